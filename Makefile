@@ -1,0 +1,53 @@
+# `make help` lists the targets. Everything is built into .venv and target/; nothing else is touched.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON ?= python3
+export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# maturin would fetch a toolchain when cargo is missing; tools/need says what to install instead.
+export MATURIN_NO_INSTALL_RUST := 1
+# clippy and maturin must see one pyo3 environment, or they rebuild it in turns.
+export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
+export PYO3_BUILD_EXTENSION_MODULE := 1
+export PYO3_ENVIRONMENT_SIGNATURE := $(shell $(PYTHON) -c 'import sys; print("cpython-%d.%d-64bit" % sys.version_info[:2])')
+
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
+PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
+
+.PHONY: help build test verify fix clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+build: .venv/built ## compile Rust and Cython into .venv (a warm rebuild takes seconds)
+
+test: .venv/built ## every test
+	@tools/need test
+	cargo test --locked --workspace -q
+	python -m pytest
+
+verify: .venv/built ## lints, types, import contracts; writes nothing
+	ruff check . && ruff format --check .
+	mypy
+	lint-imports
+	cargo fmt --check
+	cargo clippy --locked --workspace --all-targets -q -- -D warnings
+
+fix: .venv/ready ## what `verify` complains about and a tool can mend
+	ruff check --fix . ; ruff format .
+	cargo fmt
+
+clean: ## remove what was built
+	rm -rf .venv target build pykafka_core/*.so
+
+.venv/ready: pyproject.toml tools/need
+	@tools/need build
+	$(PYTHON) -m venv .venv
+	.venv/bin/python -m pip install -q --upgrade 'pip>=25.1'
+	.venv/bin/python -m pip install -q --group dev
+	touch $@
+
+.venv/built: .venv/ready $(RUST_SOURCES) $(PYX_SOURCES)
+	.venv/bin/python -m pip install -q --no-build-isolation -e . --config-settings=build-args="--profile dev --locked"
+	touch $@

@@ -1,0 +1,15 @@
+//! The only crate that names `pyo3`: it builds `pykafka_core._core`.
+
+use pyo3::prelude::*;
+
+/// The compiled core.
+#[pymodule]
+#[pyo3(name = "_core")]
+mod core_module {
+    use super::{PyModule, PyModuleMethods, PyResult, Bound};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

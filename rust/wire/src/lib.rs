@@ -1,0 +1,1 @@
+//! Kafka's wire protocol: frames, the table-driven codec and the hot messages by hand.

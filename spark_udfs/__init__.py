@@ -1,0 +1,1 @@
+"""Vectorised pandas UDFs for Spark on Kafka data."""
