@@ -1,0 +1,254 @@
+"""The compiled core: the seam between Rust and Python (docs/SEAM.md), the codec and the log's library door."""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, final
+
+__version__: str
+
+# --- The seam ------------------------------------------------------------------------------------
+# Rules S1 to S7 and the owners of each fact are in docs/SEAM.md.
+
+Token = int
+"""Chosen by Python, never reused while open; every asynchronous command completes it exactly once."""
+
+PartitionId = tuple[bytes, int]
+"""(topic id, 16 bytes; partition index)."""
+
+KeyValue = tuple[bytes | None, bytes | None]
+
+@final
+class CoreOptions:
+    """What a core is made with; nothing here changes afterwards.
+
+    Args:
+        data_dir: The one log directory; ``None`` keeps every log in memory.
+        node_id: This broker.
+        cluster_id: As in meta.properties.
+        durability: ``fsync``, ``interval``, ``os`` or ``memory``: the default of ``flush.messages`` and
+            ``flush.ms`` for topics that do not say.
+        clock_ms: A fixed or scripted wall clock for tests: ``None`` is the machine's own.
+    """
+
+    def __init__(
+        self,
+        *,
+        data_dir: str | None,
+        node_id: int,
+        cluster_id: str,
+        durability: Literal["fsync", "interval", "os", "memory"],
+        memory_max: int = 268435456,
+        clock_ms: int | None = None,
+    ) -> None: ...
+
+@final
+class Core:
+    """One broker's data plane. Thread-safe; every call that can block releases the GIL.
+
+    The constructor locks the data directory (``StorageLockedError`` names the holder), reads its checkpoints and the
+    clean-shutdown marker, and deletes that marker. No partition is opened before `apply` names it.
+    """
+
+    def __init__(self, options: CoreOptions) -> None: ...
+    # life
+    def wait(self, deadline_ns: int, events_max: int = 256) -> list[Event]:
+        """Block until events, the deadline (monotonic, see `now_ns`) or `wake`; ``[]`` at the deadline or after `stop`."""
+    def wake(self) -> None: ...
+    def now_ns(self) -> int: ...
+    def time_ms(self) -> int: ...
+    def listen(self, name: str, address: str) -> int:
+        """Bind ``HOST:PORT`` (port 0 picks one); returns the port. Connections are accepted but nothing is answered before `serve`."""
+    def serve(self) -> None: ...
+    def stop(self, grace_ms: int) -> None: ...
+    # metadata projection
+    def apply(self, delta: ImageDelta) -> None: ...
+    # requests that Python answers
+    def respond(self, replies: Sequence[tuple[int, bytes]]) -> None:
+        """(request id, encoded response body without header). Unknown or closed ids are dropped."""
+    def close_connection(self, connection: int, reason: str) -> None: ...
+    # logs that Python itself writes
+    def append(
+        self, token: Token, partition: PartitionId, leader_epoch: int, records: Sequence[KeyValue], *, control: int | None = None
+    ) -> None:
+        """One atomic batch; ``Appended(token)`` comes when the high watermark passed it, or with the error."""
+    def read(self, partition: PartitionId, offset: int, bytes_max: int, upto: Literal["log_end", "high_watermark"]) -> bytes: ...
+    def offsets(self, partition: PartitionId) -> LogOffsets: ...
+    # replication: complete, never called on a single node
+    def propose_isr(
+        self, partition: PartitionId, leader_epoch: int, partition_epoch: int, isr: Sequence[tuple[int, int]]
+    ) -> int | None:
+        """Proposal id, or None. ``isr`` holds (broker id, broker epoch)."""
+    def settle_isr(self, proposal: int, outcome: Literal["committed", "rejected", "unknown"]) -> None: ...
+    # maintenance: each completes as ``Maintained``
+    def delete_before(self, token: Token, partition: PartitionId, offset: int) -> None:
+        """DeleteRecords; -1 is the high watermark. ``Maintained.offset`` is the new log start offset."""
+    def enforce_retention(self) -> None:
+        """Delete every leader's and follower's segments past their topic's limits; cheap when there are none."""
+    def describe_log_dirs(self) -> list[tuple[bytes, int, int]]:
+        """(topic id, partition, size in bytes) of every log that exists, plus nothing for partitions never appended to."""
+    def disk_space(self) -> tuple[int, int]:
+        """(total, usable) bytes of the data directory's file system; (-1, -1) in memory."""
+    def describe_producers(self, partition: PartitionId) -> list[ProducerState]: ...
+    def statistics(self) -> bytes: ...
+    def drain_log(self) -> list[tuple[int, int, str, str]]:
+        """Rust's own log lines since the last call: (time ms, level as in `logging`, target, text)."""
+
+@final
+class ProducerState:
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    current_txn_start_offset: int
+
+@final
+class LogOffsets:
+    """One consistent snapshot; all but the first are exclusive ends."""
+
+    log_start_offset: int
+    high_watermark: int
+    last_stable_offset: int
+    log_end_offset: int
+    leader_epoch: int
+
+@final
+class BrokerEndpoint:
+    def __init__(self, *, node_id: int, listener: str, host: str, port: int, rack: str | None, broker_epoch: int = -1) -> None: ...
+
+@final
+class PartitionImage:
+    """``replicas`` in assignment order; ``leader`` -1 for none."""
+
+    def __init__(
+        self,
+        *,
+        index: int,
+        leader: int,
+        leader_epoch: int,
+        partition_epoch: int,
+        replicas: Sequence[int],
+        isr: Sequence[int],
+        elr: Sequence[int] = (),
+        last_known_elr: Sequence[int] = (),
+    ) -> None: ...
+
+@final
+class TopicImage:
+    """A topic as it is now: new, or replaced whole. ``overrides`` are Kafka names of topic settings that differ from the
+    broker's defaults. ``hidden`` topics (``__cluster_metadata``) are served to `Core.append` and `Core.read` alone.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        topic_id: bytes,
+        partitions: Sequence[PartitionImage],
+        overrides: Mapping[str, str] = ...,
+        internal: bool = False,
+        hidden: bool = False,
+    ) -> None: ...
+
+@final
+class ImageDelta:
+    """One committed metadata step. ``None`` leaves a part as it was.
+
+    Args:
+        metadata_offset: Last offset of the step; an older one than the last applied is ignored.
+        brokers: Every live broker's endpoint for each listener, replaced whole.
+        controller_id: Named by Metadata.
+        topics: Created or changed.
+        deleted: Topic ids. Deletes come before creates.
+        log_defaults: Effective broker-level defaults of every topic setting, by topic-level Kafka name.
+        broker_settings: Effective values of the broker settings that Rust honours, by Kafka name.
+        finalized_features: name → level, with their epoch; what ApiVersions says.
+    """
+
+    def __init__(
+        self,
+        *,
+        metadata_offset: int,
+        brokers: Sequence[BrokerEndpoint] | None = None,
+        controller_id: int | None = None,
+        topics: Sequence[TopicImage] = (),
+        deleted: Sequence[bytes] = (),
+        log_defaults: Mapping[str, str] | None = None,
+        broker_settings: Mapping[str, str] | None = None,
+        finalized_features: tuple[int, Mapping[str, int]] | None = None,
+        api_versions: Mapping[int, tuple[int, int]] | None = None,
+        supported_features: Mapping[str, tuple[int, int]] | None = None,
+    ) -> None: ...
+
+@final
+class Request:
+    """A request for Python; ``body`` starts behind the request header."""
+
+    id: int
+    connection: int
+    principal: str
+    client_host: str
+    listener: str
+    client_id: str
+    api_key: int
+    api_version: int
+    received_ns: int
+    received_ms: int
+    body: bytes
+
+@final
+class Cancelled:
+    """The connection of request ``id`` went away; an answer would be dropped."""
+
+    id: int
+
+@final
+class Appended:
+    """``offset``: the batch's base offset, -1 on error."""
+
+    token: int
+    error_code: int
+    offset: int
+
+@final
+class Maintained:
+    token: int
+    error_code: int
+    offset: int
+
+@final
+class TopicsMissing:
+    """Metadata requests that allow auto-creation named these topics; coalesced."""
+
+    names: list[str]
+    principal: str
+
+@final
+class PartitionState:
+    """Level: the latest state of a partition. ``state``: leader, offline, deleted, read_only."""
+
+    topic_id: bytes
+    partition: int
+    state: str
+    leader_epoch: int
+    offset: int
+    reason: str
+
+@final
+class Replica:
+    """Level: a follower as its leader sees it. ``state``: caught_up, lagging, stale_epoch."""
+
+    topic_id: bytes
+    partition: int
+    leader_epoch: int
+    follower: int
+    state: str
+    since_ns: int
+
+@final
+class DiskState:
+    """Level. ``state``: ok, full, failed."""
+
+    state: str
+    reason: str
+
+Event = Request | Cancelled | Appended | Maintained | TopicsMissing | PartitionState | Replica | DiskState
