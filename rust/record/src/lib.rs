@@ -1,1 +1,27 @@
 //! Record batches v2: CRC-32C, compression, murmur2, batch to Arrow columns and back; no I/O.
+//!
+//! [`Batch`] is a view over borrowed bytes that checks nothing but length and magic; what a batch
+//! holds is checked while it is iterated ([`Batch::records`]), never before and never twice. All
+//! bytes are taken as hostile: no length is believed before it was compared with what is there.
+
+mod batch;
+mod batch_mut;
+mod compression;
+mod control;
+mod crc;
+mod layout;
+mod partitioner;
+mod record;
+mod varint;
+
+pub use batch::{Batch, BatchError, Batches, TimestampType, batches};
+pub use batch_mut::BatchMut;
+pub use compression::{Compression, CompressionError, Limits, UnknownCompression, decompress};
+pub use control::{ControlType, EndTransactionMarker};
+pub use crc::crc32c;
+pub use layout::{
+    HEADER_SIZE, NO_PARTITION_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE,
+    NO_TIMESTAMP, PREFIX_SIZE,
+};
+pub use partitioner::{crc32, fnv1a, murmur2, murmur3_128, partition_for_key};
+pub use record::{Header, Headers, Record, RecordError, RecordIter};

@@ -1,0 +1,362 @@
+//! A whole v2 batch, borrowed: header getters, CRC, and the walk over concatenated batches.
+
+use crate::compression::{Compression, UnknownCompression};
+use crate::crc::crc32c;
+use crate::layout;
+
+/// Who set a batch's timestamps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum TimestampType {
+    /// The producer, record by record.
+    #[default]
+    CreateTime,
+    /// The broker, at append: every record has the batch's max timestamp.
+    LogAppendTime,
+}
+
+impl TimestampType {
+    /// Kafka's name, as `message.timestamp.type` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CreateTime => "CreateTime",
+            Self::LogAppendTime => "LogAppendTime",
+        }
+    }
+}
+
+/// Why bytes do not begin with a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BatchError {
+    /// The bytes end before the batch does; normal at the end of a file or of a fetch response.
+    #[error("batch is incomplete: {needed} bytes needed, {have} there")]
+    Incomplete {
+        /// Bytes of the whole batch; [`crate::PREFIX_SIZE`] while not even that is known.
+        needed: usize,
+        /// Bytes there.
+        have: usize,
+    },
+    /// The length field is less than a header's rest; no position after it can be trusted.
+    #[error("batch length {0} is less than that of a header")]
+    Size(i32),
+    /// Not a v2 batch.
+    #[error("magic {0} is not supported")]
+    Magic(i8),
+}
+
+/// A whole batch; `bytes` is as long as its length field says. Nothing behind the header is
+/// checked until asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Batch<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Batch<'a> {
+    /// Split the first batch off `bytes`, and return it with the rest.
+    ///
+    /// Checks length and magic only: CRC and records are the caller's next steps.
+    pub fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), BatchError> {
+        let size = Self::size_in(bytes)?;
+        match bytes.split_at_checked(size) {
+            Some((bytes, rest)) => Ok((Self { bytes }, rest)),
+            None => Err(BatchError::Incomplete { needed: size, have: bytes.len() }),
+        }
+    }
+
+    /// The size in bytes of the batch that begins with `header`, of which the first
+    /// [`crate::PREFIX_SIZE`] bytes are enough.
+    pub fn size_in(header: &[u8]) -> Result<usize, BatchError> {
+        let Some(prefix) = header.first_chunk::<{ layout::PREFIX_SIZE }>() else {
+            return Err(BatchError::Incomplete { needed: layout::PREFIX_SIZE, have: header.len() });
+        };
+        let magic = prefix[layout::MAGIC] as i8;
+        if magic != layout::MAGIC_V2 {
+            return Err(BatchError::Magic(magic));
+        }
+        let length = i32::from_be_bytes(field(prefix, layout::LENGTH));
+        match usize::try_from(length) {
+            Ok(size) if size + layout::LOG_OVERHEAD >= layout::HEADER_SIZE => {
+                Ok(size + layout::LOG_OVERHEAD)
+            }
+            _ => Err(BatchError::Size(length)),
+        }
+    }
+
+    /// All bytes, header included.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The records as stored: compressed, if [`Self::compression`] says so.
+    pub fn payload(&self) -> &'a [u8] {
+        &self.bytes[layout::HEADER_SIZE..]
+    }
+
+    /// Size in bytes, header included.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Offset of the first record the producer wrote; compaction may have removed it.
+    pub fn base_offset(&self) -> i64 {
+        i64::from_be_bytes(field(self.bytes, layout::BASE_OFFSET))
+    }
+
+    /// Offset of the last record the producer wrote (inclusive). Saturates for hostile headers:
+    /// ask [`Self::has_valid_offsets`] where they come from outside.
+    pub fn last_offset(&self) -> i64 {
+        self.base_offset().saturating_add(i64::from(self.last_offset_delta()))
+    }
+
+    /// The offset after [`Self::last_offset`]; saturates.
+    pub fn next_offset(&self) -> i64 {
+        self.last_offset().saturating_add(1)
+    }
+
+    /// `last_offset - base_offset`.
+    pub fn last_offset_delta(&self) -> i32 {
+        i32::from_be_bytes(field(self.bytes, layout::LAST_OFFSET_DELTA))
+    }
+
+    /// Whether offsets are such as a log may hold: 0 ≤ base ≤ last, and there is one after.
+    pub fn has_valid_offsets(&self) -> bool {
+        self.base_offset() >= 0 && self.last_offset_delta() >= 0 && self.last_offset() < i64::MAX
+    }
+
+    /// Epoch of the leader that appended it; −1 as clients send it.
+    pub fn partition_leader_epoch(&self) -> i32 {
+        i32::from_be_bytes(field(self.bytes, layout::PARTITION_LEADER_EPOCH))
+    }
+
+    /// Always 2.
+    pub fn magic(&self) -> i8 {
+        self.bytes[layout::MAGIC] as i8
+    }
+
+    /// The CRC as stored.
+    pub fn crc(&self) -> u32 {
+        u32::from_be_bytes(field(self.bytes, layout::CRC))
+    }
+
+    /// Whether the stored CRC is that of the bytes it covers: all from the attributes on.
+    pub fn is_crc_valid(&self) -> bool {
+        self.crc() == crc32c(&self.bytes[layout::ATTRIBUTES..])
+    }
+
+    /// The raw attribute bits.
+    pub fn attributes(&self) -> i16 {
+        i16::from_be_bytes(field(self.bytes, layout::ATTRIBUTES))
+    }
+
+    /// The codec of the payload; an error for the ids 5 to 7 that Kafka has not given out.
+    pub fn compression(&self) -> Result<Compression, UnknownCompression> {
+        Compression::try_from(self.attributes() & layout::COMPRESSION_MASK)
+    }
+
+    /// Who set the timestamps.
+    pub fn timestamp_type(&self) -> TimestampType {
+        if self.has(layout::LOG_APPEND_TIME) {
+            TimestampType::LogAppendTime
+        } else {
+            TimestampType::CreateTime
+        }
+    }
+
+    /// Whether it belongs to a transaction (markers do as well).
+    pub fn is_transactional(&self) -> bool {
+        self.has(layout::TRANSACTIONAL)
+    }
+
+    /// Whether it holds a control record, never to be shown to users.
+    pub fn is_control(&self) -> bool {
+        self.has(layout::CONTROL)
+    }
+
+    /// Since when (ms) its tombstones and markers may be removed, once a cleaner has seen them.
+    pub fn delete_horizon_ms(&self) -> Option<i64> {
+        self.has(layout::DELETE_HORIZON).then(|| self.base_timestamp())
+    }
+
+    /// The timestamp (ms) that the records' deltas are relative to.
+    pub fn base_timestamp(&self) -> i64 {
+        i64::from_be_bytes(field(self.bytes, layout::BASE_TIMESTAMP))
+    }
+
+    /// The largest timestamp (ms) of its records; with `LogAppendTime` that of all of them.
+    pub fn max_timestamp(&self) -> i64 {
+        i64::from_be_bytes(field(self.bytes, layout::MAX_TIMESTAMP))
+    }
+
+    /// The idempotent producer's id; −1 for none.
+    pub fn producer_id(&self) -> i64 {
+        i64::from_be_bytes(field(self.bytes, layout::PRODUCER_ID))
+    }
+
+    /// Whether an idempotent producer wrote it.
+    pub fn has_producer_id(&self) -> bool {
+        self.producer_id() > layout::NO_PRODUCER_ID
+    }
+
+    /// The producer's epoch; −1 for none.
+    pub fn producer_epoch(&self) -> i16 {
+        i16::from_be_bytes(field(self.bytes, layout::PRODUCER_EPOCH))
+    }
+
+    /// Sequence of the first record; −1 for none.
+    pub fn base_sequence(&self) -> i32 {
+        i32::from_be_bytes(field(self.bytes, layout::BASE_SEQUENCE))
+    }
+
+    /// Sequence of the last record (inclusive); −1 for none. 2³¹−1 is followed by 0.
+    pub fn last_sequence(&self) -> i32 {
+        sequence_after(self.base_sequence(), self.last_offset_delta())
+    }
+
+    /// The number of records the header tells; hostile until they were iterated, negative even.
+    pub fn records_count(&self) -> i32 {
+        i32::from_be_bytes(field(self.bytes, layout::RECORDS_COUNT))
+    }
+
+    fn has(&self, attribute: i16) -> bool {
+        self.attributes() & attribute != 0
+    }
+}
+
+impl std::fmt::Debug for Batch<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch")
+            .field("base_offset", &self.base_offset())
+            .field("last_offset_delta", &self.last_offset_delta())
+            .field("partition_leader_epoch", &self.partition_leader_epoch())
+            .field("attributes", &self.attributes())
+            .field("max_timestamp", &self.max_timestamp())
+            .field("producer_id", &self.producer_id())
+            .field("producer_epoch", &self.producer_epoch())
+            .field("base_sequence", &self.base_sequence())
+            .field("records_count", &self.records_count())
+            .field("size", &self.size())
+            .finish()
+    }
+}
+
+/// The sequence `delta` records after `sequence`: none stays none, 2³¹−1 is followed by 0.
+pub(crate) fn sequence_after(sequence: i32, delta: i32) -> i32 {
+    if sequence < 0 {
+        return layout::NO_SEQUENCE;
+    }
+    (i64::from(sequence) + i64::from(delta)).rem_euclid(1 << 31) as i32
+}
+
+/// The `N` bytes of a header field. `bytes` holds a whole header, or the prefix that `at` is in.
+fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
+    *bytes[at..].first_chunk().expect("a field lies inside the header")
+}
+
+/// The batches of concatenated bytes, in order.
+///
+/// An incomplete batch at the end ends it, as Kafka's fetch responses may be cut anywhere;
+/// [`Batches::rest`] then returns what was left. After an error it is over.
+pub fn batches(bytes: &[u8]) -> Batches<'_> {
+    Batches { rest: bytes, over: false }
+}
+
+/// See [`batches`].
+#[derive(Debug, Clone)]
+pub struct Batches<'a> {
+    rest: &'a [u8],
+    over: bool,
+}
+
+impl<'a> Batches<'a> {
+    /// The bytes behind the last batch returned.
+    pub fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+}
+
+impl<'a> Iterator for Batches<'a> {
+    type Item = Result<Batch<'a>, BatchError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        match Batch::split(self.rest) {
+            Ok((batch, rest)) => {
+                self.rest = rest;
+                Some(Ok(batch))
+            }
+            Err(BatchError::Incomplete { .. }) => {
+                self.over = true;
+                None
+            }
+            Err(error) => {
+                self.over = true;
+                Some(Err(error))
+            }
+        }
+    }
+}
+
+impl std::iter::FusedIterator for Batches<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(length: i32, magic: u8) -> Vec<u8> {
+        let mut bytes = vec![0; layout::HEADER_SIZE];
+        bytes[layout::LENGTH..layout::LENGTH + 4].copy_from_slice(&length.to_be_bytes());
+        bytes[layout::MAGIC] = magic;
+        bytes
+    }
+
+    #[test]
+    fn lengths_that_no_batch_has_are_refused() {
+        for length in [i32::MIN, -1, 0, 48] {
+            assert_eq!(Batch::split(&header(length, 2)), Err(BatchError::Size(length)));
+        }
+        assert!(Batch::split(&header(49, 2)).is_ok());
+    }
+
+    #[test]
+    fn magics_other_than_two_are_refused() {
+        for magic in [0, 1, 3, 255] {
+            let error = BatchError::Magic(magic as i8);
+            assert_eq!(Batch::split(&header(49, magic)), Err(error));
+        }
+    }
+
+    #[test]
+    fn incomplete_batch_tells_how_much_is_missing() {
+        let bytes = header(100, 2);
+        let error = BatchError::Incomplete { needed: 112, have: 61 };
+        assert_eq!(Batch::split(&bytes), Err(error));
+        let error = BatchError::Incomplete { needed: 17, have: 16 };
+        assert_eq!(Batch::split(&bytes[..16]), Err(error));
+        let huge = BatchError::Incomplete { needed: 12 + 0x7fff_ffff, have: 61 };
+        assert_eq!(Batch::split(&header(i32::MAX, 2)), Err(huge));
+    }
+
+    #[test]
+    fn walk_ends_at_an_incomplete_tail_and_at_the_first_error() {
+        let mut bytes = header(49, 2);
+        bytes.extend(header(49, 2));
+        bytes.extend(&header(49, 2)[..30]);
+        let mut walk = batches(&bytes);
+        assert_eq!(walk.by_ref().flatten().count(), 2);
+        assert_eq!(walk.rest().len(), 30);
+        let mut bytes = header(49, 2);
+        bytes.extend(header(49, 1));
+        let found: Vec<_> = batches(&bytes).collect();
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[1], Err(BatchError::Magic(1)));
+    }
+
+    #[test]
+    fn sequences_wrap_to_zero() {
+        assert_eq!(sequence_after(i32::MAX - 1, 1), i32::MAX);
+        assert_eq!(sequence_after(i32::MAX, 1), 0);
+        assert_eq!(sequence_after(i32::MAX, 3), 2);
+        assert_eq!(sequence_after(-1, 5), -1);
+    }
+}

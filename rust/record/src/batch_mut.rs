@@ -1,0 +1,62 @@
+//! The few changes a broker makes to a batch in place.
+
+use crate::batch::{Batch, BatchError, TimestampType};
+use crate::crc::crc32c;
+use crate::layout;
+
+/// A whole batch to be changed in place. Sizes never change.
+#[derive(Debug)]
+pub struct BatchMut<'a> {
+    bytes: &'a mut [u8],
+}
+
+impl<'a> BatchMut<'a> {
+    /// Take the first batch of `bytes`, checked as [`Batch::split`] does.
+    pub fn new(bytes: &'a mut [u8]) -> Result<Self, BatchError> {
+        let size = Batch::split(bytes)?.0.size();
+        Ok(Self { bytes: &mut bytes[..size] })
+    }
+
+    /// The same batch to look at.
+    pub fn as_batch(&self) -> Batch<'_> {
+        Batch::split(self.bytes)
+            .expect("checked when made, and no setter touches length or magic")
+            .0
+    }
+
+    /// Set the offset of the first record. Outside the CRC.
+    pub fn set_base_offset(&mut self, offset: i64) {
+        self.put(layout::BASE_OFFSET, offset.to_be_bytes());
+    }
+
+    /// Set the leader's epoch. Outside the CRC.
+    pub fn set_partition_leader_epoch(&mut self, epoch: i32) {
+        self.put(layout::PARTITION_LEADER_EPOCH, epoch.to_be_bytes());
+    }
+
+    /// Set max timestamp (ms) and timestamp type, and the CRC anew; the base timestamp stays,
+    /// as the records' deltas refer to it. Does nothing where both are as wanted.
+    pub fn set_max_timestamp(&mut self, timestamp: i64, timestamp_type: TimestampType) {
+        let batch = self.as_batch();
+        if batch.max_timestamp() == timestamp && batch.timestamp_type() == timestamp_type {
+            return;
+        }
+        let attributes = match timestamp_type {
+            TimestampType::CreateTime => batch.attributes() & !layout::LOG_APPEND_TIME,
+            TimestampType::LogAppendTime => batch.attributes() | layout::LOG_APPEND_TIME,
+        };
+        self.put(layout::ATTRIBUTES, attributes.to_be_bytes());
+        self.put(layout::MAX_TIMESTAMP, timestamp.to_be_bytes());
+        self.seal();
+    }
+
+    /// Set the CRC to that of the bytes it covers.
+    fn seal(&mut self) {
+        let crc = crc32c(&self.bytes[layout::ATTRIBUTES..]);
+        self.put(layout::CRC, crc.to_be_bytes());
+    }
+
+    fn put<const N: usize>(&mut self, at: usize, field: [u8; N]) {
+        self.bytes[at..at + N].copy_from_slice(&field);
+    }
+}

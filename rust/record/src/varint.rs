@@ -1,0 +1,54 @@
+//! Zig-zag variable-length integers as records use them.
+//!
+//! Like Kafka, non-minimal encodings of at most 5 (10) bytes are read, and bits beyond 32 (64)
+//! are dropped; longer ones are errors.
+
+/// Why bytes do not begin with a variable-length integer: they end, or it is too long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct VarintError;
+
+/// Take a 32-bit integer off the front of `bytes`.
+#[inline]
+pub(crate) fn read_i32(bytes: &mut &[u8]) -> Result<i32, VarintError> {
+    let raw = read_raw(bytes, 5)? as u32;
+    Ok((raw >> 1) as i32 ^ -((raw & 1) as i32))
+}
+
+/// Take a 64-bit integer off the front of `bytes`.
+#[inline]
+pub(crate) fn read_i64(bytes: &mut &[u8]) -> Result<i64, VarintError> {
+    let raw = read_raw(bytes, 10)?;
+    Ok((raw >> 1) as i64 ^ -((raw & 1) as i64))
+}
+
+#[inline]
+fn read_raw(bytes: &mut &[u8], size_max: usize) -> Result<u64, VarintError> {
+    // One byte is by far the most frequent size: lengths below 64, and nulls.
+    if let [first @ 0..=0x7f, rest @ ..] = *bytes {
+        *bytes = rest;
+        return Ok(u64::from(*first));
+    }
+    let mut raw = 0;
+    for (at, byte) in bytes.iter().take(size_max).enumerate() {
+        raw |= u64::from(byte & 0x7f) << (7 * at);
+        if byte & 0x80 == 0 {
+            *bytes = &bytes[at + 1..];
+            return Ok(raw);
+        }
+    }
+    Err(VarintError)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn longer_than_the_type_allows_is_an_error() {
+        assert_eq!(read_i32(&mut &[0x80, 0x80, 0x80, 0x80, 0x80, 0][..]), Err(VarintError));
+        assert_eq!(read_i32(&mut &[0x80, 0x80, 0x80, 0x80, 0][..]), Ok(0));
+        assert_eq!(read_i64(&mut &[0x80; 11][..]), Err(VarintError));
+        assert_eq!(read_i32(&mut &[0x80][..]), Err(VarintError));
+        assert_eq!(read_i32(&mut &[][..]), Err(VarintError));
+    }
+}
