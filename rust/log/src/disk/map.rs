@@ -1,0 +1,110 @@
+//! The crate's only unsafe code: mapping files.
+//!
+//! # Why no SIGBUS can come
+//! A mapped access faults if its page lies past the end of the file, or if a hole has to be filled and
+//! the disk is full. So:
+//! 1. A write window covers only space that was reserved (`fallocate`) and only bytes before the file's end.
+//! 2. The window belongs to one writer, which drops it before it shortens the file.
+//! 3. A file that was mapped for reading is never shortened: truncation writes a new inode.
+//! 4. The directory lock keeps other writers out. Against a stranger that truncates the file all the same,
+//!    the file's length is asked for before each copy: that stranger's truncation becomes an error.
+#![expect(
+    unsafe_code,
+    reason = "mapping a file is a promise about what others do to it: see above"
+)]
+
+use std::fs::File;
+use std::io;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use memmap2::{Mmap, MmapMut, MmapOptions};
+
+use super::Window;
+
+/// The bytes of a sealed file; cheap to clone, lives as long as its last clone.
+#[derive(Clone, Debug)]
+pub struct ReadMap(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    Mapped(Arc<Mmap>),
+    Copied(Arc<[u8]>),
+}
+
+impl ReadMap {
+    /// Maps the first `size` bytes of `file`, which the caller never shortens.
+    pub(super) fn map(file: &File, size: usize) -> io::Result<ReadMap> {
+        if size == 0 {
+            return Ok(ReadMap::copied(Vec::new()));
+        }
+        check_length(file, size as u64)?;
+        // SAFETY: rule 3: nobody shortens the inode while it is mapped, and sealed files are not written.
+        let map = unsafe { MmapOptions::new().len(size).map(file)? };
+        Ok(ReadMap(Source::Mapped(Arc::new(map))))
+    }
+
+    /// Holds bytes that are in memory anyway.
+    pub(super) fn copied(bytes: Vec<u8>) -> ReadMap {
+        ReadMap(Source::Copied(bytes.into()))
+    }
+}
+
+impl Deref for ReadMap {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Source::Mapped(map) => map,
+            Source::Copied(bytes) => bytes,
+        }
+    }
+}
+
+impl AsRef<[u8]> for ReadMap {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+/// A shared mapping over reserved space of a file.
+#[derive(Debug)]
+pub(super) struct MappedWindow {
+    map: MmapMut,
+    file: Arc<File>,
+    end: u64,
+}
+
+impl MappedWindow {
+    /// Maps `position..position + size` for writing. `position` need not be aligned to pages.
+    pub(super) fn new(file: &Arc<File>, position: u64, size: usize) -> io::Result<MappedWindow> {
+        let end = position.checked_add(size as u64).ok_or(io::ErrorKind::InvalidInput)?;
+        check_length(file, end)?;
+        // SAFETY: rules 1 and 2: the range was reserved, lies within the file, and this window is the
+        // only writer until it is dropped. No reference into the map leaves this type.
+        let map = unsafe { MmapOptions::new().offset(position).len(size).map_mut(&**file)? };
+        Ok(MappedWindow { map, file: Arc::clone(file), end })
+    }
+}
+
+impl Window for MappedWindow {
+    fn write_at(&mut self, offset: usize, bytes: &[u8]) -> io::Result<()> {
+        check_length(&self.file, self.end)?;
+        let target = offset
+            .checked_add(bytes.len())
+            .and_then(|end| self.map.get_mut(offset..end))
+            .ok_or(io::ErrorKind::InvalidInput)?;
+        target.copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+fn check_length(file: &File, needed: u64) -> io::Result<()> {
+    if file.metadata()?.len() < needed {
+        return Err(io::Error::new(
+            io::ErrorKind::UnexpectedEof,
+            "the file is shorter than its map",
+        ));
+    }
+    Ok(())
+}

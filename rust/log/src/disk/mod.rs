@@ -1,0 +1,170 @@
+//! Storage behind one small trait: the real file system, memory, and a faulty disk for tests.
+//!
+//! Everything the engine keeps goes through [`Disk`] and [`DiskFile`]; nothing else in the crate names
+//! `std::fs`. The traits promise what POSIX promises and no more: a write is durable only after
+//! [`DiskFile::sync_data`], a name only after [`Disk::sync_dir`] of its directory.
+
+pub mod map;
+mod memory;
+mod real;
+
+use std::ffi::OsString;
+use std::fmt::Debug;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use map::ReadMap;
+pub use memory::MemoryDisk;
+pub use real::RealDisk;
+
+/// How [`Disk::open`] opens a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenMode {
+    /// An existing file, for reading only.
+    Read,
+    /// An existing file, for reading and writing.
+    Write,
+    /// A new or an existing file, for reading and writing.
+    Create,
+}
+
+/// One entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DirEntry {
+    /// The last component of its path.
+    pub name: OsString,
+    /// Whether it is a directory. A symbolic link is not followed: it is neither directory nor file.
+    pub is_dir: bool,
+    /// Length in bytes; 0 for directories.
+    pub size: u64,
+}
+
+/// Space of the file system that holds a directory, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Space {
+    /// Size of the file system.
+    pub total: u64,
+    /// What this process may still write.
+    pub usable: u64,
+}
+
+/// A place for files.
+pub trait Disk: Send + Sync + Debug {
+    /// Opens a regular file.
+    ///
+    /// # Errors
+    /// `NotFound` without the file (modes `Read`, `Write`) or its directory. Links and special files
+    /// are refused rather than followed, so that a crafted directory leads nowhere else.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// Creates a directory and its parents; no error if it exists.
+    fn create_dir_all(&self, path: &Path) -> io::Result<()>;
+
+    /// The entries of a directory, sorted by name.
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
+
+    /// Renames a file or directory; an existing file at `to` is replaced. Atomic, and durable only
+    /// after [`Disk::sync_dir`] of the parent.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file; open handles stay usable.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+
+    /// Removes a directory with all it holds.
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in `dir` durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Whether something has this name.
+    fn exists(&self, path: &Path) -> bool;
+
+    /// Space of the file system that holds `dir`.
+    fn available_bytes(&self, dir: &Path) -> io::Result<Space>;
+
+    /// Whether [`DiskFile::map_window`] may be used for files in `dir`, which need not exist yet.
+    fn supports_mapped_window(&self, dir: &Path) -> bool;
+
+    /// The whole content of a file.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let file = self.open(path, OpenMode::Read)?;
+        let size = usize::try_from(file.size()?).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let mut bytes = vec![0; size];
+        let read = file.read_at(&mut bytes, 0)?;
+        bytes.truncate(read);
+        Ok(bytes)
+    }
+
+    /// Replaces the content of `path` so that a crash leaves the old content or the new, never a mix.
+    ///
+    /// Writes `path` + `.tmp`, syncs it, renames it and syncs the directory, as Kafka does for its
+    /// checkpoints. On return the content is durable.
+    fn write_atomically(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(".tmp");
+        let temporary = Path::new(&temporary);
+        let file = self.open(temporary, OpenMode::Create)?;
+        file.set_len(0)?;
+        file.write_at(bytes, 0)?;
+        file.sync_data()?;
+        self.rename(temporary, path)?;
+        match path.parent() {
+            Some(dir) => self.sync_dir(dir),
+            None => Ok(()),
+        }
+    }
+}
+
+/// An open regular file. Positions are bytes from its beginning. Safe to share between threads; ranges
+/// written at the same time by two threads hold one or the other.
+pub trait DiskFile: Send + Sync + Debug {
+    /// Reads until `bytes` is full or the file ends; returns how many were read.
+    fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize>;
+
+    /// Writes all of `bytes`, growing the file as needed. After an error any part may be written.
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()>;
+
+    /// Reserves space for `position..position + size`; the file grows to that end, new bytes are zero.
+    ///
+    /// # Errors
+    /// `StorageFull` when the space is not there; the file's content is then unchanged, its size may not be.
+    fn allocate(&self, position: u64, size: u64) -> io::Result<()>;
+
+    /// Cuts or extends the file. Space past the new end is given back.
+    ///
+    /// The caller has dropped every window and read map that reaches past `size`.
+    fn set_len(&self, size: u64) -> io::Result<()>;
+
+    /// Length in bytes.
+    fn size(&self) -> io::Result<u64>;
+
+    /// Makes content and length durable. After an error nothing about unsynced bytes may be assumed,
+    /// and a later success says nothing about them: the caller gives the file up.
+    fn sync_data(&self) -> io::Result<()>;
+
+    /// A window for writing `position..position + size`, which [`DiskFile::allocate`] has reserved.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the file ends before the window does; `Unsupported` where files cannot be mapped.
+    fn map_window(&self, position: u64, size: usize) -> io::Result<Box<dyn Window>>;
+
+    /// The first `size` bytes for reading. Only for files that are never shortened again.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the file is shorter.
+    fn map_read(&self, size: usize) -> io::Result<ReadMap>;
+}
+
+/// A part of a file that is written by copying into memory. What was written is at once seen by
+/// [`DiskFile::read_at`], survives the process, and becomes durable by [`DiskFile::sync_data`].
+pub trait Window: Send + Debug {
+    /// Copies `bytes` to `offset` bytes after the window's beginning.
+    ///
+    /// # Errors
+    /// `InvalidInput` if it does not fit; `UnexpectedEof` if somebody else has shortened the file.
+    fn write_at(&mut self, offset: usize, bytes: &[u8]) -> io::Result<()>;
+}
+
+#[cfg(test)]
+mod tests;

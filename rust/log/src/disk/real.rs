@@ -1,0 +1,157 @@
+//! The file system.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::{FallocateFlags, OFlags};
+
+use super::map::MappedWindow;
+use super::{DirEntry, Disk, DiskFile, OpenMode, ReadMap, Space, Window};
+
+/// `f_type` of the file systems that reserve space in place, so that a mapped write cannot fail:
+/// ext2/3/4, XFS, tmpfs. On copy-on-write file systems a reserved block may still need a new one.
+const MAPPED_FILE_SYSTEMS: [i64; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
+
+/// Files of the operating system.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        // Without O_NONBLOCK the open of a FIFO would wait for its other end.
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(mode != OpenMode::Read)
+            .create(mode == OpenMode::Create)
+            .custom_flags(flags.bits().cast_signed())
+            .open(path)?;
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        }
+        Ok(Arc::new(RealFile { file: Arc::new(file) }))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        let mut entries = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            let metadata = match entry.metadata() {
+                Ok(metadata) => metadata,
+                Err(gone) if gone.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            };
+            let size = if metadata.is_file() { metadata.len() } else { 0 };
+            entries.push(DirEntry { name: entry.file_name(), is_dir: metadata.is_dir(), size });
+        }
+        entries.sort();
+        Ok(entries)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        fs::remove_file(path)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        fs::remove_dir_all(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+        File::open(dir)?.sync_all()
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.exists()
+    }
+
+    fn available_bytes(&self, dir: &Path) -> io::Result<Space> {
+        let status = rustix::fs::statvfs(existing_ancestor(dir))?;
+        Ok(Space {
+            total: status.f_blocks.saturating_mul(status.f_frsize),
+            usable: status.f_bavail.saturating_mul(status.f_frsize),
+        })
+    }
+
+    fn supports_mapped_window(&self, dir: &Path) -> bool {
+        rustix::fs::statfs(existing_ancestor(dir))
+            .is_ok_and(|status| MAPPED_FILE_SYSTEMS.contains(&status.f_type))
+    }
+}
+
+/// The nearest directory upwards that exists: partition directories appear at their first append.
+fn existing_ancestor(dir: &Path) -> &Path {
+    let found = dir.ancestors().find(|ancestor| ancestor.exists());
+    found.filter(|ancestor| !ancestor.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[derive(Debug)]
+struct RealFile {
+    file: Arc<File>,
+}
+
+impl DiskFile for RealFile {
+    fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize> {
+        let mut read = 0;
+        while let Some(rest) = bytes.get_mut(read..).filter(|rest| !rest.is_empty()) {
+            match self.file.read_at(rest, position + read as u64) {
+                Ok(0) => break,
+                Ok(count) => read += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(read)
+    }
+
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, position)
+    }
+
+    fn allocate(&self, position: u64, size: u64) -> io::Result<()> {
+        if size == 0 {
+            return Ok(());
+        }
+        match rustix::fs::fallocate(&*self.file, FallocateFlags::empty(), position, size) {
+            // Nothing can be reserved there, and windows are not used there: grow the file, so that both
+            // kinds of file system show the same length.
+            Err(rustix::io::Errno::OPNOTSUPP) => {
+                let end = position.checked_add(size).ok_or(io::ErrorKind::FileTooLarge)?;
+                let length = self.size()?;
+                self.file.set_len(length.max(end))
+            }
+            result => Ok(result?),
+        }
+    }
+
+    fn set_len(&self, size: u64) -> io::Result<()> {
+        self.file.set_len(size)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn map_window(&self, position: u64, size: usize) -> io::Result<Box<dyn Window>> {
+        Ok(Box::new(MappedWindow::new(&self.file, position, size)?))
+    }
+
+    fn map_read(&self, size: usize) -> io::Result<ReadMap> {
+        ReadMap::map(&self.file, size)
+    }
+}

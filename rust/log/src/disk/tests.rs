@@ -1,0 +1,181 @@
+//! One table of claims for every disk.
+
+use std::path::PathBuf;
+
+use super::*;
+
+/// The disks under test, each with an existing directory of its own; the guard removes it.
+fn disks() -> Vec<(Arc<dyn Disk>, PathBuf, Option<tempfile::TempDir>)> {
+    let memory = Arc::new(MemoryDisk::default());
+    memory.create_dir_all(Path::new("/data")).unwrap();
+    let real = tempfile::tempdir().unwrap();
+    vec![
+        (memory, PathBuf::from("/data"), None),
+        (Arc::new(RealDisk), real.path().to_owned(), Some(real)),
+    ]
+}
+
+fn content(file: &dyn DiskFile) -> Vec<u8> {
+    let mut bytes = vec![0; file.size().unwrap() as usize + 10];
+    let read = file.read_at(&mut bytes, 0).unwrap();
+    bytes.truncate(read);
+    bytes
+}
+
+#[test]
+fn reads_return_what_was_written_and_zeros_between() {
+    for (disk, dir, _guard) in disks() {
+        let file = disk.open(&dir.join("a"), OpenMode::Create).unwrap();
+        file.write_at(b"abc", 9000).unwrap();
+        file.write_at(b"xyz", 0).unwrap();
+        let mut expected = vec![0; 9003];
+        expected[..3].copy_from_slice(b"xyz");
+        expected[9000..].copy_from_slice(b"abc");
+        assert_eq!(content(&*file), expected, "{disk:?}");
+        assert_eq!(file.read_at(&mut [0; 4], 9003).unwrap(), 0);
+    }
+}
+
+#[test]
+fn a_cut_and_regrown_file_holds_zeros_past_the_cut() {
+    for (disk, dir, _guard) in disks() {
+        let file = disk.open(&dir.join("a"), OpenMode::Create).unwrap();
+        file.write_at(&[7; 5000], 0).unwrap();
+        file.set_len(4097).unwrap();
+        file.set_len(5000).unwrap();
+        let bytes = content(&*file);
+        assert!(bytes[..4097].iter().all(|byte| *byte == 7), "{disk:?}");
+        assert!(bytes[4097..].iter().all(|byte| *byte == 0), "{disk:?}");
+    }
+}
+
+#[test]
+fn a_window_writes_into_reserved_space_and_readers_see_it() {
+    for (disk, dir, _guard) in disks() {
+        let file = disk.open(&dir.join("a"), OpenMode::Create).unwrap();
+        file.write_at(&[1; 100], 0).unwrap();
+        file.allocate(100, 8092).unwrap();
+        assert_eq!(file.size().unwrap(), 8192);
+        let mut window = file.map_window(100, 8092).unwrap();
+        window.write_at(4096, b"hello").unwrap();
+        let mut read = [0; 5];
+        file.read_at(&mut read, 4196).unwrap();
+        assert_eq!(&read, b"hello", "{disk:?}");
+        let too_long = window.write_at(8090, b"hello").unwrap_err();
+        assert_eq!(too_long.kind(), io::ErrorKind::InvalidInput, "{disk:?}");
+    }
+}
+
+#[test]
+fn a_foreign_truncation_is_an_error_and_not_a_signal() {
+    for (disk, dir, _guard) in disks() {
+        let path = dir.join("a");
+        let file = disk.open(&path, OpenMode::Create).unwrap();
+        file.allocate(0, 1 << 20).unwrap();
+        let mut window = file.map_window(0, 1 << 20).unwrap();
+        disk.open(&path, OpenMode::Write).unwrap().set_len(10).unwrap();
+        let error = window.write_at(500_000, b"x").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{disk:?}");
+        assert!(file.map_window(0, 11).is_err() && file.map_read(11).is_err(), "{disk:?}");
+    }
+}
+
+#[test]
+fn a_read_map_outlives_name_and_handle() {
+    for (disk, dir, _guard) in disks() {
+        let path = dir.join("a");
+        let file = disk.open(&path, OpenMode::Create).unwrap();
+        file.write_at(b"sealed", 0).unwrap();
+        let map = file.map_read(6).unwrap();
+        drop(file);
+        disk.remove_file(&path).unwrap();
+        assert_eq!(&*map, b"sealed", "{disk:?}");
+    }
+}
+
+#[test]
+fn names_follow_create_rename_list_and_remove() {
+    for (disk, dir, _guard) in disks() {
+        let topic = dir.join("t-0");
+        assert!(disk.open(&topic.join("x"), OpenMode::Create).is_err(), "{disk:?}");
+        disk.create_dir_all(&topic).unwrap();
+        disk.open(&topic.join("b"), OpenMode::Create).unwrap().write_at(b"12", 0).unwrap();
+        disk.open(&topic.join("a"), OpenMode::Create).unwrap();
+        disk.create_dir_all(&dir.join("t-00")).unwrap();
+        disk.rename(&topic.join("b"), &topic.join("c")).unwrap();
+        disk.rename(&topic, &dir.join("t-0.x-delete")).unwrap();
+        disk.sync_dir(&dir).unwrap();
+        let names = |at: &Path| -> Vec<(String, bool, u64)> {
+            let list = disk.list(at).unwrap().into_iter();
+            list.map(|e| (e.name.into_string().unwrap(), e.is_dir, e.size)).collect()
+        };
+        let both = [("t-0.x-delete".into(), true, 0), ("t-00".into(), true, 0)];
+        assert_eq!(names(&dir), both, "{disk:?}");
+        let files = [("a".into(), false, 0), ("c".into(), false, 2)];
+        assert_eq!(names(&dir.join("t-0.x-delete")), files, "{disk:?}");
+        disk.remove_dir_all(&dir.join("t-0.x-delete")).unwrap();
+        assert!(
+            !disk.exists(&dir.join("t-0.x-delete")) && disk.exists(&dir.join("t-00")),
+            "{disk:?}"
+        );
+    }
+}
+
+#[test]
+fn write_atomically_replaces_and_leaves_no_temporary_file() {
+    for (disk, dir, _guard) in disks() {
+        let path = dir.join("checkpoint");
+        disk.write_atomically(&path, b"a longer content").unwrap();
+        disk.write_atomically(&path, b"short").unwrap();
+        assert_eq!(disk.read(&path).unwrap(), b"short", "{disk:?}");
+        assert_eq!(disk.list(&dir).unwrap().len(), 1, "{disk:?}");
+    }
+}
+
+#[test]
+fn missing_files_are_not_found_and_readers_do_not_write() {
+    for (disk, dir, _guard) in disks() {
+        let error = disk.open(&dir.join("a"), OpenMode::Write).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound, "{disk:?}");
+        disk.open(&dir.join("a"), OpenMode::Create).unwrap();
+        let reader = disk.open(&dir.join("a"), OpenMode::Read).unwrap();
+        assert!(reader.write_at(b"x", 0).is_err(), "{disk:?}");
+    }
+}
+
+#[test]
+fn links_and_pipes_are_refused_without_waiting() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("target"), b"outside").unwrap();
+    std::os::unix::fs::symlink(dir.path().join("target"), dir.path().join("link")).unwrap();
+    let pipe = dir.path().join("pipe");
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    assert!(RealDisk.open(&dir.path().join("link"), OpenMode::Create).is_err());
+    assert!(RealDisk.open(&pipe, OpenMode::Read).is_err());
+    assert!(RealDisk.open(&pipe, OpenMode::Create).is_err());
+    assert!(RealDisk.open(dir.path(), OpenMode::Read).is_err());
+}
+
+#[test]
+fn memory_disk_is_full_at_its_bound_and_resumes_when_space_returns() {
+    let disk = MemoryDisk::new(3 * 4096);
+    let file = disk.open(Path::new("/a"), OpenMode::Create).unwrap();
+    file.write_at(&[1; 8192], 0).unwrap();
+    let error = file.write_at(&[1; 8192], 8192).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    file.set_len(4096).unwrap();
+    file.write_at(&[1; 8192], 4096).unwrap();
+    assert_eq!(disk.available_bytes(Path::new("/")).unwrap(), Space { total: 12288, usable: 0 });
+    drop(file);
+    disk.remove_file(Path::new("/a")).unwrap();
+    assert_eq!(disk.used_bytes(), 0);
+}
+
+#[test]
+fn reserving_memory_costs_none() {
+    let disk = MemoryDisk::default();
+    let file = disk.open(Path::new("/a"), OpenMode::Create).unwrap();
+    file.allocate(0, 1 << 30).unwrap();
+    assert_eq!((file.size().unwrap(), disk.used_bytes()), (1 << 30, 0));
+}
