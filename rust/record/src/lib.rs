@@ -6,6 +6,7 @@
 
 mod batch;
 mod batch_mut;
+mod builder;
 mod compression;
 mod control;
 mod crc;
@@ -16,7 +17,10 @@ mod varint;
 
 pub use batch::{Batch, BatchError, Batches, TimestampType, batches};
 pub use batch_mut::BatchMut;
-pub use compression::{Compression, CompressionError, Limits, UnknownCompression, decompress};
+pub use builder::{BatchBuilder, BatchOptions, BuildError};
+pub use compression::{
+    Compression, CompressionError, Limits, UnknownCompression, compress, decompress,
+};
 pub use control::{ControlType, EndTransactionMarker};
 pub use crc::crc32c;
 pub use layout::{

@@ -39,9 +39,46 @@ fn read_raw(bytes: &mut &[u8], size_max: usize) -> Result<u64, VarintError> {
     Err(VarintError)
 }
 
+/// Append `value`; 32-bit integers are written the same way.
+#[inline]
+pub(crate) fn put(out: &mut Vec<u8>, value: i64) {
+    let mut raw = zigzag(value);
+    while raw > 0x7f {
+        out.push(raw as u8 | 0x80);
+        raw >>= 7;
+    }
+    out.push(raw as u8);
+}
+
+/// Bytes that `value` takes: 1 to 10.
+#[inline]
+pub(crate) fn size(value: i64) -> usize {
+    let bits = 64 - (zigzag(value) | 1).leading_zeros();
+    bits.div_ceil(7) as usize
+}
+
+#[inline]
+fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_is_put_is_read_and_has_its_size(value: i64, short: i32) {
+            let mut out = Vec::new();
+            put(&mut out, value);
+            prop_assert_eq!(out.len(), size(value));
+            prop_assert_eq!(read_i64(&mut &out[..]), Ok(value));
+            out.clear();
+            put(&mut out, i64::from(short));
+            prop_assert_eq!(read_i32(&mut &out[..]), Ok(short));
+        }
+    }
 
     #[test]
     fn longer_than_the_type_allows_is_an_error() {

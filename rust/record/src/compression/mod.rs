@@ -2,6 +2,15 @@
 //!
 //! What a frame says about its own size is a claim. Output grows only while it is below
 //! [`Limits::output_bytes_max`], whatever the claim; nothing is allocated by a claim above it.
+//! Contexts of gzip and zstd, which are dear to make, are kept per thread.
+
+mod gzip;
+mod lz4;
+mod snappy;
+mod xxh32;
+mod zstd;
+
+use std::ops::RangeInclusive;
 
 /// A batch's codec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -41,6 +50,28 @@ impl Compression {
             Self::Snappy => "snappy",
             Self::Lz4 => "lz4",
             Self::Zstd => "zstd",
+        }
+    }
+
+    /// The levels that `compression.<codec>.level` takes; `None` for codecs without.
+    ///
+    /// They are Kafka's. Those of lz4 are accepted and change nothing: our encoder has one.
+    pub fn levels(self) -> Option<RangeInclusive<i32>> {
+        match self {
+            Self::None | Self::Snappy => None,
+            Self::Gzip => Some(1..=9),
+            Self::Lz4 => Some(1..=17),
+            Self::Zstd => Some(-131_072..=22),
+        }
+    }
+
+    /// The level taken where none is given; `None` for codecs without.
+    pub fn level_default(self) -> Option<i32> {
+        match self {
+            Self::None | Self::Snappy => None,
+            Self::Gzip => Some(6),
+            Self::Lz4 => Some(9),
+            Self::Zstd => Some(3),
         }
     }
 
@@ -108,6 +139,52 @@ pub enum CompressionError {
         /// What is wrong.
         reason: &'static str,
     },
+    /// The level is not one of the codec's.
+    #[error("{codec} has no level {level}", codec = .codec.name())]
+    Level {
+        /// The codec.
+        codec: Compression,
+        /// The level asked for.
+        level: i32,
+    },
+}
+
+impl CompressionError {
+    fn corrupt(codec: Compression, reason: &'static str) -> Self {
+        Self::Corrupt { codec, reason }
+    }
+}
+
+/// Append what `input` compresses to to `out`.
+///
+/// `level` is one of [`Compression::levels`], the codec's default if `None`; codecs without
+/// levels ignore it.
+pub fn compress(
+    codec: Compression,
+    level: Option<i32>,
+    input: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), CompressionError> {
+    let level = checked_level(codec, level)?;
+    match codec {
+        Compression::None => out.extend_from_slice(input),
+        Compression::Gzip => gzip::compress(level, input, out)?,
+        Compression::Snappy => snappy::compress(input, out)?,
+        Compression::Lz4 => lz4::compress(input, out)?,
+        Compression::Zstd => zstd::compress(level, input, out)?,
+    }
+    Ok(())
+}
+
+fn checked_level(codec: Compression, level: Option<i32>) -> Result<i32, CompressionError> {
+    let default = codec.level_default().unwrap_or_default();
+    match (codec.levels(), level) {
+        (Some(levels), Some(level)) if !levels.contains(&level) => {
+            Err(CompressionError::Level { codec, level })
+        }
+        (Some(_), Some(level)) => Ok(level),
+        _ => Ok(default),
+    }
 }
 
 /// Replace `out` by what `input` decompresses to.
@@ -120,15 +197,64 @@ pub fn decompress(
     limits: Limits,
 ) -> Result<(), CompressionError> {
     out.clear();
-    let bytes_max = limits.output_bytes_max(input.len());
+    let mut sink = Sink { codec, out, bytes_max: limits.output_bytes_max(input.len()) };
     match codec {
-        Compression::None if input.len() > bytes_max => {
-            Err(CompressionError::TooLarge { codec, bytes_max })
-        }
-        Compression::None => {
-            out.extend_from_slice(input);
-            Ok(())
-        }
-        _ => Err(CompressionError::Corrupt { codec, reason: "not built yet" }),
+        Compression::None => sink.append(input),
+        Compression::Gzip => gzip::decompress(input, &mut sink),
+        Compression::Snappy => snappy::decompress(input, &mut sink),
+        Compression::Lz4 => lz4::decompress(input, &mut sink),
+        Compression::Zstd => zstd::decompress(input, &mut sink),
     }
+}
+
+/// Where decompressed bytes go, and how many of them may.
+struct Sink<'a> {
+    codec: Compression,
+    out: &'a mut Vec<u8>,
+    bytes_max: usize,
+}
+
+impl Sink<'_> {
+    fn corrupt(&self, reason: &'static str) -> CompressionError {
+        CompressionError::corrupt(self.codec, reason)
+    }
+
+    fn too_large(&self) -> CompressionError {
+        CompressionError::TooLarge { codec: self.codec, bytes_max: self.bytes_max }
+    }
+
+    /// Bytes that may still be put out.
+    fn room(&self) -> usize {
+        self.bytes_max.saturating_sub(self.out.len())
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> Result<(), CompressionError> {
+        if bytes.len() > self.room() {
+            return Err(self.too_large());
+        }
+        self.reserve(bytes.len())?;
+        self.out.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Have capacity for `size` bytes more. The caller has compared `size` with [`Self::room`];
+    /// memory that is not to be had counts as too large.
+    fn reserve(&mut self, size: usize) -> Result<(), CompressionError> {
+        self.out.try_reserve(size).map_err(|_| self.too_large())
+    }
+
+    /// `size` bytes more, zeroed, for a block decoder to fill; the caller cuts off what it did not.
+    fn grow(&mut self, size: usize) -> Result<&mut [u8], CompressionError> {
+        let start = self.out.len();
+        self.reserve(size)?;
+        self.out.resize(start + size, 0);
+        Ok(&mut self.out[start..])
+    }
+}
+
+/// Take `N` bytes off the front of `rest`, if they are there.
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (front, behind) = rest.split_first_chunk()?;
+    *rest = behind;
+    Some(*front)
 }

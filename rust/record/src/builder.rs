@@ -1,0 +1,265 @@
+//! Build a batch: records are laid out as they come, and compressed at the end.
+
+use crate::batch::TimestampType;
+use crate::compression::{self, Compression, CompressionError};
+use crate::crc::crc32c;
+use crate::layout;
+use crate::record::{Header, Headers, Record};
+use crate::varint;
+
+/// What a new batch's header says beside what its records tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchOptions {
+    /// The codec.
+    pub compression: Compression,
+    /// Its level; the codec's default if `None`.
+    pub level: Option<i32>,
+    /// Who sets the timestamps; with `LogAppendTime` the appender stamps the batch afterwards
+    /// ([`crate::BatchMut::set_max_timestamp`]).
+    pub timestamp_type: TimestampType,
+    /// Offset of the first record; 0 in produce requests.
+    pub base_offset: i64,
+    /// The leader's epoch; −1 in produce requests.
+    pub partition_leader_epoch: i32,
+    /// Id of an idempotent producer, −1 for none.
+    pub producer_id: i64,
+    /// Its epoch, −1 for none.
+    pub producer_epoch: i16,
+    /// Sequence of the first record, −1 for none.
+    pub base_sequence: i32,
+    /// Part of a transaction.
+    pub transactional: bool,
+    /// A control batch.
+    pub control: bool,
+}
+
+impl Default for BatchOptions {
+    fn default() -> Self {
+        Self {
+            compression: Compression::None,
+            level: None,
+            timestamp_type: TimestampType::CreateTime,
+            base_offset: 0,
+            partition_leader_epoch: layout::NO_PARTITION_LEADER_EPOCH,
+            producer_id: layout::NO_PRODUCER_ID,
+            producer_epoch: layout::NO_PRODUCER_EPOCH,
+            base_sequence: layout::NO_SEQUENCE,
+            transactional: false,
+            control: false,
+        }
+    }
+}
+
+/// Why a batch cannot be built. A failed append leaves the builder as it was.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BuildError {
+    /// There is no record; only cleaners write empty batches.
+    #[error("a batch needs a record")]
+    Empty,
+    /// A size or count would not fit its 32 bits.
+    #[error("batch or record is too large")]
+    TooLarge,
+    /// The timestamp is too far from the first record's for 64 bits.
+    #[error("timestamp delta overflows")]
+    Timestamp,
+    /// The payload cannot be compressed.
+    #[error(transparent)]
+    Compression(#[from] CompressionError),
+}
+
+/// Records on their way to a batch. Keep it: its buffers are reused from batch to batch.
+#[derive(Debug, Clone, Default)]
+pub struct BatchBuilder {
+    options: BatchOptions,
+    payload: Vec<u8>,
+    records_count: i32,
+    base_timestamp: i64,
+    max_timestamp: i64,
+}
+
+impl BatchBuilder {
+    /// An empty builder.
+    pub fn new(options: BatchOptions) -> Self {
+        Self { options, ..Self::default() }
+    }
+
+    /// What the header will say.
+    pub fn options(&self) -> &BatchOptions {
+        &self.options
+    }
+
+    /// The same, to change until [`Self::build`].
+    pub fn options_mut(&mut self) -> &mut BatchOptions {
+        &mut self.options
+    }
+
+    /// Records appended since the last build.
+    pub fn records_count(&self) -> i32 {
+        self.records_count
+    }
+
+    /// Bytes of the batch if it were built now, before compression.
+    pub fn size_estimate(&self) -> usize {
+        layout::HEADER_SIZE + self.payload.len()
+    }
+
+    /// Append a record; `timestamp` in ms, or −1 for none.
+    pub fn append(
+        &mut self,
+        timestamp: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: &[Header<'_>],
+    ) -> Result<(), BuildError> {
+        let headers_size = headers.iter().map(|(key, value)| sized(key) + nullable(*value)).sum();
+        self.append_parts(timestamp, key, value, (headers.len(), headers_size), |out| {
+            for (key, value) in headers {
+                put_sized(out, key);
+                put_nullable(out, *value);
+            }
+        })
+    }
+
+    /// Append a copy of `record` with its timestamp; its offset and sequence become those of
+    /// the place it is put to.
+    pub fn append_record(&mut self, record: &Record<'_>) -> Result<(), BuildError> {
+        let Record { timestamp, key, value, headers, .. } = *record;
+        self.append_with_headers(timestamp, key, value, headers)
+    }
+
+    /// Append a record with headers that were read from another.
+    pub fn append_with_headers(
+        &mut self,
+        timestamp: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: Headers<'_>,
+    ) -> Result<(), BuildError> {
+        let size = headers.bytes().len();
+        self.append_parts(timestamp, key, value, (headers.count(), size), |out| {
+            out.extend_from_slice(headers.bytes());
+        })
+    }
+
+    /// Append a record whose `headers` (count, bytes) are written by `put_headers`.
+    fn append_parts(
+        &mut self,
+        timestamp: i64,
+        key: Option<&[u8]>,
+        value: Option<&[u8]>,
+        headers: (usize, usize),
+        put_headers: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), BuildError> {
+        let (headers_count, headers_size) = headers;
+        let first = self.records_count == 0;
+        let base_timestamp = if first { timestamp } else { self.base_timestamp };
+        let delta = timestamp.checked_sub(base_timestamp).ok_or(BuildError::Timestamp)?;
+        let headers_count = i32::try_from(headers_count).map_err(|_| BuildError::TooLarge)?;
+        let size = 1
+            + varint::size(delta)
+            + varint::size(i64::from(self.records_count))
+            + nullable(key)
+            + nullable(value)
+            + varint::size(i64::from(headers_count))
+            + headers_size;
+        // The whole batch, its 5 bytes for this record's size too, has an i32 for its length.
+        if self.size_estimate().saturating_add(size).saturating_add(5) > i32::MAX as usize {
+            return Err(BuildError::TooLarge);
+        }
+        let out = &mut self.payload;
+        varint::put(out, size as i64);
+        out.push(0);
+        varint::put(out, delta);
+        varint::put(out, i64::from(self.records_count));
+        put_nullable(out, key);
+        put_nullable(out, value);
+        varint::put(out, i64::from(headers_count));
+        put_headers(out);
+        self.max_timestamp = if first { timestamp } else { self.max_timestamp.max(timestamp) };
+        self.base_timestamp = base_timestamp;
+        self.records_count += 1;
+        Ok(())
+    }
+
+    /// Append the batch to `out` and be empty again, options kept. Returns its size in bytes.
+    ///
+    /// On error `out` is as before, and so is the builder.
+    pub fn build(&mut self, out: &mut Vec<u8>) -> Result<usize, BuildError> {
+        if self.records_count == 0 {
+            return Err(BuildError::Empty);
+        }
+        let start = out.len();
+        out.resize(start + layout::HEADER_SIZE, 0);
+        let BatchOptions { compression, level, .. } = self.options;
+        let compressed = compression::compress(compression, level, &self.payload, out)
+            .map_err(BuildError::from)
+            .and_then(|()| self.write_header(&mut out[start..]));
+        if let Err(error) = compressed {
+            out.truncate(start);
+            return Err(error);
+        }
+        self.clear();
+        Ok(out.len() - start)
+    }
+
+    /// Forget the records, keep options and buffers.
+    pub fn clear(&mut self) {
+        self.payload.clear();
+        self.records_count = 0;
+    }
+
+    fn write_header(&self, batch: &mut [u8]) -> Result<(), BuildError> {
+        let length =
+            i32::try_from(batch.len() - layout::LOG_OVERHEAD).map_err(|_| BuildError::TooLarge)?;
+        let options = &self.options;
+        put(batch, layout::BASE_OFFSET, options.base_offset.to_be_bytes());
+        put(batch, layout::LENGTH, length.to_be_bytes());
+        put(batch, layout::PARTITION_LEADER_EPOCH, options.partition_leader_epoch.to_be_bytes());
+        put(batch, layout::MAGIC, layout::MAGIC_V2.to_be_bytes());
+        put(batch, layout::ATTRIBUTES, attributes(options).to_be_bytes());
+        put(batch, layout::LAST_OFFSET_DELTA, (self.records_count - 1).to_be_bytes());
+        put(batch, layout::BASE_TIMESTAMP, self.base_timestamp.to_be_bytes());
+        put(batch, layout::MAX_TIMESTAMP, self.max_timestamp.to_be_bytes());
+        put(batch, layout::PRODUCER_ID, options.producer_id.to_be_bytes());
+        put(batch, layout::PRODUCER_EPOCH, options.producer_epoch.to_be_bytes());
+        put(batch, layout::BASE_SEQUENCE, options.base_sequence.to_be_bytes());
+        put(batch, layout::RECORDS_COUNT, self.records_count.to_be_bytes());
+        let crc = crc32c(&batch[layout::ATTRIBUTES..]);
+        put(batch, layout::CRC, crc.to_be_bytes());
+        Ok(())
+    }
+}
+
+fn attributes(options: &BatchOptions) -> i16 {
+    let bit = |set: bool, mask: i16| if set { mask } else { 0 };
+    options.compression.id()
+        | bit(options.timestamp_type == TimestampType::LogAppendTime, layout::LOG_APPEND_TIME)
+        | bit(options.transactional, layout::TRANSACTIONAL)
+        | bit(options.control, layout::CONTROL)
+}
+
+fn put<const N: usize>(batch: &mut [u8], at: usize, field: [u8; N]) {
+    batch[at..at + N].copy_from_slice(&field);
+}
+
+/// Bytes that `bytes` takes with its length.
+fn sized(bytes: &[u8]) -> usize {
+    varint::size(bytes.len() as i64) + bytes.len()
+}
+
+/// The same where null is allowed; null is a length of −1.
+fn nullable(bytes: Option<&[u8]>) -> usize {
+    bytes.map_or(1, sized)
+}
+
+fn put_sized(out: &mut Vec<u8>, bytes: &[u8]) {
+    varint::put(out, bytes.len() as i64);
+    out.extend_from_slice(bytes);
+}
+
+fn put_nullable(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    match bytes {
+        Some(bytes) => put_sized(out, bytes),
+        None => varint::put(out, -1),
+    }
+}

@@ -1,0 +1,160 @@
+//! LZ4 frames as Kafka's clients write and read them.
+//!
+//! Written: version 1, independent blocks of 64 KiB, no checksum but the header's. Read: any
+//! block size, block checksums (verified), content size and checksum (skipped, as Java does:
+//! the batch has its CRC). Dependent blocks and dictionaries are refused: Java consumers could
+//! not read what was let in. Bytes behind the end mark are ignored, as in Java.
+
+use std::cell::RefCell;
+
+use lz4_flex::block::{CompressTable, DecompressError};
+
+use super::xxh32::xxh32;
+use super::{Compression, CompressionError, Sink, take};
+
+const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
+/// Version 1, independent blocks.
+const FLAGS_WRITTEN: u8 = 0b0110_0000;
+/// Blocks of at most 64 KiB.
+const SIZES_WRITTEN: u8 = 0b0100_0000;
+const BLOCK_BYTES_WRITTEN: usize = 64 << 10;
+/// A block size's bit that says: stored as it is.
+const STORED: u32 = 1 << 31;
+/// A match of LZ4 puts out less than 256 bytes for each byte of its own.
+const RATIO_MAX: usize = 256;
+
+thread_local! {
+    static TABLE: RefCell<CompressTable> = RefCell::new(CompressTable::large());
+}
+
+pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), CompressionError> {
+    let descriptor = [FLAGS_WRITTEN, SIZES_WRITTEN];
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&descriptor);
+    out.push(header_checksum(&descriptor));
+    TABLE.with_borrow_mut(|table| {
+        for block in input.chunks(BLOCK_BYTES_WRITTEN) {
+            compress_block(block, table, out)?;
+        }
+        Ok(())
+    })?;
+    out.extend_from_slice(&[0; 4]);
+    Ok(())
+}
+
+#[expect(clippy::little_endian_bytes, reason = "LZ4 frames are little-endian")]
+fn compress_block(
+    block: &[u8],
+    table: &mut CompressTable,
+    out: &mut Vec<u8>,
+) -> Result<(), CompressionError> {
+    let start = out.len();
+    out.resize(start + 4 + lz4_flex::block::get_maximum_output_size(block.len()), 0);
+    let size = lz4_flex::block::compress_into_with_table(block, &mut out[start + 4..], table)
+        .map_err(|_| CompressionError::corrupt(Compression::Lz4, "block does not compress"))?;
+    let word = if size < block.len() {
+        out.truncate(start + 4 + size);
+        size as u32
+    } else {
+        out.truncate(start + 4);
+        out.extend_from_slice(block);
+        block.len() as u32 | STORED
+    };
+    out[start..start + 4].copy_from_slice(&word.to_le_bytes());
+    Ok(())
+}
+
+fn header_checksum(descriptor: &[u8]) -> u8 {
+    (xxh32(descriptor) >> 8) as u8
+}
+
+/// What a frame's header says about its blocks.
+struct Frame {
+    block_bytes_max: usize,
+    block_checksums: bool,
+}
+
+pub(super) fn decompress(input: &[u8], sink: &mut Sink<'_>) -> Result<(), CompressionError> {
+    let mut rest = input;
+    let frame = read_header(&mut rest).map_err(|reason| sink.corrupt(reason))?;
+    while let Some((word, block)) =
+        read_block(&mut rest, &frame).map_err(|reason| sink.corrupt(reason))?
+    {
+        if word & STORED != 0 {
+            sink.append(block)?;
+        } else {
+            decompress_block(block, &frame, sink)?;
+        }
+    }
+    Ok(())
+}
+
+fn read_header(rest: &mut &[u8]) -> Result<Frame, &'static str> {
+    const TRUNCATED: &str = "frame header is truncated";
+    let input = *rest;
+    if input.first_chunk() != Some(&MAGIC) {
+        return Err("not an LZ4 frame");
+    }
+    let [flags, sizes] = *input[4..].first_chunk().ok_or(TRUNCATED)?;
+    if flags >> 6 != 1 || flags & 0b11 != 0 {
+        return Err("unsupported version, reserved bit or dictionary");
+    }
+    if flags & 0b0010_0000 == 0 {
+        return Err("dependent blocks are not supported");
+    }
+    let content_size = if flags & 0b1000 != 0 { 8 } else { 0 };
+    let end = 6 + content_size;
+    let checksum = *input.get(end).ok_or(TRUNCATED)?;
+    if checksum != header_checksum(&input[4..end]) {
+        return Err("header checksum differs");
+    }
+    if sizes & 0b1000_1111 != 0 || sizes >> 4 < 4 {
+        return Err("unsupported block size");
+    }
+    *rest = &input[end + 1..];
+    let block_bytes_max = 1 << (8 + 2 * (sizes >> 4));
+    Ok(Frame { block_bytes_max, block_checksums: flags & 0b1_0000 != 0 })
+}
+
+/// Take a block off `rest`: its size word and bytes; `None` is the end mark.
+#[expect(clippy::little_endian_bytes, reason = "LZ4 frames are little-endian")]
+fn read_block<'a>(
+    rest: &mut &'a [u8],
+    frame: &Frame,
+) -> Result<Option<(u32, &'a [u8])>, &'static str> {
+    const TRUNCATED: &str = "frame ends without its mark";
+    let word = u32::from_le_bytes(take(rest).ok_or(TRUNCATED)?);
+    if word == 0 {
+        return Ok(None);
+    }
+    let size = (word & !STORED) as usize;
+    if size > frame.block_bytes_max {
+        return Err("block is larger than the frame allows");
+    }
+    let block = rest.split_off(..size).ok_or(TRUNCATED)?;
+    if frame.block_checksums {
+        let checksum = take(rest).ok_or(TRUNCATED)?;
+        if u32::from_le_bytes(checksum) != xxh32(block) {
+            return Err("block checksum differs");
+        }
+    }
+    Ok(Some((word, block)))
+}
+
+fn decompress_block(
+    block: &[u8],
+    frame: &Frame,
+    sink: &mut Sink<'_>,
+) -> Result<(), CompressionError> {
+    let start = sink.out.len();
+    let wanted = frame.block_bytes_max.min(block.len() * RATIO_MAX);
+    let room = wanted.min(sink.room());
+    match lz4_flex::block::decompress_into(block, sink.grow(room)?) {
+        Ok(size) => {
+            sink.out.truncate(start + size);
+            Ok(())
+        }
+        Err(DecompressError::OutputTooSmall { .. }) if room < wanted => Err(sink.too_large()),
+        Err(_) => Err(sink.corrupt("malformed block")),
+    }
+}

@@ -1,0 +1,73 @@
+//! Snappy in the framing of snappy-java ("xerial"), or bare.
+//!
+//! Written: the 16-byte header, then blocks of at most 32 KiB, each after its compressed size;
+//! what Java writes. Read: that, also with headers repeated between blocks as concatenated
+//! streams have them, and one bare block, as librdkafka writes.
+
+use std::cell::RefCell;
+
+use super::{Compression, CompressionError, Sink, take};
+
+const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
+/// Version 1, readable by version 1.
+const VERSIONS: [u8; 8] = [0, 0, 0, 1, 0, 0, 0, 1];
+const BLOCK_BYTES_WRITTEN: usize = 32 << 10;
+/// No element puts out more than 64 bytes, and each takes 2 bytes at least.
+const RATIO_MAX: usize = 32;
+
+thread_local! {
+    static ENCODER: RefCell<snap::raw::Encoder> = RefCell::new(snap::raw::Encoder::new());
+}
+
+pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), CompressionError> {
+    out.extend_from_slice(&MAGIC);
+    out.extend_from_slice(&VERSIONS);
+    ENCODER.with_borrow_mut(|encoder| {
+        for block in input.chunks(BLOCK_BYTES_WRITTEN) {
+            let start = out.len() + 4;
+            out.resize(start + snap::raw::max_compress_len(block.len()), 0);
+            let size = encoder.compress(block, &mut out[start..]).map_err(|_| {
+                CompressionError::corrupt(Compression::Snappy, "block does not compress")
+            })?;
+            out[start - 4..start].copy_from_slice(&(size as u32).to_be_bytes());
+            out.truncate(start + size);
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn decompress(input: &[u8], sink: &mut Sink<'_>) -> Result<(), CompressionError> {
+    if !input.starts_with(&MAGIC) {
+        return decompress_block(input, sink);
+    }
+    let mut rest = input;
+    while !rest.is_empty() {
+        if rest.starts_with(&MAGIC) {
+            rest = rest.get(16..).ok_or_else(|| sink.corrupt("header is truncated"))?;
+        } else {
+            let block = read_block(&mut rest).ok_or_else(|| sink.corrupt("truncated block"))?;
+            decompress_block(block, sink)?;
+        }
+    }
+    Ok(())
+}
+
+/// Take a size and so many bytes off `rest`.
+fn read_block<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let size = u32::from_be_bytes(take(rest)?);
+    rest.split_off(..size as usize)
+}
+
+fn decompress_block(block: &[u8], sink: &mut Sink<'_>) -> Result<(), CompressionError> {
+    let claimed = snap::raw::decompress_len(block).map_err(|_| sink.corrupt("malformed size"))?;
+    if claimed > sink.room() {
+        return Err(sink.too_large());
+    }
+    if claimed > block.len().saturating_mul(RATIO_MAX) {
+        return Err(sink.corrupt("size claimed is more than the block can hold"));
+    }
+    let reason = sink.corrupt("malformed block");
+    let filled = snap::raw::Decoder::new().decompress(block, sink.grow(claimed)?);
+    // The decoder fills the claimed size or fails.
+    filled.map(drop).map_err(|_| reason)
+}

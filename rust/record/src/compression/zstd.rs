@@ -1,0 +1,178 @@
+//! Zstandard frames, decoded in one go into a buffer that is large enough or at its bound.
+//!
+//! A streaming decoder keeps a window of its own, up to 2³¹ bytes if a frame asks for it. Here
+//! the output is the window: the headers of a frame's blocks bound what it can put out (the
+//! bound is reserved, not touched), and the decoder stops at that or at the limit. Frames with
+//! windows above 128 MiB, or with dictionaries, are refused, as Java consumers could not read
+//! them. Contexts are kept per thread.
+
+use std::cell::RefCell;
+use std::io::Cursor;
+
+use zstd::zstd_safe::{CCtx, CParameter, DCtx};
+
+use super::{Compression, CompressionError, Sink};
+
+const FRAME_MAGIC: u32 = 0xfd2f_b528;
+/// 16 magics, whose last 4 bits are free, begin frames without data.
+const SKIPPABLE_MAGIC: u32 = 0x184d_2a50;
+/// What decoders accept that nobody has configured.
+const WINDOW_BYTES_MAX: u64 = 1 << 27;
+const BLOCK_BYTES_MAX: u64 = 128 << 10;
+
+thread_local! {
+    static COMPRESS: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
+    static DECOMPRESS: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
+}
+
+pub(super) fn compress(
+    level: i32,
+    input: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), CompressionError> {
+    let failed = |_| CompressionError::corrupt(Compression::Zstd, "does not compress");
+    out.reserve(zstd::zstd_safe::compress_bound(input.len()));
+    COMPRESS.with_borrow_mut(|context| {
+        context.set_parameter(CParameter::CompressionLevel(level)).map_err(failed)?;
+        let start = out.len() as u64;
+        let mut end = Cursor::new(out);
+        end.set_position(start);
+        context.compress2(&mut end, input).map(drop).map_err(failed)
+    })
+}
+
+pub(super) fn decompress(input: &[u8], sink: &mut Sink<'_>) -> Result<(), CompressionError> {
+    if input.is_empty() {
+        return Err(sink.corrupt("no frame"));
+    }
+    let mut rest = input;
+    while !rest.is_empty() {
+        let frame = Frame::read(rest).map_err(|reason| sink.corrupt(reason))?;
+        let bytes = rest.split_off(..frame.size).ok_or_else(|| sink.corrupt(TRUNCATED))?;
+        if let Some(output_bytes_max) = frame.output_bytes_max {
+            decompress_frame(bytes, output_bytes_max, sink)?;
+        }
+    }
+    Ok(())
+}
+
+fn decompress_frame(
+    frame: &[u8],
+    output_bytes_max: u64,
+    sink: &mut Sink<'_>,
+) -> Result<(), CompressionError> {
+    let wanted = usize::try_from(output_bytes_max).unwrap_or(usize::MAX);
+    sink.reserve(wanted.min(sink.room()))?;
+    // Capacity kept from before may go past the bound: it is there already, and checked below.
+    let enough = sink.out.capacity() - sink.out.len() >= wanted;
+    let start = sink.out.len() as u64;
+    let mut end = Cursor::new(&mut *sink.out);
+    end.set_position(start);
+    let done = DECOMPRESS.with_borrow_mut(|context| context.decompress(&mut end, frame));
+    match done {
+        Ok(_) if sink.out.len() <= sink.bytes_max => Ok(()),
+        Err(_) if enough => Err(sink.corrupt("malformed frame")),
+        // Out of room, as far as can be told: what a frame may put out is more than the bound.
+        _ => Err(sink.too_large()),
+    }
+}
+
+const TRUNCATED: &str = "frame is truncated";
+
+/// A frame's extent, as its header and the headers of its blocks tell it.
+struct Frame {
+    size: usize,
+    /// Bytes it can put out at most; `None` for a frame to skip.
+    output_bytes_max: Option<u64>,
+}
+
+impl Frame {
+    fn read(input: &[u8]) -> Result<Self, &'static str> {
+        let mut rest = input;
+        let magic = take_number(&mut rest, 4)? as u32;
+        if magic & !0xf == SKIPPABLE_MAGIC {
+            let size = take_number(&mut rest, 4)? as usize;
+            return Ok(Self { size: 8 + size, output_bytes_max: None });
+        }
+        if magic != FRAME_MAGIC {
+            return Err("not a zstd frame");
+        }
+        let header = Header::read(&mut rest)?;
+        if header.window_bytes > WINDOW_BYTES_MAX {
+            return Err("window is larger than 128 MiB");
+        }
+        let by_blocks = walk_blocks(&mut rest, header.window_bytes.min(BLOCK_BYTES_MAX))?;
+        take(&mut rest, if header.checksum { 4 } else { 0 })?;
+        let output_bytes_max = by_blocks.min(header.content_bytes.unwrap_or(u64::MAX));
+        let size = input.len() - rest.len();
+        Ok(Self { size, output_bytes_max: Some(output_bytes_max) })
+    }
+}
+
+struct Header {
+    window_bytes: u64,
+    content_bytes: Option<u64>,
+    checksum: bool,
+}
+
+impl Header {
+    fn read(rest: &mut &[u8]) -> Result<Self, &'static str> {
+        let flags = take(rest, 1)?[0];
+        let single_segment = flags & 0b10_0000 != 0;
+        if flags & 0b1000 != 0 {
+            return Err("reserved bit is set");
+        }
+        let window = if single_segment { None } else { Some(take(rest, 1)?[0]) };
+        let dictionary = take_number(rest, [0, 1, 2, 4][usize::from(flags & 0b11)])?;
+        if dictionary != 0 {
+            return Err("dictionaries are not supported");
+        }
+        let content_bytes = match (flags >> 6, single_segment) {
+            (0, false) => None,
+            (0, true) => Some(take_number(rest, 1)?),
+            (1, _) => Some(take_number(rest, 2)? + 256),
+            (2, _) => Some(take_number(rest, 4)?),
+            _ => Some(take_number(rest, 8)?),
+        };
+        let window_bytes = match window {
+            Some(window) => {
+                let base = 1_u64 << (10 + (window >> 3));
+                base + base / 8 * u64::from(window & 0b111)
+            }
+            None => content_bytes.unwrap_or_default(),
+        };
+        Ok(Self { window_bytes, content_bytes, checksum: flags & 0b100 != 0 })
+    }
+}
+
+/// Pass over a frame's blocks; return what they can put out at most, with each compressed
+/// block taken for a full one.
+fn walk_blocks(rest: &mut &[u8], block_bytes_max: u64) -> Result<u64, &'static str> {
+    let mut output_bytes_max = 0;
+    loop {
+        let header = take_number(rest, 3)?;
+        let size = header >> 3;
+        // Stored, one byte repeated, compressed.
+        let (stored, output) = match (header >> 1) & 0b11 {
+            0 => (size, size),
+            1 => (1, size),
+            2 => (size, block_bytes_max),
+            _ => return Err("reserved block type"),
+        };
+        take(rest, stored as usize)?;
+        output_bytes_max += output;
+        if header & 1 == 1 {
+            return Ok(output_bytes_max);
+        }
+    }
+}
+
+fn take<'a>(rest: &mut &'a [u8], size: usize) -> Result<&'a [u8], &'static str> {
+    rest.split_off(..size).ok_or(TRUNCATED)
+}
+
+/// A little-endian number of up to 8 bytes; 0 for none.
+fn take_number(rest: &mut &[u8], size: usize) -> Result<u64, &'static str> {
+    let bytes = take(rest, size)?;
+    Ok(bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
+}
