@@ -10,6 +10,7 @@ mod builder;
 mod compression;
 mod control;
 mod crc;
+pub mod fuzz;
 mod layout;
 mod partitioner;
 mod record;

@@ -122,7 +122,7 @@ fn inflate_all(
         if sink.out.len() == sink.out.capacity() {
             // One byte above the bound, so that a stream that ends right at it can say so.
             let step = sink.out.len().max(rest.len() * RATIO_GUESS).max(4096);
-            sink.reserve(step.min(sink.room() + 1))?;
+            sink.reserve(step.min(sink.room().saturating_add(1)))?;
         }
         let before = (inflate.total_in(), inflate.total_out());
         let status = inflate

@@ -1,0 +1,62 @@
+//! Fuzz targets as plain functions: run by `cargo test` on a corpus and random bytes, and by
+//! cargo-fuzz. They must return, whatever the bytes.
+
+use crate::compression::{Compression, Limits, compress, decompress};
+use crate::{Batch, BatchBuilder, BatchOptions, EndTransactionMarker, batches};
+
+/// Small, so that a run is made of many inputs and not of a few bombs.
+const LIMITS: Limits = Limits { bytes_max: 1 << 20, ratio_max: 1000 };
+
+/// Walk `data` as concatenated batches and read all of them; what can be read is built anew
+/// and must be read back equal.
+pub fn fuzz_batch(data: &[u8]) {
+    let mut scratch = Vec::new();
+    for batch in batches(data).flatten() {
+        let _ = (batch.is_crc_valid(), batch.last_sequence(), batch.delete_horizon_ms());
+        let _ = (batch.next_offset(), batch.has_valid_offsets(), format!("{batch:?}"));
+        read_batch(batch, &mut scratch);
+    }
+}
+
+fn read_batch(batch: Batch<'_>, scratch: &mut Vec<u8>) {
+    let Ok(records) = batch.records(scratch, LIMITS) else { return };
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    for record in records.clone() {
+        let Ok(record) = record else { return };
+        assert_eq!(record.headers.iter().count(), record.headers.count());
+        if let (true, Some(key), Some(value)) = (batch.is_control(), record.key, record.value) {
+            let _ = EndTransactionMarker::from_record(key, value);
+        }
+        if builder.append_record(&record).is_err() {
+            return;
+        }
+    }
+    let mut out = Vec::new();
+    if builder.build(&mut out).is_err() {
+        return;
+    }
+    let (again, _) = Batch::split(&out).expect("a batch just built is whole");
+    let mut unused = Vec::new();
+    let again = again.records(&mut unused, LIMITS).expect("it is not compressed");
+    for (record, again) in records.zip(again) {
+        let (record, again) = (record.expect("read above"), again.expect("just built"));
+        assert_eq!((record.timestamp, record.key), (again.timestamp, again.key));
+        assert_eq!((record.value, record.headers), (again.value, again.headers));
+    }
+}
+
+/// Decompress `data` by the codec its first byte names; what comes out must survive a round.
+pub fn fuzz_decompress(data: &[u8]) {
+    let Some((first, input)) = data.split_first() else { return };
+    let codec = Compression::ALL[usize::from(*first) % Compression::ALL.len()];
+    let mut out = Vec::new();
+    if decompress(codec, input, &mut out, LIMITS).is_err() {
+        return;
+    }
+    assert!(out.len() <= LIMITS.output_bytes_max(input.len()));
+    let (mut packed, mut again) = (Vec::new(), Vec::new());
+    compress(codec, None, &out, &mut packed).expect("any bytes compress");
+    let large = Limits { bytes_max: usize::MAX, ratio_max: usize::MAX };
+    decompress(codec, &packed, &mut again, large).expect("what was compressed decompresses");
+    assert_eq!(again, out);
+}
