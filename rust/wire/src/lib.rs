@@ -1,1 +1,27 @@
 //! Kafka's wire protocol: frames, the table-driven codec and the hot messages by hand.
+//!
+//! The hot messages ([`produce`], [`fetch`], …) are structs on borrowed bytes; see [`message`] for
+//! how they are declared. Reading is bounds-checked throughout ([`Reader`]), and a body may be
+//! longer than its message: what is left over is ignored, as Kafka ignores it.
+
+mod api_key;
+pub mod api_versions;
+pub mod describe_topic_partitions;
+mod error;
+pub mod fetch;
+pub mod frame;
+pub mod list_offsets;
+pub mod message;
+pub mod metadata;
+pub mod offset_for_leader_epoch;
+pub mod produce;
+mod reader;
+pub mod structs;
+mod tables;
+mod writer;
+
+pub use api_key::{Api, ApiKey, apis, is_flexible, known_versions, supported_versions};
+pub use error::{DecodeError, EncodeError};
+pub use message::Wire;
+pub use reader::{OBJECTS_MAX, Reader, span_within};
+pub use writer::{Chunks, Sink, Writer, encode_uvarint};

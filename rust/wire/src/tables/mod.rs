@@ -1,0 +1,3 @@
+//! Facts of Kafka 4.2's message schemas, written by `tools/schemas.py`.
+
+pub mod api_keys;

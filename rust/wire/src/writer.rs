@@ -1,0 +1,283 @@
+//! Writing Kafka's primitive types, into one buffer or into [`Chunks`] that share record bytes.
+
+use bytes::{Bytes, BytesMut};
+
+use crate::EncodeError;
+use crate::reader::STRING_BYTES_MAX;
+
+/// Where encoded bytes go.
+pub trait Sink {
+    /// Appends a copy of `bytes`.
+    fn put(&mut self, bytes: &[u8]);
+    /// Appends `bytes`, without a copy if the sink can.
+    fn put_shared(&mut self, bytes: &Bytes);
+}
+
+impl Sink for Vec<u8> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn put_shared(&mut self, bytes: &Bytes) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+impl Sink for BytesMut {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.extend_from_slice(bytes);
+    }
+
+    fn put_shared(&mut self, bytes: &Bytes) {
+        self.extend_from_slice(bytes);
+    }
+}
+
+/// Record bytes below this size are copied: a chunk of their own costs more in `writev`.
+const SHARED_BYTES_MIN: usize = 512;
+
+/// An encoded message as an ordered list of buffers; record bytes are shared, not copied.
+#[derive(Debug, Default, Clone)]
+pub struct Chunks {
+    closed: Vec<Bytes>,
+    open: BytesMut,
+    size: usize,
+}
+
+impl Chunks {
+    /// No bytes yet.
+    pub fn new() -> Chunks {
+        Chunks::default()
+    }
+
+    /// Bytes over all chunks.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether nothing was put.
+    pub fn is_empty(&self) -> bool {
+        self.size == 0
+    }
+
+    /// The chunks in order; none is empty.
+    pub fn into_vec(mut self) -> Vec<Bytes> {
+        self.close();
+        self.closed
+    }
+
+    /// Puts `head` before everything else, for a size prefix or a header that came to be known last.
+    pub fn prepend(&mut self, head: Bytes) {
+        self.size += head.len();
+        if !head.is_empty() {
+            self.closed.insert(0, head);
+        }
+    }
+
+    /// Everything in one buffer, copied.
+    pub fn to_bytes(&self) -> Bytes {
+        let mut all = BytesMut::with_capacity(self.size);
+        self.closed.iter().for_each(|chunk| all.extend_from_slice(chunk));
+        all.extend_from_slice(&self.open);
+        all.freeze()
+    }
+
+    fn close(&mut self) {
+        if !self.open.is_empty() {
+            self.closed.push(self.open.split().freeze());
+        }
+    }
+}
+
+impl From<Bytes> for Chunks {
+    fn from(bytes: Bytes) -> Chunks {
+        let mut chunks = Chunks::new();
+        chunks.prepend(bytes);
+        chunks
+    }
+}
+
+impl From<Vec<u8>> for Chunks {
+    fn from(bytes: Vec<u8>) -> Chunks {
+        Bytes::from(bytes).into()
+    }
+}
+
+impl Sink for Chunks {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.size += bytes.len();
+        self.open.extend_from_slice(bytes);
+    }
+
+    fn put_shared(&mut self, bytes: &Bytes) {
+        if bytes.len() < SHARED_BYTES_MIN {
+            return self.put(bytes);
+        }
+        self.size += bytes.len();
+        self.close();
+        self.closed.push(bytes.clone());
+    }
+}
+
+/// Writes one message body of a version.
+#[derive(Debug)]
+pub struct Writer<'s, S> {
+    sink: &'s mut S,
+    version: i16,
+    flexible: bool,
+}
+
+impl<'s, S: Sink> Writer<'s, S> {
+    /// Writes into `sink`, behind what it holds.
+    pub fn new(sink: &'s mut S, version: i16, flexible: bool) -> Writer<'s, S> {
+        Writer { sink, version, flexible }
+    }
+
+    /// Version of the message.
+    pub fn version(&self) -> i16 {
+        self.version
+    }
+
+    /// Whether the message has compact lengths and tagged fields.
+    pub fn is_flexible(&self) -> bool {
+        self.flexible
+    }
+
+    /// Raw bytes.
+    #[inline]
+    pub fn put(&mut self, bytes: &[u8]) {
+        self.sink.put(bytes);
+    }
+
+    /// Raw bytes, shared if the sink can.
+    pub fn put_shared(&mut self, bytes: &Bytes) {
+        self.sink.put_shared(bytes);
+    }
+
+    /// An unsigned varint.
+    #[inline]
+    pub fn uvarint(&mut self, value: u32) {
+        let (encoded, size) = encode_uvarint(value);
+        self.sink.put(&encoded[..size]);
+    }
+
+    /// Length of a string; `None` is null.
+    #[inline]
+    pub fn string_length(&mut self, length: Option<usize>) -> Result<(), EncodeError> {
+        if self.flexible {
+            if let Some(length) = length.filter(|&length| length > STRING_BYTES_MAX) {
+                return Err(EncodeError::TooLong { length });
+            }
+            return self.compact_length(length);
+        }
+        let length = length.map_or(Ok(-1), |length| {
+            i16::try_from(length).map_err(|_| EncodeError::TooLong { length })
+        })?;
+        self.sink.put(&length.to_be_bytes());
+        Ok(())
+    }
+
+    /// Length of a byte string, an array or records; `None` is null.
+    #[inline]
+    pub fn length(&mut self, length: Option<usize>) -> Result<(), EncodeError> {
+        if self.flexible {
+            return self.compact_length(length);
+        }
+        let length = length.map_or(Ok(-1), |length| {
+            i32::try_from(length).map_err(|_| EncodeError::TooLong { length })
+        })?;
+        self.sink.put(&length.to_be_bytes());
+        Ok(())
+    }
+
+    #[inline]
+    fn compact_length(&mut self, length: Option<usize>) -> Result<(), EncodeError> {
+        let coded = length.map_or(Ok(0), |length| {
+            i32::try_from(length)
+                .map(|length| length as u32 + 1)
+                .map_err(|_| EncodeError::TooLong { length })
+        })?;
+        self.uvarint(coded);
+        Ok(())
+    }
+
+    /// A string; `None` is null.
+    #[inline]
+    pub fn string(&mut self, value: Option<&str>) -> Result<(), EncodeError> {
+        self.string_length(value.map(str::len))?;
+        self.put(value.unwrap_or_default().as_bytes());
+        Ok(())
+    }
+
+    /// Bytes or records; `None` is null.
+    #[inline]
+    pub fn bytes(&mut self, value: Option<&[u8]>) -> Result<(), EncodeError> {
+        self.length(value.map(<[u8]>::len))?;
+        self.put(value.unwrap_or_default());
+        Ok(())
+    }
+
+    /// One tagged field: its tag, its size and what `write` puts.
+    pub fn tagged_field(
+        &mut self,
+        tag: u32,
+        write: impl FnOnce(&mut Writer<'_, Vec<u8>>) -> Result<(), EncodeError>,
+    ) -> Result<(), EncodeError> {
+        let mut value = Vec::new();
+        write(&mut Writer::new(&mut value, self.version, self.flexible))?;
+        self.uvarint(tag);
+        let size =
+            i32::try_from(value.len()).map_err(|_| EncodeError::TooLong { length: value.len() })?;
+        self.uvarint(size as u32);
+        self.put(&value);
+        Ok(())
+    }
+}
+
+/// The bytes of an unsigned varint and how many of them count.
+#[inline]
+pub fn encode_uvarint(mut value: u32) -> ([u8; 5], usize) {
+    let mut encoded = [0; 5];
+    let mut size = 0;
+    while value >= 0x80 {
+        encoded[size] = value as u8 | 0x80;
+        value >>= 7;
+        size += 1;
+    }
+    encoded[size] = value as u8;
+    (encoded, size + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reader;
+    use proptest::prelude::*;
+
+    #[test]
+    fn chunks_share_large_record_bytes_and_copy_small_ones() {
+        let large = Bytes::from(vec![7; SHARED_BYTES_MIN]);
+        let mut chunks = Chunks::new();
+        chunks.put(b"head");
+        chunks.put_shared(&Bytes::from_static(b"small"));
+        chunks.put_shared(&large);
+        chunks.put(b"foot");
+        assert_eq!(chunks.size(), chunks.to_bytes().len());
+        let chunks = chunks.into_vec();
+        assert_eq!(chunks.len(), 3);
+        assert_eq!(&chunks[0][..], b"headsmall");
+        assert_eq!(chunks[1].as_ptr(), large.as_ptr());
+        assert_eq!(&chunks[2][..], b"foot");
+    }
+
+    proptest! {
+        #[test]
+        fn varints_round_trip(value: u32) {
+            let (encoded, size) = encode_uvarint(value);
+            prop_assert_eq!(Reader::new(&encoded[..size], 0, true).uvarint(), Ok(value));
+        }
+    }
+}
