@@ -1,0 +1,45 @@
+"""Listeners as Kafka writes them: ``NAME://HOST:PORT,…``."""
+
+import re
+from dataclasses import dataclass
+
+_LISTENER = re.compile(
+    r"(?:([A-Za-z0-9_.-]+)://)?(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:/\[\]]*)):(\d{1,5})\Z"
+)
+
+
+class ListenerError(ValueError):
+    """A listener that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One address; an empty host is every interface, port 0 a free one."""
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.name}://{self.address}"
+
+    @property
+    def address(self) -> str:
+        """``HOST:PORT``, the host in brackets when it holds a colon."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_listeners(text: str) -> tuple[Listener, ...]:
+    """Return the listeners of a comma-separated list; a bare ``HOST:PORT`` is named PLAINTEXT.
+
+    Raises:
+        ListenerError: One of them is malformed or its port is over 65535.
+    """
+    return tuple(_parse_listener(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _parse_listener(text: str) -> Listener:
+    found = _LISTENER.match(text)
+    if found is None or int(found[4]) > 65535:
+        raise ListenerError(f"{text!r} is not an address to listen at")
+    return Listener((found[1] or "PLAINTEXT").upper(), found[2] or found[3], int(found[4]))

@@ -1,0 +1,158 @@
+"""One Kafka setting: its type, its default, who may change it, and how this broker treats it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+from .validators import InvalidValueError, Validator, Value
+
+_INTEGERS: Mapping[str, int] = {"INT": 31, "SHORT": 15, "LONG": 63}
+
+
+class ConfigType(IntEnum):
+    """Kafka's types of settings; the numbers are those of DescribeConfigs."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+class Scope(Enum):
+    """What a setting belongs to; the values are sections of the table."""
+
+    TOPIC = "topic"
+    BROKER = "broker"
+    GROUP = "group"
+    CLIENT_METRICS = "client_metrics"
+
+
+class UpdateMode(Enum):
+    """Whether a broker setting may change while the broker runs, and for whom."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
+
+
+class Support(Enum):
+    """How this broker treats a setting."""
+
+    HONOURED = "honoured"
+    STORED = "stored"
+    """Kept and listed now; honoured when the coordinators and compaction come."""
+    NO_MEANING = "no-meaning"
+    """Accepted, with a warning that names it."""
+    NOT_BUILT = "not-built"
+    """Refused by name, unless it is set to its default."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Synonym:
+    """A broker setting that gives a topic or group setting its default, times ``factor``."""
+
+    name: str
+    factor: int = 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """One row of the table.
+
+    Attributes:
+        default: As text; ``None`` where Kafka has no default or a null one.
+        required: Kafka demands a value. Never so here, where one node can choose it.
+        update_mode: ``None`` except for broker settings.
+        synonyms: In order of precedence.
+        internal: Listed by DescribeConfigs only when set.
+    """
+
+    name: str
+    scope: Scope
+    type: ConfigType
+    default: str | None
+    required: bool
+    validator: Validator | None
+    importance: str
+    update_mode: UpdateMode | None
+    support: Support
+    synonyms: tuple[Synonym, ...]
+    internal: bool
+    documentation: str
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether the value is never shown."""
+        return self.type is ConfigType.PASSWORD
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it cannot be altered while the broker runs."""
+        return self.update_mode is UpdateMode.READ_ONLY
+
+    def parse(self, text: str) -> Value:
+        """Return the typed value.
+
+        Raises:
+            InvalidValueError: Not of the type, or refused by the validator; the text is Kafka's
+                own.
+        """
+        value = _parse(self.name, self.type, text)
+        if self.validator is not None:
+            self.validator.check(self.name, value)
+        return value
+
+    def canonical(self, text: str) -> str:
+        """Return the value as Kafka prints it: trimmed, lists without spaces, booleans in lower
+        case.
+
+        Raises:
+            InvalidValueError: As `parse`.
+        """
+        return to_text(self.parse(text))
+
+
+def to_text(value: Value) -> str:
+    """Return a typed value as Kafka prints it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value)
+
+
+def _parse(name: str, type_: ConfigType, text: str) -> Value:
+    trimmed = text.strip()
+    if type_ is ConfigType.BOOLEAN:
+        if trimmed.lower() not in ("true", "false"):
+            raise InvalidValueError(name, text, "Expected value to be either true or false")
+        return trimmed.lower() == "true"
+    if type_ is ConfigType.LIST:
+        return tuple(part.strip() for part in trimmed.split(",")) if trimmed else ()
+    if type_ is ConfigType.DOUBLE:
+        return _double(name, trimmed)
+    if type_.name in _INTEGERS:
+        return _integer(name, type_.name, trimmed)
+    return text if type_ is ConfigType.PASSWORD else trimmed
+
+
+def _integer(name: str, type_name: str, text: str) -> int:
+    """Java's parse: ASCII digits with an optional sign, within the type's range."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if digits.isascii() and digits.isdigit() and len(digits) <= 40:
+        bound = 1 << _INTEGERS[type_name]
+        if -bound <= int(text) < bound:
+            return int(text)
+    raise InvalidValueError(name, text, f"Not a number of type {type_name}")
+
+
+def _double(name: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidValueError(name, text, "Not a number of type DOUBLE") from None

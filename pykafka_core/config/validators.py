@@ -1,0 +1,171 @@
+"""Bounds of settings, named as in the table; each prints itself and refuses as Kafka does."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+Value = bool | int | float | str | tuple[str, ...]
+"""A typed value: lists are tuples, classes and passwords are text."""
+
+_THROTTLED = re.compile(r"\d+:\d+\Z")
+_DURATION = re.compile(
+    r"-?P(?=[\dT])(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{0,9})?S)?)?\Z", re.IGNORECASE
+)
+
+
+class InvalidValueError(ValueError):
+    """A value that its setting does not take; the message is what Kafka answers."""
+
+    def __init__(self, name: str, value: object, reason: str) -> None:
+        super().__init__(f"Invalid value {value} for configuration {name}: {reason}")
+        self.name = name
+        self.reason = reason
+
+
+class Validator(Protocol):
+    """A bound on a typed value."""
+
+    def check(self, name: str, value: Value) -> None:
+        """Raise `InvalidValueError` when the value is out of bounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Inclusive bounds of a number; ``extra`` is one more value that is allowed."""
+
+    low: str
+    high: str | None = None
+    extra: str | None = None
+
+    def __str__(self) -> str:
+        if self.high is None:
+            return f"[{self.low},...]"
+        text = f"[{self.low},...,{self.high}]"
+        return text if self.extra is None else f"{text} or {self.extra}"
+
+    def check(self, name: str, value: Value) -> None:
+        """See `Validator`."""
+        assert isinstance(value, int | float)
+        low = float(self.low) <= value
+        high = self.high is None or value <= float(self.high)
+        if (low and high) or (self.extra is not None and value == float(self.extra)):
+            return
+        if self.extra is not None:
+            reason = f"Value must be between {self.low} and {self.high} or equal to {self.extra}"
+        elif low:
+            reason = f"Value must be no more than {self.high}"
+        else:
+            reason = f"Value must be at least {self.low}"
+        raise InvalidValueError(name, value, reason)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """One of some words."""
+
+    words: tuple[str, ...]
+    any_case: bool = False
+
+    def __str__(self) -> str:
+        return ("(case insensitive) " if self.any_case else "") + f"[{', '.join(self.words)}]"
+
+    def check(self, name: str, value: Value) -> None:
+        """See `Validator`."""
+        assert isinstance(value, str)
+        if value in self.words or (self.any_case and value.upper() in map(str.upper, self.words)):
+            return
+        kind = (
+            "String must be one of (case insensitive)" if self.any_case else "String must be one of"
+        )
+        raise InvalidValueError(name, value, f"{kind}: {', '.join(self.words)}")
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list whose items are among some words."""
+
+    words: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"[{', '.join(self.words)}]"
+
+    def check(self, name: str, value: Value) -> None:
+        """See `Validator`."""
+        assert isinstance(value, tuple)
+        for item in value:
+            OneOf(self.words).check(name, item)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A bound without parameters: Kafka's text for it, a predicate, the reason of a refusal."""
+
+    text: str
+    holds: Callable[[Value], bool]
+    reason: str
+
+    def __str__(self) -> str:
+        return self.text
+
+    def check(self, name: str, value: Value) -> None:
+        """See `Validator`."""
+        if not self.holds(value):
+            shown = f"[{', '.join(value)}]" if isinstance(value, tuple) else value
+            raise InvalidValueError(name, shown, self.reason.format(name=name, value=value))
+
+
+def _is_throttled_list(value: Value) -> bool:
+    assert isinstance(value, tuple)
+    return value == ("*",) or all(_THROTTLED.match(item) for item in value)
+
+
+def _is_offset_reset(value: Value) -> bool:
+    assert isinstance(value, str)
+    kind, _, duration = value.partition(":")
+    return value in ("latest", "earliest") or (
+        kind == "by_duration" and _DURATION.match(duration) is not None and duration[0] != "-"
+    )
+
+
+_RULES = {
+    "any_list": Rule("", lambda _: True, ""),
+    "non_null": Rule("non-null string", lambda _: True, ""),
+    "non_empty": Rule("non-empty string", bool, "String must be non-empty"),
+    # Kafka's own name for it is stricter than what it refuses: empty is the default and is taken.
+    "any_quorum_list": Rule("non-empty list", lambda _: True, ""),
+    "throttled_replicas": Rule(
+        "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
+        _is_throttled_list,
+        "{name} must be the literal '*' or a list of replicas in the following format: "
+        "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
+    ),
+    "offset_reset": Rule(
+        "[latest, earliest, by_duration:PnDTnHnMn.nS]",
+        _is_offset_reset,
+        "Invalid value `{value}` for configuration {name}. The value must be either 'earliest', "
+        "'latest' or of the format 'by_duration:<PnDTnHnMn.nS>'.",
+    ),
+}
+
+
+def validator_from_text(text: str) -> Validator | None:
+    """Return the validator that a cell of the table names.
+
+    Raises:
+        KeyError: No such validator.
+    """
+    if text == "-":
+        return None
+    if text.startswith(">="):
+        return Range(text[2:])
+    if ".." in text:
+        bounds, _, extra = text.partition("|")
+        low, high = bounds.split("..")
+        return Range(low, high, extra or None)
+    name, parenthesis, words = text.rstrip(")").partition("(")
+    if not parenthesis:
+        return _RULES[name]
+    if name == "list_of":
+        return ListOf(tuple(words.split(",")))
+    return OneOf(tuple(words.split(",")), any_case={"one_of": False, "one_of_any_case": True}[name])

@@ -1,0 +1,157 @@
+"""Settings given at start: all problems at once, three classes, files."""
+
+from pathlib import Path
+
+import pytest
+
+from pykafka_core.config import (
+    BrokerConfig,
+    InvalidSettingsError,
+    Listener,
+    SettingsFileError,
+    parse_properties,
+    read_settings,
+    validate,
+)
+
+STOCK = Path(__file__).parent / "golden" / "server.properties"
+
+
+def test_stock_server_properties_start_unchanged() -> None:
+    config = BrokerConfig.from_settings(read_settings(STOCK))
+    assert config.node_id == 1
+    assert config.log_dir == "/tmp/kraft-combined-logs"
+    assert config.listeners == (Listener("PLAINTEXT", "", 9092),)
+    assert config.advertised_listeners == (Listener("PLAINTEXT", "localhost", 9092),)
+    assert config.num_partitions == 1
+
+
+def test_settings_without_meaning_give_one_warning_that_names_them() -> None:
+    warning = BrokerConfig.from_settings(read_settings(STOCK)).warning
+    assert warning is not None
+    assert "\n" not in warning
+    for name in ("process.roles", "num.network.threads", "transaction.state.log.min.isr"):
+        assert name in warning
+    assert "log.segment.bytes" not in warning
+    assert BrokerConfig.from_settings({}).warning is None
+
+
+def test_no_settings_at_all_are_good() -> None:
+    config = BrokerConfig.from_settings({})
+    assert (config.node_id, config.log_dir, config.listeners) == (None, None, ())
+    assert config.auto_create_topics
+    assert config.delete_topics
+    assert config.retention_check_interval_ms == 300_000
+
+
+def test_every_problem_is_reported_at_once() -> None:
+    given = {
+        "log.retention.ms": "soon",
+        "num.partition": "3",
+        "authorizer.class.name": "kafka.X",
+        "log.segment.bytes": "10",
+        "log.cleanup.policy": "compact",
+        "zookeeper.connect": "localhost",
+    }
+    with pytest.raises(InvalidSettingsError) as caught:
+        BrokerConfig.from_settings(given)
+    assert [problem.name for problem in caught.value.problems] == list(given)
+    text = str(caught.value)
+    assert "did you mean num.partitions?" in text
+    assert "authorizer.class.name is not built yet: remove it" in text
+    assert "Value must be at least 1048576" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ssl.keystore.location", "/k.jks"),
+        ("sasl.enabled.mechanisms", "PLAIN"),
+        ("remote.log.storage.system.enable", "true"),
+        ("max.connections.per.ip", "5"),
+        ("listener.name.internal.ssl.key.password", "x"),
+        ("security.inter.broker.protocol", "SSL"),
+    ],
+)
+def test_what_would_change_behaviour_but_is_not_built_is_refused_by_name(
+    name: str, value: str
+) -> None:
+    (problem,) = validate({name: value})
+    assert problem.name == name
+    assert f"{name} is not built yet" in problem.text
+
+
+def test_what_is_not_built_may_be_set_to_its_default() -> None:
+    assert (
+        validate({"security.inter.broker.protocol": "PLAINTEXT", "authorizer.class.name": ""}) == ()
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ({"listeners": "PLAINTEXT://localhost"}, "listeners"),
+        ({"listeners": "PLAINTEXT://:70000"}, "listeners"),
+        ({"listeners": "SSL://:9093"}, "listeners"),
+        ({"listeners": "INSIDE://:9092"}, "listeners"),
+        ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "listeners"),
+        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "advertised.listeners"),
+        ({"log.dirs": "/a,/b"}, "log.dirs"),
+        ({"node.id": "1", "broker.id": "2"}, "broker.id"),
+        ({"log.retention.ms": "0"}, "log.retention.ms"),
+        ({"log.roll.ms": "0"}, "log.roll.ms"),
+        ({"node.id": "-3"}, "node.id"),
+        ({"num.partitions": "99999999999"}, "num.partitions"),
+    ],
+)
+def test_a_bad_setting_is_named(given: dict[str, str], name: str) -> None:
+    assert [problem.name for problem in validate(given)] == [name]
+    assert all(problem.advice for problem in validate(given))
+
+
+def test_properties_are_read_as_java_reads_them() -> None:
+    text = (
+        "# comment\n! comment\n\nlog.dirs = /a b \\\n    /c\nnum.partitions:3\nbroker.rack left\n"
+        "empty=\nbare\nkey\\=x=\\u0041\\tB\nnum.partitions=4\n"
+    )
+    assert parse_properties(text) == {
+        "log.dirs": "/a b /c",
+        "num.partitions": "4",
+        "broker.rack": "left",
+        "empty": "",
+        "bare": "",
+        "key=x": "A\tB",
+    }
+
+
+def test_toml_tables_are_parts_of_names(tmp_path: Path) -> None:
+    file = tmp_path / "node.toml"
+    file.write_text(
+        'listeners = ["PLAINTEXT://127.0.0.1:9092"]\nauto.create.topics.enable = false\n'
+        '"num.partitions" = 3\n[log]\ndirs = "data"\nretention = { ms = 5000 }\n'
+    )
+    assert read_settings(file) == {
+        "listeners": "PLAINTEXT://127.0.0.1:9092",
+        "auto.create.topics.enable": "false",
+        "num.partitions": "3",
+        "log.dirs": "data",
+        "log.retention.ms": "5000",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.toml", b"x ="), ("b.toml", b"x = 1979-05-27"), ("c.properties", b"\xff\xfe")],
+)
+def test_unreadable_files_are_refused_with_their_name(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(SettingsFileError, match=name):
+        read_settings(file)
+
+
+def test_a_missing_file_is_refused_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(SettingsFileError, match=r"gone\.properties"):
+        read_settings(tmp_path / "gone.properties")

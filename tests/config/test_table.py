@@ -1,0 +1,102 @@
+"""The table of settings equals that of Apache Kafka 4.2.1."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pykafka_core.config import Scope, Setting, Support, settings
+
+GOLDEN = json.loads(
+    (Path(__file__).parent / "golden" / "kafka-4.2.1-settings.json").read_text(encoding="utf-8")
+)
+
+
+def facts(setting: Setting) -> dict[str, object]:
+    return {
+        "name": setting.name,
+        "type": setting.type.name,
+        "default": "__NONE__" if setting.required else setting.default,
+        "validator": None if setting.validator is None else str(setting.validator),
+        "importance": setting.importance.upper(),
+        "internal": setting.internal,
+        "mode": "" if setting.update_mode is None else setting.update_mode.value,
+    }
+
+
+@pytest.mark.parametrize("scope", list(Scope))
+def test_names_types_defaults_bounds_and_modes_are_kafkas(scope: Scope) -> None:
+    assert [facts(setting) for setting in settings(scope).values()] == GOLDEN[scope.value]
+
+
+def test_synonyms_of_topic_settings_are_kafkas() -> None:
+    # The golden list holds what each synonym makes of 7.
+    ours = {
+        setting.name: [[s.name, str(7 * s.factor)] for s in setting.synonyms]
+        for setting in settings(Scope.TOPIC).values()
+        if setting.synonyms
+    }
+    assert ours == GOLDEN["synonyms"]
+
+
+def test_every_default_is_a_valid_value() -> None:
+    for scope in Scope:
+        for setting in settings(scope).values():
+            if setting.default is not None:
+                setting.parse(setting.default)
+
+
+def test_every_setting_says_what_it_does() -> None:
+    for scope in Scope:
+        for setting in settings(scope).values():
+            assert setting.documentation.endswith("."), setting.name
+
+
+HONOURED = """
+node.id broker.rack listeners advertised.listeners log.dirs compression.type compression.gzip.level
+compression.lz4.level compression.zstd.level auto.create.topics.enable num.partitions
+default.replication.factor delete.topic.enable message.max.bytes socket.request.max.bytes
+fetch.max.bytes connections.max.idle.ms max.connections max.incremental.fetch.session.cache.slots
+producer.id.expiration.ms log.retention.check.interval.ms log.retention.ms log.retention.minutes
+log.retention.hours log.retention.bytes log.segment.bytes log.roll.ms log.roll.hours
+log.roll.jitter.ms log.roll.jitter.hours log.index.interval.bytes log.index.size.max.bytes
+log.flush.interval.messages log.flush.interval.ms log.segment.delete.delay.ms log.cleanup.policy
+log.message.timestamp.type log.message.timestamp.before.max.ms
+log.message.timestamp.after.max.ms min.insync.replicas
+"""
+HONOURED_OF_TOPICS = """
+compression.type compression.gzip.level compression.lz4.level compression.zstd.level
+file.delete.delay.ms flush.messages flush.ms index.interval.bytes internal.segment.bytes
+max.message.bytes message.timestamp.type message.timestamp.before.max.ms
+message.timestamp.after.max.ms min.insync.replicas retention.bytes retention.ms cleanup.policy
+segment.bytes segment.index.bytes segment.jitter.ms segment.ms
+"""
+
+
+@pytest.mark.parametrize(
+    ("scope", "names"), [(Scope.BROKER, HONOURED), (Scope.TOPIC, HONOURED_OF_TOPICS)]
+)
+def test_settings_that_users_count_on_are_honoured(scope: Scope, names: str) -> None:
+    table = settings(scope)
+    assert {n for n in names.split() if table[n].support is not Support.HONOURED} == set()
+
+
+def test_settings_of_the_coordinators_are_stored() -> None:
+    prefixes = ("group.", "offsets.", "transaction.")
+    named = [s for n, s in settings(Scope.BROKER).items() if n.startswith(prefixes)]
+    unmoved = {s.name for s in named if s.support not in (Support.STORED, Support.NO_MEANING)}
+    assert unmoved == set()
+    meaningless = {s.name for s in named if s.support is Support.NO_MEANING}
+    assert meaningless == {
+        "group.coordinator.threads",
+        "offsets.topic.replication.factor",
+        "transaction.state.log.min.isr",
+        "transaction.state.log.replication.factor",
+    }
+
+
+def test_broker_forms_are_treated_as_their_topic_settings() -> None:
+    brokers = settings(Scope.BROKER)
+    for setting in settings(Scope.TOPIC).values():
+        for synonym in setting.synonyms:
+            assert brokers[synonym.name].support is setting.support, synonym.name
