@@ -1,0 +1,14 @@
+"""The pytest plugin: a real broker in the test process, a fresh topic for each test.
+
+Installed with the package and found by pytest through its entry point; nothing but pytest is
+imported until a test asks
+for a fixture. Under pytest-xdist every worker has a broker of its own, on a port of its own.
+
+    def test_orders_arrive(kafka_bootstrap_servers, kafka_topic):
+        producer = Producer({"bootstrap.servers": kafka_bootstrap_servers})
+        ...
+"""
+
+from .plugin import kafka_bootstrap_servers, kafka_broker, kafka_broker_options, kafka_topic
+
+__all__ = ["kafka_bootstrap_servers", "kafka_broker", "kafka_broker_options", "kafka_topic"]

@@ -1,0 +1,44 @@
+"""The fixtures. They import the broker when first used, so that pytest starts fast."""
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pykafka_core import Broker
+
+_NAME_SIZE_MAX = 200  # of 249 that Kafka allows; the rest is for the number
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def kafka_broker_options() -> Mapping[str, Any]:
+    """Keyword arguments of the session's broker; override it in a ``conftest.py``."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def kafka_broker(kafka_broker_options: Mapping[str, Any]) -> Iterator["Broker"]:
+    """A broker that keeps its logs in memory and serves until the session ends."""
+    from pykafka_core import Broker
+
+    with Broker(**kafka_broker_options) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def kafka_bootstrap_servers(kafka_broker: "Broker") -> str:
+    """``HOST:PORT`` of the session's broker: what clients take as ``bootstrap.servers``."""
+    return kafka_broker.bootstrap_servers
+
+
+@pytest.fixture
+def kafka_topic(kafka_broker: "Broker", request: pytest.FixtureRequest) -> str:
+    """The name of a new topic of one partition, named after the test."""
+    stem = re.sub(r"[^A-Za-z0-9_-]", "-", request.node.name)[:_NAME_SIZE_MAX]
+    name = f"{stem}-{next(_numbers)}"
+    kafka_broker.create_topic(name)
+    return name
