@@ -1,7 +1,11 @@
 //! One partition's log on disk: segments, indexes, epochs, producer state, recovery, retention.
 
+mod append;
 mod clock;
 pub mod disk;
+mod epoch_cache;
 
+pub use append::{AppendRule, Appender, MAPPED_BATCH_BYTES_MAX};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use disk::{DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadMap, RealDisk, Space, Window};
+pub use epoch_cache::{EpochCache, EpochEntry};

@@ -1,0 +1,339 @@
+//! The end of a segment file: one writer, two ways to write, one rule that picks between them.
+//!
+//! # Theory of operation
+//! The file is always reserved ahead of its logical end, in steps of 1 MiB that double to 32 MiB, so that a
+//! full disk shows before anything is written and so that a mapped write never has to find a block. A batch
+//! then goes
+//! - *mapped*: copied into a shared window over the reserved space. No system call that writes; the bytes are
+//!   in the page cache at once and survive the process. 1 KiB costs a tenth of a `pwrite`.
+//! - *written*: `pwrite` to the same place. For large batches the copy into fresh pages costs more than the
+//!   call; under a running fdatasync mapped pages stall their writer, so logs that sync each append use it.
+//!
+//! Both write the same bytes to the same positions, so the choice is free for each batch.
+//!
+//! What stands after the logical end is zeros. They go at [`Appender::trim`] (roll, idle, close); after a
+//! crash recovery cuts them. The window is dropped before the file is ever shortened (see `disk::map`).
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::disk::{Disk, DiskFile, Window};
+
+/// Largest batch that is copied into the window: where `pwrite` gets cheaper than page faults.
+pub const MAPPED_BATCH_BYTES_MAX: usize = 64 * 1024;
+
+/// The first reservation of a file; each further one doubles.
+const STEP_BYTES_MIN: u64 = 1 << 20;
+const STEP_BYTES_MAX: u64 = 32 << 20;
+
+/// Writes bytes into space that was reserved.
+trait Append: Send + std::fmt::Debug {
+    /// Writes `bytes` at `position`; `position + bytes.len() <= reserved_end`, up to which the file has space.
+    fn append(&mut self, bytes: &[u8], position: u64, reserved_end: u64) -> io::Result<()>;
+
+    /// Drops whatever would be in the way of shortening the file.
+    fn release(&mut self);
+}
+
+/// Writes by copying into a window from the logical end to the end of the reserved space.
+#[derive(Debug)]
+struct MappedAppend {
+    file: Arc<dyn DiskFile>,
+    window: Option<OpenWindow>,
+}
+
+#[derive(Debug)]
+struct OpenWindow {
+    window: Box<dyn Window>,
+    start: u64,
+    end: u64,
+}
+
+impl Append for MappedAppend {
+    fn append(&mut self, bytes: &[u8], position: u64, reserved_end: u64) -> io::Result<()> {
+        let end = position + bytes.len() as u64;
+        let open = match &mut self.window {
+            Some(open) if open.start <= position && end <= open.end => open,
+            slot => {
+                // One window at a time: the old one is unmapped before the new one is made.
+                *slot = None;
+                let size = usize::try_from(reserved_end - position)
+                    .map_err(|_| io::ErrorKind::FileTooLarge)?;
+                let window = self.file.map_window(position, size)?;
+                slot.insert(OpenWindow { window, start: position, end: reserved_end })
+            }
+        };
+        open.window.write_at((position - open.start) as usize, bytes)
+    }
+
+    fn release(&mut self) {
+        self.window = None;
+    }
+}
+
+/// Writes by system call.
+#[derive(Debug)]
+struct PwriteAppend {
+    file: Arc<dyn DiskFile>,
+}
+
+impl Append for PwriteAppend {
+    fn append(&mut self, bytes: &[u8], position: u64, _reserved_end: u64) -> io::Result<()> {
+        self.file.write_at(bytes, position)
+    }
+
+    fn release(&mut self) {}
+}
+
+/// Which batches go through the window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppendRule {
+    mapped_batch_bytes_max: usize,
+}
+
+impl AppendRule {
+    /// The rule for files in `dir`, which need not exist yet; `synced` if each append is synced before it
+    /// is acknowledged.
+    pub fn new(disk: &dyn Disk, dir: &Path, synced: bool) -> Self {
+        if !synced && disk.supports_mapped_window(dir) {
+            AppendRule { mapped_batch_bytes_max: MAPPED_BATCH_BYTES_MAX }
+        } else {
+            AppendRule::WRITTEN
+        }
+    }
+
+    /// Every batch is written.
+    pub const WRITTEN: AppendRule = AppendRule { mapped_batch_bytes_max: 0 };
+}
+
+/// The writer of one file.
+#[derive(Debug)]
+pub struct Appender {
+    file: Arc<dyn DiskFile>,
+    position: u64,
+    reserved_end: u64,
+    step: u64,
+    mapped_batch_bytes_max: usize,
+    mapped: MappedAppend,
+    written: PwriteAppend,
+}
+
+impl Appender {
+    /// A writer that continues at `position`, the logical size. What the file holds behind it is cut off,
+    /// so nothing may have mapped the file for reading.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the file is shorter than `position`; else what the disk says.
+    pub fn open(file: Arc<dyn DiskFile>, position: u64, rule: AppendRule) -> io::Result<Self> {
+        let size = file.size()?;
+        if size < position {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if size > position {
+            file.set_len(position)?;
+        }
+        Ok(Appender {
+            position,
+            reserved_end: position,
+            step: STEP_BYTES_MIN,
+            mapped_batch_bytes_max: rule.mapped_batch_bytes_max,
+            mapped: MappedAppend { file: Arc::clone(&file), window: None },
+            written: PwriteAppend { file: Arc::clone(&file) },
+            file,
+        })
+    }
+
+    /// The file that is written.
+    pub fn file(&self) -> &Arc<dyn DiskFile> {
+        &self.file
+    }
+
+    /// The logical size: where the next batch goes.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Bytes up to which the file has space, at least [`Appender::position`].
+    pub fn reserved_end(&self) -> u64 {
+        self.reserved_end
+    }
+
+    /// Writes `bytes` at the logical end and returns the position they begin at.
+    ///
+    /// # Errors
+    /// `StorageFull` if the space is not there: nothing was appended and a later call may succeed. After any
+    /// other error the content behind [`Appender::position`] is unknown.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
+        let position = self.position;
+        let end = position.checked_add(bytes.len() as u64).ok_or(io::ErrorKind::FileTooLarge)?;
+        self.reserve(end)?;
+        let way: &mut dyn Append = if bytes.len() <= self.mapped_batch_bytes_max {
+            &mut self.mapped
+        } else {
+            &mut self.written
+        };
+        if let Err(error) = way.append(bytes, position, self.reserved_end) {
+            self.take_back();
+            return Err(error);
+        }
+        self.position = end;
+        Ok(position)
+    }
+
+    /// Cuts the file at `position`, which is not past the logical end.
+    pub fn truncate(&mut self, position: u64) -> io::Result<()> {
+        self.release();
+        self.position = self.position.min(position);
+        self.trim()
+    }
+
+    /// Gives back the reserved space: the file ends where the log ends. Appending may go on.
+    pub fn trim(&mut self) -> io::Result<()> {
+        self.release();
+        self.reserved_end = self.position;
+        self.step = STEP_BYTES_MIN;
+        if self.file.size()? == self.position { Ok(()) } else { self.file.set_len(self.position) }
+    }
+
+    /// Drops the window, which the next small batch opens again. For partitions that went quiet.
+    pub fn release(&mut self) {
+        self.mapped.release();
+        self.written.release();
+    }
+
+    fn reserve(&mut self, end: u64) -> io::Result<()> {
+        if end <= self.reserved_end {
+            return Ok(());
+        }
+        let needed = end - self.reserved_end;
+        let generous = needed.max(self.step);
+        let taken = match self.file.allocate(self.reserved_end, generous) {
+            Ok(()) => generous,
+            // The last free space is for records, not for reservations.
+            Err(full) if full.kind() == io::ErrorKind::StorageFull && needed < generous => {
+                self.file.allocate(self.reserved_end, needed)?;
+                needed
+            }
+            Err(error) => return Err(error),
+        };
+        self.reserved_end += taken;
+        self.step = (self.step * 2).min(STEP_BYTES_MAX);
+        Ok(())
+    }
+
+    /// After a failed write: part of a batch behind the logical end must not look like records later.
+    fn take_back(&mut self) {
+        // The write's own error is what the caller hears; if this fails too, recovery cuts the tail.
+        let _ = self.trim();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{MemoryDisk, OpenMode, RealDisk};
+
+    /// One table for both ways to write: name, disk, rule, directory guard.
+    fn cases() -> Vec<(&'static str, Arc<dyn Disk>, AppendRule, tempfile::TempDir)> {
+        let mapped = AppendRule { mapped_batch_bytes_max: MAPPED_BATCH_BYTES_MAX };
+        let mut cases: Vec<(_, Arc<dyn Disk>, _, _)> = Vec::new();
+        for (name, rule) in [("mapped", mapped), ("written", AppendRule::WRITTEN)] {
+            let dir = tempfile::tempdir().unwrap();
+            let memory = MemoryDisk::default();
+            memory.create_dir_all(dir.path()).unwrap();
+            cases.push((name, Arc::new(memory), rule, tempfile::tempdir().unwrap()));
+            cases.push((name, Arc::new(RealDisk), rule, dir));
+        }
+        for (_, disk, _, dir) in &cases {
+            disk.create_dir_all(dir.path()).unwrap();
+        }
+        cases
+    }
+
+    #[test]
+    fn batches_of_all_sizes_are_read_back_as_written() {
+        for (name, disk, rule, dir) in cases() {
+            let file = disk.open(&dir.path().join("log"), OpenMode::Create).unwrap();
+            let mut appender = Appender::open(Arc::clone(&file), 0, rule).unwrap();
+            let mut expected = Vec::new();
+            for (n, size) in [1, 100, 65_536, 65_537, 3_000_000, 61, 0, 700].into_iter().enumerate()
+            {
+                let batch = vec![n as u8 + 1; size];
+                assert_eq!(appender.append(&batch).unwrap(), expected.len() as u64, "{name}");
+                expected.extend_from_slice(&batch);
+                assert!(appender.reserved_end() >= appender.position());
+            }
+            let mut read = vec![0; expected.len()];
+            assert_eq!(file.read_at(&mut read, 0).unwrap(), expected.len());
+            assert!(read == expected, "{name} {disk:?}");
+            assert!(file.size().unwrap() > expected.len() as u64, "space is reserved ahead");
+            appender.trim().unwrap();
+            assert_eq!(file.size().unwrap(), expected.len() as u64, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_truncated_file_goes_on_at_the_cut_with_zeros_behind() {
+        for (name, disk, rule, dir) in cases() {
+            let file = disk.open(&dir.path().join("log"), OpenMode::Create).unwrap();
+            let mut appender = Appender::open(Arc::clone(&file), 0, rule).unwrap();
+            appender.append(&[1; 5000]).unwrap();
+            appender.truncate(100).unwrap();
+            assert_eq!((appender.position(), file.size().unwrap()), (100, 100), "{name}");
+            assert_eq!(appender.append(&[2; 50]).unwrap(), 100);
+            let mut tail = [9; 200];
+            file.read_at(&mut tail, 100).unwrap();
+            assert!(tail[..50] == [2; 50] && tail[50..] == [0; 150], "{name} {disk:?}");
+        }
+    }
+
+    #[test]
+    fn opening_cuts_what_a_crash_left_behind_the_logical_end() {
+        for (name, disk, rule, dir) in cases() {
+            let file = disk.open(&dir.path().join("log"), OpenMode::Create).unwrap();
+            file.write_at(&[1; 300], 0).unwrap();
+            assert!(Appender::open(Arc::clone(&file), 301, rule).is_err(), "{name}");
+            let appender = Appender::open(Arc::clone(&file), 200, rule).unwrap();
+            assert_eq!((appender.position(), file.size().unwrap()), (200, 200), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_foreign_truncation_fails_the_append_or_is_written_past() {
+        for (name, disk, rule, dir) in cases() {
+            let path = dir.path().join("log");
+            let file = disk.open(&path, OpenMode::Create).unwrap();
+            let mut appender = Appender::open(file, 0, rule).unwrap();
+            appender.append(&[1; 5000]).unwrap();
+            disk.open(&path, OpenMode::Write).unwrap().set_len(0).unwrap();
+            let mapped = rule != AppendRule::WRITTEN;
+            assert_eq!(appender.append(&[1; 5000]).is_err(), mapped, "{name} {disk:?}");
+        }
+    }
+
+    #[test]
+    fn a_full_disk_appends_nothing_and_resumes_when_space_returns() {
+        let disk = MemoryDisk::new(64 * 1024);
+        let file = disk.open(Path::new("/log"), OpenMode::Create).unwrap();
+        let other = disk.open(Path::new("/other"), OpenMode::Create).unwrap();
+        other.write_at(&vec![1; 32 * 1024], 0).unwrap();
+        let mut appender = Appender::open(Arc::clone(&file), 0, AppendRule::WRITTEN).unwrap();
+        appender.append(&[1; 16 * 1024]).unwrap();
+        let error = appender.append(&vec![2; 32 * 1024]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!((appender.position(), file.size().unwrap()), (16 * 1024, 16 * 1024));
+        other.set_len(0).unwrap();
+        assert_eq!(appender.append(&vec![2; 32 * 1024]).unwrap(), 16 * 1024);
+    }
+
+    #[test]
+    fn the_rule_maps_only_what_is_not_synced_and_only_where_it_is_safe() {
+        let disk = MemoryDisk::default();
+        let rule = |synced| AppendRule::new(&disk, Path::new("/t-0"), synced);
+        assert_eq!(rule(true), AppendRule::WRITTEN);
+        assert_eq!(rule(false).mapped_batch_bytes_max, MAPPED_BATCH_BYTES_MAX);
+        let proc = AppendRule::new(&RealDisk, Path::new("/proc"), false);
+        assert_eq!(proc, AppendRule::WRITTEN);
+    }
+}
