@@ -1,0 +1,64 @@
+"""Small values that every floor shares: ids, names and the numbers that must not mix."""
+
+import base64
+from typing import Final, NamedTuple, NewType
+
+Offset = NewType("Offset", int)
+"""A record's logical number in its partition."""
+
+LeaderEpoch = NewType("LeaderEpoch", int)
+"""Grows by one each time a partition's leader is elected."""
+
+TopicId = bytes
+"""16 bytes, as on the wire."""
+
+ZERO_ID: Final = bytes(16)
+METADATA_TOPIC: Final = "__cluster_metadata"
+METADATA_TOPIC_ID: Final = bytes(15) + b"\x01"
+"""Reserved by Kafka for `METADATA_TOPIC` (``Uuid.METADATA_TOPIC_ID``)."""
+
+INTERNAL_TOPICS: Final = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state"}
+)
+"""Topics of Kafka's coordinators: clients neither write to them nor delete their records."""
+
+NO_AUTHORIZED_OPERATIONS: Final = -(2**31)
+"""What an authorised-operations field says when nobody asked for it."""
+
+
+class TopicPartition(NamedTuple):
+    """One partition, by name as clients say it."""
+
+    topic: str
+    partition: int
+
+
+class ConfigResource(NamedTuple):
+    """Whose settings: a ``kind`` of those below; broker "" is the cluster's default."""
+
+    kind: int
+    name: str
+
+
+RESOURCE_TOPIC: Final = 2
+RESOURCE_BROKER: Final = 4
+RESOURCE_BROKER_LOGGER: Final = 8
+RESOURCE_CLIENT_METRICS: Final = 16
+RESOURCE_GROUP: Final = 32
+
+
+def id_text(value: bytes) -> str:
+    """A 16-byte id as Kafka prints it: 22 characters of URL-safe base64."""
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
+
+
+def id_bytes(text: str) -> bytes:
+    """The 16 bytes of a printed id.
+
+    Raises:
+        ValueError: Not 22 characters of URL-safe base64.
+    """
+    value = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+    if len(value) != 16:
+        raise ValueError(f"an id has 16 bytes, not {len(value)}: {text!r}")
+    return value

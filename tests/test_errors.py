@@ -1,0 +1,56 @@
+"""The error table is a closed world: every code of Kafka 4.2, each its own class."""
+
+import pytest
+
+from pykafka_core import errors
+
+
+def kafka_classes() -> list[type[errors.KafkaError]]:
+    return [
+        value
+        for value in vars(errors).values()
+        if isinstance(value, type)
+        and issubclass(value, errors.KafkaError)
+        and value is not errors.KafkaError
+    ]
+
+
+def test_codes_are_those_of_kafka_4_2() -> None:
+    assert errors.codes() == [-1, *range(1, 134)]
+
+
+def test_each_code_has_its_own_class_named_after_it() -> None:
+    classes = kafka_classes()
+    assert sorted(cls.code for cls in classes) == errors.codes()
+    for cls in classes:
+        words = cls.name.removesuffix("_EXCEPTION").removesuffix("_ERROR").split("_")
+        assert cls.__name__ == "".join(word.capitalize() for word in words) + "Error"
+        assert errors.error_of(cls.code) is cls
+
+
+def test_what_needs_fresh_metadata_is_retriable() -> None:
+    assert all(cls.retriable for cls in kafka_classes() if cls.refresh_metadata)
+
+
+@pytest.mark.parametrize(
+    ("cls", "retriable", "refresh_metadata"),
+    [
+        (errors.NotLeaderOrFollowerError, True, True),
+        (errors.RequestTimedOutError, True, False),
+        (errors.UnknownTopicIdError, True, True),
+        (errors.TopicAlreadyExistsError, False, False),
+    ],
+)
+def test_flags_are_kafkas(
+    cls: type[errors.KafkaError], retriable: bool, refresh_metadata: bool
+) -> None:
+    assert (cls.retriable, cls.refresh_metadata) == (retriable, refresh_metadata)
+
+
+def test_a_message_replaces_the_general_text() -> None:
+    assert str(errors.InvalidTopicError()) == errors.InvalidTopicError.text
+    assert str(errors.InvalidTopicError("no such name")) == "no such name"
+
+
+def test_an_unknown_code_is_an_unknown_server_error() -> None:
+    assert errors.error_of(4711) is errors.UnknownServerError

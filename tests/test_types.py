@@ -1,0 +1,14 @@
+import pytest
+
+from pykafka_core.types import METADATA_TOPIC_ID, id_bytes, id_text
+
+
+def test_an_id_prints_as_kafka_prints_it() -> None:
+    assert id_text(METADATA_TOPIC_ID) == "AAAAAAAAAAAAAAAAAAAAAQ"
+    assert id_bytes("PiNoeOXmQxe1tAMLO2R12w").hex() == "3e236878e5e64317b5b4030b3b6475db"
+
+
+@pytest.mark.parametrize("text", ["", "AAAA", "AAAAAAAAAAAAAAAAAAAAA!", "A" * 44])
+def test_what_is_no_id_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        id_bytes(text)
