@@ -7,6 +7,7 @@
 mod batch;
 mod batch_mut;
 mod builder;
+pub mod columns;
 mod compression;
 mod control;
 mod crc;

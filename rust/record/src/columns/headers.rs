@@ -1,0 +1,57 @@
+//! The column of headers: most records have none, so it costs them one number.
+
+use arrow_array::builder::{BinaryBuilder, StringBuilder};
+use arrow_array::{Array, ListArray, StructArray};
+use arrow_buffer::{OffsetBuffer, ScalarBuffer};
+use std::sync::Arc;
+
+use super::{ColumnsError, header_fields, header_item};
+use crate::record::Headers;
+
+/// A list of key and value for each record.
+#[derive(Debug, Default)]
+pub(super) struct HeaderColumn {
+    /// Where each record's headers end.
+    ends: Vec<i32>,
+    keys: StringBuilder,
+    values: BinaryBuilder,
+}
+
+impl HeaderColumn {
+    /// Add a record's headers. Keys that are no UTF-8 get replacement characters, as in Java.
+    pub(super) fn append(&mut self, headers: Headers<'_>) -> Result<(), ColumnsError> {
+        let end = self.ends.last().copied().unwrap_or_default();
+        let end = i32::try_from(headers.count()).ok().and_then(|count| end.checked_add(count));
+        let end = end.ok_or(ColumnsError::TooLarge("headers"))?;
+        if !headers.is_empty() {
+            self.append_each(headers)?;
+        }
+        self.ends.push(end);
+        Ok(())
+    }
+
+    fn append_each(&mut self, headers: Headers<'_>) -> Result<(), ColumnsError> {
+        // Replacement makes a key three times as long at worst.
+        let size = headers.bytes().len().saturating_mul(3);
+        let taken = self.keys.values_slice().len().max(self.values.values_slice().len());
+        if taken.saturating_add(size) > i32::MAX as usize {
+            return Err(ColumnsError::TooLarge("headers"));
+        }
+        for (key, value) in headers.iter() {
+            self.keys.append_value(String::from_utf8_lossy(key));
+            self.values.append_option(value);
+        }
+        Ok(())
+    }
+
+    /// The array; the column is empty again.
+    pub(super) fn finish(&mut self) -> ListArray {
+        let ends = std::mem::take(&mut self.ends);
+        let offsets: Vec<i32> = std::iter::once(0).chain(ends).collect();
+        let keys: Arc<dyn Array> = Arc::new(self.keys.finish());
+        let values = Arc::new(self.values.finish());
+        let items = StructArray::new(header_fields(), vec![keys, values], None);
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        ListArray::new(header_item(), offsets, Arc::new(items), None)
+    }
+}

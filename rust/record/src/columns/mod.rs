@@ -1,0 +1,126 @@
+//! Batches as Arrow columns, and rows back into batches.
+//!
+//! | column | type | |
+//! |---|---|---|
+//! | `offset` | `int64` | |
+//! | `timestamp` | `timestamp[ms, UTC]` | −1 ms for records without |
+//! | `key`, `value` | `binary`, or `binary_view` | null and empty differ |
+//! | `headers` | `list<struct<key: utf8, value: binary>>` | in order; keys may repeat |
+//!
+//! [`Columns`] copies each byte once. [`ColumnViews`] lets keys and values point into the buffer
+//! that the batches lie in, so the arrays keep that buffer alive; what is compressed is copied.
+//! Neither checks CRCs: that is the reader's, before.
+
+mod copied;
+mod headers;
+mod rows;
+mod views;
+
+use std::ops::Range;
+use std::sync::{Arc, LazyLock};
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, TimestampMillisecondArray};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+
+use crate::record::{Record, RecordError};
+
+pub use copied::Columns;
+pub use rows::Rows;
+pub use views::ColumnViews;
+
+/// Why batches do not become columns, or columns not batches.
+#[derive(Debug, thiserror::Error)]
+pub enum ColumnsError {
+    /// A batch cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A column would pass 2 GiB of bytes; take fewer records at once.
+    #[error("column {0} would pass 2 GiB")]
+    TooLarge(&'static str),
+    /// A column that must be there is not.
+    #[error("column {0} is missing")]
+    Missing(&'static str),
+    /// A column has a type that cannot be taken.
+    #[error("column {column} cannot be of type {found}")]
+    Type {
+        /// The column.
+        column: &'static str,
+        /// Its type.
+        found: DataType,
+    },
+    /// Arrow refused the arrays.
+    #[error(transparent)]
+    Arrow(#[from] arrow_schema::ArrowError),
+}
+
+static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| schema_of(&DataType::Binary));
+static SCHEMA_OF_VIEWS: LazyLock<SchemaRef> = LazyLock::new(|| schema_of(&DataType::BinaryView));
+
+/// The schema of [`Columns`].
+pub fn schema() -> SchemaRef {
+    SCHEMA.clone()
+}
+
+/// The schema of [`ColumnViews`]: keys and values as `binary_view`.
+pub fn schema_of_views() -> SchemaRef {
+    SCHEMA_OF_VIEWS.clone()
+}
+
+fn schema_of(bytes: &DataType) -> SchemaRef {
+    let timestamp = DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into()));
+    Arc::new(Schema::new(vec![
+        Field::new("offset", DataType::Int64, false),
+        Field::new("timestamp", timestamp, false),
+        Field::new("key", bytes.clone(), true),
+        Field::new("value", bytes.clone(), true),
+        Field::new("headers", DataType::List(header_item()), false),
+    ]))
+}
+
+fn header_fields() -> Fields {
+    Fields::from(vec![
+        Field::new("key", DataType::Utf8, false),
+        Field::new("value", DataType::Binary, true),
+    ])
+}
+
+fn header_item() -> Arc<Field> {
+    Arc::new(Field::new("item", DataType::Struct(header_fields()), false))
+}
+
+/// The columns that both forms have alike.
+#[derive(Debug, Default)]
+struct Shared {
+    offsets: Vec<i64>,
+    timestamps: Vec<i64>,
+    headers: headers::HeaderColumn,
+}
+
+impl Shared {
+    fn append(&mut self, record: &Record<'_>) -> Result<(), ColumnsError> {
+        self.headers.append(record.headers)?;
+        self.offsets.push(record.offset);
+        self.timestamps.push(record.timestamp);
+        Ok(())
+    }
+
+    fn finish(
+        &mut self,
+        schema: SchemaRef,
+        key: ArrayRef,
+        value: ArrayRef,
+    ) -> Result<RecordBatch, ColumnsError> {
+        let offsets = Int64Array::from(std::mem::take(&mut self.offsets));
+        let timestamps = TimestampMillisecondArray::from(std::mem::take(&mut self.timestamps));
+        let timestamps = timestamps.with_timezone("UTC");
+        let headers = Arc::new(self.headers.finish());
+        let columns: Vec<ArrayRef> =
+            vec![Arc::new(offsets), Arc::new(timestamps), key, value, headers];
+        Ok(RecordBatch::try_new(schema, columns)?)
+    }
+}
+
+/// Whether a record is asked for: `wanted` is half open.
+fn wants(wanted: &Range<i64>, record: &Record<'_>) -> bool {
+    wanted.contains(&record.offset)
+}

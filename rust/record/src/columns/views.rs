@@ -1,0 +1,105 @@
+//! Columns whose keys and values point into the buffers that the batches lie in.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_array::builder::BinaryViewBuilder;
+use arrow_buffer::Buffer;
+
+use super::{ColumnsError, Shared, schema_of_views, wants};
+use crate::batch::{Batch, batches};
+use crate::compression::{Compression, Limits};
+use crate::record::{Record, RecordError};
+
+/// Rows gathered from buffers of batches without copying keys and values.
+#[derive(Debug, Default)]
+pub struct ColumnViews {
+    shared: Shared,
+    keys: BinaryViewBuilder,
+    values: BinaryViewBuilder,
+    limits: Limits,
+}
+
+impl ColumnViews {
+    /// No rows yet; `limits` are those of decompression, batch by batch.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
+    /// Rows so far.
+    pub fn len(&self) -> usize {
+        self.shared.offsets.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Add the records in `buffer`, whole batches of less than 4 GiB, whose offsets lie in
+    /// `wanted` (half open). `accept` says which batches to take: there markers, aborted
+    /// transactions and wrong CRCs are sorted out.
+    ///
+    /// The arrays share `buffer`: it must not change while one of them lives. Batches that do
+    /// not parse end the walk, as an incomplete one does; records that do not are an error.
+    pub fn append_buffer(
+        &mut self,
+        buffer: &Buffer,
+        wanted: &Range<i64>,
+        mut accept: impl FnMut(Batch<'_>) -> bool,
+    ) -> Result<(), ColumnsError> {
+        if buffer.len() >= u32::MAX as usize {
+            return Err(ColumnsError::TooLarge("value"));
+        }
+        let blocks =
+            (self.keys.append_block(buffer.clone()), self.values.append_block(buffer.clone()));
+        let mut scratch = Vec::new();
+        for batch in batches(buffer).flatten() {
+            if !accept(batch) {
+                continue;
+            }
+            let compressed = batch.compression().map_err(RecordError::from)? != Compression::None;
+            for record in batch.records(&mut scratch, self.limits)? {
+                let record = record?;
+                if !wants(wanted, &record) {
+                    continue;
+                }
+                self.shared.append(&record)?;
+                if compressed {
+                    self.copy(&record);
+                } else {
+                    put(&mut self.keys, blocks.0, buffer, record.key)?;
+                    put(&mut self.values, blocks.1, buffer, record.value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, record: &Record<'_>) {
+        self.keys.append_option(record.key);
+        self.values.append_option(record.value);
+    }
+
+    /// The rows; the columns are empty again, and hold no buffer.
+    pub fn finish(&mut self) -> Result<RecordBatch, ColumnsError> {
+        let (keys, values) = (Arc::new(self.keys.finish()), Arc::new(self.values.finish()));
+        self.shared.finish(schema_of_views(), keys, values)
+    }
+}
+
+/// Append a view of `bytes`, which lie in `buffer`, block `block` of `column`.
+fn put(
+    column: &mut BinaryViewBuilder,
+    block: u32,
+    buffer: &Buffer,
+    bytes: Option<&[u8]>,
+) -> Result<(), ColumnsError> {
+    let Some(bytes) = bytes else {
+        column.append_null();
+        return Ok(());
+    };
+    let position = bytes.as_ptr().addr() - buffer.as_ptr().addr();
+    Ok(column.try_append_view(block, position as u32, bytes.len() as u32)?)
+}
