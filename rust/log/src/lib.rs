@@ -1,11 +1,17 @@
 //! One partition's log on disk: segments, indexes, epochs, producer state, recovery, retention.
 
 mod append;
+pub mod checkpoint;
 mod clock;
 pub mod disk;
 mod epoch_cache;
+mod producer_state;
 
 pub use append::{AppendRule, Appender, MAPPED_BATCH_BYTES_MAX};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use disk::{DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadMap, RealDisk, Space, Window};
 pub use epoch_cache::{EpochCache, EpochEntry};
+pub use producer_state::{
+    AppendOrigin, BatchMetadata, BatchSummary, Check, CompletedTxn, ProducerEntry, ProducerError,
+    ProducerStateManager, SnapshotError,
+};

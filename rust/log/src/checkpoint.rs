@@ -1,0 +1,157 @@
+//! The small files beside the segments, byte for byte as Kafka writes them (docs/FORMAT.md).
+//!
+//! Functions from bytes to values and back. Who writes them uses [`crate::Disk::write_atomically`], so that
+//! a reader finds one content or another, never a mix; any doubt about a content is an error.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::epoch_cache::EpochEntry;
+
+mod properties;
+
+pub use properties::{CleanShutdown, MetaProperties, parse_topic_id, write_topic_id};
+
+/// Offsets by topic and partition.
+pub type PartitionOffsets = BTreeMap<(String, i32), i64>;
+
+/// Up to which offset each log was synced; recovery begins there.
+pub const RECOVERY_POINT_FILE: &str = "recovery-point-offset-checkpoint";
+/// First offset of each log whose start lies inside a segment.
+pub const LOG_START_OFFSET_FILE: &str = "log-start-offset-checkpoint";
+/// High watermark of each replica.
+pub const REPLICATION_OFFSET_FILE: &str = "replication-offset-checkpoint";
+/// Up to which offset each log was compacted.
+pub const CLEANER_OFFSET_FILE: &str = "cleaner-offset-checkpoint";
+/// Leader epochs of one partition.
+pub const LEADER_EPOCH_FILE: &str = "leader-epoch-checkpoint";
+/// Topic id of one partition.
+pub const PARTITION_METADATA_FILE: &str = "partition.metadata";
+/// Left by a stop in good order, removed at the start.
+pub const CLEAN_SHUTDOWN_FILE: &str = ".kafka_cleanshutdown";
+/// Identity of the directory.
+pub const META_PROPERTIES_FILE: &str = "meta.properties";
+
+/// Why a checkpoint cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckpointError {
+    /// Not text.
+    #[error("the file is not UTF-8")]
+    Encoding,
+    /// Its version is not the one that is known.
+    #[error("unknown version {0:?}")]
+    Version(String),
+    /// A line cannot be read; lines count from 1.
+    #[error("line {number} cannot be read: {line:?}")]
+    Line {
+        /// Number of the line.
+        number: usize,
+        /// Its beginning.
+        line: String,
+    },
+    /// The number of lines is not the one that was told.
+    #[error("{found} entries instead of {told}")]
+    Count {
+        /// As the file tells.
+        told: String,
+        /// As there are.
+        found: usize,
+    },
+    /// A field that must be there is not.
+    #[error("field {0} is missing or malformed")]
+    Field(&'static str),
+}
+
+impl CheckpointError {
+    fn line(number: usize, line: &str) -> Self {
+        CheckpointError::Line { number, line: line.chars().take(100).collect() }
+    }
+}
+
+/// Reads an offset checkpoint. A partition told twice has its last offset.
+pub fn read_offsets(bytes: &[u8]) -> Result<PartitionOffsets, CheckpointError> {
+    let entry = |line: &str| {
+        let mut fields = line.split_ascii_whitespace();
+        let (topic, partition, offset) = (fields.next()?, fields.next()?, fields.next()?);
+        let key = (topic.to_owned(), partition.parse().ok().filter(|index: &i32| *index >= 0)?);
+        fields.next().is_none().then_some((key, offset.parse().ok()?))
+    };
+    Ok(read_entries(bytes, entry)?.into_iter().collect())
+}
+
+/// Writes an offset checkpoint, sorted by topic and partition.
+pub fn write_offsets(offsets: &PartitionOffsets) -> Vec<u8> {
+    let mut text = head(offsets.len());
+    for ((topic, partition), offset) in offsets {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{topic} {partition} {offset}");
+    }
+    text.into_bytes()
+}
+
+/// Reads `leader-epoch-checkpoint`.
+pub fn read_epochs(bytes: &[u8]) -> Result<Vec<EpochEntry>, CheckpointError> {
+    read_entries(bytes, |line| {
+        let mut fields = line.split_ascii_whitespace();
+        let epoch = fields.next()?.parse().ok().filter(|epoch: &i32| *epoch >= 0)?;
+        let start_offset = fields.next()?.parse().ok().filter(|offset: &i64| *offset >= 0)?;
+        fields.next().is_none().then_some(EpochEntry { epoch, start_offset })
+    })
+}
+
+/// Writes `leader-epoch-checkpoint`.
+pub fn write_epochs(entries: &[EpochEntry]) -> Vec<u8> {
+    let mut text = head(entries.len());
+    for entry in entries {
+        let _ = writeln!(text, "{} {}", entry.epoch, entry.start_offset);
+    }
+    text.into_bytes()
+}
+
+/// Reads the topic id in `partition.metadata`.
+pub fn read_partition_metadata(bytes: &[u8]) -> Result<[u8; 16], CheckpointError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| CheckpointError::Encoding)?;
+    let mut lines = text.lines();
+    let version = lines.next().unwrap_or_default();
+    if version != "version: 0" {
+        return Err(CheckpointError::Version(version.chars().take(100).collect()));
+    }
+    lines
+        .next()
+        .and_then(|line| line.strip_prefix("topic_id: "))
+        .and_then(parse_topic_id)
+        .ok_or(CheckpointError::Field("topic_id"))
+}
+
+/// Writes `partition.metadata`.
+pub fn write_partition_metadata(topic_id: [u8; 16]) -> Vec<u8> {
+    format!("version: 0\ntopic_id: {}", write_topic_id(topic_id)).into_bytes()
+}
+
+fn head(count: usize) -> String {
+    format!("0\n{count}\n")
+}
+
+fn read_entries<T>(
+    bytes: &[u8],
+    entry: impl Fn(&str) -> Option<T>,
+) -> Result<Vec<T>, CheckpointError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| CheckpointError::Encoding)?;
+    let mut lines = text.lines();
+    let version = lines.next().unwrap_or_default();
+    if version != "0" {
+        return Err(CheckpointError::Version(version.chars().take(100).collect()));
+    }
+    let told = lines.next().unwrap_or_default();
+    let entries = lines
+        .enumerate()
+        .map(|(index, line)| entry(line).ok_or_else(|| CheckpointError::line(index + 3, line)))
+        .collect::<Result<Vec<T>, _>>()?;
+    if told.parse() == Ok(entries.len()) {
+        return Ok(entries);
+    }
+    Err(CheckpointError::Count { told: told.chars().take(100).collect(), found: entries.len() })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,492 @@
+//! What a partition remembers of each producer: sequences for idempotence, open transactions.
+//!
+//! # Theory of operation
+//! A producer id's [`ProducerEntry`] holds its epoch and its last five batches. [`ProducerStateManager::check`]
+//! judges a batch before it is appended and changes nothing; [`ProducerStateManager::update`] follows the
+//! append. Replicated and recovered batches were judged by their leader: for them only `update` is called.
+//!
+//! A transaction is *ongoing* from its first batch to its marker, and *unreplicated* from its marker until the
+//! high watermark has passed it; the first offset of the oldest of either kind bounds the last stable offset.
+//!
+//! State is a function of the log: it is rebuilt from a snapshot (the last batch of each producer) and the
+//! batches behind it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use pykafka_record::{Batch, NO_PRODUCER_EPOCH, NO_SEQUENCE};
+
+mod snapshot;
+#[cfg(test)]
+mod tests;
+
+pub use snapshot::SnapshotError;
+
+/// Batches kept of each producer: as many as a client may have in flight.
+const BATCHES_KEPT: usize = 5;
+
+/// Who wrote a batch, hence what is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppendOrigin {
+    /// A client: everything is checked.
+    Client,
+    /// A coordinator of this node: epochs are checked, sequences are not.
+    Coordinator,
+    /// A leader, which has checked already.
+    Replication,
+}
+
+/// What producer state needs to know of a data batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchSummary {
+    /// −1 for none.
+    pub producer_id: i64,
+    /// Epoch of the producer.
+    pub producer_epoch: i16,
+    /// Sequence of the first record.
+    pub base_sequence: i32,
+    /// Sequence of the last record.
+    pub last_sequence: i32,
+    /// Offset of the first record.
+    pub first_offset: i64,
+    /// Offset of the last record, inclusive.
+    pub last_offset: i64,
+    /// The header's max timestamp.
+    pub max_timestamp: i64,
+    /// Whether it is part of a transaction.
+    pub transactional: bool,
+}
+
+impl BatchSummary {
+    /// Reads the header.
+    pub fn of(batch: &Batch<'_>) -> Self {
+        BatchSummary {
+            producer_id: batch.producer_id(),
+            producer_epoch: batch.producer_epoch(),
+            base_sequence: batch.base_sequence(),
+            last_sequence: batch.last_sequence(),
+            first_offset: batch.base_offset(),
+            last_offset: batch.last_offset(),
+            max_timestamp: batch.max_timestamp(),
+            transactional: batch.is_transactional(),
+        }
+    }
+
+    /// The same batch at the offsets it was given.
+    #[must_use]
+    pub fn with_offsets(self, first_offset: i64, last_offset: i64) -> Self {
+        BatchSummary { first_offset, last_offset, ..self }
+    }
+
+    /// Whether it belongs to an idempotent producer.
+    pub fn has_producer_id(&self) -> bool {
+        self.producer_id >= 0
+    }
+}
+
+/// A batch as it is remembered for duplicates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchMetadata {
+    /// Sequence of its last record.
+    pub last_sequence: i32,
+    /// Offset of its last record.
+    pub last_offset: i64,
+    /// Last offset minus first.
+    pub offset_delta: i32,
+    /// Its max timestamp.
+    pub timestamp: i64,
+}
+
+impl BatchMetadata {
+    /// Offset of its first record.
+    pub fn first_offset(&self) -> i64 {
+        self.last_offset - i64::from(self.offset_delta)
+    }
+
+    /// Sequence of its first record, wrapped.
+    pub fn first_sequence(&self) -> i32 {
+        let first = i64::from(self.last_sequence) - i64::from(self.offset_delta);
+        let wrapped = if first < 0 { first + (1 << 31) } else { first };
+        i32::try_from(wrapped).unwrap_or(NO_SEQUENCE)
+    }
+}
+
+/// One producer's state on this partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProducerEntry {
+    /// Producer id.
+    pub producer_id: i64,
+    /// Newest epoch seen.
+    pub producer_epoch: i16,
+    /// Epoch of the transaction coordinator that wrote the last marker; −1 before any.
+    pub coordinator_epoch: i32,
+    /// Timestamp of the last batch or marker, which expiry counts from.
+    pub last_timestamp: i64,
+    /// First offset of its open transaction.
+    pub current_txn_first_offset: Option<i64>,
+    /// Oldest first, at most five.
+    batches: Vec<BatchMetadata>,
+}
+
+impl ProducerEntry {
+    fn new(producer_id: i64) -> Self {
+        ProducerEntry {
+            producer_id,
+            producer_epoch: NO_PRODUCER_EPOCH,
+            coordinator_epoch: -1,
+            last_timestamp: -1,
+            current_txn_first_offset: None,
+            batches: Vec::new(),
+        }
+    }
+
+    /// The remembered batches, oldest first.
+    pub fn batches(&self) -> &[BatchMetadata] {
+        &self.batches
+    }
+
+    /// Sequence of the last record; −1 if only a marker was seen in this epoch.
+    pub fn last_sequence(&self) -> i32 {
+        self.batches.last().map_or(NO_SEQUENCE, |batch| batch.last_sequence)
+    }
+
+    /// Offset of the last data record; −1 if only a marker was seen.
+    pub fn last_data_offset(&self) -> i64 {
+        self.batches.last().map_or(-1, |batch| batch.last_offset)
+    }
+
+    /// The remembered batch with exactly these sequences and this epoch.
+    fn find_duplicate(&self, batch: &BatchSummary) -> Option<BatchMetadata> {
+        if batch.producer_epoch != self.producer_epoch {
+            return None;
+        }
+        let same = |known: &&BatchMetadata| {
+            known.first_sequence() == batch.base_sequence
+                && known.last_sequence == batch.last_sequence
+        };
+        self.batches.iter().find(same).copied()
+    }
+
+    fn set_epoch(&mut self, producer_epoch: i16) {
+        if self.producer_epoch != producer_epoch {
+            self.producer_epoch = producer_epoch;
+            self.batches.clear();
+        }
+    }
+
+    fn add_batch(&mut self, batch: &BatchSummary) {
+        self.set_epoch(batch.producer_epoch);
+        if self.batches.len() == BATCHES_KEPT {
+            self.batches.remove(0);
+        }
+        self.batches.push(BatchMetadata {
+            last_sequence: batch.last_sequence,
+            last_offset: batch.last_offset,
+            offset_delta: (batch.last_offset - batch.first_offset) as i32,
+            timestamp: batch.max_timestamp,
+        });
+        self.last_timestamp = batch.max_timestamp;
+    }
+
+    fn check_sequence(&self, batch: &BatchSummary) -> Result<(), ProducerError> {
+        let expected = if self.producer_epoch == NO_PRODUCER_EPOCH {
+            // Nothing is known, so nothing can be out of order.
+            return Ok(());
+        } else if batch.producer_epoch == self.producer_epoch {
+            next_sequence(self.last_sequence())
+        } else {
+            0
+        };
+        if batch.base_sequence == expected {
+            return Ok(());
+        }
+        Err(ProducerError::OutOfOrderSequence {
+            producer_id: self.producer_id,
+            producer_epoch: batch.producer_epoch,
+            found: batch.base_sequence,
+            expected,
+        })
+    }
+
+    fn check_epoch(&self, producer_epoch: i16) -> Result<(), ProducerError> {
+        if producer_epoch >= self.producer_epoch {
+            return Ok(());
+        }
+        Err(ProducerError::InvalidProducerEpoch {
+            producer_id: self.producer_id,
+            found: producer_epoch,
+            current: self.producer_epoch,
+        })
+    }
+}
+
+/// The sequence that follows; 2³¹−1 is followed by 0.
+fn next_sequence(last: i32) -> i32 {
+    last.checked_add(1).unwrap_or(0)
+}
+
+/// Why a batch or a marker is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ProducerError {
+    /// Neither the next batch nor a remembered one.
+    #[error(
+        "out of order sequence number for producer {producer_id} in epoch {producer_epoch}: \
+         {found} instead of {expected}"
+    )]
+    OutOfOrderSequence {
+        /// Producer id.
+        producer_id: i64,
+        /// Epoch of the batch.
+        producer_epoch: i16,
+        /// First sequence of the batch.
+        found: i32,
+        /// The one that would have been accepted.
+        expected: i32,
+    },
+    /// A newer instance of the producer has written here.
+    #[error(
+        "epoch {found} of producer {producer_id} is smaller than the last seen epoch {current}"
+    )]
+    InvalidProducerEpoch {
+        /// Producer id.
+        producer_id: i64,
+        /// Epoch of the batch or marker.
+        found: i16,
+        /// Newest epoch seen.
+        current: i16,
+    },
+    /// A write outside of a transaction while one is open.
+    #[error("expected transactional write from producer {producer_id}")]
+    InvalidTxnState {
+        /// Producer id.
+        producer_id: i64,
+    },
+    /// A newer transaction coordinator has written here.
+    #[error(
+        "coordinator epoch {found} for producer {producer_id} is smaller than the last seen {current}"
+    )]
+    TransactionCoordinatorFenced {
+        /// Producer id.
+        producer_id: i64,
+        /// Epoch of the marker.
+        found: i32,
+        /// Newest epoch seen.
+        current: i32,
+    },
+}
+
+/// The verdict on a batch that may go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// It is the next one: append it.
+    Accepted,
+    /// It was appended before: append nothing, answer these offsets.
+    Duplicate(BatchMetadata),
+}
+
+/// A transaction whose marker was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompletedTxn {
+    /// Producer id.
+    pub producer_id: i64,
+    /// Offset of its first record.
+    pub first_offset: i64,
+    /// Offset of its marker.
+    pub last_offset: i64,
+    /// Whether the marker says abort.
+    pub aborted: bool,
+}
+
+/// The producer state of one partition.
+#[derive(Debug)]
+pub struct ProducerStateManager {
+    expiration_ms: i64,
+    producers: HashMap<i64, ProducerEntry>,
+    /// Open transactions: first offset → producer id.
+    ongoing: BTreeMap<i64, i64>,
+    /// Ended ones that the high watermark has not passed: first offset → offset of the marker.
+    unreplicated: BTreeMap<i64, i64>,
+    map_end_offset: i64,
+}
+
+impl ProducerStateManager {
+    /// Empty state, at offset 0. Producers are forgotten `expiration_ms` after their last batch.
+    pub fn new(expiration_ms: i64) -> Self {
+        ProducerStateManager {
+            expiration_ms,
+            producers: HashMap::new(),
+            ongoing: BTreeMap::new(),
+            unreplicated: BTreeMap::new(),
+            map_end_offset: 0,
+        }
+    }
+
+    /// Judges a data batch that is to be appended; changes nothing. The batch's offsets do not matter.
+    pub fn check(
+        &self,
+        batch: &BatchSummary,
+        origin: AppendOrigin,
+    ) -> Result<Check, ProducerError> {
+        if !batch.has_producer_id() || origin == AppendOrigin::Replication {
+            return Ok(Check::Accepted);
+        }
+        let Some(entry) = self.producers.get(&batch.producer_id) else {
+            return Ok(Check::Accepted);
+        };
+        if origin == AppendOrigin::Client
+            && let Some(known) = entry.find_duplicate(batch)
+        {
+            return Ok(Check::Duplicate(known));
+        }
+        entry.check_epoch(batch.producer_epoch)?;
+        if origin == AppendOrigin::Client {
+            entry.check_sequence(batch)?;
+        }
+        if entry.current_txn_first_offset.is_some() && !batch.transactional {
+            return Err(ProducerError::InvalidTxnState { producer_id: batch.producer_id });
+        }
+        Ok(Check::Accepted)
+    }
+
+    /// Judges a marker that is to be appended; changes nothing.
+    pub fn check_marker(
+        &self,
+        producer_id: i64,
+        producer_epoch: i16,
+        coordinator_epoch: i32,
+    ) -> Result<(), ProducerError> {
+        let Some(entry) = self.producers.get(&producer_id) else {
+            return Ok(());
+        };
+        entry.check_epoch(producer_epoch)?;
+        if coordinator_epoch < entry.coordinator_epoch {
+            return Err(ProducerError::TransactionCoordinatorFenced {
+                producer_id,
+                found: coordinator_epoch,
+                current: entry.coordinator_epoch,
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes note of a data batch that was appended.
+    pub fn update(&mut self, batch: &BatchSummary) {
+        self.map_end_offset = self.map_end_offset.max(batch.last_offset.saturating_add(1));
+        if !batch.has_producer_id() {
+            return;
+        }
+        let entry = self.entry(batch.producer_id);
+        entry.add_batch(batch);
+        if batch.transactional && entry.current_txn_first_offset.is_none() {
+            entry.current_txn_first_offset = Some(batch.first_offset);
+            self.ongoing.insert(batch.first_offset, batch.producer_id);
+        }
+    }
+
+    /// Takes note of an end marker that was appended at `offset`.
+    ///
+    /// Returns the transaction it ends, `None` if the producer had none open here. The transaction stays
+    /// ongoing until [`ProducerStateManager::complete`], which follows its entry in the transaction index.
+    pub fn update_marker(
+        &mut self,
+        producer_id: i64,
+        producer_epoch: i16,
+        coordinator_epoch: i32,
+        committed: bool,
+        offset: i64,
+        timestamp: i64,
+    ) -> Option<CompletedTxn> {
+        self.map_end_offset = self.map_end_offset.max(offset.saturating_add(1));
+        let entry = self.entry(producer_id);
+        let first_offset = entry.current_txn_first_offset.take();
+        entry.set_epoch(producer_epoch);
+        entry.coordinator_epoch = coordinator_epoch;
+        entry.last_timestamp = timestamp;
+        first_offset.map(|first_offset| CompletedTxn {
+            producer_id,
+            first_offset,
+            last_offset: offset,
+            aborted: !committed,
+        })
+    }
+
+    /// The last stable offset once `completed` is over, as its entry in the transaction index tells it:
+    /// the first offset of the oldest transaction of others that is still open, else the end of this one.
+    pub fn last_stable_offset_with(&self, completed: &CompletedTxn) -> i64 {
+        let others = self.ongoing.iter().find(|(_, producer)| **producer != completed.producer_id);
+        others.map_or(completed.last_offset.saturating_add(1), |(first_offset, _)| *first_offset)
+    }
+
+    /// Ends a transaction: it waits for the high watermark from now on.
+    pub fn complete(&mut self, completed: &CompletedTxn) {
+        self.ongoing.remove(&completed.first_offset);
+        self.unreplicated.insert(completed.first_offset, completed.last_offset);
+    }
+
+    /// First offset of the oldest transaction that is open, or whose marker the high watermark has not passed.
+    pub fn first_unstable_offset(&self) -> Option<i64> {
+        let ongoing = self.ongoing.first_key_value().map(|(offset, _)| *offset);
+        let unreplicated = self.unreplicated.first_key_value().map(|(offset, _)| *offset);
+        ongoing.into_iter().chain(unreplicated).min()
+    }
+
+    /// Lets go of ended transactions whose marker lies below `high_watermark` (exclusive).
+    pub fn on_high_watermark_updated(&mut self, high_watermark: i64) {
+        self.unreplicated.retain(|_, marker| *marker >= high_watermark);
+    }
+
+    /// The log start moved up. Entries stay: a producer may still retry what was deleted.
+    pub fn on_log_start_offset_updated(&mut self, log_start_offset: i64) {
+        self.on_high_watermark_updated(log_start_offset);
+        self.map_end_offset = self.map_end_offset.max(log_start_offset);
+    }
+
+    /// Forgets everything; the state is that of an empty log that begins at `offset`.
+    pub fn truncate_fully_and_start_at(&mut self, offset: i64) {
+        self.producers.clear();
+        self.ongoing.clear();
+        self.unreplicated.clear();
+        self.map_end_offset = offset;
+    }
+
+    /// Forgets producers without a batch for the expiration time and without an open transaction.
+    pub fn expire(&mut self, now_ms: i64) {
+        let expiration_ms = self.expiration_ms;
+        self.producers.retain(|_, entry| !is_expired(entry, now_ms, expiration_ms));
+    }
+
+    /// Offset, exclusive, up to which the log is reflected here.
+    pub fn map_end_offset(&self) -> i64 {
+        self.map_end_offset
+    }
+
+    /// The log was read up to `offset`, exclusive, and had nothing more to note.
+    pub fn set_map_end_offset(&mut self, offset: i64) {
+        self.map_end_offset = offset;
+    }
+
+    /// The state of one producer.
+    pub fn get(&self, producer_id: i64) -> Option<&ProducerEntry> {
+        self.producers.get(&producer_id)
+    }
+
+    /// All known producers, by id.
+    pub fn active_producers(&self) -> Vec<ProducerEntry> {
+        let mut entries: Vec<ProducerEntry> = self.producers.values().cloned().collect();
+        entries.sort_by_key(|entry| entry.producer_id);
+        entries
+    }
+
+    /// Whether nothing is known of any producer.
+    pub fn is_empty(&self) -> bool {
+        self.producers.is_empty()
+    }
+
+    fn entry(&mut self, producer_id: i64) -> &mut ProducerEntry {
+        self.producers.entry(producer_id).or_insert_with(|| ProducerEntry::new(producer_id))
+    }
+}
+
+fn is_expired(entry: &ProducerEntry, now_ms: i64, expiration_ms: i64) -> bool {
+    entry.current_txn_first_offset.is_none()
+        && now_ms.saturating_sub(entry.last_timestamp) >= expiration_ms
+}
