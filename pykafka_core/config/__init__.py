@@ -1,23 +1,29 @@
 """Kafka's settings: one table of names, checked values, and where a value comes from."""
 
-from .broker_config import BrokerConfig, validate
+from .broker_configs import BrokerConfigs, ConfigSource, ConfigValue, canonical_overrides
 from .files import SettingsFileError, parse_properties, read_settings
-from .layers import ConfigLayers, ConfigSource, ConfigValue, canonical_overrides
 from .listeners import Listener, ListenerError, parse_listeners
-from .problems import InvalidSettingsError, SettingProblem
+from .rows import (
+    ConfigRow,
+    broker_rows,
+    client_metrics_rows,
+    cluster_rows,
+    group_rows,
+    topic_rows,
+)
 from .setting import ConfigType, Scope, Setting, Support, UpdateMode
+from .start import StartConfig
 from .table import broker_settings, settings, topic_settings
-from .topic_config import InvalidTopicConfigError, validate_topic_config
+from .topic_configs import TopicConfigs
+from .validation import SettingProblem, validate
 from .validators import InvalidValueError
 
 __all__ = [
-    "BrokerConfig",
-    "ConfigLayers",
+    "BrokerConfigs",
+    "ConfigRow",
     "ConfigSource",
     "ConfigType",
     "ConfigValue",
-    "InvalidSettingsError",
-    "InvalidTopicConfigError",
     "InvalidValueError",
     "Listener",
     "ListenerError",
@@ -25,15 +31,21 @@ __all__ = [
     "Setting",
     "SettingProblem",
     "SettingsFileError",
+    "StartConfig",
     "Support",
+    "TopicConfigs",
     "UpdateMode",
+    "broker_rows",
     "broker_settings",
     "canonical_overrides",
+    "client_metrics_rows",
+    "cluster_rows",
+    "group_rows",
     "parse_listeners",
     "parse_properties",
     "read_settings",
     "settings",
+    "topic_rows",
     "topic_settings",
     "validate",
-    "validate_topic_config",
 ]

@@ -116,6 +116,13 @@ class Setting:
         """
         return to_text(self.parse(text))
 
+    def shown(self, text: str) -> str:
+        """Return a stored value: canonical, or as it is if it would not be taken today."""
+        try:
+            return self.canonical(text)
+        except InvalidValueError:
+            return text
+
 
 def to_text(value: Value) -> str:
     """Return a typed value as Kafka prints it."""

@@ -5,43 +5,47 @@ from pathlib import Path
 import pytest
 
 from pykafka_core.config import (
-    BrokerConfig,
-    InvalidSettingsError,
+    BrokerConfigs,
     Listener,
     SettingsFileError,
     parse_properties,
     read_settings,
     validate,
 )
+from pykafka_core.errors import ConfigurationError
 
 STOCK = Path(__file__).parent / "golden" / "server.properties"
 
 
 def test_stock_server_properties_start_unchanged() -> None:
-    config = BrokerConfig.from_settings(read_settings(STOCK))
-    assert config.node_id == 1
-    assert config.log_dir == "/tmp/kraft-combined-logs"
-    assert config.listeners == (Listener("PLAINTEXT", "", 9092),)
-    assert config.advertised_listeners == (Listener("PLAINTEXT", "localhost", 9092),)
-    assert config.num_partitions == 1
+    configs = BrokerConfigs(read_settings(STOCK))
+    assert configs.int("num.partitions") == 1
+    start = configs.start
+    assert start.node_id == 1
+    assert start.log_dir == "/tmp/kraft-combined-logs"
+    assert start.listeners == (Listener("PLAINTEXT", "", 9092),)
+    assert start.advertised_listeners == (Listener("PLAINTEXT", "localhost", 9092),)
 
 
 def test_settings_without_meaning_give_one_warning_that_names_them() -> None:
-    warning = BrokerConfig.from_settings(read_settings(STOCK)).warning
-    assert warning is not None
+    (warning,) = BrokerConfigs(read_settings(STOCK)).warnings
     assert "\n" not in warning
     for name in ("process.roles", "num.network.threads", "transaction.state.log.min.isr"):
         assert name in warning
     assert "log.segment.bytes" not in warning
-    assert BrokerConfig.from_settings({}).warning is None
+    assert BrokerConfigs({}).warnings == ()
 
 
 def test_no_settings_at_all_are_good() -> None:
-    config = BrokerConfig.from_settings({})
-    assert (config.node_id, config.log_dir, config.listeners) == (None, None, ())
-    assert config.auto_create_topics
-    assert config.delete_topics
-    assert config.retention_check_interval_ms == 300_000
+    configs = BrokerConfigs({})
+    assert (configs.start.node_id, configs.start.log_dir, configs.start.listeners) == (
+        None,
+        None,
+        (),
+    )
+    assert configs.boolean("auto.create.topics.enable")
+    assert configs.int("log.retention.check.interval.ms") == 300_000
+    assert configs.string("broker.rack") is None
 
 
 def test_every_problem_is_reported_at_once() -> None:
@@ -53,9 +57,10 @@ def test_every_problem_is_reported_at_once() -> None:
         "log.cleanup.policy": "compact",
         "zookeeper.connect": "localhost",
     }
-    with pytest.raises(InvalidSettingsError) as caught:
-        BrokerConfig.from_settings(given)
-    assert [problem.name for problem in caught.value.problems] == list(given)
+    assert [problem.name for problem in validate(given)] == list(given)
+    with pytest.raises(ConfigurationError) as caught:
+        BrokerConfigs(given)
+    assert len(caught.value.problems) == len(given)
     text = str(caught.value)
     assert "did you mean num.partitions?" in text
     assert "authorizer.class.name is not built yet: remove it" in text

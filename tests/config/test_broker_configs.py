@@ -3,24 +3,25 @@
 import pytest
 
 from pykafka_core.config import (
-    ConfigLayers,
+    BrokerConfigs,
     ConfigSource,
-    InvalidTopicConfigError,
     InvalidValueError,
+    TopicConfigs,
     canonical_overrides,
+    topic_rows,
     topic_settings,
-    validate_topic_config,
 )
+from pykafka_core.errors import InvalidConfigError
 
 
-def shown(layers: ConfigLayers, name: str) -> list[tuple[str, str, int]]:
+def shown(layers: BrokerConfigs, name: str) -> list[tuple[str, str | None, int]]:
     return [(v.name, v.value, v.source) for v in layers.broker_synonyms(name)]
 
 
 def test_altered_for_this_broker_beats_cluster_beats_given_beats_default() -> None:
-    layers = ConfigLayers(
-        per_broker={"log.retention.ms": "99"},
-        cluster={"log.retention.ms": "7654321"},
+    layers = BrokerConfigs(
+        broker={"log.retention.ms": "99"},
+        cluster_default={"log.retention.ms": "7654321"},
         static={"log.retention.hours": "1"},
     )
     # As Apache Kafka 4.2.1 answers.
@@ -35,28 +36,28 @@ def test_altered_for_this_broker_beats_cluster_beats_given_beats_default() -> No
 
 
 def test_a_name_that_nobody_set_shows_no_value_of_its_relatives() -> None:
-    assert shown(ConfigLayers(), "log.retention.ms") == []
-    assert shown(ConfigLayers(), "log.retention.hours") == [("log.retention.hours", "168", 5)]
+    assert shown(BrokerConfigs(), "log.retention.ms") == []
+    assert shown(BrokerConfigs(), "log.retention.hours") == [("log.retention.hours", "168", 5)]
 
 
 def test_topic_defaults_are_converted_from_hours_and_minutes() -> None:
-    assert ConfigLayers().log_defaults()["retention.ms"] == "604800000"
-    given = ConfigLayers(static={"log.retention.minutes": "2", "log.roll.jitter.hours": "1"})
+    assert BrokerConfigs().log_defaults()["retention.ms"] == "604800000"
+    given = BrokerConfigs(static={"log.retention.minutes": "2", "log.roll.jitter.hours": "1"})
     assert given.log_defaults()["retention.ms"] == "120000"
     assert given.log_defaults()["segment.jitter.ms"] == "3600000"
 
 
 def test_core_is_told_every_topic_default_but_flushing_left_to_durability() -> None:
-    defaults = ConfigLayers().log_defaults()
+    defaults = BrokerConfigs().log_defaults()
     silent = {"flush.messages", "flush.ms", "internal.segment.bytes"}
     assert set(defaults) == set(topic_settings()) - silent
-    told = ConfigLayers(static={"log.flush.scheduler.interval.ms": "7"}).log_defaults()
+    told = BrokerConfigs(static={"log.flush.scheduler.interval.ms": "7"}).log_defaults()
     assert told["flush.ms"] == "7"
     assert "flush.messages" not in told
 
 
 def test_core_is_told_honoured_broker_settings_only() -> None:
-    told = ConfigLayers(cluster={"message.max.bytes": " 5 "}).core_settings()
+    told = BrokerConfigs(cluster_default={"message.max.bytes": " 5 "}).broker_settings()
     assert told["message.max.bytes"] == "5"
     assert told["socket.request.max.bytes"] == "104857600"
     assert "num.io.threads" not in told
@@ -64,8 +65,10 @@ def test_core_is_told_honoured_broker_settings_only() -> None:
 
 
 def test_source_of_an_override_is_the_topic() -> None:
-    setting = topic_settings()["cleanup.policy"]
-    own, inherited = ConfigLayers().topic_synonyms(setting, {"cleanup.policy": "compact, delete"})
+    rows = {
+        row.name: row for row in topic_rows({"cleanup.policy": "compact, delete"}, BrokerConfigs())
+    }
+    own, inherited = rows["cleanup.policy"].synonyms
     assert (own.name, own.value) == ("cleanup.policy", "compact,delete")
     assert own.source is ConfigSource.TOPIC_CONFIG
     assert (inherited.name, inherited.source) == ("log.cleanup.policy", ConfigSource.DEFAULT_CONFIG)
@@ -98,8 +101,8 @@ REFUSED = [
 
 @pytest.mark.parametrize(("name", "value", "reason"), REFUSED)
 def test_a_bad_topic_setting_is_refused_in_kafkas_words(name: str, value: str, reason: str) -> None:
-    with pytest.raises(InvalidTopicConfigError) as caught:
-        validate_topic_config({name: value}, layers=ConfigLayers())
+    with pytest.raises(InvalidConfigError) as caught:
+        TopicConfigs.validate({name: value}, BrokerConfigs())
     assert str(caught.value) == f"Invalid value {value} for configuration {name}: {reason}"
 
 
@@ -118,25 +121,31 @@ def test_throttled_replicas_are_pairs_or_a_star() -> None:
 
 
 def test_unknown_topic_settings_are_refused() -> None:
-    with pytest.raises(InvalidTopicConfigError, match=r"Unknown topic config name: no\.such"):
-        validate_topic_config({"no.such": "1"}, layers=ConfigLayers())
+    with pytest.raises(InvalidConfigError, match=r"Unknown topic config name: no\.such"):
+        TopicConfigs.validate({"no.such": "1"}, BrokerConfigs())
 
 
 def test_compacted_topics_cannot_be_made_but_stay_alterable() -> None:
-    layers, compacted = ConfigLayers(), {"cleanup.policy": "compact"}
-    with pytest.raises(InvalidTopicConfigError, match="until the group coordinators exist"):
-        validate_topic_config(compacted, layers=layers)
-    validate_topic_config({**compacted, "retention.ms": "5"}, layers=layers, existing=compacted)
+    layers, compacted = BrokerConfigs(), {"cleanup.policy": "compact"}
+    with pytest.raises(InvalidConfigError, match="until the group coordinators exist"):
+        TopicConfigs.validate(compacted, layers)
+    TopicConfigs.validate({**compacted, "retention.ms": "5"}, layers, compacted)
 
 
 def test_compaction_lags_must_not_cross() -> None:
-    with pytest.raises(InvalidTopicConfigError, match=r"\(100\) > max\.compaction\.lag\.ms \(5\)"):
-        validate_topic_config(
-            {"min.compaction.lag.ms": "100", "max.compaction.lag.ms": "5"}, layers=ConfigLayers()
+    with pytest.raises(InvalidConfigError, match=r"\(100\) > max\.compaction\.lag\.ms \(5\)"):
+        TopicConfigs.validate(
+            {"min.compaction.lag.ms": "100", "max.compaction.lag.ms": "5"}, BrokerConfigs()
         )
 
 
 def test_tiered_storage_is_refused() -> None:
-    with pytest.raises(InvalidTopicConfigError, match="not built yet"):
-        validate_topic_config({"remote.storage.enable": "true"}, layers=ConfigLayers())
-    validate_topic_config({"remote.storage.enable": "false"}, layers=ConfigLayers())
+    with pytest.raises(InvalidConfigError, match="not built yet"):
+        TopicConfigs.validate({"remote.storage.enable": "true"}, BrokerConfigs())
+    TopicConfigs.validate({"remote.storage.enable": "false"}, BrokerConfigs())
+
+
+def test_values_that_another_version_stored_are_left_out() -> None:
+    configs = BrokerConfigs().with_dynamic({"log.retention.ms": "soon"}, {"from.the.future": "1"})
+    assert configs.log_defaults()["retention.ms"] == "604800000"
+    assert configs.broker == {"from.the.future": "1"}

@@ -1,79 +1,37 @@
-"""What a broker is started with: every problem found before anything starts, then frozen values."""
+"""Settings given at start: every problem is found before anything starts."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
-from .layers import ConfigLayers
 from .listeners import Listener, ListenerError, parse_listeners
-from .problems import InvalidSettingsError, SettingProblem
-from .setting import ConfigType, Setting, Support
+from .setting import Setting, Support
 from .table import broker_settings
 from .validators import InvalidValueError, Value
 
 COMPACTION_MISSING = "compacted topics cannot be created until the group coordinators exist"
 
+_PROTOCOL_MAP = "listener.security.protocol.map"
+# Kafka checks these when it starts, apart from the bounds in its table.
+_LOWEST = {"log.roll.ms": 1, "log.roll.jitter.ms": 0, "log.flush.interval.ms": 0}
+_TIMES = frozenset({"log.retention.ms", "log.retention.minutes", "log.retention.hours"})
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BrokerConfig:
-    """Checked settings of one broker at its start.
+
+@dataclass(frozen=True, slots=True)
+class SettingProblem:
+    """One setting that cannot be used.
 
     Attributes:
-        node_id: ``None`` when not given: meta.properties or 1 decides.
-        log_dir: ``None`` when neither ``log.dirs`` nor ``log.dir`` is given.
-        listeners: Those that clients may use; controller listeners are left out. Empty when not
-            given.
-        advertised_listeners: As given; empty means the listeners themselves.
-        static: Everything that was given, as text by Kafka name.
-        ignored: Given names that have no meaning here, in order.
+        name: Its Kafka name.
+        text: What is wrong.
+        advice: What to do.
     """
 
-    node_id: int | None
-    rack: str | None
-    log_dir: str | None
-    listeners: tuple[Listener, ...]
-    advertised_listeners: tuple[Listener, ...]
-    auto_create_topics: bool
-    delete_topics: bool
-    num_partitions: int
-    default_replication_factor: int
-    retention_check_interval_ms: int
-    static: Mapping[str, str]
-    ignored: tuple[str, ...]
+    name: str
+    text: str
+    advice: str
 
-    @classmethod
-    def from_settings(cls, given: Mapping[str, str]) -> "BrokerConfig":
-        """Check settings by Kafka name and return them typed.
-
-        Raises:
-            InvalidSettingsError: Lists every problem, each with what to do.
-        """
-        problems = validate(given)
-        if problems:
-            raise InvalidSettingsError(problems)
-        values = _Values(given)
-        return cls(
-            node_id=_node_id(given),
-            rack=values.text("broker.rack"),
-            log_dir=_log_dir(given),
-            listeners=_client_listeners(given, "listeners"),
-            advertised_listeners=_client_listeners(given, "advertised.listeners"),
-            auto_create_topics=values.flag("auto.create.topics.enable"),
-            delete_topics=values.flag("delete.topic.enable"),
-            num_partitions=values.number("num.partitions"),
-            default_replication_factor=values.number("default.replication.factor"),
-            retention_check_interval_ms=values.number("log.retention.check.interval.ms"),
-            static=MappingProxyType(dict(given)),
-            ignored=_ignored(given),
-        )
-
-    @property
-    def warning(self) -> str | None:
-        """One line that names the given settings without meaning here, or ``None``."""
-        if not self.ignored:
-            return None
-        names = ", ".join(self.ignored)
-        return f"these settings have no meaning in this broker and are ignored: {names}"
+    def __str__(self) -> str:
+        return f"{self.text}: {self.advice}"
 
 
 def validate(given: Mapping[str, str]) -> tuple[SettingProblem, ...]:
@@ -101,13 +59,8 @@ def _problems_of(name: str, text: str) -> Iterator[SettingProblem]:
         yield SettingProblem(name, COMPACTION_MISSING, "use log.cleanup.policy=delete")
     if (low := _LOWEST.get(name)) is not None and isinstance(value, int) and value < low:
         yield SettingProblem(name, f"{name} must be at least {low}, not {value}", "raise it")
-    if name.startswith("log.retention.") and name in _TIMES and value == 0:
+    if name in _TIMES and value == 0:
         yield SettingProblem(name, f"{name} must not be 0", "use -1 to keep records forever")
-
-
-# Kafka checks these when it starts, apart from the bounds in its table.
-_LOWEST = {"log.roll.ms": 1, "log.roll.jitter.ms": 0, "log.flush.interval.ms": 0}
-_TIMES = frozenset({"log.retention.ms", "log.retention.minutes", "log.retention.hours"})
 
 
 def _unknown(name: str) -> SettingProblem:
@@ -136,13 +89,13 @@ def _joint_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
     ):
         yield SettingProblem("broker.id", "broker.id and node.id differ", "remove broker.id")
     for name in ("log.dirs", "log.dir"):
-        directories = _list(given, name)
+        directories = listed(given, name)
         if name in given and len(directories) != 1:
             text = f"{name} names {len(directories)} directories; this broker keeps its log in one"
             yield SettingProblem(name, text, "name exactly one directory")
     for name in ("listeners", "advertised.listeners"):
         try:
-            listeners = _client_listeners(given, name)
+            listeners = client_listeners(given, name)
         except ListenerError as error:
             yield SettingProblem(name, str(error), "write it as PLAINTEXT://HOST:PORT")
             continue
@@ -174,55 +127,23 @@ def _listener_problems(
 
 
 def _protocols(given: Mapping[str, str]) -> dict[str, str]:
-    text = ConfigLayers(static=given).broker_value("listener.security.protocol.map") or ""
+    text = given.get(_PROTOCOL_MAP, broker_settings()[_PROTOCOL_MAP].default) or ""
     pairs = (part.strip().partition(":") for part in text.split(",") if part.strip())
     return {name.strip().upper(): protocol.strip().upper() for name, _, protocol in pairs}
 
 
-def _client_listeners(given: Mapping[str, str], name: str) -> tuple[Listener, ...]:
-    hidden = {item.upper() for item in _list(given, "controller.listener.names")}
+def client_listeners(given: Mapping[str, str], name: str) -> tuple[Listener, ...]:
+    """Return the listeners that a setting names, without those of controllers.
+
+    Raises:
+        ListenerError: One of them is malformed.
+    """
+    hidden = {item.upper() for item in listed(given, "controller.listener.names")}
     if name not in given:
         return ()
     return tuple(one for one in parse_listeners(given[name]) if one.name not in hidden)
 
 
-def _list(given: Mapping[str, str], name: str) -> tuple[str, ...]:
+def listed(given: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """Return the items of a list setting, none when it is not given."""
     return tuple(part.strip() for part in given.get(name, "").split(",") if part.strip())
-
-
-def _node_id(given: Mapping[str, str]) -> int | None:
-    text = given.get("node.id", given.get("broker.id"))
-    return None if text is None or int(text) < 0 else int(text)
-
-
-def _log_dir(given: Mapping[str, str]) -> str | None:
-    return next(iter(_list(given, "log.dirs") or _list(given, "log.dir")), None)
-
-
-def _ignored(given: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(n for n in given if broker_settings()[n].support is Support.NO_MEANING)
-
-
-class _Values:
-    """Typed values of checked settings, defaults included."""
-
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._layers = ConfigLayers(static=given)
-
-    def text(self, name: str) -> str | None:
-        value = self._layers.broker_value(name)
-        return value.strip() if value is not None else None
-
-    def number(self, name: str) -> int:
-        value = self._value(name, ConfigType.INT, ConfigType.LONG)
-        assert isinstance(value, int)
-        return value
-
-    def flag(self, name: str) -> bool:
-        return self._value(name, ConfigType.BOOLEAN) is True
-
-    def _value(self, name: str, *types: ConfigType) -> Value:
-        setting, text = broker_settings()[name], self._layers.broker_value(name)
-        assert setting.type in types
-        assert text is not None
-        return setting.parse(text)

@@ -10,11 +10,16 @@ that is set:
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cache
 from types import MappingProxyType
 
-from .setting import Scope, Setting, Support, Synonym
-from .table import broker_settings, settings, topic_settings
-from .validators import InvalidValueError
+from pykafka_core.errors import ConfigurationError
+
+from .setting import Setting, Support, Synonym
+from .start import StartConfig
+from .table import broker_settings, topic_settings
+from .validation import validate
+from .validators import InvalidValueError, Value
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 # Defaults of these come from the broker's durability, so they are told to the core only when
@@ -41,23 +46,72 @@ class ConfigValue:
     """A value, the name it was set by, and where."""
 
     name: str
-    value: str
+    value: str | None
     source: ConfigSource
 
+    def masked(self) -> "ConfigValue":
+        """Return it without its value."""
+        return ConfigValue(name=self.name, value=None, source=self.source)
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConfigLayers:
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfigs:
     """A broker's settings by layer, as text by Kafka name.
 
-    Attributes:
-        per_broker: Altered for this broker (ConfigRecords of its id).
-        cluster: Altered for all brokers (ConfigRecords of the empty broker name).
+    Args:
         static: Given at start.
+        cluster_default: Altered for all brokers (ConfigRecords of the empty broker name).
+        broker: Altered for this broker (ConfigRecords of its id).
+
+    Raises:
+        ConfigurationError: Lists every problem of ``static``, each with what to do.
     """
 
-    per_broker: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    cluster: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
     static: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    cluster_default: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    broker: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+
+    def __post_init__(self) -> None:
+        problems = validate(self.static)
+        if problems:
+            raise ConfigurationError([str(problem) for problem in problems])
+
+    def with_dynamic(
+        self, cluster_default: Mapping[str, str], broker: Mapping[str, str]
+    ) -> "BrokerConfigs":
+        """Return the same broker with other altered settings."""
+        return BrokerConfigs(self.static, _usable(cluster_default), _usable(broker))
+
+    @property
+    def start(self) -> StartConfig:
+        """Who this broker is and where it listens."""
+        return StartConfig.from_settings(self.static)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """One line that names the given settings without meaning here, or nothing."""
+        ignored = [n for n in self.static if broker_settings()[n].support is Support.NO_MEANING]
+        if not ignored:
+            return ()
+        text = "these settings have no meaning in this broker and are ignored: "
+        return (text + ", ".join(ignored),)
+
+    def int(self, name: str) -> int:
+        """Return the effective value of a broker setting that is a number and has a default."""
+        value = self._typed(name)
+        assert isinstance(value, int), name
+        return value
+
+    def boolean(self, name: str) -> bool:
+        """Return the effective value of a broker setting that is true or false."""
+        value = self._typed(name)
+        assert isinstance(value, bool), name
+        return value
+
+    def string(self, name: str) -> str | None:
+        """Return the effective text of a broker setting as Kafka prints it."""
+        text = self.broker_value(name)
+        return None if text is None else broker_settings()[name].canonical(text)
 
     def broker_value(self, name: str) -> str | None:
         """Return the effective text of a broker setting, ``None`` when it is null."""
@@ -67,26 +121,11 @@ class ConfigLayers:
         """Return what sets a broker setting, most specific first, as DescribeConfigs lists it.
 
         Settings that stand for one another (``log.retention.ms`` and ``.hours``) are listed
-        together, from the
-        asked name on.
+        together, from the asked name on.
         """
-        found = tuple(self._found(_family(name)))
+        found = tuple(self._found(_families().get(name, (name,))))
         start = next((i for i, value in enumerate(found) if value.name == name), len(found))
         return found[start:]
-
-    def topic_synonyms(
-        self, setting: Setting, overrides: Mapping[str, str]
-    ) -> tuple[ConfigValue, ...]:
-        """Return what sets a topic setting, its own override first, as DescribeConfigs lists it."""
-        inherited = self.broker_synonyms(setting.synonyms[0].name) if setting.synonyms else ()
-        if setting.name not in overrides:
-            return inherited
-        own = ConfigValue(
-            name=setting.name,
-            value=setting.canonical(overrides[setting.name]),
-            source=ConfigSource.TOPIC_CONFIG,
-        )
-        return (own, *inherited)
 
     def inherited_value(self, setting: Setting) -> str | None:
         """Return what a topic or group setting is when it is not overridden."""
@@ -100,7 +139,7 @@ class ConfigLayers:
         """Return the effective text of a topic setting."""
         setting = topic_settings()[name]
         if name in overrides:
-            return setting.canonical(overrides[name])
+            return setting.shown(overrides[name])
         return self.inherited_value(setting)
 
     def log_defaults(self) -> dict[str, str]:
@@ -116,7 +155,7 @@ class ConfigLayers:
             if value is not None and (name not in _BY_DURABILITY or self._is_set(name))
         }
 
-    def core_settings(self) -> dict[str, str]:
+    def broker_settings(self) -> dict[str, str]:
         """Return the effective broker settings that are honoured, by Kafka name, for the core."""
         names = (n for n, s in broker_settings().items() if s.support is Support.HONOURED)
         values = {name: self.broker_value(name) for name in names}
@@ -126,14 +165,21 @@ class ConfigLayers:
             if value is not None
         }
 
+    def _typed(self, name: str) -> Value:
+        text = self.broker_value(name)
+        assert text is not None, f"{name} has a default"
+        return broker_settings()[name].parse(text)
+
     def _is_set(self, topic_name: str) -> bool:
         names = {synonym.name for synonym in topic_settings()[topic_name].synonyms}
-        return any(names & layer.keys() for layer in (self.per_broker, self.cluster, self.static))
+        return any(
+            names & layer.keys() for layer in (self.broker, self.cluster_default, self.static)
+        )
 
     def _found(self, names: tuple[str, ...]) -> Iterator[ConfigValue]:
         layers = (
-            (self.per_broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
-            (self.cluster, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            (self.broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
+            (self.cluster_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
             (self.static, ConfigSource.STATIC_BROKER_CONFIG),
         )
         for layer, source in layers:
@@ -166,21 +212,28 @@ def canonical_overrides(overrides: Mapping[str, str]) -> dict[str, str]:
     return canonical
 
 
-def group_setting_source(setting: Setting) -> str | None:
-    """Return the broker setting that a group setting inherits from."""
-    assert setting.scope is Scope.GROUP
-    return setting.synonyms[0].name if setting.synonyms else None
+@cache
+def _families() -> Mapping[str, tuple[str, ...]]:
+    """Broker settings that stand for one another, by each of their names."""
+    synonyms = (setting.synonyms for setting in topic_settings().values())
+    families = (tuple(synonym.name for synonym in family) for family in synonyms)
+    return {name: family for family in families for name in family}
 
 
-def _family(name: str) -> tuple[str, ...]:
-    for setting in topic_settings().values():
-        names = tuple(synonym.name for synonym in setting.synonyms)
-        if name in names:
-            return names
-    return (name,)
+def _usable(layer: Mapping[str, str]) -> Mapping[str, str]:
+    """Altered settings without those that another version stored and this table would not take."""
+    return {n: v for n, v in layer.items() if n not in broker_settings() or _is_valid(n, v)}
+
+
+def _is_valid(name: str, text: str) -> bool:
+    try:
+        broker_settings()[name].parse(text)
+    except InvalidValueError:
+        return False
+    return True
 
 
 def _multiplied(text: str, synonym: Synonym) -> str:
     if synonym.factor == 1:
-        return settings(Scope.BROKER)[synonym.name].canonical(text)
+        return broker_settings()[synonym.name].canonical(text)
     return str(int(text) * synonym.factor)

@@ -1,0 +1,104 @@
+"""Settings as DescribeConfigs lists them: value, source, and what else sets them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from .broker_configs import BrokerConfigs, ConfigSource, ConfigValue
+from .setting import ConfigType, Scope, Setting
+from .table import broker_settings, settings, topic_settings
+
+_OWN_SOURCE = {
+    Scope.TOPIC: ConfigSource.TOPIC_CONFIG,
+    Scope.GROUP: ConfigSource.GROUP_CONFIG,
+    Scope.CLIENT_METRICS: ConfigSource.CLIENT_METRICS_CONFIG,
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConfigRow:
+    """One setting of one resource. A sensitive one has no value, nor have its synonyms."""
+
+    name: str
+    value: str | None
+    read_only: bool
+    source: ConfigSource
+    is_sensitive: bool
+    synonyms: tuple[ConfigValue, ...]
+    type: ConfigType
+    documentation: str
+
+
+def topic_rows(overrides: Mapping[str, str], broker: BrokerConfigs) -> list[ConfigRow]:
+    """Return every topic setting; an internal one only when it is overridden."""
+    return [
+        _row(setting, broker.topic_value(setting.name, overrides), synonyms)
+        for setting in _listed(topic_settings(), overrides)
+        for synonyms in [_with_own(setting, overrides, _inherited(setting, broker))]
+    ]
+
+
+def broker_rows(broker: BrokerConfigs) -> list[ConfigRow]:
+    """Return every broker setting of the table; an internal one only when it is set."""
+    given = {**broker.static, **broker.cluster_default, **broker.broker}
+    return [
+        _row(setting, broker.broker_value(setting.name), broker.broker_synonyms(setting.name))
+        for setting in _listed(broker_settings(), given)
+    ]
+
+
+def cluster_rows(broker: BrokerConfigs) -> list[ConfigRow]:
+    """Return the settings that are altered for all brokers, and nothing else."""
+    source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    return [
+        _row(setting, value, (ConfigValue(name=name, value=value, source=source),))
+        for name, value in broker.cluster_default.items()
+        if (setting := broker_settings().get(name)) is not None
+    ]
+
+
+def group_rows(overrides: Mapping[str, str], broker: BrokerConfigs) -> list[ConfigRow]:
+    """Return every group setting."""
+    return [
+        _row(setting, overrides.get(setting.name) or broker.inherited_value(setting), synonyms)
+        for setting in settings(Scope.GROUP).values()
+        for synonyms in [_with_own(setting, overrides, _inherited(setting, broker))]
+    ]
+
+
+def client_metrics_rows(overrides: Mapping[str, str]) -> list[ConfigRow]:
+    """Return every setting of a client-metrics subscription."""
+    return [
+        _row(setting, overrides.get(setting.name, setting.default), _with_own(setting, overrides))
+        for setting in settings(Scope.CLIENT_METRICS).values()
+    ]
+
+
+def _listed(table: Mapping[str, Setting], given: Mapping[str, str]) -> Iterable[Setting]:
+    return (s for s in table.values() if not s.internal or s.name in given)
+
+
+def _inherited(setting: Setting, broker: BrokerConfigs) -> tuple[ConfigValue, ...]:
+    return broker.broker_synonyms(setting.synonyms[0].name) if setting.synonyms else ()
+
+
+def _with_own(
+    setting: Setting, overrides: Mapping[str, str], inherited: tuple[ConfigValue, ...] = ()
+) -> tuple[ConfigValue, ...]:
+    if setting.name not in overrides:
+        return inherited
+    value = setting.shown(overrides[setting.name])
+    own = ConfigValue(name=setting.name, value=value, source=_OWN_SOURCE[setting.scope])
+    return (own, *inherited)
+
+
+def _row(setting: Setting, value: str | None, synonyms: tuple[ConfigValue, ...]) -> ConfigRow:
+    return ConfigRow(
+        name=setting.name,
+        value=None if setting.sensitive or value is None else setting.shown(value),
+        read_only=setting.read_only,
+        source=synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG,
+        is_sensitive=setting.sensitive,
+        synonyms=tuple(synonym.masked() for synonym in synonyms) if setting.sensitive else synonyms,
+        type=setting.type,
+        documentation=setting.documentation,
+    )

@@ -1,0 +1,42 @@
+"""What a broker is and where it listens: the settings that only its start reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .listeners import Listener
+from .validation import client_listeners, listed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StartConfig:
+    """One broker's identity and addresses, from settings that were found good.
+
+    Attributes:
+        node_id: ``None`` when not given: meta.properties or 1 decides.
+        log_dir: ``None`` when neither ``log.dirs`` nor ``log.dir`` is given.
+        listeners: Those that clients may use; controller listeners are left out. Empty when not
+            given.
+        advertised_listeners: As given; empty means the listeners themselves.
+    """
+
+    node_id: int | None
+    rack: str | None
+    log_dir: str | None
+    listeners: tuple[Listener, ...]
+    advertised_listeners: tuple[Listener, ...]
+
+    @classmethod
+    def from_settings(cls, given: Mapping[str, str]) -> "StartConfig":
+        """Read settings that `validate` found good."""
+        return cls(
+            node_id=_node_id(given),
+            rack=given["broker.rack"].strip() if "broker.rack" in given else None,
+            log_dir=next(iter(listed(given, "log.dirs") or listed(given, "log.dir")), None),
+            listeners=client_listeners(given, "listeners"),
+            advertised_listeners=client_listeners(given, "advertised.listeners"),
+        )
+
+
+def _node_id(given: Mapping[str, str]) -> int | None:
+    text = given.get("node.id", given.get("broker.id"))
+    return None if text is None or int(text) < 0 else int(text)

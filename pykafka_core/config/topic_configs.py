@@ -1,0 +1,70 @@
+"""A topic's own settings: what may be set, and how they are shown."""
+
+from collections.abc import Mapping
+
+from pykafka_core.errors import InvalidConfigError
+
+from .broker_configs import BrokerConfigs
+from .rows import ConfigRow, topic_rows
+from .setting import Support
+from .table import topic_settings
+from .validation import COMPACTION_MISSING
+from .validators import InvalidValueError
+
+
+class TopicConfigs:
+    """Checks and shows a topic's overrides."""
+
+    @staticmethod
+    def validate(
+        overrides: Mapping[str, str],
+        broker: BrokerConfigs,
+        existing: Mapping[str, str] | None = None,
+    ) -> None:
+        """Check a topic's overrides as they would become.
+
+        Args:
+            overrides: All of them, not only the changes.
+            broker: The broker's settings, for bounds that join two settings.
+            existing: What the topic has already: a topic that Apache Kafka compacted stays
+                alterable.
+
+        Raises:
+            InvalidConfigError: In Kafka's words where Kafka refuses too.
+        """
+        for name, text in overrides.items():
+            if existing is None or existing.get(name) != text:
+                _check(name, text)
+        _check_compaction_lags(overrides, broker)
+
+    @staticmethod
+    def rows(overrides: Mapping[str, str], broker: BrokerConfigs) -> list[ConfigRow]:
+        """Return every topic setting with its effective value, as DescribeConfigs lists them."""
+        return topic_rows(overrides, broker)
+
+
+def _check(name: str, text: str) -> None:
+    setting = topic_settings().get(name)
+    if setting is None:
+        raise InvalidConfigError(f"Unknown topic config name: {name}")
+    try:
+        value = setting.parse(text)
+    except InvalidValueError as error:
+        raise InvalidConfigError(str(error)) from None
+    reason = None
+    if name == "cleanup.policy" and isinstance(value, tuple) and "compact" in value:
+        reason = f"{COMPACTION_MISSING}; use cleanup.policy=delete"
+    elif setting.support is Support.NOT_BUILT and setting.canonical(text) != setting.default:
+        reason = "it is not built yet"
+    if reason is not None:
+        raise InvalidConfigError(f"Invalid value {text} for configuration {name}: {reason}")
+
+
+def _check_compaction_lags(overrides: Mapping[str, str], broker: BrokerConfigs) -> None:
+    low = int(broker.topic_value("min.compaction.lag.ms", overrides) or 0)
+    high = broker.topic_value("max.compaction.lag.ms", overrides)
+    if high is not None and low > int(high):
+        raise InvalidConfigError(
+            "conflict topic config setting "
+            f"min.compaction.lag.ms ({low}) > max.compaction.lag.ms ({high})"
+        )

@@ -1,0 +1,16 @@
+"""docs/SETTINGS.md says what the table says."""
+
+import importlib.util
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_page_is_written_from_the_table() -> None:
+    spec = importlib.util.spec_from_file_location("settings_page", ROOT / "tools" / "settings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    page = (ROOT / "docs" / "SETTINGS.md").read_text(encoding="utf-8")
+    assert page == module.render(), "run: python tools/settings.py"
