@@ -1,0 +1,182 @@
+//! The rules by example, then sessions against a naive model.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const MINUTE_NS: u64 = 60_000_000_000;
+
+fn key(index: i32) -> PartitionKey {
+    PartitionKey { topic: TopicKey::Id([7; 16]), index }
+}
+
+fn spec(fetch_offset: i64) -> FetchSpec {
+    FetchSpec { fetch_offset, bytes_max: 100, current_leader_epoch: -1, last_fetched_epoch: -1 }
+}
+
+fn quiet(high_watermark: i64) -> FetchedState {
+    FetchedState { high_watermark, log_start_offset: 0, has_records: false, must_tell: false }
+}
+
+fn session(partitions: i32) -> FetchSession {
+    let mut session = FetchSession::new(true);
+    (0..partitions).for_each(|index| session.upsert(key(index), spec(0)));
+    session
+}
+
+#[test]
+fn contract_27_epochs_must_follow_each_other_and_wrap_to_one() {
+    let mut session = session(1);
+    assert_eq!(session.begin(2, true), Err(KafkaError::InvalidFetchSessionEpoch));
+    assert_eq!(session.begin(1, true), Ok(()));
+    assert_eq!(session.begin(1, true), Err(KafkaError::InvalidFetchSessionEpoch));
+    session.next_epoch = i32::MAX;
+    assert_eq!(session.begin(i32::MAX, true), Ok(()));
+    assert_eq!(session.begin(1, true), Ok(()));
+}
+
+#[test]
+fn contract_27_switching_between_names_and_ids_is_refused() {
+    assert_eq!(session(1).begin(1, false), Err(KafkaError::FetchSessionTopicIdError));
+}
+
+#[test]
+fn contract_27_incremental_answers_name_only_what_changed() {
+    let mut session = session(1);
+    assert!(session.answer(&key(0), quiet(5)), "the first answer is always told");
+    assert!(!session.answer(&key(0), quiet(5)));
+    assert!(session.answer(&key(0), quiet(6)));
+    assert!(session.answer(&key(0), FetchedState { log_start_offset: 2, ..quiet(6) }));
+    let error = FetchedState { high_watermark: -1, must_tell: true, ..quiet(6) };
+    assert!(session.answer(&key(0), error));
+    assert!(session.answer(&key(0), error));
+    assert!(session.answer(&key(0), quiet(6)), "after an error all is told again");
+}
+
+#[test]
+fn contract_27_partitions_with_data_move_to_the_back() {
+    let mut session = session(3);
+    session.answer(&key(0), FetchedState { has_records: true, ..quiet(1) });
+    let order: Vec<i32> = session.specs().map(|(key, _)| key.index).collect();
+    assert_eq!(order, [1, 2, 0]);
+    session.upsert(key(2), spec(9));
+    let order: Vec<i64> = session.specs().map(|(_, spec)| spec.fetch_offset).collect();
+    assert_eq!(order, [0, 9, 0]);
+}
+
+#[test]
+fn contract_63_a_topic_once_resolved_is_told_apart_from_one_never_known() {
+    let mut session = session(1);
+    assert!(!session.resolve(&key(0), false));
+    assert!(session.resolve(&key(0), true));
+    assert!(session.resolve(&key(0), false));
+}
+
+#[test]
+fn full_cache_grants_no_session_until_one_may_go() {
+    let sessions = FetchSessions::new(1);
+    let small = sessions.insert(session(1), 2, 0);
+    let large = sessions.insert(session(3), 2, 0);
+    assert!(small > 0 && large > 0 && small != large);
+    assert_eq!(sessions.insert(session(2), 2, MINUTE_NS), SESSION_NONE);
+    // After two minutes a smaller one, though in use, makes way for a larger one; an equal one does not.
+    assert!(
+        sessions.get(small, 3 * MINUTE_NS).is_ok() && sessions.get(large, 3 * MINUTE_NS).is_ok()
+    );
+    assert_eq!(sessions.insert(session(1), 2, 3 * MINUTE_NS), SESSION_NONE);
+    assert!(sessions.insert(session(2), 2, 3 * MINUTE_NS) > 0);
+    assert_eq!(sessions.get(small, 3 * MINUTE_NS).err(), Some(KafkaError::FetchSessionIdNotFound));
+    // One that nobody used for two minutes goes first, whatever its size.
+    assert!(sessions.insert(session(1), 2, 6 * MINUTE_NS) > 0);
+    assert_eq!(sessions.counts().0, 2);
+}
+
+#[test]
+fn sessions_count_their_partitions_against_the_bound() {
+    let sessions = FetchSessions::new(1);
+    let id = sessions.insert(session(3), 10, 0);
+    sessions.resized(id, 5);
+    assert_eq!(sessions.counts(), (1, 5));
+    sessions.remove(id);
+    assert_eq!(sessions.counts(), (0, 0));
+    assert_eq!(sessions.insert(session(1), 0, 0), SESSION_NONE);
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Upsert(i32, i64),
+    Forget(i32),
+    Answer { index: i32, high_watermark: i64, has_records: bool, must_tell: bool },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0..6_i32, 0..9_i64).prop_map(|(index, offset)| Step::Upsert(index, offset)),
+        (0..6_i32).prop_map(Step::Forget),
+        (0..6_i32, 0..3_i64, any::<bool>(), any::<bool>()).prop_map(
+            |(index, high_watermark, has_records, must_tell)| Step::Answer {
+                index,
+                high_watermark,
+                has_records,
+                must_tell
+            }
+        ),
+    ]
+}
+
+/// The same session as a plain list in the order of service: (partition, offset, told high watermark).
+#[derive(Default)]
+struct Model(Vec<(i32, i64, Option<i64>)>);
+
+impl Model {
+    fn apply(&mut self, step: &Step) -> Option<bool> {
+        let at = |list: &[(i32, i64, Option<i64>)], wanted: i32| {
+            list.iter().position(|(index, ..)| *index == wanted)
+        };
+        match *step {
+            Step::Upsert(index, offset) => match at(&self.0, index) {
+                Some(at) => self.0[at].1 = offset,
+                None => self.0.push((index, offset, None)),
+            },
+            Step::Forget(index) => self.0.retain(|(other, ..)| *other != index),
+            Step::Answer { index, high_watermark, has_records, must_tell } => {
+                let Some(at) = at(&self.0, index) else { return Some(true) };
+                let told = self.0[at].2 == Some(high_watermark);
+                self.0[at].2 = (!must_tell).then_some(high_watermark);
+                if has_records {
+                    let entry = self.0.remove(at);
+                    self.0.push(entry);
+                }
+                return Some(!told || has_records || must_tell);
+            }
+        }
+        None
+    }
+}
+
+proptest! {
+    #[test]
+    fn session_agrees_with_a_plain_list(steps in proptest::collection::vec(step(), 0..60)) {
+        let (mut session, mut model) = (FetchSession::new(true), Model::default());
+        for step in steps {
+            let expected = model.apply(&step);
+            let told = match step {
+                Step::Upsert(index, offset) => { session.upsert(key(index), spec(offset)); None }
+                Step::Forget(index) => { session.forget(&key(index)); None }
+                Step::Answer { index, high_watermark, has_records, must_tell } => Some(
+                    session.answer(
+                        &key(index),
+                        FetchedState { high_watermark, log_start_offset: 0, has_records, must_tell },
+                    ),
+                ),
+            };
+            prop_assert_eq!(told, expected);
+            let served: Vec<(i32, i64)> =
+                session.specs().map(|(key, spec)| (key.index, spec.fetch_offset)).collect();
+            let listed: Vec<(i32, i64)> =
+                model.0.iter().map(|(index, offset, _)| (*index, *offset)).collect();
+            prop_assert_eq!(served, listed);
+            prop_assert_eq!(session.count(), session.places.len());
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! The in-sync replicas of a partition: committed and proposed are different types.
+//!
+//! A proposal (`AlterPartition` in flight) does not replace what is committed: until the controller's answer the high
+//! watermark counts the *maximal* ISR, committed ∪ proposed adds, and a proposed removal still counts
+//! (replication-contract 1). So whichever way the answer goes, nothing was acknowledged too early.
+
+/// Broker ids the controller has committed as in sync; the leader is always one of them.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CommittedIsr(pub Vec<i32>);
+
+/// One broker of a proposal with the epoch of the registration that was seen fetching.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BrokerState {
+    /// Node id.
+    pub broker_id: i32,
+    /// Epoch of its registration; −1 if unknown (the leader's own may be).
+    pub broker_epoch: i64,
+}
+
+/// Names one proposal, so that a late answer is matched with what it answers.
+pub type ProposalId = u64;
+
+/// An ISR that was sent to the controller and not yet answered, beside the state it would replace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingIsr {
+    /// This proposal.
+    pub proposal: ProposalId,
+    /// What was asked for.
+    pub sent: Vec<BrokerState>,
+    /// What holds until the answer.
+    pub committed: CommittedIsr,
+}
+
+/// The controller's answer to a proposal, as far as Python could tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IsrOutcome {
+    /// Accepted: the proposed ISR is committed.
+    Committed,
+    /// Refused (for example `INELIGIBLE_REPLICA`): back to the committed state.
+    Rejected,
+    /// Nobody knows: the proposal stays pending until the next image names an ISR (replication-contract 32).
+    Unknown,
+}
+
+/// Committed, or committed with one change in flight; never two (replication-contract 29).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum IsrState {
+    /// Nothing in flight.
+    Committed(CommittedIsr),
+    /// One proposal in flight.
+    Pending(PendingIsr),
+}
+
+impl IsrState {
+    /// The committed part, whatever is in flight.
+    pub fn committed(&self) -> &CommittedIsr {
+        match self {
+            IsrState::Committed(committed) => committed,
+            IsrState::Pending(pending) => &pending.committed,
+        }
+    }
+
+    /// Whether `broker` is in the maximal ISR: committed ∪ proposed.
+    pub fn maximal_contains(&self, broker: i32) -> bool {
+        self.committed().0.contains(&broker)
+            || matches!(self, IsrState::Pending(pending)
+                if pending.sent.iter().any(|state| state.broker_id == broker))
+    }
+
+    /// Members that min.insync.replicas counts: those in both the committed and the proposed set, so that a shrink in
+    /// flight already stops acks=all writes.
+    pub fn effective_count(&self) -> usize {
+        match self {
+            IsrState::Committed(committed) => committed.0.len(),
+            IsrState::Pending(pending) => {
+                let proposed = |broker: &&i32| pending.sent.iter().any(|s| s.broker_id == **broker);
+                pending.committed.0.iter().filter(proposed).count()
+            }
+        }
+    }
+
+    /// The proposal in flight.
+    pub fn proposal(&self) -> Option<ProposalId> {
+        match self {
+            IsrState::Committed(_) => None,
+            IsrState::Pending(pending) => Some(pending.proposal),
+        }
+    }
+
+    /// Makes `sent` pending; `false` and unchanged if a proposal is in flight.
+    pub fn propose(&mut self, proposal: ProposalId, sent: Vec<BrokerState>) -> bool {
+        let IsrState::Committed(committed) = self else { return false };
+        let committed = std::mem::take(committed);
+        *self = IsrState::Pending(PendingIsr { proposal, sent, committed });
+        true
+    }
+
+    /// Takes the answer to `proposal`; `false` if that proposal is no longer the one in flight.
+    pub fn settle(&mut self, proposal: ProposalId, outcome: IsrOutcome) -> bool {
+        let IsrState::Pending(pending) = self else { return false };
+        if pending.proposal != proposal {
+            return false;
+        }
+        let committed = match outcome {
+            IsrOutcome::Unknown => return true,
+            IsrOutcome::Rejected => std::mem::take(&mut pending.committed),
+            IsrOutcome::Committed => {
+                CommittedIsr(pending.sent.iter().map(|state| state.broker_id).collect())
+            }
+        };
+        *self = IsrState::Committed(committed);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn broker(broker_id: i32) -> BrokerState {
+        BrokerState { broker_id, broker_epoch: 1 }
+    }
+
+    fn pending(committed: &[i32], sent: &[i32]) -> IsrState {
+        let mut isr = IsrState::Committed(CommittedIsr(committed.to_vec()));
+        assert!(isr.propose(1, sent.iter().copied().map(broker).collect()));
+        isr
+    }
+
+    #[test]
+    fn pending_add_and_pending_removal_both_count_in_the_maximal_isr() {
+        let isr = pending(&[1, 2], &[1, 3]);
+        for member in 1..=3 {
+            assert!(isr.maximal_contains(member));
+        }
+        assert_eq!(isr.effective_count(), 1);
+    }
+
+    #[test]
+    fn one_proposal_in_flight() {
+        assert!(!pending(&[1], &[1, 2]).propose(2, vec![broker(1)]));
+    }
+
+    #[test]
+    fn answer_to_a_replaced_proposal_is_ignored() {
+        let mut isr = pending(&[1], &[1, 2]);
+        assert!(!isr.settle(7, IsrOutcome::Committed));
+        assert!(isr.settle(1, IsrOutcome::Unknown));
+        assert_eq!(isr.proposal(), Some(1));
+        assert!(isr.settle(1, IsrOutcome::Committed));
+        assert_eq!(isr, IsrState::Committed(CommittedIsr(vec![1, 2])));
+        assert!(!isr.settle(1, IsrOutcome::Rejected));
+    }
+
+    #[test]
+    fn rejected_proposal_leaves_the_committed_isr() {
+        let mut isr = pending(&[1, 2], &[1]);
+        assert!(isr.settle(1, IsrOutcome::Rejected));
+        assert_eq!(isr.committed().0, [1, 2]);
+    }
+}

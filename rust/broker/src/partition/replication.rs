@@ -1,0 +1,347 @@
+//! The replication state of one partition as a value: role, epochs, ISR, followers and the high watermark.
+//!
+//! No clock, log or lock lives here. The partition calls a transition with the facts it read under its mutex and acts
+//! on what comes back, so a seed can drive this state through any history (see the properties below). One node leaves
+//! most of it idle: its ISR is itself and its high watermark is the end of what its own promise covers.
+//!
+//! Invariants, held by `check`: log start ≤ high watermark ≤ log end; a leader is in its ISR.
+
+use std::collections::HashMap;
+
+use super::follower::{Follower, FollowerFetch};
+use super::isr::{BrokerState, CommittedIsr, IsrOutcome, IsrState, ProposalId};
+use crate::kafka_error::KafkaError;
+
+/// What this broker is to a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Not a replica, or not told yet.
+    None,
+    /// Serves clients and followers.
+    Leader,
+    /// Fetches from the leader.
+    Follower,
+}
+
+/// What the committed metadata says of a partition; a step of the image carries one for each partition that changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Assignment {
+    /// Node id, −1 for none.
+    pub leader: i32,
+    /// Raised with each change of leader.
+    pub leader_epoch: i32,
+    /// Raised with each change of anything here.
+    pub partition_epoch: i32,
+    /// In order of preference.
+    pub replicas: Vec<i32>,
+    /// Committed in-sync replicas.
+    pub isr: Vec<i32>,
+}
+
+/// The local log's ends, read together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogEnds {
+    /// First offset that can be read.
+    pub log_start_offset: i64,
+    /// Exclusive end of what is appended.
+    pub log_end_offset: i64,
+    /// Exclusive end of what is as durable as promised: in `fsync` mode the synced end, else the log end.
+    pub promised_end_offset: i64,
+}
+
+/// Live brokers that may join an ISR, with the epochs of their registrations: unfenced and not shutting down.
+pub type EligibleBrokers = HashMap<i32, i64>;
+
+/// What an assignment changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// Older than what is known, or the same again: nothing.
+    Ignored,
+    /// This broker leads a new epoch: the epoch must be written at the log end before any append.
+    BecameLeader,
+    /// This broker follows (or holds nothing): waiting requests fail, before fetchers start.
+    BecameFollower,
+    /// Same epoch and role; ISR or replicas changed.
+    Updated,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Replication {
+    node_id: i32,
+    role: Role,
+    assignment: Assignment,
+    isr: IsrState,
+    followers: Vec<Follower>,
+    leader_epoch_start: i64,
+    high_watermark: i64,
+    next_proposal: ProposalId,
+}
+
+impl Replication {
+    /// A partition nobody has spoken of yet.
+    pub fn new(node_id: i32) -> Replication {
+        let assignment = Assignment {
+            leader: -1,
+            leader_epoch: -1,
+            partition_epoch: -1,
+            replicas: Vec::new(),
+            isr: Vec::new(),
+        };
+        Replication {
+            node_id,
+            role: Role::None,
+            assignment,
+            isr: IsrState::Committed(CommittedIsr::default()),
+            followers: Vec::new(),
+            leader_epoch_start: 0,
+            high_watermark: 0,
+            next_proposal: 1,
+        }
+    }
+
+    /// What this broker is to the partition.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The assignment in force.
+    pub fn assignment(&self) -> &Assignment {
+        &self.assignment
+    }
+
+    /// Committed and pending ISR.
+    pub fn isr(&self) -> &IsrState {
+        &self.isr
+    }
+
+    /// Exclusive end of what is committed.
+    pub fn high_watermark(&self) -> i64 {
+        self.high_watermark
+    }
+
+    /// Log end at which this leader epoch began.
+    pub fn leader_epoch_start(&self) -> i64 {
+        self.leader_epoch_start
+    }
+
+    /// min.insync.replicas cannot ask for more than there are replicas (contract 13).
+    pub fn effective_min_isr(&self, min_insync_replicas: i32) -> usize {
+        let asked = usize::try_from(min_insync_replicas).unwrap_or(1);
+        asked.min(self.assignment.replicas.len().max(1))
+    }
+
+    /// Whether acks=all may append at all (replication-contract 6).
+    pub fn has_enough_replicas(&self, min_insync_replicas: i32) -> bool {
+        self.isr.effective_count() >= self.effective_min_isr(min_insync_replicas)
+    }
+
+    /// Compares an epoch that a client believes in with ours; −1 is no belief (contract 29).
+    ///
+    /// # Errors
+    /// `FENCED_LEADER_EPOCH` if older, `UNKNOWN_LEADER_EPOCH` if newer: checked before anything else.
+    pub fn check_leader_epoch(&self, current_leader_epoch: i32) -> Result<(), KafkaError> {
+        let ours = self.assignment.leader_epoch;
+        match current_leader_epoch {
+            -1 => Ok(()),
+            given if given < ours => Err(KafkaError::FencedLeaderEpoch),
+            given if given > ours => Err(KafkaError::UnknownLeaderEpoch),
+            _ => Ok(()),
+        }
+    }
+
+    /// Epoch first, then leadership.
+    ///
+    /// # Errors
+    /// As [`Replication::check_leader_epoch`], then `NOT_LEADER_OR_FOLLOWER`.
+    pub fn check_leader(&self, current_leader_epoch: i32) -> Result<(), KafkaError> {
+        self.check_leader_epoch(current_leader_epoch)?;
+        match self.role {
+            Role::Leader => Ok(()),
+            Role::Follower | Role::None => Err(KafkaError::NotLeaderOrFollower),
+        }
+    }
+
+    /// Takes the committed state of a partition, once, in the order of partition epochs (replication-contract 8, 9).
+    pub fn assign(&mut self, next: Assignment, now_ns: u64) -> Change {
+        let now = &self.assignment;
+        if next.partition_epoch <= now.partition_epoch || next.leader_epoch < now.leader_epoch {
+            return Change::Ignored;
+        }
+        let same_epoch = next.leader_epoch == now.leader_epoch;
+        self.isr = IsrState::Committed(CommittedIsr(next.isr.clone()));
+        self.assignment = next;
+        if self.assignment.leader == self.node_id {
+            self.lead(same_epoch && self.role == Role::Leader, now_ns)
+        } else {
+            self.follow(same_epoch)
+        }
+    }
+
+    fn lead(&mut self, already: bool, now_ns: u64) -> Change {
+        if !already {
+            self.role = Role::Leader;
+            self.followers.clear();
+        }
+        let (node_id, isr) = (self.node_id, &self.assignment.isr);
+        let mut known = std::mem::take(&mut self.followers);
+        self.followers = (self.assignment.replicas.iter().copied())
+            .filter(|broker| *broker != node_id)
+            .map(|broker| match known.iter().position(|f| f.broker_id == broker) {
+                Some(index) => known.swap_remove(index),
+                None => Follower::at_epoch_start(broker, isr.contains(&broker), now_ns),
+            })
+            .collect();
+        if already { Change::Updated } else { Change::BecameLeader }
+    }
+
+    fn follow(&mut self, same_epoch: bool) -> Change {
+        let is_replica = self.assignment.replicas.contains(&self.node_id);
+        let role = if is_replica { Role::Follower } else { Role::None };
+        let unchanged = same_epoch && self.role == role;
+        self.role = role;
+        self.followers.clear();
+        if unchanged { Change::Updated } else { Change::BecameFollower }
+    }
+
+    /// Notes where the leader epoch begins; once per epoch, after the epoch cache has it.
+    pub fn begin_leader_epoch(&mut self, log_end_offset: i64) {
+        self.leader_epoch_start = log_end_offset;
+    }
+
+    /// Starts from a checkpointed high watermark, within what the log has.
+    pub fn restore_high_watermark(&mut self, checkpoint: i64, ends: LogEnds) {
+        self.high_watermark = checkpoint.clamp(ends.log_start_offset, ends.log_end_offset);
+        self.check(ends);
+    }
+
+    /// Keeps the high watermark inside a log whose start moved up (delete-records, retention).
+    pub fn log_start_advanced(&mut self, ends: LogEnds) {
+        self.high_watermark = self.high_watermark.max(ends.log_start_offset);
+        self.check(ends);
+    }
+
+    /// Whether the high watermark may still lie below what an earlier leader had committed: until it reaches the
+    /// start of this epoch, offsets asked for could step back (contract 31).
+    pub fn high_watermark_lags(&self) -> bool {
+        self.role == Role::Leader && self.high_watermark < self.leader_epoch_start
+    }
+
+    /// Recomputes the high watermark: the least end over the maximal ISR and over followers that could join it now
+    /// (replication-contract 1–4). Returns whether it moved; it never moves back.
+    pub fn advance_high_watermark(
+        &mut self,
+        ends: LogEnds,
+        min_insync_replicas: i32,
+        catching_up: &impl Fn(&Follower) -> bool,
+    ) -> bool {
+        if self.role != Role::Leader || !self.has_enough_replicas(min_insync_replicas) {
+            return false;
+        }
+        let counts = |follower: &&Follower| {
+            self.isr.maximal_contains(follower.broker_id) || catching_up(follower)
+        };
+        let end = (self.followers.iter().filter(counts))
+            .map(|follower| follower.log_end_offset)
+            .fold(ends.promised_end_offset, i64::min);
+        let moved = end > self.high_watermark;
+        if moved {
+            self.high_watermark = end;
+        }
+        self.check(ends);
+        moved
+    }
+
+    /// Takes a follower's fetch (its divergence already excluded, replication-contract 12).
+    ///
+    /// # Errors
+    /// `UNKNOWN_LEADER_EPOCH` if the follower is not (yet) in the assignment (24); `NOT_LEADER_OR_FOLLOWER` if it fetches
+    /// under an older registration than one already seen (27).
+    pub fn follower_fetched(
+        &mut self,
+        broker_id: i32,
+        fetch: FollowerFetch,
+        leader_log_end: i64,
+    ) -> Result<&Follower, KafkaError> {
+        let follower = (self.followers.iter_mut())
+            .find(|follower| follower.broker_id == broker_id)
+            .ok_or(KafkaError::UnknownLeaderEpoch)?;
+        if !follower.fetched(fetch, leader_log_end) {
+            return Err(KafkaError::NotLeaderOrFollower);
+        }
+        Ok(follower)
+    }
+
+    /// Whether `follower` may join the ISR: it has all that is committed and reached this leader epoch, and its
+    /// registration is live (replication-contract 25, 26).
+    pub fn may_join(&self, follower: &Follower, eligible: &EligibleBrokers) -> bool {
+        follower.log_end_offset >= self.high_watermark.max(self.leader_epoch_start)
+            && follower.broker_epoch.is_some()
+            && eligible.get(&follower.broker_id).copied() == follower.broker_epoch
+    }
+
+    /// Makes `isr` pending if it is still possible: right epochs, nothing in flight, the leader within, and each
+    /// added member still eligible.
+    pub fn propose(
+        &mut self,
+        leader_epoch: i32,
+        partition_epoch: i32,
+        isr: Vec<BrokerState>,
+        eligible: &EligibleBrokers,
+    ) -> Option<ProposalId> {
+        let now = &self.assignment;
+        let current = self.role == Role::Leader
+            && now.leader_epoch == leader_epoch
+            && now.partition_epoch == partition_epoch;
+        let has_leader = isr.iter().any(|member| member.broker_id == self.node_id);
+        if !current || !has_leader || !isr.iter().all(|member| self.may_hold(*member, eligible)) {
+            return None;
+        }
+        let proposal = self.next_proposal;
+        self.isr.propose(proposal, isr).then(|| {
+            self.next_proposal += 1;
+            proposal
+        })
+    }
+
+    fn may_hold(&self, member: BrokerState, eligible: &EligibleBrokers) -> bool {
+        if member.broker_id == self.node_id || self.isr.committed().0.contains(&member.broker_id) {
+            return true;
+        }
+        (self.followers.iter().find(|follower| follower.broker_id == member.broker_id)).is_some_and(
+            |follower| {
+                follower.broker_epoch == Some(member.broker_epoch)
+                    && self.may_join(follower, eligible)
+            },
+        )
+    }
+
+    /// Takes the answer to a proposal; `false` if another one, or an image, replaced it (replication-contract 29).
+    pub fn settle(&mut self, proposal: ProposalId, outcome: IsrOutcome) -> bool {
+        self.isr.settle(proposal, outcome)
+    }
+
+    /// Followers as they are known.
+    pub fn followers(&self) -> &[Follower] {
+        &self.followers
+    }
+
+    /// The partition is gone; nothing is served from it again.
+    pub fn retire(&mut self) {
+        self.role = Role::None;
+        self.followers.clear();
+    }
+
+    fn check(&self, ends: LogEnds) {
+        debug_assert!(ends.log_start_offset <= self.high_watermark, "{self:?} {ends:?}");
+        debug_assert!(self.high_watermark <= ends.log_end_offset, "{self:?} {ends:?}");
+        debug_assert!(
+            self.role != Role::Leader || self.isr.maximal_contains(self.node_id),
+            "leader outside of its ISR: {self:?}"
+        );
+    }
+}
+
+#[cfg(test)]
+#[path = "replication_tests.rs"]
+mod tests;

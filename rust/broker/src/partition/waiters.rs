@@ -1,0 +1,186 @@
+//! Who waits on a partition: acknowledgements by offset, fetches by readable bytes.
+//!
+//! Lists only: the partition's mutex guards them, and everything taken out of them is woken after it is released.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::kafka_error::KafkaError;
+use crate::purgatory::Parked;
+
+/// What an acknowledgement waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Promise {
+    /// The leader's own copy is as durable as promised (acks=1).
+    Durable,
+    /// Also every in-sync replica has it: the high watermark passed it (acks=all).
+    Committed,
+}
+
+/// Something that waits for acknowledgements; told of each at most once, outside of any partition's lock.
+pub trait AckWaiter: Send + Sync {
+    /// The append in `slot` is acknowledged, or never will be.
+    fn acknowledged(&self, slot: usize, result: Result<(), KafkaError>);
+}
+
+/// One append that waits.
+pub struct Ack {
+    /// Exclusive end of the appended batch.
+    pub end_offset: i64,
+    /// Who is told.
+    pub waiter: Arc<dyn AckWaiter>,
+    /// Passed back to it.
+    pub slot: usize,
+}
+
+/// Collected under the lock, told after it.
+#[derive(Default)]
+pub struct Wakeups {
+    acks: Vec<(Ack, Result<(), KafkaError>)>,
+    fetches: Vec<Arc<Parked>>,
+    credits: Vec<(Arc<Parked>, i64)>,
+}
+
+impl Wakeups {
+    /// Tells everyone. Never under a partition's lock.
+    pub fn tell(self) {
+        for (ack, result) in self.acks {
+            ack.waiter.acknowledged(ack.slot, result);
+        }
+        for fetch in self.fetches {
+            fetch.wake();
+        }
+        for (fetch, bytes) in self.credits {
+            fetch.credit(bytes);
+        }
+    }
+}
+
+/// Waiting acknowledgements and fetches of one partition; idle it allocates nothing.
+#[derive(Default)]
+pub struct Waiters {
+    durable: VecDeque<Ack>,
+    committed: VecDeque<Ack>,
+    fetches: Vec<Arc<Parked>>,
+}
+
+impl Waiters {
+    /// Lets `ack` wait. Appends come in the order of offsets; only a repeated (duplicate) batch may lie further front.
+    pub fn wait_ack(&mut self, promise: Promise, ack: Ack) {
+        let queue = match promise {
+            Promise::Durable => &mut self.durable,
+            Promise::Committed => &mut self.committed,
+        };
+        let at = queue.partition_point(|waiting| waiting.end_offset <= ack.end_offset);
+        queue.insert(at, ack);
+    }
+
+    /// Whether an append waits for durability beyond `end_offset`.
+    pub fn is_empty(&self) -> bool {
+        self.durable.is_empty() && self.committed.is_empty() && self.fetches.is_empty()
+    }
+
+    /// Acknowledges what the promised end now covers.
+    pub fn promised(&mut self, promised_end: i64, wakeups: &mut Wakeups) {
+        acknowledge(&mut self.durable, promised_end, Ok(()), wakeups);
+    }
+
+    /// Acknowledges what the high watermark passed; `result` tells too few in-sync replicas after the append apart.
+    pub fn committed(
+        &mut self,
+        high_watermark: i64,
+        result: Result<(), KafkaError>,
+        wakeups: &mut Wakeups,
+    ) {
+        acknowledge(&mut self.committed, high_watermark, result, wakeups);
+    }
+
+    /// Credits watching fetches with `bytes` that became readable.
+    pub fn readable(&self, bytes: i64, wakeups: &mut Wakeups) {
+        wakeups.credits.extend(self.fetches.iter().map(|fetch| (fetch.clone(), bytes)));
+    }
+
+    /// Fails every acknowledgement and wakes every fetch: leadership, or the partition, is gone.
+    pub fn fail(&mut self, error: KafkaError, wakeups: &mut Wakeups) {
+        acknowledge(&mut self.durable, i64::MAX, Err(error), wakeups);
+        acknowledge(&mut self.committed, i64::MAX, Err(error), wakeups);
+        wakeups.fetches.extend(self.fetches.iter().cloned());
+    }
+
+    /// Takes one waiter's acknowledgements out: its request timed out or its connection went away.
+    pub fn forget_acks(&mut self, waiter: &Arc<dyn AckWaiter>) {
+        for queue in [&mut self.durable, &mut self.committed] {
+            queue.retain(|ack| !Arc::ptr_eq(&ack.waiter, waiter));
+        }
+    }
+
+    /// A fetch watches until [`Waiters::unwatch`].
+    pub fn watch(&mut self, fetch: &Arc<Parked>) {
+        self.fetches.push(fetch.clone());
+    }
+
+    /// Ends a watch.
+    pub fn unwatch(&mut self, fetch: &Arc<Parked>) {
+        if let Some(at) = self.fetches.iter().position(|watching| Arc::ptr_eq(watching, fetch)) {
+            self.fetches.swap_remove(at);
+        }
+    }
+}
+
+fn acknowledge(
+    queue: &mut VecDeque<Ack>,
+    end_offset: i64,
+    result: Result<(), KafkaError>,
+    wakeups: &mut Wakeups,
+) {
+    let count = queue.partition_point(|ack| ack.end_offset <= end_offset);
+    wakeups.acks.extend(queue.drain(..count).map(|ack| (ack, result)));
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Told(Mutex<Vec<(usize, Result<(), KafkaError>)>>);
+
+    impl AckWaiter for Told {
+        fn acknowledged(&self, slot: usize, result: Result<(), KafkaError>) {
+            self.0.lock().push((slot, result));
+        }
+    }
+
+    fn told(waiters: &mut Waiters, act: impl FnOnce(&mut Waiters, &mut Wakeups)) {
+        let mut wakeups = Wakeups::default();
+        act(waiters, &mut wakeups);
+        wakeups.tell();
+    }
+
+    #[test]
+    fn acknowledgements_come_in_offset_order_and_once() {
+        let told_to = Arc::new(Told::default());
+        let mut waiters = Waiters::default();
+        for (slot, end_offset) in [(0, 3), (1, 7), (2, 5)] {
+            let ack = Ack { end_offset, waiter: told_to.clone(), slot };
+            waiters.wait_ack(Promise::Committed, ack);
+        }
+        told(&mut waiters, |waiters, wakeups| waiters.committed(5, Ok(()), wakeups));
+        assert_eq!(*told_to.0.lock(), [(0, Ok(())), (2, Ok(()))]);
+        told(&mut waiters, |w, wakeups| w.fail(KafkaError::NotLeaderOrFollower, wakeups));
+        assert_eq!(told_to.0.lock()[2], (1, Err(KafkaError::NotLeaderOrFollower)));
+        assert!(waiters.is_empty());
+    }
+
+    #[test]
+    fn forgotten_waiter_is_not_told() {
+        let told_to = Arc::new(Told::default());
+        let waiter: Arc<dyn AckWaiter> = told_to.clone();
+        let mut waiters = Waiters::default();
+        waiters.wait_ack(Promise::Durable, Ack { end_offset: 1, waiter: waiter.clone(), slot: 0 });
+        waiters.forget_acks(&waiter);
+        told(&mut waiters, |waiters, wakeups| waiters.promised(9, wakeups));
+        assert!(told_to.0.lock().is_empty());
+    }
+}

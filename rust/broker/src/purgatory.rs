@@ -1,0 +1,230 @@
+//! Where requests wait without a thread: a deadline, a wake-up and a bound on what all of them hold.
+//!
+//! A parked request is a future in its own connection's task. It waits on its [`Parked`], which three things wake:
+//! a partition it watches (enough bytes became readable, or an acknowledgement came), its deadline, or the broker's
+//! end. Whoever wakes it does no work for it: the task reads again itself, so a producer never pays for the fetches
+//! it wakes. Dropping the future (the connection went away) takes it out of every list.
+//!
+//! Deadlines lie in one ordered map; one task ([`run`]) sleeps until the first of them. Nothing here reads a clock but
+//! the one passed in, so tests move time and call [`Purgatory::expire`].
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use pykafka_log::Clock;
+use tokio::sync::Notify;
+
+/// Bytes that all parked requests may hold together (frames and parsed requests); above it a fetch is answered at once
+/// with what there is, so that slow readers cannot fill the memory (attack case 17).
+const PARKED_BYTES_MAX: usize = 64 << 20;
+
+/// One waiting request, shared by its future, the partitions it watches and the deadlines.
+#[derive(Debug)]
+pub struct Parked {
+    notify: Notify,
+    expired: AtomicBool,
+    missing_bytes: AtomicI64,
+}
+
+impl Parked {
+    /// A request that is woken once `missing_bytes` more are readable; 0 for one that waits for something else.
+    pub fn new(missing_bytes: i64) -> Arc<Parked> {
+        Arc::new(Parked {
+            notify: Notify::new(),
+            expired: AtomicBool::new(false),
+            missing_bytes: AtomicI64::new(missing_bytes),
+        })
+    }
+
+    /// Wakes the request; it looks for itself what has changed.
+    pub fn wake(&self) {
+        self.notify.notify_one();
+    }
+
+    /// Counts bytes that became readable in a watched partition, and wakes when enough have. An estimate from above is
+    /// fine: the request reads again and may wait on.
+    pub fn credit(&self, bytes: i64) {
+        if self.missing_bytes.fetch_sub(bytes, Ordering::AcqRel) <= bytes {
+            self.wake();
+        }
+    }
+
+    /// Sets anew how many bytes are missing, before waiting on.
+    pub fn expect_bytes(&self, missing_bytes: i64) {
+        self.missing_bytes.store(missing_bytes, Ordering::Release);
+    }
+
+    /// Whether the deadline has passed.
+    pub fn is_expired(&self) -> bool {
+        self.expired.load(Ordering::Acquire)
+    }
+
+    /// Until the next wake-up; one that came before is not lost.
+    pub async fn wait(&self) {
+        self.notify.notified().await;
+    }
+
+    fn expire(&self) {
+        self.expired.store(true, Ordering::Release);
+        self.wake();
+    }
+}
+
+/// See the module. Cheap to clone.
+#[derive(Clone)]
+pub struct Purgatory {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    clock: Arc<dyn Clock>,
+    deadlines: Mutex<Deadlines>,
+    earlier: Notify,
+    parked_bytes: AtomicUsize,
+    parked_bytes_max: usize,
+}
+
+#[derive(Default)]
+struct Deadlines {
+    by_time: BTreeMap<(u64, u64), Arc<Parked>>,
+    next_id: u64,
+}
+
+/// Keeps a request parked; dropping it forgets the deadline and gives the bytes back.
+pub struct Parking {
+    shared: Arc<Shared>,
+    key: (u64, u64),
+    bytes: usize,
+}
+
+impl Purgatory {
+    /// An empty purgatory on `clock`.
+    pub fn new(clock: Arc<dyn Clock>) -> Purgatory {
+        Purgatory::with_bytes_max(clock, PARKED_BYTES_MAX)
+    }
+
+    /// As [`Purgatory::new`], with a bound of one's own.
+    pub fn with_bytes_max(clock: Arc<dyn Clock>, parked_bytes_max: usize) -> Purgatory {
+        let shared = Shared {
+            clock,
+            deadlines: Mutex::default(),
+            earlier: Notify::new(),
+            parked_bytes: AtomicUsize::new(0),
+            parked_bytes_max,
+        };
+        Purgatory { shared: Arc::new(shared) }
+    }
+
+    /// Parks until `deadline_ns` (monotonic); `None` if all parked requests would then hold too many bytes.
+    pub fn park(&self, parked: &Arc<Parked>, deadline_ns: u64, bytes: usize) -> Option<Parking> {
+        let held = self.shared.parked_bytes.fetch_add(bytes, Ordering::AcqRel);
+        if held.saturating_add(bytes) > self.shared.parked_bytes_max {
+            self.shared.parked_bytes.fetch_sub(bytes, Ordering::AcqRel);
+            return None;
+        }
+        let mut deadlines = self.shared.deadlines.lock();
+        let key = (deadline_ns, deadlines.next_id);
+        deadlines.next_id += 1;
+        deadlines.by_time.insert(key, parked.clone());
+        if deadlines.by_time.first_key_value().is_some_and(|(first, _)| *first == key) {
+            self.shared.earlier.notify_one();
+        }
+        Some(Parking { shared: self.shared.clone(), key, bytes })
+    }
+
+    /// Wakes every request whose deadline is at or before `now_ns`; returns the next deadline.
+    pub fn expire(&self, now_ns: u64) -> Option<u64> {
+        let mut deadlines = self.shared.deadlines.lock();
+        let later = deadlines.by_time.split_off(&(now_ns.saturating_add(1), 0));
+        let due = std::mem::replace(&mut deadlines.by_time, later);
+        let next = deadlines.by_time.first_key_value().map(|((at_ns, _), _)| *at_ns);
+        drop(deadlines);
+        for parked in due.values() {
+            parked.expire();
+        }
+        next
+    }
+
+    /// Requests waiting now.
+    pub fn parked_count(&self) -> usize {
+        self.shared.deadlines.lock().by_time.len()
+    }
+
+    /// Wakes every request, whatever its deadline: the broker stops and each answers with what it has.
+    pub fn expire_all(&self) {
+        self.expire(u64::MAX - 1);
+    }
+}
+
+impl Drop for Parking {
+    fn drop(&mut self) {
+        self.shared.deadlines.lock().by_time.remove(&self.key);
+        self.shared.parked_bytes.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+/// The task that lets deadlines pass; it ends when it is dropped. One per broker.
+pub async fn run(purgatory: Purgatory) {
+    loop {
+        let now_ns = purgatory.shared.clock.now_ns();
+        match purgatory.expire(now_ns) {
+            None => purgatory.shared.earlier.notified().await,
+            Some(next_ns) => {
+                let sleep = tokio::time::sleep(Duration::from_nanos(next_ns - now_ns));
+                tokio::select! {
+                    () = sleep => {}
+                    () = purgatory.shared.earlier.notified() => {}
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pykafka_log::ManualClock;
+
+    use super::*;
+
+    fn purgatory(bytes_max: usize) -> Purgatory {
+        Purgatory::with_bytes_max(Arc::new(ManualClock::new(0)), bytes_max)
+    }
+
+    #[test]
+    fn deadlines_expire_in_order_and_only_when_due() {
+        let purgatory = purgatory(100);
+        let (early, late) = (Parked::new(1), Parked::new(1));
+        let _late = purgatory.park(&late, 20, 1);
+        let _early = purgatory.park(&early, 10, 1);
+        assert_eq!(purgatory.expire(9), Some(10));
+        assert!(!early.is_expired());
+        assert_eq!(purgatory.expire(10), Some(20));
+        assert!(early.is_expired() && !late.is_expired());
+        assert_eq!(purgatory.expire(u64::MAX), None);
+    }
+
+    #[test]
+    fn dropping_forgets_the_deadline_and_gives_bytes_back() {
+        let purgatory = purgatory(100);
+        let parked = Parked::new(1);
+        let parking = purgatory.park(&parked, 10, 80);
+        assert!(parking.is_some());
+        assert!(purgatory.park(&parked, 10, 30).is_none());
+        drop(parking);
+        assert_eq!(purgatory.parked_count(), 0);
+        assert!(purgatory.park(&parked, 10, 30).is_some());
+    }
+
+    #[tokio::test]
+    async fn credit_wakes_once_enough_bytes_are_readable() {
+        let parked = Parked::new(10);
+        parked.credit(4);
+        let early = tokio::time::timeout(Duration::ZERO, parked.wait()).await;
+        assert!(early.is_err());
+        parked.credit(6);
+        parked.wait().await;
+    }
+}
