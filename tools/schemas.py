@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 import zipfile
 from dataclasses import dataclass, field
@@ -48,11 +49,11 @@ def snake_case(name: str) -> str:
 
 @dataclass
 class Field:
-    """One field of a struct; `type` is an element's type when `is_array`."""
+    """One field of a struct; `type` is an element's type when `is_list`."""
 
     name: str
     type: str
-    is_array: bool
+    is_list: bool
     versions: Versions
     nullable: Versions
     tagged: Versions
@@ -86,9 +87,9 @@ class Message:
 
 
 def parse(text: str) -> Message | None:
-    """Read one schema; None for a message that Kafka gave up (no valid versions)."""
+    """Read one schema; None for what is no body, or has no version any more."""
     raw = json.loads(re.sub(r"(?m)^\s*//.*$", "", text))
-    if "fields" not in raw or raw["validVersions"] == "none":
+    if raw.get("type") not in KINDS or raw["validVersions"] == "none":
         return None
     message = Message(
         raw["name"],
@@ -118,12 +119,12 @@ def add_struct(message: Message, name: str, rows: list[dict], within: Versions) 
 
 def parse_field(row: dict) -> Field:
     """Read one field; a tagged field may leave its versions to its tag."""
-    is_array = row["type"].startswith("[]")
+    is_list = row["type"].startswith("[]")
     default = row.get("default")
     return Field(
         snake_case(row["name"]),
         row["type"].removeprefix("[]"),
-        is_array,
+        is_list,
         versions(row.get("versions", row.get("taggedVersions"))),
         versions(row.get("nullableVersions")),
         versions(row.get("taggedVersions")),
@@ -178,11 +179,109 @@ def api_rows(messages: list[Message]) -> str:
     )
 
 
+KINDS = {
+    "request": "Request",
+    "response": "Response",
+    "metadata": "Metadata",
+    "coordinator-key": "CoordinatorKey",
+    "coordinator-value": "CoordinatorValue",
+    "data": "Data",
+}
+
+
+def end(version: int) -> str:
+    """A version, or the constant for none."""
+    return "MAX" if version == MAX else str(version)
+
+
+def range_(pair: Versions) -> str:
+    """Both ends as two arguments."""
+    return f"{end(pair[0])}, {end(pair[1])}"
+
+
+PRIMITIVES = ("bool", "int8", "int16", "uint16", "int32", "uint32", "int64", "float64")
+PRIMITIVES += ("string", "bytes", "records", "uuid")
+
+
+def type_name(field: Field) -> str:
+    """The name of a primitive in ``schema::Type``, or ``Of``."""
+    return field.type.capitalize() if field.type in PRIMITIVES else "Of"
+
+
+def field_row(field: Field, statics: dict[str, str]) -> str:
+    """A field as a call of the ``const fn``s in ``schema.rs``."""
+    kind = type_name(field)
+    if kind == "Of":
+        kind = f"Of(&{statics[field.type]})"
+    row = f'field("{field.name}", {kind}, {range_(field.versions)})'
+    if field.is_list:
+        row += ".list()"
+    if field.nullable != NEVER:
+        row += f".nullable({range_(field.nullable)})"
+    if field.tagged != NEVER:
+        row += f".tagged({field.tag}, {range_(field.tagged)})"
+    if field.ignorable:
+        row += ".ignorable()"
+    return row + default_of(field)
+
+
+def default_of(field: Field) -> str:
+    """The end of a row, where the default is not what the type has anyway."""
+    match field.default:
+        case None | "" | "0" | "false" | "False":
+            return ""
+        case "null":
+            return ".or_null()"
+        case "true":
+            return ".or(1)"
+        case number:
+            return f".or({int(number, 0):_})"
+
+
+def message_rows(messages: list[Message], indexes: dict[str, int]) -> str:
+    """The table of one jar: its structs, innermost first, and its messages."""
+    lines, rows = [], []
+    for message in messages:
+        prefix = upper_case(message.name)
+        statics = {s.name: f"{prefix}_{upper_case(s.name)}" for s in message.structs[1:]}
+        names = [prefix, *statics.values()]
+        for index, (struct, name) in enumerate(zip(message.structs, names, strict=True)):
+            lines += ["", f'static {name}: Struct = Struct {{ name: "{struct.name}", index: {index}, fields: &[']
+            lines += [f"    {field_row(field, statics)}," for field in struct.fields]
+            lines.append("] };")
+        first, last = message.versions
+        rows.append(
+            f'    Message::new({indexes[message.name]}, "{message.name}", '
+            f"Kind::{KINDS[message.kind]}, {message.api_key}, [{first}, {last}], "
+            f"{end(message.flexible[0])}, &[{', '.join('&' + name for name in names)}]),"
+        )
+    types = {type_name(f) for m in messages for s in m.structs for f in s.fields}
+    lines += ["", "/// Messages of this jar.", f"pub static MESSAGES: [Message; {len(rows)}] = ["]
+    head = ["", f"use crate::schema::Type::{{{', '.join(sorted(types))}}};"]
+    head += ["use crate::schema::{Kind, MAX, Message, Struct, field};"]
+    return "\n".join([*head, *lines, *rows, "];", ""])
+
+
+def module_rows(jars: list[str]) -> str:
+    """``tables/mod.rs``."""
+    modules = [jar.replace("-", "_") for jar in jars]
+    lines = ["", "pub mod api_keys;", *(f"mod {module};" for module in sorted(modules)), ""]
+    lines += ["use crate::schema::Message;", "", "/// All messages, by jar."]
+    lines += ["pub static MESSAGES: &[&[Message]] = &["]
+    return "\n".join([*lines, *(f"    &{module}::MESSAGES," for module in modules), "];", ""])
+
+
 def main() -> None:
     """Write all files."""
     version, by_jar = read_jars(Path(sys.argv[1]).expanduser())
     write = lambda name, what, text: (TABLES / name).write_text(HEAD.format(what, version) + text)
     write("api_keys.rs", "API keys", api_rows(by_jar["clients"]))
+    write("mod.rs", "Facts of Kafka's message schemas", module_rows(list(by_jar)))
+    names = sorted(message.name for messages in by_jar.values() for message in messages)
+    indexes = {name: index for index, name in enumerate(names)}
+    for jar, messages in by_jar.items():
+        write(f"{jar.replace('-', '_')}.rs", f"Messages of `{jar}`", message_rows(messages, indexes))
+    subprocess.run(["cargo", "fmt", "-p", "pykafka-wire"], cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":

@@ -102,4 +102,18 @@ pub enum EncodeError {
         /// As asked for.
         version: i16,
     },
+    /// A uuid that is not of 16 bytes.
+    #[error("field {field} has {size} bytes instead of 16")]
+    UuidSize {
+        /// Name of the field.
+        field: &'static str,
+        /// Bytes it has.
+        size: usize,
+    },
+    /// A value that is not of its field's type, or a number out of its range.
+    #[error("field {field} holds a value of the wrong type or range")]
+    WrongType {
+        /// Name of the field.
+        field: &'static str,
+    },
 }

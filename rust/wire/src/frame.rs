@@ -31,7 +31,7 @@ impl<'a> RequestHeader<'a> {
             client_id: reader.string()?,
         };
         if header.has_tagged_fields() {
-            reader.tagged_fields(|_, _| Ok(false))?;
+            reader.tagged_fields(|_, _| Ok::<_, DecodeError>(false))?;
         }
         Ok((header, reader.rest()))
     }
@@ -77,7 +77,7 @@ pub fn decode_response_header(
     let mut reader = Reader::new(frame, 0, false);
     let correlation_id = reader.i32()?;
     if response_has_tagged_fields(api_key, api_version) {
-        reader.tagged_fields(|_, _| Ok(false))?;
+        reader.tagged_fields(|_, _| Ok::<_, DecodeError>(false))?;
     }
     Ok((correlation_id, reader.rest()))
 }

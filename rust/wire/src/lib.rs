@@ -1,11 +1,13 @@
 //! Kafka's wire protocol: frames, the table-driven codec and the hot messages by hand.
 //!
 //! The hot messages ([`produce`], [`fetch`], …) are structs on borrowed bytes; see [`message`] for
-//! how they are declared. Reading is bounds-checked throughout ([`Reader`]), and a body may be
+//! how they are declared. Every message, hot or not, is in the tables ([`schema`]), and the [`codec`]
+//! reads and writes them by a [`plan`] for the version at hand. Reading is bounds-checked throughout ([`Reader`]), and a body may be
 //! longer than its message: what is left over is ignored, as Kafka ignores it.
 
 mod api_key;
 pub mod api_versions;
+pub mod codec;
 pub mod describe_topic_partitions;
 mod error;
 pub mod fetch;
@@ -14,10 +16,13 @@ pub mod list_offsets;
 pub mod message;
 pub mod metadata;
 pub mod offset_for_leader_epoch;
+pub mod plan;
 pub mod produce;
 mod reader;
+pub mod schema;
 pub mod structs;
 mod tables;
+pub mod value;
 mod writer;
 
 pub use api_key::{Api, ApiKey, apis, is_flexible, known_versions, supported_versions};

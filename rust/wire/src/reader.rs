@@ -231,16 +231,16 @@ impl<'a> Reader<'a> {
     /// Reads the tagged fields that end a flexible struct; `read` gets each tag and says whether it
     /// knows it. Unknown ones are skipped.
     #[inline]
-    pub fn tagged_fields(
+    pub fn tagged_fields<E: From<DecodeError>>(
         &mut self,
-        mut read: impl FnMut(u32, &mut Reader<'a>) -> Result<bool, DecodeError>,
-    ) -> Result<(), DecodeError> {
+        mut read: impl FnMut(u32, &mut Reader<'a>) -> Result<bool, E>,
+    ) -> Result<(), E> {
         let count = self.uvarint()?;
         let mut previous = None;
         for _ in 0..count {
             let tag = self.uvarint()?;
             if previous.is_some_and(|previous| tag <= previous) {
-                return Err(DecodeError::TagOrder { tag, position: self.position });
+                return Err(DecodeError::TagOrder { tag, position: self.position }.into());
             }
             previous = Some(tag);
             self.tagged_field(tag, &mut read)?;
@@ -248,11 +248,11 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn tagged_field(
+    fn tagged_field<E: From<DecodeError>>(
         &mut self,
         tag: u32,
-        read: &mut impl FnMut(u32, &mut Reader<'a>) -> Result<bool, DecodeError>,
-    ) -> Result<(), DecodeError> {
+        read: &mut impl FnMut(u32, &mut Reader<'a>) -> Result<bool, E>,
+    ) -> Result<(), E> {
         let declared = self.uvarint()? as usize;
         let start = self.position;
         self.take(declared)?;
@@ -266,7 +266,7 @@ impl<'a> Reader<'a> {
         self.bytes = whole;
         self.position = end;
         if known && taken != declared {
-            return Err(DecodeError::TagSize { tag, declared, taken });
+            return Err(DecodeError::TagSize { tag, declared, taken }.into());
         }
         Ok(())
     }
@@ -311,7 +311,7 @@ mod tests {
 
     #[test]
     fn tags_must_grow_and_take_their_size() {
-        let skip = |_: u32, _: &mut Reader<'_>| Ok(false);
+        let skip = |_: u32, _: &mut Reader<'_>| Ok::<_, DecodeError>(false);
         assert!(reader(&[2, 0, 1, 9, 1, 0]).tagged_fields(skip).is_ok());
         let error = reader(&[2, 1, 0, 1, 0]).tagged_fields(skip);
         assert!(matches!(error, Err(DecodeError::TagOrder { tag: 1, .. })));

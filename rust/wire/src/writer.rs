@@ -221,11 +221,11 @@ impl<'s, S: Sink> Writer<'s, S> {
     }
 
     /// One tagged field: its tag, its size and what `write` puts.
-    pub fn tagged_field(
+    pub fn tagged_field<E: From<EncodeError>>(
         &mut self,
         tag: u32,
-        write: impl FnOnce(&mut Writer<'_, Vec<u8>>) -> Result<(), EncodeError>,
-    ) -> Result<(), EncodeError> {
+        write: impl FnOnce(&mut Writer<'_, Vec<u8>>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let mut value = Vec::new();
         write(&mut Writer::new(&mut value, self.version, self.flexible))?;
         self.uvarint(tag);

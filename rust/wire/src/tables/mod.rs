@@ -1,3 +1,23 @@
-//! Facts of Kafka 4.2's message schemas, written by `tools/schemas.py`.
+//! Facts of Kafka's message schemas. Written by `tools/schemas.py` from the schemas of Apache Kafka 4.2.1; do not edit.
 
 pub mod api_keys;
+mod clients;
+mod group_coordinator;
+mod metadata;
+mod raft;
+mod share_coordinator;
+mod storage;
+mod transaction_coordinator;
+
+use crate::schema::Message;
+
+/// All messages, by jar.
+pub static MESSAGES: &[&[Message]] = &[
+    &clients::MESSAGES,
+    &group_coordinator::MESSAGES,
+    &transaction_coordinator::MESSAGES,
+    &share_coordinator::MESSAGES,
+    &metadata::MESSAGES,
+    &raft::MESSAGES,
+    &storage::MESSAGES,
+];

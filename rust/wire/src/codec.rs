@@ -1,0 +1,437 @@
+//! The table codec: reads and writes any message by its [`Plan`].
+//!
+//! It knows nothing of the values it makes: reading drives a [`Builder`], writing asks a
+//! [`Source`], so that Python's objects are made from bytes, and bytes from them, with nothing in
+//! between. Semantics are those of Kafka's message generator:
+//!
+//! - a field that the version lacks reads as its default;
+//! - writing more than the default to such a field is an error, unless it is ignorable;
+//! - a tagged field is written when it is not its default; unknown tags are skipped;
+//! - a nullable struct begins with an int8, negative for null, or, as a tagged field, with an
+//!   unsigned varint, 0 for null.
+//!
+//! Structs nest as deep as the schemas, which know no recursion, so depth needs no cap.
+
+use crate::plan::{Operation, Plan, Step};
+use crate::schema::{Default, Field, Struct, Type};
+use crate::{DecodeError, EncodeError, Reader, Writer};
+
+/// Makes values while a message is read.
+pub trait Builder<'a> {
+    /// Any value.
+    type Value;
+    /// A struct that is being filled.
+    type Object;
+    /// A list that is being filled.
+    type List;
+    /// Its own errors, and those of bad bytes.
+    type Error: From<DecodeError>;
+
+    /// Begins a struct; every slot will be set.
+    fn object(&mut self, schema: &'static Struct) -> Result<Self::Object, Self::Error>;
+    /// Sets a slot.
+    fn set(&mut self, object: &mut Self::Object, slot: usize, value: Self::Value);
+    /// Ends a struct.
+    fn finish_object(&mut self, object: Self::Object) -> Self::Value;
+    /// The default of a field.
+    fn default(&mut self, schema: &'static Struct, slot: usize)
+    -> Result<Self::Value, Self::Error>;
+    /// Begins a list of `count` elements.
+    fn list(&mut self, count: usize) -> Result<Self::List, Self::Error>;
+    /// Adds an element.
+    fn push(&mut self, list: &mut Self::List, value: Self::Value) -> Result<(), Self::Error>;
+    /// Ends a list.
+    fn finish_list(&mut self, list: Self::List) -> Self::Value;
+    /// Null.
+    fn null(&mut self) -> Self::Value;
+    /// A truth value.
+    fn boolean(&mut self, value: bool) -> Self::Value;
+    /// A number of any width.
+    fn integer(&mut self, value: i64) -> Result<Self::Value, Self::Error>;
+    /// A float.
+    fn float(&mut self, value: f64) -> Result<Self::Value, Self::Error>;
+    /// A string: UTF-8 if the peer is honest.
+    fn string(&mut self, bytes: &'a [u8]) -> Result<Self::Value, Self::Error>;
+    /// Bytes, records or a uuid.
+    fn bytes(&mut self, bytes: &'a [u8]) -> Result<Self::Value, Self::Error>;
+}
+
+/// Gives values while a message is written.
+pub trait Source {
+    /// A handle on any value.
+    type Value: Copy;
+    /// A handle on a list's elements.
+    type Items: Iterator<Item = Self::Value> + ExactSizeIterator;
+    /// Its own errors (a value of the wrong type), and those of the message.
+    type Error: From<EncodeError>;
+
+    /// Fails unless `value` is a struct of that schema.
+    fn check_object(&self, value: Self::Value, schema: &'static Struct) -> Result<(), Self::Error>;
+    /// The value in a slot.
+    fn get(
+        &self,
+        object: Self::Value,
+        schema: &'static Struct,
+        slot: usize,
+    ) -> Result<Self::Value, Self::Error>;
+    /// Whether this is null.
+    fn is_null(&self, value: Self::Value) -> bool;
+    /// A truth value.
+    fn boolean(&self, value: Self::Value, field: &'static Field) -> Result<bool, Self::Error>;
+    /// A number from `low` to `high`.
+    fn integer(
+        &self,
+        value: Self::Value,
+        field: &'static Field,
+        low: i64,
+        high: i64,
+    ) -> Result<i64, Self::Error>;
+    /// A float.
+    fn float(&self, value: Self::Value, field: &'static Field) -> Result<f64, Self::Error>;
+    /// A string.
+    fn string(&self, value: Self::Value, field: &'static Field) -> Result<&str, Self::Error>;
+    /// Bytes, records or a uuid.
+    fn bytes(&self, value: Self::Value, field: &'static Field) -> Result<&[u8], Self::Error>;
+    /// The elements of a list.
+    fn items(&self, value: Self::Value, field: &'static Field) -> Result<Self::Items, Self::Error>;
+}
+
+/// Reads a message of `plan` from `body`; bytes behind its end are ignored.
+pub fn decode<'a, B: Builder<'a>>(
+    plan: &Plan,
+    body: &'a [u8],
+    builder: &mut B,
+) -> Result<B::Value, B::Error> {
+    decode_from(plan, &mut Reader::new(body, plan.version, plan.flexible), builder)
+}
+
+/// Reads a message of `plan`, leaving `reader` behind its end.
+pub fn decode_from<'a, B: Builder<'a>>(
+    plan: &Plan,
+    reader: &mut Reader<'a>,
+    builder: &mut B,
+) -> Result<B::Value, B::Error> {
+    let mut object = builder.object(plan.schema)?;
+    for step in &plan.plain {
+        let value = read_field(step, false, reader, builder)?;
+        builder.set(&mut object, step.slot, value);
+    }
+    for &slot in &plan.absent {
+        let value = builder.default(plan.schema, slot)?;
+        builder.set(&mut object, slot, value);
+    }
+    if plan.flexible {
+        read_tagged(plan, &mut object, reader, builder)?;
+    }
+    Ok(builder.finish_object(object))
+}
+
+/// Reads the tagged fields, giving those that did not come their default.
+fn read_tagged<'a, B: Builder<'a>>(
+    plan: &Plan,
+    object: &mut B::Object,
+    reader: &mut Reader<'a>,
+    builder: &mut B,
+) -> Result<(), B::Error> {
+    // Tags grow, so the steps before the tag at hand have had their turn.
+    let mut steps = plan.tagged.iter().peekable();
+    reader.tagged_fields(|tag, reader| {
+        while let Some(step) = steps.next_if(|step| step.field.tag < tag) {
+            let value = builder.default(plan.schema, step.slot)?;
+            builder.set(object, step.slot, value);
+        }
+        let Some(step) = steps.next_if(|step| step.field.tag == tag) else { return Ok(false) };
+        let value = read_field(step, true, reader, builder)?;
+        builder.set(object, step.slot, value);
+        Ok::<bool, B::Error>(true)
+    })?;
+    for step in steps {
+        let value = builder.default(plan.schema, step.slot)?;
+        builder.set(object, step.slot, value);
+    }
+    Ok(())
+}
+
+fn read_field<'a, B: Builder<'a>>(
+    step: &Step,
+    tagged: bool,
+    reader: &mut Reader<'a>,
+    builder: &mut B,
+) -> Result<B::Value, B::Error> {
+    let value = match &step.operation {
+        Operation::One(kind) => read_primitive(*kind, reader, builder)?,
+        Operation::Struct(plan) => {
+            if step.nullable && is_struct_null(tagged, reader)? {
+                return Ok(builder.null());
+            }
+            return decode_from(plan, reader, builder);
+        }
+        Operation::List(kind) => read_list(*kind, reader, builder)?,
+        Operation::Structs(plan) => read_structs(plan, reader, builder)?,
+    };
+    match value {
+        Some(value) => Ok(value),
+        None if step.nullable => Ok(builder.null()),
+        None => Err(DecodeError::Null { field: step.field.name, version: reader.version() }.into()),
+    }
+}
+
+fn is_struct_null(tagged: bool, reader: &mut Reader<'_>) -> Result<bool, DecodeError> {
+    if tagged { Ok(reader.uvarint()? == 0) } else { Ok(reader.i8()? < 0) }
+}
+
+/// A primitive; `None` is null.
+#[inline]
+fn read_primitive<'a, B: Builder<'a>>(
+    kind: Type,
+    reader: &mut Reader<'a>,
+    builder: &mut B,
+) -> Result<Option<B::Value>, B::Error> {
+    let value = match kind {
+        Type::Bool => builder.boolean(reader.i8()? != 0),
+        Type::Int8 => builder.integer(reader.i8()?.into())?,
+        Type::Int16 => builder.integer(reader.i16()?.into())?,
+        Type::Uint16 => builder.integer((reader.i16()? as u16).into())?,
+        Type::Int32 => builder.integer(reader.i32()?.into())?,
+        Type::Uint32 => builder.integer((reader.i32()? as u32).into())?,
+        Type::Int64 => builder.integer(reader.i64()?)?,
+        Type::Float64 => builder.float(f64::from_be_bytes(reader.array()?))?,
+        Type::Uuid => builder.bytes(reader.take(16)?)?,
+        Type::String => match reader.string_length()? {
+            Some(length) => builder.string(reader.take(length)?)?,
+            None => return Ok(None),
+        },
+        Type::Bytes | Type::Records => match reader.bytes()? {
+            Some(bytes) => builder.bytes(bytes)?,
+            None => return Ok(None),
+        },
+        Type::Of(_) => unreachable!("a plan keeps structs apart from primitives"),
+    };
+    Ok(Some(value))
+}
+
+fn read_list<'a, B: Builder<'a>>(
+    kind: Type,
+    reader: &mut Reader<'a>,
+    builder: &mut B,
+) -> Result<Option<B::Value>, B::Error> {
+    let Some(count) = reader.length()? else { return Ok(None) };
+    reader.count_objects(count)?;
+    let mut list = builder.list(count)?;
+    for _ in 0..count {
+        let position = reader.position();
+        let value = read_primitive(kind, reader, builder)?
+            .ok_or(DecodeError::Length { length: -1, position })?;
+        builder.push(&mut list, value)?;
+    }
+    Ok(Some(builder.finish_list(list)))
+}
+
+fn read_structs<'a, B: Builder<'a>>(
+    plan: &Plan,
+    reader: &mut Reader<'a>,
+    builder: &mut B,
+) -> Result<Option<B::Value>, B::Error> {
+    let Some(count) = reader.length()? else { return Ok(None) };
+    reader.count_objects(count)?;
+    let mut list = builder.list(count)?;
+    for _ in 0..count {
+        let value = decode_from(plan, reader, builder)?;
+        builder.push(&mut list, value)?;
+    }
+    Ok(Some(builder.finish_list(list)))
+}
+
+/// Appends a message of `plan` to `out`; on an error `out` holds half of it.
+pub fn encode<S: Source>(
+    plan: &Plan,
+    message: S::Value,
+    source: &S,
+    out: &mut Vec<u8>,
+) -> Result<(), S::Error> {
+    write_struct(plan, message, source, &mut Writer::new(out, plan.version, plan.flexible))
+}
+
+fn write_struct<S: Source>(
+    plan: &Plan,
+    object: S::Value,
+    source: &S,
+    writer: &mut Writer<'_, Vec<u8>>,
+) -> Result<(), S::Error> {
+    source.check_object(object, plan.schema)?;
+    for &slot in &plan.absent {
+        let field = &plan.schema.fields[slot];
+        if !field.ignorable && !is_default(field, source.get(object, plan.schema, slot)?, source)? {
+            let error = EncodeError::NotInVersion { field: field.name, version: plan.version };
+            return Err(error.into());
+        }
+    }
+    for step in &plan.plain {
+        let value = source.get(object, plan.schema, step.slot)?;
+        write_field(step, false, value, source, writer)?;
+    }
+    if plan.flexible { write_tagged(plan, object, source, writer) } else { Ok(()) }
+}
+
+fn write_tagged<S: Source>(
+    plan: &Plan,
+    object: S::Value,
+    source: &S,
+    writer: &mut Writer<'_, Vec<u8>>,
+) -> Result<(), S::Error> {
+    let mut count = 0;
+    let mut fields = Vec::new();
+    for step in &plan.tagged {
+        let value = source.get(object, plan.schema, step.slot)?;
+        if !is_default(step.field, value, source)? {
+            count += 1;
+            Writer::new(&mut fields, plan.version, true)
+                .tagged_field(step.field.tag, |writer| {
+                    write_field(step, true, value, source, writer)
+                })?;
+        }
+    }
+    writer.uvarint(count);
+    writer.put(&fields);
+    Ok(())
+}
+
+fn write_field<S: Source>(
+    step: &Step,
+    tagged: bool,
+    value: S::Value,
+    source: &S,
+    writer: &mut Writer<'_, Vec<u8>>,
+) -> Result<(), S::Error> {
+    let field = step.field;
+    if source.is_null(value) {
+        return Ok(write_null(step, tagged, writer)?);
+    }
+    match &step.operation {
+        Operation::One(kind) => write_primitive(*kind, field, value, source, writer),
+        Operation::Struct(plan) => {
+            if step.nullable {
+                // The varint and the int8 of a struct that is there look the same.
+                writer.put(&[1]);
+            }
+            write_struct(plan, value, source, writer)
+        }
+        Operation::List(kind) => {
+            let mut items = source.items(value, field)?;
+            writer.length(Some(items.len()))?;
+            items.try_for_each(|item| write_primitive(*kind, field, item, source, writer))
+        }
+        Operation::Structs(plan) => {
+            let mut items = source.items(value, field)?;
+            writer.length(Some(items.len()))?;
+            items.try_for_each(|item| write_struct(plan, item, source, writer))
+        }
+    }
+}
+
+fn write_null(
+    step: &Step,
+    tagged: bool,
+    writer: &mut Writer<'_, Vec<u8>>,
+) -> Result<(), EncodeError> {
+    if !step.nullable {
+        let version = writer.version();
+        return Err(EncodeError::Null { field: step.field.name, version });
+    }
+    match &step.operation {
+        Operation::Struct(_) if tagged => writer.put(&[0]),
+        Operation::Struct(_) => writer.put(&[0xff]),
+        Operation::One(Type::String) => writer.string_length(None)?,
+        _ => writer.length(None)?,
+    }
+    Ok(())
+}
+
+#[inline]
+fn write_primitive<S: Source>(
+    kind: Type,
+    field: &'static Field,
+    value: S::Value,
+    source: &S,
+    writer: &mut Writer<'_, Vec<u8>>,
+) -> Result<(), S::Error> {
+    let integer = |low, high| source.integer(value, field, low, high);
+    match kind {
+        Type::Bool => writer.put(&[u8::from(source.boolean(value, field)?)]),
+        Type::Int8 => {
+            let value = integer(i8::MIN.into(), i8::MAX.into())?;
+            writer.put(&(value as i8).to_be_bytes());
+        }
+        Type::Int16 => {
+            let value = integer(i16::MIN.into(), i16::MAX.into())?;
+            writer.put(&(value as i16).to_be_bytes());
+        }
+        Type::Uint16 => {
+            let value = integer(0, u16::MAX.into())?;
+            writer.put(&(value as u16).to_be_bytes());
+        }
+        Type::Int32 => {
+            let value = integer(i32::MIN.into(), i32::MAX.into())?;
+            writer.put(&(value as i32).to_be_bytes());
+        }
+        Type::Uint32 => {
+            let value = integer(0, u32::MAX.into())?;
+            writer.put(&(value as u32).to_be_bytes());
+        }
+        Type::Int64 => writer.put(&integer(i64::MIN, i64::MAX)?.to_be_bytes()),
+        Type::Float64 => writer.put(&source.float(value, field)?.to_be_bytes()),
+        Type::Uuid => {
+            let uuid = source.bytes(value, field)?;
+            if uuid.len() != 16 {
+                return Err(EncodeError::UuidSize { field: field.name, size: uuid.len() }.into());
+            }
+            writer.put(uuid);
+        }
+        Type::String => writer.string(Some(source.string(value, field)?))?,
+        Type::Bytes | Type::Records => writer.bytes(Some(source.bytes(value, field)?))?,
+        Type::Of(_) => unreachable!("a plan keeps structs apart from primitives"),
+    }
+    Ok(())
+}
+
+/// Whether a field holds its default.
+fn is_default<S: Source>(
+    field: &'static Field,
+    value: S::Value,
+    source: &S,
+) -> Result<bool, S::Error> {
+    if source.is_null(value) {
+        return Ok(field.default == Default::Null);
+    }
+    if field.default == Default::Null {
+        return Ok(false);
+    }
+    if field.is_list {
+        return Ok(source.items(value, field)?.len() == 0);
+    }
+    let number = if let Default::Int(number) = field.default { number } else { 0 };
+    match field.kind {
+        Type::Bool => Ok(source.boolean(value, field)? == (number != 0)),
+        // Kafka compares bits where floats are concerned; all defaults are 0.
+        Type::Float64 => Ok(source.float(value, field)?.to_bits() == 0),
+        Type::String => Ok(source.string(value, field)?.is_empty()),
+        Type::Uuid => Ok(source.bytes(value, field)?.iter().all(|&byte| byte == 0)),
+        Type::Bytes | Type::Records => Ok(source.bytes(value, field)?.is_empty()),
+        Type::Of(schema) => is_default_struct(schema, value, source),
+        _ => Ok(source.integer(value, field, i64::MIN, i64::MAX)? == number),
+    }
+}
+
+fn is_default_struct<S: Source>(
+    schema: &'static Struct,
+    object: S::Value,
+    source: &S,
+) -> Result<bool, S::Error> {
+    source.check_object(object, schema)?;
+    for (slot, field) in schema.fields.iter().enumerate() {
+        if !is_default(field, source.get(object, schema, slot)?, source)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,270 @@
+//! Message schemas: what fields a message has, in which versions, in which form.
+//!
+//! The rows are in `tables/`, one for each field of each message of Kafka 4.2, written by
+//! `tools/schemas.py` with the `const fn`s of this module. [`crate::plan`] turns a schema and a
+//! version into the steps that read and write it.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, OnceLock};
+
+use crate::plan::Plan;
+use crate::{ApiKey, DecodeError, tables};
+
+/// A version without an upper end.
+pub const MAX: i16 = i16::MAX;
+
+/// Versions of one message, at most.
+const VERSIONS_MAX: usize = 20;
+
+/// First and last version, both inclusive; empty if the first is greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Versions(pub i16, pub i16);
+
+impl Versions {
+    /// No version.
+    pub const NONE: Versions = Versions(MAX, -1);
+
+    /// Whether `version` is one of them.
+    pub const fn contains(self, version: i16) -> bool {
+        self.0 <= version && version <= self.1
+    }
+}
+
+/// What a message is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// From a client.
+    Request,
+    /// To a client.
+    Response,
+    /// A record of the cluster metadata log.
+    Metadata,
+    /// The key of a coordinator's record; its API key is the version number that precedes it.
+    CoordinatorKey,
+    /// The value of a coordinator's record; its API key is that of its key.
+    CoordinatorValue,
+    /// Anything else that is stored or embedded.
+    Data,
+}
+
+/// A message of any version.
+#[derive(Debug)]
+pub struct Message {
+    /// Place among [`messages`].
+    pub index: usize,
+    /// As in Kafka: `CreateTopicsRequest`, `TopicRecord`.
+    pub name: &'static str,
+    /// What it is for.
+    pub kind: Kind,
+    /// API key, or the number of a stored record's type; -1 if it has none.
+    pub api_key: i16,
+    /// Versions that exist.
+    pub versions: Versions,
+    /// First version with compact lengths and tagged fields, `i16::MAX` if none.
+    pub flexible_since: i16,
+    /// Its structs; the first is the message itself.
+    pub structs: &'static [&'static Struct],
+    plans: [OnceLock<Box<Plan>>; VERSIONS_MAX],
+}
+
+/// A message's outermost struct or one inside it.
+#[derive(Debug)]
+pub struct Struct {
+    /// As in Kafka.
+    pub name: &'static str,
+    /// Place in [`Message::structs`].
+    pub index: usize,
+    /// In wire order; a field's place is its slot.
+    pub fields: &'static [Field],
+}
+
+/// A field of a struct.
+#[derive(Debug)]
+pub struct Field {
+    /// In snake case.
+    pub name: &'static str,
+    /// Of the field, or of its elements if it is a list.
+    pub kind: Type,
+    /// Whether this is an array.
+    pub is_list: bool,
+    /// Versions with the field.
+    pub versions: Versions,
+    /// Versions in which it may be null.
+    pub nullable: Versions,
+    /// Versions in which it is among the tagged fields.
+    pub tagged: Versions,
+    /// Its tag there.
+    pub tag: u32,
+    /// Whether versions without the field drop it silently.
+    pub ignorable: bool,
+    /// What it holds when nothing was said.
+    pub default: Default,
+}
+
+/// The primitive types, and structs.
+#[derive(Debug, Clone, Copy)]
+pub enum Type {
+    /// One byte, 0 or 1.
+    Bool,
+    /// Signed, one byte.
+    Int8,
+    /// Signed, two bytes.
+    Int16,
+    /// Unsigned, two bytes.
+    Uint16,
+    /// Signed, four bytes.
+    Int32,
+    /// Unsigned, four bytes.
+    Uint32,
+    /// Signed, eight bytes.
+    Int64,
+    /// IEEE 754, eight bytes.
+    Float64,
+    /// Sixteen bytes.
+    Uuid,
+    /// UTF-8 of at most 32767 bytes.
+    String,
+    /// Bytes.
+    Bytes,
+    /// Record batches; null unless said otherwise.
+    Records,
+    /// A struct.
+    Of(&'static Struct),
+}
+
+/// A field's default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Default {
+    /// 0, false, empty, or a struct of defaults.
+    Empty,
+    /// This number; 1 is true.
+    Int(i64),
+    /// Null.
+    Null,
+}
+
+/// A row of a table: a field that exists in the versions from `first` to `last`.
+pub(crate) const fn field(name: &'static str, kind: Type, first: i16, last: i16) -> Field {
+    let default = if matches!(kind, Type::Records) { Default::Null } else { Default::Empty };
+    Field {
+        name,
+        kind,
+        is_list: false,
+        versions: Versions(first, last),
+        nullable: Versions::NONE,
+        tagged: Versions::NONE,
+        tag: 0,
+        ignorable: false,
+        default,
+    }
+}
+
+impl Field {
+    pub(crate) const fn list(self) -> Field {
+        Field { is_list: true, ..self }
+    }
+
+    pub(crate) const fn nullable(self, first: i16, last: i16) -> Field {
+        Field { nullable: Versions(first, last), ..self }
+    }
+
+    pub(crate) const fn tagged(self, tag: u32, first: i16, last: i16) -> Field {
+        Field { tag, tagged: Versions(first, last), ..self }
+    }
+
+    pub(crate) const fn ignorable(self) -> Field {
+        Field { ignorable: true, ..self }
+    }
+
+    pub(crate) const fn or(self, default: i64) -> Field {
+        Field { default: Default::Int(default), ..self }
+    }
+
+    pub(crate) const fn or_null(self) -> Field {
+        Field { default: Default::Null, ..self }
+    }
+}
+
+impl Message {
+    /// A row of a table.
+    pub(crate) const fn new(
+        index: usize,
+        name: &'static str,
+        kind: Kind,
+        api_key: i16,
+        versions: [i16; 2],
+        flexible_since: i16,
+        structs: &'static [&'static Struct],
+    ) -> Message {
+        assert!(((versions[1] - versions[0]) as usize) < VERSIONS_MAX);
+        let versions = Versions(versions[0], versions[1]);
+        let plans = [const { OnceLock::new() }; VERSIONS_MAX];
+        Message { index, name, kind, api_key, versions, flexible_since, structs, plans }
+    }
+
+    /// How to read and write `version`; made when first asked for.
+    pub fn plan(&'static self, version: i16) -> Result<&'static Plan, DecodeError> {
+        if !self.versions.contains(version) {
+            return Err(DecodeError::UnsupportedVersion { api_key: self.api_key, version });
+        }
+        let place = (version - self.versions.0) as usize;
+        Ok(self.plans[place].get_or_init(|| {
+            Box::new(Plan::new(self.structs[0], version, version >= self.flexible_since))
+        }))
+    }
+}
+
+/// All messages, by [`Message::index`].
+pub fn messages() -> &'static [&'static Message] {
+    &INDEX.all
+}
+
+/// The message of that name, as in Kafka.
+pub fn message_by_name(name: &str) -> Option<&'static Message> {
+    INDEX.by_name.get(name).copied()
+}
+
+/// The request of an API.
+pub fn request_of(api_key: ApiKey) -> Option<&'static Message> {
+    INDEX.by_key(Kind::Request, api_key.0)
+}
+
+/// The response of an API.
+pub fn response_of(api_key: ApiKey) -> Option<&'static Message> {
+    INDEX.by_key(Kind::Response, api_key.0)
+}
+
+/// The metadata record of that number.
+pub fn metadata_record_of(api_key: i16) -> Option<&'static Message> {
+    INDEX.by_key(Kind::Metadata, api_key)
+}
+
+struct Index {
+    all: Vec<&'static Message>,
+    by_name: HashMap<&'static str, &'static Message>,
+    keyed: [Vec<Option<&'static Message>>; 3],
+}
+
+static INDEX: LazyLock<Index> = LazyLock::new(|| {
+    let mut all: Vec<&'static Message> = tables::MESSAGES.iter().copied().flatten().collect();
+    all.sort_by_key(|message| message.index);
+    let by_name = all.iter().map(|message| (message.name, *message)).collect();
+    let keyed = [Kind::Request, Kind::Response, Kind::Metadata].map(|kind| by_key(&all, kind));
+    Index { all, by_name, keyed }
+});
+
+fn by_key(all: &[&'static Message], kind: Kind) -> Vec<Option<&'static Message>> {
+    let mut keyed = Vec::new();
+    for message in all.iter().filter(|message| message.kind == kind) {
+        let key = message.api_key as usize;
+        keyed.resize(keyed.len().max(key + 1), None);
+        keyed[key] = Some(*message);
+    }
+    keyed
+}
+
+impl Index {
+    fn by_key(&self, kind: Kind, api_key: i16) -> Option<&'static Message> {
+        *self.keyed[kind as usize].get(usize::try_from(api_key).ok()?)?
+    }
+}

@@ -1,0 +1,8 @@
+//! The codec on recorded frames, and on damaged and random bytes.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod frames;
+mod fuzz;
+mod golden;
+mod hot;
