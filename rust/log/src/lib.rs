@@ -6,6 +6,7 @@ mod clock;
 pub mod disk;
 mod epoch_cache;
 mod producer_state;
+pub mod validate;
 
 pub use append::{AppendRule, Appender, MAPPED_BATCH_BYTES_MAX};
 pub use clock::{Clock, ManualClock, SystemClock};
