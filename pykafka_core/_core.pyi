@@ -1,7 +1,7 @@
 """The compiled core: the seam between Rust and Python (docs/SEAM.md), the codec and the log's library door."""
 
-from collections.abc import Mapping, Sequence
-from typing import Literal, final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, Protocol, final
 
 __version__: str
 
@@ -252,3 +252,94 @@ class DiskState:
     reason: str
 
 Event = Request | Cancelled | Appended | Maintained | TopicsMissing | PartitionState | Replica | DiskState
+
+# --- Record batches ------------------------------------------------------------------------------
+# Record objects are made by `pykafka_core._records`. All of these release the GIL while they work on bytes.
+
+RecordHeaders = Sequence[tuple[str, bytes | None]] | None
+
+class RecordLike(Protocol):
+    """Anything with a record's attributes, `pykafka_core._records.Record` for one; a timestamp is in ms."""
+
+    @property
+    def key(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | None: ...
+    @property
+    def headers(self) -> RecordHeaders: ...
+    @property
+    def timestamp(self) -> int | None: ...
+
+RecordInput = (
+    tuple[bytes | None, bytes | None]
+    | tuple[bytes | None, bytes | None, RecordHeaders]
+    | tuple[bytes | None, bytes | None, RecordHeaders, int | None]
+    | RecordLike
+)
+"""``(key, value[, headers[, timestamp]])`` or an object with these attributes."""
+
+def murmur2(key: bytes, /) -> int:
+    """Kafka's hash of ``key``, signed as in Java; for many keys at once see `pykafka_core._murmur2`."""
+
+def partition_for_key(key: bytes, partitions: int, /) -> int:
+    """Where Java's producer puts ``key``; ``ValueError`` when there are no partitions."""
+
+def crc32c(data: bytes, /) -> int: ...
+def check_batches(data: bytes, /) -> int:
+    """Check magic and CRC of each whole batch in ``data``.
+
+    Returns:
+        Bytes of all whole batches; an incomplete one may follow them.
+
+    Raises:
+        CorruptMessageError: A wrong magic, length or CRC.
+    """
+
+def decompress_batch(batch: bytes, /) -> bytes:
+    """The records of one batch, without its header and without compression; its CRC is not checked.
+
+    Raises:
+        CorruptMessageError: No whole batch.
+        InvalidRecordError: Garbage, or a codec that Kafka does not have.
+        MessageTooLargeError: More than 128 MiB or a thousandfold.
+    """
+
+def build_batch(
+    records: Iterable[RecordInput],
+    /,
+    *,
+    compression: str = "none",
+    level: int | None = None,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    timestamp_default: int = -1,
+) -> bytes:
+    """One batch of ``records``, at least one; those without a timestamp get ``timestamp_default``.
+
+    Raises:
+        ValueError: No record, an unknown codec or level, or more than 2 GiB.
+        TypeError, AttributeError: Something that is no record.
+    """
+
+@final
+class ArrowBatch:
+    """Rows for any library of the Arrow PyCapsule interface: ``pyarrow.record_batch(batch)``."""
+
+    def __len__(self) -> int: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+def batches_to_arrow(data: bytes, /, start: int = 0, end: int = 9223372036854775807) -> ArrowBatch:
+    """The records of whole batches with ``start`` <= offset < ``end``; control records are left out, CRCs not checked.
+
+    Columns: ``offset`` int64, ``timestamp`` timestamp[ms, UTC] (-1 for none), ``key`` and ``value`` binary, ``headers``
+    list<struct<key: string, value: binary>>.
+
+    Raises:
+        CorruptMessageError, InvalidRecordError, MessageTooLargeError: As the reader of records does.
+        MemoryError: A column would pass 2 GiB.
+    """

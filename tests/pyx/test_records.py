@@ -1,0 +1,162 @@
+import pickle
+import struct
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pykafka_core import _core
+from pykafka_core._records import Record, RecordBatchReader
+from pykafka_core.errors import CorruptMessageError, InvalidRecordError, MessageTooLargeError
+from tests.pyx import twins
+
+# Logs that Apache Kafka 4.2.1 wrote; what they hold is proved by the tests of rust/record.
+LOGS = sorted((Path(__file__).parents[2] / "rust/record/tests/data").glob("*.log"))
+CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
+
+nullable = st.none() | st.binary(max_size=40)
+headers = st.lists(st.tuples(st.text(max_size=5), nullable), max_size=3)
+rows = st.lists(st.tuples(nullable, nullable, headers, st.integers(-1, 2**60)), min_size=1)
+
+
+def read(data: bytes, **options: Any) -> list[Record]:
+    return list(RecordBatchReader(data, **options))
+
+
+@pytest.mark.parametrize("path", LOGS, ids=lambda path: path.stem)
+def test_kafkas_logs_give_what_the_twin_reads(path: Path) -> None:
+    data = path.read_bytes()
+    for control in (False, True):
+        expected = [Record(*fields) for fields in twins.records(data, control=control)]
+        assert expected
+        assert read(data, control=control) == expected
+        assert read(memoryview(data), control=control) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@given(rows=rows)
+def test_records_built_are_the_records_read(
+    codec: str, rows: list[tuple[bytes | None, bytes | None, list[Any], int]]
+) -> None:
+    data = _core.build_batch(rows, compression=codec, base_offset=100, leader_epoch=3)
+    expected = [
+        Record(100 + i, timestamp, key, value, headers, leader_epoch=3)
+        for i, (key, value, headers, timestamp) in enumerate(rows)
+    ]
+    assert read(data) == expected
+    assert [Record(*fields) for fields in twins.records(data)] == expected
+    again = _core.build_batch(read(data), compression=codec, base_offset=100, leader_epoch=3)
+    assert again == data
+
+
+@given(st.sampled_from(LOGS), st.data())
+def test_damaged_records_are_refused_where_the_twin_refuses_them(
+    path: Path, data: st.DataObject
+) -> None:
+    # A single batch without compression: what garbage decompresses to is not of this test.
+    batch = bytearray(_core.build_batch([(b"k", b"value", [("h", b"x"), ("", None)], 7)] * 3))
+    if path.stem == "raw-0":
+        batch = bytearray(path.read_bytes()[:94])
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(17, len(batch) - 1))
+        batch[at] = data.draw(st.sampled_from([0, 1, 2, 3, 0x7F, 0x80, 0xFF]))
+    batch[22] &= 0xF8
+    try:
+        expected = [Record(*fields) for fields in twins.records(bytes(batch))]
+    except ValueError:
+        with pytest.raises(InvalidRecordError):
+            read(bytes(batch), check_crcs=False)
+        return
+    # Offsets below 0 are nowhere: the reader starts at 0.
+    assert read(bytes(batch), check_crcs=False) == [r for r in expected if r.offset >= 0]
+
+
+def test_only_offsets_asked_for_are_given() -> None:
+    data = b"".join(_core.build_batch([(None, None)] * 5, base_offset=n) for n in (10, 15, 20))
+    assert [r.offset for r in read(data, start=13, end=17)] == [13, 14, 15, 16]
+    assert [r.offset for r in read(data, start=22)] == [22, 23, 24]
+    assert read(data, start=25) == read(data, end=10) == read(b"") == read(data[:60]) == []
+    assert [r.offset for r in read(data[:-1], start=19)] == [19]
+
+
+def test_wrong_crc_magic_and_length_are_refused() -> None:
+    good = _core.build_batch([(b"k", b"v")])
+    for at, byte in ((len(good) - 1, 7), (16, 1), (11, 9)):
+        bad = bytearray(good)
+        bad[at] = byte
+        with pytest.raises(CorruptMessageError):
+            RecordBatchReader(bytes(bad))
+    for at, byte in ((16, 1), (11, 9)):
+        bad = bytearray(good)
+        bad[at] = byte
+        with pytest.raises(CorruptMessageError):
+            read(bytes(bad), check_crcs=False)
+
+
+def test_reader_is_over_after_an_error() -> None:
+    bad = bytearray(_core.build_batch([(None, None)] * 3))
+    bad[57:61] = struct.pack(">i", 4)
+    reader = RecordBatchReader(bytes(bad), check_crcs=False)
+    assert [next(reader).offset for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(InvalidRecordError):
+        next(reader)
+    assert list(reader) == []
+
+
+def test_bomb_is_refused() -> None:
+    bomb = _core.build_batch([(None, bytes(80 << 20))], compression="zstd")
+    with pytest.raises(MessageTooLargeError):
+        read(bomb)
+
+
+def test_record_is_a_value() -> None:
+    record = Record(5, 7, b"k", None, [("h", b"x")], 1, 2, 3, 4, 6)
+    assert pickle.loads(pickle.dumps(record)) == record
+    assert hash(record) == hash(Record(5, 7, b"k", None, (("h", b"x"),), 1, 2, 3, 4, 6))
+    assert record != Record(5, 7, b"k", b"", (("h", b"x"),), 1, 2, 3, 4, 6)
+    assert record != (5, 7)  # type: ignore[comparison-overlap]
+    assert (
+        repr(record)
+        == "Record(offset=5, timestamp=7, key=b'k', value=None, headers=(('h', b'x'),))"
+    )
+    with pytest.raises(AttributeError):
+        record.offset = 1
+
+
+def test_what_is_no_record_is_refused() -> None:
+    wrong: list[Any] = [(b"k",), (b"k", "text"), (b"k", b"v", [], 1, 2), (b"k", b"v", ["h"]), 5]
+    for record in wrong:
+        with pytest.raises((TypeError, AttributeError)):
+            _core.build_batch([record])
+    unknown: list[dict[str, Any]] = [
+        {"compression": "brotli"},
+        {"compression": "gzip", "level": 99},
+    ]
+    for options in unknown:
+        with pytest.raises(ValueError, match=r"brotli|level 99"):
+            _core.build_batch([(None, None)], **options)
+    with pytest.raises(ValueError, match="needs a record"):
+        _core.build_batch([])
+
+
+def test_arrow_holds_what_the_reader_reads() -> None:
+    data = b"".join(path.read_bytes() for path in LOGS)
+    batch = _core.batches_to_arrow(data)
+    table = pa.record_batch(batch)
+    table.validate(full=True)
+    assert pa.schema(batch) == table.schema
+    records = read(data)
+    assert len(batch) == table.num_rows == len(records)
+    columns = {name: table.column(name).to_pylist() for name in ("offset", "key", "value")}
+    assert columns == {name: [getattr(r, name) for r in records] for name in columns}
+    times = table.column("timestamp").cast(pa.int64()).to_pylist()
+    assert times == [r.timestamp for r in records]
+    pairs = [
+        tuple((h["key"], h["value"]) for h in row) for row in table.column("headers").to_pylist()
+    ]
+    assert pairs == [r.headers for r in records]
+    log = LOGS[0].read_bytes()
+    assert len(_core.batches_to_arrow(log, 3, 25)) == len(read(log, start=3, end=25)) == 22
