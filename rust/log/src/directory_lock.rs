@@ -1,0 +1,212 @@
+//! One process per log directory, and one opener per process.
+//!
+//! An `fcntl` lock on `.lock` is what Apache Kafka takes too, so each keeps the other out; `flock` would not. Such a
+//! lock belongs to the process: it does not stop a second opener in the same process, and closing *any* descriptor
+//! of the file gives it up. So a process-wide registry is asked first, and nobody but this module opens `.lock`.
+//!
+//! A forked child has neither the lock nor the right to use what its parent opened: [`DirectoryLock::check_process`]
+//! tells it so. Its copy of the registry is void, since entries count only in the process that made them.
+
+use std::collections::HashMap;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::LazyLock;
+
+use parking_lot::Mutex;
+use rustix::fs::{FlockOperation, OFlags};
+use rustix::io::Errno;
+
+/// The file that is locked.
+pub const LOCK_FILE: &str = ".lock";
+
+/// Device and inode of a directory: the same however its path is written.
+type DirectoryId = (u64, u64);
+
+/// Directories that are open, and the process that opened them.
+static OPEN: LazyLock<Mutex<HashMap<DirectoryId, u32>>> = LazyLock::new(Mutex::default);
+
+/// Why a directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Somebody has it open.
+    #[error("{} is in use by {}", dir.display(), if *.here { "this process" } else { "another process" })]
+    Held {
+        /// The directory.
+        dir: PathBuf,
+        /// Whether it is this process.
+        here: bool,
+    },
+    /// This process is a fork of the one that opened it.
+    #[error("{} was opened before this process was forked; open it anew", dir.display())]
+    Forked {
+        /// The directory.
+        dir: PathBuf,
+    },
+    /// The lock file cannot be made or locked.
+    #[error("cannot lock {}: {error}", dir.display())]
+    Io {
+        /// The directory.
+        dir: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+}
+
+/// The right to write to a directory, given back when dropped.
+#[derive(Debug)]
+pub struct DirectoryLock {
+    dir: PathBuf,
+    id: DirectoryId,
+    process: u32,
+    /// Holds the lock by being open; `None` only while it is dropped.
+    file: Option<File>,
+}
+
+impl DirectoryLock {
+    /// Takes the lock of `dir`, which exists. Does not wait.
+    pub fn acquire(dir: &Path) -> Result<Self, LockError> {
+        let failed = |error| LockError::Io { dir: dir.to_owned(), error };
+        let metadata = fs::metadata(dir).map_err(failed)?;
+        let id = (metadata.dev(), metadata.ino());
+        let process = process::id();
+        // Held throughout: a second opener must not touch the file while the first locks it.
+        let mut open = OPEN.lock();
+        if open.get(&id) == Some(&process) {
+            return Err(LockError::Held { dir: dir.to_owned(), here: true });
+        }
+        let file = open_lock_file(dir).map_err(failed)?;
+        match rustix::fs::fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::AGAIN | Errno::ACCESS) => {
+                return Err(LockError::Held { dir: dir.to_owned(), here: false });
+            }
+            Err(error) => return Err(failed(error.into())),
+        }
+        open.insert(id, process);
+        Ok(DirectoryLock { dir: dir.to_owned(), id, process, file: Some(file) })
+    }
+
+    /// The directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Fails in a forked child, which must not touch what its parent opened.
+    pub fn check_process(&self) -> Result<(), LockError> {
+        if self.process == process::id() {
+            return Ok(());
+        }
+        Err(LockError::Forked { dir: self.dir.clone() })
+    }
+}
+
+fn open_lock_file(dir: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK).bits().cast_signed())
+        .open(dir.join(LOCK_FILE))
+}
+
+impl Drop for DirectoryLock {
+    fn drop(&mut self) {
+        // Closed under the registry's lock: a close after somebody else has locked would free theirs.
+        let mut open = OPEN.lock();
+        drop(self.file.take());
+        // In a forked child the entry is the parent's, and closing the copied descriptor freed nothing.
+        if self.process == process::id() {
+            open.remove(&self.id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_directory_opens_once_whatever_its_path() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = root.path().join("data");
+        fs::create_dir(&dir).unwrap();
+        let link = root.path().join("link");
+        std::os::unix::fs::symlink(&dir, &link).unwrap();
+        let lock = DirectoryLock::acquire(&dir).unwrap();
+        lock.check_process().unwrap();
+        for path in [&dir, &link, &dir.join("../data")] {
+            let error = DirectoryLock::acquire(path).unwrap_err();
+            assert!(matches!(error, LockError::Held { here: true, .. }), "{error}");
+        }
+        drop(lock);
+        DirectoryLock::acquire(&link).unwrap();
+    }
+
+    #[test]
+    fn another_process_is_kept_out_until_the_lock_is_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let try_lock = "import fcntl, sys\n\
+             file = open(sys.argv[1], 'r+')\n\
+             try: fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)\n\
+             except OSError: sys.exit(7)";
+        let outcome = || {
+            let path = dir.path().join(LOCK_FILE);
+            let status = Command::new("python3").args(["-c", try_lock]).arg(path).status();
+            status.unwrap().code()
+        };
+        let lock = DirectoryLock::acquire(dir.path()).unwrap();
+        assert!(DirectoryLock::acquire(dir.path()).is_err(), "and trying again here frees nothing");
+        assert_eq!(outcome(), Some(7));
+        drop(lock);
+        assert_eq!(outcome(), Some(0));
+    }
+
+    #[test]
+    fn a_lock_held_by_another_process_is_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let hold = "import fcntl, sys\n\
+             file = open(sys.argv[1], 'w')\n\
+             fcntl.lockf(file, fcntl.LOCK_EX)\n\
+             print('held', flush=True)\n\
+             sys.stdin.read()";
+        let mut child = Command::new("python3")
+            .args(["-c", hold])
+            .arg(dir.path().join(LOCK_FILE))
+            .stdin(process::Stdio::piped())
+            .stdout(process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        let output = child.stdout.take().unwrap();
+        io::BufRead::read_line(&mut io::BufReader::new(output), &mut said).unwrap();
+        let error = DirectoryLock::acquire(dir.path()).unwrap_err();
+        assert!(matches!(error, LockError::Held { here: false, .. }), "{error}");
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        DirectoryLock::acquire(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn a_handle_of_another_process_is_refused_and_frees_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut inherited = DirectoryLock::acquire(dir.path()).unwrap();
+        inherited.process += 1;
+        assert!(matches!(inherited.check_process(), Err(LockError::Forked { .. })));
+        let id = inherited.id;
+        drop(inherited);
+        assert_eq!(OPEN.lock().remove(&id), Some(process::id()));
+    }
+
+    #[test]
+    fn a_missing_directory_is_an_error() {
+        let error = DirectoryLock::acquire(Path::new("/nonexistent/data")).unwrap_err();
+        assert!(matches!(error, LockError::Io { .. }));
+    }
+}
