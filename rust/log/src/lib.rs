@@ -3,6 +3,7 @@
 mod append;
 pub mod checkpoint;
 mod clock;
+mod config;
 mod directory_lock;
 pub mod disk;
 mod epoch_cache;
@@ -12,6 +13,9 @@ pub mod validate;
 
 pub use append::{AppendRule, Appender, MAPPED_BATCH_BYTES_MAX};
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use config::{
+    CleanupPolicy, CompressionType, ConfigError, Durability, LogConfig, MessageTimestampType,
+};
 pub use directory_lock::{DirectoryLock, LOCK_FILE, LockError};
 pub use disk::{DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadMap, RealDisk, Space, Window};
 pub use epoch_cache::{EpochCache, EpochEntry};
