@@ -1,0 +1,369 @@
+//! One connection, one task: read, handle, answer, in order.
+//!
+//! A connection has one request in hand at a time (contract 4). Whole frames that are already buffered are handled one after
+//! the other without a further read, and their answers go out in one write; that is all the batching there is, and a client
+//! that pipelines gets it without any hop between threads.
+//!
+//! While an answer is pending (a long poll, a produce that waits for its replicas, a request in Python's hands) the connection
+//! is muted: the task polls the answer and watches the peer. It reads ahead only to notice that the peer has gone, and at most
+//! [`READ_AHEAD_BYTES_MAX`]; dropping the pending answer is its cancellation.
+//!
+//! Deadlines: an idle connection is closed after `connections.max.idle.ms`; a frame that has begun must arrive at a minimal
+//! rate; a peer that does not take its answers is closed like an idle one.
+
+use std::future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+use tokio::task;
+use tokio::time::sleep;
+
+use crate::connections::Closing;
+use crate::context::PendingOutcome;
+use crate::dispatch::{LastClientId, dispatch};
+use crate::input::Input;
+use crate::log_ring::escaped;
+use crate::output::Output;
+use crate::{ConnectionInfo, Context, Header, Level, Outcome, Settings};
+
+/// A frame in transit must move at least this fast, once `internal.frame.max.ms` is over.
+pub(crate) const FRAME_BYTES_PER_MS_MIN: u64 = 64;
+/// Answers are written at the latest when they are this large.
+const GATHERED_BYTES_MAX: usize = 256 << 10;
+/// Read while an answer is pending.
+const READ_AHEAD_BYTES_MAX: usize = 64 << 10;
+/// Bytes and frames after which other connections have their turn.
+const TURN_BYTES_MAX: usize = 1 << 20;
+const TURN_FRAMES_MAX: usize = 256;
+/// An idle connection gives its buffers back after this.
+const QUIET_MS: u64 = 500;
+const TARGET: &str = "broker.connection";
+
+/// Why a connection ended.
+#[derive(Debug)]
+enum Ended {
+    /// The peer went away.
+    Peer,
+    /// `connections.max.idle.ms`.
+    Idle,
+    /// The broker stops.
+    Stopped,
+    /// By `close_connection` or at the end of a stop.
+    Asked,
+    /// What the peer sent, or how slowly.
+    Killed(String),
+}
+
+impl From<io::Error> for Ended {
+    fn from(_: io::Error) -> Ended {
+        Ended::Peer
+    }
+}
+
+/// Serves `stream` until it ends.
+pub(crate) async fn run(
+    ctx: Arc<Context>,
+    stream: TcpStream,
+    info: ConnectionInfo,
+    closing: Arc<Closing>,
+) {
+    let mut connection = Connection {
+        stream,
+        info,
+        closing,
+        ctx: ctx.clone(),
+        input: Input::new(),
+        output: Output::default(),
+        client_id: LastClientId::new(),
+        frame_since_ns: None,
+    };
+    let Err(ended) = connection.serve().await;
+    connection.report(ended);
+}
+
+/// A task that never ends well.
+enum Never {}
+
+struct Connection {
+    stream: TcpStream,
+    info: ConnectionInfo,
+    closing: Arc<Closing>,
+    ctx: Arc<Context>,
+    input: Input,
+    output: Output,
+    client_id: LastClientId,
+    /// Since when the frame at the head of the input is incomplete.
+    frame_since_ns: Option<u64>,
+}
+
+impl Connection {
+    async fn serve(&mut self) -> Result<Never, Ended> {
+        self.wait_serving().await?;
+        loop {
+            self.handle_buffered().await?;
+            self.flush().await?;
+            if self.closing.is_draining() {
+                return Err(Ended::Stopped);
+            }
+            self.fill().await?;
+        }
+    }
+
+    fn settings(&self) -> Arc<Settings> {
+        self.ctx.image.load().settings.clone()
+    }
+
+    async fn wait_serving(&self) -> Result<(), Ended> {
+        let mut serving = self.ctx.serving.subscribe();
+        tokio::select! {
+            served = serving.wait_for(|serving| *serving) => {
+                served.map(|_| ()).map_err(|_| Ended::Stopped)
+            }
+            () = self.closing.changed() => Err(Ended::Stopped),
+        }
+    }
+
+    /// Handles every whole frame of the input.
+    async fn handle_buffered(&mut self) -> Result<(), Ended> {
+        let size_max = self.ctx.image.load().settings.socket_request_bytes_max;
+        let (mut bytes, mut frames) = (0, 0);
+        loop {
+            let frame = match self.input.next_frame(size_max) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return Ok(()),
+                Err(error) => return self.kill(error.to_string()).await,
+            };
+            self.frame_since_ns = None;
+            bytes += frame.len();
+            frames += 1;
+            let received = (self.ctx.clock.now_ns(), self.ctx.clock.now_ms());
+            let (header, outcome) =
+                dispatch(&self.ctx, &self.info, &mut self.client_id, frame, received);
+            self.settle(header, outcome).await?;
+            if self.output.size() >= GATHERED_BYTES_MAX {
+                self.flush().await?;
+            }
+            if self.closing.is_draining() {
+                return Ok(());
+            }
+            if bytes >= TURN_BYTES_MAX || frames >= TURN_FRAMES_MAX {
+                (bytes, frames) = (0, 0);
+                self.flush().await?;
+                task::yield_now().await;
+            }
+        }
+    }
+
+    async fn settle(&mut self, header: Option<Header>, outcome: Outcome) -> Result<(), Ended> {
+        let (header, mut outcome) = match (header, outcome) {
+            (_, Outcome::Close(reason)) => return self.kill(reason).await,
+            (None, _) => return self.kill("a request without header".into()).await,
+            (Some(header), outcome) => (header, outcome),
+        };
+        while let Outcome::Pending(pending) = outcome {
+            self.flush().await?;
+            outcome = self.wait_outcome(pending, &header).await?;
+        }
+        match outcome {
+            Outcome::Reply(body) => self.output.push(&header, body),
+            Outcome::Close(reason) => return self.kill(reason).await,
+            Outcome::NoReply | Outcome::Pending(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Ends the connection, after the answers to what came before.
+    async fn kill<T>(&mut self, reason: String) -> Result<T, Ended> {
+        self.flush().await?;
+        Err(Ended::Killed(reason))
+    }
+
+    async fn wait_outcome(
+        &mut self,
+        mut pending: PendingOutcome,
+        header: &Header,
+    ) -> Result<Outcome, Ended> {
+        // A stop waits for what may be appended; it does not wait for polls or for Python.
+        let drains = header.api_key == pykafka_wire::ApiKey::PRODUCE;
+        tokio::select! {
+            biased;
+            outcome = &mut pending => Ok(outcome),
+            ended = watch_peer(&self.stream, &mut self.input, &self.closing, drains) => Err(ended),
+        }
+    }
+
+    /// Sends all answers.
+    async fn flush(&mut self) -> Result<(), Ended> {
+        let size = self.output.size();
+        if size == 0 {
+            return Ok(());
+        }
+        loop {
+            let stream = &self.stream;
+            match self.output.write_with(|slices| stream.try_write_vectored(slices)) {
+                Ok(()) => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.wait_writable().await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.ctx.statistics.bytes_sent.add(size as u64);
+        Ok(())
+    }
+
+    async fn wait_writable(&self) -> Result<(), Ended> {
+        let idle_ms = self.settings().connections_idle_ms_max;
+        loop {
+            tokio::select! {
+                ready = self.stream.writable() => return Ok(ready?),
+                () = self.closing.changed() => if self.closing.is_closed() {
+                    return Err(Ended::Asked);
+                },
+                () = sleep_ms(idle_ms) => return Err(Ended::Idle),
+            }
+        }
+    }
+
+    /// Reads until there is something new in the input.
+    async fn fill(&mut self) -> Result<(), Ended> {
+        let size_max = self.ctx.image.load().settings.socket_request_bytes_max;
+        loop {
+            let frame_size = match self.input.frame_size(size_max) {
+                Ok(size) => size,
+                Err(error) => return self.kill(error.to_string()).await,
+            };
+            match read(&self.stream, &mut self.input, frame_size) {
+                Ok(0) => return Err(Ended::Peer),
+                Ok(size) => {
+                    self.ctx.statistics.bytes_received.add(size as u64);
+                    return Ok(());
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.wait_readable(frame_size).await?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn wait_readable(&mut self, frame_size: Option<usize>) -> Result<(), Ended> {
+        let settings = self.settings();
+        if !self.input.is_empty() {
+            let remaining_ms = self.frame_remaining_ms(&settings, frame_size);
+            return tokio::select! {
+                ready = self.stream.readable() => Ok(ready?),
+                () = self.closing.changed() => Err(Ended::Stopped),
+                () = sleep_ms(remaining_ms) => {
+                    Err(Ended::Killed(format!("a frame took longer than {} ms", settings.frame_ms_max)))
+                }
+            };
+        }
+        let idle_ms = settings.connections_idle_ms_max;
+        let quiet = Duration::from_millis(QUIET_MS.min(idle_ms.try_into().unwrap_or(u64::MAX)));
+        tokio::select! {
+            ready = self.stream.readable() => return Ok(ready?),
+            () = self.closing.changed() => return Err(Ended::Stopped),
+            () = sleep(quiet) => {}
+        }
+        self.input.release();
+        self.output.release();
+        tokio::select! {
+            ready = self.stream.readable() => Ok(ready?),
+            () = self.closing.changed() => Err(Ended::Stopped),
+            () = sleep_ms(idle_ms - quiet.as_millis() as i64) => Err(Ended::Idle),
+        }
+    }
+
+    /// What is left for the frame that has begun.
+    fn frame_remaining_ms(&mut self, settings: &Settings, frame_size: Option<usize>) -> i64 {
+        let now_ns = self.ctx.clock.now_ns();
+        let since_ns = *self.frame_since_ns.get_or_insert(now_ns);
+        let allowed =
+            settings.frame_ms_max + frame_size.unwrap_or(0) as u64 / FRAME_BYTES_PER_MS_MIN;
+        let elapsed = now_ns.saturating_sub(since_ns) / 1_000_000;
+        allowed.saturating_sub(elapsed) as i64
+    }
+
+    fn report(&self, ended: Ended) {
+        let host = &self.info.client_host;
+        match ended {
+            Ended::Killed(reason) => {
+                self.ctx.statistics.connections_killed.add(1);
+                let reason = escaped(&reason);
+                self.ctx.log_ring.log(Level::Warning, TARGET, || {
+                    format!("closed the connection from {host}: {reason}")
+                });
+            }
+            Ended::Asked => {
+                let reason = self.closing.reason();
+                self.ctx.log_ring.log(Level::Info, TARGET, || {
+                    format!("closed the connection from {host} as asked: {}", escaped(&reason))
+                });
+            }
+            Ended::Idle => self
+                .ctx
+                .log_ring
+                .log(Level::Debug, TARGET, || format!("closed the idle connection from {host}")),
+            Ended::Peer | Ended::Stopped => {}
+        }
+    }
+}
+
+fn read(stream: &TcpStream, input: &mut Input, frame_size: Option<usize>) -> io::Result<usize> {
+    use bytes::BufMut;
+    let mut room = input.room(frame_size);
+    let wanted = room.remaining_mut();
+    let size = stream.try_read_buf(&mut room)?;
+    input.adapt(size, wanted);
+    Ok(size)
+}
+
+/// Returns when the connection should end although its answer is pending.
+async fn watch_peer(
+    stream: &TcpStream,
+    input: &mut Input,
+    closing: &Closing,
+    drains: bool,
+) -> Ended {
+    loop {
+        if closing.is_closed() {
+            return Ended::Asked;
+        }
+        if closing.is_draining() && !drains {
+            return Ended::Stopped;
+        }
+        let watching = input.size() < READ_AHEAD_BYTES_MAX;
+        tokio::select! {
+            ready = gone_or_readable(stream, watching) => match ready {
+                Ok(true) | Err(_) => return Ended::Peer,
+                Ok(false) => match read(stream, input, None) {
+                    Ok(0) => return Ended::Peer,
+                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Ended::Peer,
+                    _ => {}
+                },
+            },
+            () = closing.changed() => {}
+        }
+    }
+}
+
+/// `true` if the peer has closed its side.
+async fn gone_or_readable(stream: &TcpStream, watching: bool) -> io::Result<bool> {
+    if !watching {
+        return future::pending().await;
+    }
+    let ready = stream.ready(Interest::READABLE).await?;
+    Ok(ready.is_read_closed() || ready.is_error())
+}
+
+/// Never returns for a negative duration.
+async fn sleep_ms(ms: i64) {
+    match u64::try_from(ms) {
+        Ok(ms) => sleep(Duration::from_millis(ms)).await,
+        Err(_) => future::pending().await,
+    }
+}

@@ -1,0 +1,144 @@
+//! What every hot handler is given, and the one shape of its answer.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwap;
+use pykafka_log::{Clock, LogConfig};
+use pykafka_wire::{ApiKey, Chunks};
+use tokio::sync::watch;
+
+use crate::connections::Connections;
+use crate::requests::ParkedRequests;
+use crate::{EventQueue, Image, LogRing, Statistics};
+
+/// What the parts of one broker share. A handler loads the image once per request.
+pub struct Context {
+    /// This broker.
+    pub node_id: i32,
+    /// As in meta.properties; named by Metadata.
+    pub cluster_id: Arc<str>,
+    /// The only clock of this broker.
+    pub clock: Arc<dyn Clock>,
+    /// The projection of the metadata, swapped whole.
+    pub image: ArcSwap<Image>,
+    /// Facts and requests on their way to Python.
+    pub events: Arc<EventQueue>,
+    /// Log lines on their way to Python.
+    pub log_ring: LogRing,
+    /// Counters of the network and the requests.
+    pub statistics: Statistics,
+    pub(crate) requests: ParkedRequests,
+    pub(crate) connections: Connections,
+    pub(crate) serving: watch::Sender<bool>,
+    pub(crate) stopping: AtomicBool,
+}
+
+/// What a context is made of.
+pub struct ContextOptions {
+    /// This broker.
+    pub node_id: i32,
+    /// As in meta.properties.
+    pub cluster_id: String,
+    /// The only clock.
+    pub clock: Arc<dyn Clock>,
+    /// Hold until the first step brings others.
+    pub log_defaults: LogConfig,
+}
+
+impl Context {
+    /// A broker that serves nothing yet; without sockets and threads.
+    pub fn new(options: ContextOptions) -> Context {
+        let image = Image::empty(options.log_defaults);
+        Context {
+            node_id: options.node_id,
+            cluster_id: Arc::from(options.cluster_id),
+            events: Arc::new(EventQueue::new()),
+            log_ring: LogRing::new(options.clock.clone()),
+            clock: options.clock,
+            statistics: Statistics::default(),
+            requests: ParkedRequests::new(image.settings.parked_bytes_max),
+            image: ArcSwap::from_pointee(image),
+            connections: Connections::new(),
+            serving: watch::Sender::new(false),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether `stop` has begun: new work is refused.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Context").field("node_id", &self.node_id).finish_non_exhaustive()
+    }
+}
+
+/// What does not change while a connection lives (until there is authentication).
+#[derive(Debug, Clone)]
+pub struct ConnectionInfo {
+    /// Generation-tagged, so never that of another connection.
+    pub id: u64,
+    /// Name of the listener that accepted it; Metadata answers with the endpoints of that listener.
+    pub listener: Arc<str>,
+    /// The peer's address without its port.
+    pub client_host: Arc<str>,
+    /// `User:ANONYMOUS` until there is authentication.
+    pub principal: Arc<str>,
+}
+
+/// A request's header, owned, so that the frame belongs to the handler.
+#[derive(Debug, Clone)]
+pub struct Header {
+    /// Which API.
+    pub api_key: ApiKey,
+    /// Within the range that we serve.
+    pub api_version: i16,
+    /// Echoed in the answer.
+    pub correlation_id: i32,
+    /// `""` for null, as Kafka has it (contract 2).
+    pub client_id: Arc<str>,
+    /// Monotonic time at which the frame was complete.
+    pub received_ns: u64,
+    /// Wall clock of the same moment.
+    pub received_ms: i64,
+}
+
+/// An answer that is not there yet. Dropping it cancels the request: its connection went away.
+pub type PendingOutcome = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// How a request ends.
+pub enum Outcome {
+    /// The response's body; the connection writes size and header.
+    Reply(Chunks),
+    /// Nothing is sent: produce with `acks=0`.
+    NoReply,
+    /// The connection is closed without an answer; the reason goes to the log.
+    Close(String),
+    /// Decided later, polled by the connection's own task; no further frame is read until then.
+    Pending(PendingOutcome),
+}
+
+impl Outcome {
+    /// A request that does not parse closes its connection, as in Kafka.
+    pub fn malformed(error: impl fmt::Display) -> Outcome {
+        Outcome::Close(format!("malformed request: {error}"))
+    }
+}
+
+impl fmt::Debug for Outcome {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Reply(chunks) => formatter.debug_tuple("Reply").field(chunks).finish(),
+            Outcome::NoReply => formatter.write_str("NoReply"),
+            Outcome::Close(reason) => formatter.debug_tuple("Close").field(reason).finish(),
+            Outcome::Pending(_) => formatter.write_str("Pending"),
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! The seam: what Python asks of the data plane (docs/SEAM.md). Every method may be called from any thread.
+
+use std::io;
+use std::net::TcpListener as StdListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use pykafka_log::{Clock, Durability, LogConfig};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::context::ContextOptions;
+use crate::{ApplyError, Context, Engine, Event, ImageDelta, Level, LogLine, listener, statistics};
+
+const TARGET: &str = "broker.core";
+/// What a stop gives the connections after their grace, to end as they were told.
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
+/// What a core is made with.
+pub struct CoreOptions {
+    /// The one log directory; `None` keeps every log in memory.
+    pub data_dir: Option<PathBuf>,
+    /// This broker.
+    pub node_id: i32,
+    /// As in meta.properties.
+    pub cluster_id: String,
+    /// Of topics that do not say.
+    pub durability: Durability,
+    /// Bytes of logs in memory, without a data directory.
+    pub memory_max: u64,
+    /// The broker's only clock.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// Why a call of the seam failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CoreError {
+    /// The runtime's threads could not be started.
+    #[error("the engine cannot start: {0}")]
+    Engine(io::Error),
+    /// Binding failed.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// As given.
+        address: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// See [`ApplyError`].
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// `stop` was called.
+    #[error("the core is stopped")]
+    Stopped,
+}
+
+/// One broker's data plane.
+pub struct Core {
+    ctx: Arc<Context>,
+    engine: Arc<Engine>,
+    accepting: Mutex<Vec<JoinHandle<()>>>,
+    /// Serialises apply and stop: steps come in order.
+    steps: Mutex<()>,
+}
+
+impl Core {
+    /// Starts nothing but the process's engine, if it is the first.
+    pub fn new(options: CoreOptions) -> Result<Core, CoreError> {
+        let engine = Engine::shared().map_err(CoreError::Engine)?;
+        let ctx = Context::new(ContextOptions {
+            node_id: options.node_id,
+            cluster_id: options.cluster_id,
+            clock: options.clock,
+            log_defaults: LogConfig::for_durability(options.durability),
+        });
+        Ok(Core {
+            ctx: Arc::new(ctx),
+            engine,
+            accepting: Mutex::default(),
+            steps: Mutex::default(),
+        })
+    }
+
+    /// What the parts of this broker share.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.ctx
+    }
+
+    /// Blocks until there are events, `deadline_ns` of [`Core::now_ns`] or [`Core::wake`]; at most `events_max` events.
+    pub fn wait(&self, deadline_ns: u64, events_max: usize) -> Vec<Event> {
+        self.ctx.events.wait(&*self.ctx.clock, deadline_ns, events_max)
+    }
+
+    /// Makes [`Core::wait`] return.
+    pub fn wake(&self) {
+        self.ctx.events.wake();
+    }
+
+    /// Monotonic; the broker's only clock for deadlines.
+    pub fn now_ns(&self) -> u64 {
+        self.ctx.clock.now_ns()
+    }
+
+    /// Wall clock.
+    pub fn time_ms(&self) -> i64 {
+        self.ctx.clock.now_ms()
+    }
+
+    /// Binds `HOST:PORT` (port 0 picks one) and accepts; nothing is answered before [`Core::serve`]. Returns the port.
+    pub fn listen(&self, name: &str, address: &str) -> Result<u16, CoreError> {
+        if self.ctx.is_stopping() {
+            return Err(CoreError::Stopped);
+        }
+        let failed = |source| CoreError::Listen { address: address.into(), source };
+        let bound = listener::bind(address).map_err(failed)?;
+        let port = bound.local_addr().map_err(failed)?.port();
+        self.accept(name, bound).map_err(failed)?;
+        Ok(port)
+    }
+
+    fn accept(&self, name: &str, bound: StdListener) -> io::Result<()> {
+        let _inside = self.engine.handle().enter();
+        let listener = TcpListener::from_std(bound)?;
+        let accepting = listener::accept(self.ctx.clone(), Arc::from(name), listener);
+        self.accepting.lock().push(self.engine.handle().spawn(accepting));
+        Ok(())
+    }
+
+    /// Begins to answer.
+    pub fn serve(&self) {
+        self.ctx.serving.send_replace(true);
+    }
+
+    /// Applies one committed metadata step; one that is not newer than the last changes nothing.
+    pub fn apply(&self, delta: ImageDelta) -> Result<(), CoreError> {
+        let _ordered = self.steps.lock();
+        if self.ctx.is_stopping() {
+            return Err(CoreError::Stopped);
+        }
+        let Some(step) = self.ctx.image.load().step(delta)? else { return Ok(()) };
+        self.ctx.requests.set_bytes_max(step.image.settings.parked_bytes_max);
+        self.ctx.image.store(Arc::new(step.image));
+        Ok(())
+    }
+
+    /// Answers requests: encoded bodies by request id. Unknown and closed ids are dropped.
+    pub fn respond(&self, replies: impl IntoIterator<Item = (u64, Bytes)>) {
+        replies.into_iter().for_each(|(id, body)| self.ctx.requests.respond(id, body));
+    }
+
+    /// Closes a connection; an unknown one is gone already.
+    pub fn close_connection(&self, connection: u64, reason: &str) {
+        self.ctx.connections.close(connection, reason);
+    }
+
+    /// Refuses new connections and requests, finishes what is in hand within `grace_ms`, completes every token. Idempotent.
+    pub fn stop(&self, grace_ms: u64) {
+        let _ordered = self.steps.lock();
+        if self.ctx.stopping.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.accepting.lock().drain(..).for_each(|task| task.abort());
+        self.ctx.connections.drain_all();
+        self.engine.handle().block_on(async {
+            let connections = &self.ctx.connections;
+            if timeout(Duration::from_millis(grace_ms), connections.wait_none()).await.is_err() {
+                connections.close_all("the broker stops");
+                let _ = timeout(CLOSE_WAIT, connections.wait_none()).await;
+            }
+        });
+        self.ctx.log_ring.log(Level::Info, TARGET, || "stopped".into());
+        self.ctx.events.close();
+    }
+
+    /// Lines `name value` in UTF-8: one flat snapshot.
+    pub fn statistics(&self) -> String {
+        let mut out = String::new();
+        self.ctx.statistics.write(&mut out);
+        let levels = [
+            ("connections_open", self.ctx.connections.count()),
+            ("requests_parked", self.ctx.requests.count()),
+            ("requests_parked_bytes", self.ctx.requests.parked_bytes()),
+            ("events_waiting", self.ctx.events.count()),
+        ];
+        for (name, value) in levels {
+            statistics::put(&mut out, name, value as u64);
+        }
+        out
+    }
+
+    /// Log lines since the last call.
+    pub fn drain_log(&self) -> Vec<LogLine> {
+        self.ctx.log_ring.drain()
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.stop(0);
+    }
+}

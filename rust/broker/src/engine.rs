@@ -1,0 +1,67 @@
+//! One runtime for the whole process, however many brokers it holds: threads are fixed, and the first broker starts them.
+//!
+//! After `fork` the child has the parent's memory without its threads. The runtime of another process is therefore left alone
+//! (never dropped: its drop would wait for threads that are not there), and a broker made in the child gets a new one.
+
+use std::io;
+use std::mem;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, Runtime};
+
+/// More would only take cores from the clients; two keep one blocked write from stopping all connections.
+const WORKERS: std::ops::RangeInclusive<usize> = 2..=4;
+
+static SHARED: Mutex<Option<(u32, Arc<Engine>)>> = Mutex::new(None);
+
+/// The threads that move bytes.
+#[derive(Debug)]
+pub struct Engine {
+    runtime: Runtime,
+}
+
+impl Engine {
+    /// The engine of this process, started by the first call.
+    pub fn shared() -> io::Result<Arc<Engine>> {
+        let process = std::process::id();
+        let mut shared = SHARED.lock();
+        if let Some((owner, engine)) = shared.as_ref()
+            && *owner == process
+        {
+            return Ok(engine.clone());
+        }
+        let engine = Arc::new(Engine::start()?);
+        if let Some(parents) = shared.replace((process, engine.clone())) {
+            mem::forget(parents);
+        }
+        Ok(engine)
+    }
+
+    fn start() -> io::Result<Engine> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(cores.clamp(*WORKERS.start(), *WORKERS.end()))
+            .thread_name("pykafka-net")
+            .enable_all()
+            .build()?;
+        Ok(Engine { runtime })
+    }
+
+    /// Where tasks are spawned.
+    pub fn handle(&self) -> &tokio::runtime::Handle {
+        self.runtime.handle()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_broker_of_a_process_shares_one_engine() {
+        let first = Engine::shared().expect("threads");
+        let second = Engine::shared().expect("threads");
+        assert!(Arc::ptr_eq(&first, &second));
+    }
+}

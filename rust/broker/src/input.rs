@@ -1,0 +1,158 @@
+//! Frames out of a byte stream: a size and that many bytes.
+//!
+//! The buffer grows with the bytes that arrived, never by the size prefix alone: a prefix of 100 MiB followed by silence costs
+//! what one read costs. Handlers get the frame's own region of the buffer; once they are done with it the same memory takes
+//! the next frame.
+
+use bytes::{Buf, BufMut, BytesMut, buf::Limit};
+
+const PREFIX_SIZE: usize = 4;
+/// Room for a read when nothing is known of the next frame.
+const READ_BYTES_MIN: usize = 16 << 10;
+const READ_BYTES_MAX: usize = 256 << 10;
+
+/// A size prefix that no request can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a frame of {size} bytes is outside 1 to {size_max}")]
+pub(crate) struct FrameSizeError {
+    size: i32,
+    size_max: usize,
+}
+
+/// What was received and not yet handled.
+#[derive(Debug)]
+pub(crate) struct Input {
+    buffer: BytesMut,
+    read_bytes: usize,
+}
+
+impl Input {
+    pub(crate) fn new() -> Input {
+        Input { buffer: BytesMut::new(), read_bytes: READ_BYTES_MIN }
+    }
+
+    /// Bytes received.
+    pub(crate) fn size(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Whether a frame has begun.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
+    /// Size of the frame that has begun, as far as it is known and allowed.
+    pub(crate) fn frame_size(&self, size_max: usize) -> Result<Option<usize>, FrameSizeError> {
+        let Some(prefix) = self.buffer.first_chunk::<PREFIX_SIZE>() else { return Ok(None) };
+        let size = i32::from_be_bytes(*prefix);
+        match usize::try_from(size) {
+            Ok(bytes @ 1..) if bytes <= size_max => Ok(Some(bytes)),
+            _ => Err(FrameSizeError { size, size_max }),
+        }
+    }
+
+    /// The next whole frame without its prefix.
+    pub(crate) fn next_frame(
+        &mut self,
+        size_max: usize,
+    ) -> Result<Option<BytesMut>, FrameSizeError> {
+        let Some(size) = self.frame_size(size_max)? else { return Ok(None) };
+        if self.buffer.len() < PREFIX_SIZE + size {
+            return Ok(None);
+        }
+        self.buffer.advance(PREFIX_SIZE);
+        Ok(Some(self.buffer.split_to(size)))
+    }
+
+    /// Where the next read goes. A large frame is read to its end and no further, so that no byte of it is moved later.
+    pub(crate) fn room(&mut self, frame_size: Option<usize>) -> Limit<&mut BytesMut> {
+        let missing = frame_size.map_or(0, |size| size + PREFIX_SIZE - self.buffer.len());
+        let wanted = if missing > self.read_bytes {
+            missing.min(self.buffer.len().max(self.read_bytes))
+        } else {
+            self.read_bytes
+        };
+        self.buffer.reserve(wanted);
+        let spare = self.buffer.capacity() - self.buffer.len();
+        let limit = if missing > self.read_bytes { missing.min(spare) } else { spare };
+        (&mut self.buffer).limit(limit)
+    }
+
+    /// A read that took `read` of `room` bytes: the next is larger if it was full.
+    pub(crate) fn adapt(&mut self, read: usize, room: usize) {
+        if read == room {
+            self.read_bytes = (self.read_bytes * 2).min(READ_BYTES_MAX);
+        }
+    }
+
+    /// Gives the memory back while nothing is in it.
+    pub(crate) fn release(&mut self) {
+        if self.buffer.is_empty() {
+            *self = Input::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn receive(input: &mut Input, bytes: &[u8]) {
+        input.buffer.extend_from_slice(bytes);
+    }
+
+    #[test]
+    fn sizes_outside_the_bounds_are_refused_without_room_for_them() {
+        for size in [0, -1, i32::MIN, 101, i32::MAX] {
+            let mut input = Input::new();
+            receive(&mut input, &size.to_be_bytes());
+            assert_eq!(input.next_frame(100), Err(FrameSizeError { size, size_max: 100 }));
+            assert!(input.buffer.capacity() < 1_024);
+        }
+    }
+
+    #[test]
+    fn room_grows_with_what_arrived_and_not_by_the_prefix() {
+        let mut input = Input::new();
+        let size = 100 << 20;
+        receive(&mut input, &(size as i32).to_be_bytes());
+        assert_eq!(input.room(Some(size)).remaining_mut(), READ_BYTES_MIN);
+        receive(&mut input, &vec![0; 1 << 20]);
+        let room = input.room(Some(size)).remaining_mut();
+        assert!(room <= 3 << 20, "{room}");
+    }
+
+    #[test]
+    fn a_large_frame_is_read_to_its_end_and_no_further() {
+        let mut input = Input::new();
+        let size = 1 << 20;
+        receive(&mut input, &(size as i32).to_be_bytes());
+        receive(&mut input, &vec![0; size - 20_000]);
+        assert_eq!(input.room(Some(size)).remaining_mut(), 20_000);
+    }
+
+    proptest! {
+        #[test]
+        fn frames_come_out_as_they_went_in_however_they_are_cut(
+            frames in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..200), 0..20),
+            cut in 1_usize..64,
+        ) {
+            let mut stream = Vec::new();
+            for frame in &frames {
+                stream.extend_from_slice(&(frame.len() as i32).to_be_bytes());
+                stream.extend_from_slice(frame);
+            }
+            let mut input = Input::new();
+            let mut got = Vec::new();
+            for piece in stream.chunks(cut) {
+                receive(&mut input, piece);
+                while let Some(frame) = input.next_frame(1_000).expect("sizes are allowed") {
+                    got.push(frame.to_vec());
+                }
+            }
+            prop_assert_eq!(got, frames);
+            prop_assert!(input.is_empty());
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! A table whose keys carry a generation: the key of a removed entry never names a later one.
+
+use parking_lot::Mutex;
+
+struct Entries<T> {
+    entries: Vec<(u32, Option<T>)>,
+    free: Vec<u32>,
+}
+
+/// Concurrent; every call is short.
+pub(crate) struct Slots<T> {
+    inner: Mutex<Entries<T>>,
+}
+
+impl<T> Slots<T> {
+    pub(crate) fn new() -> Slots<T> {
+        Slots { inner: Mutex::new(Entries { entries: Vec::new(), free: Vec::new() }) }
+    }
+
+    /// The key holds the generation in its upper, the place in its lower half; never 0.
+    pub(crate) fn insert(&self, value: T) -> u64 {
+        let mut inner = self.inner.lock();
+        let index = inner.free.pop().unwrap_or_else(|| {
+            inner.entries.push((0, None));
+            inner.entries.len() as u32 - 1
+        });
+        let entry = &mut inner.entries[index as usize];
+        // Half the range keeps keys positive as a signed number.
+        entry.0 = (entry.0 + 1) & 0x7fff_ffff;
+        entry.1 = Some(value);
+        u64::from(entry.0) << 32 | u64::from(index)
+    }
+
+    pub(crate) fn remove(&self, key: u64) -> Option<T> {
+        let mut inner = self.inner.lock();
+        let index = key as u32;
+        let entry = inner.entries.get_mut(index as usize)?;
+        if u64::from(entry.0) != key >> 32 {
+            return None;
+        }
+        let value = entry.1.take()?;
+        inner.free.push(index);
+        Some(value)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        let inner = self.inner.lock();
+        inner.entries.len() - inner.free.len()
+    }
+}
+
+impl<T: Clone> Slots<T> {
+    pub(crate) fn get(&self, key: u64) -> Option<T> {
+        let inner = self.inner.lock();
+        let entry = inner.entries.get(key as u32 as usize)?;
+        if u64::from(entry.0) == key >> 32 { entry.1.clone() } else { None }
+    }
+
+    pub(crate) fn all(&self) -> Vec<T> {
+        self.inner.lock().entries.iter().filter_map(|(_, value)| value.clone()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_removed_key_never_names_the_next_entry_of_its_place() {
+        let slots = Slots::new();
+        let first = slots.insert("a");
+        assert_eq!(slots.remove(first), Some("a"));
+        let second = slots.insert("b");
+        assert_eq!((first as u32, first == second), (second as u32, false));
+        assert_eq!(
+            (slots.get(first), slots.remove(first), slots.get(second)),
+            (None, None, Some("b"))
+        );
+        assert_eq!((slots.count(), slots.all()), (1, vec!["b"]));
+    }
+}

@@ -1,0 +1,68 @@
+//! Counters for metrics: one flat snapshot, never a call per partition.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::api_versions::HOT_APIS;
+
+/// A counter that only grows; relaxed, because no decision hangs on it.
+#[derive(Debug, Default)]
+pub struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds `count`.
+    #[inline]
+    pub fn add(&self, count: u64) {
+        self.0.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// The sum so far.
+    pub fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Counters of the network and the requests.
+#[derive(Debug, Default)]
+pub struct Statistics {
+    /// Connections accepted.
+    pub connections_accepted: Counter,
+    /// Of these, closed because of `max.connections`.
+    pub connections_refused: Counter,
+    /// Connections closed for what the peer did: malformed, too large, too slow.
+    pub connections_killed: Counter,
+    /// From sockets.
+    pub bytes_received: Counter,
+    /// To sockets.
+    pub bytes_sent: Counter,
+    /// Requests handed to Python.
+    pub control_requests: Counter,
+    /// Requests answered here, in the order of [`HOT_APIS`].
+    pub hot_requests: [Counter; HOT_APIS.len()],
+}
+
+impl Statistics {
+    /// Lines `name value`, in UTF-8.
+    pub(crate) fn write(&self, out: &mut String) {
+        let named = [
+            ("connections_accepted", &self.connections_accepted),
+            ("connections_refused", &self.connections_refused),
+            ("connections_killed", &self.connections_killed),
+            ("bytes_received", &self.bytes_received),
+            ("bytes_sent", &self.bytes_sent),
+            ("control_requests", &self.control_requests),
+        ];
+        for (name, counter) in named {
+            put(out, name, counter.value());
+        }
+        for (api, counter) in HOT_APIS.iter().zip(&self.hot_requests) {
+            let name = format!("requests_{}", api.name);
+            put(out, &name, counter.value());
+        }
+    }
+}
+
+/// One line of the snapshot.
+pub(crate) fn put(out: &mut String, name: &str, value: u64) {
+    writeln!(out, "{name} {value}").expect("a string takes everything");
+}
