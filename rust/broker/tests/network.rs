@@ -1,0 +1,330 @@
+//! Frames, order and limits over real sockets (contract 1 to 5, SEAM S7).
+
+mod common;
+
+use common::{Broker, Client, encoded, frame};
+use pykafka_broker::Event;
+use pykafka_wire::{ApiKey, api_versions, metadata};
+
+fn api_versions_body(version: i16) -> Vec<u8> {
+    let request =
+        api_versions::Request { client_software_name: "test", client_software_version: "1.0" };
+    encoded(|out| request.encode(version, out))
+}
+
+fn metadata_body(version: i16) -> Vec<u8> {
+    encoded(|out| metadata::Request::default().encode(version, out))
+}
+
+/// `CreateTopics` v2 for nothing: what Python answers.
+const CONTROL: ApiKey = ApiKey(19);
+const CONTROL_VERSION: i16 = 2;
+const CONTROL_BODY: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+fn send_control(client: &mut Client) -> i32 {
+    client.send(CONTROL, CONTROL_VERSION, CONTROL_BODY)
+}
+
+#[test]
+fn api_versions_lists_hot_keys_and_those_of_python_in_every_version() {
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect();
+    for version in 0..=4 {
+        let body = client.ask(ApiKey::API_VERSIONS, version, &api_versions_body(version));
+        let response = api_versions::Response::decode(version, &body).expect("an answer");
+        assert_eq!(response.error_code, 0);
+        let keys: Vec<_> = response.api_keys.iter().map(|api| api.api_key).collect();
+        assert_eq!(keys, [0, 1, 2, 3, 18, 19, 23, 60, 75]);
+        let produce = &response.api_keys[0];
+        assert_eq!((produce.min_version, produce.max_version), (0, 13));
+    }
+}
+
+#[test]
+fn unknown_api_versions_version_is_answered_in_version_0_and_the_connection_lives() {
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect();
+    for version in [5, 99, -1] {
+        let id = client.send(ApiKey::API_VERSIONS, version, &[0xff; 9]);
+        let (received, body) = client.receive(ApiKey::API_VERSIONS, 0);
+        let response = api_versions::Response::decode(0, &body).expect("version 0");
+        assert_eq!((received, response.error_code), (id, 35));
+        assert_eq!(response.api_keys.len(), 1);
+    }
+    client.ask(ApiKey::METADATA, 9, &metadata_body(9));
+}
+
+#[test]
+fn software_names_outside_the_rule_are_invalid_requests() {
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect();
+    for name in ["", "a_b", "-a"] {
+        let request =
+            api_versions::Request { client_software_name: name, client_software_version: "1" };
+        let body = encoded(|out| request.encode(3, out));
+        let body = client.ask(ApiKey::API_VERSIONS, 3, &body);
+        let response = api_versions::Response::decode(3, &body).expect("an answer");
+        assert_eq!(response.error_code, 42, "{name}");
+    }
+}
+
+#[test]
+fn unknown_keys_and_versions_close_the_connection() {
+    let broker = Broker::start(&[]);
+    for (key, version) in [(3, 14), (3, -1), (0, 2), (4, 0), (999, 0), (-1, 0), (19, 1), (60, 3)] {
+        let mut client = broker.connect();
+        client.send(ApiKey(key), version, &[0; 64]);
+        assert!(client.is_closed(), "{key} {version}");
+    }
+    broker.wait_statistic("connections_open", 0);
+    assert_eq!(broker.statistic("connections_killed"), 8);
+}
+
+#[test]
+fn bad_sizes_close_the_connection_at_once() {
+    let broker = Broker::start(&[("socket.request.max.bytes", "1000")]);
+    for size in [0, -1, i32::MIN, 1001, i32::MAX] {
+        let mut client = broker.connect();
+        client.send_raw(&size.to_be_bytes());
+        assert!(client.is_closed(), "{size}");
+    }
+    let mut client = broker.connect();
+    client.ask(ApiKey::METADATA, 1, &metadata_body(1));
+}
+
+#[test]
+fn a_prefix_followed_by_silence_costs_no_memory_and_no_other_client() {
+    let broker = Broker::start(&[]);
+    let before = resident_bytes();
+    let silent: Vec<_> = (0..500)
+        .map(|_| {
+            let mut client = broker.connect();
+            client.send_raw(&(100_i32 << 20).to_be_bytes());
+            client
+        })
+        .collect();
+    broker.wait_statistic("bytes_received", 4 * 500);
+    broker.connect().ask(ApiKey::METADATA, 9, &metadata_body(9));
+    let grown = resident_bytes().saturating_sub(before);
+    assert!(grown < 64 << 20, "{grown}");
+    drop(silent);
+    broker.wait_statistic("connections_open", 0);
+}
+
+fn resident_bytes() -> usize {
+    let status = std::fs::read_to_string("/proc/self/statm").expect("procfs");
+    let pages = status.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
+    pages.expect("a number") * 4096
+}
+
+#[test]
+fn a_frame_that_does_not_arrive_in_time_closes_the_connection() {
+    let broker = Broker::start(&[("internal.frame.max.ms", "50")]);
+    let mut client = broker.connect();
+    client.send_raw(&[0, 0]);
+    assert!(client.is_closed());
+    let mut client = broker.connect();
+    client.send_raw(&frame(ApiKey::METADATA, 9, 1, &metadata_body(9))[..12]);
+    assert!(client.is_closed());
+    let lines = broker.core.drain_log();
+    assert!(lines.iter().any(|line| line.text.contains("took longer")), "{lines:?}");
+}
+
+#[test]
+fn an_idle_connection_is_closed_after_its_time() {
+    let broker = Broker::start(&[("connections.max.idle.ms", "50")]);
+    let mut client = broker.connect();
+    client.ask(ApiKey::METADATA, 9, &metadata_body(9));
+    assert!(client.is_closed());
+}
+
+#[test]
+fn connections_beyond_the_maximum_are_refused_and_the_others_served() {
+    let broker = Broker::start(&[("max.connections", "2")]);
+    let mut kept = [broker.connect(), broker.connect()];
+    broker.wait_statistic("connections_open", 2);
+    for _ in 0..50 {
+        assert!(broker.connect().is_closed());
+    }
+    for client in &mut kept {
+        client.ask(ApiKey::METADATA, 9, &metadata_body(9));
+    }
+    let [first, _] = kept;
+    drop(first);
+    broker.wait_statistic("connections_open", 1);
+    broker.connect().ask(ApiKey::METADATA, 9, &metadata_body(9));
+}
+
+#[test]
+fn pipelined_requests_are_answered_in_order_whoever_answers_them() {
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect();
+    let sent = [
+        client.send(ApiKey::METADATA, 9, &metadata_body(9)),
+        send_control(&mut client),
+        client.send(ApiKey::API_VERSIONS, 3, &api_versions_body(3)),
+        send_control(&mut client),
+    ];
+    let mut received = vec![client.receive(ApiKey::METADATA, 9).0];
+    for _ in 0..2 {
+        let request = broker.request();
+        broker.core.respond([(request.id, vec![1, 2, 3].into())]);
+        let (id, body) = client.receive(CONTROL, CONTROL_VERSION);
+        assert_eq!(body, [1, 2, 3]);
+        received.push(id);
+        if received.len() == 2 {
+            received.push(client.receive(ApiKey::API_VERSIONS, 3).0);
+        }
+    }
+    assert_eq!(received, sent);
+}
+
+#[test]
+fn one_request_of_a_connection_is_with_python_at_a_time() {
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect();
+    for _ in 0..100 {
+        send_control(&mut client);
+    }
+    for _ in 0..100 {
+        let request = broker.request();
+        assert_eq!(broker.statistic("requests_parked"), 1);
+        assert_eq!(broker.statistic("events_waiting"), 0);
+        assert_eq!((request.api_key, request.api_version), (CONTROL.0, CONTROL_VERSION));
+        assert_eq!((&request.body[..], &*request.client_id), (CONTROL_BODY, "test"));
+        assert_eq!((&*request.client_host, &*request.listener), ("127.0.0.1", "PLAINTEXT"));
+        broker.core.respond([(request.id, vec![].into()), (request.id, vec![9].into())]);
+        assert_eq!(client.receive(CONTROL, CONTROL_VERSION).1, []);
+    }
+}
+
+#[test]
+fn a_hundred_thousand_requests_without_reading_are_held_back_and_then_all_answered() {
+    const REQUESTS: i32 = 100_000;
+    let broker = Broker::start(&[]);
+    let mut reader = broker.connect();
+    let mut writer = reader.clone();
+    let sending = std::thread::spawn(move || {
+        let body = metadata_body(9);
+        let many: Vec<u8> =
+            (0..REQUESTS).flat_map(|id| frame(ApiKey::METADATA, 9, id, &body)).collect();
+        writer.send_raw(&many);
+    });
+    // Others are served while this one does not read.
+    broker.connect().ask(ApiKey::METADATA, 9, &metadata_body(9));
+    for expected in 0..REQUESTS {
+        assert_eq!(reader.receive(ApiKey::METADATA, 9).0, expected);
+    }
+    sending.join().expect("all was sent");
+}
+
+#[test]
+fn a_connection_that_goes_away_cancels_its_request_and_frees_everything() {
+    let broker = Broker::start(&[]);
+    for half in [false, true] {
+        let mut client = broker.connect();
+        send_control(&mut client);
+        let request = broker.request();
+        if half {
+            client.finish();
+        } else {
+            drop(client);
+        }
+        let Event::Cancelled { id } = broker.event() else { panic!("not cancelled") };
+        assert_eq!(id, request.id);
+        broker.core.respond([(request.id, vec![1].into())]);
+        broker.wait_statistic("connections_open", 0);
+        assert_eq!(broker.statistic("requests_parked"), 0);
+    }
+}
+
+#[test]
+fn connections_cut_in_the_middle_leave_no_descriptor_behind() {
+    let broker = Broker::start(&[]);
+    let whole = frame(ApiKey::METADATA, 9, 1, &metadata_body(9));
+    let descriptors = || std::fs::read_dir("/proc/self/fd").expect("procfs").count();
+    broker.connect().ask(ApiKey::METADATA, 9, &metadata_body(9));
+    broker.wait_statistic("connections_open", 0);
+    let before = descriptors();
+    for round in 0..1_000 {
+        let mut client = broker.connect();
+        client.send_raw(&whole[..round % whole.len()]);
+        socket2::SockRef::from(&client.stream)
+            .set_linger((round % 2 == 0).then_some(std::time::Duration::ZERO))
+            .expect("a socket");
+    }
+    broker.wait_statistic("connections_open", 0);
+    // Other tests of this program open sockets too.
+    assert!(descriptors() < before + 600, "{before} then {}", descriptors());
+}
+
+#[test]
+fn parked_bytes_beyond_the_cap_mute_further_connections() {
+    let broker = Broker::start(&[("internal.parked.max.bytes", "1000")]);
+    let body = vec![7; 600];
+    let mut clients: Vec<_> = (0..3).map(|_| broker.connect()).collect();
+    for client in &mut clients {
+        client.send(CONTROL, CONTROL_VERSION, &body);
+    }
+    for _ in 0..3 {
+        let request = broker.request();
+        assert_eq!(broker.statistic("requests_parked"), 1);
+        assert_eq!(broker.statistic("requests_parked_bytes"), 600);
+        broker.core.respond([(request.id, vec![].into())]);
+    }
+    for client in &mut clients {
+        client.receive(CONTROL, CONTROL_VERSION);
+    }
+}
+
+#[test]
+fn nothing_is_answered_before_serve() {
+    let broker = Broker::bound(&[]);
+    let mut client = broker.connect();
+    let id = client.send(ApiKey::METADATA, 9, &metadata_body(9));
+    broker.wait_statistic("connections_open", 1);
+    assert_eq!(broker.statistic("requests_metadata"), 0);
+    broker.core.serve();
+    assert_eq!(client.receive(ApiKey::METADATA, 9).0, id);
+}
+
+#[test]
+fn stop_closes_connections_refuses_new_ones_and_ends_wait() {
+    let broker = Broker::start(&[]);
+    let mut idle = broker.connect();
+    idle.ask(ApiKey::METADATA, 9, &metadata_body(9));
+    let mut parked = broker.connect();
+    send_control(&mut parked);
+    let request = broker.request();
+    broker.core.stop(1_000);
+    broker.core.stop(1_000);
+    assert!(idle.is_closed() && parked.is_closed());
+    let Event::Cancelled { id } = broker.core.wait(u64::MAX, 1).remove(0) else { panic!() };
+    assert_eq!(id, request.id);
+    assert!(broker.core.wait(u64::MAX, 1).is_empty());
+    assert!(std::net::TcpStream::connect(("127.0.0.1", broker.port)).is_err());
+    assert!(broker.core.listen("OTHER", "127.0.0.1:0").is_err());
+}
+
+#[test]
+fn python_may_close_a_connection_by_its_id() {
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect();
+    send_control(&mut client);
+    let request = broker.request();
+    broker.core.close_connection(request.connection, "enough");
+    assert!(client.is_closed());
+    broker.core.close_connection(request.connection, "again");
+}
+
+#[test]
+fn client_text_in_log_lines_is_escaped_and_cut() {
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect();
+    client.send_raw(b"\0\0\0\x05\r\n\x1b[3");
+    assert!(client.is_closed());
+    broker.wait_statistic("connections_open", 0);
+    for line in broker.core.drain_log() {
+        assert!(line.text.chars().all(|character| !character.is_control()), "{line:?}");
+    }
+}
