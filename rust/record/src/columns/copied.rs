@@ -4,19 +4,19 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_array::builder::BinaryBuilder;
 
+use super::binary::BinaryColumn;
 use super::{ColumnsError, Shared, schema, wants};
 use crate::batch::Batch;
 use crate::compression::Limits;
 use crate::record::Record;
 
 /// Rows gathered from batches, each byte copied once; see the module's table of columns.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Columns {
     shared: Shared,
-    keys: BinaryBuilder,
-    values: BinaryBuilder,
+    keys: BinaryColumn,
+    values: BinaryColumn,
     scratch: Vec<u8>,
     limits: Limits,
 }
@@ -24,7 +24,13 @@ pub struct Columns {
 impl Columns {
     /// No rows yet; `limits` are those of decompression, batch by batch.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, ..Self::default() }
+        Self {
+            shared: Shared::default(),
+            keys: BinaryColumn::new("key"),
+            values: BinaryColumn::new("value"),
+            scratch: Vec::new(),
+            limits,
+        }
     }
 
     /// Rows so far.
@@ -39,7 +45,7 @@ impl Columns {
 
     /// Bytes of keys and values so far.
     pub fn bytes_count(&self) -> usize {
-        self.keys.values_slice().len() + self.values.values_slice().len()
+        self.keys.bytes_count() + self.values.bytes_count()
     }
 
     /// Add the records of `batch` whose offsets lie in `wanted` (half open). Markers are the
@@ -61,7 +67,12 @@ impl Columns {
         wanted: &Range<i64>,
         scratch: &mut Vec<u8>,
     ) -> Result<(), ColumnsError> {
-        for record in batch.records(scratch, self.limits)? {
+        let records = batch.records(scratch, self.limits)?;
+        // Only what the bytes there can hold is believed. Keys are short, and grow by themselves.
+        let rows = records.size_hint().1.unwrap_or_default();
+        self.keys.reserve(rows, 0);
+        self.values.reserve(rows, records.rest().len());
+        for record in records {
             let record = record?;
             if wants(wanted, &record) {
                 self.append(&record)?;
@@ -72,11 +83,11 @@ impl Columns {
 
     /// Add one record.
     pub fn append(&mut self, record: &Record<'_>) -> Result<(), ColumnsError> {
-        check_room(&self.keys, record.key, "key")?;
-        check_room(&self.values, record.value, "value")?;
+        self.keys.check(record.key)?;
+        self.values.check(record.value)?;
         self.shared.append(record)?;
-        self.keys.append_option(record.key);
-        self.values.append_option(record.value);
+        self.keys.append(record.key);
+        self.values.append(record.value);
         Ok(())
     }
 
@@ -85,13 +96,4 @@ impl Columns {
         let (keys, values) = (Arc::new(self.keys.finish()), Arc::new(self.values.finish()));
         self.shared.finish(schema(), keys, values)
     }
-}
-
-fn check_room(
-    column: &BinaryBuilder,
-    bytes: Option<&[u8]>,
-    name: &'static str,
-) -> Result<(), ColumnsError> {
-    let size = column.values_slice().len() + bytes.unwrap_or_default().len();
-    if size > i32::MAX as usize { Err(ColumnsError::TooLarge(name)) } else { Ok(()) }
 }

@@ -19,6 +19,7 @@ pub(super) struct HeaderColumn {
 
 impl HeaderColumn {
     /// Add a record's headers. Keys that are no UTF-8 get replacement characters, as in Java.
+    #[inline]
     pub(super) fn append(&mut self, headers: Headers<'_>) -> Result<(), ColumnsError> {
         let end = self.ends.last().copied().unwrap_or_default();
         let end = i32::try_from(headers.count()).ok().and_then(|count| end.checked_add(count));

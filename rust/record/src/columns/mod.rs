@@ -11,6 +11,7 @@
 //! that the batches lie in, so the arrays keep that buffer alive; what is compressed is copied.
 //! Neither checks CRCs: that is the reader's, before.
 
+mod binary;
 mod copied;
 mod headers;
 mod rows;
@@ -97,6 +98,7 @@ struct Shared {
 }
 
 impl Shared {
+    #[inline]
     fn append(&mut self, record: &Record<'_>) -> Result<(), ColumnsError> {
         self.headers.append(record.headers)?;
         self.offsets.push(record.offset);
