@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Protocol, final
 
+from pykafka_core.protocol.messages import Message
+
 __version__: str
 
 # --- The seam ------------------------------------------------------------------------------------
@@ -343,3 +345,58 @@ def batches_to_arrow(data: bytes, /, start: int = 0, end: int = 9223372036854775
         CorruptMessageError, InvalidRecordError, MessageTooLargeError: As the reader of records does.
         MemoryError: A column would pass 2 GiB.
     """
+
+# --- The codec -----------------------------------------------------------------------------------
+# `pykafka_core.protocol` is its public face.
+
+class ProtocolError(ValueError):
+    """Bytes that are not the message they should be, or a value that a message cannot carry."""
+
+def decode_request(api_key: int, version: int, body: bytes) -> Message:
+    """Read a request's body. Bytes behind its end are ignored.
+
+    Raises:
+        ProtocolError: The API or version is unknown, or the bytes are no such request.
+    """
+
+def decode_response(api_key: int, version: int, body: bytes) -> Message:
+    """Read a response's body; as `decode_request`."""
+
+def decode_message(name: str, version: int, body: bytes) -> Message:
+    """Read any message by its name, as in ``OffsetCommitValue``; as `decode_request`."""
+
+def encode_message(message: Message, version: int) -> bytes:
+    """Write a message in that version.
+
+    Raises:
+        ProtocolError: The version is unknown, lacks a field that holds more than its default and is not
+            ignorable, or a value is out of range or must not be null.
+        TypeError: A value is of the wrong type.
+    """
+
+def decode_metadata_record(value: bytes) -> Message:
+    """Read the value of a record of the cluster metadata log: frame version, type, version, message."""
+
+def encode_metadata_record(message: Message, version: int) -> bytes:
+    """Write such a value."""
+
+def decode_metadata_records(batches: bytes) -> list[tuple[int, Message]]:
+    """Read all records of batches of the metadata log, with their offsets; control batches are skipped.
+
+    Raises:
+        ProtocolError: A CRC is wrong, a record's type or version is unknown, or the bytes are no records.
+    """
+
+def message_names() -> list[str]: ...
+def message_schema(name: str) -> list[tuple[str, list[tuple[str, str, object]]]]:
+    """Structs of a message, itself first: name, and of each field the name, ``value``, ``list`` or
+    ``struct``, and the default value or the struct's name."""
+
+def message_versions(name: str) -> tuple[int, int]:
+    """First and last version that the codec knows, both inclusive."""
+
+def api_versions(api_key: int) -> tuple[int, int] | None:
+    """First and last stable version of an API in Kafka 4.2, both inclusive; ``None`` if it has none."""
+
+def is_flexible(api_key: int, version: int) -> bool:
+    """Whether that version has compact lengths and tagged fields."""

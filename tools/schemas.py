@@ -164,9 +164,7 @@ def api_rows(messages: list[Message]) -> str:
         stable = last - message.last_unstable
         on_broker = str("broker" in message.listeners).lower()
         constants.append(f"    /// `{name}`.")
-        constants.append(
-            f"    pub const {upper_case(name)}: ApiKey = ApiKey({message.api_key});"
-        )
+        constants.append(f"    pub const {upper_case(name)}: ApiKey = ApiKey({message.api_key});")
         rows.append(
             f'    Api::new({message.api_key}, "{name}", [{first}, {stable}, {last}], '
             f"{message.flexible[0]}, {on_broker}),"
@@ -246,7 +244,10 @@ def message_rows(messages: list[Message], indexes: dict[str, int]) -> str:
         statics = {s.name: f"{prefix}_{upper_case(s.name)}" for s in message.structs[1:]}
         names = [prefix, *statics.values()]
         for index, (struct, name) in enumerate(zip(message.structs, names, strict=True)):
-            lines += ["", f'static {name}: Struct = Struct {{ name: "{struct.name}", index: {index}, fields: &[']
+            lines += [
+                "",
+                f'static {name}: Struct = Struct {{ name: "{struct.name}", index: {index}, fields: &[',
+            ]
             lines += [f"    {field_row(field, statics)}," for field in struct.fields]
             lines.append("] };")
         first, last = message.versions
@@ -271,17 +272,72 @@ def module_rows(jars: list[str]) -> str:
     return "\n".join([*lines, *(f"    &{module}::MESSAGES," for module in modules), "];", ""])
 
 
+STUB = ROOT / "pykafka_core/protocol/messages/__init__.pyi"
+STUB_HEAD = '''"""The message classes as a type checker sees them.
+
+Written by `tools/schemas.py` from the schemas of Apache Kafka {0}; do not edit.
+"""
+
+from typing import dataclass_transform
+
+from pykafka_core.protocol.messages._build import Message as Message
+
+@dataclass_transform(kw_only_default=True, eq_default=True)
+class _Fields(Message): ...
+'''
+PYTHON_TYPES = {"bool": "bool", "float64": "float", "string": "str"}
+PYTHON_TYPES |= dict.fromkeys(("uuid", "bytes", "records"), "bytes")
+
+
+def python_type(field: Field, outer: str) -> str:
+    """The annotation of a field."""
+    name = PYTHON_TYPES.get(field.type, "int")
+    if type_name(field) == "Of":
+        name = f"{outer}.{field.type}"
+    if field.is_list:
+        name = f"list[{name}]"
+    null = field.nullable != NEVER or field.default == "null" or field.type == "records"
+    return f"{name} | None" if null else name
+
+
+def stub_rows(messages: list[Message]) -> str:
+    """The classes of all messages for ``__init__.pyi``."""
+    lines = []
+    for message in sorted(messages, key=lambda message: message.name):
+        lines += ["", f"class {message.name}(_Fields):"]
+        first = f"versions {message.versions[0]} to {message.versions[1]}"
+        number = f"; number {message.api_key}" if message.api_key >= 0 else ""
+        lines.append(f'    """``{message.name}``: {message.kind}, {first}{number}."""')
+        lines.append("")
+        own, *inner = message.structs
+        lines += [f"    {f.name}: {python_type(f, message.name)} = ..." for f in own.fields]
+        for struct in inner:
+            lines += ["", f"    class {struct.name}(_Fields):"]
+            lines += [
+                f"        {f.name}: {python_type(f, message.name)} = ..." for f in struct.fields
+            ]
+    return "\n".join([*lines, ""])
+
+
 def main() -> None:
     """Write all files."""
     version, by_jar = read_jars(Path(sys.argv[1]).expanduser())
-    write = lambda name, what, text: (TABLES / name).write_text(HEAD.format(what, version) + text)
+
+    def write(name: str, what: str, text: str) -> None:
+        (TABLES / name).write_text(HEAD.format(what, version) + text)
+
     write("api_keys.rs", "API keys", api_rows(by_jar["clients"]))
     write("mod.rs", "Facts of Kafka's message schemas", module_rows(list(by_jar)))
-    names = sorted(message.name for messages in by_jar.values() for message in messages)
+    everything = [message for messages in by_jar.values() for message in messages]
+    names = sorted(message.name for message in everything)
     indexes = {name: index for index, name in enumerate(names)}
     for jar, messages in by_jar.items():
-        write(f"{jar.replace('-', '_')}.rs", f"Messages of `{jar}`", message_rows(messages, indexes))
+        write(
+            f"{jar.replace('-', '_')}.rs", f"Messages of `{jar}`", message_rows(messages, indexes)
+        )
+    STUB.write_text(STUB_HEAD.format(version) + stub_rows(everything))
     subprocess.run(["cargo", "fmt", "-p", "pykafka-wire"], cwd=ROOT, check=True)
+    subprocess.run(["ruff", "format", "-q", STUB], cwd=ROOT, check=True)
 
 
 if __name__ == "__main__":

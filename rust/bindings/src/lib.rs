@@ -1,5 +1,6 @@
 //! The only crate that names `pyo3`: it builds `pykafka_core._core`.
 
+mod codec;
 mod record;
 
 use pyo3::prelude::*;
@@ -13,6 +14,7 @@ mod core_module {
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        super::codec::register(module)?;
         super::record::register(module)
     }
 }

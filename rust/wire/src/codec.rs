@@ -41,7 +41,7 @@ pub trait Builder<'a> {
     /// Adds an element.
     fn push(&mut self, list: &mut Self::List, value: Self::Value) -> Result<(), Self::Error>;
     /// Ends a list.
-    fn finish_list(&mut self, list: Self::List) -> Self::Value;
+    fn finish_list(&mut self, list: Self::List) -> Result<Self::Value, Self::Error>;
     /// Null.
     fn null(&mut self) -> Self::Value;
     /// A truth value.
@@ -224,7 +224,7 @@ fn read_list<'a, B: Builder<'a>>(
             .ok_or(DecodeError::Length { length: -1, position })?;
         builder.push(&mut list, value)?;
     }
-    Ok(Some(builder.finish_list(list)))
+    Ok(Some(builder.finish_list(list)?))
 }
 
 fn read_structs<'a, B: Builder<'a>>(
@@ -239,7 +239,7 @@ fn read_structs<'a, B: Builder<'a>>(
         let value = decode_from(plan, reader, builder)?;
         builder.push(&mut list, value)?;
     }
-    Ok(Some(builder.finish_list(list)))
+    Ok(Some(builder.finish_list(list)?))
 }
 
 /// Appends a message of `plan` to `out`; on an error `out` holds half of it.

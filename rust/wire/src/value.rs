@@ -84,8 +84,8 @@ impl<'a> Builder<'a> for Values {
         Ok(())
     }
 
-    fn finish_list(&mut self, list: Vec<Value>) -> Value {
-        Value::List(list)
+    fn finish_list(&mut self, list: Vec<Value>) -> Result<Value, DecodeError> {
+        Ok(Value::List(list))
     }
 
     fn null(&mut self) -> Value {
