@@ -1,0 +1,120 @@
+//! Buffers for reads, reused so that a fetch neither allocates nor clears a megabyte.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+
+/// Buffers smaller than this are not worth keeping.
+const KEPT_BYTES_MIN: usize = 16 << 10;
+
+/// A bounded pool of initialised buffers.
+#[derive(Debug)]
+pub struct BufferPool {
+    free: Mutex<Free>,
+    bytes_max: usize,
+}
+
+#[derive(Debug, Default)]
+struct Free {
+    buffers: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl BufferPool {
+    /// A pool that keeps at most `bytes_max` of free buffers.
+    pub fn new(bytes_max: usize) -> BufferPool {
+        BufferPool { free: Mutex::default(), bytes_max }
+    }
+
+    /// A buffer of at least `size` initialised bytes, whose content is arbitrary.
+    pub(crate) fn take(self: &Arc<Self>, size: usize) -> PooledBuffer {
+        let bytes = self.take_free(size).unwrap_or_else(|| vec![0; size.next_power_of_two()]);
+        PooledBuffer { bytes, size, pool: self.clone() }
+    }
+
+    /// The smallest free buffer that is large enough, but not four times as large as needed.
+    fn take_free(&self, size: usize) -> Option<Vec<u8>> {
+        let mut free = self.free.lock();
+        let fits = |buffer: &&Vec<u8>| buffer.len() >= size && buffer.len() / 4 <= size;
+        let smallest = free.buffers.iter().filter(fits).map(Vec::len).min()?;
+        let index = free.buffers.iter().position(|buffer| buffer.len() == smallest)?;
+        free.bytes -= smallest;
+        Some(free.buffers.swap_remove(index))
+    }
+
+    fn give_back(&self, buffer: Vec<u8>) {
+        let mut free = self.free.lock();
+        if buffer.len() >= KEPT_BYTES_MIN && free.bytes + buffer.len() <= self.bytes_max {
+            free.bytes += buffer.len();
+            free.buffers.push(buffer);
+        }
+    }
+}
+
+impl Default for BufferPool {
+    fn default() -> Self {
+        BufferPool::new(32 << 20)
+    }
+}
+
+/// A buffer that returns to its pool when dropped.
+#[derive(Debug)]
+pub(crate) struct PooledBuffer {
+    bytes: Vec<u8>,
+    size: usize,
+    pool: Arc<BufferPool>,
+}
+
+impl PooledBuffer {
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        &mut self.bytes[..self.size]
+    }
+
+    pub(crate) fn truncate(&mut self, size: usize) {
+        self.size = self.size.min(size);
+    }
+
+    /// The bytes, shared; the buffer returns to the pool with the last of them.
+    pub(crate) fn into_bytes(self) -> Bytes {
+        Bytes::from_owner(self)
+    }
+}
+
+impl AsRef<[u8]> for PooledBuffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[..self.size]
+    }
+}
+
+impl Drop for PooledBuffer {
+    fn drop(&mut self) {
+        self.pool.give_back(std::mem::take(&mut self.bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffer_returns_with_the_last_of_its_bytes_and_is_reused() {
+        let pool = Arc::new(BufferPool::new(1 << 20));
+        let bytes = pool.take(100_000).into_bytes();
+        let slice = bytes.slice(10..20);
+        drop(bytes);
+        assert_eq!(pool.free.lock().bytes, 0);
+        drop(slice);
+        assert_eq!(pool.free.lock().bytes, 131_072);
+        let again = pool.take(120_000);
+        assert_eq!((again.as_ref().len(), pool.free.lock().bytes), (120_000, 0));
+    }
+
+    #[test]
+    fn pool_keeps_no_more_than_its_bound() {
+        let pool = Arc::new(BufferPool::new(40_000));
+        let (first, second) = (pool.take(32_768), pool.take(32_768));
+        drop((first, second));
+        assert_eq!(pool.free.lock().bytes, 32_768);
+    }
+}

@@ -1,0 +1,117 @@
+//! The offset and time index of a segment in memory: of the active one, and of those rebuilt from their batches.
+
+use std::io;
+
+use pykafka_record::Batch;
+
+use crate::config::LogConfig;
+use crate::disk::{Disk, OpenMode};
+use crate::log::StorageError;
+use crate::offset_index::{self, OffsetIndex};
+use crate::segment::{FileKind, Segment, SegmentFiles};
+use crate::time_index::{self, TimeEntry, TimeIndex};
+
+/// Both indexes, which grow together.
+#[derive(Debug)]
+pub(crate) struct Indexes {
+    pub(crate) offsets: OffsetIndex,
+    pub(crate) times: TimeIndex,
+    /// Bytes of batches since the batch of the last offset entry, that batch included.
+    bytes_since_entry: u64,
+}
+
+impl Indexes {
+    pub(crate) fn new(base_offset: i64) -> Indexes {
+        let (offsets, times) = (OffsetIndex::new(base_offset), TimeIndex::new(base_offset));
+        Indexes { offsets, times, bytes_since_entry: 0 }
+    }
+
+    /// The stored indexes of `segment`; `None` if they are missing or garbage.
+    pub(crate) fn load(
+        disk: &dyn Disk,
+        segment: &Segment,
+    ) -> Result<Option<Indexes>, StorageError> {
+        let files = &segment.files;
+        let (Some(offsets), Some(times)) =
+            (read(disk, files, FileKind::OffsetIndex)?, read(disk, files, FileKind::TimeIndex)?)
+        else {
+            return Ok(None);
+        };
+        let offsets = OffsetIndex::decode(&offsets, files.base_offset());
+        let times = TimeIndex::decode(&times, files.base_offset());
+        let (Some(offsets), Some(times)) = (offsets, times) else { return Ok(None) };
+        if offsets.last().is_some_and(|last| last.position >= segment.size) {
+            return Ok(None);
+        }
+        let last_position = offsets.last().map_or(0, |last| last.position);
+        Ok(Some(Indexes { offsets, times, bytes_since_entry: segment.size - last_position }))
+    }
+
+    /// Takes note of the batch at `position`; `max` is the segment's largest timestamp, this batch included.
+    pub(crate) fn note(&mut self, batch: &Batch<'_>, position: u64, max: TimeEntry, interval: u64) {
+        if self.bytes_since_entry > interval {
+            self.offsets.append(batch.last_offset(), position);
+            self.times.append(max);
+            self.bytes_since_entry = 0;
+        }
+        self.bytes_since_entry += batch.size() as u64;
+    }
+
+    /// Whether one more entry might not fit `segment.index.bytes`; the time index keeps room for its last.
+    pub(crate) fn are_full(&self, config: &LogConfig) -> bool {
+        let bytes = config.segment_index_bytes as usize;
+        self.offsets.count() >= bytes / offset_index::ENTRY_SIZE
+            || self.times.count() + 1 >= bytes / time_index::ENTRY_SIZE
+    }
+
+    /// Drops what tells of batches at or behind `position` and `offset`, where the segment is cut.
+    pub(crate) fn truncate(&mut self, position: u64, offset: i64) {
+        self.offsets.truncate_to_position(position);
+        self.times.truncate_to(offset);
+        self.bytes_since_entry = position - self.offsets.last().map_or(0, |last| last.position);
+    }
+
+    /// Writes what the files lack and cuts them to their length. Not synced: they can be rebuilt.
+    pub(crate) fn store(
+        &mut self,
+        disk: &dyn Disk,
+        files: &SegmentFiles,
+    ) -> Result<(), StorageError> {
+        let (bytes, position) = self.offsets.unstored();
+        write(disk, files, FileKind::OffsetIndex, &bytes, position, self.offsets.size_bytes())?;
+        self.offsets.set_stored();
+        let (bytes, position) = self.times.unstored();
+        write(disk, files, FileKind::TimeIndex, &bytes, position, self.times.size_bytes())?;
+        self.times.set_stored();
+        files.forget_indexes();
+        Ok(())
+    }
+}
+
+fn read(
+    disk: &dyn Disk,
+    files: &SegmentFiles,
+    kind: FileKind,
+) -> Result<Option<Vec<u8>>, StorageError> {
+    match disk.read(&files.path(kind)) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(files.error("read", kind)(error)),
+    }
+}
+
+fn write(
+    disk: &dyn Disk,
+    files: &SegmentFiles,
+    kind: FileKind,
+    bytes: &[u8],
+    position: u64,
+    size: u64,
+) -> Result<(), StorageError> {
+    let write = || {
+        let file = disk.open(&files.path(kind), OpenMode::Create)?;
+        file.write_at(bytes, position)?;
+        if file.size()? == size { Ok(()) } else { file.set_len(size) }
+    };
+    write().map_err(files.error("write", kind))
+}

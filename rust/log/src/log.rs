@@ -1,0 +1,286 @@
+//! One partition's log.
+//!
+//! # Theory of operation
+//! A log is a list of segments, of which only the last, the *active* one, grows. One mutex guards what is known
+//! of them ([`state::State`]); it is held while a batch is written and indexed, and for a reader only as long as
+//! it takes to find the segment. Reading itself is `pread` without the lock: bytes below the log end that a
+//! reader saw never change, except by truncation, which a counter tells it about.
+//!
+//! Truth is in the `.log` files. All else (indexes, epochs, producer state, checkpoints) is derived and can be
+//! rebuilt from them, so it is written without sync, and checked or rebuilt when a log is opened that was not
+//! closed in good order. Order of truth: a leader epoch is noted before its first batch, data is synced before
+//! the recovery point moves, a file is synced before its name is.
+//!
+//! Nothing is on disk before the first append. The active segment's indexes live in memory while it is written
+//! to; [`Log::release_idle_files`] stores them and gives every descriptor back.
+//!
+//! After the first I/O error the log refuses all writes until it is opened anew; a full disk is no such error,
+//! since space is reserved before anything is written.
+
+mod active;
+mod append;
+mod error;
+mod load;
+mod lookup;
+mod producers;
+mod read;
+mod recovery;
+mod retention;
+mod state;
+mod swap;
+mod sync;
+mod truncate;
+mod types;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use parking_lot::Mutex;
+
+pub use error::{AppendError, OpenError, ReadError, StorageError};
+pub use lookup::SegmentEntries;
+pub use sync::{SyncJob, Unsynced};
+pub use types::{
+    AppendInfo, AppendOptions, FetchData, LogOffsets, LogOptions, Recovery, TimestampOffset,
+};
+
+use crate::buffer_pool::BufferPool;
+use crate::clock::Clock;
+use crate::config::LogConfig;
+use crate::disk::Disk;
+use crate::epoch_cache::EpochEntry;
+use crate::producer_state::ProducerEntry;
+use state::{State, Status};
+
+/// One partition's log; see the module's head. All methods may be called from any thread.
+pub struct Log {
+    shared: Shared,
+    state: Mutex<State>,
+    /// Counts truncations, so that a reader knows that its bytes may be from two lives.
+    truncations: AtomicU64,
+}
+
+/// What never changes while a log is open.
+pub(crate) struct Shared {
+    pub(crate) dir: Arc<Path>,
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) buffers: Arc<BufferPool>,
+    pub(crate) topic_id: Option<[u8; 16]>,
+}
+
+impl Log {
+    /// Opens the log in a directory, which need not exist: it appears with the first append.
+    ///
+    /// Without a clean stop, segments that reach beyond the recovery point are checked batch by batch and their
+    /// indexes rebuilt; a torn tail is cut and reported. Where valid batches follow a damaged one nothing is
+    /// changed: the log is readable up to there and refuses writes.
+    ///
+    /// # Errors
+    /// Files that cannot be read or written, or that belong to another topic id.
+    pub fn open(options: LogOptions) -> Result<(Log, Recovery), OpenError> {
+        load::open(options, load::Damage::Keep)
+    }
+
+    /// Checks every batch of a closed log and cuts it at the first damaged one, with all that follows.
+    ///
+    /// This is what Apache Kafka does when it starts. `dir` must not be open.
+    pub fn repair(options: LogOptions) -> Result<Recovery, OpenError> {
+        let options = LogOptions { clean: false, recovery_point: 0, ..options };
+        let (log, recovery) = load::open(options, load::Damage::Cut)?;
+        log.close()?;
+        Ok(recovery)
+    }
+
+    /// The partition's directory.
+    pub fn dir(&self) -> &Path {
+        &self.shared.dir
+    }
+
+    /// First offset that can be read.
+    pub fn log_start_offset(&self) -> i64 {
+        self.state.lock().log_start_offset
+    }
+
+    /// Exclusive end: the offset of the next record.
+    pub fn log_end_offset(&self) -> i64 {
+        self.state.lock().log_end_offset
+    }
+
+    /// All offsets at one moment.
+    pub fn offsets(&self) -> LogOffsets {
+        let state = self.state.lock();
+        LogOffsets {
+            log_start_offset: state.log_start_offset,
+            log_end_offset: state.log_end_offset,
+            first_unstable_offset: state.first_unstable_offset(),
+            recovery_point: state.recovery_point,
+            latest_epoch: state.epochs.latest_epoch(),
+        }
+    }
+
+    /// The settings in force.
+    pub fn config(&self) -> Arc<LogConfig> {
+        self.state.lock().config.clone()
+    }
+
+    /// New settings, in force from the next operation on.
+    pub fn update_config(&self, config: Arc<LogConfig>) {
+        self.state.lock().config = config;
+    }
+
+    /// Logical bytes of all segments' batches.
+    pub fn size_bytes(&self) -> u64 {
+        self.state.lock().segments.iter().map(|segment| segment.size).sum()
+    }
+
+    /// How many segments there are; none before the first append.
+    pub fn segments_count(&self) -> usize {
+        self.state.lock().segments.len()
+    }
+
+    /// Base offset and logical size of every segment, oldest first.
+    pub fn segments(&self) -> Vec<(i64, u64)> {
+        let state = self.state.lock();
+        state.segments.iter().map(|segment| (segment.base_offset(), segment.size)).collect()
+    }
+
+    /// Whether this log refuses writes: opened so, damaged, failed or closed.
+    pub fn is_read_only(&self) -> bool {
+        self.write_error().is_some()
+    }
+
+    /// Why this log refuses writes, if it does.
+    pub fn write_error(&self) -> Option<StorageError> {
+        self.state.lock().check_writable().err()
+    }
+
+    /// The latest leader epoch noted.
+    pub fn latest_epoch(&self) -> Option<i32> {
+        self.state.lock().epochs.latest_epoch()
+    }
+
+    /// The leader epoch of the batch at `offset`.
+    pub fn epoch_at(&self, offset: i64) -> Option<i32> {
+        self.state.lock().epochs.epoch_for_offset(offset)
+    }
+
+    /// All leader epochs and their first offsets.
+    pub fn epoch_entries(&self) -> Vec<EpochEntry> {
+        self.state.lock().epochs.entries().to_vec()
+    }
+
+    /// The largest known epoch not above `epoch`, and where it ends (exclusive); `None` if there is no answer.
+    pub fn end_offset_for_epoch(&self, epoch: i32) -> Option<(i32, i64)> {
+        let state = self.state.lock();
+        state.epochs.end_offset_for(epoch, state.log_end_offset)
+    }
+
+    /// Notes that `epoch` begins at `start_offset`; on return it is on disk, if the log is.
+    ///
+    /// A leader calls it before its first append, with the log end.
+    pub fn assign_epoch(&self, epoch: i32, start_offset: i64) -> Result<(), StorageError> {
+        let mut state = self.state.lock();
+        state.check_writable()?;
+        state.assign_epoch(&self.shared, epoch, start_offset)
+    }
+
+    /// First offset of the oldest transaction not decided below `high_watermark`.
+    pub fn first_unstable_offset(&self, high_watermark: i64) -> Option<i64> {
+        let mut state = self.state.lock();
+        state.producers.on_high_watermark_updated(high_watermark);
+        state.first_unstable_offset()
+    }
+
+    /// Tells that `high_watermark` moved: transactions that ended below it are stable now.
+    pub fn on_high_watermark_updated(&self, high_watermark: i64) {
+        self.state.lock().producers.on_high_watermark_updated(high_watermark);
+    }
+
+    /// The exclusive bound for `read_committed`.
+    pub fn last_stable_offset(&self, high_watermark: i64) -> i64 {
+        let unstable = self.first_unstable_offset(high_watermark);
+        unstable.map_or(high_watermark, |offset| offset.min(high_watermark))
+    }
+
+    /// What is known of each idempotent producer.
+    pub fn active_producers(&self) -> Vec<ProducerEntry> {
+        self.state.lock().producers.active_producers()
+    }
+
+    /// Forgets producers that were silent for `producer.id.expiration.ms` and have no open transaction.
+    pub fn expire_producers(&self) {
+        let now_ms = self.shared.clock.now_ms();
+        self.state.lock().producers.expire(now_ms);
+    }
+
+    /// Stores and syncs everything and refuses all further use. A log that failed or is damaged is left as it is.
+    ///
+    /// # Errors
+    /// What could not be stored; the log is closed all the same, and needs recovery when opened again.
+    pub fn close(&self) -> Result<(), StorageError> {
+        let result = self.close_open_state();
+        let mut state = self.state.lock();
+        state.status = Status::Closed;
+        state.release();
+        result
+    }
+
+    fn close_open_state(&self) -> Result<(), StorageError> {
+        {
+            let mut state = self.state.lock();
+            if state.check_writable().is_err() {
+                return Ok(());
+            }
+            state.delete_expired_files(&self.shared, i64::MAX)?;
+            state.deactivate(&self.shared)?;
+            state.store_snapshot(&self.shared)?;
+        }
+        self.flush()
+    }
+
+    /// Stores the active segment's indexes, trims it and gives every descriptor and buffer back.
+    ///
+    /// For logs that were not used for a while; the next append opens them again.
+    pub fn release_idle_files(&self) -> Result<(), StorageError> {
+        let mut state = self.state.lock();
+        if state.check_writable().is_ok() {
+            state.deactivate(&self.shared)?;
+        }
+        for segment in &state.segments {
+            segment.files.release();
+        }
+        Ok(())
+    }
+
+    /// Closes the log and moves its directory to `deleted_dir`, from where its files may be removed at leisure.
+    ///
+    /// # Errors
+    /// The directory could not be renamed.
+    pub fn delete(&self, deleted_dir: &Path) -> Result<(), StorageError> {
+        let mut state = self.state.lock();
+        state.status = Status::Closed;
+        state.release();
+        if !state.is_on_disk {
+            return Ok(());
+        }
+        state.is_on_disk = false;
+        rename_dir(&*self.shared.disk, &self.shared.dir, deleted_dir)
+    }
+}
+
+fn rename_dir(disk: &dyn Disk, from: &Path, to: &Path) -> Result<(), StorageError> {
+    disk.rename(from, to)
+        .and_then(|()| disk.sync_dir(to.parent().unwrap_or(to)))
+        .map_err(|error| StorageError::io("rename", from, error))
+}
+
+impl std::fmt::Debug for Log {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Log")
+            .field("dir", &self.shared.dir)
+            .field("offsets", &self.offsets())
+            .finish_non_exhaustive()
+    }
+}

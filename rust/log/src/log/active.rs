@@ -1,0 +1,198 @@
+//! The active segment: made with the first append, rolled when it is full or old, put to rest when idle.
+
+use std::sync::Arc;
+
+use super::state::State;
+use super::{Log, Shared, StorageError};
+use crate::append::{AppendRule, Appender};
+use crate::checkpoint;
+use crate::disk::OpenMode;
+use crate::indexes::Indexes;
+use crate::scan::BatchScanner;
+use crate::segment::{FileKind, Segment, SegmentFiles, file_name};
+use crate::time_index::TimeEntry;
+
+/// What is about to be appended, as far as rolling depends on it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Incoming {
+    pub(crate) size: u64,
+    pub(crate) last_offset: i64,
+    pub(crate) max_timestamp: i64,
+}
+
+impl Log {
+    /// Seals the active segment and begins a new one at the log end. Does nothing if the active one is empty.
+    pub fn roll(&self) -> Result<(), StorageError> {
+        let mut state = self.state.lock();
+        state.check_writable()?;
+        let is_empty = state.segments.last().is_none_or(|segment| segment.size == 0);
+        if is_empty { Ok(()) } else { state.roll(&self.shared) }
+    }
+}
+
+impl State {
+    /// Makes the last segment ready to take `incoming`: the directory, a first or a new segment, its writer.
+    pub(crate) fn prepare_append(
+        &mut self,
+        shared: &Shared,
+        incoming: Incoming,
+    ) -> Result<(), StorageError> {
+        if self.segments.is_empty() {
+            self.create_dir(shared)?;
+            self.add_segment(shared)?;
+        }
+        self.activate(shared)?;
+        if self.should_roll(shared, incoming)? { self.roll(shared) } else { Ok(()) }
+    }
+
+    /// Seals the active segment, stores the producers' state and begins a segment at the log end.
+    pub(crate) fn roll(&mut self, shared: &Shared) -> Result<(), StorageError> {
+        self.deactivate(shared)?;
+        self.store_snapshot(shared)?;
+        self.add_segment(shared)?;
+        self.activate(shared)
+    }
+
+    /// Makes the directory with its metadata files.
+    fn create_dir(&mut self, shared: &Shared) -> Result<(), StorageError> {
+        if self.is_on_disk {
+            return Ok(());
+        }
+        let created = shared.disk.create_dir_all(&shared.dir);
+        created.map_err(|error| StorageError::io("create", &shared.dir, error))?;
+        self.is_on_disk = true;
+        if let Some(topic_id) = shared.topic_id {
+            let path = shared.dir.join(checkpoint::PARTITION_METADATA_FILE);
+            self.replace_file(shared, path, &checkpoint::write_partition_metadata(topic_id))?;
+        }
+        self.store_epochs(shared)?;
+        if let Some(parent) = shared.dir.parent() {
+            self.unsynced.add_dir(parent.to_path_buf());
+        }
+        Ok(())
+    }
+
+    /// Adds an empty segment at the log end, with its `.log` on disk.
+    fn add_segment(&mut self, shared: &Shared) -> Result<(), StorageError> {
+        let base_offset = self.log_end_offset;
+        let files = SegmentFiles::new(shared.dir.clone(), base_offset, shared.disk.clone());
+        let path = files.path(FileKind::Log);
+        let file = shared.disk.open(&path, OpenMode::Create).and_then(|file| {
+            file.set_len(0)?;
+            Ok(file)
+        });
+        let result = file.map_err(files.error("create", FileKind::Log));
+        files.set_log(self.fail(result)?);
+        self.segments.push(Segment {
+            size: 0,
+            max_timestamp: TimeEntry::none(base_offset),
+            first_timestamp: None,
+            created_ms: shared.clock.now_ms(),
+            files: Arc::new(files),
+        });
+        self.indexes = Some(Indexes::new(base_offset));
+        self.draw_jitter();
+        self.unsynced.add_dir(shared.dir.to_path_buf());
+        Ok(())
+    }
+
+    /// Opens the last segment's writer and loads its indexes.
+    fn activate(&mut self, shared: &Shared) -> Result<(), StorageError> {
+        let segment = self.segments.last().expect("a segment was added before it is activated");
+        let files = segment.files.clone();
+        if self.indexes.is_none() {
+            let loaded = Indexes::load(&*shared.disk, segment);
+            let indexes = self.fail(loaded)?;
+            self.indexes = Some(indexes.unwrap_or_else(|| Indexes::new(files.base_offset())));
+            files.forget_indexes();
+        }
+        if self.appender.is_some() {
+            return Ok(());
+        }
+        let size = self.segments.last().map_or(0, |segment| segment.size);
+        let path = files.path(FileKind::Log);
+        let opened = shared.disk.open(&path, OpenMode::Write);
+        let file = self.fail(opened.map_err(files.error("open", FileKind::Log)))?;
+        files.set_log(file.clone());
+        let rule = AppendRule::new(&*shared.disk, &shared.dir, self.config.syncs_every_append());
+        let opened = Appender::open(file, size, rule);
+        let opened = opened.map_err(files.error("open", FileKind::Log));
+        self.appender = Some(self.fail(opened)?);
+        Ok(())
+    }
+
+    /// Stores the active segment's indexes with a last time entry, trims the file and drops its writer.
+    pub(crate) fn deactivate(&mut self, shared: &Shared) -> Result<(), StorageError> {
+        let Some(segment) = self.segments.last() else { return Ok(()) };
+        let files = segment.files.clone();
+        if let Some(mut indexes) = self.indexes.take() {
+            indexes.times.append(segment.max_timestamp);
+            let stored = indexes.store(&*shared.disk, &files);
+            self.fail(stored)?;
+            self.unsynced.add_file(files.path(FileKind::OffsetIndex));
+            self.unsynced.add_file(files.path(FileKind::TimeIndex));
+            self.unsynced.add_dir(shared.dir.to_path_buf());
+        }
+        if let Some(mut appender) = self.appender.take() {
+            let trimmed = appender.trim().map_err(files.error("trim", FileKind::Log));
+            self.fail(trimmed)?;
+        }
+        Ok(())
+    }
+
+    fn should_roll(&mut self, shared: &Shared, incoming: Incoming) -> Result<bool, StorageError> {
+        let segment = self.segments.last().expect("a segment was added before");
+        if segment.size == 0 {
+            return Ok(false);
+        }
+        let is_full = segment.size + incoming.size > self.config.segment_bytes as u64;
+        let is_out_of_range = incoming.last_offset - segment.base_offset() > i64::from(i32::MAX);
+        let are_indexes_full =
+            self.indexes.as_ref().is_some_and(|indexes| indexes.are_full(&self.config));
+        if is_full || is_out_of_range || are_indexes_full {
+            return Ok(true);
+        }
+        let now_ms = shared.clock.now_ms();
+        let waited_ms = match self.first_timestamp()? {
+            timestamp if timestamp >= 0 => incoming.max_timestamp.saturating_sub(timestamp),
+            _ => now_ms - self.segments.last().map_or(now_ms, |segment| segment.created_ms),
+        };
+        Ok(waited_ms > self.config.segment_ms - self.segment_jitter_ms())
+    }
+
+    /// The max timestamp of the active segment's first batch, read once.
+    fn first_timestamp(&mut self) -> Result<i64, StorageError> {
+        let segment = self.segments.last_mut().expect("a segment was added before");
+        if let Some(timestamp) = segment.first_timestamp {
+            return Ok(timestamp);
+        }
+        let file = segment.files.log()?;
+        let mut scanner = BatchScanner::new(&*file, 0, segment.size);
+        let timestamp = match scanner.next() {
+            Ok(Some((_, batch))) => batch.max_timestamp(),
+            _ => -1,
+        };
+        segment.first_timestamp = Some(timestamp);
+        Ok(timestamp)
+    }
+
+    /// What is taken off `segment.ms` for the active segment.
+    fn segment_jitter_ms(&self) -> i64 {
+        let bound = self.config.segment_jitter_ms.min(self.config.segment_ms);
+        if bound <= 0 { 0 } else { (self.jitter % bound as u64) as i64 }
+    }
+
+    /// The next number of a 64-bit xorshift generator.
+    fn draw_jitter(&mut self) {
+        let mut number = self.jitter.max(1);
+        number ^= number << 13;
+        number ^= number >> 7;
+        number ^= number << 17;
+        self.jitter = number;
+    }
+
+    /// Paths of a segment's producer snapshot.
+    pub(crate) fn snapshot_path(shared: &Shared, offset: i64) -> std::path::PathBuf {
+        shared.dir.join(file_name(offset, FileKind::Snapshot))
+    }
+}

@@ -1,0 +1,323 @@
+//! Appending: validated and stamped as leader, as given as follower.
+
+use pykafka_record::{
+    Batch, BatchBuilder, BatchMut, BatchOptions, EndTransactionMarker, NO_SEQUENCE, batches,
+};
+
+use super::active::Incoming;
+use super::state::State;
+use super::{AppendError, AppendInfo, AppendOptions, Log, Shared, StorageError};
+use crate::config::{CompressionType, LogConfig, MessageTimestampType};
+use crate::producer_state::{AppendOrigin, BatchSummary, Check};
+use crate::segment::FileKind;
+use crate::time_index::TimeEntry;
+use crate::validate::{self, Scratch, ValidateError, ValidateRules};
+
+impl Log {
+    /// Appends the first batch in `bytes`, at the log end, stamped with the leader's epoch.
+    ///
+    /// `bytes` is what one partition's part of a produce request holds; it is changed in place. The batch is in
+    /// the page cache on return, and visible to readers.
+    ///
+    /// # Errors
+    /// Nothing was appended. A duplicate is no error: [`AppendInfo::duplicate`].
+    pub fn append_as_leader(
+        &self,
+        bytes: &mut [u8],
+        options: AppendOptions,
+    ) -> Result<AppendInfo, AppendError> {
+        let config = self.config();
+        let rules = validate_rules(&config, options.origin);
+        let now_ms = self.shared.clock.now_ms();
+        let mut validated = validate::validate(bytes, &rules, now_ms, &mut Scratch::default())?;
+        let log_append_time_ms = validated.log_append_time_ms;
+        let batch = match &mut validated.rewritten {
+            Some(rewritten) => &mut rewritten[..],
+            None => &mut bytes[..validated.size],
+        };
+        if batch.len() > config.segment_bytes as usize {
+            let segment_bytes = config.segment_bytes;
+            return Err(AppendError::LargerThanSegment { size: batch.len(), segment_bytes });
+        }
+        let mut state = self.state.lock();
+        state.append_stamped(&self.shared, batch, options, log_append_time_ms)
+    }
+
+    /// Appends a marker that ends a producer's transaction.
+    ///
+    /// # Errors
+    /// The marker is of an older producer or coordinator epoch; or the log cannot be written.
+    pub fn append_end_marker(
+        &self,
+        producer_id: i64,
+        producer_epoch: i16,
+        marker: EndTransactionMarker,
+        leader_epoch: i32,
+    ) -> Result<AppendInfo, AppendError> {
+        let options = BatchOptions {
+            producer_id,
+            producer_epoch,
+            base_sequence: NO_SEQUENCE,
+            transactional: true,
+            control: true,
+            ..BatchOptions::default()
+        };
+        let mut state = self.state.lock();
+        state.producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch)?;
+        self.append_control(&mut state, options, &marker.key(), &marker.value(), leader_epoch)
+    }
+
+    /// Appends a control record that belongs to no producer, such as a leader change of the metadata log.
+    pub fn append_control_record(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        leader_epoch: i32,
+    ) -> Result<AppendInfo, AppendError> {
+        let options = BatchOptions { control: true, ..BatchOptions::default() };
+        self.append_control(&mut self.state.lock(), options, key, value, leader_epoch)
+    }
+
+    fn append_control(
+        &self,
+        state: &mut State,
+        options: BatchOptions,
+        key: &[u8],
+        value: &[u8],
+        leader_epoch: i32,
+    ) -> Result<AppendInfo, AppendError> {
+        let mut builder = BatchBuilder::new(options);
+        let now_ms = self.shared.clock.now_ms();
+        let mut bytes = Vec::new();
+        builder
+            .append(now_ms, Some(key), Some(value), &[])
+            .and_then(|()| builder.build(&mut bytes))
+            .expect("a control record is small and its codec is none");
+        let options = AppendOptions { leader_epoch, origin: AppendOrigin::Coordinator };
+        state.append_stamped(&self.shared, &mut bytes, options, -1)
+    }
+
+    /// Appends batches as a leader has written them, which must begin at the log end. All or nothing.
+    ///
+    /// # Errors
+    /// A batch is incomplete or fails its CRC, or is of a later epoch than `leader_epoch`, or does not follow
+    /// the one before it; nothing was appended.
+    pub fn append_as_follower(
+        &self,
+        bytes: &[u8],
+        leader_epoch: i32,
+    ) -> Result<AppendInfo, AppendError> {
+        let mut state = self.state.lock();
+        state.check_writable()?;
+        state.check_followed(bytes, leader_epoch)?;
+        state.write_all(&self.shared, bytes)
+    }
+}
+
+fn validate_rules(config: &LogConfig, origin: AppendOrigin) -> ValidateRules {
+    let compression = match config.compression_type {
+        CompressionType::Producer => validate::CompressionType::Producer,
+        CompressionType::Codec(codec) => {
+            validate::CompressionType::Fixed(codec, config.compression_level(codec))
+        }
+    };
+    let timestamp_type = match config.message_timestamp_type {
+        MessageTimestampType::CreateTime => pykafka_record::TimestampType::CreateTime,
+        MessageTimestampType::LogAppendTime => pykafka_record::TimestampType::LogAppendTime,
+    };
+    ValidateRules {
+        topic_compacted: config.cleanup_policy.compact,
+        compression,
+        timestamp_type,
+        before_max_ms: config.message_timestamp_before_max_ms,
+        after_max_ms: config.message_timestamp_after_max_ms,
+        batch_bytes_max: config.max_message_bytes as usize,
+        limits: pykafka_record::Limits::default(),
+        origin,
+    }
+}
+
+impl State {
+    /// Stamps a validated batch with offset and epoch and appends it, unless it is a duplicate.
+    fn append_stamped(
+        &mut self,
+        shared: &Shared,
+        bytes: &mut [u8],
+        options: AppendOptions,
+        log_append_time_ms: i64,
+    ) -> Result<AppendInfo, AppendError> {
+        self.check_writable()?;
+        self.check_epoch(options.leader_epoch)?;
+        let mut batch = BatchMut::new(bytes).map_err(ValidateError::from)?;
+        batch.set_base_offset(self.log_end_offset);
+        batch.set_partition_leader_epoch(options.leader_epoch);
+        let batch = batch.as_batch();
+        if batch.has_producer_id() && !batch.is_control() {
+            match self.producers.check(&BatchSummary::of(&batch), options.origin)? {
+                Check::Accepted => {}
+                Check::Duplicate(original) => {
+                    return Ok(AppendInfo {
+                        first_offset: original.first_offset(),
+                        last_offset: original.last_offset,
+                        max_timestamp: original.timestamp,
+                        log_append_time_ms: original.timestamp,
+                        log_start_offset: self.log_start_offset,
+                        log_end_offset: self.log_end_offset,
+                        records_count: batch.records_count(),
+                        duplicate: true,
+                    });
+                }
+            }
+        }
+        Ok(AppendInfo { log_append_time_ms, ..self.write_all(shared, bytes)? })
+    }
+
+    fn check_epoch(&self, leader_epoch: i32) -> Result<(), AppendError> {
+        match self.epochs.latest_epoch() {
+            Some(current) if leader_epoch < current => {
+                Err(AppendError::StaleLeaderEpoch { current, given: leader_epoch })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks what a leader sent: whole batches, their CRC, offsets that grow from the log end, no later epoch.
+    fn check_followed(&self, bytes: &[u8], leader_epoch: i32) -> Result<(), AppendError> {
+        let mut walk = batches(bytes);
+        let mut expected = self.log_end_offset;
+        for batch in walk.by_ref() {
+            let batch = batch.map_err(ValidateError::from)?;
+            let found = batch.base_offset();
+            // A compacted leader has holes between batches, never below what it sent before.
+            if found < expected || !batch.has_valid_offsets() {
+                return Err(AppendError::UnexpectedOffset { expected, found });
+            }
+            if !batch.is_crc_valid() {
+                return Err(AppendError::Corrupt { offset: found });
+            }
+            if batch.partition_leader_epoch() > leader_epoch {
+                let (current, given) = (batch.partition_leader_epoch(), leader_epoch);
+                return Err(AppendError::StaleLeaderEpoch { current, given });
+            }
+            expected = batch.next_offset();
+        }
+        match Batch::split(walk.rest()) {
+            Err(error) if !walk.rest().is_empty() => Err(ValidateError::from(error).into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes whole batches whose offsets are final, and takes note of each.
+    fn write_all(&mut self, shared: &Shared, bytes: &[u8]) -> Result<AppendInfo, AppendError> {
+        let summary = Summary::of(bytes);
+        let Some(summary) = summary else { return Ok(self.nothing_appended()) };
+        self.prepare_append(shared, summary.incoming(bytes.len()))?;
+        for batch in batches(bytes).flatten() {
+            self.assign_epoch(shared, batch.partition_leader_epoch(), batch.base_offset())?;
+        }
+        let position = self.write(bytes)?;
+        let mut next_position = position;
+        for batch in batches(bytes).flatten() {
+            self.note_batch(shared, &batch, next_position)?;
+            next_position += batch.size() as u64;
+        }
+        self.note_unsynced(shared, summary.records_count);
+        Ok(AppendInfo {
+            first_offset: summary.first_offset,
+            last_offset: summary.last_offset,
+            max_timestamp: summary.max_timestamp,
+            log_append_time_ms: -1,
+            log_start_offset: self.log_start_offset,
+            log_end_offset: self.log_end_offset,
+            records_count: summary.records_count,
+            duplicate: false,
+        })
+    }
+
+    fn nothing_appended(&self) -> AppendInfo {
+        AppendInfo {
+            first_offset: self.log_end_offset,
+            last_offset: self.log_end_offset - 1,
+            max_timestamp: -1,
+            log_append_time_ms: -1,
+            log_start_offset: self.log_start_offset,
+            log_end_offset: self.log_end_offset,
+            records_count: 0,
+            duplicate: false,
+        }
+    }
+
+    /// Writes to the active segment; returns the position. Without space nothing changes.
+    fn write(&mut self, bytes: &[u8]) -> Result<u64, StorageError> {
+        let appender = self.appender.as_mut().expect("the active segment was prepared");
+        let files = &self.segments.last().expect("the active segment was prepared").files;
+        let written = appender.append(bytes).map_err(files.error("append to", FileKind::Log));
+        self.fail(written)
+    }
+
+    /// Takes note of a batch that was written at `position` of the active segment.
+    fn note_batch(
+        &mut self,
+        shared: &Shared,
+        batch: &Batch<'_>,
+        position: u64,
+    ) -> Result<(), StorageError> {
+        let segment = self.segments.last_mut().expect("the active segment was prepared");
+        segment.first_timestamp.get_or_insert(batch.max_timestamp());
+        if batch.max_timestamp() > segment.max_timestamp.timestamp {
+            segment.max_timestamp =
+                TimeEntry { timestamp: batch.max_timestamp(), offset: batch.last_offset() };
+        }
+        let (max, interval) = (segment.max_timestamp, self.config.index_interval_bytes as u64);
+        let indexes = self.indexes.as_mut().expect("the active segment was prepared");
+        indexes.note(batch, position, max, interval);
+        segment.size = position + batch.size() as u64;
+        self.log_end_offset = batch.next_offset();
+        let aborted = self.note_producer(batch);
+        match aborted {
+            Some(aborted) => self.append_aborted(shared, aborted),
+            None => Ok(()),
+        }
+    }
+
+    fn note_unsynced(&mut self, shared: &Shared, records_count: i32) {
+        self.unsynced_records += i64::from(records_count);
+        self.unsynced_since_ms.get_or_insert_with(|| shared.clock.now_ms());
+    }
+}
+
+/// What is appended in one go.
+struct Summary {
+    first_offset: i64,
+    last_offset: i64,
+    max_timestamp: i64,
+    records_count: i32,
+}
+
+impl Summary {
+    /// `None` for no batches.
+    fn of(bytes: &[u8]) -> Option<Summary> {
+        let mut walk = batches(bytes).flatten();
+        let first = walk.next()?;
+        let mut summary = Summary {
+            first_offset: first.base_offset(),
+            last_offset: first.last_offset(),
+            max_timestamp: first.max_timestamp(),
+            records_count: first.records_count(),
+        };
+        for batch in walk {
+            summary.last_offset = batch.last_offset();
+            summary.max_timestamp = summary.max_timestamp.max(batch.max_timestamp());
+            summary.records_count = summary.records_count.saturating_add(batch.records_count());
+        }
+        Some(summary)
+    }
+
+    fn incoming(&self, size: usize) -> Incoming {
+        Incoming {
+            size: size as u64,
+            last_offset: self.last_offset,
+            max_timestamp: self.max_timestamp,
+        }
+    }
+}

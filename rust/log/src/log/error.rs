@@ -1,0 +1,166 @@
+//! What can go wrong with a log; the broker maps these to Kafka's codes in one place.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::producer_state::ProducerError;
+use crate::validate::ValidateError;
+
+/// The log cannot be used, or not for this. Every variant is Kafka's `KAFKA_STORAGE_ERROR` on the wire.
+#[derive(Debug, Clone, Error)]
+pub enum StorageError {
+    /// The file system is full. Nothing was appended; the log goes on when space returns.
+    #[error("no space left for {path}")]
+    NoSpace {
+        /// The file that was to grow.
+        path: PathBuf,
+    },
+    /// An operation failed, and this log refuses everything that writes until it is opened anew.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// The system's words.
+        source: Arc<io::Error>,
+    },
+    /// An earlier I/O error closed this log for writing.
+    #[error("log refuses writes since an I/O error: {reason}")]
+    Failed {
+        /// That error.
+        reason: Arc<str>,
+    },
+    /// Valid batches follow a damaged one: readable up to it, and only `repair` may delete them.
+    #[error(
+        "log is damaged at offset {offset} with valid batches behind: repair it to write again"
+    )]
+    Damaged {
+        /// The log end that is left: offset of the first record not readable.
+        offset: i64,
+    },
+    /// A batch in the middle of the log cannot be read.
+    #[error("malformed batch in {path} at position {position}: {reason}")]
+    Malformed {
+        /// The segment.
+        path: PathBuf,
+        /// Where the batch begins.
+        position: u64,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The log was opened for reading only.
+    #[error("log was opened read-only")]
+    ReadOnly,
+    /// The log was closed or deleted.
+    #[error("log is closed")]
+    Closed,
+}
+
+impl StorageError {
+    /// An I/O error on `path`; a full file system is told apart.
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> StorageError {
+        if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
+            return StorageError::NoSpace { path: path.to_owned() };
+        }
+        StorageError::Io { action, path: path.to_owned(), source: Arc::new(source) }
+    }
+
+    /// Whether the file an I/O error names is gone, as it is when retention overtakes a reader.
+    pub(crate) fn is_not_found(&self) -> bool {
+        matches!(self, StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// Why nothing was appended.
+#[derive(Debug, Error)]
+pub enum AppendError {
+    /// The batch itself is refused.
+    #[error(transparent)]
+    Invalid(#[from] ValidateError),
+    /// The batch does not fit the state of its producer.
+    #[error(transparent)]
+    Producer(#[from] ProducerError),
+    /// The batch, as it would be stored, does not fit a segment.
+    #[error("batch of {size} bytes is larger than a segment of {segment_bytes}")]
+    LargerThanSegment {
+        /// Bytes of the batch.
+        size: usize,
+        /// `segment.bytes`.
+        segment_bytes: i32,
+    },
+    /// A follower's batch fails its CRC.
+    #[error("batch at offset {offset} fails its checksum")]
+    Corrupt {
+        /// Its base offset.
+        offset: i64,
+    },
+    /// A follower's batch does not begin at the log end.
+    #[error("batch begins at offset {found}, not at the log end {expected}")]
+    UnexpectedOffset {
+        /// The log end offset.
+        expected: i64,
+        /// The batch's base offset.
+        found: i64,
+    },
+    /// The batch is of an older leader epoch than the log.
+    #[error("leader epoch {given} is older than the log's {current}")]
+    StaleLeaderEpoch {
+        /// The log's latest epoch.
+        current: i32,
+        /// The epoch given.
+        given: i32,
+    },
+    /// The log cannot be written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// Why nothing was read.
+#[derive(Debug, Clone, Error)]
+pub enum ReadError {
+    /// The offset lies before the log start or behind the log end.
+    #[error("offset {offset} is outside of {log_start_offset}..={log_end_offset}")]
+    OffsetOutOfRange {
+        /// The offset asked for.
+        offset: i64,
+        /// First offset that can be read.
+        log_start_offset: i64,
+        /// Exclusive end.
+        log_end_offset: i64,
+    },
+    /// The log cannot be read.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+/// Why a log cannot be opened.
+#[derive(Debug, Clone, Error)]
+pub enum OpenError {
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    /// A file that cannot be rebuilt is not what its name says.
+    #[error("malformed {path}: {reason}")]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// The directory belongs to another incarnation of the topic.
+    #[error("{path} belongs to another topic of the same name")]
+    TopicIdMismatch {
+        /// The partition's directory.
+        path: PathBuf,
+    },
+    /// Another process, or another part of this one, holds the directory.
+    #[error("{path} is locked")]
+    Locked {
+        /// The directory.
+        path: PathBuf,
+    },
+}

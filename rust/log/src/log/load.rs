@@ -1,0 +1,210 @@
+//! Opening a log: what is on disk is listed, tidied, checked as far as needed, and summed up in memory.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use parking_lot::Mutex;
+
+use super::state::{State, Status};
+use super::sync::Unsynced;
+use super::{Log, LogOptions, OpenError, Recovery, Shared, StorageError, recovery, swap};
+use crate::checkpoint;
+use crate::disk::{DirEntry, Disk};
+use crate::epoch_cache::EpochCache;
+use crate::producer_state::ProducerStateManager;
+use crate::segment::{FileKind, Segment, SegmentFiles, parse_file_name};
+use crate::time_index::TimeEntry;
+
+/// What to do with valid batches behind a damaged one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Damage {
+    /// Leave all as it is and refuse writes.
+    Keep,
+    /// Delete them with it, as Apache Kafka does.
+    Cut,
+}
+
+pub(crate) fn open(options: LogOptions, damage: Damage) -> Result<(Log, Recovery), OpenError> {
+    let mut recovery = Recovery::default();
+    let mut state = empty_state(&options);
+    let LogOptions { clean, recovery_point, log_start_offset, read_only, .. } = options;
+    let shared = Shared {
+        dir: options.dir.into(),
+        disk: options.disk,
+        clock: options.clock,
+        buffers: options.buffers,
+        topic_id: options.topic_id,
+    };
+    if let Some(entries) = list(&shared, read_only)? {
+        state.is_on_disk = true;
+        check_topic_id(&shared, &mut state, &mut recovery)?;
+        let are_epochs_lost = load_epochs(&shared, &mut state, &mut recovery)?;
+        state.segments = segments(&shared, &entries);
+        if !read_only {
+            remove_orphans(&shared, &entries, &state.segments)?;
+        }
+        let plan = recovery::Plan {
+            clean: clean && !are_epochs_lost,
+            recovery_point: if are_epochs_lost { 0 } else { recovery_point },
+            damage,
+        };
+        recovery::recover(&mut state, &shared, plan, &mut recovery)?;
+        start_at(&mut state, &shared, log_start_offset)?;
+    }
+    let log = Log { shared, state: Mutex::new(state), truncations: AtomicU64::new(0) };
+    if recovery.segments_recovered > 0 && log.write_error().is_none() {
+        log.flush()?;
+    }
+    Ok((log, recovery))
+}
+
+/// The state of a log with nothing on disk.
+fn empty_state(options: &LogOptions) -> State {
+    let start = options.log_start_offset;
+    let mut producers = ProducerStateManager::new(options.producer_id_expiration_ms);
+    producers.truncate_fully_and_start_at(start);
+    State {
+        status: if options.read_only { Status::ReadOnly } else { Status::Open },
+        config: options.config.clone(),
+        is_on_disk: false,
+        segments: Vec::new(),
+        appender: None,
+        indexes: None,
+        log_start_offset: start,
+        log_end_offset: start,
+        recovery_point: start,
+        epochs: EpochCache::default(),
+        producers,
+        snapshot_offset: 0,
+        unsynced: Unsynced::default(),
+        unsynced_records: 0,
+        unsynced_since_ms: None,
+        deleted: Vec::new(),
+        jitter: options.jitter_seed,
+    }
+}
+
+/// The directory's entries, with leftovers tidied up; `None` if there is no directory.
+fn list(shared: &Shared, read_only: bool) -> Result<Option<Vec<DirEntry>>, OpenError> {
+    let list = || {
+        if !read_only {
+            swap::tidy(&*shared.disk, &shared.dir)?;
+        }
+        shared.disk.list(&shared.dir)
+    };
+    match list() {
+        Ok(entries) => Ok(Some(entries)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StorageError::io("list", &shared.dir, error).into()),
+    }
+}
+
+/// Compares `partition.metadata` with the id wanted; writes it where it is missing or unreadable.
+fn check_topic_id(
+    shared: &Shared,
+    state: &mut State,
+    recovery: &mut Recovery,
+) -> Result<(), OpenError> {
+    let Some(topic_id) = shared.topic_id else { return Ok(()) };
+    let path = shared.dir.join(checkpoint::PARTITION_METADATA_FILE);
+    if let Some(bytes) = read_if_there(&*shared.disk, &path)? {
+        match checkpoint::read_partition_metadata(&bytes) {
+            Ok(found) if found == topic_id => return Ok(()),
+            Ok(_) => return Err(OpenError::TopicIdMismatch { path: shared.dir.to_path_buf() }),
+            Err(error) => recovery.warnings.push(format!("{}: {error}", path.display())),
+        }
+    }
+    if state.check_writable().is_ok() {
+        state.replace_file(shared, path, &checkpoint::write_partition_metadata(topic_id))?;
+    }
+    Ok(())
+}
+
+/// Reads `leader-epoch-checkpoint`; `true` if it cannot be believed, so that all batches must be read.
+fn load_epochs(
+    shared: &Shared,
+    state: &mut State,
+    recovery: &mut Recovery,
+) -> Result<bool, OpenError> {
+    let path = shared.dir.join(checkpoint::LEADER_EPOCH_FILE);
+    let Some(bytes) = read_if_there(&*shared.disk, &path)? else { return Ok(true) };
+    match checkpoint::read_epochs(&bytes) {
+        Ok(entries) => {
+            state.epochs = EpochCache::from_entries(entries);
+            Ok(false)
+        }
+        Err(error) => {
+            recovery.warnings.push(format!("{}: {error}; rebuilt", path.display()));
+            Ok(true)
+        }
+    }
+}
+
+/// A small file's bytes; `None` if it is not there.
+pub(crate) fn read_if_there(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u8>>, StorageError> {
+    match disk.read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(StorageError::io("read", path, error)),
+    }
+}
+
+/// A segment for each `.log`, by base offset.
+fn segments(shared: &Shared, entries: &[DirEntry]) -> Vec<Segment> {
+    let created_ms = shared.clock.now_ms();
+    let logs = entries.iter().filter_map(|entry| match parse_file_name(entry.name.to_str()?)? {
+        (base_offset, FileKind::Log) if !entry.is_dir => Some((base_offset, entry.size)),
+        _ => None,
+    });
+    let mut segments: Vec<_> = logs
+        .map(|(base_offset, size)| {
+            let files = SegmentFiles::new(shared.dir.clone(), base_offset, shared.disk.clone());
+            let max_timestamp = TimeEntry::none(base_offset);
+            Segment {
+                size,
+                max_timestamp,
+                first_timestamp: None,
+                created_ms,
+                files: Arc::new(files),
+            }
+        })
+        .collect();
+    segments.sort_by_key(Segment::base_offset);
+    segments
+}
+
+/// Removes index files without their segment.
+fn remove_orphans(
+    shared: &Shared,
+    entries: &[DirEntry],
+    segments: &[Segment],
+) -> Result<(), StorageError> {
+    for name in entries.iter().filter_map(|entry| entry.name.to_str()) {
+        let Some((offset, kind)) = parse_file_name(name) else { continue };
+        let has_segment = segments.iter().any(|segment| segment.base_offset() == offset);
+        if kind != FileKind::Snapshot && !has_segment {
+            let path = shared.dir.join(name);
+            let removed = shared.disk.remove_file(&path);
+            removed.map_err(|error| StorageError::io("remove", &path, error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Applies the checkpointed log start offset to what was found.
+fn start_at(state: &mut State, shared: &Shared, log_start_offset: i64) -> Result<(), StorageError> {
+    let first = state.segments.first().map_or(0, Segment::base_offset);
+    let start = log_start_offset.max(first);
+    if start > state.log_end_offset && state.check_writable().is_ok() {
+        // Deleted up to there before the crash that lost the records: none of them may come back.
+        return state.truncate_fully(shared, start);
+    }
+    state.log_start_offset = start.min(state.log_end_offset);
+    state.producers.on_log_start_offset_updated(state.log_start_offset);
+    if state.epochs.truncate_from_start(state.log_start_offset) && state.check_writable().is_ok() {
+        state.store_epochs(shared)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! Producer state and aborted transactions as batches enter the log, live or replayed.
+
+use pykafka_record::{Batch, EndTransactionMarker, Limits};
+
+use super::state::State;
+use super::{Shared, StorageError};
+use crate::disk::OpenMode;
+use crate::producer_state::{BatchSummary, ProducerStateManager};
+use crate::segment::FileKind;
+use crate::transaction_index::AbortedTxn;
+
+impl State {
+    /// Updates the producers with a batch of the log; returns the transaction it aborts, if it does.
+    pub(crate) fn note_producer(&mut self, batch: &Batch<'_>) -> Option<AbortedTxn> {
+        note_batch(&mut self.producers, batch)
+    }
+
+    /// Appends to the active segment's transaction index.
+    pub(crate) fn append_aborted(
+        &mut self,
+        shared: &Shared,
+        aborted: AbortedTxn,
+    ) -> Result<(), StorageError> {
+        let files = self.segments.last().expect("a batch was appended to it").files.clone();
+        let result = files.aborted().and_then(|known| {
+            let path = files.path(FileKind::TransactionIndex);
+            let position = (known.len() * crate::transaction_index::ENTRY_SIZE) as u64;
+            shared
+                .disk
+                .open(&path, OpenMode::Create)
+                .and_then(|file| file.write_at(&aborted.encode(), position))
+                .map_err(files.error("write", FileKind::TransactionIndex))?;
+            files.set_aborted(known.iter().copied().chain([aborted]).collect());
+            Ok(path)
+        });
+        let path = self.fail(result)?;
+        self.unsynced.add_file(path);
+        Ok(())
+    }
+}
+
+/// Updates `producers` with a batch of the log; returns the transaction it aborts, if it does.
+///
+/// A marker that the state does not allow is skipped: the log already holds it, so it is history.
+pub(crate) fn note_batch(
+    producers: &mut ProducerStateManager,
+    batch: &Batch<'_>,
+) -> Option<AbortedTxn> {
+    let aborted = match (batch.has_producer_id(), batch.is_control()) {
+        (true, false) => {
+            producers.update(&BatchSummary::of(batch));
+            None
+        }
+        (true, true) => end_transaction(producers, batch),
+        _ => None,
+    };
+    producers.set_map_end_offset(batch.next_offset());
+    aborted
+}
+
+fn end_transaction(producers: &mut ProducerStateManager, batch: &Batch<'_>) -> Option<AbortedTxn> {
+    let mut scratch = Vec::new();
+    let mut records = batch.records(&mut scratch, Limits::default()).ok()?;
+    let record = records.next()?.ok()?;
+    let marker = EndTransactionMarker::from_record(record.key?, record.value?)?;
+    let completed = producers.update_marker(
+        batch.producer_id(),
+        batch.producer_epoch(),
+        marker.coordinator_epoch,
+        marker.committed,
+        record.offset,
+        record.timestamp,
+    )?;
+    let last_stable_offset = producers.last_stable_offset_with(&completed);
+    producers.complete(&completed);
+    completed.aborted.then_some(AbortedTxn {
+        producer_id: completed.producer_id,
+        first_offset: completed.first_offset,
+        last_offset: completed.last_offset,
+        last_stable_offset,
+    })
+}

@@ -1,0 +1,234 @@
+//! Reading whole batches: the segment is found under the lock, the bytes are read without it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use pykafka_record::{Batch, BatchError, HEADER_SIZE};
+
+use super::{FetchData, Log, ReadError, StorageError};
+use crate::scan::peek_offsets;
+use crate::segment::{FileKind, SegmentFiles};
+
+/// Read beyond the size asked for, since the index points up to an interval before the batch wanted.
+const SLACK_BYTES: u64 = 8 << 10;
+
+/// Where to look for an offset.
+struct Place {
+    files: Arc<SegmentFiles>,
+    /// Bytes of whole batches, as published.
+    size: u64,
+    /// By the index in memory, for the active segment.
+    position: Option<u64>,
+}
+
+impl Log {
+    /// Reads whole batches that hold `offset` and what follows it.
+    ///
+    /// Returns batches up to `bytes_max` in all, none of which begins at or behind `upto` (exclusive: high
+    /// watermark, last stable or log end offset). With `at_least_one` the first comes whole even if larger.
+    /// Empty at `upto`, and where nothing fits.
+    ///
+    /// # Errors
+    /// `offset` lies before the log start or behind the log end; or the log cannot be read.
+    pub fn read(
+        &self,
+        offset: i64,
+        bytes_max: usize,
+        upto: i64,
+        at_least_one: bool,
+    ) -> Result<FetchData, ReadError> {
+        loop {
+            let truncations = self.truncations.load(Ordering::SeqCst);
+            let result = self.read_once(offset, bytes_max, upto, at_least_one);
+            let is_overtaken = match &result {
+                // Retention removed the segment after it was found: the log start tells now.
+                Err(ReadError::Storage(error)) if error.is_not_found() => {
+                    offset < self.log_start_offset()
+                }
+                _ => false,
+            };
+            if truncations == self.truncations.load(Ordering::SeqCst) && !is_overtaken {
+                return result;
+            }
+        }
+    }
+
+    fn read_once(
+        &self,
+        offset: i64,
+        bytes_max: usize,
+        upto: i64,
+        at_least_one: bool,
+    ) -> Result<FetchData, ReadError> {
+        let empty = FetchData { bytes: Bytes::new(), base_offset: offset, next_offset: offset };
+        let mut place = self.place_of(offset)?;
+        while let Some(found) = place {
+            let request = Request { offset, bytes_max, upto, at_least_one };
+            match self.read_segment(&found, &request)? {
+                Outcome::Data(data) => return Ok(data),
+                Outcome::Nothing => return Ok(empty),
+                // Compaction may leave no batch from `offset` to the segment's end.
+                Outcome::NextSegment => place = self.place_after(found.files.base_offset()),
+            }
+        }
+        Ok(empty)
+    }
+
+    /// The segment for `offset`; `None` at the log end.
+    fn place_of(&self, offset: i64) -> Result<Option<Place>, ReadError> {
+        let state = self.state.lock();
+        state.check_readable()?;
+        if offset < state.log_start_offset || offset > state.log_end_offset {
+            return Err(ReadError::OffsetOutOfRange {
+                offset,
+                log_start_offset: state.log_start_offset,
+                log_end_offset: state.log_end_offset,
+            });
+        }
+        if offset == state.log_end_offset {
+            return Ok(None);
+        }
+        Ok(state.segment_of(offset).map(|index| {
+            let segment = &state.segments[index];
+            let is_last = index + 1 == state.segments.len();
+            let indexes = state.indexes.as_ref().filter(|_| is_last);
+            Place {
+                files: segment.files.clone(),
+                size: segment.size,
+                position: indexes.map(|indexes| indexes.offsets.position_of(offset)),
+            }
+        }))
+    }
+
+    /// The segment after the one at `base_offset`, from its beginning.
+    fn place_after(&self, base_offset: i64) -> Option<Place> {
+        let state = self.state.lock();
+        let next = state.segments.iter().find(|segment| segment.base_offset() > base_offset)?;
+        Some(Place { files: next.files.clone(), size: next.size, position: Some(0) })
+    }
+
+    fn read_segment(&self, place: &Place, request: &Request) -> Result<Outcome, StorageError> {
+        let mut position = match place.position {
+            Some(position) => position,
+            None => place.files.position_of(request.offset)?,
+        };
+        if position >= place.size {
+            return Ok(Outcome::NextSegment);
+        }
+        let file = place.files.log()?;
+        let mut wanted = request.bytes_max as u64 + SLACK_BYTES;
+        while position < place.size {
+            let size = wanted.min(place.size - position) as usize;
+            let mut buffer = self.shared.buffers.take(size);
+            let read = file.read_at(buffer.as_mut_slice(), position);
+            let read = read.map_err(place.files.error("read", FileKind::Log))?;
+            buffer.truncate(read);
+            match select(buffer.as_ref(), request)
+                .map_err(|error| place.malformed(position, error))?
+            {
+                Selection::Batches { start, end, base_offset, next_offset } => {
+                    let bytes = buffer.into_bytes().slice(start..end);
+                    return Ok(Outcome::Data(FetchData { bytes, base_offset, next_offset }));
+                }
+                Selection::Nothing => return Ok(Outcome::Nothing),
+                Selection::Larger { size, .. }
+                    if size > request.bytes_max && !request.at_least_one =>
+                {
+                    return Ok(Outcome::Nothing);
+                }
+                Selection::Larger { start, size } if (size as u64) <= place.size - position => {
+                    position += start as u64;
+                    wanted = wanted.max(size as u64);
+                }
+                Selection::Further { skip } if skip > 0 => position += skip as u64,
+                _ => {
+                    let error = BatchError::Incomplete { needed: HEADER_SIZE, have: read };
+                    return Err(place.malformed(position, error));
+                }
+            }
+        }
+        Ok(Outcome::NextSegment)
+    }
+}
+
+impl Place {
+    fn malformed(&self, position: u64, error: BatchError) -> StorageError {
+        let path = self.files.path(FileKind::Log);
+        StorageError::Malformed { path, position, reason: error.to_string() }
+    }
+}
+
+struct Request {
+    offset: i64,
+    bytes_max: usize,
+    upto: i64,
+    at_least_one: bool,
+}
+
+enum Outcome {
+    Data(FetchData),
+    Nothing,
+    NextSegment,
+}
+
+/// What part of some bytes of a segment answers a request.
+#[derive(Debug, PartialEq, Eq)]
+enum Selection {
+    /// These bytes.
+    Batches { start: usize, end: usize, base_offset: i64, next_offset: i64 },
+    /// No batch below the bound, or none that fits.
+    Nothing,
+    /// The first batch begins at `start` and is larger than what was read.
+    Larger { start: usize, size: usize },
+    /// The first batch begins at or behind `skip`.
+    Further { skip: usize },
+}
+
+fn select(bytes: &[u8], request: &Request) -> Result<Selection, BatchError> {
+    let mut start = 0;
+    loop {
+        let Some((base_offset, last_offset)) = peek_offsets(&bytes[start..]) else {
+            return Ok(Selection::Further { skip: start });
+        };
+        let size = Batch::size_in(&bytes[start..])?;
+        if last_offset >= request.offset {
+            if base_offset >= request.upto {
+                return Ok(Selection::Nothing);
+            }
+            if start + size > bytes.len() {
+                return Ok(Selection::Larger { start, size });
+            }
+            return extend(bytes, start, size, request);
+        }
+        start += size;
+        if start >= bytes.len() {
+            return Ok(Selection::Further { skip: start });
+        }
+    }
+}
+
+/// Adds what fits to the first batch, which begins at `start`.
+fn extend(
+    bytes: &[u8],
+    start: usize,
+    first_size: usize,
+    request: &Request,
+) -> Result<Selection, BatchError> {
+    if first_size > request.bytes_max && !request.at_least_one {
+        return Ok(Selection::Nothing);
+    }
+    let (first, mut rest) = Batch::split(&bytes[start..])?;
+    let (mut end, mut last) = (start + first_size, first);
+    while let Ok((batch, after)) = Batch::split(rest) {
+        let is_beyond = batch.base_offset() >= request.upto;
+        if is_beyond || end - start + batch.size() > request.bytes_max {
+            break;
+        }
+        end += batch.size();
+        last = batch;
+        rest = after;
+    }
+    let (base_offset, next_offset) = (first.base_offset(), last.next_offset());
+    Ok(Selection::Batches { start, end, base_offset, next_offset })
+}

@@ -1,0 +1,143 @@
+//! Removing whole segments from the front: by age, by size, and below the log start offset.
+
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::state::State;
+use super::{Log, Shared, StorageError};
+use crate::segment::{FileKind, Segment};
+
+impl Log {
+    /// Moves the log start offset up to `offset`, never down and never beyond the log end; returns it.
+    ///
+    /// Segments that end below it go with the next [`Log::enforce_retention`].
+    pub fn delete_before(&self, offset: i64) -> Result<i64, StorageError> {
+        let mut state = self.state.lock();
+        state.check_writable()?;
+        let offset = offset.min(state.log_end_offset);
+        state.increment_log_start(&self.shared, offset)?;
+        Ok(state.log_start_offset)
+    }
+
+    /// Removes the segments that the settings allow to go, none that reaches beyond `high_watermark`.
+    ///
+    /// Files are renamed to `.deleted` and removed `file.delete.delay.ms` later by
+    /// [`Log::delete_expired_files`]. Returns how many segments went.
+    pub fn enforce_retention(&self, high_watermark: i64) -> Result<usize, StorageError> {
+        let mut state = self.state.lock();
+        state.check_writable()?;
+        let now_ms = self.shared.clock.now_ms();
+        let count = state.deletable_count(high_watermark, now_ms);
+        if count == 0 {
+            return Ok(0);
+        }
+        if count == state.segments.len() {
+            state.roll(&self.shared)?;
+        }
+        state.remove_segments(&self.shared, 0..count)?;
+        let start = state.segments.first().map_or(state.log_end_offset, Segment::base_offset);
+        state.increment_log_start(&self.shared, start)?;
+        Ok(count)
+    }
+
+    /// Removes renamed files whose delay is over at `now_ms`; returns how many are left.
+    pub fn delete_expired_files(&self, now_ms: i64) -> Result<usize, StorageError> {
+        let mut state = self.state.lock();
+        state.delete_expired_files(&self.shared, now_ms)?;
+        Ok(state.deleted.len())
+    }
+}
+
+impl State {
+    /// How many of the oldest segments may go.
+    fn deletable_count(&self, high_watermark: i64, now_ms: i64) -> usize {
+        let mut size_left: i64 = self.segments.iter().map(|segment| segment.size as i64).sum();
+        let mut count = 0;
+        for (index, segment) in self.segments.iter().enumerate() {
+            let next_base = self.segments.get(index + 1).map(Segment::base_offset);
+            let end = next_base.unwrap_or(self.log_end_offset);
+            let is_empty_tail = next_base.is_none() && segment.size == 0;
+            size_left -= segment.size as i64;
+            let may_go = next_base.is_some_and(|base| base <= self.log_start_offset)
+                || self.is_expired(segment, size_left, now_ms);
+            if is_empty_tail || end > high_watermark || !may_go {
+                break;
+            }
+            count += 1;
+        }
+        count
+    }
+
+    fn is_expired(&self, segment: &Segment, size_left: i64, now_ms: i64) -> bool {
+        let config = &self.config;
+        let age_ms = now_ms.saturating_sub(segment.retention_timestamp());
+        config.cleanup_policy.delete
+            && ((config.retention_ms >= 0 && age_ms > config.retention_ms)
+                || (config.retention_bytes >= 0 && size_left >= config.retention_bytes))
+    }
+
+    /// Moves the log start up to `offset`, and the epochs with it.
+    pub(crate) fn increment_log_start(
+        &mut self,
+        shared: &Shared,
+        offset: i64,
+    ) -> Result<(), StorageError> {
+        if offset <= self.log_start_offset {
+            return Ok(());
+        }
+        self.log_start_offset = offset;
+        if self.epochs.truncate_from_start(offset) { self.store_epochs(shared) } else { Ok(()) }
+    }
+
+    /// Takes segments out of the log and renames their files to `.deleted`.
+    pub(crate) fn remove_segments(
+        &mut self,
+        shared: &Shared,
+        range: Range<usize>,
+    ) -> Result<(), StorageError> {
+        let expiry_ms = shared.clock.now_ms().saturating_add(self.config.file_delete_delay_ms);
+        let removed: Vec<Segment> = self.segments.drain(range).collect();
+        for segment in removed {
+            let kinds = FileKind::SEGMENT.into_iter().chain([FileKind::Snapshot]);
+            for path in kinds.map(|kind| segment.files.path(kind)) {
+                let renamed = mark_deleted(shared, &path)
+                    .map_err(|error| StorageError::io("rename", &path, error));
+                if let Some(path) = self.fail(renamed)? {
+                    self.deleted.push((expiry_ms, path));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the renamed files whose time has come.
+    pub(crate) fn delete_expired_files(
+        &mut self,
+        shared: &Shared,
+        now_ms: i64,
+    ) -> Result<(), StorageError> {
+        while let Some(index) = self.deleted.iter().position(|(expiry, _)| *expiry <= now_ms) {
+            let (_, path) = self.deleted.swap_remove(index);
+            match shared.disk.remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StorageError::io("remove", &path, error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Renames `path` to `path` + `.deleted`; `None` if there is no such file.
+fn mark_deleted(shared: &Shared, path: &Path) -> io::Result<Option<PathBuf>> {
+    let mut deleted = path.as_os_str().to_owned();
+    deleted.push(".deleted");
+    let deleted = PathBuf::from(deleted);
+    match shared.disk.rename(path, &deleted) {
+        Ok(()) => Ok(Some(deleted)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}

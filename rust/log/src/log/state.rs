@@ -1,0 +1,178 @@
+//! What the log's mutex guards.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::sync::Unsynced;
+use super::{Shared, StorageError};
+use crate::append::Appender;
+use crate::checkpoint;
+use crate::config::LogConfig;
+use crate::epoch_cache::EpochCache;
+use crate::indexes::Indexes;
+use crate::producer_state::ProducerStateManager;
+use crate::segment::{FileKind, Segment, file_name};
+
+/// What may be done with a log.
+#[derive(Debug, Clone)]
+pub(crate) enum Status {
+    /// Everything.
+    Open,
+    /// Reading: it was opened so.
+    ReadOnly,
+    /// Reading up to this offset: valid batches follow a damaged one.
+    Damaged(i64),
+    /// Reading: an I/O error is final.
+    Failed(Arc<str>),
+    /// Nothing.
+    Closed,
+}
+
+pub(crate) struct State {
+    pub(crate) status: Status,
+    pub(crate) config: Arc<LogConfig>,
+    /// Whether the directory was made.
+    pub(crate) is_on_disk: bool,
+    /// By base offset; the last is active. Empty until the first append.
+    pub(crate) segments: Vec<Segment>,
+    /// The writer of the last segment, while it is in use.
+    pub(crate) appender: Option<Appender>,
+    /// The last segment's indexes; there whenever `appender` is, and after a recovery that may not store them.
+    pub(crate) indexes: Option<Indexes>,
+    /// log start ≤ log end.
+    pub(crate) log_start_offset: i64,
+    pub(crate) log_end_offset: i64,
+    /// Everything below is synced; ≤ log end.
+    pub(crate) recovery_point: i64,
+    pub(crate) epochs: EpochCache,
+    pub(crate) producers: ProducerStateManager,
+    /// Offset of the newest producer snapshot on disk; 0 for none.
+    pub(crate) snapshot_offset: i64,
+    /// Small files and directories that were changed since the last sync.
+    pub(crate) unsynced: Unsynced,
+    pub(crate) unsynced_records: i64,
+    pub(crate) unsynced_since_ms: Option<i64>,
+    /// Renamed files and when (ms) they may go.
+    pub(crate) deleted: Vec<(i64, PathBuf)>,
+    /// State of the generator for `segment.jitter.ms`.
+    pub(crate) jitter: u64,
+}
+
+impl State {
+    /// Why nothing may be written.
+    pub(crate) fn check_writable(&self) -> Result<(), StorageError> {
+        match &self.status {
+            Status::Open => Ok(()),
+            Status::ReadOnly => Err(StorageError::ReadOnly),
+            Status::Damaged(offset) => Err(StorageError::Damaged { offset: *offset }),
+            Status::Failed(reason) => Err(StorageError::Failed { reason: reason.clone() }),
+            Status::Closed => Err(StorageError::Closed),
+        }
+    }
+
+    /// Why nothing may be read.
+    pub(crate) fn check_readable(&self) -> Result<(), StorageError> {
+        match &self.status {
+            Status::Closed => Err(StorageError::Closed),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes note of an error: all but a full disk are final for this log.
+    pub(crate) fn fail<T>(&mut self, result: Result<T, StorageError>) -> Result<T, StorageError> {
+        if let Err(error @ (StorageError::Io { .. } | StorageError::Malformed { .. })) = &result {
+            self.status = Status::Failed(error.to_string().into());
+        }
+        result
+    }
+
+    /// First offset of the oldest transaction that is open, or whose marker is above the high watermark.
+    pub(crate) fn first_unstable_offset(&self) -> Option<i64> {
+        self.producers.first_unstable_offset().map(|offset| offset.max(self.log_start_offset))
+    }
+
+    /// Notes an epoch's start and stores all epochs, if it is news.
+    pub(crate) fn assign_epoch(
+        &mut self,
+        shared: &Shared,
+        epoch: i32,
+        start_offset: i64,
+    ) -> Result<(), StorageError> {
+        if self.epochs.assign(epoch, start_offset) { self.store_epochs(shared) } else { Ok(()) }
+    }
+
+    /// Writes `leader-epoch-checkpoint`, if there is a directory; the next sync makes it durable.
+    pub(crate) fn store_epochs(&mut self, shared: &Shared) -> Result<(), StorageError> {
+        if !self.is_on_disk {
+            return Ok(());
+        }
+        let path = shared.dir.join(checkpoint::LEADER_EPOCH_FILE);
+        let bytes = checkpoint::write_epochs(self.epochs.entries());
+        let result = self.replace_file(shared, path, &bytes);
+        self.fail(result)
+    }
+
+    /// Replaces a small file; a crash of the process leaves the old or the new. The next sync makes it durable.
+    pub(crate) fn replace_file(
+        &mut self,
+        shared: &Shared,
+        path: PathBuf,
+        bytes: &[u8],
+    ) -> Result<(), StorageError> {
+        let replace = if self.config.syncs_every_append() {
+            shared.disk.write_atomically(&path, bytes)
+        } else {
+            write_and_rename(shared, &path, bytes)
+        };
+        replace.map_err(|error| StorageError::io("write", &path, error))?;
+        if !self.config.syncs_every_append() {
+            self.unsynced.add_file(path);
+            self.unsynced.add_dir(shared.dir.to_path_buf());
+        }
+        Ok(())
+    }
+
+    /// Writes the producers' state at the log end, unless a snapshot tells it already.
+    pub(crate) fn store_snapshot(&mut self, shared: &Shared) -> Result<(), StorageError> {
+        if !self.is_on_disk || self.log_end_offset <= self.snapshot_offset {
+            return Ok(());
+        }
+        let path = shared.dir.join(file_name(self.log_end_offset, FileKind::Snapshot));
+        let bytes = self.producers.snapshot_bytes();
+        let result = write_file(shared, &path, &bytes)
+            .map_err(|error| StorageError::io("write", &path, error));
+        self.fail(result)?;
+        self.snapshot_offset = self.log_end_offset;
+        self.unsynced.add_file(path);
+        self.unsynced.add_dir(shared.dir.to_path_buf());
+        Ok(())
+    }
+
+    /// Index of the segment that holds `offset`, or of the first one.
+    pub(crate) fn segment_of(&self, offset: i64) -> Option<usize> {
+        let after = self.segments.partition_point(|segment| segment.base_offset() <= offset);
+        if self.segments.is_empty() { None } else { Some(after.saturating_sub(1)) }
+    }
+
+    /// Drops every handle.
+    pub(crate) fn release(&mut self) {
+        self.appender = None;
+        for segment in &self.segments {
+            segment.files.release();
+        }
+    }
+}
+
+fn write_file(shared: &Shared, path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
+    let file = shared.disk.open(path, crate::disk::OpenMode::Create)?;
+    file.set_len(0)?;
+    file.write_at(bytes, 0)
+}
+
+fn write_and_rename(shared: &Shared, path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    let temporary = PathBuf::from(temporary);
+    write_file(shared, &temporary, bytes)?;
+    shared.disk.rename(&temporary, path)
+}

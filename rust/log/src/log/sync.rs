@@ -1,0 +1,136 @@
+//! Making appends durable: what to sync is collected under the lock, and synced without it.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::state::Status;
+use super::{Log, StorageError};
+use crate::disk::{Disk, DiskFile, OpenMode};
+
+/// What must be synced so that everything below `upto` is durable.
+#[derive(Debug)]
+pub struct SyncJob {
+    /// The segments, oldest first.
+    pub files: Vec<Arc<dyn DiskFile>>,
+    /// Small files and directories that changed.
+    pub others: Unsynced,
+    /// The log end offset when the job was made.
+    pub upto: i64,
+    truncations: u64,
+}
+
+impl SyncJob {
+    /// Syncs all of it, blocking. After an error the log must be told, and is closed for writing.
+    pub fn run(&self, disk: &dyn Disk) -> io::Result<()> {
+        for file in &self.files {
+            file.sync_data()?;
+        }
+        self.others.sync(disk)
+    }
+}
+
+/// Small files and directories that were changed since the last sync, each once.
+#[derive(Debug, Default)]
+pub struct Unsynced {
+    files: Vec<PathBuf>,
+    dirs: Vec<PathBuf>,
+}
+
+impl Unsynced {
+    pub(crate) fn add_file(&mut self, path: PathBuf) {
+        if !self.files.contains(&path) {
+            self.files.push(path);
+        }
+    }
+
+    pub(crate) fn add_dir(&mut self, path: PathBuf) {
+        if !self.dirs.contains(&path) {
+            self.dirs.push(path);
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.dirs.is_empty()
+    }
+
+    /// Files first, then their names. What is gone meanwhile needs no sync.
+    fn sync(&self, disk: &dyn Disk) -> io::Result<()> {
+        let is_there = |result: io::Result<()>| match result {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            result => result,
+        };
+        for path in &self.files {
+            is_there(disk.open(path, OpenMode::Read).and_then(|file| file.sync_data()))?;
+        }
+        self.dirs.iter().try_for_each(|dir| is_there(disk.sync_dir(dir)))
+    }
+}
+
+impl Log {
+    /// Everything below is durable, as far as the disk tells the truth.
+    pub fn recovery_point(&self) -> i64 {
+        self.state.lock().recovery_point
+    }
+
+    /// The log end, if not all below it is durable.
+    pub fn unsynced_end(&self) -> Option<i64> {
+        let state = self.state.lock();
+        (state.recovery_point < state.log_end_offset).then_some(state.log_end_offset)
+    }
+
+    /// Whether `flush.messages` or `flush.ms` asks for a sync now.
+    pub fn sync_due(&self, now_ms: i64) -> bool {
+        let state = self.state.lock();
+        let waited_ms = state.unsynced_since_ms.map_or(0, |since| now_ms.saturating_sub(since));
+        state.unsynced_records >= state.config.flush_messages
+            || (state.unsynced_since_ms.is_some() && waited_ms >= state.config.flush_ms)
+    }
+
+    /// What to sync so that all that is appended now becomes durable; `None` if it is.
+    pub fn prepare_sync(&self) -> Result<Option<SyncJob>, StorageError> {
+        let mut state = self.state.lock();
+        state.check_writable()?;
+        let recovery_point = state.recovery_point;
+        if recovery_point >= state.log_end_offset && state.unsynced.is_empty() {
+            return Ok(None);
+        }
+        let upto = state.log_end_offset;
+        let first = state.segment_of(recovery_point).unwrap_or(0);
+        let dirty = state.segments.get(first..).unwrap_or_default();
+        let files = dirty.iter().map(|segment| segment.files.log()).collect::<Result<_, _>>();
+        let files = state.fail(files)?;
+        state.unsynced_records = 0;
+        state.unsynced_since_ms = None;
+        let others = std::mem::take(&mut state.unsynced);
+        let truncations = self.truncations.load(Ordering::SeqCst);
+        Ok(Some(SyncJob { files, others, upto, truncations }))
+    }
+
+    /// Tells how a job ended; returns the recovery point. An error is final for this log.
+    pub fn complete_sync(
+        &self,
+        job: &SyncJob,
+        result: io::Result<()>,
+    ) -> Result<i64, StorageError> {
+        let mut state = self.state.lock();
+        if let Err(error) = result {
+            let error = StorageError::io("sync", &self.shared.dir, error);
+            state.status = Status::Failed(error.to_string().into());
+            return Err(error);
+        }
+        // Bytes that replaced truncated ones may not be what was synced.
+        if job.truncations == self.truncations.load(Ordering::SeqCst) {
+            state.recovery_point = state.recovery_point.max(job.upto);
+        }
+        Ok(state.recovery_point)
+    }
+
+    /// Makes everything appended so far durable, blocking. An error is final for this log.
+    pub fn flush(&self) -> Result<(), StorageError> {
+        let Some(job) = self.prepare_sync()? else { return Ok(()) };
+        let result = job.run(&*self.shared.disk);
+        self.complete_sync(&job, result).map(|_| ())
+    }
+}

@@ -1,0 +1,204 @@
+//! Truncation: the end of the log is given up, as a follower does that finds its leader disagree.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::state::State;
+use super::{Log, Shared, StorageError, recovery};
+use crate::disk::{DiskFile, OpenMode};
+use crate::indexes::Indexes;
+use crate::scan::{BatchScanner, ScanError};
+use crate::segment::{FileKind, Segment, SegmentFiles};
+use crate::time_index::TimeEntry;
+
+/// Bytes copied at once when a segment gets a new inode.
+const COPY_BYTES: usize = 1 << 20;
+
+impl Log {
+    /// Gives up all records at and behind `offset`; a batch that holds it goes whole.
+    ///
+    /// On return the log end is `offset`, if it was larger; epochs and producer state are those of the rest.
+    pub fn truncate_to(&self, offset: i64) -> Result<(), StorageError> {
+        let mut state = self.state.lock();
+        state.check_writable()?;
+        let shared = &self.shared;
+        // Before any byte changes: a reader without the lock compares.
+        self.truncations.fetch_add(1, Ordering::SeqCst);
+        if offset < state.log_end_offset {
+            let first = state.segments.first().map_or(state.log_start_offset, Segment::base_offset);
+            if offset < first {
+                return state.truncate_fully(shared, offset);
+            }
+            state.truncate(shared, offset)?;
+        }
+        // Also where no record goes: an epoch may begin at the log end without any.
+        if state.epochs.truncate_from_end(offset) { state.store_epochs(shared) } else { Ok(()) }
+    }
+
+    /// Gives up everything; the log is empty and begins at `offset`.
+    pub fn truncate_fully_and_start_at(&self, offset: i64) -> Result<(), StorageError> {
+        let mut state = self.state.lock();
+        state.check_writable()?;
+        self.truncations.fetch_add(1, Ordering::SeqCst);
+        state.truncate_fully(&self.shared, offset)
+    }
+}
+
+impl State {
+    pub(crate) fn truncate_fully(
+        &mut self,
+        shared: &Shared,
+        offset: i64,
+    ) -> Result<(), StorageError> {
+        self.drop_writer();
+        let count = self.segments.len();
+        self.remove_segments(shared, 0..count)?;
+        self.remove_snapshots(shared, i64::MIN)?;
+        self.snapshot_offset = 0;
+        self.log_start_offset = offset;
+        self.log_end_offset = offset;
+        self.recovery_point = offset;
+        self.producers.truncate_fully_and_start_at(offset);
+        self.epochs.truncate_from_end(i64::MIN);
+        self.store_epochs(shared)
+    }
+
+    /// Cuts at `offset`, which lies inside of the first segment or behind it.
+    fn truncate(&mut self, shared: &Shared, offset: i64) -> Result<(), StorageError> {
+        self.deactivate(shared)?;
+        self.drop_writer();
+        let keep = self.segments.partition_point(|segment| segment.base_offset() <= offset);
+        let count = self.segments.len();
+        self.remove_segments(shared, keep..count)?;
+        let result = self.cut_last_segment(shared, offset);
+        self.fail(result)?;
+        self.log_end_offset = offset;
+        self.recovery_point = self.recovery_point.min(offset);
+        self.log_start_offset = self.log_start_offset.min(offset);
+        self.remove_snapshots(shared, offset)?;
+        let result = recovery::reload_producers(self, shared);
+        self.fail(result)
+    }
+
+    /// Forgets writer and indexes without storing them.
+    fn drop_writer(&mut self) {
+        self.appender = None;
+        self.indexes = None;
+    }
+
+    fn cut_last_segment(&mut self, shared: &Shared, offset: i64) -> Result<(), StorageError> {
+        let segment = self.segments.last_mut().expect("the first segment begins at or before it");
+        let files = segment.files.clone();
+        let mut indexes = Indexes::load(&*shared.disk, segment)?
+            .unwrap_or_else(|| Indexes::new(files.base_offset()));
+        let cut = position_of_cut(segment, &indexes, offset)?;
+        shorten(shared, &files, cut)?;
+        segment.size = cut;
+        indexes.truncate(cut, offset);
+        segment.max_timestamp = max_timestamp(segment, &indexes)?;
+        indexes.store(&*shared.disk, &files)?;
+        let known = files.aborted()?;
+        if known.iter().any(|txn| txn.last_offset >= offset) {
+            let kept: Vec<_> = known.iter().copied().filter(|t| t.last_offset < offset).collect();
+            recovery::store_aborted(shared, &files, &kept)?;
+        }
+        if cut == 0 {
+            segment.first_timestamp = None;
+        }
+        Ok(())
+    }
+}
+
+/// Where the batch begins that holds `offset`, or the first behind it.
+fn position_of_cut(segment: &Segment, indexes: &Indexes, offset: i64) -> Result<u64, StorageError> {
+    let start = indexes.offsets.position_of(offset);
+    let mut cut = segment.size;
+    walk(segment, start, |position, _, last_offset, _| {
+        if last_offset >= offset {
+            cut = cut.min(position);
+        }
+    })?;
+    Ok(cut)
+}
+
+/// The largest timestamp of what a segment holds.
+fn max_timestamp(segment: &Segment, indexes: &Indexes) -> Result<TimeEntry, StorageError> {
+    let mut max = indexes.times.last();
+    let start = indexes.offsets.position_of(max.offset);
+    walk(segment, start, |_, timestamp, offset, _| {
+        if timestamp > max.timestamp {
+            max = TimeEntry { timestamp, offset };
+        }
+    })?;
+    Ok(max)
+}
+
+/// Calls `see(position, max timestamp, last offset, size)` for each batch from `start` on.
+fn walk(
+    segment: &Segment,
+    start: u64,
+    mut see: impl FnMut(u64, i64, i64, usize),
+) -> Result<(), StorageError> {
+    let file = segment.files.log()?;
+    let mut scanner = BatchScanner::new(&*file, start, segment.size);
+    loop {
+        match scanner.next() {
+            Ok(Some((position, batch))) => {
+                see(position, batch.max_timestamp(), batch.last_offset(), batch.size());
+            }
+            Ok(None) => return Ok(()),
+            Err(ScanError::Io(error)) => {
+                return Err(segment.files.error("read", FileKind::Log)(error));
+            }
+            Err(ScanError::Bad(error)) => {
+                let path = segment.files.path(FileKind::Log);
+                let position = scanner.position();
+                return Err(StorageError::Malformed { path, position, reason: error.to_string() });
+            }
+        }
+    }
+}
+
+/// Shortens a `.log`; one that was mapped for reading keeps its inode whole and is replaced by a copy.
+fn shorten(shared: &Shared, files: &Arc<SegmentFiles>, size: u64) -> Result<(), StorageError> {
+    let path = files.path(FileKind::Log);
+    let file =
+        shared.disk.open(&path, OpenMode::Write).map_err(files.error("open", FileKind::Log))?;
+    files.release();
+    let result = if files.is_mapped() {
+        replace_by_copy(shared, &*file, &path, size)
+    } else {
+        file.set_len(size)
+    };
+    result.map_err(files.error("truncate", FileKind::Log))?;
+    files.set_unmapped();
+    Ok(())
+}
+
+fn replace_by_copy(
+    shared: &Shared,
+    file: &dyn DiskFile,
+    path: &Path,
+    size: u64,
+) -> std::io::Result<()> {
+    let mut copy_path = path.as_os_str().to_owned();
+    // Recovery removes files of this name, should the process end here.
+    copy_path.push(".cleaned");
+    let copy = shared.disk.open(Path::new(&copy_path), OpenMode::Create)?;
+    copy.set_len(0)?;
+    let mut buffer = vec![0; COPY_BYTES.min(size as usize)];
+    let mut position = 0;
+    while position < size {
+        let wanted = buffer.len().min((size - position) as usize);
+        let read = file.read_at(&mut buffer[..wanted], position)?;
+        if read == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        copy.write_at(&buffer[..read], position)?;
+        position += read as u64;
+    }
+    copy.sync_data()?;
+    shared.disk.rename(Path::new(&copy_path), path)?;
+    shared.disk.sync_dir(path.parent().unwrap_or(path))
+}

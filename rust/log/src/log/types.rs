@@ -1,0 +1,123 @@
+//! What goes into a log's operations and what comes out.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::buffer_pool::BufferPool;
+use crate::clock::Clock;
+use crate::config::LogConfig;
+use crate::disk::Disk;
+use crate::producer_state::AppendOrigin;
+
+/// What a log needs from outside. It reads no other clock, disk or randomness.
+#[derive(Clone)]
+pub struct LogOptions {
+    /// The partition's directory, `<topic>-<partition>`; it need not exist.
+    pub dir: PathBuf,
+    /// The topic's settings.
+    pub config: Arc<LogConfig>,
+    /// Where files are.
+    pub disk: Arc<dyn Disk>,
+    /// What time it is.
+    pub clock: Arc<dyn Clock>,
+    /// Everything below was synced; without a clean stop, segments that reach beyond it are recovered.
+    pub recovery_point: i64,
+    /// From the checkpoint; the first segment's base offset where that is larger.
+    pub log_start_offset: i64,
+    /// Whether the directory was closed in good order, so that nothing needs recovery.
+    pub clean: bool,
+    /// The topic's id: written to `partition.metadata`, and compared with what is there.
+    pub topic_id: Option<[u8; 16]>,
+    /// `producer.id.expiration.ms`.
+    pub producer_id_expiration_ms: i64,
+    /// Touch nothing on disk: what needs recovery is recovered in memory only.
+    pub read_only: bool,
+    /// Where `segment.jitter.ms` draws from.
+    pub jitter_seed: u64,
+    /// Buffers of all logs of a process.
+    pub buffers: Arc<BufferPool>,
+}
+
+/// What opening a log found and did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovery {
+    /// Segments whose batches were checked one by one and whose indexes were rebuilt.
+    pub segments_recovered: u32,
+    /// Bytes cut off that were not just preallocated zeros.
+    pub truncated_bytes: u64,
+    /// The log end left by that cut.
+    pub truncated_at: Option<i64>,
+    /// Where valid batches follow a damaged one: the log end for readers, and writes are refused.
+    pub damaged_at: Option<i64>,
+    /// Derived files that were unreadable and made anew, in words for a log line.
+    pub warnings: Vec<String>,
+}
+
+/// How a leader appends.
+#[derive(Debug, Clone, Copy)]
+pub struct AppendOptions {
+    /// The leader's epoch, stamped into the batch.
+    pub leader_epoch: i32,
+    /// Who sends it: decides which checks apply.
+    pub origin: AppendOrigin,
+}
+
+/// What an append did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AppendInfo {
+    /// Offset of the first record appended, or of the original batch of a duplicate.
+    pub first_offset: i64,
+    /// Offset of the last record (inclusive).
+    pub last_offset: i64,
+    /// The largest timestamp appended.
+    pub max_timestamp: i64,
+    /// The stamp with `LogAppendTime`, the original max timestamp of a duplicate, else −1.
+    pub log_append_time_ms: i64,
+    /// The log start offset at that moment.
+    pub log_start_offset: i64,
+    /// The log end offset after it (exclusive).
+    pub log_end_offset: i64,
+    /// Records appended; those of a duplicate count too.
+    pub records_count: i32,
+    /// Nothing was appended: the same batch is in the log already.
+    pub duplicate: bool,
+}
+
+/// Whole batches read.
+#[derive(Debug, Clone)]
+pub struct FetchData {
+    /// Magic-2 batches as stored, concatenated; the first may begin before the offset asked for.
+    pub bytes: Bytes,
+    /// Base offset of the first batch; the offset asked for when there is none.
+    pub base_offset: i64,
+    /// The offset after the last batch; the offset asked for when there is none.
+    pub next_offset: i64,
+}
+
+/// The offsets of a log, taken together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogOffsets {
+    /// First offset that can be read.
+    pub log_start_offset: i64,
+    /// Exclusive end.
+    pub log_end_offset: i64,
+    /// First offset of the oldest undecided transaction, or of one whose marker is above the high watermark.
+    pub first_unstable_offset: Option<i64>,
+    /// Everything below is on disk, as far as the disk tells the truth.
+    pub recovery_point: i64,
+    /// The latest leader epoch.
+    pub latest_epoch: Option<i32>,
+}
+
+/// A record found by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimestampOffset {
+    /// The record's offset.
+    pub offset: i64,
+    /// Its timestamp, milliseconds since the Unix epoch.
+    pub timestamp: i64,
+    /// The leader epoch of its batch.
+    pub leader_epoch: Option<i32>,
+}

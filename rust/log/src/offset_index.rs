@@ -1,0 +1,160 @@
+//! The offset index: from an offset to a position at or before its batch, one entry in every few KiB.
+//!
+//! An entry names the *last* offset of the batch that begins at its position. Entries are 8 bytes: offset
+//! relative to the segment's base, then position, both 32 bits (`docs/FORMAT.md`).
+
+/// Bytes of an entry.
+pub(crate) const ENTRY_SIZE: usize = 8;
+
+/// One entry, with its offset made absolute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OffsetEntry {
+    /// Last offset of the batch that begins at `position`.
+    pub offset: i64,
+    /// Bytes from the beginning of the segment.
+    pub position: u64,
+}
+
+impl OffsetEntry {
+    /// An entry as stored.
+    pub(crate) fn decode(bytes: [u8; ENTRY_SIZE], base_offset: i64) -> OffsetEntry {
+        let (offset, position) = bytes.split_at(4);
+        OffsetEntry {
+            offset: base_offset + i64::from(be_u32(offset)),
+            position: u64::from(be_u32(position)),
+        }
+    }
+
+    fn encode(self, base_offset: i64) -> [u8; ENTRY_SIZE] {
+        let relative = (self.offset - base_offset) as u32;
+        let mut bytes = [0; ENTRY_SIZE];
+        bytes[..4].copy_from_slice(&relative.to_be_bytes());
+        bytes[4..].copy_from_slice(&(self.position as u32).to_be_bytes());
+        bytes
+    }
+}
+
+fn be_u32(bytes: &[u8]) -> u32 {
+    u32::from_be_bytes(*bytes.first_chunk().expect("an entry's halves are 4 bytes"))
+}
+
+/// The offset index of the active segment, in memory; what is not `stored` yet is appended to its file lazily.
+#[derive(Debug)]
+pub(crate) struct OffsetIndex {
+    base_offset: i64,
+    entries: Vec<OffsetEntry>,
+    stored: usize,
+}
+
+impl OffsetIndex {
+    /// An index without entries, and with nothing in its file.
+    pub(crate) fn new(base_offset: i64) -> OffsetIndex {
+        OffsetIndex { base_offset, entries: Vec::new(), stored: 0 }
+    }
+
+    /// The index in a file's bytes. Kafka preallocates with zeros, which end it; an entry for position 0
+    /// cannot exist, as the first batch of a segment has none.
+    ///
+    /// `None` if the bytes are no index: a ragged length, or entries that do not grow.
+    pub(crate) fn decode(bytes: &[u8], base_offset: i64) -> Option<OffsetIndex> {
+        let (chunks, ragged) = bytes.as_chunks::<ENTRY_SIZE>();
+        let entries: Vec<_> = chunks
+            .iter()
+            .map(|chunk| OffsetEntry::decode(*chunk, base_offset))
+            .take_while(|entry| entry.position != 0)
+            .collect();
+        let grows = entries
+            .windows(2)
+            .all(|pair| pair[0].offset < pair[1].offset && pair[0].position < pair[1].position);
+        let zeros_follow = chunks[entries.len()..].iter().all(|chunk| chunk == &[0; ENTRY_SIZE]);
+        let stored = entries.len();
+        (ragged.is_empty() && grows && zeros_follow).then_some(OffsetIndex {
+            base_offset,
+            entries,
+            stored,
+        })
+    }
+
+    pub(crate) fn append(&mut self, offset: i64, position: u64) {
+        self.entries.push(OffsetEntry { offset, position });
+    }
+
+    /// The position to read from for `offset`: that of the last entry not after it.
+    pub(crate) fn position_of(&self, offset: i64) -> u64 {
+        let after = self.entries.partition_point(|entry| entry.offset <= offset);
+        after.checked_sub(1).map_or(0, |index| self.entries[index].position)
+    }
+
+    pub(crate) fn last(&self) -> Option<OffsetEntry> {
+        self.entries.last().copied()
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn entries(&self) -> &[OffsetEntry] {
+        &self.entries
+    }
+
+    /// Drops entries of batches at or behind `position`, where the segment is cut. The file must follow.
+    pub(crate) fn truncate_to_position(&mut self, position: u64) {
+        self.entries.retain(|entry| entry.position < position);
+        self.stored = self.stored.min(self.entries.len());
+    }
+
+    /// Bytes not yet in the file, and their position in it.
+    pub(crate) fn unstored(&self) -> (Vec<u8>, u64) {
+        let entries = &self.entries[self.stored..];
+        let bytes = entries.iter().flat_map(|entry| entry.encode(self.base_offset)).collect();
+        (bytes, (self.stored * ENTRY_SIZE) as u64)
+    }
+
+    /// Everything is in the file now.
+    pub(crate) fn set_stored(&mut self) {
+        self.stored = self.entries.len();
+    }
+
+    /// Length of the file when everything is stored.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        (self.entries.len() * ENTRY_SIZE) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn index_comes_back_from_its_bytes_and_ends_at_preallocated_zeros() {
+        let mut index = OffsetIndex::new(100);
+        index.append(109, 5000);
+        index.append(150, 9999);
+        let (mut bytes, position) = index.unstored();
+        assert_eq!(position, 0);
+        bytes.extend([0; 80]);
+        let read = OffsetIndex::decode(&bytes, 100).unwrap();
+        assert_eq!(read.entries(), index.entries());
+        assert_eq!(read.unstored(), (vec![], 16));
+    }
+
+    #[test]
+    fn garbage_is_no_index() {
+        assert!(OffsetIndex::decode(&[7; 61], 0).is_none());
+        assert!(OffsetIndex::decode(&[7; 64], 0).is_none());
+        let mut hole = vec![0; 16];
+        hole[15] = 1;
+        assert!(OffsetIndex::decode(&hole, 0).is_none());
+    }
+
+    #[test]
+    fn lookup_starts_at_the_batch_that_may_hold_the_offset() {
+        let mut index = OffsetIndex::new(0);
+        index.append(9, 600);
+        index.append(19, 1200);
+        assert_eq!(
+            [0, 8, 9, 18, 19, 99].map(|offset| index.position_of(offset)),
+            [0, 0, 600, 600, 1200, 1200]
+        );
+    }
+}

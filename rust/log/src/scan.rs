@@ -1,0 +1,86 @@
+//! Walking the batches of a segment file, in chunks, without believing a length before it was compared with the file.
+
+use pykafka_record::{Batch, BatchError, HEADER_SIZE, PREFIX_SIZE};
+
+use crate::disk::DiskFile;
+
+/// Bytes read at once; a larger batch makes the buffer grow to its size, once.
+const CHUNK_BYTES: u64 = 128 << 10;
+
+/// Why a walk stopped before the end.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ScanError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// No whole batch begins at the walk's position.
+    #[error("{0}")]
+    Bad(#[from] BatchError),
+}
+
+/// A walk over `position..end` of a file. Checks sizes and magic; CRC and offsets are the caller's.
+#[derive(Debug)]
+pub(crate) struct BatchScanner<'a> {
+    file: &'a dyn DiskFile,
+    position: u64,
+    end: u64,
+    buffer: Vec<u8>,
+    buffer_position: u64,
+    buffer_size: usize,
+}
+
+impl<'a> BatchScanner<'a> {
+    pub(crate) fn new(file: &'a dyn DiskFile, position: u64, end: u64) -> BatchScanner<'a> {
+        let buffer = Vec::new();
+        BatchScanner { file, position, end, buffer, buffer_position: position, buffer_size: 0 }
+    }
+
+    /// Where the next batch begins; after an error, where the bad one does.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The next batch and its position; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<(u64, Batch<'_>)>, ScanError> {
+        if self.position >= self.end {
+            return Ok(None);
+        }
+        let prefix = self.fill(PREFIX_SIZE)?;
+        let size = Batch::size_in(&self.buffer[prefix..self.buffer_size])?;
+        let start = self.fill(size)?;
+        let (batch, _) = Batch::split(&self.buffer[start..self.buffer_size])?;
+        let position = self.position;
+        self.position += size as u64;
+        Ok(Some((position, batch)))
+    }
+
+    /// Makes the buffer hold `wanted` bytes from the position on, or all there are; returns where they begin.
+    fn fill(&mut self, wanted: usize) -> std::io::Result<usize> {
+        let start = (self.position - self.buffer_position) as usize;
+        if start + wanted <= self.buffer_size {
+            return Ok(start);
+        }
+        let left = self.end - self.position;
+        if start < self.buffer_size && (self.buffer_size - start) as u64 == left {
+            return Ok(start);
+        }
+        let size = left.min(CHUNK_BYTES.max(wanted as u64)) as usize;
+        if self.buffer.len() < size {
+            self.buffer.resize(size, 0);
+        }
+        self.buffer_position = self.position;
+        self.buffer_size = self.file.read_at(&mut self.buffer[..size], self.position)?;
+        Ok(0)
+    }
+}
+
+/// Base and last offset of the batch whose header `bytes` begin with; `None` without a whole header.
+///
+/// A batch that is larger than what was read cannot be viewed as a [`Batch`] yet, but can be skipped.
+pub(crate) fn peek_offsets(bytes: &[u8]) -> Option<(i64, i64)> {
+    const LAST_OFFSET_DELTA: usize = 23;
+    let header = bytes.first_chunk::<HEADER_SIZE>()?;
+    let base_offset = i64::from_be_bytes(*header.first_chunk()?);
+    let delta = i32::from_be_bytes(*header[LAST_OFFSET_DELTA..].first_chunk()?);
+    Some((base_offset, base_offset.saturating_add(i64::from(delta))))
+}

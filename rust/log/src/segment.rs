@@ -1,0 +1,311 @@
+//! A segment: a `.log` file of batches, its indexes, and what is known of it in memory.
+//!
+//! [`Segment`] is what the log's lock guards. [`SegmentFiles`] is shared with readers, who open, search and
+//! `pread` without that lock; a file that retention has renamed meanwhile stays readable through its handle.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::index_file::IndexFile;
+use crate::indexes::Indexes;
+use crate::log::StorageError;
+use crate::offset_index::{self, OffsetEntry};
+use crate::time_index::{self, TimeEntry};
+use crate::transaction_index::AbortedTxn;
+
+/// The files of a segment, by suffix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    Log,
+    OffsetIndex,
+    TimeIndex,
+    TransactionIndex,
+    Snapshot,
+}
+
+impl FileKind {
+    /// All kinds whose name begins with a segment's base offset.
+    pub(crate) const SEGMENT: [FileKind; 4] =
+        [FileKind::OffsetIndex, FileKind::TimeIndex, FileKind::TransactionIndex, FileKind::Log];
+
+    pub(crate) fn suffix(self) -> &'static str {
+        match self {
+            FileKind::Log => ".log",
+            FileKind::OffsetIndex => ".index",
+            FileKind::TimeIndex => ".timeindex",
+            FileKind::TransactionIndex => ".txnindex",
+            FileKind::Snapshot => ".snapshot",
+        }
+    }
+
+    pub(crate) fn from_suffix(suffix: &str) -> Option<FileKind> {
+        FileKind::SEGMENT
+            .into_iter()
+            .chain([FileKind::Snapshot])
+            .find(|kind| kind.suffix() == suffix)
+    }
+}
+
+/// `<20 digits>` and the suffix.
+pub(crate) fn file_name(base_offset: i64, kind: FileKind) -> String {
+    format!("{base_offset:020}{}", kind.suffix())
+}
+
+/// The offset and kind in a file's name; `None` for names of other shapes.
+pub(crate) fn parse_file_name(name: &str) -> Option<(i64, FileKind)> {
+    let (digits, suffix) = name.split_at_checked(20)?;
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    let offset = digits.parse().ok().filter(|_| is_number)?;
+    Some((offset, FileKind::from_suffix(suffix)?))
+}
+
+/// What the log knows of one of its segments.
+#[derive(Debug, Clone)]
+pub(crate) struct Segment {
+    /// Logical bytes of batches; the file of the active segment may be longer, filled with zeros.
+    pub(crate) size: u64,
+    /// The largest timestamp of its records.
+    pub(crate) max_timestamp: TimeEntry,
+    /// The max timestamp of its first batch, from which `segment.ms` counts; read when first needed.
+    pub(crate) first_timestamp: Option<i64>,
+    /// When this process made it or first saw it, for segments whose records have no timestamps.
+    pub(crate) created_ms: i64,
+    pub(crate) files: Arc<SegmentFiles>,
+}
+
+impl Segment {
+    pub(crate) fn base_offset(&self) -> i64 {
+        self.files.base_offset
+    }
+
+    /// What `retention.ms` measures: the largest timestamp, else the age of our knowledge.
+    pub(crate) fn retention_timestamp(&self) -> i64 {
+        if self.max_timestamp.timestamp >= 0 {
+            self.max_timestamp.timestamp
+        } else {
+            self.created_ms
+        }
+    }
+}
+
+/// Names and handles of a segment's files; handles are opened when needed and dropped by [`Self::release`].
+#[derive(Debug)]
+pub(crate) struct SegmentFiles {
+    dir: Arc<Path>,
+    base_offset: i64,
+    disk: Arc<dyn Disk>,
+    handles: Mutex<Handles>,
+    /// Whether the `.log` inode was ever mapped for reading: it is never shortened then.
+    is_mapped: AtomicBool,
+    /// What recovery found, where it must not be stored: then readers use this and no index file.
+    rebuilt: Mutex<Option<Rebuilt>>,
+}
+
+/// Indexes and aborted transactions of a segment, from its batches.
+pub(crate) type Rebuilt = (Indexes, Arc<[AbortedTxn]>);
+
+#[derive(Debug, Default)]
+struct Handles {
+    log: Option<Arc<dyn DiskFile>>,
+    offsets: Option<Arc<IndexFile<{ offset_index::ENTRY_SIZE }>>>,
+    times: Option<Arc<IndexFile<{ time_index::ENTRY_SIZE }>>>,
+    aborted: Option<Arc<[AbortedTxn]>>,
+}
+
+impl SegmentFiles {
+    pub(crate) fn new(dir: Arc<Path>, base_offset: i64, disk: Arc<dyn Disk>) -> SegmentFiles {
+        let is_mapped = AtomicBool::new(false);
+        let (handles, rebuilt) = (Mutex::default(), Mutex::default());
+        SegmentFiles { dir, base_offset, disk, handles, is_mapped, rebuilt }
+    }
+
+    pub(crate) fn base_offset(&self) -> i64 {
+        self.base_offset
+    }
+
+    pub(crate) fn path(&self, kind: FileKind) -> PathBuf {
+        self.dir.join(file_name(self.base_offset, kind))
+    }
+
+    /// An error of this segment's file `kind`.
+    pub(crate) fn error(
+        &self,
+        action: &'static str,
+        kind: FileKind,
+    ) -> impl FnOnce(io::Error) -> StorageError {
+        let path = self.path(kind);
+        move |source| StorageError::io(action, &path, source)
+    }
+
+    /// The `.log` for reading.
+    pub(crate) fn log(&self) -> Result<Arc<dyn DiskFile>, StorageError> {
+        let mut handles = self.handles.lock();
+        if let Some(file) = &handles.log {
+            return Ok(file.clone());
+        }
+        let path = self.path(FileKind::Log);
+        let file =
+            self.disk.open(&path, OpenMode::Read).map_err(self.error("open", FileKind::Log))?;
+        handles.log = Some(file.clone());
+        Ok(file)
+    }
+
+    /// Lets readers share the writer's handle.
+    pub(crate) fn set_log(&self, file: Arc<dyn DiskFile>) {
+        self.handles.lock().log = Some(file);
+    }
+
+    /// Where to read from for `offset`, by the stored offset index; without the file, the beginning.
+    pub(crate) fn position_of(&self, offset: i64) -> Result<u64, StorageError> {
+        if let Some((indexes, _)) = &*self.rebuilt.lock() {
+            return Ok(indexes.offsets.position_of(offset));
+        }
+        let base = self.base_offset;
+        let Some(index) = self.offsets()? else { return Ok(0) };
+        let found = index
+            .last_where(|entry| {
+                let entry = OffsetEntry::decode(*entry, base);
+                entry.position > 0 && entry.offset <= offset
+            })
+            .map_err(self.error("read", FileKind::OffsetIndex))?;
+        Ok(found.map_or(0, |entry| OffsetEntry::decode(entry, base).position))
+    }
+
+    /// The offset to search from for `timestamp`, by the stored time index.
+    pub(crate) fn offset_of_time(&self, timestamp: i64) -> Result<i64, StorageError> {
+        if let Some((indexes, _)) = &*self.rebuilt.lock() {
+            return Ok(indexes.times.offset_of(timestamp));
+        }
+        let base = self.base_offset;
+        let Some(index) = self.times()? else { return Ok(base) };
+        let found = index
+            .last_where(|entry| TimeEntry::decode(entry, base).timestamp <= timestamp)
+            .map_err(self.error("read", FileKind::TimeIndex))?;
+        Ok(found.map_or(base, |entry| TimeEntry::decode(&entry, base).offset))
+    }
+
+    /// The aborted transactions of this segment, in the order of their markers.
+    pub(crate) fn aborted(&self) -> Result<Arc<[AbortedTxn]>, StorageError> {
+        if let Some((_, aborted)) = &*self.rebuilt.lock() {
+            return Ok(aborted.clone());
+        }
+        let mut handles = self.handles.lock();
+        if let Some(aborted) = &handles.aborted {
+            return Ok(aborted.clone());
+        }
+        let path = self.path(FileKind::TransactionIndex);
+        let bytes = match self.disk.read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(StorageError::io("read", &path, error)),
+        };
+        let aborted: Arc<[AbortedTxn]> = AbortedTxn::decode_all(&bytes)
+            .ok_or_else(|| StorageError::Malformed {
+                path,
+                position: 0,
+                reason: "not a transaction index".to_owned(),
+            })?
+            .into();
+        handles.aborted = Some(aborted.clone());
+        Ok(aborted)
+    }
+
+    /// Replaces the aborted transactions that readers see; the caller has written them.
+    pub(crate) fn set_aborted(&self, aborted: Arc<[AbortedTxn]>) {
+        self.handles.lock().aborted = Some(aborted);
+    }
+
+    /// Makes readers use what recovery found.
+    pub(crate) fn set_rebuilt(&self, indexes: Indexes, aborted: Arc<[AbortedTxn]>) {
+        *self.rebuilt.lock() = Some((indexes, aborted));
+    }
+
+    /// Takes what recovery found, to store it.
+    pub(crate) fn take_rebuilt(&self) -> Option<Rebuilt> {
+        self.rebuilt.lock().take()
+    }
+
+    /// What `see` makes of the indexes that recovery found, if those are used.
+    pub(crate) fn with_rebuilt<T>(&self, see: impl FnOnce(&Indexes) -> T) -> Option<T> {
+        self.rebuilt.lock().as_ref().map(|(indexes, _)| see(indexes))
+    }
+
+    /// The index files changed: forget what was read from them.
+    pub(crate) fn forget_indexes(&self) {
+        let mut handles = self.handles.lock();
+        handles.offsets = None;
+        handles.times = None;
+        handles.aborted = None;
+    }
+
+    /// Drops all handles and caches.
+    pub(crate) fn release(&self) {
+        *self.handles.lock() = Handles::default();
+    }
+
+    /// Remembers that the `.log` inode is mapped for reading.
+    pub(crate) fn set_mapped(&self) {
+        self.is_mapped.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the `.log` inode was mapped for reading; a new inode begins unmapped.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.is_mapped.load(Ordering::SeqCst)
+    }
+
+    /// The `.log` has a new inode.
+    pub(crate) fn set_unmapped(&self) {
+        self.is_mapped.store(false, Ordering::SeqCst);
+    }
+
+    fn offsets(
+        &self,
+    ) -> Result<Option<Arc<IndexFile<{ offset_index::ENTRY_SIZE }>>>, StorageError> {
+        let mut handles = self.handles.lock();
+        if handles.offsets.is_none() {
+            handles.offsets = self.open_index(FileKind::OffsetIndex)?;
+        }
+        Ok(handles.offsets.clone())
+    }
+
+    fn times(&self) -> Result<Option<Arc<IndexFile<{ time_index::ENTRY_SIZE }>>>, StorageError> {
+        let mut handles = self.handles.lock();
+        if handles.times.is_none() {
+            handles.times = self.open_index(FileKind::TimeIndex)?;
+        }
+        Ok(handles.times.clone())
+    }
+
+    fn open_index<const SIZE: usize>(
+        &self,
+        kind: FileKind,
+    ) -> Result<Option<Arc<IndexFile<SIZE>>>, StorageError> {
+        match self.disk.open(&self.path(kind), OpenMode::Read).and_then(IndexFile::new) {
+            Ok(index) => Ok(Some(Arc::new(index))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.error("open", kind)(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_come_back_and_other_names_do_not() {
+        for kind in FileKind::SEGMENT {
+            assert_eq!(parse_file_name(&file_name(119, kind)), Some((119, kind)));
+        }
+        for name in ["119.log", "0000000000000000011x.log", "00000000000000000119.log.deleted", "é"]
+        {
+            assert_eq!(parse_file_name(name), None, "{name}");
+        }
+        assert_eq!(parse_file_name("+0000000000000000119.log"), None);
+    }
+}

@@ -1,0 +1,158 @@
+//! The time index: from a timestamp to an offset before which no record is as young.
+//!
+//! An entry (t, o) says that the largest timestamp so far was t and that the batch that ends with offset o
+//! has it. Timestamps grow strictly. Entries are 12 bytes: timestamp, then offset relative to the segment's
+//! base (`docs/FORMAT.md`).
+
+use pykafka_record::NO_TIMESTAMP;
+
+/// Bytes of an entry.
+pub(crate) const ENTRY_SIZE: usize = 12;
+
+/// One entry, with its offset made absolute; also the largest timestamp of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeEntry {
+    /// Milliseconds since the Unix epoch; −1 when no record had one.
+    pub timestamp: i64,
+    /// Last offset of the batch that has it.
+    pub offset: i64,
+}
+
+impl TimeEntry {
+    /// What a segment without timestamps has.
+    pub(crate) fn none(base_offset: i64) -> TimeEntry {
+        TimeEntry { timestamp: NO_TIMESTAMP, offset: base_offset }
+    }
+
+    /// An entry as stored.
+    pub(crate) fn decode(bytes: &[u8; ENTRY_SIZE], base_offset: i64) -> TimeEntry {
+        let (timestamp, offset) = bytes.split_at(8);
+        let timestamp = timestamp.first_chunk().expect("an entry has 12 bytes");
+        let relative = offset.first_chunk().expect("an entry has 12 bytes");
+        TimeEntry {
+            timestamp: i64::from_be_bytes(*timestamp),
+            offset: base_offset + i64::from(u32::from_be_bytes(*relative)),
+        }
+    }
+
+    fn encode(self, base_offset: i64) -> [u8; ENTRY_SIZE] {
+        let mut bytes = [0; ENTRY_SIZE];
+        bytes[..8].copy_from_slice(&self.timestamp.to_be_bytes());
+        bytes[8..].copy_from_slice(&((self.offset - base_offset) as u32).to_be_bytes());
+        bytes
+    }
+}
+
+/// The time index of the active segment, in memory; what is not `stored` yet is appended to its file lazily.
+#[derive(Debug)]
+pub(crate) struct TimeIndex {
+    base_offset: i64,
+    entries: Vec<TimeEntry>,
+    stored: usize,
+}
+
+impl TimeIndex {
+    /// An index without entries, and with nothing in its file.
+    pub(crate) fn new(base_offset: i64) -> TimeIndex {
+        TimeIndex { base_offset, entries: Vec::new(), stored: 0 }
+    }
+
+    /// The index in a file's bytes; Kafka preallocates with zeros, which end it.
+    ///
+    /// `None` if the bytes are no index: a ragged length, or entries that do not grow.
+    pub(crate) fn decode(bytes: &[u8], base_offset: i64) -> Option<TimeIndex> {
+        let (chunks, ragged) = bytes.as_chunks::<ENTRY_SIZE>();
+        let used = chunks.iter().rposition(|chunk| chunk != &[0; ENTRY_SIZE]).map_or(0, |i| i + 1);
+        let entries: Vec<_> =
+            chunks[..used].iter().map(|chunk| TimeEntry::decode(chunk, base_offset)).collect();
+        let grows = entries
+            .windows(2)
+            .all(|pair| pair[0].timestamp < pair[1].timestamp && pair[0].offset <= pair[1].offset);
+        let stored = entries.len();
+        (ragged.is_empty() && grows).then_some(TimeIndex { base_offset, entries, stored })
+    }
+
+    /// Appends the largest timestamp so far, unless the last entry tells it already.
+    pub(crate) fn append(&mut self, max: TimeEntry) {
+        if max.timestamp > self.last().timestamp {
+            self.entries.push(max);
+        }
+    }
+
+    /// The last entry, or what stands for it in an empty index.
+    pub(crate) fn last(&self) -> TimeEntry {
+        self.entries.last().copied().unwrap_or(TimeEntry::none(self.base_offset))
+    }
+
+    /// The offset to search from for `timestamp`: no batch that ends before it holds one as young.
+    pub(crate) fn offset_of(&self, timestamp: i64) -> i64 {
+        let after = self.entries.partition_point(|entry| entry.timestamp <= timestamp);
+        after.checked_sub(1).map_or(self.base_offset, |index| self.entries[index].offset)
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn entries(&self) -> &[TimeEntry] {
+        &self.entries
+    }
+
+    /// Drops entries of batches that end at or behind `offset`, where the log is cut. The file must follow.
+    pub(crate) fn truncate_to(&mut self, offset: i64) {
+        self.entries.retain(|entry| entry.offset < offset);
+        self.stored = self.stored.min(self.entries.len());
+    }
+
+    /// Bytes not yet in the file, and their position in it.
+    pub(crate) fn unstored(&self) -> (Vec<u8>, u64) {
+        let entries = &self.entries[self.stored..];
+        let bytes = entries.iter().flat_map(|entry| entry.encode(self.base_offset)).collect();
+        (bytes, (self.stored * ENTRY_SIZE) as u64)
+    }
+
+    /// Everything is in the file now.
+    pub(crate) fn set_stored(&mut self) {
+        self.stored = self.entries.len();
+    }
+
+    /// Length of the file when everything is stored.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        (self.entries.len() * ENTRY_SIZE) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(timestamp: i64, offset: i64) -> TimeEntry {
+        TimeEntry { timestamp, offset }
+    }
+
+    #[test]
+    fn entries_grow_strictly_and_come_back_from_their_bytes() {
+        let mut index = TimeIndex::new(100);
+        for (timestamp, offset) in [(50, 104), (50, 109), (40, 109), (60, 119)] {
+            index.append(entry(timestamp, offset));
+        }
+        assert_eq!(index.entries(), [entry(50, 104), entry(60, 119)]);
+        let mut bytes = index.unstored().0;
+        bytes.extend([0; 24]);
+        assert_eq!(TimeIndex::decode(&bytes, 100).unwrap().entries(), index.entries());
+    }
+
+    #[test]
+    fn garbage_is_no_index() {
+        assert!(TimeIndex::decode(&[7; 61], 0).is_none());
+        assert!(TimeIndex::decode(&[7; 24], 0).is_none());
+    }
+
+    #[test]
+    fn search_begins_at_the_last_entry_not_younger() {
+        let mut index = TimeIndex::new(0);
+        index.append(entry(50, 9));
+        index.append(entry(60, 19));
+        assert_eq!([49, 50, 59, 60, 99].map(|time| index.offset_of(time)), [0, 9, 9, 19, 19]);
+    }
+}

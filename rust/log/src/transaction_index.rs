@@ -1,0 +1,75 @@
+//! The transaction index: the aborted transactions whose end marker lies in a segment.
+//!
+//! A segment has the file only if there are any. Entries are 34 bytes and stand in the order of their
+//! markers, so their last stable offsets never fall.
+
+/// Bytes of an entry.
+pub(crate) const ENTRY_SIZE: usize = 34;
+const VERSION: i16 = 0;
+
+/// A transaction that was aborted. All offsets are those of records in this log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AbortedTxn {
+    /// Whose it was.
+    pub producer_id: i64,
+    /// Offset of its first record.
+    pub first_offset: i64,
+    /// Offset of its abort marker.
+    pub last_offset: i64,
+    /// The last stable offset once the marker was in; everything below it is decided.
+    pub last_stable_offset: i64,
+}
+
+impl AbortedTxn {
+    /// The entry as stored.
+    pub(crate) fn encode(self) -> [u8; ENTRY_SIZE] {
+        let mut bytes = [0; ENTRY_SIZE];
+        bytes[..2].copy_from_slice(&VERSION.to_be_bytes());
+        let fields =
+            [self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset];
+        for (chunk, field) in bytes[2..].as_chunks_mut::<8>().0.iter_mut().zip(fields) {
+            *chunk = field.to_be_bytes();
+        }
+        bytes
+    }
+
+    /// `None` for another version.
+    fn decode(bytes: &[u8; ENTRY_SIZE]) -> Option<AbortedTxn> {
+        let fields = bytes[2..].as_chunks::<8>().0;
+        (bytes[..2] == VERSION.to_be_bytes()).then(|| AbortedTxn {
+            producer_id: i64::from_be_bytes(fields[0]),
+            first_offset: i64::from_be_bytes(fields[1]),
+            last_offset: i64::from_be_bytes(fields[2]),
+            last_stable_offset: i64::from_be_bytes(fields[3]),
+        })
+    }
+
+    /// The entries in a file's bytes; `None` if they are no transaction index.
+    pub(crate) fn decode_all(bytes: &[u8]) -> Option<Vec<AbortedTxn>> {
+        let (chunks, ragged) = bytes.as_chunks::<ENTRY_SIZE>();
+        if !ragged.is_empty() {
+            return None;
+        }
+        chunks.iter().map(AbortedTxn::decode).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_come_back_and_other_versions_do_not() {
+        let entry = AbortedTxn {
+            producer_id: 2002,
+            first_offset: 3,
+            last_offset: 15,
+            last_stable_offset: 7,
+        };
+        let mut bytes = [entry.encode(), entry.encode()].concat();
+        assert_eq!(AbortedTxn::decode_all(&bytes), Some(vec![entry, entry]));
+        assert_eq!(AbortedTxn::decode_all(&bytes[..67]), None);
+        bytes[1] = 1;
+        assert_eq!(AbortedTxn::decode_all(&bytes), None);
+    }
+}

@@ -1,0 +1,119 @@
+//! Logs on a memory disk under a clock that stands, for tests.
+#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(clippy::unwrap_used, reason = "a helper of tests fails by panicking")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pykafka_log::{
+    AppendInfo, AppendOptions, AppendOrigin, BufferPool, Disk, Log, LogConfig, LogOptions,
+    ManualClock, MemoryDisk, Recovery,
+};
+use pykafka_record::{Batch, BatchBuilder, BatchOptions, batches};
+
+pub const NOW_MS: i64 = 1_700_000_000_000;
+
+/// Everything a log is opened with, again and again.
+pub struct Bench {
+    pub disk: Arc<dyn Disk>,
+    pub clock: Arc<ManualClock>,
+    pub config: LogConfig,
+    pub dir: PathBuf,
+}
+
+impl Default for Bench {
+    fn default() -> Self {
+        Bench {
+            disk: Arc::new(MemoryDisk::default()),
+            clock: Arc::new(ManualClock::new(NOW_MS)),
+            config: LogConfig {
+                segment_bytes: 2000,
+                index_interval_bytes: 300,
+                ..LogConfig::default()
+            },
+            dir: PathBuf::from("/data/topic-0"),
+        }
+    }
+}
+
+impl Bench {
+    pub fn options(&self, clean: bool) -> LogOptions {
+        LogOptions {
+            dir: self.dir.clone(),
+            config: Arc::new(self.config.clone()),
+            disk: self.disk.clone(),
+            clock: self.clock.clone(),
+            recovery_point: 0,
+            log_start_offset: 0,
+            clean,
+            topic_id: Some([7; 16]),
+            producer_id_expiration_ms: 86_400_000,
+            read_only: false,
+            jitter_seed: 1,
+            buffers: Arc::new(BufferPool::default()),
+        }
+    }
+
+    pub fn open(&self, clean: bool) -> (Log, Recovery) {
+        Log::open(self.options(clean)).unwrap()
+    }
+
+    /// All files of the log's directory, by name.
+    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let entries = self.disk.list(&self.dir).unwrap();
+        let files = entries.into_iter().filter(|entry| !entry.is_dir);
+        let names = files.map(|entry| entry.name.into_string().unwrap());
+        names.map(|name| (name.clone(), self.disk.read(&self.dir.join(name)).unwrap())).collect()
+    }
+
+    pub fn file(&self, name: &str) -> Vec<u8> {
+        self.disk.read(&self.dir.join(name)).unwrap()
+    }
+
+    pub fn file_names(&self) -> Vec<String> {
+        self.files().into_iter().map(|(name, _)| name).collect()
+    }
+}
+
+pub const LEADER: AppendOptions = AppendOptions { leader_epoch: 0, origin: AppendOrigin::Client };
+
+/// A batch of `count` records with values of `size` bytes.
+pub fn batch(count: usize, size: usize, timestamp: i64) -> Vec<u8> {
+    batch_with(BatchOptions::default(), count, size, timestamp)
+}
+
+pub fn batch_with(options: BatchOptions, count: usize, size: usize, timestamp: i64) -> Vec<u8> {
+    let mut builder = BatchBuilder::new(options);
+    for index in 0..count {
+        let value = vec![index as u8; size];
+        builder.append(timestamp + index as i64, Some(b"key"), Some(&value), &[]).unwrap();
+    }
+    let mut bytes = Vec::new();
+    builder.build(&mut bytes).unwrap();
+    bytes
+}
+
+pub fn append(log: &Log, count: usize, timestamp: i64) -> AppendInfo {
+    log.append_as_leader(&mut batch(count, 50, timestamp), LEADER).unwrap()
+}
+
+/// Base and last offset of each batch from `from` to the log end.
+pub fn batch_offsets(log: &Log, from: i64) -> Vec<(i64, i64)> {
+    let mut found = Vec::new();
+    let mut offset = from;
+    while offset < log.log_end_offset() {
+        let data = log.read(offset, 700, log.log_end_offset(), true).unwrap();
+        if data.bytes.is_empty() {
+            break;
+        }
+        found.extend(
+            all(&data.bytes).iter().map(|batch| (batch.base_offset(), batch.last_offset())),
+        );
+        offset = data.next_offset;
+    }
+    found
+}
+
+pub fn all(bytes: &[u8]) -> Vec<Batch<'_>> {
+    batches(bytes).map(Result::unwrap).collect()
+}

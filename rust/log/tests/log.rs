@@ -1,0 +1,446 @@
+//! Appending, reading, rolling, retention, truncation and recovery of one log.
+
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::case_sensitive_file_extension_comparisons, reason = "the log's own names")]
+
+mod common;
+
+use common::{Bench, LEADER, NOW_MS, append, batch, batch_offsets, batch_with};
+use pykafka_log::{
+    AppendError, AppendOptions, AppendOrigin, Log, LogConfig, OpenMode, ReadError, StorageError,
+};
+use pykafka_record::{BatchOptions, EndTransactionMarker};
+
+#[test]
+fn nothing_is_on_disk_before_the_first_append() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    assert!(!bench.disk.exists(&bench.dir));
+    assert_eq!((log.log_start_offset(), log.log_end_offset(), log.segments_count()), (0, 0, 0));
+    log.assign_epoch(3, 0).unwrap();
+    assert!(!bench.disk.exists(&bench.dir));
+    log.append_as_leader(&mut batch(1, 10, NOW_MS), AppendOptions { leader_epoch: 3, ..LEADER })
+        .unwrap();
+    assert_eq!(bench.file("leader-epoch-checkpoint"), b"0\n1\n3 0\n");
+    assert!(bench.file_names().contains(&"partition.metadata".to_owned()));
+}
+
+#[test]
+fn batches_get_offsets_and_come_back_whole() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    for n in 0..40 {
+        let info = append(&log, 3, NOW_MS + n);
+        assert_eq!((info.first_offset, info.last_offset), (n * 3, n * 3 + 2));
+    }
+    assert!(log.segments_count() > 3);
+    for offset in 0..120 {
+        let base = offset / 3 * 3;
+        let data = log.read(offset, 1, 120, true).unwrap();
+        assert_eq!((data.base_offset, data.next_offset), (base, base + 3), "at {offset}");
+        assert_eq!(batch_offsets(&log, offset).len() as i64, 40 - offset / 3);
+    }
+}
+
+#[test]
+fn reads_end_at_their_bound_and_at_the_size() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    for n in 0..4 {
+        append(&log, 3, NOW_MS + n);
+    }
+    let one = log.read(0, 1, 12, true).unwrap().bytes.len();
+    assert_eq!(log.read(0, 1, 12, false).unwrap().bytes.len(), 0);
+    assert_eq!(log.read(0, 2 * one, 12, true).unwrap().next_offset, 6);
+    assert_eq!(log.read(0, 2 * one + 100, 12, true).unwrap().next_offset, 6);
+    assert_eq!(log.read(0, 100_000, 4, true).unwrap().next_offset, 6);
+    assert_eq!(log.read(6, 100_000, 6, true).unwrap().bytes.len(), 0);
+    assert_eq!(log.read(12, 100_000, 12, true).unwrap().bytes.len(), 0);
+    assert!(matches!(log.read(13, 1, 12, true), Err(ReadError::OffsetOutOfRange { .. })));
+    assert!(matches!(log.read(-1, 1, 12, true), Err(ReadError::OffsetOutOfRange { .. })));
+}
+
+#[test]
+fn closed_log_opens_as_it_was_without_recovery() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    for n in 0..40 {
+        append(&log, 3, NOW_MS + n);
+    }
+    let before = batch_offsets(&log, 0);
+    log.close().unwrap();
+    assert!(matches!(log.read(0, 1, 1, true), Err(ReadError::Storage(StorageError::Closed))));
+    let (log, recovery) = bench.open(true);
+    assert_eq!(recovery.segments_recovered, 0);
+    assert_eq!(batch_offsets(&log, 0), before);
+    assert_eq!(append(&log, 1, NOW_MS).first_offset, 120);
+}
+
+#[test]
+fn recovery_rebuilds_the_files_that_a_clean_close_writes() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    for n in 0..40 {
+        append(&log, 3, NOW_MS + (n * 37) % 90);
+    }
+    log.close().unwrap();
+    let files = bench.files();
+    for (name, _) in files.iter().filter(|(name, _)| !name.ends_with(".log")) {
+        bench.disk.remove_file(&bench.dir.join(name)).unwrap();
+    }
+    let (log, recovery) = bench.open(false);
+    assert_eq!(recovery.segments_recovered as usize, log.segments_count());
+    assert_eq!(recovery.truncated_bytes, 0);
+    log.close().unwrap();
+    assert_eq!(bench.files(), files);
+}
+
+/// The name of the newest segment's file, with its content.
+fn last_log(bench: &Bench) -> (String, Vec<u8>) {
+    bench.files().into_iter().rfind(|(name, _)| name.ends_with(".log")).unwrap()
+}
+
+fn rewrite(bench: &Bench, name: &str, content: &[u8]) {
+    let file = bench.disk.open(&bench.dir.join(name), OpenMode::Write).unwrap();
+    file.set_len(0).unwrap();
+    file.write_at(content, 0).unwrap();
+}
+
+fn filled(bench: &Bench) -> i64 {
+    let (log, _) = bench.open(true);
+    for n in 0..40 {
+        append(&log, 3, NOW_MS + n);
+    }
+    log.close().unwrap();
+    log_end(bench)
+}
+
+fn log_end(bench: &Bench) -> i64 {
+    bench.open(true).0.log_end_offset()
+}
+
+#[test]
+fn torn_tail_is_cut_at_the_last_valid_batch_and_reported() {
+    for cut in [1, 40, 100, 200] {
+        let bench = Bench::default();
+        let end = filled(&bench);
+        let (name, content) = last_log(&bench);
+        rewrite(&bench, &name, &content[..content.len() - cut]);
+        let (log, recovery) = bench.open(false);
+        assert_eq!(log.log_end_offset(), end - 3);
+        assert_eq!(recovery.truncated_at, Some(end - 3));
+        assert!(recovery.truncated_bytes > 0 && recovery.damaged_at.is_none());
+        assert_eq!(append(&log, 1, NOW_MS).first_offset, end - 3);
+    }
+}
+
+#[test]
+fn preallocated_zeros_are_cut_silently() {
+    for clean in [true, false] {
+        let bench = Bench::default();
+        let end = filled(&bench);
+        let (name, content) = last_log(&bench);
+        rewrite(&bench, &name, &[&content[..], &[0; 5000]].concat());
+        let (log, recovery) = bench.open(clean);
+        assert_eq!((log.log_end_offset(), recovery.truncated_bytes), (end, 0));
+        log.close().unwrap();
+        if !clean {
+            assert_eq!(last_log(&bench).1, content);
+        }
+    }
+}
+
+#[test]
+fn log_with_valid_batches_behind_a_bad_one_is_read_only_until_repaired() {
+    let bench = Bench::default();
+    let end = filled(&bench);
+    let (log, _) = bench.open(true);
+    let (base, _) = log.segments()[1];
+    log.close().unwrap();
+    let name = format!("{base:020}.log");
+    let mut content = bench.file(&name);
+    content[100] ^= 255;
+    rewrite(&bench, &name, &content);
+    let before = bench.files();
+    let (log, recovery) = bench.open(false);
+    assert_eq!((recovery.damaged_at, log.log_end_offset()), (Some(base), base));
+    assert_eq!(batch_offsets(&log, 0).len() as i64, base / 3);
+    let refused = log.append_as_leader(&mut batch(1, 1, NOW_MS), LEADER);
+    assert!(
+        matches!(refused, Err(AppendError::Storage(StorageError::Damaged { offset })) if offset == base)
+    );
+    log.close().unwrap();
+    let logs = |files: Vec<(String, Vec<u8>)>| -> Vec<_> {
+        files.into_iter().filter(|(name, _)| name.ends_with(".log")).collect()
+    };
+    assert_eq!(logs(bench.files()), logs(before));
+    let repaired = Log::repair(bench.options(false)).unwrap();
+    assert_eq!(repaired.truncated_at, Some(base));
+    assert!(base < end);
+    let (log, recovery) = bench.open(false);
+    assert_eq!((recovery.damaged_at, log.log_end_offset()), (None, base));
+    assert_eq!(append(&log, 1, NOW_MS).first_offset, base);
+}
+
+#[test]
+fn truncation_cuts_whole_batches_and_their_derived_files() {
+    for offset in [0, 1, 3, 50, 51, 52, 118, 119, 120, 200] {
+        let bench = Bench::default();
+        filled(&bench);
+        let (log, _) = bench.open(true);
+        log.truncate_to(offset).unwrap();
+        assert_eq!(log.log_end_offset(), offset.min(120));
+        assert_eq!(batch_offsets(&log, 0).len() as i64, offset.min(120) / 3);
+        let info = append(&log, 3, NOW_MS + 500);
+        assert_eq!(info.first_offset, offset.min(120));
+        log.close().unwrap();
+        let files = bench.files();
+        for (name, _) in files.iter().filter(|(name, _)| name.ends_with("index")) {
+            bench.disk.remove_file(&bench.dir.join(name)).unwrap();
+        }
+        let (log, _) = bench.open(false);
+        log.close().unwrap();
+        assert_eq!(bench.files(), files, "after truncation to {offset}");
+    }
+}
+
+#[test]
+fn retention_by_time_takes_old_segments_and_rolls_the_active_one() {
+    let mut bench = Bench::default();
+    bench.config.retention_ms = 1000;
+    let (log, _) = bench.open(true);
+    for n in 0..40 {
+        append(&log, 3, NOW_MS + n * 100);
+    }
+    bench.clock.advance_ms(3000);
+    assert!(log.enforce_retention(60).unwrap() > 0);
+    assert!(log.log_start_offset() > 0 && log.log_start_offset() <= 60);
+    bench.clock.advance_ms(3000);
+    log.enforce_retention(120).unwrap();
+    assert_eq!((log.log_start_offset(), log.log_end_offset(), log.size_bytes()), (120, 120, 0));
+    assert!(bench.file_names().iter().any(|name| name.ends_with(".log.deleted")));
+    bench.clock.advance_ms(60_000);
+    log.delete_expired_files(NOW_MS + 66_000).unwrap();
+    assert!(!bench.file_names().iter().any(|name| name.ends_with(".deleted")));
+    assert_eq!(append(&log, 1, NOW_MS + 70_000).first_offset, 120);
+}
+
+#[test]
+fn retention_by_size_keeps_at_least_that_much() {
+    let mut bench = Bench::default();
+    bench.config.retention_bytes = 4000;
+    let (log, _) = bench.open(true);
+    for n in 0..40 {
+        append(&log, 3, NOW_MS + n);
+    }
+    let before = log.size_bytes();
+    log.enforce_retention(120).unwrap();
+    assert!(log.size_bytes() >= 4000 && log.size_bytes() < 6000 && before > 6000);
+}
+
+#[test]
+fn records_below_the_log_start_are_gone_for_readers_and_for_time_lookups() {
+    let bench = Bench::default();
+    filled(&bench);
+    let (log, _) = bench.open(true);
+    assert_eq!(log.delete_before(50).unwrap(), 50);
+    assert!(matches!(log.read(49, 1, 120, true), Err(ReadError::OffsetOutOfRange { .. })));
+    assert_eq!(log.read(50, 1, 120, true).unwrap().base_offset, 48);
+    let found = log.offset_for_timestamp(NOW_MS, 120).unwrap().unwrap();
+    assert_eq!(found.offset, 50);
+    assert_eq!(log.delete_before(1000).unwrap(), 120);
+}
+
+#[test]
+fn offset_for_a_timestamp_is_the_first_record_not_older() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    let times: Vec<i64> = (0..40).map(|n| NOW_MS + (n * 37) % 90).collect();
+    for time in &times {
+        append(&log, 3, *time);
+    }
+    let records: Vec<i64> = times.iter().flat_map(|time| [*time, time + 1, time + 2]).collect();
+    let check = |log: &Log| {
+        for wanted in NOW_MS - 1..NOW_MS + 95 {
+            let expected = records.iter().position(|time| *time >= wanted).map(|at| at as i64);
+            let found = log.offset_for_timestamp(wanted, 120).unwrap();
+            assert_eq!(found.map(|found| found.offset), expected);
+        }
+    };
+    check(&log);
+    let max = *records.iter().max().unwrap();
+    let found = log.offset_of_max_timestamp().unwrap().unwrap();
+    assert_eq!(found.timestamp, max);
+    assert_eq!(found.offset, records.iter().position(|time| *time == max).unwrap() as i64);
+    log.close().unwrap();
+    check(&bench.open(true).0);
+}
+
+fn producer(sequence: i32, transactional: bool) -> BatchOptions {
+    BatchOptions {
+        producer_id: 9,
+        producer_epoch: 1,
+        base_sequence: sequence,
+        transactional,
+        ..BatchOptions::default()
+    }
+}
+
+#[test]
+fn retried_batch_is_a_duplicate_also_after_a_restart() {
+    for clean in [true, false] {
+        let bench = Bench::default();
+        let (log, _) = bench.open(true);
+        for n in 0..20 {
+            log.append_as_leader(&mut batch_with(producer(n * 2, false), 2, 50, NOW_MS), LEADER)
+                .unwrap();
+        }
+        log.close().unwrap();
+        let (log, _) = bench.open(clean);
+        let again = log
+            .append_as_leader(&mut batch_with(producer(38, false), 2, 50, NOW_MS), LEADER)
+            .unwrap();
+        assert!(again.duplicate);
+        assert_eq!((again.first_offset, again.last_offset, again.log_end_offset), (38, 39, 40));
+        let gap = log.append_as_leader(&mut batch_with(producer(50, false), 1, 5, NOW_MS), LEADER);
+        assert!(matches!(gap, Err(AppendError::Producer(_))));
+        assert_eq!(log.log_end_offset(), 40);
+    }
+}
+
+#[test]
+fn aborted_transactions_are_indexed_and_bound_the_last_stable_offset() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    append(&log, 2, NOW_MS);
+    log.append_as_leader(&mut batch_with(producer(0, true), 2, 50, NOW_MS), LEADER).unwrap();
+    assert_eq!(log.last_stable_offset(4), 2);
+    let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
+    let info = log.append_end_marker(9, 1, marker, 0).unwrap();
+    assert_eq!(info.first_offset, 4);
+    assert_eq!((log.last_stable_offset(4), log.last_stable_offset(5)), (2, 5));
+    let aborted = log.aborted_transactions(0, 5).unwrap();
+    assert_eq!(aborted.len(), 1);
+    assert_eq!((aborted[0].first_offset, aborted[0].last_offset), (2, 4));
+    assert_eq!(log.aborted_transactions(0, 2).unwrap(), []);
+    assert_eq!(log.aborted_transactions(5, 9).unwrap(), []);
+    log.close().unwrap();
+    let files = bench.files();
+    bench.disk.remove_file(&bench.dir.join("00000000000000000000.txnindex")).unwrap();
+    let (log, _) = bench.open(false);
+    assert_eq!(log.aborted_transactions(0, 5).unwrap(), aborted);
+    log.close().unwrap();
+    assert_eq!(bench.files(), files);
+}
+
+#[test]
+fn follower_takes_batches_as_they_are_and_only_from_its_log_end() {
+    let (leader, follower) = (Bench::default(), Bench::default());
+    let (log, _) = leader.open(true);
+    for n in 0..10 {
+        let options = AppendOptions { leader_epoch: 5, origin: AppendOrigin::Client };
+        log.append_as_leader(&mut batch(3, 20, NOW_MS + n), options).unwrap();
+    }
+    let data = log.read(0, 500, 30, true).unwrap();
+    let rest = log.read(data.next_offset, 100_000, 30, true).unwrap();
+    let (copy, _) = follower.open(true);
+    assert_eq!(copy.append_as_follower(&data.bytes, 5).unwrap().log_end_offset, data.next_offset);
+    let again = copy.append_as_follower(&data.bytes, 5);
+    assert!(matches!(again, Err(AppendError::UnexpectedOffset { .. })));
+    assert!(copy.append_as_follower(&rest.bytes, 4).is_err());
+    assert_eq!(copy.epoch_entries(), log.epoch_entries());
+    assert_eq!(copy.end_offset_for_epoch(5), Some((5, data.next_offset)));
+}
+
+#[test]
+fn read_only_log_changes_nothing_on_disk() {
+    let bench = Bench::default();
+    let end = filled(&bench);
+    let (name, content) = last_log(&bench);
+    rewrite(&bench, &name, &content[..content.len() - 9]);
+    bench.disk.remove_file(&bench.dir.join("00000000000000000000.index")).unwrap();
+    let before = bench.files();
+    let options = pykafka_log::LogOptions { read_only: true, ..bench.options(false) };
+    let (log, recovery) = Log::open(options).unwrap();
+    assert_eq!((log.log_end_offset(), recovery.truncated_at), (end - 3, Some(end - 3)));
+    assert_eq!(batch_offsets(&log, 0).len(), 39);
+    let refused = log.append_as_leader(&mut batch(1, 1, NOW_MS), LEADER);
+    assert!(matches!(refused, Err(AppendError::Storage(StorageError::ReadOnly))));
+    log.close().unwrap();
+    assert_eq!(bench.files(), before);
+}
+
+#[test]
+fn idle_log_gives_its_files_back_and_goes_on() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    for n in 0..10 {
+        append(&log, 3, NOW_MS + n);
+        log.release_idle_files().unwrap();
+        assert_eq!(batch_offsets(&log, 0).len() as i64, n + 1);
+    }
+    log.close().unwrap();
+    assert_eq!(log_end(&bench), 30);
+}
+
+#[test]
+fn sync_moves_the_recovery_point_to_where_it_began() {
+    let mut bench = Bench::default();
+    bench.config = LogConfig { flush_messages: 4, flush_ms: 100, ..bench.config };
+    let (log, _) = bench.open(true);
+    assert_eq!((log.unsynced_end(), log.sync_due(NOW_MS)), (None, false));
+    append(&log, 3, NOW_MS);
+    assert_eq!((log.unsynced_end(), log.sync_due(NOW_MS + 99)), (Some(3), false));
+    assert!(log.sync_due(NOW_MS + 100));
+    append(&log, 1, NOW_MS);
+    assert!(log.sync_due(NOW_MS));
+    let job = log.prepare_sync().unwrap().unwrap();
+    append(&log, 1, NOW_MS);
+    let result = job.run(&*bench.disk);
+    assert_eq!(log.complete_sync(&job, result).unwrap(), 4);
+    assert_eq!(log.unsynced_end(), Some(5));
+}
+
+#[test]
+fn failed_sync_is_final() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    append(&log, 3, NOW_MS);
+    let job = log.prepare_sync().unwrap().unwrap();
+    assert!(log.complete_sync(&job, Err(std::io::ErrorKind::Other.into())).is_err());
+    let refused = log.append_as_leader(&mut batch(1, 1, NOW_MS), LEADER);
+    assert!(matches!(refused, Err(AppendError::Storage(StorageError::Failed { .. }))));
+    assert_eq!(batch_offsets(&log, 0), [(0, 2)]);
+}
+
+#[test]
+fn segment_rolls_by_time_of_its_records() {
+    let mut bench = Bench::default();
+    bench.config.segment_ms = 1000;
+    let (log, _) = bench.open(true);
+    append(&log, 1, NOW_MS);
+    append(&log, 1, NOW_MS + 1000);
+    assert_eq!(log.segments_count(), 1);
+    append(&log, 1, NOW_MS + 1001);
+    assert_eq!(log.segments_count(), 2);
+}
+
+#[test]
+fn segment_rolls_when_an_index_is_full() {
+    let mut bench = Bench::default();
+    bench.config = LogConfig {
+        segment_bytes: 1 << 20,
+        segment_index_bytes: 48,
+        index_interval_bytes: 0,
+        ..bench.config
+    };
+    let (log, _) = bench.open(true);
+    for n in 0..20 {
+        append(&log, 1, NOW_MS + n);
+    }
+    assert!(log.segments_count() > 3);
+    log.close().unwrap();
+    for (name, content) in bench.files().iter().filter(|(name, _)| name.ends_with("index")) {
+        assert!(content.len() <= 48, "{name} has {} bytes", content.len());
+    }
+}
