@@ -4,6 +4,7 @@
 //! `std::fs`. The traits promise what POSIX promises and no more: a write is durable only after
 //! [`DiskFile::sync_data`], a name only after [`Disk::sync_dir`] of its directory.
 
+mod faulty;
 pub mod map;
 mod memory;
 mod real;
@@ -14,6 +15,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use faulty::{Fault, FaultyDisk, Operations};
 pub use map::ReadMap;
 pub use memory::MemoryDisk;
 pub use real::RealDisk;

@@ -8,9 +8,12 @@ use super::*;
 fn disks() -> Vec<(Arc<dyn Disk>, PathBuf, Option<tempfile::TempDir>)> {
     let memory = Arc::new(MemoryDisk::default());
     memory.create_dir_all(Path::new("/data")).unwrap();
+    let faulty = Arc::new(FaultyDisk::default());
+    faulty.create_dir_all(Path::new("/data")).unwrap();
     let real = tempfile::tempdir().unwrap();
     vec![
         (memory, PathBuf::from("/data"), None),
+        (faulty, PathBuf::from("/data"), None),
         (Arc::new(RealDisk), real.path().to_owned(), Some(real)),
     ]
 }
