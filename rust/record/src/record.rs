@@ -279,6 +279,9 @@ fn timestamp(context: &Context, delta: i64) -> Option<i64> {
 /// Check the headers, which take the whole rest of a record.
 #[inline]
 fn read_headers(body: &[u8]) -> Result<Headers<'_>, Fault> {
+    if body == [0] {
+        return Ok(Headers::default());
+    }
     let mut rest = body;
     let count = varint::read_i32(&mut rest)?;
     let count = usize::try_from(count).map_err(|_| Fault::HeaderCount)?;
