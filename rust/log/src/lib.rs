@@ -5,6 +5,7 @@ mod buffer_pool;
 pub mod checkpoint;
 mod clock;
 mod config;
+mod directory;
 mod directory_lock;
 pub mod disk;
 mod epoch_cache;
@@ -26,6 +27,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use config::{
     CleanupPolicy, CompressionType, ConfigError, Durability, LogConfig, MessageTimestampType,
 };
+pub use directory::{DirectoryOptions, LogDirectory, PartitionDir};
 pub use directory_lock::{DirectoryLock, LOCK_FILE, LockError};
 pub use disk::{DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadMap, RealDisk, Space, Window};
 pub use epoch_cache::{EpochCache, EpochEntry};

@@ -1,0 +1,401 @@
+//! A data directory: the logs in it, the checkpoints about them, and the marker of a stop in good order.
+//!
+//! The checkpoints hold what logs cannot tell of themselves: up to where they were synced, where they begin inside
+//! a segment, and their high watermarks. They are written after the logs' data was synced, so they are never
+//! ahead of it; a log that is not open keeps its line.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+
+use crate::buffer_pool::BufferPool;
+use crate::checkpoint::{self, CleanShutdown, PartitionOffsets};
+use crate::clock::Clock;
+use crate::config::LogConfig;
+use crate::directory_lock::DirectoryLock;
+use crate::disk::Disk;
+use crate::log::{Log, LogOptions, OpenError, Recovery, StorageError};
+
+/// What a data directory needs from outside.
+#[derive(Debug)]
+pub struct DirectoryOptions<'a> {
+    /// The directory; made if it is not there.
+    pub dir: &'a Path,
+    /// Where it is.
+    pub disk: Arc<dyn Disk>,
+    /// The lock of `dir`, held until the directory is dropped; none for a disk that nobody else sees.
+    pub lock: Option<DirectoryLock>,
+    /// `producer.id.expiration.ms` of all logs.
+    pub producer_id_expiration_ms: i64,
+    /// Where directory suffixes and segment jitter draw from.
+    pub random_seed: u64,
+}
+
+/// A partition's directory on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PartitionDir {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its topic.
+    pub topic: String,
+    /// Its index in the topic.
+    pub partition: i32,
+    /// As `partition.metadata` tells; `None` if that is missing or unreadable.
+    pub topic_id: Option<[u8; 16]>,
+}
+
+/// An open data directory. All methods may be called from any thread.
+pub struct LogDirectory {
+    dir: PathBuf,
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    buffers: Arc<BufferPool>,
+    was_clean: bool,
+    producer_id_expiration_ms: i64,
+    broker_epoch: AtomicI64,
+    random: AtomicU64,
+    state: Mutex<DirectoryState>,
+    _lock: Option<DirectoryLock>,
+}
+
+#[derive(Default)]
+struct DirectoryState {
+    logs: BTreeMap<(String, i32), Arc<Log>>,
+    recovery_points: PartitionOffsets,
+    log_start_offsets: PartitionOffsets,
+    high_watermarks: PartitionOffsets,
+    /// Renamed directories and when (ms) they may go.
+    deleted: Vec<(i64, PathBuf)>,
+}
+
+impl LogDirectory {
+    /// Opens a data directory: reads its checkpoints, and removes the marker of a clean stop.
+    ///
+    /// # Errors
+    /// The directory cannot be made or read, or its log start offsets are unreadable: without them deleted
+    /// records would come back.
+    pub fn open(
+        options: DirectoryOptions<'_>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<LogDirectory, OpenError> {
+        let (disk, dir) = (options.disk, options.dir);
+        let error = |source| StorageError::io("open", dir, source);
+        disk.create_dir_all(dir).map_err(error)?;
+        let recovery_points = read_offsets(&*disk, dir, checkpoint::RECOVERY_POINT_FILE);
+        let high_watermarks = read_offsets(&*disk, dir, checkpoint::REPLICATION_OFFSET_FILE);
+        let state = DirectoryState {
+            logs: BTreeMap::new(),
+            // Without recovery points every log is checked from its beginning.
+            recovery_points: recovery_points.unwrap_or_default(),
+            log_start_offsets: read_offsets(&*disk, dir, checkpoint::LOG_START_OFFSET_FILE)?,
+            high_watermarks: high_watermarks.unwrap_or_default(),
+            deleted: deleted_dirs(&*disk, dir).map_err(error)?,
+        };
+        let was_clean = take_clean_marker(&*disk, dir).map_err(error)?;
+        Ok(LogDirectory {
+            dir: dir.to_owned(),
+            disk,
+            clock,
+            buffers: Arc::default(),
+            was_clean,
+            producer_id_expiration_ms: options.producer_id_expiration_ms,
+            broker_epoch: AtomicI64::new(-1),
+            random: AtomicU64::new(options.random_seed),
+            state: Mutex::new(state),
+            _lock: options.lock,
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The disk it is on.
+    pub fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// Whether the last stop was in good order, so that no log needs recovery.
+    pub fn was_clean(&self) -> bool {
+        self.was_clean
+    }
+
+    /// The epoch to write into the marker of a clean stop.
+    pub fn set_broker_epoch(&self, broker_epoch: i64) {
+        self.broker_epoch.store(broker_epoch, Ordering::Relaxed);
+    }
+
+    /// The high watermark that was checkpointed for a partition.
+    pub fn high_watermark(&self, topic: &str, partition: i32) -> Option<i64> {
+        self.state.lock().high_watermarks.get(&(topic.to_owned(), partition)).copied()
+    }
+
+    /// The partitions' directories, by name; those renamed for deletion or as strays are left out.
+    pub fn partitions(&self) -> Vec<PartitionDir> {
+        let entries = self.disk.list(&self.dir).unwrap_or_default();
+        let dirs = entries.into_iter().filter(|entry| entry.is_dir);
+        dirs.filter_map(|entry| self.partition_dir(entry.name.to_str()?)).collect()
+    }
+
+    fn partition_dir(&self, name: &str) -> Option<PartitionDir> {
+        let (topic, partition) = parse_partition_dir(name)?;
+        let path = self.dir.join(name);
+        let metadata = self.disk.read(&path.join(checkpoint::PARTITION_METADATA_FILE)).ok();
+        let topic_id = metadata.and_then(|bytes| checkpoint::read_partition_metadata(&bytes).ok());
+        Some(PartitionDir { path, topic: topic.to_owned(), partition, topic_id })
+    }
+
+    /// Opens a partition's log; nothing is written before its first append.
+    ///
+    /// # Errors
+    /// As [`Log::open`]; [`OpenError::TopicIdMismatch`] if the directory is of an earlier topic of that name.
+    pub fn open_log(
+        &self,
+        topic: &str,
+        partition: i32,
+        topic_id: [u8; 16],
+        config: Arc<LogConfig>,
+    ) -> Result<(Arc<Log>, Recovery), OpenError> {
+        let key = (topic.to_owned(), partition);
+        let (recovery_point, log_start_offset) = {
+            let state = self.state.lock();
+            let offset = |of: &PartitionOffsets| of.get(&key).copied().unwrap_or(0);
+            (offset(&state.recovery_points), offset(&state.log_start_offsets))
+        };
+        let (log, recovery) = Log::open(LogOptions {
+            dir: self.partition_path(topic, partition),
+            config,
+            disk: self.disk.clone(),
+            clock: self.clock.clone(),
+            recovery_point,
+            log_start_offset,
+            clean: self.was_clean,
+            topic_id: Some(topic_id),
+            producer_id_expiration_ms: self.producer_id_expiration_ms,
+            read_only: false,
+            jitter_seed: self.draw(),
+            buffers: self.buffers.clone(),
+        })?;
+        let log = Arc::new(log);
+        self.state.lock().logs.insert(key, log.clone());
+        Ok((log, recovery))
+    }
+
+    /// Writes the checkpoints: recovery points and log start offsets of all open logs, and these high watermarks.
+    pub fn checkpoint(&self, high_watermarks: &[(String, i32, i64)]) -> Result<(), StorageError> {
+        let mut state = self.state.lock();
+        for (topic, partition, offset) in high_watermarks {
+            state.high_watermarks.insert((topic.clone(), *partition), *offset);
+        }
+        state.take_offsets();
+        self.write_offsets(checkpoint::RECOVERY_POINT_FILE, &state.recovery_points)?;
+        self.write_offsets(checkpoint::LOG_START_OFFSET_FILE, &state.log_start_offsets)?;
+        self.write_offsets(checkpoint::REPLICATION_OFFSET_FILE, &state.high_watermarks)
+    }
+
+    fn write_offsets(&self, name: &str, offsets: &PartitionOffsets) -> Result<(), StorageError> {
+        let path = self.dir.join(name);
+        let bytes = checkpoint::write_offsets(offsets);
+        if self.disk.read(&path).is_ok_and(|old| old == bytes) {
+            return Ok(());
+        }
+        self.disk
+            .write_atomically(&path, &bytes)
+            .map_err(|error| StorageError::io("write", &path, error))
+    }
+
+    /// Closes a partition's log and renames its directory; [`Self::remove_deleted`] removes it later.
+    pub fn delete_log(&self, log: &Log) -> Result<(), StorageError> {
+        let name = log.dir().file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let delay_ms = log.config().file_delete_delay_ms;
+        let to = self.renamed(name, "delete");
+        log.delete(&to)?;
+        self.forget(name, delay_ms, to);
+        Ok(())
+    }
+
+    /// Renames the directory of a partition that is not open, for removal; nothing happens without one.
+    pub fn delete_partition(&self, topic: &str, partition: i32) -> Result<(), StorageError> {
+        self.rename_partition(topic, partition, "delete")
+    }
+
+    /// Renames the directory of a partition that no metadata knows. It is kept for a human to look at.
+    pub fn mark_stray(&self, topic: &str, partition: i32) -> Result<(), StorageError> {
+        self.rename_partition(topic, partition, "stray")
+    }
+
+    fn rename_partition(
+        &self,
+        topic: &str,
+        partition: i32,
+        suffix: &str,
+    ) -> Result<(), StorageError> {
+        let name = format!("{topic}-{partition}");
+        let (from, to) = (self.dir.join(&name), self.renamed(&name, suffix));
+        match self.disk.rename(&from, &to).and_then(|()| self.disk.sync_dir(&self.dir)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            result => result.map_err(|error| StorageError::io("rename", &from, error))?,
+        }
+        self.forget(&name, 0, to);
+        Ok(())
+    }
+
+    /// Drops what is known of a partition whose directory has become `path`.
+    fn forget(&self, name: &str, delay_ms: i64, path: PathBuf) {
+        let expiry_ms = self.clock.now_ms().saturating_add(delay_ms);
+        let mut state = self.state.lock();
+        if path.extension().is_some_and(|end| end.to_string_lossy().ends_with("-delete")) {
+            state.deleted.push((expiry_ms, path));
+        }
+        if let Some((topic, partition)) = parse_partition_dir(name) {
+            let key = (topic.to_owned(), partition);
+            state.logs.remove(&key);
+            state.recovery_points.remove(&key);
+            state.log_start_offsets.remove(&key);
+            state.high_watermarks.remove(&key);
+        }
+    }
+
+    /// Removes renamed directories whose delay is over at `now_ms`.
+    pub fn remove_deleted(&self, now_ms: i64) -> Result<(), StorageError> {
+        let expired: Vec<PathBuf> = {
+            let mut state = self.state.lock();
+            let (expired, kept) =
+                std::mem::take(&mut state.deleted).into_iter().partition(|(at, _)| *at <= now_ms);
+            state.deleted = kept;
+            let expired: Vec<(i64, PathBuf)> = expired;
+            expired.into_iter().map(|(_, path)| path).collect()
+        };
+        for path in expired {
+            match self.disk.remove_dir_all(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StorageError::io("remove", &path, error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes all logs and writes the checkpoints; with `clean`, and if all went well, the marker too.
+    ///
+    /// There is no marker while any log is damaged, failed or was never recovered.
+    pub fn close(&self, clean: bool) -> Result<(), StorageError> {
+        let logs: Vec<_> = self.state.lock().logs.values().cloned().collect();
+        let is_whole = logs.iter().all(|log| !log.is_read_only()) && self.is_recovered();
+        let mut result = Ok(());
+        for log in &logs {
+            result = result.and(log.close());
+        }
+        self.checkpoint(&[])?;
+        result?;
+        if !clean || !is_whole {
+            return Ok(());
+        }
+        let marker = CleanShutdown { broker_epoch: self.broker_epoch.load(Ordering::Relaxed) };
+        let path = self.dir.join(checkpoint::CLEAN_SHUTDOWN_FILE);
+        self.disk
+            .write_atomically(&path, &marker.write())
+            .map_err(|error| StorageError::io("write", &path, error))
+    }
+
+    /// Whether no log on disk still waits for the recovery that an unclean stop asks for.
+    fn is_recovered(&self) -> bool {
+        let state = self.state.lock();
+        self.was_clean
+            || self
+                .partitions()
+                .into_iter()
+                .all(|partition| state.logs.contains_key(&(partition.topic, partition.partition)))
+    }
+
+    fn partition_path(&self, topic: &str, partition: i32) -> PathBuf {
+        self.dir.join(format!("{topic}-{partition}"))
+    }
+
+    /// A new path for the directory `name`, as Kafka forms it; long names are cut to what file systems take.
+    fn renamed(&self, name: &str, suffix: &str) -> PathBuf {
+        const NAME_BYTES_MAX: usize = 255;
+        let tail = format!(".{:016x}{:016x}-{suffix}", self.draw(), self.draw());
+        let end = name.len().min(NAME_BYTES_MAX - tail.len());
+        self.dir.join(format!("{}{tail}", name.get(..end).unwrap_or(name)))
+    }
+
+    /// The next number of a 64-bit mixer over a counter.
+    fn draw(&self) -> u64 {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut number = self.random.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        number ^ (number >> 31)
+    }
+}
+
+impl std::fmt::Debug for LogDirectory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LogDirectory").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
+impl DirectoryState {
+    /// Takes the offsets of the open logs; one that is not on disk needs no lines.
+    fn take_offsets(&mut self) {
+        for (key, log) in &self.logs {
+            let offsets = log.offsets();
+            let first_base = log.segments().first().map(|(base_offset, _)| *base_offset);
+            if first_base.is_some() {
+                self.recovery_points.insert(key.clone(), offsets.recovery_point);
+            }
+            if offsets.log_start_offset > first_base.unwrap_or(0) {
+                self.log_start_offsets.insert(key.clone(), offsets.log_start_offset);
+            } else {
+                self.log_start_offsets.remove(key);
+            }
+        }
+    }
+}
+
+/// The topic and partition that a directory's name tells.
+fn parse_partition_dir(name: &str) -> Option<(&str, i32)> {
+    let (topic, partition) = name.rsplit_once('-')?;
+    let is_number = !partition.is_empty() && partition.bytes().all(|byte| byte.is_ascii_digit());
+    let partition = partition.parse().ok().filter(|_| is_number)?;
+    (!topic.is_empty()).then_some((topic, partition))
+}
+
+/// A checkpoint's offsets; none if there is no file.
+fn read_offsets(disk: &dyn Disk, dir: &Path, name: &str) -> Result<PartitionOffsets, OpenError> {
+    let path = dir.join(name);
+    match disk.read(&path) {
+        Ok(bytes) => checkpoint::read_offsets(&bytes)
+            .map_err(|error| OpenError::Malformed { path, reason: error.to_string() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(PartitionOffsets::new()),
+        Err(error) => Err(StorageError::io("read", &path, error).into()),
+    }
+}
+
+/// Directories that an earlier run renamed for deletion: they may go at once.
+fn deleted_dirs(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<(i64, PathBuf)>> {
+    let entries = disk.list(dir)?.into_iter();
+    Ok(entries
+        .filter(|entry| entry.is_dir && entry.name.to_string_lossy().ends_with("-delete"))
+        .map(|entry| (i64::MIN, dir.join(entry.name)))
+        .collect())
+}
+
+/// Whether there is a marker of a clean stop; it is removed before anything is written.
+fn take_clean_marker(disk: &dyn Disk, dir: &Path) -> io::Result<bool> {
+    let path = dir.join(checkpoint::CLEAN_SHUTDOWN_FILE);
+    if !disk.exists(&path) {
+        return Ok(false);
+    }
+    let is_readable = disk.read(&path).is_ok_and(|bytes| CleanShutdown::read(&bytes).is_ok());
+    disk.remove_file(&path)?;
+    disk.sync_dir(dir)?;
+    Ok(is_readable)
+}

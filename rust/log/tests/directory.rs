@@ -1,0 +1,109 @@
+//! A data directory over several lives.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use common::{NOW_MS, append};
+use pykafka_log::{
+    DirectoryOptions, Disk, Log, LogConfig, LogDirectory, ManualClock, MemoryDisk, OpenError,
+};
+
+const ID: [u8; 16] = [7; 16];
+
+fn open(disk: &Arc<dyn Disk>) -> LogDirectory {
+    let options = DirectoryOptions {
+        dir: Path::new("/data"),
+        disk: disk.clone(),
+        lock: None,
+        producer_id_expiration_ms: 86_400_000,
+        random_seed: 1,
+    };
+    LogDirectory::open(options, Arc::new(ManualClock::new(NOW_MS))).unwrap()
+}
+
+fn open_log(directory: &LogDirectory, topic: &str) -> Arc<Log> {
+    let config = LogConfig { segment_bytes: 1000, ..LogConfig::default() };
+    directory.open_log(topic, 0, ID, Arc::new(config)).unwrap().0
+}
+
+fn memory() -> Arc<dyn Disk> {
+    Arc::new(MemoryDisk::default())
+}
+
+#[test]
+fn clean_stop_leaves_a_marker_that_the_next_start_takes() {
+    let disk = memory();
+    let directory = open(&disk);
+    assert!(!directory.was_clean());
+    append(&open_log(&directory, "t"), 3, NOW_MS);
+    directory.set_broker_epoch(5);
+    directory.close(true).unwrap();
+    let marker = Path::new("/data/.kafka_cleanshutdown");
+    assert_eq!(disk.read(marker).unwrap(), br#"{"version":0,"brokerEpoch":5}"#);
+    assert!(open(&disk).was_clean());
+    assert!(!disk.exists(marker));
+    assert!(!open(&disk).was_clean());
+}
+
+#[test]
+fn checkpoints_tell_recovery_points_log_starts_and_high_watermarks() {
+    let disk = memory();
+    let directory = open(&disk);
+    let (log, _empty) = (open_log(&directory, "t"), open_log(&directory, "empty"));
+    for _ in 0..10 {
+        append(&log, 3, NOW_MS);
+    }
+    log.flush().unwrap();
+    append(&log, 1, NOW_MS);
+    log.delete_before(7).unwrap();
+    directory.checkpoint(&[("t".to_owned(), 0, 29)]).unwrap();
+    let read = |name: &str| disk.read(&Path::new("/data").join(name)).unwrap();
+    assert_eq!(read("recovery-point-offset-checkpoint"), b"0\n1\nt 0 30\n");
+    assert_eq!(read("log-start-offset-checkpoint"), b"0\n1\nt 0 7\n");
+    assert_eq!(read("replication-offset-checkpoint"), b"0\n1\nt 0 29\n");
+    drop((directory, log));
+    let directory = open(&disk);
+    assert_eq!(directory.high_watermark("t", 0), Some(29));
+    let log = open_log(&directory, "t");
+    assert_eq!((log.log_start_offset(), log.log_end_offset()), (7, 31));
+}
+
+#[test]
+fn no_marker_while_a_log_was_not_recovered() {
+    let disk = memory();
+    let directory = open(&disk);
+    append(&open_log(&directory, "t"), 3, NOW_MS);
+    drop(directory);
+    let directory = open(&disk);
+    directory.close(true).unwrap();
+    assert!(!open(&disk).was_clean());
+}
+
+#[test]
+fn deleted_partitions_go_after_their_delay_and_a_new_one_takes_the_name() {
+    let disk = memory();
+    let directory = open(&disk);
+    let log = open_log(&directory, "a.b-c");
+    append(&log, 3, NOW_MS);
+    assert_eq!(directory.partitions().len(), 1);
+    let wrong = directory.open_log("a.b-c", 0, [8; 16], Arc::default());
+    assert!(matches!(wrong, Err(OpenError::TopicIdMismatch { .. })));
+    directory.delete_log(&log).unwrap();
+    assert_eq!(directory.partitions(), []);
+    let deleted = |disk: &Arc<dyn Disk>| {
+        let names = disk.list(Path::new("/data")).unwrap().into_iter();
+        names.filter(|entry| entry.name.to_string_lossy().ends_with("-delete")).count()
+    };
+    assert_eq!(deleted(&disk), 1);
+    directory.remove_deleted(NOW_MS + 59_999).unwrap();
+    assert_eq!(deleted(&disk), 1);
+    assert_eq!(append(&open_log(&directory, "a.b-c"), 1, NOW_MS).first_offset, 0);
+    directory.remove_deleted(NOW_MS + 60_000).unwrap();
+    assert_eq!(deleted(&disk), 0);
+    directory.mark_stray("a.b-c", 0).unwrap();
+    directory.delete_partition("never-made", 3).unwrap();
+    assert_eq!(directory.partitions(), []);
+}
