@@ -1,0 +1,1 @@
+"""Cluster metadata as pure values: records → draft → image → delta. No clock, socket or file."""

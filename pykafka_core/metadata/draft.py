@@ -1,0 +1,165 @@
+"""A proposed image, the only place where an image changes.
+
+Theory of operation. A `Draft` begins as a copy that shares every table with its base; it copies a
+table the first time it writes to it, so a batch costs the tables it touches and the base stays as
+it was. `Draft.apply` is the only mutator, for new records as for replay. The draft also notes
+*what* it touched (`Changes`), from which `delta.py` computes the step that the core has to make.
+A draft whose records are not committed is dropped: there is no rollback.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pykafka_core.errors import MetadataError
+from pykafka_core.metadata import brokers, configs, features, quotas, security, topics
+from pykafka_core.metadata.image import Configs, MetadataImage, Topic, Topics
+from pykafka_core.protocol.messages import Message
+from pykafka_core.types import ConfigResource
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+@dataclass(slots=True)
+class Changes:
+    """What a draft touched since its base."""
+
+    topics: dict[bytes, None] = field(default_factory=dict)
+    """Ids of topics made or changed, in order; not those deleted again."""
+    deleted_topics: dict[bytes, str] = field(default_factory=dict)
+    """Topics of the base that are gone: id → name."""
+    configs: set[ConfigResource] = field(default_factory=set)
+    brokers: bool = False
+    features: bool = False
+
+
+class Draft:
+    """An image in the making.
+
+    Args:
+        base: A committed image, or that of an earlier draft; it is not changed.
+    """
+
+    def __init__(self, base: MetadataImage) -> None:
+        self._base = base
+        self._owned: set[str] = set()
+        self._owned_topics: set[bytes] = set()
+        self._owned_configs: set[ConfigResource] = set()
+        self.changes = Changes()
+        self.image = _shallow_copy(base)
+
+    def apply(self, record: Message) -> None:
+        """Take one record in.
+
+        Raises:
+            MetadataError: Its type is unknown, or it names a topic, partition or broker that does
+                not exist. The draft has to be dropped.
+        """
+        name = type(record).__name__
+        mutate = MUTATORS.get(name)
+        if mutate is None:
+            raise MetadataError(f"metadata record {name} is not known to this version")
+        mutate(self, record)
+
+    def own(self, name: str, table: dict[_K, _V]) -> dict[_K, _V]:
+        """``table``, or on the first call for ``name`` a copy of it: free to be changed."""
+        if name in self._owned:
+            return table
+        self._owned.add(name)
+        return dict(table)
+
+    def own_topics(self) -> Topics:
+        """The topic tables, free to be changed; the topics in them are not."""
+        image = self.image
+        if "topics" not in self._owned:
+            self._owned.add("topics")
+            image.topics = Topics(dict(image.topics.by_id), dict(image.topics.by_name))
+        return image.topics
+
+    def own_topic(self, topic_id: bytes, what: str) -> Topic:
+        """The topic of an id, free to be changed, and noted as changed."""
+        tables = self.own_topics()
+        topic = tables.by_id.get(topic_id)
+        if topic is None:
+            raise MetadataError(f"{what} names topic id {topic_id.hex()}, which does not exist")
+        if topic_id not in self._owned_topics:
+            self._owned_topics.add(topic_id)
+            topic = topic._replace(partitions=dict(topic.partitions))
+            tables.by_id[topic_id] = tables.by_name[topic.name] = topic
+        self.changes.topics[topic_id] = None
+        return topic
+
+    def own_configs(self) -> dict[ConfigResource, dict[str, str]]:
+        """The table of resources, free to be changed; the settings in it are not."""
+        self.image.configs = Configs(self.own("configs", self.image.configs.by_resource))
+        return self.image.configs.by_resource
+
+    def own_config(self, resource: ConfigResource) -> dict[str, str]:
+        """A resource's settings, free to be changed, and noted as changed."""
+        table = self.own_configs()
+        if resource not in self._owned_configs:
+            self._owned_configs.add(resource)
+            table[resource] = dict(table.get(resource, {}))
+        self.changes.configs.add(resource)
+        return table[resource]
+
+    def forget_config(self, resource: ConfigResource) -> None:
+        """Drop all settings of a resource."""
+        if self.own_configs().pop(resource, None) is not None:
+            self.changes.configs.add(resource)
+        self._owned_configs.discard(resource)
+
+    def was_in_base(self, topic_id: bytes) -> bool:
+        """Whether the base knew the topic, so that its deletion is a change."""
+        return topic_id in self._base.topics.by_id
+
+
+def draft_of(image: MetadataImage, records: list[Message]) -> Draft:
+    """A draft of ``image`` with ``records`` applied."""
+    draft = Draft(image)
+    for record in records:
+        draft.apply(record)
+    return draft
+
+
+def _shallow_copy(base: MetadataImage) -> MetadataImage:
+    copy = MetadataImage.__new__(MetadataImage)
+    for name in MetadataImage.__slots__:
+        setattr(copy, name, getattr(base, name))
+    return copy
+
+
+def _no_change(draft: Draft, record: Message) -> None:
+    """NoOpRecord, and the brackets of a metadata transaction, which `replay.py` resolves."""
+
+
+# Every record type of Kafka 4.2, by class name; each function knows its own record's class.
+MUTATORS: dict[str, Callable[[Draft, Any], None]] = {
+    "AbortTransactionRecord": _no_change,
+    "AccessControlEntryRecord": security.apply_access_control_entry,
+    "BeginTransactionRecord": _no_change,
+    "BrokerRegistrationChangeRecord": brokers.apply_broker_registration_change,
+    "ClearElrRecord": topics.apply_clear_elr,
+    "ClientQuotaRecord": quotas.apply_client_quota,
+    "ConfigRecord": configs.apply_config,
+    "DelegationTokenRecord": security.apply_delegation_token,
+    "EndTransactionRecord": _no_change,
+    "FeatureLevelRecord": features.apply_feature_level,
+    "FenceBrokerRecord": brokers.apply_fence_broker,
+    "NoOpRecord": _no_change,
+    "PartitionChangeRecord": topics.apply_partition_change,
+    "PartitionRecord": topics.apply_partition,
+    "ProducerIdsRecord": features.apply_producer_ids,
+    "RegisterBrokerRecord": brokers.apply_register_broker,
+    "RegisterControllerRecord": brokers.apply_register_controller,
+    "RemoveAccessControlEntryRecord": security.apply_remove_access_control_entry,
+    "RemoveDelegationTokenRecord": security.apply_remove_delegation_token,
+    "RemoveTopicRecord": topics.apply_remove_topic,
+    "RemoveUserScramCredentialRecord": security.apply_remove_user_scram_credential,
+    "TopicRecord": topics.apply_topic,
+    "UnfenceBrokerRecord": brokers.apply_unfence_broker,
+    "UnregisterBrokerRecord": brokers.apply_unregister_broker,
+    "UserScramCredentialRecord": security.apply_user_scram_credential,
+    "ZkMigrationStateRecord": features.apply_zk_migration_state,
+}
