@@ -1,0 +1,87 @@
+"""What a handler knows: the image, the request's circumstances and questions to the core."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from pykafka_core.config import BrokerConfigs
+from pykafka_core.metadata.image import Endpoint, MetadataImage
+
+if TYPE_CHECKING:
+    from pykafka_core._core import ProducerState
+
+
+class QuorumStatus(NamedTuple):
+    """The metadata quorum as its leader sees it. ``high_watermark`` is exclusive."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    log_end_offset: int
+    directory_id: bytes
+    endpoints: tuple[Endpoint, ...]
+
+
+class Facts(Protocol):
+    """Truth about data is the core's: asked when needed, never kept."""
+
+    def describe_log_dirs(self) -> Sequence[tuple[bytes, int, int]]:
+        """(topic id, partition, bytes) of every log that has files."""
+
+    def disk_space(self) -> tuple[int, int]:
+        """(total, usable) bytes of the data directory's file system; -1, -1 in memory."""
+
+    def describe_producers(self, partition: tuple[bytes, int]) -> "Sequence[ProducerState]":
+        """Producers whose state the partition's log keeps."""
+
+    def log_dir(self) -> str:
+        """The data directory's absolute path; ``memory`` without one."""
+
+    def quorum(self) -> QuorumStatus:
+        """The metadata quorum now."""
+
+
+class ProducerIds:
+    """The block of producer ids this broker may give out. Belongs to the control thread."""
+
+    def __init__(self) -> None:
+        self._next = self._end = 0
+
+    def take(self) -> int | None:
+        """The next id, or None when the block is used up."""
+        if self._next == self._end:
+            return None
+        self._next += 1
+        return self._next - 1
+
+    def refill(self, first: int, end: int) -> None:
+        """Go on with ``first`` … ``end - 1``, which a committed ProducerIdsRecord made ours."""
+        assert 0 <= first < end, "a block holds at least one id"
+        self._next, self._end = first, end
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """One request's view of the world.
+
+    For an API that writes, ``image`` includes what earlier requests of the same batch propose.
+    """
+
+    image: MetadataImage
+    settings: BrokerConfigs
+    """As given at start and altered since, by the committed image."""
+    facts: Facts
+    producer_ids: ProducerIds
+    node_id: int
+    cluster_id: str
+    broker_epoch: int
+    next_offset: int
+    """Offset of the first metadata record that this request proposes."""
+    now_ms: int
+    api_version: int
+    new_id: Callable[[], bytes]
+    """16 random bytes."""
+    principal: str = "User:ANONYMOUS"
+    client_host: str = ""
+    client_id: str = ""
+    listener: str = ""

@@ -1,0 +1,73 @@
+"""DeleteRecords (21): contract 39; ``ReplicaManager.deleteRecords`` in Kafka."""
+
+from collections.abc import Sequence
+
+from pykafka_core.errors import (
+    InvalidTopicError,
+    KafkaError,
+    NotLeaderOrFollowerError,
+    OffsetOutOfRangeError,
+    PolicyViolationError,
+    UnknownTopicOrPartitionError,
+)
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import DeleteBefore, Maintain, Maintained
+from pykafka_core.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
+from pykafka_core.types import INTERNAL_TOPICS, RESOURCE_TOPIC
+
+HIGH_WATERMARK = -1
+NO_LOW_WATERMARK = -1
+
+_Partition = DeleteRecordsResponse.DeleteRecordsPartitionResult
+_Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
+
+
+def handle(context: Context, request: DeleteRecordsRequest) -> Maintain:
+    """Advance the log start of each partition by itself; survives a restart once answered."""
+    commands: list[DeleteBefore] = []
+    waiting: list[_Partition] = []
+    topics: list[_Topic] = []
+    for topic in request.topics:
+        partitions: list[_Partition] = []
+        for asked in topic.partitions:
+            result = _Partition(
+                partition_index=asked.partition_index, low_watermark=NO_LOW_WATERMARK
+            )
+            try:
+                commands.append(_command(context, topic.name, asked))
+                waiting.append(result)
+            except KafkaError as error:
+                result.error_code = error.code
+            partitions.append(result)
+        topics.append(_Topic(name=topic.name, partitions=partitions))
+
+    def reply(results: Sequence[Maintained]) -> DeleteRecordsResponse:
+        for partition, done in zip(waiting, results, strict=True):
+            partition.error_code = done.error_code
+            partition.low_watermark = NO_LOW_WATERMARK if done.error_code else done.offset
+        return DeleteRecordsResponse(topics=topics)
+
+    return Maintain(commands, reply)
+
+
+def _command(
+    context: Context, name: str, asked: DeleteRecordsRequest.DeleteRecordsPartition
+) -> DeleteBefore:
+    topic = context.image.topics.by_name.get(name)
+    partition = topic.partitions.get(asked.partition_index) if topic else None
+    if topic is None or partition is None:
+        raise UnknownTopicOrPartitionError
+    if name in INTERNAL_TOPICS:
+        raise InvalidTopicError(f"Cannot delete records of internal topic {name}")
+    if partition.leader != context.node_id:
+        raise NotLeaderOrFollowerError
+    if "delete" not in _cleanup_policy(context, name).split(","):
+        raise PolicyViolationError
+    if asked.offset < HIGH_WATERMARK:
+        raise OffsetOutOfRangeError
+    return DeleteBefore(topic.topic_id, asked.partition_index, asked.offset)
+
+
+def _cleanup_policy(context: Context, name: str) -> str:
+    overrides = context.image.configs.of(RESOURCE_TOPIC, name)
+    return context.settings.topic_value("cleanup.policy", overrides) or ""

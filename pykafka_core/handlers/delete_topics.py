@@ -1,0 +1,102 @@
+"""DeleteTopics (20): contract 40; ``ControllerApis.deleteTopics`` in Kafka."""
+
+from typing import NamedTuple
+
+from pykafka_core.errors import (
+    InvalidRequestError,
+    KafkaError,
+    TopicDeletionDisabledError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    error_of,
+)
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Propose
+from pykafka_core.metadata.image import Topic
+from pykafka_core.protocol.messages import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    RemoveTopicRecord,
+)
+from pykafka_core.types import ZERO_ID
+
+VERSION_WITH_DELETION_DISABLED = 3
+"""Older versions do not know TOPIC_DELETION_DISABLED and get INVALID_REQUEST."""
+
+_Result = DeleteTopicsResponse.DeletableTopicResult
+
+
+class _Asked(NamedTuple):
+    """One topic of the request: by name, or by id when ``name`` is None."""
+
+    name: str | None
+    topic_id: bytes
+
+
+def handle(context: Context, request: DeleteTopicsRequest) -> Propose:
+    """Delete what exists; the data goes once the records are committed."""
+    asked = [_Asked(topic.name, topic.topic_id) for topic in request.topics]
+    asked += [_Asked(name, ZERO_ID) for name in request.topic_names]
+    if not context.settings.boolean("delete.topic.enable"):
+        disabled = _disabled(context.api_version)
+        return Propose([], lambda _: _response([_failed(topic, disabled) for topic in asked]))
+    results: list[_Result] = []
+    doomed: dict[bytes, Topic] = {}
+    for topic in asked:
+        try:
+            found = _find(context, topic, asked)
+            if found.topic_id in doomed:
+                raise InvalidRequestError(
+                    "The provided topic name maps to an ID that was already supplied."
+                )
+            doomed[found.topic_id] = found
+            results.append(_Result(name=found.name, topic_id=found.topic_id))
+        except KafkaError as error:
+            results.append(_failed(topic, error))
+
+    def reply(code: int) -> DeleteTopicsResponse:
+        for result in results:
+            if code and not result.error_code:
+                result.error_code = code
+                result.error_message = str(error_of(code)())
+        return _response(results)
+
+    return Propose([RemoveTopicRecord(topic_id=topic_id) for topic_id in doomed], reply)
+
+
+def _find(context: Context, topic: _Asked, asked: list[_Asked]) -> Topic:
+    topics = context.image.topics
+    if topic.name is None:
+        if topic.topic_id == ZERO_ID:
+            raise InvalidRequestError("Neither topic name nor id were specified.")
+        if asked.count(topic) > 1:
+            raise InvalidRequestError("Duplicate topic id.")
+        if topic.topic_id not in topics.by_id:
+            raise UnknownTopicIdError
+        return topics.by_id[topic.topic_id]
+    if topic.topic_id != ZERO_ID:
+        raise InvalidRequestError("You may not specify both topic name and topic id.")
+    if asked.count(topic) > 1:
+        raise InvalidRequestError("Duplicate topic name.")
+    if topic.name not in topics.by_name:
+        raise UnknownTopicOrPartitionError
+    return topics.by_name[topic.name]
+
+
+def _disabled(version: int) -> KafkaError:
+    if version < VERSION_WITH_DELETION_DISABLED:
+        return InvalidRequestError("Topic deletion is disabled.")
+    return TopicDeletionDisabledError()
+
+
+def _failed(topic: _Asked, error: KafkaError) -> _Result:
+    return _Result(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        error_code=error.code,
+        error_message=str(error),
+    )
+
+
+def _response(results: list[_Result]) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(responses=results)

@@ -1,0 +1,76 @@
+"""DescribeQuorum (55): KIP-595, KIP-836, KIP-853."""
+
+from pykafka_core.errors import UnknownTopicOrPartitionError
+from pykafka_core.handlers.context import Context, QuorumStatus
+from pykafka_core.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
+from pykafka_core.types import METADATA_TOPIC
+
+VERSION_WITH_TIMES = 1
+VERSION_WITH_NODES = 2
+"""Since then voters have directory ids, and the answer says where to find them."""
+
+_Topic = DescribeQuorumResponse.TopicData
+_Partition = DescribeQuorumResponse.PartitionData
+
+
+def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    """The quorum has one partition; a question about any other gets an error for each it names."""
+    if not _asks_for_metadata(request):
+        return _unknown(request)
+    status = context.facts.quorum()
+    leader = DescribeQuorumResponse.ReplicaState(
+        replica_id=status.leader_id, log_end_offset=status.log_end_offset
+    )
+    if context.api_version >= VERSION_WITH_TIMES:
+        leader.last_fetch_timestamp = leader.last_caught_up_timestamp = context.now_ms
+    if context.api_version >= VERSION_WITH_NODES:
+        leader.replica_directory_id = status.directory_id
+    partition = _Partition(
+        partition_index=0,
+        error_message=None,
+        leader_id=status.leader_id,
+        leader_epoch=status.leader_epoch,
+        high_watermark=status.high_watermark,
+        current_voters=[leader],
+        observers=[],
+    )
+    return DescribeQuorumResponse(
+        error_message=None,
+        topics=[_Topic(topic_name=METADATA_TOPIC, partitions=[partition])],
+        nodes=[_node(status)] if context.api_version >= VERSION_WITH_NODES else [],
+    )
+
+
+def _asks_for_metadata(request: DescribeQuorumRequest) -> bool:
+    return [
+        (topic.topic_name, [p.partition_index for p in topic.partitions])
+        for topic in request.topics
+    ] == [(METADATA_TOPIC, [0])]
+
+
+def _node(status: QuorumStatus) -> DescribeQuorumResponse.Node:
+    listeners = [
+        DescribeQuorumResponse.Listener(name=e.name, host=e.host, port=e.port)
+        for e in status.endpoints
+    ]
+    return DescribeQuorumResponse.Node(node_id=status.leader_id, listeners=listeners)
+
+
+def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    topics = [
+        _Topic(
+            topic_name=topic.topic_name,
+            partitions=[
+                _Partition(
+                    partition_index=partition.partition_index,
+                    error_code=UnknownTopicOrPartitionError.code,
+                    error_message=UnknownTopicOrPartitionError.text,
+                    current_voters=[],
+                    observers=[],
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    return DescribeQuorumResponse(error_message=None, topics=topics)

@@ -1,0 +1,53 @@
+"""InitProducerId (22): KIP-98. Ids come from blocks that ProducerIdsRecords make ours."""
+
+from pykafka_core.errors import CoordinatorNotAvailableError, InvalidRequestError
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Outcome, Propose
+from pykafka_core.protocol.messages import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProducerIdsRecord,
+)
+
+BLOCK_SIZE = 1000
+"""``ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE``; each start of a broker begins a new block."""
+PRODUCER_ID_MAX = 2**63 - 1
+
+
+def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
+    """Give a fresh id with epoch 0 to a producer without a transactional id.
+
+    One with a transactional id needs the transaction coordinator, which is not built: it is told
+    that the coordinator is not available, which clients take as a reason to wait.
+    """
+    if request.transactional_id is not None:
+        empty = request.transactional_id == ""
+        error = InvalidRequestError if empty else CoordinatorNotAvailableError
+        return _failed(error.code)
+    producer_id = context.producer_ids.take()
+    if producer_id is not None:
+        return _given(producer_id)
+    first = context.image.next_producer_id
+    if first > PRODUCER_ID_MAX - BLOCK_SIZE:
+        return _failed(-1)
+    record = ProducerIdsRecord(
+        broker_id=context.node_id,
+        broker_epoch=context.broker_epoch,
+        next_producer_id=first + BLOCK_SIZE,
+    )
+
+    def reply(code: int) -> InitProducerIdResponse:
+        if code:
+            return _failed(CoordinatorNotAvailableError.code)
+        context.producer_ids.refill(first + 1, first + BLOCK_SIZE)
+        return _given(first)
+
+    return Propose([record], reply)
+
+
+def _given(producer_id: int) -> InitProducerIdResponse:
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+def _failed(code: int) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)

@@ -1,0 +1,40 @@
+"""A new topic's effective settings, as CreateTopics echoes them since version 5."""
+
+from collections.abc import Mapping
+
+from pykafka_core.config import BrokerConfigs, ConfigSource, TopicConfigs, topic_settings
+from pykafka_core.protocol.messages import CreateTopicsResponse
+
+_Row = CreateTopicsResponse.CreatableTopicConfigs
+
+
+class TopicRows:
+    """Rows for the topics of one request.
+
+    What a topic inherits is the same for all of them, so it is looked up once and its rows are
+    shared: a request for 1000 topics would otherwise resolve 35,000 settings.
+    """
+
+    def __init__(self, settings: BrokerConfigs) -> None:
+        self._inherited = {
+            row.name: _Row(
+                name=row.name,
+                value=row.value,
+                read_only=row.read_only,
+                config_source=int(row.source),
+                is_sensitive=row.is_sensitive,
+            )
+            for row in TopicConfigs.rows({}, settings)
+        }
+
+    def rows(self, overrides: Mapping[str, str]) -> list[_Row]:
+        """Every setting of a topic with ``overrides``, by name."""
+        return [
+            _overridden(name, overrides[name]) if name in overrides else row
+            for name, row in self._inherited.items()
+        ]
+
+
+def _overridden(name: str, text: str) -> _Row:
+    value = topic_settings()[name].canonical(text)
+    return _Row(name=name, value=value, config_source=int(ConfigSource.TOPIC_CONFIG))

@@ -1,0 +1,74 @@
+"""Which topic names Kafka allows."""
+
+import re
+
+from pykafka_core.errors import InvalidTopicError
+from pykafka_core.metadata.image import MetadataImage
+
+NAME_LENGTH_MAX = 249
+"""The partition's directory ``name-partition`` and its suffixes have to fit into a file name."""
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+\Z")
+
+
+def check_topic_name(name: str) -> None:
+    """Refuse a name that Kafka does not allow.
+
+    Raises:
+        InvalidTopicError: Says which rule it breaks.
+    """
+    if not name:
+        raise InvalidTopicError("Topic name is invalid: it must not be empty.")
+    if name in (".", ".."):
+        raise InvalidTopicError("Topic name is invalid: '.' and '..' are not allowed.")
+    if len(name) > NAME_LENGTH_MAX:
+        raise InvalidTopicError(
+            f"Topic name is invalid: it has {len(name)} characters, at most "
+            f"{NAME_LENGTH_MAX} are allowed."
+        )
+    if not _LEGAL.match(name):
+        raise InvalidTopicError(
+            f"Topic name is invalid: {name!r} holds characters other than ASCII letters, digits, "
+            "'.', '_' and '-'."
+        )
+
+
+class Collisions:
+    """Refuses names that differ only in ``.`` and ``_``: their metrics would have one name.
+
+    Args:
+        image: Topics that exist. They are looked through only when a new name holds either.
+    """
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._image = image
+        self._taken: dict[str, str] | None = None
+
+    def check(self, name: str) -> None:
+        """Refuse ``name`` if it collides with an existing topic or one that was added.
+
+        Raises:
+            InvalidTopicError: Names the other topic.
+        """
+        other = self._table().get(_folded(name), name) if _ambiguous(name) else name
+        if other != name:
+            raise InvalidTopicError(f"Topic '{name}' collides with existing topic: {other}")
+
+    def add(self, name: str) -> None:
+        """Let later names collide with ``name`` too."""
+        if self._taken is not None and _ambiguous(name):
+            self._taken[_folded(name)] = name
+
+    def _table(self) -> dict[str, str]:
+        if self._taken is None:
+            names = self._image.topics.by_name
+            self._taken = {_folded(name): name for name in names if _ambiguous(name)}
+        return self._taken
+
+
+def _ambiguous(name: str) -> bool:
+    return "." in name or "_" in name
+
+
+def _folded(name: str) -> str:
+    return name.replace(".", "_")

@@ -1,0 +1,76 @@
+"""DeleteRecords: contract 39."""
+
+import pytest
+
+from pykafka_core.protocol.messages import (
+    CreateTopicsRequest,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+)
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+Topic = DeleteRecordsRequest.DeleteRecordsTopic
+Partition = DeleteRecordsRequest.DeleteRecordsPartition
+
+
+@pytest.fixture(autouse=True)
+def orders(broker: SimulatedBroker) -> None:
+    """A topic with ten records in partition 0, and an internal one."""
+    topics = [
+        CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+        for name in ("orders", "__consumer_offsets")
+    ]
+    broker.ask(CreateTopicsRequest(topics=topics))
+    topic_id = broker.image.topics.by_name["orders"].topic_id
+    broker.core.append(10**9, (topic_id, 0), 0, [(None, b"record")] * 10)
+    broker.run()
+
+
+def delete(
+    broker: SimulatedBroker, *asked: tuple[str, int, int], version: int = 2
+) -> list[tuple[int, int]]:
+    """(low watermark, error code) of each (topic, partition, offset)."""
+    topics = [
+        Topic(name=name, partitions=[Partition(partition_index=index, offset=offset)])
+        for name, index, offset in asked
+    ]
+    answer = broker.ask(DeleteRecordsRequest(topics=topics, timeout_ms=1000), version)
+    assert isinstance(answer, DeleteRecordsResponse)
+    return [(p.low_watermark, p.error_code) for t in answer.topics for p in t.partitions]
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_the_log_start_advances_in_every_version(broker: SimulatedBroker, version: int) -> None:
+    assert delete(broker, ("orders", 0, 4), version=version) == [(4, 0)]
+
+
+def test_minus_one_is_the_high_watermark(broker: SimulatedBroker) -> None:
+    assert delete(broker, ("orders", 0, -1)) == [(10, 0)]
+
+
+def test_the_log_start_never_goes_back(broker: SimulatedBroker) -> None:
+    delete(broker, ("orders", 0, 4))
+    assert delete(broker, ("orders", 0, 2)) == [(4, 0)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        (("orders", 0, 11), 1),
+        (("orders", 0, -2), 1),
+        (("orders", 0, 2**63 - 1), 1),
+        (("orders", 7, 0), 3),
+        (("orders", -1, 0), 3),
+        (("nobody", 0, 0), 3),
+        (("__consumer_offsets", 0, 0), 17),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_is_refused(
+    broker: SimulatedBroker, asked: tuple[str, int, int], code: int
+) -> None:
+    assert delete(broker, asked, ("orders", 0, 1)) == [(-1, code), (1, 0)]
+
+
+def test_an_empty_request_is_answered(broker: SimulatedBroker) -> None:
+    assert delete(broker) == []

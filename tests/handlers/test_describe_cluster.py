@@ -1,0 +1,47 @@
+"""DescribeCluster: KIP-700, KIP-919."""
+
+import pytest
+
+from pykafka_core.handlers.describe_cluster import CLUSTER_OPERATIONS
+from pykafka_core.protocol.messages import DescribeClusterRequest, DescribeClusterResponse
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from pykafka_core.types import NO_AUTHORIZED_OPERATIONS
+
+
+def describe(
+    broker: SimulatedBroker, version: int = 2, endpoint_type: int = 1, operations: bool = False
+) -> DescribeClusterResponse:
+    request = DescribeClusterRequest(
+        endpoint_type=endpoint_type, include_cluster_authorized_operations=operations
+    )
+    answer = broker.ask(request, version)
+    assert isinstance(answer, DescribeClusterResponse)
+    return answer
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_the_cluster_is_described_in_every_version(broker: SimulatedBroker, version: int) -> None:
+    answer = describe(broker, version)
+    assert (answer.error_code, answer.cluster_id) == (0, broker.identity.cluster_id)
+    assert answer.controller_id == 1
+    assert [(b.broker_id, b.host, b.port, b.rack) for b in answer.brokers] == [
+        (1, "127.0.0.1", 9092, None)
+    ]
+
+
+def test_the_rack_is_told() -> None:
+    broker = SimulatedBroker({"broker.rack": "r1"})
+    assert [b.rack for b in describe(broker).brokers] == ["r1"]
+
+
+def test_operations_are_told_when_asked_for(broker: SimulatedBroker) -> None:
+    assert describe(broker).cluster_authorized_operations == NO_AUTHORIZED_OPERATIONS
+    operations = describe(broker, operations=True).cluster_authorized_operations
+    assert operations == CLUSTER_OPERATIONS == 8096
+
+
+@pytest.mark.parametrize(("endpoint_type", "code"), [(2, 114), (0, 115), (7, 115)])
+def test_controllers_are_not_described_here(
+    broker: SimulatedBroker, endpoint_type: int, code: int
+) -> None:
+    assert describe(broker, endpoint_type=endpoint_type).error_code == code

@@ -1,0 +1,49 @@
+"""DescribeProducers: KIP-664."""
+
+import pytest
+
+from pykafka_core.protocol.messages import (
+    CreateTopicsRequest,
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+)
+from pykafka_core.testing.fake_core import ProducerState
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+Partition = DescribeProducersResponse.PartitionResponse
+
+
+@pytest.fixture(autouse=True)
+def orders(broker: SimulatedBroker) -> None:
+    """A topic that one producer has written to."""
+    topic = CreateTopicsRequest.CreatableTopic(
+        name="orders", num_partitions=1, replication_factor=1
+    )
+    broker.ask(CreateTopicsRequest(topics=[topic]))
+    topic_id = broker.image.topics.by_name["orders"].topic_id
+    broker.core.producers[topic_id, 0] = [
+        ProducerState(producer_id=5, producer_epoch=2, last_sequence=9, last_timestamp_ms=77)
+    ]
+
+
+def describe(broker: SimulatedBroker, name: str, index: int) -> Partition:
+    topic = DescribeProducersRequest.TopicRequest(name=name, partition_indexes=[index])
+    answer = broker.ask(DescribeProducersRequest(topics=[topic]))
+    assert isinstance(answer, DescribeProducersResponse)
+    return answer.topics[0].partitions[0]
+
+
+def test_producers_are_described(broker: SimulatedBroker) -> None:
+    (producer,) = describe(broker, "orders", 0).active_producers
+    assert (producer.producer_id, producer.producer_epoch, producer.last_sequence) == (5, 2, 9)
+    assert (producer.last_timestamp, producer.current_txn_start_offset) == (77, -1)
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "code"), [("orders", 1, 3), ("nobody", 0, 3), ("no/name", 0, 17)]
+)
+def test_what_does_not_exist_is_an_error(
+    broker: SimulatedBroker, name: str, index: int, code: int
+) -> None:
+    partition = describe(broker, name, index)
+    assert (partition.error_code, partition.active_producers) == (code, [])

@@ -1,0 +1,63 @@
+"""InitProducerId without a coordinator: ids from blocks of 1000."""
+
+import pytest
+
+from pykafka_core.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+
+def init(
+    broker: SimulatedBroker, version: int = 5, transactional_id: str | None = None
+) -> InitProducerIdResponse:
+    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60000)
+    answer = broker.ask(request, version)
+    assert isinstance(answer, InitProducerIdResponse)
+    return answer
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_every_version_gets_a_fresh_id_of_epoch_0(broker: SimulatedBroker, version: int) -> None:
+    answers = [init(broker, version) for _ in range(3)]
+    assert [(a.error_code, a.producer_id, a.producer_epoch) for a in answers] == [
+        (0, 0, 0),
+        (0, 1, 0),
+        (0, 2, 0),
+    ]
+
+
+def test_one_record_makes_a_thousand_ids_ours(broker: SimulatedBroker) -> None:
+    ids = [init(broker).producer_id for _ in range(1000)]
+    assert ids == list(range(1000))
+    assert broker.image.next_producer_id == 1000
+    assert init(broker).producer_id == 1000
+    assert broker.image.next_producer_id == 2000
+
+
+def test_ids_of_one_batch_differ(broker: SimulatedBroker) -> None:
+    request = InitProducerIdRequest(transactional_id=None)
+    requests = [broker.send(request) for _ in range(5)]
+    broker.run()
+    answers = [broker.answer(request_id) for request_id in requests]
+    ids = {a.producer_id for a in answers if isinstance(a, InitProducerIdResponse)}
+    assert len(ids) == 5
+
+
+def test_a_block_that_is_not_committed_gives_no_id() -> None:
+    broker = SimulatedBroker()
+    broker.core.hold_appends = True
+    request_id = broker.send(InitProducerIdRequest(transactional_id=None))
+    broker.run()
+    assert broker.answer(request_id) is None
+    broker.core.complete_append(error_code=56)
+    broker.run()
+    answer = broker.answer(request_id)
+    assert isinstance(answer, InitProducerIdResponse)
+    assert (answer.error_code, answer.producer_id) == (15, -1)
+
+
+@pytest.mark.parametrize(("transactional_id", "code"), [("tx", 15), ("", 42)])
+def test_transactional_ids_need_a_coordinator(
+    broker: SimulatedBroker, transactional_id: str, code: int
+) -> None:
+    answer = init(broker, transactional_id=transactional_id)
+    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (code, -1, -1)

@@ -1,0 +1,63 @@
+"""The closed world of APIs: what ApiVersions offers is what has a handler and a test."""
+
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from pykafka_core.handlers.registry import API_VERSIONS, ROWS, Row, handler_of
+from pykafka_core.protocol import api_versions
+
+# Kafka 4.2.1 on a broker listener (docs/: contract 1), without what is answered in Rust.
+KAFKA_4_2_1 = {
+    8: (2, 10), 9: (1, 10), 10: (0, 6), 11: (0, 9), 12: (0, 4), 13: (0, 5), 14: (0, 5), 15: (0, 6),
+    16: (0, 5), 17: (0, 1), 19: (2, 7), 20: (1, 6), 21: (0, 2), 22: (0, 5), 24: (0, 5), 25: (0, 4),
+    26: (0, 5), 27: (1, 2), 28: (0, 5), 29: (1, 3), 30: (1, 3), 31: (1, 3), 32: (1, 4), 33: (0, 2),
+    34: (1, 2), 35: (1, 4), 36: (0, 2), 37: (0, 3), 38: (1, 3), 39: (1, 2), 40: (1, 2), 41: (1, 3),
+    42: (0, 2), 43: (0, 2), 44: (0, 1), 45: (0, 1), 46: (0, 0), 47: (0, 0), 48: (0, 1), 49: (0, 1),
+    50: (0, 0), 51: (0, 0), 55: (0, 2), 57: (0, 2), 60: (0, 2), 61: (0, 0), 64: (0, 0), 65: (0, 0),
+    66: (0, 2), 68: (0, 1), 69: (0, 1), 74: (0, 1), 76: (1, 1), 77: (1, 1), 78: (1, 2), 79: (1, 2),
+    80: (0, 1), 81: (0, 0), 83: (0, 0), 84: (0, 0), 85: (0, 1), 86: (0, 0), 87: (0, 1), 88: (0, 0),
+    89: (0, 0), 90: (0, 1), 91: (0, 0), 92: (0, 0),
+}  # fmt: skip
+
+NOT_BUILT = {
+    "settings": {32, 33, 44, 74},
+    "groups and offsets": {8, 9, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69, 88, 89},
+    "transactions": {24, 25, 26, 27, 28, 65, 66},
+    "share groups": {76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92},
+    "security and quotas": {17, 29, 30, 31, 36, 38, 39, 40, 41, 48, 49, 50, 51},
+    "a cluster": {34, 43, 45, 46, 57, 64, 80, 81},
+}
+
+DECLARED_EXCEPTIONS = {
+    10: "FindCoordinator answers COORDINATOR_NOT_AVAILABLE until there is a coordinator",
+    22: "InitProducerId with a transactional id answers COORDINATOR_NOT_AVAILABLE",
+}
+
+
+def test_what_is_offered_is_kafka_4_2_1_without_what_is_not_built() -> None:
+    not_built = set().union(*NOT_BUILT.values())
+    expected = {key: KAFKA_4_2_1[key] for key in KAFKA_4_2_1 if key not in not_built}
+    assert dict(API_VERSIONS) == expected
+
+
+def test_declared_exceptions_are_offered_apis() -> None:
+    assert DECLARED_EXCEPTIONS.keys() <= API_VERSIONS.keys()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.module)
+def test_every_row_has_a_handler_and_a_test(row: Row) -> None:
+    assert handler_of(row.api_key) is import_module(f"pykafka_core.handlers.{row.module}").handle
+    assert (Path(__file__).parent / f"test_{row.module}.py").is_file()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.module)
+def test_every_offered_version_can_be_coded(row: Row) -> None:
+    codable = api_versions(row.api_key)
+    assert codable is not None
+    assert codable[0] <= row.versions[0] <= row.versions[1] <= codable[1]
+
+
+def test_rows_are_sorted_by_key() -> None:
+    assert [row.api_key for row in ROWS] == sorted({row.api_key for row in ROWS})
