@@ -1,3 +1,27 @@
-"""Kafka in a Python wheel: an embedded broker, its log as a library, and the tools around them."""
+"""Kafka in a Python wheel: an embedded broker, its log as a library, and the tools around them.
 
-__all__: list[str] = []
+Names are loaded when first used: ``import pykafka_core`` alone costs nothing.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pykafka_core.broker.broker import Broker as Broker
+
+__all__ = ["Broker"]
+
+_HOMES = {"Broker": "pykafka_core.broker.broker"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

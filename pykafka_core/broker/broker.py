@@ -1,0 +1,292 @@
+"""`Broker`: a Kafka broker inside this process."""
+
+import os
+import threading
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Self
+
+from pykafka_core.broker.calls import (
+    create_topics,
+    delete_topic,
+    raise_code,
+    raise_first_error,
+    register,
+)
+from pykafka_core.broker.core import Core, CoreTypes
+from pykafka_core.broker.listeners import bind
+from pykafka_core.broker.log_bridge import DRAIN_INTERVAL_MS, drain_into_logging
+from pykafka_core.broker.loop import ControlLoop, Timer
+from pykafka_core.broker.requests import LocalRequest
+from pykafka_core.broker.startup import Started, plan, start
+from pykafka_core.config import BrokerConfigs, parse_listeners
+from pykafka_core.errors import ClosedError, ConfigurationError, ForkedError
+from pykafka_core.metadata.image import Endpoint, MetadataImage
+from pykafka_core.protocol.messages import Message
+
+if TYPE_CHECKING:
+    from pykafka_core._core import CoreOptions
+
+Durability = Literal["fsync", "interval", "os", "memory"]
+
+MEMORY_MAX = 256 * 1024 * 1024
+STOP_GRACE_MS = 5000
+EMBEDDED_LISTENER = "PLAINTEXT://127.0.0.1:0"
+
+
+class Broker:
+    """A broker that serves when the constructor returns, until `close`.
+
+    Args:
+        data_dir: Where its logs are, made by this or by Apache Kafka; default is ``log.dirs`` of
+            ``config``, and without either every log stays in memory and ends with the broker.
+        listeners: As Kafka writes them, ``NAME://HOST:PORT,…``; port 0 picks one. Without any
+            nothing is bound until `bootstrap_servers` is read.
+        durability: What an acknowledgement promises (docs/DURABILITY.md): ``fsync`` is the default
+            on disk, ``interval``, ``os``; without a directory ``memory`` is the only one.
+        config: Broker settings by Kafka name, as in server.properties.
+        clock: The wall clock in milliseconds, fixed, for tests; default is the machine's.
+        memory_max: Bytes the broker may use beside the page cache.
+
+    Raises:
+        ConfigurationError: Settings that cannot be used; it lists all of them.
+        StorageLockedError: Somebody else has the directory open.
+        StorageError: The directory cannot be used.
+        MetadataError: Its metadata cannot be understood, an unknown record type by name.
+
+    Thread-safe. Its one control thread is a daemon; the interpreter's exit, the garbage collector
+    and ``with`` close it. In a forked child every call raises `ForkedError`.
+    """
+
+    def __init__(
+        self,
+        data_dir: str | os.PathLike[str] | None = None,
+        *,
+        listeners: str | None = None,
+        durability: Durability | None = None,
+        config: Mapping[str, object] | None = None,
+        clock: int | None = None,
+        memory_max: int = MEMORY_MAX,
+    ) -> None:
+        given = _as_text(config or {})
+        if listeners is not None:
+            given["listeners"] = listeners
+        settings = BrokerConfigs(given)
+        path = _data_dir(data_dir, settings)
+        planned = plan(settings, path, lambda: os.urandom(16))
+        core, types = _make_core(
+            path=path,
+            node_id=planned.identity.node_id,
+            cluster_id=planned.identity.cluster_id,
+            durability=_durability(durability, path),
+            memory_max=memory_max,
+            clock=clock,
+        )
+        try:
+            self._started = start(core, types, planned)
+        except BaseException:
+            core.stop(0)
+            raise
+        self._settings = settings
+        self._identity = planned.identity
+        self._path = path
+        self._core = core
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._endpoints = self._started.facts.endpoints
+        self._bound = self._started.bound
+        self._loop = _loop(core, self._started, settings)
+        self._loop.start()
+        self._close = weakref.finalize(self, _shut_down, self._loop, core, self._pid)
+
+    def __enter__(self) -> Self:
+        """Itself: it serves already."""
+        self._check_usable()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """`close`."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Where it listens and where its logs are."""
+        state = "closed" if self.closed else ",".join(self.listeners.values()) or "no listener"
+        return f"<Broker {state} data={self._path or 'memory'}>"
+
+    def close(self) -> None:
+        """Stop in good order: drain, flush, mark the directory as closed cleanly. Idempotent."""
+        if self._pid == os.getpid():
+            self._close()
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+        return not self._close.alive
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """``HOST:PORT`` that clients take; binds 127.0.0.1 at a free port if nothing is bound yet."""
+        self._check_usable()
+        with self._lock:
+            if not self._bound:
+                self._bind_embedded()
+        return ",".join(_address(endpoint) for endpoint in self._endpoints)
+
+    @property
+    def listeners(self) -> Mapping[str, str]:
+        """Listener name → ``HOST:PORT`` it is bound to."""
+        return {endpoint.name: _address(endpoint) for endpoint in self._bound}
+
+    @property
+    def cluster_id(self) -> str:
+        """As in meta.properties."""
+        return self._identity.cluster_id
+
+    @property
+    def node_id(self) -> int:
+        """This broker's id."""
+        return self._identity.node_id
+
+    @property
+    def data_dir(self) -> Path | None:
+        """Where its logs are; None for memory."""
+        return self._path
+
+    @property
+    def settings(self) -> BrokerConfigs:
+        """As given; altered values are what DescribeConfigs shows."""
+        return self._settings
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int | None = None,
+        *,
+        config: Mapping[str, object] | None = None,
+    ) -> None:
+        """Make a topic; when this returns every client can use it.
+
+        Args:
+            name: 1 to 249 of ``A–Z a–z 0–9 . _ -``.
+            partitions: Default is ``num.partitions``.
+            config: Topic settings by Kafka name.
+
+        Raises:
+            KafkaError: The code CreateTopics answers with, such as `TopicAlreadyExistsError`.
+        """
+        count = -1 if partitions is None else partitions
+        raise_first_error(self._ask(create_topics([name], count, _as_text(config or {}))))
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and its records.
+
+        Raises:
+            KafkaError: The code DeleteTopics answers with, such as `UnknownTopicOrPartitionError`.
+        """
+        raise_first_error(self._ask(delete_topic(name)))
+
+    def topics(self) -> Mapping[str, int]:
+        """Topic name → number of partitions, internal topics included, by name."""
+        self._check_usable()
+        topics = self._image().topics.by_name
+        return {name: len(topics[name].partitions) for name in sorted(topics)}
+
+    def statistics(self) -> Mapping[str, object]:
+        """One immutable snapshot of the broker's counters."""
+        self._check_usable()
+        return {"core": self._core.statistics(), **self._loop.waits.snapshot()}
+
+    def _image(self) -> MetadataImage:
+        return self._started.controller.image
+
+    def _check_usable(self) -> None:
+        if self._pid != os.getpid():
+            raise ForkedError("this broker belongs to the parent process; make one in the child")
+        if self.closed:
+            raise ClosedError("this broker is closed")
+
+    def _bind_embedded(self) -> None:
+        bound = bind(self._core, parse_listeners(EMBEDDED_LISTENER))
+        raise_code(self._ask(register(self._identity, bound)))
+        self._started.facts.endpoints = self._bound = self._endpoints = bound
+
+    def _ask(self, request: LocalRequest) -> Message:
+        self._check_usable()
+        self._loop.submit(request)
+        return request.wait()
+
+
+def _loop(core: Core, started: Started, settings: BrokerConfigs) -> ControlLoop:
+    now = core.now_ns()
+    retention_ms = settings.int("log.retention.check.interval.ms")
+    timers = [
+        Timer(retention_ms, now, core.enforce_retention),
+        Timer(DRAIN_INTERVAL_MS, now, drain_into_logging(core)),
+    ]
+    return ControlLoop(core, started.controller, timers, "pykafka-core-control")
+
+
+def _shut_down(loop: ControlLoop, core: Core, pid: int) -> None:
+    """What is left to do when the broker goes; nothing in a forked child, which has no threads."""
+    if pid == os.getpid():
+        loop.stop()
+        core.stop(STOP_GRACE_MS)
+        drain_into_logging(core)()
+
+
+def _make_core(
+    *,
+    path: Path | None,
+    node_id: int,
+    cluster_id: str,
+    durability: Durability,
+    memory_max: int,
+    clock: int | None,
+) -> tuple[Core, CoreTypes]:
+    from pykafka_core import _core
+
+    options: CoreOptions = _core.CoreOptions(
+        data_dir=None if path is None else os.fspath(path),
+        node_id=node_id,
+        cluster_id=cluster_id,
+        durability=durability,
+        memory_max=memory_max,
+        clock_ms=clock,
+    )
+    return _core.Core(options), _core
+
+
+def _data_dir(given: str | os.PathLike[str] | None, settings: BrokerConfigs) -> Path | None:
+    if given is not None:
+        return Path(given)
+    log_dir = settings.start.log_dir
+    return Path(log_dir) if log_dir else None
+
+
+def _durability(given: Durability | None, path: Path | None) -> Durability:
+    default: Durability = "memory" if path is None else "fsync"
+    if given is None:
+        return default
+    if (given == "memory") != (path is None):
+        raise ConfigurationError(
+            [f"durability {given!r} and data_dir={str(path) if path else None!r} contradict"]
+        )
+    return given
+
+
+def _as_text(config: Mapping[str, object]) -> dict[str, str]:
+    return {name: _text(value) for name, value in config.items()}
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def _address(endpoint: Endpoint) -> str:
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{host}:{endpoint.port}"

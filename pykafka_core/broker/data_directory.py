@@ -1,0 +1,172 @@
+"""The files of a data directory that are the control plane's: identity and quorum state.
+
+Logs, checkpoints and locks are the core's. Formats: Kafka 4.2, ``MetaProperties.java``,
+``QuorumStateData.json``; the directory may have been made by Apache Kafka.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pykafka_core.config import parse_properties
+from pykafka_core.errors import StorageError
+from pykafka_core.types import id_bytes, id_text
+
+DEFAULT_NODE_ID = 1
+METADATA_DIRECTORY = "__cluster_metadata-0"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+
+_RESERVED_IDS = 100
+"""``DirectoryId`` keeps the first hundred ids for meanings of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Who this broker is; fixed when its directory is made."""
+
+    cluster_id: str
+    node_id: int
+    directory_id: bytes
+
+
+class DataDirectory:
+    """The control plane's view of one data directory; only looks until `create` or `write_…`.
+
+    Args:
+        path: The directory; it need not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def identity(self) -> Identity | None:
+        """Who the directory belongs to, None if it is new.
+
+        Raises:
+            StorageError: meta.properties cannot be understood.
+        """
+        file = self.path / "meta.properties"
+        try:
+            found = parse_properties(file.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        except (OSError, UnicodeDecodeError) as error:
+            raise StorageError(f"cannot read {file}: {error}") from error
+        try:
+            return Identity(
+                cluster_id=found["cluster.id"],
+                node_id=int(found["node.id" if "node.id" in found else "broker.id"]),
+                directory_id=id_bytes(found["directory.id"]),
+            )
+        except (KeyError, ValueError) as error:
+            raise StorageError(f"{file} is not a meta.properties of Kafka: {error}") from error
+
+    def create(self, identity: Identity) -> None:
+        """Write who the directory belongs to; the caller holds its lock."""
+        lines = (
+            "#",
+            f"cluster.id={identity.cluster_id}",
+            f"directory.id={id_text(identity.directory_id)}",
+            f"node.id={identity.node_id}",
+            "version=1",
+        )
+        _write_atomically(self.path / "meta.properties", "\n".join(lines) + "\n")
+
+    def was_closed_cleanly(self) -> bool:
+        """Whether the last broker stopped in good order; ask before the core opens it."""
+        return (self.path / CLEAN_SHUTDOWN).exists()
+
+    def quorum_epoch(self) -> int:
+        """The last epoch this node knew of, 0 for none.
+
+        Raises:
+            StorageError: quorum-state cannot be understood.
+        """
+        file = self.path / METADATA_DIRECTORY / "quorum-state"
+        try:
+            return int(json.loads(file.read_text(encoding="utf-8"))["leaderEpoch"])
+        except FileNotFoundError:
+            return 0
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise StorageError(f"{file} is not a quorum-state of Kafka: {error}") from error
+
+    def write_quorum_state(self, node_id: int, epoch: int) -> None:
+        """Remember that ``node_id`` leads in ``epoch``: before anything is written in it."""
+        state = {
+            "clusterId": "",
+            "leaderId": node_id,
+            "leaderEpoch": epoch,
+            "votedId": -1,
+            "appliedOffset": 0,
+            "currentVoters": [{"voterId": node_id}],
+            "data_version": 0,
+        }
+        file = self.path / METADATA_DIRECTORY / "quorum-state"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        _write_atomically(file, json.dumps(state, separators=(",", ":")))
+
+    def latest_snapshot(self) -> tuple[int, bytes] | None:
+        """End offset (exclusive) and content of the newest metadata snapshot."""
+        directory = self.path / METADATA_DIRECTORY
+        names = [name for name in _names(directory) if _is_snapshot(name)]
+        if not names:
+            return None
+        newest = max(names)
+        return int(newest[:20]), (directory / newest).read_bytes()
+
+
+def new_identity(node_id: int | None, new_id: Callable[[], bytes]) -> Identity:
+    """An identity for a new directory, or for a broker in memory.
+
+    Args:
+        node_id: As given, or None for `DEFAULT_NODE_ID`.
+        new_id: 16 random bytes.
+    """
+    return Identity(
+        cluster_id=id_text(_fresh(new_id)),
+        node_id=DEFAULT_NODE_ID if node_id is None else node_id,
+        directory_id=_fresh(new_id),
+    )
+
+
+def _fresh(new_id: Callable[[], bytes]) -> bytes:
+    """Neither reserved nor an id whose text starts with ``-``, which tools take for an option."""
+    while True:
+        value = new_id()
+        if int.from_bytes(value, "big") >= _RESERVED_IDS and not id_text(value).startswith("-"):
+            return value
+
+
+def _names(directory: Path) -> list[str]:
+    try:
+        return os.listdir(directory)
+    except FileNotFoundError:
+        return []
+
+
+def _is_snapshot(name: str) -> bool:
+    """``<20 digits>-<10 digits>.checkpoint``."""
+    stem, dot, suffix = name.partition(".")
+    offset, dash, epoch = stem.partition("-")
+    return (
+        (dot, suffix, dash) == (".", "checkpoint", "-")
+        and (len(offset), len(epoch)) == (20, 10)
+        and (offset + epoch).isdigit()
+    )
+
+
+def _write_atomically(path: Path, text: str) -> None:
+    """After this returns, a power cut leaves the new content; before, the old or the new."""
+    temporary = path.with_name(path.name + ".tmp")
+    with open(temporary, "w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

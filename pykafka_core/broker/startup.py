@@ -1,0 +1,233 @@
+"""How a broker comes up, step by step, before its control thread exists.
+
+1. Identity from meta.properties, or a new one; the core takes the directory's lock.
+2. A new epoch, remembered in quorum-state before anything is written in it.
+3. The core opens the metadata log alone; snapshot and log are replayed into an image.
+4. Listeners are bound; the epoch's first records are committed: LeaderChange, the bootstrap
+   records of a new directory, this broker's registration, and the elections of its partitions.
+5. The core takes in the whole image, and serves.
+"""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from pykafka_core.broker.controller import METADATA_PARTITION, Controller, Node
+from pykafka_core.broker.core import Core, CoreTypes
+from pykafka_core.broker.data_directory import DataDirectory, Identity, new_identity
+from pykafka_core.broker.facts import CoreFacts
+from pykafka_core.broker.listeners import advertised, bind
+from pykafka_core.broker.projection import Projection
+from pykafka_core.broker.registration import registration
+from pykafka_core.config import BrokerConfigs
+from pykafka_core.errors import MetadataError, StorageError, error_of
+from pykafka_core.metadata.bootstrap import bootstrap_records
+from pykafka_core.metadata.delta import whole
+from pykafka_core.metadata.elections import elections
+from pykafka_core.metadata.image import Endpoint, MetadataImage
+from pykafka_core.metadata.quorum import (
+    BATCH_BYTES_SOFT_MAX,
+    Append,
+    Committed,
+    SingleVoter,
+)
+from pykafka_core.metadata.records import decode_batches, encode
+from pykafka_core.metadata.replay import Replay
+from pykafka_core.protocol.messages import (
+    AbortTransactionRecord,
+    Message,
+)
+
+READ_BYTES = 1024 * 1024
+APPEND_WAIT_NS = 30 * 10**9
+"""A disk that takes longer for one batch at start is a failure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a broker is to be."""
+
+    settings: BrokerConfigs
+    identity: Identity
+    directory: DataDirectory | None
+    clean: bool
+    new_id: Callable[[], bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A broker that serves; its control thread may start."""
+
+    controller: Controller
+    facts: CoreFacts
+    bound: tuple[Endpoint, ...]
+
+
+def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]) -> Plan:
+    """Look at the data directory, without changing anything.
+
+    Args:
+        settings: As given.
+        path: The data directory, None for memory.
+        new_id: 16 random bytes.
+
+    Raises:
+        StorageError: The directory belongs to another node, or cannot be understood.
+    """
+    node_id = settings.start.node_id
+    directory = DataDirectory(path) if path is not None else None
+    found = directory.identity() if directory else None
+    if found is not None and node_id not in (None, found.node_id):
+        raise StorageError(f"{path} belongs to node {found.node_id}, not to node {node_id}")
+    return Plan(
+        settings=settings,
+        identity=found or new_identity(node_id, new_id),
+        directory=directory,
+        clean=directory is None or directory.was_closed_cleanly(),
+        new_id=new_id,
+    )
+
+
+def start(core: Core, types: CoreTypes, plan: Plan) -> Started:
+    """Bring a broker up on a core that was just made.
+
+    Raises:
+        MetadataError: The metadata log holds what this version does not understand.
+        KafkaError: The metadata log refused the first records.
+    """
+    return _Startup(core, types, plan).run()
+
+
+class _Startup:
+    def __init__(self, core: Core, types: CoreTypes, plan: Plan) -> None:
+        self._core = core
+        self._plan = plan
+        self._identity = plan.identity
+        self._projection = Projection(types, plan.identity.node_id, plan.settings)
+        self._tokens = count(1)
+
+    def run(self) -> Started:
+        directory = self._plan.directory
+        if directory is not None and directory.identity() is None:
+            directory.create(self._identity)
+        epoch = self._begin_epoch(directory)
+        on_disk = directory is not None
+        self._core.apply(self._projection.metadata_log(epoch, on_disk=on_disk))
+        replay = self._load(directory)
+        quorum = SingleVoter(
+            node_id=self._identity.node_id,
+            leader_epoch=epoch,
+            log_end_offset=self._core.offsets(METADATA_PARTITION).log_end_offset,
+            new_token=lambda: next(self._tokens),
+        )
+        bound = bind(self._core, self._plan.settings.start.listeners)
+        endpoints = advertised(bound, self._plan.settings.start.advertised_listeners)
+        image = self._first_records(quorum, replay, endpoints)
+        self._core.apply(self._projection.whole(whole(image), self._projection.settings(image)))
+        return self._serve(quorum, image, bound, endpoints)
+
+    def _serve(
+        self,
+        quorum: SingleVoter,
+        image: MetadataImage,
+        bound: tuple[Endpoint, ...],
+        endpoints: tuple[Endpoint, ...],
+    ) -> Started:
+        directory = self._plan.directory
+        log_dir = os.path.abspath(directory.path) if directory else "memory"
+        facts = CoreFacts(self._core, quorum, self._identity, log_dir)
+        facts.endpoints = endpoints
+        controller = Controller(
+            core=self._core,
+            quorum=quorum,
+            image=image,
+            node=Node(
+                node_id=self._identity.node_id,
+                cluster_id=self._identity.cluster_id,
+                new_id=self._plan.new_id,
+            ),
+            projection=self._projection,
+            facts=facts,
+            new_token=lambda: next(self._tokens),
+        )
+        self._core.serve()
+        return Started(controller=controller, facts=facts, bound=bound)
+
+    def _begin_epoch(self, directory: DataDirectory | None) -> int:
+        if directory is None:
+            return 1
+        epoch = directory.quorum_epoch() + 1
+        directory.write_quorum_state(self._identity.node_id, epoch)
+        return epoch
+
+    def _load(self, directory: DataDirectory | None) -> Replay:
+        replay = Replay()
+        offset = self._core.offsets(METADATA_PARTITION).log_start_offset
+        snapshot = directory.latest_snapshot() if directory else None
+        if snapshot is not None:
+            end, content = snapshot
+            replay.apply_snapshot((record for _, record in decode_batches(content).records), end)
+            offset = max(offset, end)
+        while True:
+            data = self._core.read(METADATA_PARTITION, offset, READ_BYTES, "log_end")
+            if not data:
+                return replay
+            batches = decode_batches(data)
+            if batches.next_offset <= offset:
+                raise MetadataError(f"the metadata log cannot be read at offset {offset}")
+            replay.apply((at, record) for at, record in batches.records if at >= offset)
+            offset = batches.next_offset
+
+    def _first_records(
+        self, quorum: SingleVoter, replay: Replay, endpoints: tuple[Endpoint, ...]
+    ) -> MetadataImage:
+        new = not replay.image().features
+        clean = self._plan.clean
+        self._commit(quorum, quorum.begin_epoch())
+        records: list[Message] = [AbortTransactionRecord()] if replay.in_transaction else []
+        records += bootstrap_records() if new else []
+        records.append(self._registration(quorum.log_end_offset + len(records), endpoints))
+        records += elections(replay.image(), self._identity.node_id, clean=clean)
+        for batch in _batches(records):
+            offset = self._commit(quorum, quorum.propose([encode(record) for record in batch]))
+            replay.apply(enumerate(batch, offset))
+        return replay.image()
+
+    def _registration(self, offset: int, endpoints: tuple[Endpoint, ...]) -> Message:
+        return registration(
+            identity=self._identity,
+            incarnation_id=self._plan.new_id(),
+            broker_epoch=offset,
+            endpoints=endpoints,
+            rack=self._plan.settings.start.rack,
+        )
+
+    def _commit(self, quorum: SingleVoter, command: Append) -> int:
+        """Append one batch and wait until it is committed; its first offset."""
+        records = [(command.key, value) for value in command.values]
+        self._core.append(
+            command.token,
+            METADATA_PARTITION,
+            command.leader_epoch,
+            records,
+            control=command.control,
+        )
+        deadline = self._core.now_ns() + APPEND_WAIT_NS
+        while self._core.now_ns() < deadline:
+            for event in self._core.wait(deadline):
+                if type(event).__name__ != "Appended":
+                    continue
+                outcome = quorum.appended(event.token, event.error_code, event.offset)  # type: ignore[union-attr]
+                if isinstance(outcome, Committed):
+                    return outcome.first_offset
+                if outcome is not None:
+                    raise error_of(outcome.error_code)("the metadata log refused its first records")
+        raise StorageError("the metadata log did not take its first records in time")
+
+
+def _batches(records: list[Message]) -> list[list[Message]]:
+    """Split so that no batch comes near the limit: an election takes some 50 bytes."""
+    step = BATCH_BYTES_SOFT_MAX // 128
+    return [records[i : i + step] for i in range(0, len(records), step)]

@@ -1,0 +1,39 @@
+"""What the broker counts about itself, beside the core's own counters."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pykafka_core import _core
+
+
+@dataclass(slots=True)
+class WaitStatistics:
+    """How long requests waited for the control thread, the wait for the GIL included.
+
+    A request's wait ends when the thread has it in Python: what threads of the user's program that
+    hog the GIL cost is in here, and nowhere else.
+    """
+
+    requests_count: int = 0
+    wait_ns_sum: int = 0
+    wait_ns_max: int = 0
+
+    def note(self, events: "Sequence[_core.Event]", now_ns: int) -> None:
+        """Take in one batch of events, as it came out of the core at ``now_ns``."""
+        for event in events:
+            received = getattr(event, "received_ns", None)
+            if received is not None:
+                wait = max(now_ns - received, 0)
+                self.requests_count += 1
+                self.wait_ns_sum += wait
+                self.wait_ns_max = max(self.wait_ns_max, wait)
+
+    def snapshot(self) -> Mapping[str, int]:
+        """The counters by name; times in nanoseconds."""
+        return {
+            "control.requests.count": self.requests_count,
+            "control.wait.ns.sum": self.wait_ns_sum,
+            "control.wait.ns.max": self.wait_ns_max,
+        }

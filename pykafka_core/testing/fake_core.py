@@ -1,0 +1,409 @@
+"""A core for seeded simulation: virtual clock, logs in memory, events when the test says so.
+
+It stands for ``_core`` in tests of state machines and handlers: one thread, no sockets, no waiting.
+`FakeCore.wait` moves the clock to its deadline when nothing has happened. Time, the order in which
+appends complete and their failures are the test's. A conformance suite holds it and the real core
+to the same answers. This module is also the namespace of its image classes (`CoreTypes`).
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pykafka_core._core import crc32c
+
+UNKNOWN_TOPIC_ID = 100
+FENCED_LEADER_EPOCH = 74
+UNKNOWN_LEADER_EPOCH = 75
+OFFSET_OUT_OF_RANGE = 1
+HIGH_WATERMARK = -1
+
+PartitionId = tuple[bytes, int]
+Record = tuple[bytes | None, bytes | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerEndpoint:
+    """One broker's address for one listener."""
+
+    node_id: int
+    listener: str
+    host: str
+    port: int
+    rack: str | None
+    broker_epoch: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionImage:
+    """One partition."""
+
+    index: int
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: Sequence[int]
+    isr: Sequence[int]
+    elr: Sequence[int] = ()
+    last_known_elr: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicImage:
+    """One topic with its partitions."""
+
+    name: str
+    topic_id: bytes
+    partitions: Sequence[PartitionImage]
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    internal: bool = False
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageDelta:
+    """One committed metadata step."""
+
+    metadata_offset: int
+    brokers: Sequence[BrokerEndpoint] | None = None
+    controller_id: int | None = None
+    topics: Sequence[TopicImage] = ()
+    deleted: Sequence[bytes] = ()
+    log_defaults: Mapping[str, str] | None = None
+    broker_settings: Mapping[str, str] | None = None
+    finalized_features: tuple[int, Mapping[str, int]] | None = None
+    api_versions: Mapping[int, tuple[int, int]] | None = None
+    supported_features: Mapping[str, tuple[int, int]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A client's request."""
+
+    id: int
+    api_key: int
+    api_version: int
+    body: bytes
+    connection: int = 1
+    principal: str = "User:ANONYMOUS"
+    client_host: str = "127.0.0.1"
+    listener: str = "PLAINTEXT"
+    client_id: str = "test"
+    received_ns: int = 0
+    received_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """An append is over."""
+
+    token: int
+    error_code: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Maintained:
+    """A maintenance command is over."""
+
+    token: int
+    error_code: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsMissing:
+    """Metadata requests named topics that do not exist."""
+
+    names: list[str]
+    principal: str = "User:ANONYMOUS"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOffsets:
+    """One snapshot; all but the first are exclusive."""
+
+    log_start_offset: int
+    high_watermark: int
+    last_stable_offset: int
+    log_end_offset: int
+    leader_epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProducerState:
+    """A producer as a log remembers it."""
+
+    producer_id: int
+    producer_epoch: int = 0
+    last_sequence: int = -1
+    last_timestamp_ms: int = -1
+    coordinator_epoch: int = -1
+    current_txn_start_offset: int = -1
+
+
+@dataclass(slots=True)
+class _Log:
+    leader_epoch: int
+    start: int = 0
+    end: int = 0
+    high_watermark: int = 0
+    batches: list[tuple[int, int, bytes]] = field(default_factory=list)
+    """(base offset, next offset, bytes)."""
+
+
+@dataclass(slots=True)
+class _Append:
+    token: int
+    partition: PartitionId
+    next_offset: int
+    base_offset: int
+
+
+Event = Request | Appended | Maintained | TopicsMissing
+
+
+class FakeCore:
+    """One node's data plane, scripted.
+
+    Args:
+        logs: Share it between two fakes to let the second find what the first wrote.
+        hold_appends: Appends wait for `complete_append`; otherwise they complete at once.
+    """
+
+    def __init__(
+        self, *, logs: "dict[PartitionId, _Log] | None" = None, hold_appends: bool = False
+    ) -> None:
+        self.logs = {} if logs is None else logs
+        self.hold_appends = hold_appends
+        self.clock_ns = 0
+        self.clock_ms = 1_700_000_000_000
+        self.serving = False
+        self.stopped = False
+        self.applied: list[ImageDelta] = []
+        self.topics: dict[bytes, TopicImage] = {}
+        self.replies: dict[int, bytes] = {}
+        self.closed_connections: dict[int, str] = {}
+        self.producers: dict[PartitionId, list[ProducerState]] = {}
+        self.on_idle: Callable[[], None] | None = None
+        self.retention_runs = 0
+        self._events: deque[Event] = deque()
+        self._held: deque[_Append] = deque()
+        self._ports = 40000
+
+    # The test's side.
+
+    def push(self, event: Event) -> None:
+        """Let something happen."""
+        self._events.append(event)
+
+    def complete_append(self, error_code: int = 0) -> None:
+        """End the oldest held append: it is durable, or failed and is gone from the log."""
+        append = self._held.popleft()
+        log = self.logs[append.partition]
+        if error_code:
+            log.batches = [batch for batch in log.batches if batch[0] < append.base_offset]
+            log.end = append.base_offset
+            self.push(Appended(append.token, error_code, -1))
+        else:
+            log.high_watermark = append.next_offset
+            self.push(Appended(append.token, 0, append.base_offset))
+
+    # The control plane's side; `_core.pyi` says what each call promises.
+
+    def wait(self, deadline_ns: int, events_max: int = 256) -> list[Event]:
+        """Events so far; without any the clock moves to the deadline."""
+        if not self._events and self.on_idle is not None:
+            self.on_idle()
+        if not self._events:
+            self.clock_ms += max(deadline_ns - self.clock_ns, 0) // 1_000_000
+            self.clock_ns = max(self.clock_ns, deadline_ns)
+        count = min(len(self._events), events_max)
+        return [self._events.popleft() for _ in range(count)]
+
+    def wake(self) -> None:
+        """Nothing: `wait` never blocks."""
+
+    def now_ns(self) -> int:
+        """The virtual clock."""
+        return self.clock_ns
+
+    def time_ms(self) -> int:
+        """The virtual wall clock."""
+        return self.clock_ms
+
+    def listen(self, name: str, address: str) -> int:
+        """A port that nothing listens at."""
+        self._ports += 1
+        asked = int(address.rpartition(":")[2])
+        return asked or self._ports
+
+    def serve(self) -> None:
+        """Note it."""
+        self.serving = True
+
+    def stop(self, grace_ms: int) -> None:
+        """Note it."""
+        self.stopped = True
+
+    def apply(self, delta: ImageDelta) -> None:
+        """Make the step, unless it was made."""
+        if self.applied and delta.metadata_offset <= self.applied[-1].metadata_offset:
+            return
+        self.applied.append(delta)
+        for topic_id in delta.deleted:
+            topic = self.topics.pop(topic_id)
+            for partition in topic.partitions:
+                self.logs.pop((topic_id, partition.index), None)
+        for topic in delta.topics:
+            self.topics[topic.topic_id] = topic
+            for partition in topic.partitions:
+                log = self.logs.setdefault((topic.topic_id, partition.index), _Log(-1))
+                log.leader_epoch = partition.leader_epoch
+
+    def respond(self, replies: Sequence[tuple[int, bytes]]) -> None:
+        """Keep them for the test."""
+        self.replies.update(replies)
+
+    def close_connection(self, connection: int, reason: str) -> None:
+        """Keep the reason for the test."""
+        self.closed_connections[connection] = reason
+
+    def append(
+        self,
+        token: int,
+        partition: PartitionId,
+        leader_epoch: int,
+        records: Sequence[Record],
+        *,
+        control: int | None = None,
+    ) -> None:
+        """Into the log at once; committed now or when the test says so."""
+        log = self.logs.get(partition)
+        error = _fence(log, leader_epoch)
+        if log is None or error:
+            self.push(Appended(token, error, -1))
+            return
+        base = log.end
+        log.end = base + len(records)
+        data = encode_batch(base, leader_epoch, self.clock_ms, records, control is not None)
+        log.batches.append((base, log.end, data))
+        self._held.append(_Append(token, partition, log.end, base))
+        if not self.hold_appends:
+            self.complete_append()
+
+    def read(
+        self,
+        partition: PartitionId,
+        offset: int,
+        bytes_max: int,
+        upto: Literal["log_end", "high_watermark"],
+    ) -> bytes:
+        """Whole batches that hold ``offset`` and follow, the first even if it is larger."""
+        log = self.logs[partition]
+        end = log.end if upto == "log_end" else log.high_watermark
+        data = b""
+        for _, next_offset, batch in log.batches:
+            if offset < next_offset <= end and (not data or len(data) + len(batch) <= bytes_max):
+                data += batch
+        return data
+
+    def offsets(self, partition: PartitionId) -> LogOffsets:
+        """Of a log that exists."""
+        log = self.logs[partition]
+        return LogOffsets(
+            log_start_offset=log.start,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.high_watermark,
+            log_end_offset=log.end,
+            leader_epoch=log.leader_epoch,
+        )
+
+    def delete_before(self, token: int, partition: PartitionId, offset: int) -> None:
+        """Move the log start."""
+        log = self.logs.get(partition)
+        if log is None:
+            self.push(Maintained(token, UNKNOWN_TOPIC_ID, -1))
+            return
+        wanted = log.high_watermark if offset == HIGH_WATERMARK else offset
+        if wanted > log.high_watermark:
+            self.push(Maintained(token, OFFSET_OUT_OF_RANGE, -1))
+            return
+        log.start = max(log.start, wanted)
+        self.push(Maintained(token, 0, log.start))
+
+    def enforce_retention(self) -> None:
+        """Count it."""
+        self.retention_runs += 1
+
+    def describe_log_dirs(self) -> list[tuple[bytes, int, int]]:
+        """Logs that were appended to."""
+        return [
+            (topic_id, index, sum(len(data) for _, _, data in log.batches))
+            for (topic_id, index), log in self.logs.items()
+            if log.batches
+        ]
+
+    def disk_space(self) -> tuple[int, int]:
+        """There is no disk."""
+        return -1, -1
+
+    def describe_producers(self, partition: PartitionId) -> list[ProducerState]:
+        """What the test put there."""
+        return self.producers.get(partition, [])
+
+    def statistics(self) -> bytes:
+        """None."""
+        return b""
+
+    def drain_log(self) -> list[tuple[int, int, str, str]]:
+        """None."""
+        return []
+
+
+def _fence(log: _Log | None, leader_epoch: int) -> int:
+    if log is None:
+        return UNKNOWN_TOPIC_ID
+    if leader_epoch < log.leader_epoch:
+        return FENCED_LEADER_EPOCH
+    return UNKNOWN_LEADER_EPOCH if leader_epoch > log.leader_epoch else 0
+
+
+def encode_batch(
+    base_offset: int, epoch: int, time_ms: int, records: Sequence[Record], control: bool
+) -> bytes:
+    """One uncompressed record batch of version 2 (KIP-98)."""
+    body = b"".join(_encode_record(delta, *record) for delta, record in enumerate(records))
+    count = len(records)
+    attributes = 1 << 5 if control else 0
+    after_crc = (
+        attributes.to_bytes(2, "big")
+        + (count - 1).to_bytes(4, "big")
+        + time_ms.to_bytes(8, "big") * 2
+        + b"\xff" * 14
+        + count.to_bytes(4, "big")
+        + body
+    )
+    before = epoch.to_bytes(4, "big") + b"\x02" + crc32c(after_crc).to_bytes(4, "big")
+    size = len(before) + len(after_crc)
+    return base_offset.to_bytes(8, "big") + size.to_bytes(4, "big") + before + after_crc
+
+
+def _encode_record(delta: int, key: bytes | None, value: bytes | None) -> bytes:
+    body = b"\0" + _varint(0) + _varint(delta) + _field(key) + _field(value) + _varint(0)
+    return _varint(len(body)) + body
+
+
+def _field(content: bytes | None) -> bytes:
+    return _varint(-1) if content is None else _varint(len(content)) + content
+
+
+def _varint(number: int) -> bytes:
+    """Zig-zag, seven bits a byte."""
+    rest, out = (number << 1) ^ (number >> 63), bytearray()
+    while rest > 127:
+        out.append(rest & 127 | 128)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
