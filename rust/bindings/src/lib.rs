@@ -1,6 +1,7 @@
 //! The only crate that names `pyo3`: it builds `pykafka_core._core`.
 
 mod codec;
+mod core;
 mod record;
 
 use pyo3::prelude::*;
@@ -15,6 +16,7 @@ mod core_module {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         super::codec::register(module)?;
+        super::core::register(module)?;
         super::record::register(module)
     }
 }

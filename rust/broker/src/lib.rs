@@ -1,6 +1,7 @@
 //! The data plane: listeners, partitions, purgatories, fetch sessions and the seam to Python.
 
 pub mod api_versions;
+mod clock;
 mod connection;
 mod connections;
 mod context;
@@ -33,6 +34,7 @@ mod partition {
 }
 
 pub use api_versions::{HOT_APIS, HotApi};
+pub use clock::FixedClock;
 pub use context::{ConnectionInfo, Context, ContextOptions, Header, Outcome, PendingOutcome};
 pub use core::{Core, CoreError, CoreOptions};
 pub use engine::Engine;

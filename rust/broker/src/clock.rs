@@ -1,0 +1,27 @@
+//! A clock for tests and golden directories.
+
+use pykafka_log::{Clock, SystemClock};
+
+/// The wall clock stands still; the monotonic one is the machine's, so that deadlines still pass.
+#[derive(Debug)]
+pub struct FixedClock {
+    now_ms: i64,
+    machine: SystemClock,
+}
+
+impl FixedClock {
+    /// Stands at `now_ms`.
+    pub fn new(now_ms: i64) -> FixedClock {
+        FixedClock { now_ms, machine: SystemClock::new() }
+    }
+}
+
+impl Clock for FixedClock {
+    fn now_ms(&self) -> i64 {
+        self.now_ms
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.machine.now_ns()
+    }
+}
