@@ -146,6 +146,9 @@ def read_jars(libs: Path) -> tuple[str, dict[str, list[Message]]]:
             names = sorted(n for n in archive.namelist() if re.search(r"message|metadata", n))
             texts = [archive.read(n).decode() for n in names if n.endswith(".json")]
         messages[jar] = [m for m in map(parse, texts) if m is not None]
+    for message in messages["storage"]:
+        # Tiered storage's log has record types of its own, with numbers of their own.
+        message.kind = message.kind.replace("metadata", "remote-metadata")
     return version, messages
 
 
@@ -184,6 +187,7 @@ KINDS = {
     "coordinator-key": "CoordinatorKey",
     "coordinator-value": "CoordinatorValue",
     "data": "Data",
+    "remote-metadata": "RemoteMetadata",
 }
 
 

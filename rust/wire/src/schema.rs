@@ -45,6 +45,8 @@ pub enum Kind {
     CoordinatorValue,
     /// Anything else that is stored or embedded.
     Data,
+    /// A record of the log about segments in tiered storage.
+    RemoteMetadata,
 }
 
 /// A message of any version.
@@ -266,5 +268,49 @@ fn by_key(all: &[&'static Message], kind: Kind) -> Vec<Option<&'static Message>>
 impl Index {
     fn by_key(&self, kind: Kind, api_key: i16) -> Option<&'static Message> {
         *self.keyed[kind as usize].get(usize::try_from(api_key).ok()?)?
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_is_found_by_its_index_its_name_and_its_key() {
+        for (index, &message) in messages().iter().enumerate() {
+            assert_eq!(message.index, index);
+            let found = message_by_name(message.name).expect("every name is in the index");
+            assert!(std::ptr::eq(found, message));
+            let by_key = match message.kind {
+                Kind::Request => request_of(ApiKey(message.api_key)),
+                Kind::Response => response_of(ApiKey(message.api_key)),
+                Kind::Metadata => metadata_record_of(message.api_key),
+                _ => continue,
+            };
+            assert!(by_key.is_some_and(|found| std::ptr::eq(found, message)), "{}", message.name);
+        }
+        assert!(metadata_record_of(-1).is_none() && metadata_record_of(999).is_none());
+    }
+
+    #[test]
+    fn requests_and_responses_have_the_versions_of_the_api_table() {
+        for api in crate::apis() {
+            for message in [request_of(api.key), response_of(api.key)] {
+                let message = message.expect("an API has a request and a response");
+                assert_eq!(message.versions, Versions(api.min_version, api.max_version));
+                assert_eq!(message.flexible_since, api.flexible_since, "{}", message.name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_version_of_every_message_has_a_plan() {
+        for message in messages() {
+            for version in message.versions.0..=message.versions.1 {
+                let plan = message.plan(version).expect("the version is one of the message");
+                let planned = plan.plain.len() + plan.tagged.len() + plan.absent.len();
+                assert_eq!(planned, message.structs[0].fields.len(), "{}", message.name);
+            }
+        }
     }
 }

@@ -197,7 +197,7 @@ pub static MESSAGES: [Message; 5] = [
     Message::new(
         187,
         "RemoteLogSegmentMetadataRecord",
-        Kind::Metadata,
+        Kind::RemoteMetadata,
         0,
         [0, 0],
         0,
@@ -211,7 +211,7 @@ pub static MESSAGES: [Message; 5] = [
     Message::new(
         188,
         "RemoteLogSegmentMetadataSnapshotRecord",
-        Kind::Metadata,
+        Kind::RemoteMetadata,
         3,
         [0, 0],
         0,
@@ -223,7 +223,7 @@ pub static MESSAGES: [Message; 5] = [
     Message::new(
         189,
         "RemoteLogSegmentMetadataUpdateRecord",
-        Kind::Metadata,
+        Kind::RemoteMetadata,
         1,
         [0, 0],
         0,
@@ -236,7 +236,7 @@ pub static MESSAGES: [Message; 5] = [
     Message::new(
         190,
         "RemotePartitionDeleteMetadataRecord",
-        Kind::Metadata,
+        Kind::RemoteMetadata,
         2,
         [0, 0],
         0,
