@@ -56,7 +56,7 @@ def test_constructors_take_keywords_and_give_each_object_its_own_lists() -> None
     assert one != other
     assert one.timeout_ms == 60000
     with pytest.raises(TypeError):
-        CreateTopicsRequest([])  # type: ignore[call-arg,misc]
+        CreateTopicsRequest([])  # type: ignore[call-arg]
 
 
 def test_messages_copy_and_pickle() -> None:
