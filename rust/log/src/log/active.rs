@@ -61,15 +61,15 @@ impl State {
         let created = shared.disk.create_dir_all(&shared.dir);
         created.map_err(|error| StorageError::io("create", &shared.dir, error))?;
         self.is_on_disk = true;
+        // Before anything that may fail, so that a later append syncs the name all the same.
+        if let Some(parent) = shared.dir.parent() {
+            self.unsynced.add_dir(parent.to_path_buf());
+        }
         if let Some(topic_id) = shared.topic_id {
             let path = shared.dir.join(checkpoint::PARTITION_METADATA_FILE);
             self.replace_file(shared, path, &checkpoint::write_partition_metadata(topic_id))?;
         }
-        self.store_epochs(shared)?;
-        if let Some(parent) = shared.dir.parent() {
-            self.unsynced.add_dir(parent.to_path_buf());
-        }
-        Ok(())
+        self.store_epochs(shared)
     }
 
     /// Adds an empty segment at the log end, with its `.log` on disk.
@@ -136,6 +136,7 @@ impl State {
         if let Some(mut appender) = self.appender.take() {
             let trimmed = appender.trim().map_err(files.error("trim", FileKind::Log));
             self.fail(trimmed)?;
+            self.unsynced.add_file(files.path(FileKind::Log));
         }
         Ok(())
     }

@@ -60,8 +60,11 @@ pub(crate) fn recover(
         store_boundary_snapshot(state, shared)?;
         let position = recover_segment(state, shared, index)?;
         if position < state.segments[index].size {
-            end_log(state, shared, plan, index, position, recovery)?;
-            break;
+            if !is_untrimmed(state, shared, index, position)? {
+                end_log(state, shared, plan, index, position, recovery)?;
+                break;
+            }
+            cut_file(state, shared, index, position)?;
         }
         store_recovered(state, shared, index)?;
     }
@@ -76,7 +79,8 @@ fn dirty_segments(
     plan: Plan,
 ) -> Result<Vec<bool>, StorageError> {
     let count = state.segments.len();
-    let first = match state.segment_of(plan.recovery_point) {
+    // The segment that ends at the recovery point is dirty too: its last sync was before it was trimmed.
+    let first = match state.segment_of(plan.recovery_point.saturating_sub(1)) {
         Some(index) if !plan.clean => index,
         _ => count,
     };
@@ -366,13 +370,47 @@ fn end_log(
     }
     let count = state.segments.len();
     state.remove_segments(shared, index + 1..count)?;
-    let files = state.segments[index].files.clone();
-    let cut = shared
-        .disk
-        .open(&files.path(FileKind::Log), OpenMode::Write)
-        .and_then(|file| file.set_len(position));
-    state.fail(cut.map_err(files.error("truncate", FileKind::Log)))?;
+    cut_file(state, shared, index, position)?;
     store_recovered(state, shared, index)
+}
+
+/// Whether a segment is sealed and whole, and only lost its trimming to the crash: all that stands behind its
+/// last batch is zeros, and that batch ends where the next segment begins.
+fn is_untrimmed(
+    state: &State,
+    shared: &Shared,
+    index: usize,
+    position: u64,
+) -> Result<bool, StorageError> {
+    let segment = &state.segments[index];
+    let next = state.segments.get(index + 1).map(Segment::base_offset);
+    if next != Some(state.log_end_offset) {
+        return Ok(false);
+    }
+    let last = shared
+        .disk
+        .open(&segment.files.path(FileKind::Log), OpenMode::Read)
+        .and_then(|file| last_non_zero(&*file, position, segment.size));
+    Ok(last.map_err(segment.files.error("read", FileKind::Log))?.is_none())
+}
+
+/// Ends a segment at `position`, in its file too if anything may be written.
+fn cut_file(
+    state: &mut State,
+    shared: &Shared,
+    index: usize,
+    position: u64,
+) -> Result<(), StorageError> {
+    state.segments[index].size = position;
+    if state.check_writable().is_err() {
+        return Ok(());
+    }
+    let files = state.segments[index].files.clone();
+    let path = files.path(FileKind::Log);
+    let cut = shared.disk.open(&path, OpenMode::Write).and_then(|file| file.set_len(position));
+    state.fail(cut.map_err(files.error("truncate", FileKind::Log)))?;
+    state.unsynced.add_file(path);
+    Ok(())
 }
 
 /// What stands behind the end of the valid batches.

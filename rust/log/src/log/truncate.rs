@@ -68,14 +68,20 @@ impl State {
     fn truncate(&mut self, shared: &Shared, offset: i64) -> Result<(), StorageError> {
         self.deactivate(shared)?;
         self.drop_writer();
-        let keep = self.segments.partition_point(|segment| segment.base_offset() <= offset);
-        let count = self.segments.len();
-        self.remove_segments(shared, keep..count)?;
-        let result = self.cut_last_segment(shared, offset);
-        self.fail(result)?;
+        // First of all, so that readers of a log that fails on the way are not sent behind the cut.
         self.log_end_offset = offset;
         self.recovery_point = self.recovery_point.min(offset);
         self.log_start_offset = self.log_start_offset.min(offset);
+        let keep = self.segments.partition_point(|segment| segment.base_offset() <= offset);
+        let count = self.segments.len();
+        self.remove_segments(shared, keep..count)?;
+        if keep < count {
+            // Before the last one is shortened: a segment that comes back must not leave a hole before it.
+            let synced = shared.disk.sync_dir(&shared.dir);
+            self.fail(synced.map_err(|error| StorageError::io("sync", &shared.dir, error)))?;
+        }
+        let result = self.cut_last_segment(shared, offset);
+        self.fail(result)?;
         self.remove_snapshots(shared, offset)?;
         let result = recovery::reload_producers(self, shared);
         self.fail(result)

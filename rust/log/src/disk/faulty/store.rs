@@ -34,13 +34,21 @@ struct Inode {
     dirty: BTreeSet<usize>,
 }
 
+/// A change that is not, or not wholly, durable.
+#[derive(Clone, Debug)]
+struct Pending {
+    change: NameChange,
+    /// Its directory was synced; it takes hold with the directory's own name.
+    synced: bool,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Store {
     inodes: Vec<Inode>,
     names: Names,
     durable_names: Names,
     /// Changes from `durable_names` to `names`, in order.
-    journal: Vec<NameChange>,
+    journal: Vec<Pending>,
 }
 
 impl Store {
@@ -83,24 +91,21 @@ impl Store {
     /// Changes the live names.
     pub fn apply(&mut self, change: NameChange) -> io::Result<()> {
         apply(&mut self.names, &change)?;
-        self.journal.push(change);
+        self.journal.push(Pending { change, synced: false });
         Ok(())
     }
 
-    /// Makes the changes in `dir` durable. Earlier ones elsewhere may stay pending.
+    /// Makes the changes in `dir` durable, as far as `dir` itself is.
     pub fn sync_dir(&mut self, dir: &Path) -> io::Result<()> {
         if !self.exists(dir) {
             return Err(io::ErrorKind::NotFound.into());
         }
         let journal = std::mem::take(&mut self.journal);
-        for change in journal {
-            if change.touches(dir) {
-                // What it rests on may itself be pending; then the cut decides over both.
-                if apply(&mut self.durable_names, &change).is_err() {
-                    self.journal.push(change);
-                }
-            } else {
-                self.journal.push(change);
+        for mut pending in journal {
+            pending.synced |= pending.change.touches(dir);
+            let durable = pending.synced && apply(&mut self.durable_names, &pending.change).is_ok();
+            if !durable {
+                self.journal.push(pending);
             }
         }
         Ok(())
@@ -167,8 +172,10 @@ impl Store {
         let mut names = self.durable_names.clone();
         let kept = chance.below(self.journal.len() + 1);
         let by_prefix = chance.is_kept();
-        for (index, change) in self.journal.iter().enumerate() {
-            if if by_prefix { chance.in_prefix(index, kept) } else { chance.is_kept() } {
+        for (index, Pending { change, synced }) in self.journal.iter().enumerate() {
+            let by_chance =
+                if by_prefix { chance.in_prefix(index, kept) } else { chance.is_kept() };
+            if *synced || by_chance {
                 // A change that rests on a lost one is lost with it.
                 let _ = apply(&mut names, change);
             }
