@@ -6,6 +6,17 @@ use pykafka_wire::{
     metadata, offset_for_leader_epoch, produce,
 };
 
+/// APIs with a hot module.
+pub const APIS: [ApiKey; 7] = [
+    ApiKey::PRODUCE,
+    ApiKey::FETCH,
+    ApiKey::LIST_OFFSETS,
+    ApiKey::METADATA,
+    ApiKey::API_VERSIONS,
+    ApiKey::OFFSET_FOR_LEADER_EPOCH,
+    ApiKey::DESCRIBE_TOPIC_PARTITIONS,
+];
+
 /// Decodes and encodes a body by the hot module of its API; `None` if there is none.
 pub fn recode(
     api_key: ApiKey,

@@ -6,3 +6,4 @@ mod frames;
 mod fuzz;
 mod golden;
 mod hot;
+mod round_trip;
