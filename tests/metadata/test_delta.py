@@ -1,0 +1,63 @@
+from pykafka_core.metadata.delta import delta_of, whole
+from pykafka_core.metadata.draft import draft_of
+from pykafka_core.metadata.image import MetadataImage
+from pykafka_core.protocol.messages import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+
+ID = b"0123456789abcdef"
+ME = 1
+
+
+def config(kind: int, resource: str, name: str, value: str) -> ConfigRecord:
+    return ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)
+
+
+def test_a_topics_settings_come_with_it() -> None:
+    base = draft_of(MetadataImage(), [TopicRecord(name="orders", topic_id=ID)]).image
+    draft = draft_of(base, [config(2, "orders", "retention.ms", "1")])
+    delta = delta_of(draft.image, draft.changes, ME)
+    assert [topic.name for topic in delta.topics] == ["orders"]
+    assert delta.overrides == {"orders": {"retention.ms": "1"}}
+    assert not delta.settings_changed
+
+
+def test_only_settings_of_this_broker_or_of_all_matter() -> None:
+    for resource, matters in (("", True), ("1", True), ("2", False)):
+        draft = draft_of(MetadataImage(), [config(4, resource, "log.retention.ms", "1")])
+        assert delta_of(draft.image, draft.changes, ME).settings_changed is matters
+
+
+def test_deleted_topics_are_named_by_id() -> None:
+    base = draft_of(MetadataImage(), [TopicRecord(name="orders", topic_id=ID)]).image
+    draft = draft_of(base, [RemoveTopicRecord(topic_id=ID)])
+    delta = delta_of(draft.image, draft.changes, ME)
+    assert (delta.deleted, delta.topics) == ((ID,), ())
+
+
+def test_fenced_brokers_are_not_told() -> None:
+    records = [
+        RegisterBrokerRecord(broker_id=node, broker_epoch=1, fenced=node == 2) for node in (2, 1)
+    ]
+    draft = draft_of(MetadataImage(), [*records])
+    brokers = delta_of(draft.image, draft.changes, ME).brokers
+    assert brokers is not None
+    assert [broker.node_id for broker in brokers] == [1]
+
+
+def test_features_without_their_coordinator_are_not_offered() -> None:
+    levels = {"metadata.version": 29, "transaction.version": 2, "group.version": 1}
+    records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()]
+    image = draft_of(MetadataImage(), [*records]).image
+    assert image.features == levels
+    assert whole(image).features == (-1, {"metadata.version": 29})
+
+
+def test_what_did_not_change_is_none() -> None:
+    draft = draft_of(MetadataImage(), [])
+    delta = delta_of(draft.image, draft.changes, ME)
+    assert (delta.brokers, delta.features, delta.topics) == (None, None, ())
