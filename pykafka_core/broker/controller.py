@@ -134,6 +134,11 @@ class Controller:
         return self._image
 
     @property
+    def in_flight(self) -> bool:
+        """Whether a batch waits for the quorum."""
+        return self._in_flight is not None
+
+    @property
     def idle(self) -> bool:
         """Nothing in flight and nothing waiting."""
         return self._in_flight is None and not self._writers and not self._maintained

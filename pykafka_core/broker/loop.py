@@ -91,12 +91,13 @@ class ControlLoop:
     def _run(self) -> None:
         try:
             while not self._stopping:
-                self._turn()
+                self.turn()
         except Exception:
             _log.exception("the control loop failed; this broker answers nothing any more")
         self._drain()
 
-    def _turn(self) -> None:
+    def turn(self) -> None:
+        """One batch of events, then the timers that are due."""
         deadline = min((timer.due_ns for timer in self._timers), default=_FOREVER_NS)
         events = self._core.wait(deadline, _EVENTS_MAX)
         now = self._core.now_ns()

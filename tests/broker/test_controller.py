@@ -1,0 +1,245 @@
+"""The path of every change: handler, records, quorum, image, core, reply."""
+
+import random
+
+import pytest
+
+from pykafka_core.broker import controller as controller_module
+from pykafka_core.handlers import registry
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Outcome
+from pykafka_core.protocol.messages import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DescribeClusterRequest,
+    Message,
+)
+from pykafka_core.testing.fake_core import Appended, FakeCore, Request, TopicsMissing
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+
+def creation(*names: str, partitions: int = 1) -> CreateTopicsRequest:
+    return CreateTopicsRequest(
+        topics=[
+            CreateTopicsRequest.CreatableTopic(
+                name=name, num_partitions=partitions, replication_factor=1
+            )
+            for name in names
+        ]
+    )
+
+
+def codes(answer: Message | None) -> list[int]:
+    assert isinstance(answer, CreateTopicsResponse)
+    return [topic.error_code for topic in answer.topics]
+
+
+@pytest.fixture
+def broker() -> SimulatedBroker:
+    """Its appends wait until the test completes or fails them."""
+    broker = SimulatedBroker()
+    broker.core.hold_appends = True
+    return broker
+
+
+def test_nothing_is_seen_before_it_is_committed(broker: SimulatedBroker) -> None:
+    request = broker.send(creation("orders"))
+    broker.run()
+    assert broker.answer(request) is None
+    assert broker.image.topics.by_name == {}
+    assert len(broker.core.topics) == 1
+    broker.core.complete_append()
+    broker.run()
+    assert codes(broker.answer(request)) == [0]
+    assert list(broker.image.topics.by_name) == ["orders"]
+    assert len(broker.core.topics) == 2
+
+
+def test_a_failed_append_changes_nothing_and_answers_with_its_code(
+    broker: SimulatedBroker,
+) -> None:
+    before = repr(broker.image)
+    request = broker.send(creation("orders"))
+    broker.run()
+    broker.core.complete_append(error_code=56)
+    broker.run()
+    assert codes(broker.answer(request)) == [56]
+    assert repr(broker.image) == before
+    again = broker.send(creation("orders"))
+    broker.run()
+    broker.core.complete_append()
+    broker.run()
+    assert codes(broker.answer(again)) == [0]
+
+
+def test_requests_that_come_meanwhile_are_grouped_into_the_next_batch(
+    broker: SimulatedBroker,
+) -> None:
+    applied = len(broker.core.applied)
+    first = broker.send(creation("a"))
+    broker.run()
+    later = [broker.send(creation(name)) for name in ("b", "c", "a")]
+    broker.run()
+    assert [broker.answer(request) for request in (first, *later)] == [None] * 4
+    broker.core.complete_append()
+    broker.run()
+    assert codes(broker.answer(first)) == [0]
+    broker.core.complete_append()
+    broker.run()
+    assert [codes(broker.answer(request)) for request in later] == [[0], [0], [36]]
+    assert len(broker.core.applied) == applied + 2
+
+
+def test_an_answer_that_read_the_draft_waits_with_it(broker: SimulatedBroker) -> None:
+    requests = [broker.send(creation("a")), broker.send(creation("a"))]
+    broker.run()
+    assert [broker.answer(request) for request in requests] == [None, None]
+    broker.core.complete_append(error_code=56)
+    broker.run()
+    assert [codes(broker.answer(request)) for request in requests] == [[56], [36]]
+
+
+def test_reading_does_not_wait_for_a_batch_in_flight(broker: SimulatedBroker) -> None:
+    broker.send(creation("orders"))
+    broker.run()
+    assert broker.ask(DescribeClusterRequest()) is not None
+
+
+def test_a_batch_is_full_at_its_soft_limit(
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller_module, "BATCH_BYTES_SOFT_MAX", 50)
+    requests = [broker.send(creation(name)) for name in "abc"]
+    broker.run()
+    broker.core.complete_append()
+    broker.run()
+    assert [broker.answer(request) is None for request in requests] == [False, True, True]
+
+
+def test_a_request_over_the_hard_limit_violates_the_policy(
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller_module, "BATCH_BYTES_MAX", 300)
+    large, small = broker.send(creation("a", partitions=100)), broker.send(creation("b"))
+    broker.run()
+    broker.core.complete_append()
+    broker.run()
+    assert codes(broker.answer(large)) == [44]
+    assert codes(broker.answer(small)) == [0]
+
+
+def test_a_token_of_another_is_ignored(broker: SimulatedBroker) -> None:
+    request = broker.send(creation("orders"))
+    broker.run()
+    broker.core.push(Appended(10**6, 0, 0))
+    broker.run()
+    assert broker.answer(request) is None
+
+
+@pytest.mark.parametrize(("api_key", "version"), [(0, 9), (4, 0), (999, 0), (19, 8), (19, 1)])
+def test_what_has_no_handler_costs_the_connection(
+    broker: SimulatedBroker, api_key: int, version: int
+) -> None:
+    request = Request(id=99, connection=7, api_key=api_key, api_version=version, body=b"")
+    broker.core.push(request)
+    broker.run()
+    assert 7 in broker.core.closed_connections
+    assert 99 not in broker.core.replies
+
+
+@pytest.mark.parametrize("body", [b"", b"\xff" * 8, b"\xff\xff\xff\xff\x07" * 3], ids=bytes.hex)
+def test_malformed_bytes_cost_the_connection(broker: SimulatedBroker, body: bytes) -> None:
+    for api_key in sorted(registry.API_VERSIONS):
+        version = registry.API_VERSIONS[api_key][1]
+        broker.core.push(
+            Request(id=api_key, connection=api_key, api_key=api_key, api_version=version, body=body)
+        )
+    broker.run()
+    broker.core.hold_appends = False
+    while not broker.controller.idle:
+        broker.core.complete_append()
+        broker.run()
+    answered, closed = set(broker.core.replies), set(broker.core.closed_connections)
+    assert answered | closed == registry.API_VERSIONS.keys()
+    assert not answered & closed
+
+
+def test_a_handlers_bug_costs_its_connection_and_nothing_else(
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(context: Context, request: Message) -> Outcome:
+        raise ZeroDivisionError
+
+    monkeypatch.setitem(registry._loaded, 20, broken)
+    bad = broker.send(DeleteTopicsRequest(topics=[]))
+    good = broker.send(creation("orders"))
+    broker.run()
+    broker.core.complete_append()
+    broker.run()
+    assert bad in broker.core.closed_connections
+    assert codes(broker.answer(good)) == [0]
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_missing_topics_are_made_with_the_brokers_defaults() -> None:
+    broker = SimulatedBroker({"num.partitions": "3"})
+    broker.core.push(TopicsMissing(["orders", "orders", "__consumer_offsets", "bad/name"]))
+    broker.run()
+    assert list(broker.image.topics.by_name) == ["orders"]
+    assert len(broker.image.topics.by_name["orders"].partitions) == 3
+
+
+def test_missing_topics_are_not_made_when_that_is_off() -> None:
+    broker = SimulatedBroker({"auto.create.topics.enable": "false"})
+    broker.core.push(TopicsMissing(["orders"]))
+    broker.run()
+    assert broker.image.topics.by_name == {}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_restart_finds_what_was_answered_and_nothing_that_failed(seed: int) -> None:
+    """Seeded: requests, commits and failures in any order; then a restart from the same log."""
+    rng = random.Random(seed)
+    broker = SimulatedBroker()
+    broker.core.hold_appends = True
+    names = [f"t{number}" for number in range(6)]
+    asked: dict[int, tuple[str, str]] = {}
+    for _ in range(60):
+        action = rng.choice(["create", "delete", "commit", "fail", "run"])
+        name = rng.choice(names)
+        if action == "create":
+            asked[broker.send(creation(name))] = (action, name)
+        elif action == "delete":
+            state = DeleteTopicsRequest.DeleteTopicState(name=name)
+            asked[broker.send(DeleteTopicsRequest(topics=[state]))] = (action, name)
+        elif action in ("commit", "fail") and broker.controller.in_flight:
+            broker.core.complete_append(0 if action == "commit" else 56)
+        broker.run()
+    while not broker.controller.idle:
+        broker.core.complete_append()
+        broker.run()
+    model = model_of(broker, asked)
+    assert set(broker.image.topics.by_name) == model
+    restarted = SimulatedBroker(core=FakeCore(logs=broker.core.logs))
+    assert restarted.image.topics == broker.image.topics
+    assert restarted.image.configs == broker.image.configs
+
+
+def model_of(broker: SimulatedBroker, asked: dict[int, tuple[str, str]]) -> set[str]:
+    """Topics that exist if the answers, in their order, are the truth."""
+    topics: set[str] = set()
+    for request in broker.core.replies:
+        if request not in asked:
+            continue
+        action, name = asked[request]
+        answer = broker.answer(request)
+        if isinstance(answer, CreateTopicsResponse):
+            assert action == "create"
+            if not answer.topics[0].error_code:
+                assert name not in topics
+                topics.add(name)
+        elif isinstance(answer, DeleteTopicsResponse) and not answer.responses[0].error_code:
+            topics.remove(name)
+    return topics
