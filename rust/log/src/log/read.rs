@@ -20,6 +20,8 @@ struct Place {
     size: u64,
     /// By the index in memory, for the active segment.
     position: Option<u64>,
+    /// Where the next segment begins, or the log end: compaction may leave none up to there.
+    end_offset: i64,
 }
 
 impl Log {
@@ -97,6 +99,7 @@ impl Log {
                 files: segment.files.clone(),
                 size: segment.size,
                 position: indexes.map(|indexes| indexes.offsets.position_of(offset)),
+                end_offset: state.end_of(index),
             }
         }))
     }
@@ -104,8 +107,10 @@ impl Log {
     /// The segment after the one at `base_offset`, from its beginning.
     fn place_after(&self, base_offset: i64) -> Option<Place> {
         let state = self.state.lock();
-        let next = state.segments.iter().find(|segment| segment.base_offset() > base_offset)?;
-        Some(Place { files: next.files.clone(), size: next.size, position: Some(0) })
+        let index = state.segments.iter().position(|next| next.base_offset() > base_offset)?;
+        let next = &state.segments[index];
+        let end_offset = state.end_of(index);
+        Some(Place { files: next.files.clone(), size: next.size, position: Some(0), end_offset })
     }
 
     fn read_segment(&self, place: &Place, request: &Request) -> Result<Outcome, StorageError> {
@@ -129,6 +134,9 @@ impl Log {
             {
                 Selection::Batches { start, end, base_offset, next_offset } => {
                     let bytes = buffer.into_bytes().slice(start..end);
+                    let is_rest = position + end as u64 == place.size;
+                    let end_offset = if is_rest { place.end_offset.min(request.upto) } else { 0 };
+                    let next_offset = next_offset.max(end_offset);
                     return Ok(Outcome::Data(FetchData { bytes, base_offset, next_offset }));
                 }
                 Selection::Nothing => return Ok(Outcome::Nothing),

@@ -39,6 +39,9 @@ pub(crate) fn recover(
     plan: Plan,
     recovery: &mut Recovery,
 ) -> Result<(), OpenError> {
+    if let Some(first) = state.segments.first() {
+        state.log_end_offset = first.base_offset();
+    }
     let mut dirty = dirty_segments(state, shared, plan)?;
     if dirty.last() == Some(&false) && !trust_last(state, shared)? {
         *dirty.last_mut().expect("there is a last one") = true;
@@ -554,6 +557,7 @@ pub(crate) fn store_aborted(
 /// What follows once the log end is known.
 fn finish(state: &mut State, shared: &Shared, is_changed: bool) -> Result<(), StorageError> {
     state.recovery_point = state.log_end_offset;
+    state.producers.expire(shared.clock.now_ms());
     if state.segments.is_empty() {
         return Ok(());
     }

@@ -154,6 +154,11 @@ impl State {
         if self.segments.is_empty() { None } else { Some(after.saturating_sub(1)) }
     }
 
+    /// Where the segment at `index` ends (exclusive): the next one's base offset, or the log end.
+    pub(crate) fn end_of(&self, index: usize) -> i64 {
+        self.segments.get(index + 1).map_or(self.log_end_offset, Segment::base_offset)
+    }
+
     /// Drops every handle.
     pub(crate) fn release(&mut self) {
         self.appender = None;

@@ -92,7 +92,8 @@ pub struct FetchData {
     pub bytes: Bytes,
     /// Base offset of the first batch; the offset asked for when there is none.
     pub base_offset: i64,
-    /// The offset after the last batch; the offset asked for when there is none.
+    /// Where to read on: the offset after the last batch, or, where that was the last of its segment, the next
+    /// segment's base offset. The offset asked for when there is no batch.
     pub next_offset: i64,
 }
 
