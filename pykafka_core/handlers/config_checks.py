@@ -1,0 +1,156 @@
+"""What altered settings of brokers, groups and client-metrics subscriptions have to fulfil."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from pykafka_core.config import (
+    BrokerConfigs,
+    InvalidValueError,
+    Scope,
+    Setting,
+    Support,
+    UpdateMode,
+    broker_settings,
+    settings,
+)
+from pykafka_core.errors import InvalidConfigError, InvalidRequestError
+
+# Kafka alters these while it runs; here sockets are opened once, at the start.
+_FIXED = frozenset({"listeners", "listener.security.protocol.map"})
+_SECURITY = ("ssl.", "sasl.")
+_INTERVAL_MS = (100, 3_600_000)
+_MATCHES = frozenset(
+    {
+        "client_instance_id",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "client_source_address",
+        "client_source_port",
+    }
+)
+
+
+def check_broker_changes(changes: Mapping[str, str], *, per_broker: bool) -> None:
+    """Refuse what cannot be altered while a broker runs. Unknown names are kept, as in Kafka.
+
+    Raises:
+        InvalidRequestError: As Kafka words it.
+        InvalidConfigError: Kafka would take it; here it is not built.
+    """
+    known = {n: broker_settings()[n] for n in changes if n in broker_settings()}
+    fixed = [n for n, s in known.items() if s.read_only or n in _FIXED]
+    _refuse("Cannot update these configs dynamically: Set({})", fixed)
+    _refuse(
+        "These security configs can be dynamically updated only per-listener using the listener "
+        "prefix: Set({})",
+        [n for n in known if n.startswith(_SECURITY)],
+    )
+    for name, setting in known.items():
+        try:
+            setting.parse(changes[name])
+        except InvalidValueError as error:
+            raise InvalidRequestError(str(error)) from None
+    if not per_broker:
+        single = [n for n, s in known.items() if s.update_mode is UpdateMode.PER_BROKER]
+        _refuse(
+            "Cannot update these configs at default cluster level, broker id must be specified: "
+            "Set({})",
+            single,
+        )
+    _check_built(changes, known)
+
+
+def _refuse(text: str, names: Iterable[str]) -> None:
+    joined = ", ".join(names)
+    if joined:
+        raise InvalidRequestError(text.format(joined))
+
+
+def _check_built(changes: Mapping[str, str], known: Mapping[str, Setting]) -> None:
+    for name, text in changes.items():
+        setting = known.get(name)
+        if setting is None:
+            missing = name.startswith("listener.name.")
+        else:
+            missing = setting.support is Support.NOT_BUILT and text.strip() != setting.default
+        if missing:
+            raise InvalidConfigError(f"{name} is not built yet")
+        if name == "log.cleanup.policy" and "compact" in text:
+            raise InvalidConfigError(
+                f"Invalid value {text} for configuration {name}: compacted topics cannot be "
+                "created until the group coordinators exist"
+            )
+
+
+def check_client_metrics(future: Mapping[str, str]) -> None:
+    """Refuse settings of a subscription that Kafka would refuse.
+
+    Raises:
+        InvalidRequestError: An unknown name or an interval out of bounds.
+        InvalidConfigError: A pattern that cannot be matched.
+    """
+    table = settings(Scope.CLIENT_METRICS)
+    for name, text in future.items():
+        if name not in table:
+            raise InvalidRequestError(f"Unknown client metrics configuration: {name}")
+        value = _parsed(table[name], text)
+        low, high = _INTERVAL_MS
+        if isinstance(value, int) and not low <= value <= high:
+            raise InvalidRequestError(
+                f"Invalid value {value} for {name}, interval must be between {low} and {high} "
+                "(1 hour)"
+            )
+        if name == "match" and isinstance(value, tuple):
+            _check_patterns(value)
+
+
+def _check_patterns(patterns: Iterable[str]) -> None:
+    for pattern in patterns:
+        key, separator, expression = pattern.partition("=")
+        try:
+            re.compile(expression)
+        except re.error:
+            separator = ""
+        if not separator or key.strip() not in _MATCHES:
+            raise InvalidConfigError(f"Illegal client matching pattern: {pattern}")
+
+
+def check_group(future: Mapping[str, str], broker: BrokerConfigs) -> None:
+    """Refuse settings of a group that are unknown, malformed or outside the broker's bounds.
+
+    Raises:
+        InvalidConfigError: As Kafka words it.
+    """
+    table = settings(Scope.GROUP)
+    for name, text in future.items():
+        if name not in table:
+            raise InvalidConfigError(f"Unknown group config name: {name}")
+        value = _parsed(table[name], text)
+        if isinstance(value, int):
+            _check_bounds(name, value, broker)
+    for kind in ("consumer", "share", "streams"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        if _number(session, future, broker) <= _number(heartbeat, future, broker):
+            raise InvalidConfigError(f"{session} must be greater than {heartbeat}")
+
+
+def _check_bounds(name: str, value: int, broker: BrokerConfigs) -> None:
+    kind, _, rest = name.partition(".")
+    low = f"group.{kind}.min.{rest}"
+    high = f"group.{kind}.max.{rest.removeprefix('num.')}"
+    if low in broker_settings() and value < broker.int(low):
+        raise InvalidConfigError(f"{name} must be greater than or equal to {low}")
+    if high in broker_settings() and value > broker.int(high):
+        raise InvalidConfigError(f"{name} must be less than or equal to {high}")
+
+
+def _number(name: str, future: Mapping[str, str], broker: BrokerConfigs) -> int:
+    return int(future[name]) if name in future else broker.int(f"group.{name}")
+
+
+def _parsed(setting: Setting, text: str) -> object:
+    try:
+        return setting.parse(text)
+    except InvalidValueError as error:
+        raise InvalidConfigError(str(error)) from None

@@ -1,0 +1,123 @@
+"""DescribeConfigs (32): contract 38; ``ConfigHelper`` in Kafka."""
+
+from collections.abc import Sequence
+
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.topic_names import check_topic_name
+from pykafka_core.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
+
+from pykafka_core.config import (
+    ConfigRow,
+    broker_rows,
+    client_metrics_rows,
+    cluster_rows,
+    group_rows,
+    topic_rows,
+)
+from pykafka_core.errors import InvalidRequestError, KafkaError, UnknownTopicOrPartitionError
+from pykafka_core.types import (
+    RESOURCE_BROKER,
+    RESOURCE_BROKER_LOGGER,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
+    RESOURCE_TOPIC,
+)
+
+_Result = DescribeConfigsResponse.DescribeConfigsResult
+_Config = DescribeConfigsResponse.DescribeConfigsResourceResult
+_Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
+
+
+def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    """Describe each resource by itself; one that cannot be does not hinder the others."""
+    results = []
+    for resource in request.resources:
+        result = _Result(resource_type=resource.resource_type, resource_name=resource.resource_name)
+        try:
+            rows = _asked(_rows(context, resource), resource.configuration_keys)
+            result.configs = [_described(row, request) for row in rows]
+        except KafkaError as error:
+            result.error_code, result.error_message = error.code, str(error)
+            result.configs = []
+        results.append(result)
+    return DescribeConfigsResponse(results=results)
+
+
+def _rows(
+    context: Context, resource: DescribeConfigsRequest.DescribeConfigsResource
+) -> list[ConfigRow]:
+    kind, name = resource.resource_type, resource.resource_name
+    if kind == RESOURCE_TOPIC:
+        return _topic_rows(context, name)
+    if kind == RESOURCE_BROKER:
+        return _broker_rows(context, name)
+    if kind == RESOURCE_BROKER_LOGGER:
+        return _logger_rows(context, name)
+    if kind == RESOURCE_CLIENT_METRICS:
+        _require(name, "Client metrics subscription name must not be empty")
+        return client_metrics_rows(context.image.configs.of(kind, name))
+    if kind == RESOURCE_GROUP:
+        _require(name, "Group name must not be empty")
+        return group_rows(context.image.configs.of(kind, name), context.settings)
+    raise InvalidRequestError(f"Unsupported resource type: {kind}")
+
+
+def _topic_rows(context: Context, name: str) -> list[ConfigRow]:
+    check_topic_name(name)
+    if name not in context.image.topics.by_name:
+        raise UnknownTopicOrPartitionError
+    return topic_rows(context.image.configs.of(RESOURCE_TOPIC, name), context.settings)
+
+
+def _broker_rows(context: Context, name: str) -> list[ConfigRow]:
+    if not name:
+        return cluster_rows(context.settings)
+    if _broker_id(name) != context.node_id:
+        raise InvalidRequestError(
+            f"Unexpected broker id, expected {context.node_id} or empty string, but received {name}"
+        )
+    return broker_rows(context.settings)
+
+
+def _logger_rows(context: Context, name: str) -> list[ConfigRow]:
+    """No loggers: levels belong to Python's ``logging`` of the process, not to its clients."""
+    _require(name, "Broker id must not be empty")
+    if _broker_id(name) != context.node_id:
+        raise InvalidRequestError(
+            f"Unexpected broker id, expected {context.node_id} but received {name}"
+        )
+    return []
+
+
+def _broker_id(name: str) -> int:
+    try:
+        return int(name)
+    except ValueError:
+        raise InvalidRequestError(f"Broker id must be an integer, but it is: {name}") from None
+
+
+def _require(name: str, text: str) -> None:
+    if not name:
+        raise InvalidRequestError(text)
+
+
+def _asked(rows: list[ConfigRow], keys: Sequence[str] | None) -> list[ConfigRow]:
+    """Those named; all of them when no name is given."""
+    if not keys:
+        return rows
+    names = set(keys)
+    return [row for row in rows if row.name in names]
+
+
+def _described(row: ConfigRow, request: DescribeConfigsRequest) -> _Config:
+    synonyms = row.synonyms if request.include_synonyms else ()
+    return _Config(
+        name=row.name,
+        value=row.value,
+        read_only=row.read_only,
+        config_source=int(row.source),
+        is_sensitive=row.is_sensitive,
+        synonyms=[_Synonym(name=s.name, value=s.value, source=int(s.source)) for s in synonyms],
+        config_type=int(row.type),
+        documentation=row.documentation if request.include_documentation else None,
+    )

@@ -1,0 +1,38 @@
+"""A context with one topic, ``t``, on node 1, for tests of handlers; configs as asked for."""
+
+from collections.abc import Mapping
+
+from pykafka_core.handlers.context import Context, Facts, ProducerIds
+from pykafka_core.metadata.image import Broker, Configs, MetadataImage, Topic, Topics
+
+from pykafka_core.config import BrokerConfigs
+from pykafka_core.types import ConfigResource
+
+
+def new_context(
+    configs: Mapping[tuple[int, str], dict[str, str]] | None = None,
+    *,
+    settings: BrokerConfigs | None = None,
+    api_version: int = 1,
+) -> Context:
+    topic = Topic("t", bytes(16), {})
+    node = Broker(1, 0, bytes(16), (), None, False, False, (), {})
+    by_resource = {ConfigResource(*key): value for key, value in (configs or {}).items()}
+    image = MetadataImage(
+        topics=Topics({topic.topic_id: topic}, {"t": topic}),
+        configs=Configs(by_resource),
+        brokers={1: node},
+    )
+    facts: Facts = None  # type: ignore[assignment]  # no handler of settings asks the core
+    return Context(
+        image=image,
+        settings=settings or BrokerConfigs(),
+        facts=facts,
+        producer_ids=ProducerIds(),
+        node_id=1,
+        cluster_id="c",
+        broker_epoch=0,
+        now_ms=0,
+        api_version=api_version,
+        new_id=lambda: bytes(16),
+    )

@@ -1,0 +1,167 @@
+"""DescribeConfigs and ListConfigResources answer as Apache Kafka 4.2.1 does."""
+
+import pytest
+from pykafka_core.handlers.context import Context
+from pykafka_core.protocol.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    ListConfigResourcesRequest,
+)
+
+from pykafka_core.config import BrokerConfigs, Scope, settings
+from pykafka_core.handlers import describe_configs, list_config_resources
+from tests.handlers.config_world import new_context
+
+TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
+Result = DescribeConfigsResponse.DescribeConfigsResult
+Config = DescribeConfigsResponse.DescribeConfigsResourceResult
+
+
+def describe(
+    context: Context,
+    kind: int,
+    name: str,
+    keys: list[str] | None = None,
+    *,
+    documentation: bool = False,
+) -> Result:
+    request = DescribeConfigsRequest(
+        resources=[
+            DescribeConfigsRequest.DescribeConfigsResource(
+                resource_type=kind, resource_name=name, configuration_keys=keys
+            )
+        ],
+        include_synonyms=True,
+        include_documentation=documentation,
+    )
+    (result,) = describe_configs.handle(context, request).results
+    assert (result.resource_type, result.resource_name) == (kind, name)
+    assert isinstance(result, Result)
+    return result
+
+
+def by_name(result: Result) -> dict[str, Config]:
+    return {config.name: config for config in result.configs}
+
+
+def synonyms(config: Config) -> list[tuple[str, str | None, int]]:
+    return [(s.name, s.value, s.source) for s in config.synonyms]
+
+
+def test_every_topic_setting_is_described() -> None:
+    context = new_context({(TOPIC, "t"): {"retention.ms": "1234"}})
+    rows = by_name(describe(context, TOPIC, "t"))
+    assert set(rows) == set(settings(Scope.TOPIC)) - {"internal.segment.bytes"}
+    own = rows["retention.ms"]
+    assert (own.value, own.config_source, own.config_type, own.read_only) == ("1234", 1, 5, False)
+    assert synonyms(own) == [("retention.ms", "1234", 1)]
+    assert synonyms(rows["segment.bytes"]) == [("log.segment.bytes", "1073741824", 5)]
+    assert synonyms(rows["flush.ms"]) == []
+    assert rows["flush.ms"].value == "9223372036854775807"
+    assert rows["segment.ms"].value == "604800000"
+    assert rows["segment.ms"].documentation is None
+
+
+def test_source_follows_the_broker_settings_behind_a_topics() -> None:
+    configs = BrokerConfigs().with_dynamic(
+        {"log.retention.ms": "7654321"}, {"log.retention.ms": "99"}
+    )
+    row = by_name(describe(new_context(settings=configs), TOPIC, "t"))["retention.ms"]
+    assert (row.value, row.config_source) == ("99", 2)
+    assert synonyms(row) == [
+        ("log.retention.ms", "99", 2),
+        ("log.retention.ms", "7654321", 3),
+        ("log.retention.hours", "168", 5),
+    ]
+
+
+def test_every_broker_setting_is_described() -> None:
+    configs = BrokerConfigs({"num.partitions": "4", "node.id": "1"})
+    rows = by_name(describe(new_context(settings=configs), BROKER, "1"))
+    table = settings(Scope.BROKER)
+    assert set(rows) == {name for name, setting in table.items() if not setting.internal}
+    assert synonyms(rows["num.partitions"]) == [
+        ("num.partitions", "4", 4),
+        ("num.partitions", "1", 5),
+    ]
+    assert rows["num.partitions"].read_only
+    assert not rows["log.retention.ms"].read_only
+    assert rows["log.retention.ms"].value is None
+    secret = rows["ssl.key.password"]
+    assert (secret.value, secret.is_sensitive, secret.config_type) == (None, True, 9)
+
+
+def test_the_empty_broker_is_what_was_altered_for_all() -> None:
+    configs = BrokerConfigs().with_dynamic({"log.retention.ms": "7654321", "no.such": "1"}, {})
+    rows = by_name(describe(new_context(settings=configs), BROKER, ""))
+    assert set(rows) == {"log.retention.ms"}
+    assert synonyms(rows["log.retention.ms"]) == [("log.retention.ms", "7654321", 3)]
+
+
+def test_groups_and_subscriptions_show_their_own_and_defaults() -> None:
+    context = new_context(
+        {
+            (GROUP, "g"): {"consumer.session.timeout.ms": "50001"},
+            (METRICS, "m"): {"interval.ms": "5000"},
+        }
+    )
+    group = by_name(describe(context, GROUP, "g"))
+    assert set(group) == set(settings(Scope.GROUP))
+    assert (
+        group["consumer.session.timeout.ms"].value,
+        group["consumer.session.timeout.ms"].config_source,
+    ) == ("50001", 8)
+    assert group["share.session.timeout.ms"].value == "45000"
+    metrics = by_name(describe(context, METRICS, "m"))
+    assert synonyms(metrics["interval.ms"]) == [("interval.ms", "5000", 7)]
+    assert (metrics["match"].value, synonyms(metrics["match"])) == ("", [])
+
+
+def test_asked_keys_alone_are_described_and_none_means_all() -> None:
+    result = describe(new_context(), TOPIC, "t", ["retention.ms", "no.such"])
+    assert list(by_name(result)) == ["retention.ms"]
+    assert len(describe(new_context(), TOPIC, "t", []).configs) == 33
+
+
+def test_documentation_comes_when_asked_for() -> None:
+    result = describe(new_context(), TOPIC, "t", ["retention.ms"], documentation=True)
+    assert "Age at which segments are deleted" in result.configs[0].documentation
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code", "text"),
+    [
+        (TOPIC, "none", 3, None),
+        (TOPIC, "a b", 17, None),
+        (TOPIC, "", 17, None),
+        (BROKER, "999", 42, "Unexpected broker id, expected 1 or empty string, but received 999"),
+        (BROKER, "x", 42, "Broker id must be an integer, but it is: x"),
+        (99, "x", 42, None),
+        (0, "x", 42, None),
+        (LOGGER, "999", 42, "Unexpected broker id, expected 1 but received 999"),
+        (LOGGER, "", 42, "Broker id must not be empty"),
+        (METRICS, "", 42, "Client metrics subscription name must not be empty"),
+        (GROUP, "", 42, "Group name must not be empty"),
+    ],
+)
+def test_what_does_not_exist_is_an_error_of_its_own(
+    kind: int, name: str, code: int, text: str | None
+) -> None:
+    result = describe(new_context(), kind, name)
+    assert (result.error_code, list(result.configs)) == (code, [])
+    assert result.error_message == text or text is None
+
+
+def listed(context: Context, kinds: list[int]) -> tuple[int, list[tuple[int, str]]]:
+    answer = list_config_resources.handle(context, ListConfigResourcesRequest(resource_types=kinds))
+    return answer.error_code, [(r.resource_type, r.resource_name) for r in answer.config_resources]
+
+
+def test_resources_that_may_have_settings_are_listed() -> None:
+    configs = {(GROUP, "g"): {"x": "1"}, (METRICS, "m"): {"interval.ms": "5000"}}
+    context = new_context(configs)
+    everything = [(GROUP, "g"), (METRICS, "m"), (LOGGER, "1"), (BROKER, "1"), (TOPIC, "t")]
+    assert listed(context, []) == (0, everything)
+    assert listed(context, [TOPIC, BROKER]) == (0, [(BROKER, "1"), (TOPIC, "t")])
+    assert listed(context, [77]) == (35, [])
+    assert listed(new_context(configs, api_version=0), []) == (0, [(METRICS, "m")])
