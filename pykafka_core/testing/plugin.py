@@ -36,9 +36,11 @@ def kafka_bootstrap_servers(kafka_broker: "Broker") -> str:
 
 
 @pytest.fixture
-def kafka_topic(kafka_broker: "Broker", request: pytest.FixtureRequest) -> str:
-    """The name of a new topic of one partition, named after the test."""
+def kafka_topic(kafka_broker: "Broker", request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of a new topic of one partition, named after the test and deleted after it."""
     stem = re.sub(r"[^A-Za-z0-9_-]", "-", request.node.name)[:_NAME_SIZE_MAX]
     name = f"{stem}-{next(_numbers)}"
     kafka_broker.create_topic(name)
-    return name
+    yield name
+    if name in kafka_broker.topics():
+        kafka_broker.delete_topic(name)

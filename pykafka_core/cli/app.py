@@ -1,0 +1,179 @@
+"""The typer application: commands, their options and help. Each command's work is in its own module."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from . import configs as configs_command
+from . import topics as topics_command
+from .options import Bootstrap, Json
+
+app = typer.Typer(
+    help="Kafka in a Python wheel: serve a broker, and look at one.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(topics_command.app, name="topics")
+app.add_typer(configs_command.app, name="configs")
+
+
+@app.command()
+def serve(
+    data: Annotated[
+        Path | None, typer.Option(help="Data directory; default: log.dirs of --config, or ./data.")
+    ] = None,
+    listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Default: 127.0.0.1:9092.")
+    ] = None,
+    durability: Annotated[
+        Literal["fsync", "interval", "os", "memory"] | None,
+        typer.Option(help="What an acknowledgement promises; default: fsync."),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="server.properties or TOML.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One more setting.")
+    ] = None,
+) -> None:
+    """Run one broker until SIGTERM or Ctrl-C.
+
+    Prints `ready HOST:PORT data=DIR cluster=ID` when clients may connect.
+    """
+    from .serve import ServeOptions
+    from .serve import serve as run
+
+    run(
+        ServeOptions(
+            data=data,
+            listen=listen,
+            durability=durability,
+            config=config,
+            settings=tuple(settings or ()),
+        )
+    )
+
+
+@app.command()
+def produce(
+    topic: str,
+    files: Annotated[
+        list[Path] | None, typer.Argument(help="One record per line; none or - is stdin.")
+    ] = None,
+    bootstrap: Bootstrap = None,
+    key_separator: Annotated[
+        str | None, typer.Option(help="Splits each line into key and value.")
+    ] = None,
+    partition: Annotated[int | None, typer.Option(min=0, help="Default: by key.")] = None,
+    header: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="On every record.")
+    ] = None,
+    compression: Annotated[
+        Literal["none", "gzip", "snappy", "lz4", "zstd"], typer.Option(help="Codec of batches.")
+    ] = "none",
+    acks: Annotated[Literal["0", "1", "all"], typer.Option(help="Who must confirm.")] = "all",
+    as_json: Json = False,
+) -> None:
+    """Send lines of files or of stdin as records."""
+    from .produce import ProduceOptions
+    from .produce import produce as run
+
+    run(
+        ProduceOptions(
+            topic=topic,
+            files=tuple(files or ()),
+            bootstrap=bootstrap,
+            key_separator=key_separator,
+            partition=partition,
+            headers=tuple(header or ()),
+            compression=compression,
+            acks=acks,
+            as_json=as_json,
+        )
+    )
+
+
+@app.command()
+def consume(
+    topic: str,
+    bootstrap: Bootstrap = None,
+    partition: Annotated[list[int] | None, typer.Option(min=0, help="Default: all.")] = None,
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="WHERE",
+            help="beginning, end, an offset, or a time (2026-01-31T12:00 or @MILLISECONDS).",
+        ),
+    ] = "beginning",
+    count: Annotated[int | None, typer.Option("--max", min=1, help="Stop after so many.")] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Wait for more instead of stopping at the end.")
+    ] = False,
+    keys: Annotated[bool, typer.Option("--keys", help="Print keys, then a tab.")] = False,
+    headers: Annotated[bool, typer.Option("--headers", help="Print headers, then a tab.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Print the records of a topic, without a consumer group."""
+    from .consume import ConsumeOptions
+    from .consume import consume as run
+
+    run(
+        ConsumeOptions(
+            topic=topic,
+            bootstrap=bootstrap,
+            partitions=tuple(partition or ()),
+            start=start,
+            count=count,
+            follow=follow,
+            keys=keys,
+            headers=headers,
+            as_json=as_json,
+        )
+    )
+
+
+@app.command("dump-log")
+def dump_log(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Files (.log .index .timeindex …) or partition directories."),
+    ],
+    records: Annotated[
+        bool, typer.Option("--records", help="Print records too, not only batches.")
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Print faults only; exit code 1 if there are any.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Print what a log's files hold, and check its indexes."""
+    from .dump_log import dump_log as run
+
+    run(paths, records=records, verify=verify, as_json=as_json)
+
+
+@app.command()
+def repair(
+    directory: Annotated[Path, typer.Argument(help="A partition's directory, no broker on it.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Cut without asking.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Cut a damaged log at its first bad batch, as Kafka does, and rebuild its indexes."""
+    from .repair import repair as run
+
+    run(directory, yes=yes, as_json=as_json)
+
+
+@app.command()
+def demo(
+    data: Annotated[
+        Path | None, typer.Option(help="Keep the broker's data here; default: a temporary place.")
+    ] = None,
+) -> None:
+    """Send 336,776 flights through a broker and read them back."""
+    from .demo import demo as run
+
+    run(data)

@@ -1,0 +1,89 @@
+"""Clients for commands that talk to a broker: confluent-kafka, quiet and impatient."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .errors import CliError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Producer
+    from confluent_kafka.admin import AdminClient
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+TIMEOUT_S = 15.0
+
+
+def client_config(bootstrap: str | None) -> dict[str, str | int | float | bool]:
+    """Return what every client is made with."""
+    return {
+        "bootstrap.servers": bootstrap or DEFAULT_BOOTSTRAP,
+        "client.id": "pykafka-core-cli",
+        "socket.connection.setup.timeout.ms": 5000,
+        "log_level": 2,  # errors reach us as exceptions; librdkafka need not print them too
+    }
+
+
+def admin(bootstrap: str | None) -> "AdminClient":
+    """Return an admin client of a broker that answers.
+
+    Raises:
+        CliError: Nobody answers.
+    """
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    client = AdminClient(client_config(bootstrap))
+    try:
+        client.list_topics(timeout=TIMEOUT_S)
+    except KafkaException as error:
+        raise unreachable(bootstrap, error) from error
+    return client
+
+
+def consumer(bootstrap: str | None) -> "Consumer":
+    """Return a consumer that assigns its partitions itself and commits nothing."""
+    from confluent_kafka import Consumer
+
+    return Consumer(
+        {
+            **client_config(bootstrap),
+            "group.id": "pykafka-core-cli",  # demanded by librdkafka, never sent
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+        }
+    )
+
+
+def producer(bootstrap: str | None, extra: Mapping[str, str | int | float | bool]) -> "Producer":
+    """Return a producer."""
+    from confluent_kafka import Producer
+
+    return Producer({**client_config(bootstrap), **extra})
+
+
+def unreachable(bootstrap: str | None, error: Exception) -> CliError:
+    """Return the error of a broker that does not answer."""
+    return CliError(
+        f"no broker answers at {bootstrap or DEFAULT_BOOTSTRAP}: {error_text(error)}",
+        "start one with `pykafka-core serve`, or name one with --bootstrap-server",
+    )
+
+
+def error_text(error: BaseException) -> str:
+    """Return what a client's exception says, without its wrapping."""
+    inner = error.args[0] if error.args else error
+    text = getattr(inner, "str", None)
+    return str(text()) if callable(text) else str(error)
+
+
+@contextmanager
+def kafka_errors(what: str) -> Iterator[None]:
+    """Turn a client's exception into a `CliError` that begins with ``what``."""
+    from confluent_kafka import KafkaException
+
+    try:
+        yield
+    except KafkaException as error:
+        raise CliError(f"{what}: {error_text(error)}") from error

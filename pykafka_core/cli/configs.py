@@ -1,0 +1,96 @@
+"""``configs``: describe and alter the settings of topics and brokers."""
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from .clients import TIMEOUT_S, admin, kafka_errors
+from .errors import USAGE, CliError
+from .options import Bootstrap, Json
+from .output import print_json, print_table
+from .topics import pair
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import ConfigResource
+
+app = typer.Typer(help="Describe and alter settings.", no_args_is_help=True)
+
+Kind = Annotated[Literal["topic", "broker"], typer.Argument(help="topic or broker.")]
+
+
+@app.command()
+def describe(
+    kind: Kind,
+    name: Annotated[str, typer.Argument(help="Topic name or broker id.")],
+    everything: Annotated[
+        bool, typer.Option("--all", help="Defaults too, not only what was set.")
+    ] = False,
+    bootstrap: Bootstrap = None,
+    as_json: Json = False,
+) -> None:
+    """Show settings with their sources."""
+    from confluent_kafka.admin import ConfigSource
+
+    resource = _resource(kind, name)
+    client = admin(bootstrap)
+    futures = client.describe_configs([resource], request_timeout=TIMEOUT_S)
+    with kafka_errors(f"cannot describe {kind} {name}"):
+        entries: dict[str, Any] = futures[resource].result(TIMEOUT_S)
+    rows = [
+        {
+            "name": entry.name,
+            "value": entry.value,
+            "source": ConfigSource(entry.source).name,
+            "read_only": bool(entry.is_read_only),
+        }
+        for entry in sorted(entries.values(), key=lambda entry: str(entry.name))
+        if everything or entry.source != ConfigSource.DEFAULT_CONFIG.value
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(rows, empty="nothing is set; --all shows defaults")
+
+
+@app.command()
+def alter(
+    kind: Kind,
+    name: Annotated[str, typer.Argument(help="Topic name or broker id.")],
+    to_set: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE")] = None,
+    delete: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None,
+    bootstrap: Bootstrap = None,
+    as_json: Json = False,
+) -> None:
+    """Set settings, or delete them so that defaults apply."""
+    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
+
+    changes = dict(pair(text) for text in to_set or ())
+    if not changes and not delete:
+        advice = "use --set NAME=VALUE or --delete NAME"
+        raise CliError("nothing to alter", advice, exit_code=USAGE)
+    entries = [
+        ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+        for key, value in changes.items()
+    ]
+    entries += [
+        ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE)
+        for key in delete or ()
+    ]
+    resource = _resource(kind, name)
+    for entry in entries:
+        resource.add_incremental_config(entry)
+    client = admin(bootstrap)
+    futures = client.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)
+    with kafka_errors(f"cannot alter {kind} {name}"):
+        futures[resource].result(TIMEOUT_S)
+    if as_json:
+        print_json({"altered": name, "set": changes, "deleted": list(delete or ())})
+    else:
+        print(f"altered {kind} {name}")
+
+
+def _resource(kind: str, name: str) -> "ConfigResource":
+    from confluent_kafka.admin import ConfigResource, ResourceType
+
+    types = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
+    return ConfigResource(types[kind], name)

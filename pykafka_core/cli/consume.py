@@ -1,0 +1,174 @@
+"""``consume``: print the records of a topic, partition by partition assigned, without a group."""
+
+import base64
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from .clients import TIMEOUT_S, admin, consumer, kafka_errors
+from .errors import USAGE, CliError
+from .output import print_json
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+_BATCH = 1000
+_POLL_S = 0.5
+_NO_TIMESTAMP, _CREATE_TIME = 0, 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ConsumeOptions:
+    """What ``consume`` was asked; no partitions mean all of them."""
+
+    topic: str
+    bootstrap: str | None
+    partitions: Sequence[int]
+    start: str
+    count: int | None
+    follow: bool
+    keys: bool
+    headers: bool
+    as_json: bool
+
+
+def consume(options: ConsumeOptions) -> None:
+    """Print records from the start that was asked to the end, or until interrupted.
+
+    Raises:
+        CliError: The topic, a partition or the start does not exist.
+    """
+    partitions = _partitions(options)
+    client = consumer(options.bootstrap)
+    try:
+        with kafka_errors(f"cannot consume {options.topic}"):
+            client.assign(_starts(client, options, partitions))
+            for message in _messages(client, len(partitions), options):
+                _print(message, options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        client.close()
+
+
+def _partitions(options: ConsumeOptions) -> list[int]:
+    topics = admin(options.bootstrap).list_topics(timeout=TIMEOUT_S).topics
+    if options.topic not in topics:
+        raise CliError(f"there is no topic {options.topic}", "see `pykafka-core topics list`")
+    existing = sorted(topics[options.topic].partitions)
+    missing = set(options.partitions) - set(existing)
+    if missing:
+        raise CliError(
+            f"{options.topic} has no partition {min(missing)}",
+            f"it has 0 to {existing[-1]}",
+            exit_code=USAGE,
+        )
+    return sorted(set(options.partitions)) or existing
+
+
+def _starts(
+    client: "Consumer", options: ConsumeOptions, partitions: list[int]
+) -> "list[TopicPartition]":
+    from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
+
+    names = {"beginning": OFFSET_BEGINNING, "end": OFFSET_END}
+    if options.start in names:
+        return [TopicPartition(options.topic, p, names[options.start]) for p in partitions]
+    if options.start.isdigit():
+        return [TopicPartition(options.topic, p, int(options.start)) for p in partitions]
+    asked = [TopicPartition(options.topic, p, _time_ms(options.start)) for p in partitions]
+    found = client.offsets_for_times(asked, timeout=TIMEOUT_S)
+    # Nothing that young: -1, which is the end.
+    return [TopicPartition(f.topic, f.partition, f.offset) for f in found]
+
+
+def _time_ms(text: str) -> int:
+    try:
+        if text.startswith("@"):
+            return int(text[1:])
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except ValueError:
+        raise CliError(
+            f"--from {text!r} is no place in a topic",
+            "use beginning, end, an offset, a time as 2026-01-31T12:00, or @MILLISECONDS",
+            exit_code=USAGE,
+        ) from None
+
+
+def _messages(
+    client: "Consumer", partitions_count: int, options: ConsumeOptions
+) -> "Iterator[Message]":
+    """Records as they come; ends at ``--max``, and at every partition's end unless following."""
+    from confluent_kafka import KafkaError
+
+    left = options.count
+    ended: set[int | None] = set()
+    while options.follow or len(ended) < partitions_count:
+        for message in client.consume(_BATCH, _POLL_S):
+            error = message.error()
+            if error is not None:
+                if error.code() != KafkaError._PARTITION_EOF:
+                    raise CliError(f"cannot consume {options.topic}: {error.str()}", _advice(error))
+                ended.add(message.partition())
+                continue
+            yield message
+            left = None if left is None else left - 1
+            if left == 0:
+                return
+
+
+def _advice(error: "KafkaError") -> str:
+    from confluent_kafka import KafkaError
+
+    out = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
+    return "`pykafka-core topics describe` shows which offsets exist" if error.code() in out else ""
+
+
+def _print(message: "Message", options: ConsumeOptions) -> None:
+    if options.as_json:
+        print_json(_as_json(message))
+        return
+    out = sys.stdout.buffer
+    if options.headers:
+        pairs = (f"{name}={_text(value)}" for name, value in message.headers() or ())
+        out.write(",".join(pairs).encode() + b"\t")
+    if options.keys:
+        out.write(_bytes(message.key()) + b"\t")
+    out.write(_bytes(message.value()) + b"\n")
+
+
+def _as_json(message: "Message") -> dict[str, object]:
+    kind, timestamp = message.timestamp()
+    return {
+        "topic": message.topic(),
+        "partition": message.partition(),
+        "offset": message.offset(),
+        "timestamp": None if kind == _NO_TIMESTAMP else timestamp,
+        "timestamp_type": "CreateTime" if kind == _CREATE_TIME else "LogAppendTime",
+        "key": _json_bytes(message.key()),
+        "value": _json_bytes(message.value()),
+        "headers": [[name, _json_bytes(value)] for name, value in message.headers() or ()],
+    }
+
+
+def _json_bytes(value: str | bytes | None) -> object:
+    """Text where it is UTF-8, else ``{"base64": …}``: nothing is lost."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode("ascii")}
+
+
+def _bytes(value: str | bytes | None) -> bytes:
+    if value is None:
+        return b"null"
+    return value.encode() if isinstance(value, str) else value
+
+
+def _text(value: str | bytes | None) -> str:
+    return _bytes(value).decode(errors="replace")

@@ -1,0 +1,20 @@
+"""What a command says when it fails."""
+
+from typing import Final
+
+FAILED: Final = 1
+USAGE: Final = 2
+
+
+class CliError(Exception):
+    """A command that cannot do what was asked.
+
+    Args:
+        text: What is wrong.
+        advice: What to do.
+        exit_code: 1 it failed, 2 it was asked wrongly.
+    """
+
+    def __init__(self, text: str, advice: str = "", *, exit_code: int = FAILED) -> None:
+        super().__init__(f"{text}\n  {advice}" if advice else text)
+        self.exit_code = exit_code

@@ -1,0 +1,149 @@
+"""``produce``: lines of files or of stdin become records."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from .clients import admin, error_text, producer
+from .errors import USAGE, CliError
+from .output import print_json
+from .topics import pair
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message, Producer
+    from rich.progress import Progress
+
+_STDIN = Path("-")
+_POLL_EVERY = 1000
+_FLUSH_S = 0.2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProduceOptions:
+    """What ``produce`` was asked; ``headers`` are NAME=VALUE."""
+
+    topic: str
+    files: Sequence[Path]
+    bootstrap: str | None
+    key_separator: str | None
+    partition: int | None
+    headers: Sequence[str]
+    compression: str
+    acks: str
+    as_json: bool
+
+
+class _Deliveries:
+    """What became of the records."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.failed = 0
+        self.error: KafkaError | None = None
+
+    def on_delivery(self, error: "KafkaError | None", _message: "Message") -> None:
+        if error is None:
+            self.count += 1
+        else:
+            self.failed += 1
+            self.error = self.error or error
+
+
+def produce(options: ProduceOptions) -> None:
+    """Send every line, wait until all are confirmed, and say how many.
+
+    Raises:
+        CliError: A file cannot be read, a line has no key, or a record was not delivered.
+    """
+    admin(options.bootstrap)  # an unreachable broker is told now, not after the timeout of a record
+    deliveries = _Deliveries()
+    client = producer(
+        options.bootstrap,
+        {"compression.type": options.compression, "acks": options.acks, "linger.ms": 5},
+    )
+    headers: list[tuple[str, str | bytes | None]] = [pair(text) for text in options.headers]
+    with _progress(options) as progress:
+        lines = _lines(options.files, progress)
+        for number, line in enumerate(lines, 1):
+            key, value = _split(line, options.key_separator, number)
+            _send(client, options, key, value, headers, deliveries)
+            if number % _POLL_EVERY == 0:
+                client.poll(0)
+        while client.flush(_FLUSH_S):
+            pass
+    if deliveries.error is not None:
+        reason = f"{deliveries.failed} of {deliveries.failed + deliveries.count} records"
+        raise CliError(f"{reason} were not delivered: {deliveries.error.str()}")
+    if options.as_json:
+        print_json({"topic": options.topic, "produced": deliveries.count})
+    else:
+        print(f"produced {deliveries.count:,} records to {options.topic}")
+
+
+def _send(
+    client: "Producer",
+    options: ProduceOptions,
+    key: bytes | None,
+    value: bytes,
+    headers: list[tuple[str, str | bytes | None]],
+    deliveries: _Deliveries,
+) -> None:
+    from confluent_kafka import KafkaException
+
+    partition = -1 if options.partition is None else options.partition
+    while True:
+        try:
+            client.produce(
+                options.topic,
+                value,
+                key,
+                partition,
+                on_delivery=deliveries.on_delivery,
+                headers=headers,
+            )
+        except BufferError:  # the queue is full: let some be delivered
+            client.poll(0.1)
+        except KafkaException as error:
+            raise CliError(f"cannot produce: {error_text(error)}") from error
+        else:
+            return
+
+
+def _split(line: bytes, separator: str | None, number: int) -> tuple[bytes | None, bytes]:
+    if separator is None:
+        return None, line
+    key, found, value = line.partition(separator.encode())
+    if not found:
+        raise CliError(f"line {number} has no {separator!r} between key and value", exit_code=USAGE)
+    return key, value
+
+
+def _lines(files: Sequence[Path], progress: "Progress") -> Iterator[bytes]:
+    with ExitStack() as stack:
+        for path in files or (_STDIN,):
+            stream = sys.stdin.buffer if path == _STDIN else stack.enter_context(_open(path))
+            total = None if path == _STDIN else path.stat().st_size
+            task = progress.add_task(str(path), total=total)
+            for line in stream:
+                progress.advance(task, len(line))
+                yield line.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _open(path: Path) -> "closing[BinaryIO]":
+    try:
+        return closing(path.open("rb"))
+    except OSError as error:
+        raise CliError(f"cannot read {path}: {error.strerror}", exit_code=USAGE) from error
+
+
+def _progress(options: ProduceOptions) -> "Progress":
+    """A progress bar on stderr, where somebody looks at it."""
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn()
+    shown = sys.stderr.isatty() and not options.as_json and bool(options.files)
+    return Progress(*columns, console=Console(stderr=True), transient=True, disable=not shown)

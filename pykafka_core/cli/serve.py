@@ -1,0 +1,150 @@
+"""``serve``: one broker in the foreground, until SIGTERM or Ctrl-C."""
+
+import logging
+import signal
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Literal
+
+from pykafka_core.config import SettingsFileError, read_settings
+from pykafka_core.errors import ConfigurationError, LocalError
+
+from .errors import USAGE, CliError
+
+if TYPE_CHECKING:
+    from pykafka_core import Broker
+
+DEFAULT_LISTEN = "127.0.0.1:9092"
+DEFAULT_DATA = Path("data")
+Durability = Literal["fsync", "interval", "os", "memory"]
+DURABILITIES: dict[str, Durability] = {
+    "fsync": "fsync",
+    "interval": "interval",
+    "os": "os",
+    "memory": "memory",
+}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServeOptions:
+    """What ``serve`` was asked; ``settings`` are NAME=VALUE."""
+
+    data: Path | None = None
+    listen: str | None = None
+    durability: Durability | None = None
+    config: Path | None = None
+    settings: tuple[str, ...] = ()
+
+    @classmethod
+    def from_arguments(cls, arguments: Sequence[str]) -> "ServeOptions | None":
+        """Read well-formed arguments; ``None`` sends the rest (``--help``, mistakes) to typer."""
+        found: dict[str, list[str]] = {}
+        rest = iter(arguments)
+        for argument in rest:
+            name, equals, value = argument.partition("=")
+            taken = value if equals else next(rest, None)
+            if name not in _OPTIONS or taken is None:
+                return None
+            found.setdefault(name, []).append(taken)
+        if found.get("--durability", ["os"])[-1] not in DURABILITIES:
+            return None
+        last = {name: values[-1] for name, values in found.items()}
+        return cls(
+            data=Path(last["--data"]) if "--data" in last else None,
+            listen=last.get("--listen"),
+            durability=DURABILITIES[last["--durability"]] if "--durability" in last else None,
+            config=Path(last["--config"]) if "--config" in last else None,
+            settings=tuple(found.get("--set", ())),
+        )
+
+
+_OPTIONS = frozenset({"--data", "--listen", "--durability", "--config", "--set"})
+
+
+def serve(options: ServeOptions) -> None:
+    """Serve until a signal; prints one line when clients may connect.
+
+    Raises:
+        CliError: The broker could not start; says what to do.
+    """
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=logging.WARNING,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    stop = threading.Event()
+    _stop_on_signals(stop)
+    with _start(options) as broker:
+        data = broker.data_dir or "memory"
+        print(
+            f"ready {broker.bootstrap_servers} data={data} cluster={broker.cluster_id}", flush=True
+        )
+        stop.wait()
+
+
+def _stop_on_signals(stop: threading.Event) -> None:
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        stop.set()
+        signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)
+
+
+def _start(options: ServeOptions) -> "Broker":
+    from pykafka_core import Broker
+
+    settings = _settings(options)
+    data = _data(options, settings)
+    listeners = options.listen
+    if listeners is None and "listeners" not in settings:
+        listeners = DEFAULT_LISTEN
+    try:
+        return Broker(data, listeners=listeners, durability=options.durability, config=settings)
+    except ConfigurationError as error:
+        text = "\n  ".join(["the settings cannot be used:", *error.problems])
+        raise CliError(text, exit_code=USAGE) from error
+    except LocalError as error:
+        raise CliError(str(error)) from error
+    except OSError as error:
+        advice = "is the address in use? choose another with --listen"
+        raise CliError(f"cannot listen: {error}", advice) from error
+
+
+def _settings(options: ServeOptions) -> dict[str, str]:
+    """Settings of the file, then those of ``--set``; what has an option of its own is left out."""
+    settings: dict[str, str] = {}
+    if options.config is not None:
+        try:
+            settings.update(read_settings(options.config))
+        except SettingsFileError as error:
+            raise CliError(str(error), exit_code=USAGE) from error
+    for text in options.settings:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            advice = "write it as --set log.retention.ms=60000"
+            raise CliError(f"--set {text!r} is not NAME=VALUE", advice, exit_code=USAGE)
+        settings[name.strip()] = value.strip()
+    if options.listen is not None:
+        settings.pop("listeners", None)
+        settings.pop("advertised.listeners", None)
+    if options.durability == "memory":
+        settings.pop("log.dirs", None)
+        settings.pop("log.dir", None)
+    return settings
+
+
+def _data(options: ServeOptions, settings: Mapping[str, str]) -> Path | None:
+    if options.durability == "memory":
+        if options.data is not None:
+            advice = "leave out --data, or choose another durability"
+            raise CliError("memory keeps nothing in a directory", advice, exit_code=USAGE)
+        return None
+    if options.data is not None:
+        return options.data
+    given = settings.get("log.dirs") or settings.get("log.dir")
+    return Path(given) if given and "," not in given else DEFAULT_DATA

@@ -1,0 +1,132 @@
+"""``topics``: list, create, describe and delete topics."""
+
+from typing import Annotated
+
+import typer
+
+from .clients import TIMEOUT_S, admin, kafka_errors
+from .errors import USAGE, CliError
+from .options import Bootstrap, Json
+from .output import print_json, print_table
+
+app = typer.Typer(help="List, create, describe and delete topics.", no_args_is_help=True)
+
+
+@app.command("list")
+def list_topics(bootstrap: Bootstrap = None, as_json: Json = False) -> None:
+    """List topics with their partitions."""
+    topics = admin(bootstrap).list_topics(timeout=TIMEOUT_S).topics
+    rows = [
+        {
+            "topic": name,
+            "partitions": len(topics[name].partitions),
+            "replicas": max((len(p.replicas) for p in topics[name].partitions.values()), default=0),
+        }
+        for name in sorted(topics)
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(rows, empty="no topics")
+
+
+@app.command()
+def create(
+    names: list[str],
+    partitions: Annotated[
+        int | None, typer.Option(min=1, help="Default: the broker's num.partitions.")
+    ] = None,
+    replication_factor: Annotated[
+        int | None, typer.Option(min=1, help="Default: the broker's default.replication.factor.")
+    ] = None,
+    config: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A topic setting.")
+    ] = None,
+    bootstrap: Bootstrap = None,
+    as_json: Json = False,
+) -> None:
+    """Create topics."""
+    from confluent_kafka.admin import NewTopic
+
+    settings = dict(pair(text) for text in config or ())
+    new = [
+        NewTopic(
+            name,
+            num_partitions=partitions or -1,
+            replication_factor=replication_factor or -1,
+            config=settings,
+        )
+        for name in names
+    ]
+    client = admin(bootstrap)  # kept: futures of a client that is gone never end
+    for name, future in client.create_topics(new, request_timeout=TIMEOUT_S).items():
+        with kafka_errors(f"cannot create {name}"):
+            future.result(TIMEOUT_S)
+    _done("created", names, as_json=as_json)
+
+
+@app.command()
+def describe(names: list[str], bootstrap: Bootstrap = None, as_json: Json = False) -> None:
+    """Show each partition's leader, replicas and offsets."""
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    client = admin(bootstrap)
+    topics = client.list_topics(timeout=TIMEOUT_S).topics
+    for name in names:
+        if name not in topics:
+            raise CliError(f"there is no topic {name}", "see `pykafka-core topics list`")
+    partitions = [TopicPartition(n, p) for n in names for p in sorted(topics[n].partitions)]
+    ends = []
+    for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):
+        futures = client.list_offsets(dict.fromkeys(partitions, spec), request_timeout=TIMEOUT_S)
+        with kafka_errors("cannot list offsets"):
+            ends.append({(t.topic, t.partition): f.result(TIMEOUT_S).offset for t, f in futures.items()})
+    rows = []
+    for one in partitions:
+        found = topics[one.topic].partitions[one.partition]
+        rows.append(
+            {
+                "topic": one.topic,
+                "partition": one.partition,
+                "leader": found.leader,
+                "replicas": list(found.replicas),
+                "isr": list(found.isrs),
+                "log_start_offset": ends[0][one.topic, one.partition],
+                "high_watermark": ends[1][one.topic, one.partition],
+            }
+        )
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(rows, empty="no partitions")
+
+
+@app.command()
+def delete(names: list[str], bootstrap: Bootstrap = None, as_json: Json = False) -> None:
+    """Delete topics and all their records."""
+    client = admin(bootstrap)
+    futures = client.delete_topics(names, request_timeout=TIMEOUT_S)
+    for name, future in futures.items():
+        with kafka_errors(f"cannot delete {name}"):
+            future.result(TIMEOUT_S)
+    _done("deleted", names, as_json=as_json)
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Split NAME=VALUE.
+
+    Raises:
+        CliError: There is no ``=``.
+    """
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise CliError(f"{text!r} is not NAME=VALUE", exit_code=USAGE)
+    return name, value
+
+
+def _done(word: str, names: list[str], *, as_json: bool) -> None:
+    if as_json:
+        print_json({word: names})
+    else:
+        print(f"{word} {', '.join(names)}")
