@@ -15,12 +15,15 @@ export PYO3_ENVIRONMENT_SIGNATURE := $(shell $(PYTHON) -c 'import sys; print("cp
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build test verify fix clean
+.PHONY: help build demo test verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 build: .venv/built ## compile Rust and Cython into .venv (a warm rebuild takes seconds)
+
+demo: .venv/built ## 336,776 flights through a broker and back, verified
+	python -m pykafka_core.cli demo
 
 test: .venv/built ## every test
 	@tools/need test

@@ -1,10 +1,9 @@
 """AlterConfigs (33): replaces all settings of a resource; contract 38."""
 
+from pykafka_core.handlers.config_changes import SET, Asked, Operation, plan_all
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Propose
 from pykafka_core.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
-
-from pykafka_core.handlers.config_changes import SET, Asked, Operation, plan_all
 
 
 def handle(context: Context, request: AlterConfigsRequest) -> Propose:

@@ -8,11 +8,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import bounded
-from pykafka_core.handlers.topic_names import check_topic_name
-from pykafka_core.protocol.messages import ConfigRecord, Message
-
 from pykafka_core.config import Scope, TopicConfigs, settings
 from pykafka_core.errors import (
     InvalidConfigError,
@@ -28,6 +23,10 @@ from pykafka_core.handlers.config_checks import (
     check_client_metrics,
     check_group,
 )
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import bounded
+from pykafka_core.handlers.topic_names import check_topic_name
+from pykafka_core.protocol.messages import ConfigRecord, Message
 from pykafka_core.types import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,

@@ -2,10 +2,6 @@
 
 from collections.abc import Sequence
 
-from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.topic_names import check_topic_name
-from pykafka_core.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
-
 from pykafka_core.config import (
     ConfigRow,
     broker_rows,
@@ -15,6 +11,9 @@ from pykafka_core.config import (
     topic_rows,
 )
 from pykafka_core.errors import InvalidRequestError, KafkaError, UnknownTopicOrPartitionError
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.topic_names import check_topic_name
+from pykafka_core.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
 from pykafka_core.types import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,

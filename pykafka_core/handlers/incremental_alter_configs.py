@@ -1,13 +1,12 @@
 """IncrementalAlterConfigs (44): contract 38, 68; ``ConfigurationControlManager`` in Kafka."""
 
+from pykafka_core.handlers.config_changes import Asked, Operation, plan_all
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Propose
 from pykafka_core.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-
-from pykafka_core.handlers.config_changes import Asked, Operation, plan_all
 
 
 def handle(context: Context, request: IncrementalAlterConfigsRequest) -> Propose:

@@ -1,9 +1,8 @@
 """ListConfigResources (74): KIP-1142; version 0 was ListClientMetricsResources."""
 
+from pykafka_core.errors import UnsupportedVersionError
 from pykafka_core.handlers.context import Context
 from pykafka_core.protocol.messages import ListConfigResourcesRequest, ListConfigResourcesResponse
-
-from pykafka_core.errors import UnsupportedVersionError
 from pykafka_core.types import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,

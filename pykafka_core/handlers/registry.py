@@ -30,11 +30,15 @@ ROWS: tuple[Row, ...] = (
     Row(20, "delete_topics", (1, 6), writes=True),
     Row(21, "delete_records", (0, 2)),
     Row(22, "init_producer_id", (0, 5), writes=True),
+    Row(32, "describe_configs", (1, 4)),
+    Row(33, "alter_configs", (0, 2), writes=True),
     Row(35, "describe_log_dirs", (1, 4)),
     Row(37, "create_partitions", (0, 3), writes=True),
+    Row(44, "incremental_alter_configs", (0, 1), writes=True),
     Row(55, "describe_quorum", (0, 2)),
     Row(60, "describe_cluster", (0, 2)),
     Row(61, "describe_producers", (0, 0)),
+    Row(74, "list_config_resources", (0, 1)),
 )
 
 BY_KEY: Mapping[int, Row] = {row.api_key: row for row in ROWS}

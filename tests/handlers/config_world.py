@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
+from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.context import Context, Facts, ProducerIds
 from pykafka_core.metadata.image import Broker, Configs, MetadataImage, Topic, Topics
-
-from pykafka_core.config import BrokerConfigs
 from pykafka_core.types import ConfigResource
 
 
@@ -32,6 +31,7 @@ def new_context(
         node_id=1,
         cluster_id="c",
         broker_epoch=0,
+        next_offset=0,
         now_ms=0,
         api_version=api_version,
         new_id=lambda: bytes(16),

@@ -1,0 +1,246 @@
+"""IncrementalAlterConfigs answers as Apache Kafka 4.2.1 does."""
+
+import pytest
+
+from pykafka_core.handlers import incremental_alter_configs
+from pykafka_core.handlers.context import Context
+from pykafka_core.protocol.messages import (
+    ConfigRecord,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from tests.handlers.config_world import new_context
+
+Row = tuple[str, int, str | None]
+SET, DELETE, APPEND, SUBTRACT = range(4)
+TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
+
+
+def alter(
+    context: Context, *rows: Row, kind: int = TOPIC, name: str = "t", validate: bool = False
+) -> tuple[list[tuple[str, str | None]], int, str | None]:
+    """Records as (name, value), error code, error text."""
+    request = IncrementalAlterConfigsRequest(
+        resources=[
+            IncrementalAlterConfigsRequest.AlterConfigsResource(
+                resource_type=kind,
+                resource_name=name,
+                configs=[
+                    IncrementalAlterConfigsRequest.AlterableConfig(
+                        name=key, config_operation=operation, value=value
+                    )
+                    for key, operation, value in rows
+                ],
+            )
+        ],
+        validate_only=validate,
+    )
+    proposal = incremental_alter_configs.handle(context, request)
+    reply = proposal.reply(0)
+    assert isinstance(reply, IncrementalAlterConfigsResponse)
+    (answer,) = reply.responses
+    assert (answer.resource_type, answer.resource_name) == (kind, name)
+    changes = []
+    for record in proposal.records:
+        assert isinstance(record, ConfigRecord)
+        assert (record.resource_type, record.resource_name) == (kind, name)
+        changes.append((record.name, record.value))
+    return changes, answer.error_code, answer.error_message
+
+
+def test_set_and_delete_become_records() -> None:
+    existing = {(TOPIC, "t"): {"retention.ms": "5"}}
+    context = new_context(existing)
+    assert alter(context, ("segment.ms", SET, "7")) == ([("segment.ms", "7")], 0, None)
+    assert alter(context, ("retention.ms", DELETE, None)) == ([("retention.ms", None)], 0, None)
+    assert alter(context, ("retention.ms", SET, "5")) == ([], 0, None)
+    assert alter(context, ("no.such", DELETE, None)) == ([], 0, None)
+
+
+def test_validate_only_proposes_nothing() -> None:
+    assert alter(new_context(), ("retention.ms", SET, "99"), validate=True) == ([], 0, None)
+
+
+def test_lists_are_appended_to_and_subtracted_from() -> None:
+    name = "leader.replication.throttled.replicas"
+    context = new_context({(TOPIC, "t"): {name: "0:1,1:1"}})
+    assert alter(context, (name, APPEND, "1:1,2:1"))[0] == [(name, "0:1,1:1,2:1")]
+    assert alter(context, (name, SUBTRACT, "0:1"))[0] == [(name, "1:1")]
+    assert alter(context, (name, SUBTRACT, "0:1,1:1"))[0] == [(name, "")]
+    # What is not set starts from the default.
+    assert alter(new_context(), ("cleanup.policy", APPEND, "delete"))[0] == [
+        ("cleanup.policy", "delete")
+    ]
+
+
+REFUSED: list[tuple[int, str, list[Row], int, str | None]] = [
+    (
+        TOPIC,
+        "t",
+        [("retention.ms", APPEND, "7")],
+        40,
+        "Can't APPEND to key retention.ms because its type is not LIST.",
+    ),
+    (
+        TOPIC,
+        "t",
+        [("retention.ms", SUBTRACT, "7")],
+        40,
+        "Can't SUBTRACT to key retention.ms because its type is not LIST.",
+    ),
+    (TOPIC, "t", [("retention.ms", SET, None)], 42, "Null value not supported for : retention.ms"),
+    (
+        TOPIC,
+        "t",
+        [("retention.ms", SET, "soon")],
+        40,
+        "Invalid value soon for configuration retention.ms: Not a number of type LONG",
+    ),
+    (TOPIC, "t", [("no.such", SET, "1")], 40, "Unknown topic config name: no.such"),
+    (
+        TOPIC,
+        "t",
+        [("retention.ms", SET, "1"), ("retention.ms", SET, "2")],
+        42,
+        "Error due to duplicate config keys",
+    ),
+    (TOPIC, "t", [("retention.ms", 9, "1")], -1, None),
+    (TOPIC, "none", [("retention.ms", SET, "1")], 3, "The topic 'none' does not exist."),
+    (TOPIC, "a b", [("retention.ms", SET, "1")], 17, None),
+    (TOPIC, "", [("retention.ms", SET, "1")], 42, "Default topic resources are not allowed."),
+    (77, "t", [("retention.ms", SET, "1")], 42, "Unknown resource type 77"),
+    (
+        BROKER,
+        "999",
+        [("log.retention.ms", SET, "1")],
+        42,
+        "Unexpected broker id, expected 1, but received 999",
+    ),
+    (
+        BROKER,
+        "x",
+        [("log.retention.ms", SET, "1")],
+        42,
+        "Node id must be an integer, but it is: x",
+    ),
+    (
+        BROKER,
+        "",
+        [("node.id", SET, "7")],
+        42,
+        "Cannot update these configs dynamically: Set(node.id)",
+    ),
+    (
+        BROKER,
+        "",
+        [("log.retention.ms", SET, "x")],
+        42,
+        "Invalid value x for configuration log.retention.ms: Not a number of type LONG",
+    ),
+    (
+        BROKER,
+        "",
+        [("principal.builder.class", SET, "x")],
+        42,
+        "Cannot update these configs at default cluster level, broker id must be specified: "
+        "Set(principal.builder.class)",
+    ),
+    (
+        BROKER,
+        "1",
+        [("message.max.bytes", APPEND, "1")],
+        40,
+        "Config value append is not allowed for config key: message.max.bytes",
+    ),
+    (BROKER, "1", [("max.connections.per.ip", SET, "5")], 40, None),
+    (BROKER, "1", [("log.cleanup.policy", SET, "compact")], 40, None),
+    (BROKER, "1", [("listeners", SET, "PLAINTEXT://:1")], 42, None),
+    (LOGGER, "1", [("kafka.x", SET, "INFO")], 40, "Logger kafka.x does not exist!"),
+    (LOGGER, "", [("root", SET, "INFO")], 42, "Node id must be an integer, but it is: "),
+    (
+        LOGGER,
+        "7",
+        [("root", SET, "INFO")],
+        42,
+        "Unexpected node id. Expected 1, but received 7",
+    ),
+    (
+        METRICS,
+        "m",
+        [("interval.ms", SET, "5")],
+        42,
+        "Invalid value 5 for interval.ms, interval must be between 100 and 3600000 (1 hour)",
+    ),
+    (METRICS, "m", [("x", SET, "5")], 42, "Unknown client metrics configuration: x"),
+    (METRICS, "m", [("match", SET, "foo=x")], 40, "Illegal client matching pattern: foo=x"),
+    (METRICS, "", [("metrics", SET, "a")], 42, "Subscription name can't be empty"),
+    (GROUP, "g", [("x", SET, "x")], 40, "Unknown group config name: x"),
+    (
+        GROUP,
+        "g",
+        [("consumer.session.timeout.ms", SET, "5")],
+        40,
+        "consumer.session.timeout.ms must be greater than or equal to "
+        "group.consumer.min.session.timeout.ms",
+    ),
+    (
+        GROUP,
+        "g",
+        [("consumer.heartbeat.interval.ms", SET, "50000")],
+        40,
+        "consumer.heartbeat.interval.ms must be less than or equal to "
+        "group.consumer.max.heartbeat.interval.ms",
+    ),
+    (
+        GROUP,
+        "",
+        [("consumer.session.timeout.ms", SET, "50000")],
+        42,
+        "Default group resources are not allowed.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "rows", "code", "text"), REFUSED)
+def test_what_cannot_be_is_refused_and_changes_nothing(
+    kind: int, name: str, rows: list[Row], code: int, text: str | None
+) -> None:
+    records, error_code, message = alter(new_context(), *rows, kind=kind, name=name)
+    assert (records, error_code) == ([], code)
+    assert message == text or text is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "row"),
+    [
+        (BROKER, "1", ("log.retention.ms", SET, "1234567")),
+        (BROKER, "", ("log.retention.ms", SET, "7654321")),
+        (BROKER, "1", ("node.id", DELETE, None)),
+        (BROKER, "", ("no.such.setting", SET, "1")),
+        (METRICS, "m", ("match", SET, "client_id=x.*")),
+        (GROUP, "g", ("consumer.session.timeout.ms", SET, "50000")),
+        (GROUP, "g", ("share.auto.offset.reset", SET, "by_duration:PT1H")),
+    ],
+)
+def test_other_resources_can_be_altered(kind: int, name: str, row: Row) -> None:
+    records, code, _ = alter(new_context(), row, kind=kind, name=name)
+    assert code == 0
+    assert records == ([] if row[1] == DELETE else [(row[0], row[2])])
+
+
+def test_a_resource_named_twice_is_refused_both_times() -> None:
+    one = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=TOPIC,
+        resource_name="t",
+        configs=[
+            IncrementalAlterConfigsRequest.AlterableConfig(
+                name="retention.ms", config_operation=SET, value="1"
+            )
+        ],
+    )
+    request = IncrementalAlterConfigsRequest(resources=[one, one])
+    proposal = incremental_alter_configs.handle(new_context(), request)
+    assert list(proposal.records) == []
+    reply = proposal.reply(0)
+    assert isinstance(reply, IncrementalAlterConfigsResponse)
+    assert [answer.error_code for answer in reply.responses] == [42, 42]
