@@ -141,9 +141,6 @@ def dump_log(
         list[Path],
         typer.Argument(help="Files (.log .index .timeindex …) or partition directories."),
     ],
-    records: Annotated[
-        bool, typer.Option("--records", help="Print records too, not only batches.")
-    ] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Print faults only; exit code 1 if there are any.")
     ] = False,
@@ -152,19 +149,7 @@ def dump_log(
     """Print what a log's files hold, and check its indexes."""
     from .dump_log import dump_log as run
 
-    run(paths, records=records, verify=verify, as_json=as_json)
-
-
-@app.command()
-def repair(
-    directory: Annotated[Path, typer.Argument(help="A partition's directory, no broker on it.")],
-    yes: Annotated[bool, typer.Option("--yes", help="Cut without asking.")] = False,
-    as_json: Json = False,
-) -> None:
-    """Cut a damaged log at its first bad batch, as Kafka does, and rebuild its indexes."""
-    from .repair import repair as run
-
-    run(directory, yes=yes, as_json=as_json)
+    run(paths, verify=verify, as_json=as_json)
 
 
 @app.command()

@@ -81,7 +81,9 @@ def describe(names: list[str], bootstrap: Bootstrap = None, as_json: Json = Fals
     for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):
         futures = client.list_offsets(dict.fromkeys(partitions, spec), request_timeout=TIMEOUT_S)
         with kafka_errors("cannot list offsets"):
-            ends.append({(t.topic, t.partition): f.result(TIMEOUT_S).offset for t, f in futures.items()})
+            ends.append(
+                {(t.topic, t.partition): f.result(TIMEOUT_S).offset for t, f in futures.items()}
+            )
     rows = []
     for one in partitions:
         found = topics[one.topic].partitions[one.partition]
