@@ -19,6 +19,7 @@ from pykafka_core.protocol import (
 )
 from pykafka_core.protocol import messages as all_messages
 from pykafka_core.protocol.messages import (
+    ClientQuotaRecord,
     ConsumerGroupMemberMetadataValue,
     CreateTopicsRequest,
     DescribeTopicPartitionsRequest,
@@ -223,6 +224,17 @@ def test_what_is_no_message_is_refused() -> None:
     for thing in (None, 1, object(), HeartbeatRequest(), CreateTopicsRequest.CreatableTopic()):
         with pytest.raises((TypeError, ProtocolError)):
             encode_message(thing, 0)  # type: ignore[arg-type]
+
+
+def test_floats_take_ints_and_run_no_code_of_theirs() -> None:
+    class Odd(int):
+        def __float__(self) -> float:
+            raise AssertionError
+
+    record = ClientQuotaRecord(value=Odd(3))
+    assert decode_message("ClientQuotaRecord", 0, encode_message(record, 0)) == ClientQuotaRecord(
+        value=3.0
+    )
 
 
 def test_deleted_fields_are_refused() -> None:

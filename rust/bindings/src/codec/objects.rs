@@ -214,8 +214,11 @@ impl<'a, 'py> Source for Slots<'a, 'py> {
     fn float(&self, value: Self::Value, field: &'static Field) -> Result<f64, CodecError> {
         match value.cast::<PyFloat>() {
             Ok(value) => Ok(value.value()),
-            Err(_) if value.is_instance_of::<PyInt>() => Ok(value.extract::<f64>()?),
-            Err(_) => Err(wrong_type(field, "float", value)),
+            // By way of i64, since a subclass of int may have a `__float__` to run.
+            Err(_) => match self.integer(value, field, i64::MIN, i64::MAX) {
+                Ok(number) => Ok(number as f64),
+                Err(_) => Err(wrong_type(field, "float", value)),
+            },
         }
     }
 
