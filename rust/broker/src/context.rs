@@ -7,13 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
-use pykafka_log::{Clock, LogConfig};
+use pykafka_log::{Clock, LogConfig, LogDirectory};
 use pykafka_wire::{ApiKey, Chunks};
 use tokio::sync::watch;
 
 use crate::connections::Connections;
 use crate::requests::ParkedRequests;
-use crate::{EventQueue, Image, LogRing, Statistics};
+use crate::{
+    EventQueue, FetchSessions, Image, LogRing, PartitionOptions, PartitionTable, Purgatory,
+    Statistics,
+};
 
 /// What the parts of one broker share. A handler loads the image once per request.
 pub struct Context {
@@ -31,6 +34,12 @@ pub struct Context {
     pub log_ring: LogRing,
     /// Counters of the network and the requests.
     pub statistics: Statistics,
+    /// The partitions of this broker.
+    pub partitions: PartitionTable,
+    /// Requests that wait.
+    pub purgatory: Purgatory,
+    /// Sessions of consumers.
+    pub fetch_sessions: FetchSessions,
     pub(crate) requests: ParkedRequests,
     pub(crate) connections: Connections,
     pub(crate) serving: watch::Sender<bool>,
@@ -47,16 +56,33 @@ pub struct ContextOptions {
     pub clock: Arc<dyn Clock>,
     /// Hold until the first step brings others.
     pub log_defaults: LogConfig,
+    /// Where logs are.
+    pub directory: LogDirectory,
+    /// Whether that is memory.
+    pub in_memory: bool,
+    /// Draws ids that strangers should not guess.
+    pub seed: u64,
 }
 
 impl Context {
     /// A broker that serves nothing yet; without sockets and threads.
     pub fn new(options: ContextOptions) -> Context {
         let image = Image::empty(options.log_defaults);
+        let events = Arc::new(EventQueue::new());
+        let partitions = PartitionTable::new(PartitionOptions {
+            node_id: options.node_id,
+            clock: options.clock.clone(),
+            events: events.clone(),
+            directory: options.directory,
+            in_memory: options.in_memory,
+        });
         Context {
             node_id: options.node_id,
             cluster_id: Arc::from(options.cluster_id),
-            events: Arc::new(EventQueue::new()),
+            events,
+            partitions,
+            purgatory: Purgatory::new(options.clock.clone()),
+            fetch_sessions: FetchSessions::new(options.seed),
             log_ring: LogRing::new(options.clock.clone()),
             clock: options.clock,
             statistics: Statistics::default(),

@@ -9,13 +9,18 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use pykafka_log::{Clock, Durability, LogConfig};
+use pykafka_log::{Clock, DirectoryLock, Durability, LogConfig, ProducerEntry};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::context::ContextOptions;
-use crate::{ApplyError, Context, Engine, Event, ImageDelta, Level, LogLine, listener, statistics};
+use crate::storage::{Storage, StorageOpenError};
+use crate::{
+    ApplyError, BrokerState, Context, Engine, Event, ImageDelta, IsrOutcome, KafkaError, KeyValue,
+    Level, LogLine, PartitionId, PartitionOffsets, Token, TopicId, listener, maintenance,
+    purgatory, statistics,
+};
 
 const TARGET: &str = "broker.core";
 /// What a stop gives the connections after their grace, to end as they were told.
@@ -35,6 +40,8 @@ pub struct CoreOptions {
     pub memory_max: u64,
     /// The broker's only clock.
     pub clock: Arc<dyn Clock>,
+    /// Where ids that strangers should not guess, and jitter, are drawn from.
+    pub seed: u64,
 }
 
 /// Why a call of the seam failed.
@@ -43,6 +50,9 @@ pub enum CoreError {
     /// The runtime's threads could not be started.
     #[error("the engine cannot start: {0}")]
     Engine(io::Error),
+    /// The data directory cannot be opened.
+    #[error(transparent)]
+    Storage(#[from] StorageOpenError),
     /// Binding failed.
     #[error("cannot listen on {address}: {source}")]
     Listen {
@@ -63,27 +73,33 @@ pub enum CoreError {
 pub struct Core {
     ctx: Arc<Context>,
     engine: Arc<Engine>,
-    accepting: Mutex<Vec<JoinHandle<()>>>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+    lock: Mutex<Option<DirectoryLock>>,
     /// Serialises apply and stop: steps come in order.
     steps: Mutex<()>,
 }
 
 impl Core {
-    /// Starts nothing but the process's engine, if it is the first.
+    /// Locks and opens the data directory; no partition is opened before [`Core::apply`] names it.
     pub fn new(options: CoreOptions) -> Result<Core, CoreError> {
         let engine = Engine::shared().map_err(CoreError::Engine)?;
-        let ctx = Context::new(ContextOptions {
+        let CoreOptions { data_dir, memory_max, clock, seed, .. } = options;
+        let storage = Storage::open(data_dir.as_deref(), memory_max, clock.clone(), seed)?;
+        let ctx = Arc::new(Context::new(ContextOptions {
             node_id: options.node_id,
             cluster_id: options.cluster_id,
-            clock: options.clock,
+            clock,
             log_defaults: LogConfig::for_durability(options.durability),
-        });
-        Ok(Core {
-            ctx: Arc::new(ctx),
-            engine,
-            accepting: Mutex::default(),
-            steps: Mutex::default(),
-        })
+            directory: storage.directory,
+            in_memory: storage.in_memory,
+            seed,
+        }));
+        let tasks = vec![
+            engine.handle().spawn(purgatory::run(ctx.purgatory.clone())),
+            engine.handle().spawn(maintenance::run(ctx.clone())),
+        ];
+        let (tasks, lock) = (Mutex::new(tasks), Mutex::new(storage.lock));
+        Ok(Core { ctx, engine, tasks, lock, steps: Mutex::default() })
     }
 
     /// What the parts of this broker share.
@@ -127,7 +143,7 @@ impl Core {
         let _inside = self.engine.handle().enter();
         let listener = TcpListener::from_std(bound)?;
         let accepting = listener::accept(self.ctx.clone(), Arc::from(name), listener);
-        self.accepting.lock().push(self.engine.handle().spawn(accepting));
+        self.tasks.lock().push(self.engine.handle().spawn(accepting));
         Ok(())
     }
 
@@ -144,6 +160,7 @@ impl Core {
         }
         let Some(step) = self.ctx.image.load().step(delta)? else { return Ok(()) };
         self.ctx.requests.set_bytes_max(step.image.settings.parked_bytes_max);
+        self.ctx.partitions.apply(&step.image, &step.changed, &step.deleted);
         self.ctx.image.store(Arc::new(step.image));
         Ok(())
     }
@@ -158,13 +175,14 @@ impl Core {
         self.ctx.connections.close(connection, reason);
     }
 
-    /// Refuses new connections and requests, finishes what is in hand within `grace_ms`, completes every token. Idempotent.
+    /// Refuses new connections and requests, finishes what is in hand within `grace_ms`, completes every token, closes
+    /// the logs and releases the directory. Idempotent.
     pub fn stop(&self, grace_ms: u64) {
         let _ordered = self.steps.lock();
         if self.ctx.stopping.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.accepting.lock().drain(..).for_each(|task| task.abort());
+        self.tasks.lock().drain(..).for_each(|task| task.abort());
         self.ctx.connections.drain_all();
         self.engine.handle().block_on(async {
             let connections = &self.ctx.connections;
@@ -173,8 +191,87 @@ impl Core {
                 let _ = timeout(CLOSE_WAIT, connections.wait_none()).await;
             }
         });
+        self.ctx.purgatory.expire_all();
+        self.ctx.partitions.close();
+        drop(self.lock.lock().take());
         self.ctx.log_ring.log(Level::Info, TARGET, || "stopped".into());
         self.ctx.events.close();
+    }
+
+    /// Appends `records` as one batch; `Appended` comes when the high watermark passed it, or with the error.
+    pub fn append(
+        &self,
+        token: Token,
+        partition: &PartitionId,
+        leader_epoch: i32,
+        records: &[KeyValue],
+        control: Option<i32>,
+    ) {
+        if self.ctx.is_stopping() {
+            let error_code = KafkaError::BrokerNotAvailable.code();
+            return self.ctx.events.push(Event::Appended { token, error_code, offset: -1 });
+        }
+        self.ctx.partitions.append(token, partition, leader_epoch, records, control);
+    }
+
+    /// Whole batches from `offset` on, up to the log end or the high watermark.
+    pub fn read(
+        &self,
+        partition: &PartitionId,
+        offset: i64,
+        bytes_max: usize,
+        upto_log_end: bool,
+    ) -> Result<Bytes, KafkaError> {
+        self.ctx.partitions.read(partition, offset, bytes_max, upto_log_end)
+    }
+
+    /// One consistent snapshot of a partition's offsets.
+    pub fn offsets(&self, partition: &PartitionId) -> Result<PartitionOffsets, KafkaError> {
+        self.ctx.partitions.offsets(partition)
+    }
+
+    /// Makes an ISR pending; its proposal's id, or `None` if it is not possible now.
+    pub fn propose_isr(
+        &self,
+        partition: &PartitionId,
+        leader_epoch: i32,
+        partition_epoch: i32,
+        isr: Vec<BrokerState>,
+    ) -> Option<u64> {
+        self.ctx.partitions.propose_isr(partition, leader_epoch, partition_epoch, isr)
+    }
+
+    /// Takes the controller's answer to a proposal.
+    pub fn settle_isr(&self, proposal: u64, outcome: IsrOutcome) {
+        self.ctx.partitions.settle_isr(proposal, outcome);
+    }
+
+    /// `DeleteRecords`; `Maintained` carries the new log start offset.
+    pub fn delete_before(&self, token: Token, partition: &PartitionId, offset: i64) {
+        self.ctx.partitions.delete_before(token, partition, offset);
+    }
+
+    /// Deletes every log's segments past its topic's limits.
+    pub fn enforce_retention(&self) {
+        self.ctx.partitions.enforce_retention();
+    }
+
+    /// Size in bytes of every log that exists.
+    pub fn describe_log_dirs(&self) -> Vec<(TopicId, i32, u64)> {
+        self.ctx.partitions.describe_log_dirs()
+    }
+
+    /// Total and usable bytes of the data directory's file system; -1 in memory.
+    pub fn disk_space(&self) -> (i64, i64) {
+        self.ctx.partitions.disk_space()
+    }
+
+    /// What is known of each idempotent producer of a partition.
+    pub fn describe_producers(
+        &self,
+        partition: &PartitionId,
+    ) -> Result<Vec<ProducerEntry>, KafkaError> {
+        self.ctx.partitions.describe_producers(partition)
     }
 
     /// Lines `name value` in UTF-8: one flat snapshot.

@@ -8,7 +8,9 @@ use pykafka_wire::frame::RequestHeader;
 
 use crate::api_versions::{self, hot_index, served_versions};
 use crate::{ConnectionInfo, Context, Header, Outcome, control};
-use crate::{describe_topic_partitions, metadata};
+use crate::{
+    describe_topic_partitions, fetch, list_offsets, metadata, offset_for_leader_epoch, produce,
+};
 
 /// Frames below this size are copied before they wait for Python, so that they do not hold the whole input buffer.
 const COPIED_BYTES_MAX: usize = 16 << 10;
@@ -76,6 +78,12 @@ fn answer(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: Byte
         ApiKey::METADATA => metadata::handle(ctx, conn, header, &body),
         ApiKey::DESCRIBE_TOPIC_PARTITIONS => {
             describe_topic_partitions::handle(ctx, conn, header, &body)
+        }
+        ApiKey::PRODUCE => produce::handle(ctx, conn, header, body),
+        ApiKey::FETCH => fetch::handle(ctx, conn, header, &body.freeze()),
+        ApiKey::LIST_OFFSETS => list_offsets::handle(ctx, conn, header, &body.freeze()),
+        ApiKey::OFFSET_FOR_LEADER_EPOCH => {
+            offset_for_leader_epoch::handle(ctx, conn, header, &body.freeze())
         }
         _ => Outcome::Close(format!("API key {} is not served", key.0)),
     }

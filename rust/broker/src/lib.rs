@@ -12,26 +12,31 @@ mod dispatch;
 mod endpoints;
 mod engine;
 mod event;
+pub mod fetch;
 mod fetch_session;
 mod image;
 mod input;
 mod kafka_error;
+mod leader_hint;
+pub mod list_offsets;
 mod listener;
 mod log_ring;
+pub mod maintenance;
 pub mod metadata;
+pub mod offset_for_leader_epoch;
 mod output;
-mod purgatory;
+pub mod partition;
+mod partition_table;
+pub mod produce;
+pub mod purgatory;
 mod requests;
 mod settings;
 mod slots;
 mod statistics;
+mod storage;
+#[cfg(test)]
+mod testing;
 mod topic_name;
-mod partition {
-    pub mod follower;
-    pub mod isr;
-    pub mod replication;
-    pub mod waiters;
-}
 
 pub use api_versions::{HOT_APIS, HotApi};
 pub use clock::FixedClock;
@@ -41,14 +46,17 @@ pub use engine::Engine;
 pub use event::{
     DiskStateKind, Event, EventQueue, PartitionStateKind, ReplicaStateKind, RequestEvent, Token,
 };
-pub use fetch_session::*;
+pub use fetch_session::FetchSessions;
 pub use image::{
     ApplyError, BrokerEndpoint, FinalizedFeatures, Image, ImageDelta, PartitionEntry, PartitionId,
     Step, TOPIC_ID_ZERO, TopicEntry, TopicId, TopicImage,
 };
 pub use kafka_error::KafkaError;
 pub use log_ring::{Level, LogLine, LogRing, escaped};
-pub use partition::{follower::*, isr::*, replication::*, waiters::*};
-pub use purgatory::*;
+pub use partition::isr::{BrokerState, IsrOutcome};
+pub use partition::{Partition, PartitionOffsets};
+pub use partition_table::{KeyValue, PartitionOptions, PartitionTable};
+pub use purgatory::Purgatory;
 pub use settings::{SettingError, Settings};
 pub use statistics::{Counter, Statistics};
+pub use storage::StorageOpenError;

@@ -46,6 +46,7 @@ impl Broker {
             durability: Durability::Memory,
             memory_max: 1 << 28,
             clock: Arc::new(SystemClock::new()),
+            seed: 1,
         });
         let core = Arc::new(core.expect("an engine"));
         let port = core.listen("PLAINTEXT", "127.0.0.1:0").expect("a port");

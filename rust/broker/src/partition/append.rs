@@ -1,0 +1,153 @@
+//! Appends by the leader and who waits for their acknowledgement.
+
+use std::sync::Arc;
+
+use pykafka_log::{AppendError, AppendInfo, AppendOptions, AppendOrigin};
+
+use super::sync::Begun;
+use super::waiters::{Ack, AckWaiter, Promise, Wakeups};
+use super::{Inner, LogSlot, Partition};
+use crate::kafka_error::KafkaError;
+
+/// An append that happened; its acknowledgement may still be due.
+#[derive(Debug, Clone)]
+pub struct Appended {
+    /// Offsets and times as the log gave them.
+    pub info: AppendInfo,
+    /// The epoch it was appended in: an acknowledgement holds only in that epoch.
+    pub leader_epoch: i32,
+    /// What already holds when the append returns.
+    pub durable: bool,
+    /// Whether the high watermark passed it already.
+    pub committed: bool,
+}
+
+/// Why nothing was appended.
+#[derive(Debug)]
+pub enum AppendRefusal {
+    /// The partition refused.
+    Partition(KafkaError),
+    /// The log refused the batch.
+    Log(AppendError),
+}
+
+impl From<KafkaError> for AppendRefusal {
+    fn from(error: KafkaError) -> Self {
+        AppendRefusal::Partition(error)
+    }
+}
+
+impl Partition {
+    /// Appends one batch, stamped in place with its offsets and leader epoch.
+    ///
+    /// Leadership, `leader_epoch` (−1 for any) and, for acks=all, the number of in-sync replicas are checked in the
+    /// same critical section (SEAM, races). On return the batch is in the page cache; see [`Appended::durable`].
+    ///
+    /// # Errors
+    /// Nothing was appended: `NOT_LEADER_OR_FOLLOWER`, the epoch errors, `NOT_ENOUGH_REPLICAS`, or what the log says.
+    pub fn append(
+        self: &Arc<Self>,
+        batch: &mut [u8],
+        origin: AppendOrigin,
+        needs_isr: bool,
+        leader_epoch: i32,
+    ) -> Result<Appended, AppendRefusal> {
+        let mut wakeups = Wakeups::default();
+        let mut begun = None;
+        let result =
+            self.append_locked(batch, origin, needs_isr, leader_epoch, &mut wakeups, &mut begun);
+        wakeups.tell();
+        self.run_sync(begun);
+        result
+    }
+
+    fn append_locked(
+        self: &Arc<Self>,
+        batch: &mut [u8],
+        origin: AppendOrigin,
+        needs_isr: bool,
+        leader_epoch: i32,
+        wakeups: &mut Wakeups,
+        begun: &mut Option<Begun>,
+    ) -> Result<Appended, AppendRefusal> {
+        let (mut inner, log) = self.lock_as_leader(leader_epoch)?;
+        let min_isr = inner.config.min_insync_replicas;
+        if needs_isr && !inner.replication.has_enough_replicas(min_isr) {
+            return Err(KafkaError::NotEnoughReplicas.into());
+        }
+        let leader_epoch = inner.replication.assignment().leader_epoch;
+        let appended = log.append_as_leader(batch, AppendOptions { leader_epoch, origin });
+        let info = match appended {
+            Ok(info) => info,
+            Err(AppendError::Storage(error)) => {
+                let error = self.storage_failed(&mut inner, &error);
+                Self::fail_waiters(&mut inner, wakeups);
+                return Err(error.into());
+            }
+            Err(error) => return Err(AppendRefusal::Log(error)),
+        };
+        if !info.duplicate {
+            inner.uncredited_bytes += batch.len() as i64;
+            *begun = self.sync_after_append(&mut inner, &log);
+        }
+        self.progress(&mut inner, &log, wakeups);
+        Self::fail_waiters(&mut inner, wakeups);
+        let end_offset = info.last_offset + 1;
+        Ok(Appended {
+            leader_epoch,
+            durable: self.ends(&inner, &log).promised_end_offset >= end_offset,
+            committed: inner.replication.high_watermark() >= end_offset,
+            info,
+        })
+    }
+
+    /// Lets `waiter` wait until `promise` holds for an append that ended at `end_offset` in `leader_epoch`.
+    ///
+    /// Returns the answer if it is known at once; otherwise the waiter is told exactly once, unless it is forgotten.
+    pub fn wait_ack(
+        &self,
+        leader_epoch: i32,
+        end_offset: i64,
+        promise: Promise,
+        waiter: &Arc<dyn AckWaiter>,
+        slot: usize,
+    ) -> Option<Result<(), KafkaError>> {
+        let mut inner = self.inner.lock();
+        match self.promise_holds(&inner, leader_epoch, end_offset, promise) {
+            Ok(false) => {
+                let ack = Ack { end_offset, waiter: waiter.clone(), slot };
+                inner.waiters.wait_ack(promise, ack);
+                None
+            }
+            Ok(true) => Some(Ok(())),
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    fn promise_holds(
+        &self,
+        inner: &Inner,
+        leader_epoch: i32,
+        end_offset: i64,
+        promise: Promise,
+    ) -> Result<bool, KafkaError> {
+        let log = match &inner.log {
+            LogSlot::Open(log) => log,
+            LogSlot::Deleted => return Err(KafkaError::UnknownTopicId),
+            LogSlot::Failed | LogSlot::Unopened => return Err(KafkaError::KafkaStorageError),
+        };
+        inner.replication.check_leader(-1)?;
+        if inner.replication.assignment().leader_epoch != leader_epoch {
+            return Err(KafkaError::NotLeaderOrFollower);
+        }
+        Ok(match promise {
+            Promise::Durable => self.ends(inner, log).promised_end_offset >= end_offset,
+            Promise::Committed => inner.replication.high_watermark() >= end_offset,
+        })
+    }
+
+    /// Takes a waiter out: it timed out, or its connection went away.
+    pub fn forget_acks(&self, waiter: &Arc<dyn AckWaiter>) {
+        self.inner.lock().waiters.forget_acks(waiter);
+    }
+}

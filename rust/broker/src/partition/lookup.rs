@@ -1,0 +1,103 @@
+//! Offsets by time and by epoch: `ListOffsets` and `OffsetForLeaderEpoch`.
+
+use pykafka_log::TimestampOffset;
+
+use super::{Isolation, Partition, offsets_of};
+use crate::kafka_error::KafkaError;
+
+/// What `ListOffsets` can ask (contract 31).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OffsetQuery {
+    /// End of what the reader may see.
+    Latest,
+    /// Log start offset; the local start is the same without tiering.
+    Earliest,
+    /// First record with the largest timestamp.
+    MaxTimestamp,
+    /// Last tiered or to-be-tiered record: there is no tier.
+    Tiered,
+    /// First record, by offset, with at least this timestamp.
+    Timestamp(i64),
+}
+
+/// An answer; −1 for what does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OffsetAnswer {
+    /// The offset.
+    pub offset: i64,
+    /// Of the record found, −1 where no record was looked up.
+    pub timestamp: i64,
+    /// Of the record found.
+    pub leader_epoch: i32,
+}
+
+impl OffsetAnswer {
+    /// Nothing was found.
+    pub const UNKNOWN: OffsetAnswer = OffsetAnswer { offset: -1, timestamp: -1, leader_epoch: -1 };
+
+    fn of(found: Option<TimestampOffset>, bound: i64) -> OffsetAnswer {
+        match found {
+            Some(found) if found.offset < bound => OffsetAnswer {
+                offset: found.offset,
+                timestamp: found.timestamp,
+                leader_epoch: found.leader_epoch.unwrap_or(-1),
+            },
+            _ => OffsetAnswer::UNKNOWN,
+        }
+    }
+}
+
+impl Partition {
+    /// Answers one `ListOffsets` query within what the reader may see.
+    ///
+    /// # Errors
+    /// The epoch errors, `NOT_LEADER_OR_FOLLOWER`, `KAFKA_STORAGE_ERROR`; `OFFSET_NOT_AVAILABLE` while the high watermark
+    /// has not reached the start of this leader epoch, because an answer could step back.
+    pub fn find_offset(
+        &self,
+        query: OffsetQuery,
+        isolation: Isolation,
+        current_leader_epoch: i32,
+    ) -> Result<OffsetAnswer, KafkaError> {
+        let (inner, log) = self.lock_as_leader(current_leader_epoch)?;
+        let offsets = offsets_of(&inner, &log);
+        let lags = inner.replication.high_watermark_lags();
+        drop(inner);
+        let bound = isolation.bound(&offsets);
+        let plain = |offset, leader_epoch: Option<i32>| OffsetAnswer {
+            offset,
+            timestamp: -1,
+            leader_epoch: leader_epoch.unwrap_or(-1),
+        };
+        let stored = |error| self.storage_failed(&mut self.inner.lock(), &error);
+        let answer = match query {
+            OffsetQuery::Earliest => {
+                let start = offsets.log_start_offset;
+                return Ok(plain(start, log.epoch_at(start)));
+            }
+            OffsetQuery::Tiered => return Ok(OffsetAnswer::UNKNOWN),
+            OffsetQuery::Latest => plain(bound, Some(offsets.leader_epoch)),
+            OffsetQuery::MaxTimestamp => {
+                OffsetAnswer::of(log.offset_of_max_timestamp().map_err(stored)?, bound)
+            }
+            OffsetQuery::Timestamp(timestamp) => {
+                OffsetAnswer::of(log.offset_for_timestamp(timestamp, bound).map_err(stored)?, bound)
+            }
+        };
+        if lags { Err(KafkaError::OffsetNotAvailable) } else { Ok(answer) }
+    }
+
+    /// The largest epoch not above `epoch` and its exclusive end; (−1, −1) if there is none (contract 30).
+    ///
+    /// # Errors
+    /// The epoch errors, `NOT_LEADER_OR_FOLLOWER`, `KAFKA_STORAGE_ERROR`.
+    pub fn end_offset_for_epoch(
+        &self,
+        epoch: i32,
+        current_leader_epoch: i32,
+    ) -> Result<(i32, i64), KafkaError> {
+        let (inner, log) = self.lock_as_leader(current_leader_epoch)?;
+        drop(inner);
+        Ok(log.end_offset_for_epoch(epoch).unwrap_or((-1, -1)))
+    }
+}

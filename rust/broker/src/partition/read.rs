@@ -1,0 +1,167 @@
+//! Reads for clients: bounded by the high watermark or the last stable offset, fenced by epochs.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pykafka_log::{AbortedTxn, Log, ReadError};
+
+use super::{Partition, PartitionOffsets, offsets_of};
+use crate::kafka_error::KafkaError;
+use crate::purgatory::Parked;
+
+/// Which records a reader may see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Isolation {
+    /// Up to the high watermark.
+    ReadUncommitted,
+    /// Up to the last stable offset, with the aborted transactions named.
+    ReadCommitted,
+}
+
+impl Isolation {
+    /// From the wire; `None` for a level Kafka does not have.
+    pub fn from_id(id: i8) -> Option<Isolation> {
+        match id {
+            0 => Some(Isolation::ReadUncommitted),
+            1 => Some(Isolation::ReadCommitted),
+            _ => None,
+        }
+    }
+
+    /// The exclusive bound of what this reader sees.
+    pub fn bound(self, offsets: &PartitionOffsets) -> i64 {
+        match self {
+            Isolation::ReadUncommitted => offsets.high_watermark,
+            Isolation::ReadCommitted => offsets.last_stable_offset,
+        }
+    }
+}
+
+/// What to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadRequest {
+    /// First offset wanted.
+    pub fetch_offset: i64,
+    /// Soft limit; negative is refused (contract 62).
+    pub bytes_max: i64,
+    /// Return the first batch whole even if it is larger (contract 25).
+    pub at_least_one: bool,
+    /// −1 for no check.
+    pub current_leader_epoch: i32,
+    /// Epoch of the last record the reader has; −1 for no check.
+    pub last_fetched_epoch: i32,
+    /// Bound of the read.
+    pub isolation: Isolation,
+}
+
+/// What was read.
+#[derive(Debug, Clone)]
+pub struct Read {
+    /// Whole batches; the first may begin before the offset asked for.
+    pub bytes: Bytes,
+    /// Taken before the bytes were read.
+    pub offsets: PartitionOffsets,
+    /// Only for [`Isolation::ReadCommitted`].
+    pub aborted: Option<Vec<AbortedTxn>>,
+    /// Where the reader's log parts from ours: largest epoch both may share and its end here. No bytes then.
+    pub diverging: Option<(i32, i64)>,
+    /// For [`Partition::watch`].
+    pub version: u64,
+}
+
+impl Partition {
+    /// Reads whole batches from `fetch_offset` on.
+    ///
+    /// # Errors
+    /// The epoch errors and `NOT_LEADER_OR_FOLLOWER`; `OFFSET_OUT_OF_RANGE` outside of [log start, log end], also where
+    /// the last fetched epoch is unknown; `UNKNOWN_SERVER_ERROR` for a negative size; `KAFKA_STORAGE_ERROR`.
+    pub fn read(&self, request: &ReadRequest) -> Result<Read, KafkaError> {
+        let (inner, log) = self.lock_as_leader(request.current_leader_epoch)?;
+        let (offsets, version) = (offsets_of(&inner, &log), inner.version);
+        drop(inner);
+        let fetch_offset = request.fetch_offset;
+        if fetch_offset < offsets.log_start_offset || fetch_offset > offsets.log_end_offset {
+            return Err(KafkaError::OffsetOutOfRange);
+        }
+        let nothing =
+            Read { bytes: Bytes::new(), offsets, aborted: None, diverging: None, version };
+        let diverging = diverging_epoch(&log, request)?;
+        if diverging.is_some() {
+            return Ok(Read { diverging, ..nothing });
+        }
+        let Ok(bytes_max) = usize::try_from(request.bytes_max) else {
+            return Err(KafkaError::UnknownServerError);
+        };
+        let read_committed = request.isolation == Isolation::ReadCommitted;
+        let upto = request.isolation.bound(&offsets);
+        if fetch_offset >= upto {
+            return Ok(Read { aborted: read_committed.then(Vec::new), ..nothing });
+        }
+        let data = log
+            .read(fetch_offset, bytes_max, upto, request.at_least_one)
+            .map_err(|error| self.read_failed(&error))?;
+        let aborted = if read_committed {
+            let found = log.aborted_transactions(fetch_offset, data.next_offset);
+            Some(found.map_err(|error| self.read_failed(&ReadError::Storage(error)))?)
+        } else {
+            None
+        };
+        Ok(Read { bytes: data.bytes, aborted, ..nothing })
+    }
+
+    /// Reads for the control plane: whole batches up to the log end (a load) or the high watermark.
+    ///
+    /// # Errors
+    /// As [`Partition::read`].
+    pub fn read_upto(
+        &self,
+        offset: i64,
+        bytes_max: usize,
+        upto_log_end: bool,
+    ) -> Result<Bytes, KafkaError> {
+        let (inner, log) = self.lock_as_leader(-1)?;
+        let offsets = offsets_of(&inner, &log);
+        drop(inner);
+        let upto = if upto_log_end { offsets.log_end_offset } else { offsets.high_watermark };
+        if (offsets.log_start_offset..=offsets.log_end_offset).contains(&offset) && offset >= upto {
+            return Ok(Bytes::new());
+        }
+        let data = log.read(offset, bytes_max, upto, true);
+        Ok(data.map_err(|error| self.read_failed(&error))?.bytes)
+    }
+
+    fn read_failed(&self, error: &ReadError) -> KafkaError {
+        match error {
+            ReadError::OffsetOutOfRange { .. } => KafkaError::OffsetOutOfRange,
+            ReadError::Storage(error) => self.storage_failed(&mut self.inner.lock(), error),
+        }
+    }
+
+    /// Lets a fetch watch for readable bytes; `false` if something changed since `version`, so that it must read again.
+    pub fn watch(&self, fetch: &Arc<Parked>, version: u64) -> bool {
+        let mut inner = self.inner.lock();
+        inner.waiters.watch(fetch);
+        inner.version == version
+    }
+
+    /// Whether any request waits on this partition.
+    pub fn is_waited_on(&self) -> bool {
+        !self.inner.lock().waiters.is_empty()
+    }
+
+    /// Ends a watch.
+    pub fn unwatch(&self, fetch: &Arc<Parked>) {
+        self.inner.lock().waiters.unwatch(fetch);
+    }
+}
+
+/// Compares the epoch of the reader's last record with our history (contract 30, replication-contract 12).
+fn diverging_epoch(log: &Log, request: &ReadRequest) -> Result<Option<(i32, i64)>, KafkaError> {
+    if request.last_fetched_epoch < 0 {
+        return Ok(None);
+    }
+    let (epoch, end_offset) =
+        log.end_offset_for_epoch(request.last_fetched_epoch).ok_or(KafkaError::OffsetOutOfRange)?;
+    let diverges = epoch < request.last_fetched_epoch || end_offset < request.fetch_offset;
+    Ok(diverges.then_some((epoch, end_offset)))
+}

@@ -1,0 +1,64 @@
+//! What the clock asks of partitions, and the end of them all.
+
+use pykafka_log::StorageError;
+
+use super::PartitionTable;
+use crate::{DiskStateKind, Event};
+
+impl PartitionTable {
+    /// Starts the syncs whose `flush.ms` has come; those with nothing left to sync leave the dirty list.
+    pub fn sync_due(&self) {
+        let now_ms = self.host.clock.now_ms();
+        let dirty = std::mem::take(&mut *self.host.dirty.lock());
+        let mut still_dirty: Vec<_> =
+            dirty.into_iter().filter(|partition| partition.sync_if_due(now_ms)).collect();
+        self.host.dirty.lock().append(&mut still_dirty);
+    }
+
+    /// Writes recovery points, log starts and high watermarks, and removes files whose delay has passed.
+    pub fn checkpoint(&self) {
+        let now_ms = self.host.clock.now_ms();
+        for partition in self.all() {
+            let Some(log) = partition.opened_log() else { continue };
+            if let Err(error) = log.delete_expired_files(now_ms) {
+                partition.note_storage_error(&error);
+            }
+        }
+        let directory = &self.host.directory;
+        let written = (directory.checkpoint(&self.high_watermarks()))
+            .and_then(|()| directory.remove_deleted(now_ms));
+        if let Err(error) = written {
+            self.report_failed(&error);
+        }
+    }
+
+    /// Ends every partition: who waits is told, logs are stored and synced, the directory is marked clean and
+    /// unlocked. A log that failed leaves the directory unclean, so that the next start recovers it.
+    pub fn close(&self) {
+        self.host.dirty.lock().clear();
+        let (partitions, high_watermarks) = (self.all(), self.high_watermarks());
+        for partition in &partitions {
+            partition.close();
+        }
+        let directory = &self.host.directory;
+        let closed = directory.checkpoint(&high_watermarks).and_then(|()| directory.close(true));
+        if let Err(error) = closed {
+            self.report_failed(&error);
+        }
+    }
+
+    /// Of partitions whose log is open.
+    fn high_watermarks(&self) -> Vec<(String, i32, i64)> {
+        (self.all().iter())
+            .filter(|partition| partition.opened_log().is_some())
+            .map(|partition| {
+                (partition.topic.to_string(), partition.index, partition.high_watermark())
+            })
+            .collect()
+    }
+
+    pub(super) fn report_failed(&self, error: &StorageError) {
+        let reason = error.to_string();
+        self.host.events.push(Event::DiskState { state: DiskStateKind::Failed, reason });
+    }
+}

@@ -1,0 +1,256 @@
+//! A broker without sockets for tests: handlers on memory logs, a clock that stands still, syncs that can be held.
+
+pub(crate) mod gate_disk;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, Waker};
+
+use bytes::{Bytes, BytesMut};
+use pykafka_log::{DirectoryOptions, Disk, Durability, LogConfig, LogDirectory, ManualClock};
+use pykafka_record::{BatchBuilder, BatchOptions};
+use pykafka_wire::{ApiKey, fetch, produce};
+
+use self::gate_disk::{Gate, GateDisk};
+use crate::{
+    BrokerEndpoint, ConnectionInfo, Context, ContextOptions, Event, Header, ImageDelta, Outcome,
+    PartitionEntry, TopicId, TopicImage,
+};
+
+pub(crate) const NODE: i32 = 1;
+pub(crate) const TOPIC: TopicId = [7; 16];
+pub(crate) const START_MS: i64 = 1_700_000_000_000;
+
+/// One broker under test.
+pub(crate) struct Broker {
+    pub(crate) ctx: Arc<Context>,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) gate: Arc<Gate>,
+    metadata_offset: i64,
+}
+
+impl Broker {
+    /// Logs in memory: every promise holds at once.
+    pub(crate) fn in_memory() -> Broker {
+        Broker::new(true, Durability::Memory)
+    }
+
+    /// Logs that are synced, on a disk whose syncs the test can hold or fail.
+    pub(crate) fn on_disk(durability: Durability) -> Broker {
+        Broker::new(false, durability)
+    }
+
+    fn new(in_memory: bool, durability: Durability) -> Broker {
+        let clock = Arc::new(ManualClock::new(START_MS));
+        let gate = Arc::new(Gate::default());
+        let disk: Arc<dyn Disk> = Arc::new(GateDisk::new(gate.clone()));
+        let options = DirectoryOptions {
+            dir: Path::new("/data"),
+            disk,
+            lock: None,
+            producer_id_expiration_ms: 86_400_000,
+            random_seed: 1,
+        };
+        let directory = LogDirectory::open(options, clock.clone()).unwrap();
+        let ctx = Arc::new(Context::new(ContextOptions {
+            node_id: NODE,
+            cluster_id: "cluster".to_owned(),
+            clock: clock.clone(),
+            log_defaults: LogConfig::for_durability(durability),
+            directory,
+            in_memory,
+            seed: 1,
+        }));
+        let mut broker = Broker { ctx, clock, gate, metadata_offset: 0 };
+        broker.apply(ImageDelta {
+            brokers: Some(vec![BrokerEndpoint {
+                node_id: NODE,
+                listener: Arc::from("PLAINTEXT"),
+                host: Arc::from("127.0.0.1"),
+                port: 9092,
+                rack: None,
+                broker_epoch: 5,
+            }]),
+            ..ImageDelta::default()
+        });
+        broker
+    }
+
+    /// As `Core::apply` does it.
+    pub(crate) fn apply(&mut self, delta: ImageDelta) {
+        self.metadata_offset += 1;
+        let delta = ImageDelta { metadata_offset: self.metadata_offset, ..delta };
+        let step = self.ctx.image.load().step(delta).unwrap().unwrap();
+        self.ctx.partitions.apply(&step.image, &step.changed, &step.deleted);
+        self.ctx.image.store(Arc::new(step.image));
+    }
+
+    /// Creates `t` with `partitions` partitions, led here in epoch 0.
+    pub(crate) fn with_topic(mut self, partitions: i32, overrides: &[(&str, &str)]) -> Broker {
+        let topic = topic("t", TOPIC, partitions, overrides);
+        self.apply(ImageDelta { topics: vec![topic], ..ImageDelta::default() });
+        self
+    }
+
+    /// A produce of one batch to `t`-0.
+    pub(crate) fn produce(&self, version: i16, acks: i16, records: &[u8]) -> Outcome {
+        self.produce_request(version, &request_of(acks, &[(0, Some(records))]))
+    }
+
+    pub(crate) fn produce_request(&self, version: i16, request: &produce::Request<'_>) -> Outcome {
+        self.produce_as("client", version, request)
+    }
+
+    pub(crate) fn produce_as(
+        &self,
+        client_id: &str,
+        version: i16,
+        request: &produce::Request<'_>,
+    ) -> Outcome {
+        let mut body = BytesMut::new();
+        request.encode(version, &mut body).unwrap();
+        let mut header = header(ApiKey::PRODUCE, version);
+        header.client_id = Arc::from(client_id);
+        crate::produce::handle(&self.ctx, &connection(), &header, body)
+    }
+
+    /// Produces with acks=all and takes the base offset.
+    pub(crate) fn append(&self, records: &[u8]) -> i64 {
+        let bytes = replied(self.produce(9, -1, records));
+        let response = produce::Response::decode(9, &bytes).unwrap();
+        let partition = &response.responses[0].partitions[0];
+        assert_eq!(partition.error_code, 0, "{partition:?}");
+        partition.base_offset
+    }
+
+    pub(crate) fn fetch(&self, version: i16, request: &fetch::Request<'_>) -> Outcome {
+        let mut body = BytesMut::new();
+        request.encode(version, &mut body).unwrap();
+        let header = header(ApiKey::FETCH, version);
+        crate::fetch::handle(&self.ctx, &connection(), &header, &body.freeze())
+    }
+
+    /// Everything in the event queue.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.ctx.events.wait(&*self.clock, 0, 10_000)
+    }
+}
+
+pub(crate) fn topic(
+    name: &str,
+    topic_id: TopicId,
+    partitions: i32,
+    overrides: &[(&str, &str)],
+) -> TopicImage {
+    TopicImage {
+        name: name.to_owned(),
+        topic_id,
+        partitions: (0..partitions).map(|index| led_here(index, 0, 0)).collect(),
+        overrides: overrides.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect(),
+        ..TopicImage::default()
+    }
+}
+
+pub(crate) fn led_here(index: i32, leader_epoch: i32, partition_epoch: i32) -> PartitionEntry {
+    PartitionEntry {
+        index,
+        leader: NODE,
+        leader_epoch,
+        partition_epoch,
+        replicas: vec![NODE],
+        isr: vec![NODE],
+        ..PartitionEntry::default()
+    }
+}
+
+pub(crate) fn connection() -> ConnectionInfo {
+    ConnectionInfo {
+        id: 1,
+        listener: Arc::from("PLAINTEXT"),
+        client_host: Arc::from("127.0.0.1"),
+        principal: Arc::from("User:ANONYMOUS"),
+    }
+}
+
+pub(crate) fn header(api_key: ApiKey, api_version: i16) -> Header {
+    Header {
+        api_key,
+        api_version,
+        correlation_id: 1,
+        client_id: Arc::from("client"),
+        received_ns: 0,
+        received_ms: START_MS,
+    }
+}
+
+/// A produce request to `t`, by name and by id.
+pub(crate) fn request_of<'a>(
+    acks: i16,
+    partitions: &[(i32, Option<&'a [u8]>)],
+) -> produce::Request<'a> {
+    let partitions = partitions
+        .iter()
+        .map(|(index, records)| produce::Partition { index: *index, records: *records })
+        .collect();
+    produce::Request {
+        transactional_id: None,
+        acks,
+        timeout_ms: 1_000,
+        topics: vec![produce::Topic { name: "t", topic_id: TOPIC, partitions }],
+    }
+}
+
+/// A batch of records with these values, each at the test's time.
+pub(crate) fn batch(values: &[&str]) -> Vec<u8> {
+    batch_with(BatchOptions::default(), values)
+}
+
+pub(crate) fn batch_with(options: BatchOptions, values: &[&str]) -> Vec<u8> {
+    let mut builder = BatchBuilder::new(options);
+    for value in values {
+        builder.append(START_MS, Some(b"k"), Some(value.as_bytes()), &[]).unwrap();
+    }
+    let mut bytes = Vec::new();
+    builder.build(&mut bytes).unwrap();
+    bytes
+}
+
+/// The answer's body; the outcome must be an answer.
+pub(crate) fn replied(outcome: Outcome) -> Bytes {
+    match outcome {
+        Outcome::Reply(chunks) => chunks.to_bytes(),
+        other => panic!("no answer: {other:?}"),
+    }
+}
+
+/// The future of an outcome that waits.
+pub(crate) fn pending(outcome: Outcome) -> crate::PendingOutcome {
+    match outcome {
+        Outcome::Pending(future) => future,
+        other => panic!("not pending: {other:?}"),
+    }
+}
+
+/// Polls once; `None` while it waits.
+pub(crate) fn poll(future: &mut crate::PendingOutcome) -> Option<Outcome> {
+    let mut task = TaskContext::from_waker(Waker::noop());
+    match future.as_mut().poll(&mut task) {
+        Poll::Ready(outcome) => Some(outcome),
+        Poll::Pending => None,
+    }
+}
+
+impl Broker {
+    /// Produces with acks=all, waiting for the sync.
+    pub(crate) fn append_waiting(&self, records: &[u8]) {
+        if let Outcome::Pending(future) = self.produce(9, -1, records) {
+            tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future);
+        }
+    }
+
+    /// Lets every deadline pass that has come.
+    pub(crate) fn expire(&self) {
+        use pykafka_log::Clock;
+        self.ctx.purgatory.expire(self.clock.now_ns());
+    }
+}

@@ -1,0 +1,165 @@
+//! A memory disk whose syncs wait for a gate, or fail.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
+use pykafka_log::{DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadMap, Space, Window};
+
+#[derive(Debug, Default)]
+struct State {
+    held: bool,
+    failing: bool,
+    waiting: usize,
+    synced: usize,
+}
+
+/// Decides what becomes of syncs of data.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Gate {
+    /// Syncs wait from now on.
+    pub(crate) fn hold(&self) {
+        self.state.lock().held = true;
+    }
+
+    /// Waiting syncs go on.
+    pub(crate) fn open(&self) {
+        self.state.lock().held = false;
+        self.changed.notify_all();
+    }
+
+    /// Syncs fail from now on.
+    pub(crate) fn fail(&self) {
+        self.state.lock().failing = true;
+    }
+
+    /// Blocks until `count` syncs wait at the gate.
+    pub(crate) fn until_waiting(&self, count: usize) {
+        let mut state = self.state.lock();
+        while state.waiting < count {
+            self.changed.wait(&mut state);
+        }
+    }
+
+    /// Syncs that succeeded.
+    pub(crate) fn synced(&self) -> usize {
+        self.state.lock().synced
+    }
+
+    fn pass(&self) -> io::Result<()> {
+        let mut state = self.state.lock();
+        state.waiting += 1;
+        self.changed.notify_all();
+        while state.held {
+            self.changed.wait(&mut state);
+        }
+        state.waiting -= 1;
+        if state.failing {
+            return Err(io::Error::other("the gate fails syncs"));
+        }
+        state.synced += 1;
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct GateDisk {
+    disk: MemoryDisk,
+    gate: Arc<Gate>,
+}
+
+impl GateDisk {
+    pub(crate) fn new(gate: Arc<Gate>) -> GateDisk {
+        GateDisk { disk: MemoryDisk::default(), gate }
+    }
+}
+
+impl Disk for GateDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        let file = self.disk.open(path, mode)?;
+        Ok(Arc::new(GateFile { file, gate: self.gate.clone() }))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.disk.create_dir_all(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.disk.list(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove_file(path)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove_dir_all(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.disk.sync_dir(dir)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        self.disk.exists(path)
+    }
+
+    fn available_bytes(&self, dir: &Path) -> io::Result<Space> {
+        self.disk.available_bytes(dir)
+    }
+
+    fn supports_mapped_window(&self, dir: &Path) -> bool {
+        self.disk.supports_mapped_window(dir)
+    }
+}
+
+#[derive(Debug)]
+struct GateFile {
+    file: Arc<dyn DiskFile>,
+    gate: Arc<Gate>,
+}
+
+impl DiskFile for GateFile {
+    fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize> {
+        self.file.read_at(bytes, position)
+    }
+
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
+        self.file.write_at(bytes, position)
+    }
+
+    fn allocate(&self, position: u64, size: u64) -> io::Result<()> {
+        self.file.allocate(position, size)
+    }
+
+    fn set_len(&self, size: u64) -> io::Result<()> {
+        self.file.set_len(size)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.gate.pass()?;
+        self.file.sync_data()
+    }
+
+    fn map_window(&self, position: u64, size: usize) -> io::Result<Box<dyn Window>> {
+        self.file.map_window(position, size)
+    }
+
+    fn map_read(&self, size: usize) -> io::Result<ReadMap> {
+        self.file.map_read(size)
+    }
+}
