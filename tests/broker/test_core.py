@@ -5,11 +5,19 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
+import confluent_kafka
 import pytest
 
 from pykafka_core import _core
-from pykafka_core.errors import ClosedError, ConfigurationError, ForkedError
+from pykafka_core.errors import (
+    ClosedError,
+    ConfigurationError,
+    ForkedError,
+    StorageLockedError,
+    UnknownTopicIdError,
+)
 
 PATIENCE_NS = 20_000_000_000
 CREATE_TOPICS = 19
@@ -54,7 +62,7 @@ def receive(stream: socket.socket) -> bytes:
 
 
 def next_event(core: _core.Core) -> object:
-    return core.wait(core.now_ns() + PATIENCE_NS)[0]
+    return core.wait(core.now_ns() + PATIENCE_NS, 1)[0]
 
 
 def test_request_reaches_python_and_its_answer_the_client(core: _core.Core, port: int) -> None:
@@ -152,3 +160,112 @@ def test_forked_child_is_refused_and_harms_nothing(core: _core.Core, port: int) 
     with socket.create_connection(("127.0.0.1", port), timeout=20) as stream:
         stream.sendall(frame(CREATE_TOPICS, 2, 7, b"body"))
         assert isinstance(next_event(core), _core.Request)
+
+
+TOPIC = bytes(range(16))
+
+
+def topic_delta(metadata_offset: int, name: str, *, hidden: bool = False) -> _core.ImageDelta:
+    partition = _core.PartitionImage(
+        index=0, leader=1, leader_epoch=0, partition_epoch=0, replicas=[1], isr=[1]
+    )
+    topic = _core.TopicImage(name=name, topic_id=TOPIC, partitions=[partition], hidden=hidden)
+    return _core.ImageDelta(metadata_offset=metadata_offset, topics=[topic])
+
+
+def appended(core: _core.Core, token: int) -> _core.Appended:
+    while True:
+        event = next_event(core)
+        if isinstance(event, _core.Appended):
+            assert event.token == token
+            return event
+
+
+def test_append_completes_and_is_read_back(core: _core.Core) -> None:
+    core.apply(topic_delta(0, "__cluster_metadata", hidden=True))
+    partition = (TOPIC, 0)
+    core.append(5, partition, 0, [(b"key", b"value"), (None, b"second")])
+    done = appended(core, 5)
+    assert (done.error_code, done.offset) == (0, 0)
+    offsets = core.offsets(partition)
+    assert (offsets.log_start_offset, offsets.high_watermark, offsets.log_end_offset) == (0, 2, 2)
+    batch = core.read(partition, 0, 1 << 20, "log_end")
+    assert b"key" in batch
+    assert b"second" in batch
+    assert core.read(partition, 2, 1 << 20, "high_watermark") == b""
+
+
+def test_append_to_an_unknown_partition_or_epoch_completes_with_the_error(core: _core.Core) -> None:
+    core.append(1, (TOPIC, 0), 0, [(None, b"value")])
+    assert appended(core, 1).error_code == UnknownTopicIdError.code
+    with pytest.raises(UnknownTopicIdError):
+        core.offsets((TOPIC, 0))
+    core.apply(topic_delta(0, "a"))
+    core.append(2, (TOPIC, 0), 9, [(None, b"value")])
+    assert appended(core, 2).error_code != 0
+
+
+def test_delete_before_tells_the_new_log_start(core: _core.Core) -> None:
+    core.apply(topic_delta(0, "a"))
+    core.append(1, (TOPIC, 0), 0, [(None, b"value")])
+    appended(core, 1)
+    core.delete_before(2, (TOPIC, 0), -1)
+    done = next_event(core)
+    while not isinstance(done, _core.Maintained):
+        done = next_event(core)
+    assert (done.token, done.error_code, done.offset) == (2, 0, 1)
+
+
+def test_locked_directory_names_itself_and_is_free_after_stop(tmp_path: Path) -> None:
+    options = _core.CoreOptions(
+        data_dir=str(tmp_path), node_id=1, cluster_id="c", durability="fsync"
+    )
+    first = _core.Core(options)
+    with pytest.raises(StorageLockedError, match="in use"):
+        _core.Core(options)
+    first.stop(0)
+    second = _core.Core(options)
+    total, usable = second.disk_space()
+    assert 0 < usable <= total
+    second.stop(0)
+
+
+def test_records_survive_a_stop(tmp_path: Path) -> None:
+    options = _core.CoreOptions(
+        data_dir=str(tmp_path), node_id=1, cluster_id="c", durability="fsync"
+    )
+    core = _core.Core(options)
+    core.apply(topic_delta(0, "a"))
+    core.append(1, (TOPIC, 0), 0, [(b"k", b"v")])
+    assert appended(core, 1).error_code == 0
+    assert [(topic, index) for topic, index, _ in core.describe_log_dirs()] == [(TOPIC, 0)]
+    core.stop(1000)
+    core = _core.Core(options)
+    core.apply(topic_delta(0, "a"))
+    assert core.offsets((TOPIC, 0)).log_end_offset == 1
+    core.stop(0)
+
+
+def test_confluent_kafka_produces_and_consumes(core: _core.Core, port: int) -> None:
+    core.apply(topic_delta(1, "a"))
+    settings = {"bootstrap.servers": f"127.0.0.1:{port}"}
+    producer = confluent_kafka.Producer({**settings, "linger.ms": 5})
+    failed: list[object] = []
+    for number in range(1000):
+        producer.produce(
+            "a",
+            key=b"%d" % number,
+            value=b"value",
+            on_delivery=lambda error, _: failed.append(error) if error else None,
+        )
+    assert producer.flush(20) == 0
+    assert failed == []
+    consumer = confluent_kafka.Consumer({**settings, "group.id": "none"})
+    consumer.assign([confluent_kafka.TopicPartition("a", 0, 0)])
+    keys: list[bytes | None] = []
+    while len(keys) < 1000:
+        for message in consumer.consume(1000, 20):
+            assert message.error() is None
+            keys.append(message.key())
+    consumer.close()
+    assert keys == [b"%d" % number for number in range(1000)]

@@ -4,14 +4,19 @@
 //! raises `ForkedError`, and nothing of the parent's is closed, cut or unlocked when the object dies there.
 
 mod event;
+mod facts;
 mod image;
 
+use std::hash::{BuildHasher, RandomState};
 use std::mem;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pykafka_broker::{ApplyError, Core, CoreError, CoreOptions, FixedClock};
-use pykafka_log::{Clock, Durability, SystemClock};
+use pykafka_broker::{
+    ApplyError, BrokerState, Core, CoreError, CoreOptions, FixedClock, IsrOutcome, KafkaError,
+    KeyValue, PartitionId, StorageOpenError,
+};
+use pykafka_log::{Clock, Durability, LockError, SystemClock};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -21,6 +26,7 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCoreOptions>()?;
     module.add_class::<PyCore>()?;
     image::register(module)?;
+    facts::register(module)?;
     event::register(module)
 }
 
@@ -45,8 +51,38 @@ fn core_error(py: Python<'_>, error: &CoreError) -> PyErr {
         CoreError::Apply(ApplyError::NameTaken { .. }) => local_error(py, "MetadataError", text),
         CoreError::Apply(_) => local_error(py, "ConfigurationError", vec![text]),
         CoreError::Stopped => local_error(py, "ClosedError", text),
-        CoreError::Engine(_) => local_error(py, "StorageError", text),
+        CoreError::Storage(StorageOpenError::Lock(LockError::Held { .. })) => {
+            local_error(py, "StorageLockedError", text)
+        }
+        CoreError::Storage(_) | CoreError::Engine(_) => local_error(py, "StorageError", text),
     }
+}
+
+/// The class of `pykafka_core.errors` that stands for a Kafka code.
+fn kafka_error(py: Python<'_>, error: KafkaError) -> PyErr {
+    let made = py
+        .import("pykafka_core.errors")
+        .and_then(|errors| errors.getattr("error_of")?.call1((error.code(),)))
+        .and_then(|class| class.call0());
+    match made {
+        Ok(error) => PyErr::from_value(error),
+        Err(error) => error,
+    }
+}
+
+/// A partition as Python names it.
+#[derive(FromPyObject)]
+struct PyPartitionId(PyBackedBytes, i32);
+
+impl PyPartitionId {
+    fn id(&self) -> PyResult<PartitionId> {
+        Ok((image::topic_id(&self.0)?, self.1))
+    }
+}
+
+/// Copied: bytes of Python must not be released by a thread that does not hold the interpreter.
+fn copied(bytes: &PyBackedBytes) -> Bytes {
+    Bytes::copy_from_slice(bytes)
 }
 
 #[pyclass(frozen, name = "CoreOptions", module = "pykafka_core._core")]
@@ -96,6 +132,8 @@ impl PyCoreOptions {
             durability: self.durability,
             memory_max: self.memory_max,
             clock: self.clock(),
+            // The standard library seeds its hashers from the system.
+            seed: RandomState::new().hash_one(std::process::id()),
         }
     }
 }
@@ -196,14 +234,143 @@ impl PyCore {
     #[expect(clippy::needless_pass_by_value, reason = "an extracted argument is owned")]
     fn respond(&self, py: Python<'_>, replies: Vec<(u64, PyBackedBytes)>) -> PyResult<()> {
         let core = self.core(py)?;
-        // Copied: a body must not be released by a thread that does not hold the interpreter.
-        core.respond(replies.iter().map(|(id, body)| (*id, Bytes::copy_from_slice(body))));
+        core.respond(replies.iter().map(|(id, body)| (*id, copied(body))));
         Ok(())
     }
 
     fn close_connection(&self, py: Python<'_>, connection: u64, reason: &str) -> PyResult<()> {
         self.core(py)?.close_connection(connection, reason);
         Ok(())
+    }
+
+    #[pyo3(signature = (token, partition, leader_epoch, records, *, control=None))]
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    fn append(
+        &self,
+        py: Python<'_>,
+        token: u64,
+        partition: PyPartitionId,
+        leader_epoch: i32,
+        records: Vec<(Option<PyBackedBytes>, Option<PyBackedBytes>)>,
+        control: Option<i32>,
+    ) -> PyResult<()> {
+        let id = partition.id()?;
+        let records: Vec<KeyValue> = records
+            .iter()
+            .map(|(key, value)| (key.as_ref().map(copied), value.as_ref().map(copied)))
+            .collect();
+        self.detached(py, |core| {
+            core.append(token, &id, leader_epoch, &records, control);
+            Ok(())
+        })
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        partition: PyPartitionId,
+        offset: i64,
+        bytes_max: usize,
+        upto: &str,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let upto_log_end = match upto {
+            "log_end" => true,
+            "high_watermark" => false,
+            other => {
+                let text = format!("upto is log_end or high_watermark, not {other:?}");
+                return Err(PyValueError::new_err(text));
+            }
+        };
+        let id = partition.id()?;
+        let read = self.detached(py, |core| Ok(core.read(&id, offset, bytes_max, upto_log_end)))?;
+        let bytes = read.map_err(|error| kafka_error(py, error))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    fn offsets(&self, py: Python<'_>, partition: PyPartitionId) -> PyResult<facts::LogOffsets> {
+        let id = partition.id()?;
+        let offsets = self.detached(py, |core| Ok(core.offsets(&id)))?;
+        offsets.map(Into::into).map_err(|error| kafka_error(py, error))
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    fn propose_isr(
+        &self,
+        py: Python<'_>,
+        partition: PyPartitionId,
+        leader_epoch: i32,
+        partition_epoch: i32,
+        isr: Vec<(i32, i64)>,
+    ) -> PyResult<Option<u64>> {
+        let id = partition.id()?;
+        let isr = isr.into_iter();
+        let isr = isr.map(|(broker_id, broker_epoch)| BrokerState { broker_id, broker_epoch });
+        let isr = isr.collect();
+        self.detached(py, |core| Ok(core.propose_isr(&id, leader_epoch, partition_epoch, isr)))
+    }
+
+    fn settle_isr(&self, py: Python<'_>, proposal: u64, outcome: &str) -> PyResult<()> {
+        let outcome = match outcome {
+            "committed" => IsrOutcome::Committed,
+            "rejected" => IsrOutcome::Rejected,
+            "unknown" => IsrOutcome::Unknown,
+            other => {
+                let text = format!("outcome is committed, rejected or unknown, not {other:?}");
+                return Err(PyValueError::new_err(text));
+            }
+        };
+        self.detached(py, |core| {
+            core.settle_isr(proposal, outcome);
+            Ok(())
+        })
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    fn delete_before(
+        &self,
+        py: Python<'_>,
+        token: u64,
+        partition: PyPartitionId,
+        offset: i64,
+    ) -> PyResult<()> {
+        let id = partition.id()?;
+        self.detached(py, |core| {
+            core.delete_before(token, &id, offset);
+            Ok(())
+        })
+    }
+
+    fn enforce_retention(&self, py: Python<'_>) -> PyResult<()> {
+        self.detached(py, |core| {
+            core.enforce_retention();
+            Ok(())
+        })
+    }
+
+    fn describe_log_dirs<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<Vec<(Bound<'py, PyBytes>, i32, u64)>> {
+        let sizes = self.detached(py, |core| Ok(core.describe_log_dirs()))?.into_iter();
+        Ok(sizes.map(|(id, partition, size)| (PyBytes::new(py, &id), partition, size)).collect())
+    }
+
+    fn disk_space(&self, py: Python<'_>) -> PyResult<(i64, i64)> {
+        self.detached(py, |core| Ok(core.disk_space()))
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    fn describe_producers(
+        &self,
+        py: Python<'_>,
+        partition: PyPartitionId,
+    ) -> PyResult<Vec<facts::ProducerState>> {
+        let id = partition.id()?;
+        let producers = self.detached(py, |core| Ok(core.describe_producers(&id)))?;
+        let producers = producers.map_err(|error| kafka_error(py, error))?;
+        Ok(producers.iter().map(Into::into).collect())
     }
 
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
