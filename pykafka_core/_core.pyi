@@ -1,6 +1,7 @@
 """The compiled core: the seam between Rust and Python (docs/SEAM.md), the codec and the log's library door."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Literal, Protocol, final
 
 from pykafka_core.protocol.messages import Message
@@ -345,6 +346,38 @@ def batches_to_arrow(data: bytes, /, start: int = 0, end: int = 9223372036854775
         CorruptMessageError, InvalidRecordError, MessageTooLargeError: As the reader of records does.
         MemoryError: A column would pass 2 GiB.
     """
+
+# --- The log -------------------------------------------------------------------------------------
+# `pykafka_core.log` is its public face.
+
+@final
+class Log:
+    """One partition's log. Every method raises ForkedError in a forked child and ClosedError once closed."""
+
+    @staticmethod
+    def open(
+        path: PathLike[str], durability: str, settings: Sequence[tuple[str, str]], read_only: bool, clock_ms: int | None
+    ) -> tuple[Log, int | None, int]:
+        """The log, where it is damaged, and how many bytes recovery has cut."""
+
+    def append(self, batch: bytes) -> tuple[int, int, int, bool]:
+        """First and last offset, log end offset, whether it was a duplicate."""
+
+    def read(self, offset: int, bytes_max: int) -> tuple[bytes, int]:
+        """Whole batches and where to read on."""
+
+    def offsets(self) -> tuple[int, int, int]:
+        """Log start offset, log end offset, recovery point."""
+
+    def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None: ...
+    def truncate_to(self, offset: int) -> None: ...
+    def delete_before(self, offset: int) -> int: ...
+    def roll(self) -> None: ...
+    def flush(self) -> None: ...
+    def size(self) -> tuple[int, int]:
+        """Segments and their bytes."""
+
+    def close(self) -> None: ...
 
 # --- The codec -----------------------------------------------------------------------------------
 # `pykafka_core.protocol` is its public face.
