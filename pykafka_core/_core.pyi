@@ -91,7 +91,8 @@ class Core:
     def disk_space(self) -> tuple[int, int]:
         """(total, usable) bytes of the data directory's file system; (-1, -1) in memory."""
     def describe_producers(self, partition: PartitionId) -> list[ProducerState]: ...
-    def statistics(self) -> bytes: ...
+    def statistics(self) -> bytes:
+        """One flat snapshot of counters and levels: lines ``name value`` in UTF-8."""
     def drain_log(self) -> list[tuple[int, int, str, str]]:
         """Rust's own log lines since the last call: (time ms, level as in `logging`, target, text)."""
 
@@ -165,6 +166,8 @@ class ImageDelta:
         log_defaults: Effective broker-level defaults of every topic setting, by topic-level Kafka name.
         broker_settings: Effective values of the broker settings that Rust honours, by Kafka name.
         finalized_features: name → level, with their epoch; what ApiVersions says.
+        api_versions: Version ranges of the APIs that Python answers; the core adds its own, and a range given for one of
+            them narrows it.
     """
 
     def __init__(
