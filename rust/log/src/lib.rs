@@ -9,6 +9,7 @@ mod directory;
 mod directory_lock;
 pub mod disk;
 mod epoch_cache;
+pub mod fuzz;
 mod index_file;
 mod indexes;
 mod library;
