@@ -179,6 +179,7 @@ impl Life {
     fn delete_before(&mut self, offset: i64) -> Result<(), Stopped> {
         self.start_between.1 = offset;
         self.log.delete_before(offset)?;
+        self.log.enforce_retention(self.log.log_end_offset())?;
         self.log.delete_expired_files(NOW_MS + 1)?;
         self.checkpoint()
     }
@@ -451,6 +452,8 @@ fn an_index_lost_in_the_middle_is_rebuilt_and_costs_no_record() {
     for clean in [true, false] {
         let mut life = Life::begin(Mode::Fsync);
         life.live().unwrap();
+        life.log.roll().unwrap();
+        life.append(100).unwrap();
         life.checkpoint().unwrap();
         life.log.close().unwrap();
         let bases: Vec<i64> = life.log.segments().iter().map(|(base, _)| *base).collect();
