@@ -44,8 +44,8 @@ _PATIENCE_S = 30.0
 
 NEXT = """[bold]Where to go next[/bold]
   pykafka-core serve --data data           a broker for clients in any language
-  pykafka-core topics create orders        then: produce, consume, configs, dump-log
-  examples/pytest                          a broker inside your tests: two fixtures
+  pykafka-core topics create orders        then produce, consume, configs
+  examples/pytest                          a broker inside your tests
   README.md, docs/SETTINGS.md, docs/DURABILITY.md"""
 
 
@@ -265,10 +265,12 @@ def _add(row: _Carrier, flight: Mapping[str, Any]) -> None:
 
 def _delays(carriers: Mapping[str, _Carrier], read: _Read, names: Mapping[str, str]) -> Table:
     table = Table(title="Delays per carrier, in minutes of arrival", title_justify="left")
-    table.add_column("")
-    table.add_column("airline", no_wrap=True)
+    table.add_column("", min_width=2)
+    table.add_column("airline", no_wrap=True, overflow="ellipsis")
     for name in ("partition", "flights", "mean", f"over {_LATE_MINUTES}", "cancelled"):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(
+            name, justify="right", no_wrap=True, min_width=len(name) + (name == "mean")
+        )
     mean = {name: row.delay / max(row.landed, 1) for name, row in carriers.items()}
     for carrier in sorted(carriers, key=lambda name: -mean[name]):
         row = carriers[carrier]

@@ -1,5 +1,6 @@
 """``serve``: one broker in the foreground, until SIGTERM or Ctrl-C."""
 
+import errno
 import logging
 import signal
 import sys
@@ -62,6 +63,7 @@ class ServeOptions:
         )
 
 
+_OF_ADDRESSES = frozenset({errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES})
 _OPTIONS = frozenset({"--data", "--listen", "--durability", "--config", "--set"})
 
 
@@ -111,8 +113,8 @@ def _start(options: ServeOptions) -> "Broker":
     except LocalError as error:
         raise CliError(str(error)) from error
     except OSError as error:
-        advice = "is the address in use? choose another with --listen"
-        raise CliError(f"cannot listen: {error}", advice) from error
+        advice = "choose another address with --listen" if error.errno in _OF_ADDRESSES else ""
+        raise CliError(f"cannot start: {error}", advice) from error
 
 
 def _settings(options: ServeOptions) -> dict[str, str]:

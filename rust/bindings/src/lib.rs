@@ -2,7 +2,6 @@
 
 mod codec;
 mod core;
-mod log;
 mod record;
 
 use pyo3::prelude::*;
@@ -18,7 +17,6 @@ mod core_module {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         super::codec::register(module)?;
         super::core::register(module)?;
-        super::log::register(module)?;
         super::record::register(module)
     }
 }

@@ -138,7 +138,8 @@ impl SegmentFiles {
         action: &'static str,
         kind: FileKind,
     ) -> impl FnOnce(io::Error) -> StorageError {
-        move |source| StorageError::io(action, &self.path(kind), source)
+        let path = self.path(kind);
+        move |source| StorageError::io(action, &path, source)
     }
 
     /// The `.log` for reading.

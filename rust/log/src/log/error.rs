@@ -158,11 +158,9 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// Another process, or another part of this one, holds the directory.
-    #[error("{reason}")]
+    #[error("{path} is locked")]
     Locked {
         /// The directory.
         path: PathBuf,
-        /// Who has it.
-        reason: String,
     },
 }

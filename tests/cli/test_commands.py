@@ -1,0 +1,153 @@
+"""Commands that talk to a broker, against one in this process."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pykafka_core import Broker
+from pykafka_core.cli import main
+
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    with Broker() as broker:
+        yield broker.bootstrap_servers
+
+
+@pytest.fixture
+def address(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("PYKAFKA_BOOTSTRAP_SERVERS", bootstrap)
+    return bootstrap
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+@pytest.fixture
+def topic(address: str, kafka_topic_name: str, capsys: Capture) -> str:
+    assert run("topics", "create", kafka_topic_name, "--partitions", "2") == 0
+    assert capsys.readouterr().out == f"created {kafka_topic_name}\n"
+    return kafka_topic_name
+
+
+@pytest.fixture
+def kafka_topic_name(request: pytest.FixtureRequest) -> str:
+    return str(request.node.name).replace("[", "-").replace("]", "")
+
+
+def produced(topic: str, tmp_path: Path, *options: str, lines: str = "a:1\nb:2\na:3\n") -> None:
+    file = tmp_path / "lines.txt"
+    file.write_text(lines)
+    assert run("produce", topic, str(file), "--key-separator", ":", *options) == 0
+
+
+def consumed(capsys: Capture, topic: str, *options: str) -> list[dict[str, object]]:
+    capsys.readouterr()
+    assert run("consume", topic, "--json", *options) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_lines_come_back_as_records(topic: str, tmp_path: Path, capsys: Capture) -> None:
+    produced(topic, tmp_path, "--header", "from=test", "--compression", "lz4")
+    assert capsys.readouterr().out == f"produced 3 records to {topic}\n"
+    rows = consumed(capsys, topic)
+    assert sorted((row["key"], row["value"]) for row in rows) == [
+        ("a", "1"),
+        ("a", "3"),
+        ("b", "2"),
+    ]
+    assert all(row["headers"] == [["from", "test"]] for row in rows)
+    of_a = [row["value"] for row in rows if row["key"] == "a"]
+    assert of_a == ["1", "3"]
+
+
+def test_consume_begins_where_it_is_told(topic: str, tmp_path: Path, capsys: Capture) -> None:
+    produced(topic, tmp_path, "--partition", "1")
+    assert [r["offset"] for r in consumed(capsys, topic, "--from", "2", "--partition", "1")] == [2]
+    assert consumed(capsys, topic, "--from", "end") == []
+    assert consumed(capsys, topic, "--from", "@99999999999999") == []
+    assert len(consumed(capsys, topic, "--from", "2001-01-01")) == 3
+    assert len(consumed(capsys, topic, "--max", "2")) == 2
+
+
+def test_people_see_keys_and_headers_when_they_ask(
+    topic: str, tmp_path: Path, capsys: Capture
+) -> None:
+    produced(topic, tmp_path, "--header", "h=1", lines="k:v\n")
+    capsys.readouterr()
+    assert run("consume", topic, "--keys", "--headers") == 0
+    assert capsys.readouterr().out == "h=1\tk\tv\n"
+
+
+def test_topics_are_described_and_deleted(topic: str, tmp_path: Path, capsys: Capture) -> None:
+    produced(topic, tmp_path, "--partition", "0")
+    capsys.readouterr()
+    assert run("topics", "describe", topic, "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(r["log_start_offset"], r["high_watermark"]) for r in rows] == [(0, 3), (0, 0)]
+    assert run("topics", "list") == 0
+    assert topic in capsys.readouterr().out
+    assert run("topics", "delete", topic) == 0
+    assert run("topics", "describe", topic) == 1
+
+
+def test_settings_are_altered_and_described(topic: str, capsys: Capture) -> None:
+    assert run("configs", "alter", "topic", topic, "--set", "retention.ms=60000") == 0
+    capsys.readouterr()
+    assert run("configs", "describe", "topic", topic, "--json") == 0
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows["retention.ms"]["value"] == "60000"
+    assert rows["retention.ms"]["source"] == "DYNAMIC_TOPIC_CONFIG"
+    assert run("configs", "alter", "topic", topic, "--delete", "retention.ms") == 0
+    capsys.readouterr()
+    assert run("configs", "describe", "topic", topic, "--json") == 0
+    assert "retention.ms" not in capsys.readouterr().out
+    assert run("configs", "describe", "topic", topic, "--all", "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)) == 33
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["consume", "none"], 1, "there is no topic none"),
+        (["topics", "describe", "none"], 1, "there is no topic none"),
+        (["topics", "create", "a b"], 1, "cannot create a b"),
+        (["configs", "alter", "topic", "none", "--set", "x"], 2, "not NAME=VALUE"),
+        (["configs", "alter", "topic", "none"], 2, "nothing to alter"),
+        (["configs", "describe", "topic", "none"], 1, "cannot describe"),
+        (["produce", "t", "/no/such/file"], 2, "cannot read /no/such/file"),
+        (["topics", "list", "-b", "127.0.0.1:1"], 1, "no broker answers at 127.0.0.1:1"),
+    ],
+)
+@pytest.mark.usefixtures("address")
+def test_errors_say_what_is_wrong(
+    arguments: list[str], code: int, text: str, capsys: Capture
+) -> None:
+    assert run(*arguments) == code
+    assert text in capsys.readouterr().err
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    import sys
+
+    for name in ("pykafka_core.cli.app", "typer"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setattr(sys, "meta_path", [_Missing(), *sys.meta_path])
+    assert run("topics", "list") == 2
+    assert "pip install 'pykafka-core[cli]'" in capsys.readouterr().err
+
+
+class _Missing:
+    """An importer to which typer is not installed."""
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "typer":
+            raise ModuleNotFoundError("No module named 'typer'", name="typer")

@@ -1,0 +1,125 @@
+"""``pykafka-core serve`` as a process: its line, its signals, its exit codes."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pykafka_core.cli.serve import ServeOptions
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "pykafka_core.cli", *arguments]
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    process = subprocess.Popen(
+        command("serve", "--listen", "127.0.0.1:0", *arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        yield process, process.stdout.readline()
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_serves_until_a_signal_and_ends_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    data = tmp_path / "new" / "data"
+    with serving("--data", str(data)) as (process, line):
+        word, address, where, cluster = line.split()
+        assert word == "ready"
+        assert address.startswith("127.0.0.1:")
+        assert where == f"data={data}"
+        assert cluster.startswith("cluster=")
+        process.send_signal(number)
+        out, errors = process.communicate(timeout=20)
+    assert (process.returncode, out) == (0, ""), errors
+
+
+def test_memory_keeps_nothing(tmp_path: Path) -> None:
+    with serving("--durability", "memory") as (process, line):
+        assert " data=memory " in line
+        process.terminate()
+        assert process.wait(20) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_is_served_once(tmp_path: Path) -> None:
+    with serving("--data", str(tmp_path)):
+        again = run("serve", "--data", str(tmp_path), "--listen", "127.0.0.1:0")
+    assert again.returncode == 1
+    assert str(tmp_path) in again.stderr
+
+
+def test_a_used_address_is_told(tmp_path: Path) -> None:
+    with serving("--data", str(tmp_path / "a")) as (_, line):
+        again = run("serve", "--data", str(tmp_path / "b"), "--listen", line.split()[1])
+    assert again.returncode == 1
+    assert "--listen" in again.stderr
+
+
+def test_every_bad_setting_is_told_before_anything_starts(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partition=3\nssl.keystore.location=/x\n")
+    data = tmp_path / "data"
+    result = run(
+        "serve", "--data", str(data), "--config", str(file), "--set", "log.retention.ms=soon"
+    )
+    assert result.returncode == 2
+    for text in ("num.partitions?", "ssl.keystore.location is not built yet", "soon"):
+        assert text in result.stderr
+    assert not data.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--set", "no-equals"],
+        ["--config", "/no/such/file"],
+        ["--durability", "eventually"],
+        ["--durability", "memory", "--data", "x"],
+        ["--unknown", "x"],
+        ["--data"],
+    ],
+)
+def test_wrong_usage_is_code_2(arguments: Sequence[str]) -> None:
+    result = run("serve", *arguments)
+    assert result.returncode == 2
+    assert result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+def test_well_formed_arguments_need_no_typer() -> None:
+    options = ServeOptions.from_arguments(
+        ["--data=d", "--listen", "h:1", "--set", "a=b=c", "--set", "d=e", "--durability", "os"]
+    )
+    assert options == ServeOptions(
+        data=Path("d"), listen="h:1", durability="os", settings=("a=b=c", "d=e")
+    )
+    assert ServeOptions.from_arguments(["--help"]) is None
+
+
+def test_the_path_of_serve_is_light() -> None:
+    code = (
+        "import sys, pykafka_core.cli, pykafka_core.cli.serve\n"
+        "heavy = {'typer', 'rich', 'click', 'confluent_kafka', 'numpy', 'asyncio', 'tomllib'}\n"
+        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
