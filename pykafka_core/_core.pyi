@@ -1,6 +1,7 @@
 """The compiled core: the seam between Rust and Python (docs/SEAM.md), the codec and the log's library door."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from os import PathLike
 from typing import Literal, Protocol, final
 
 from pykafka_core.protocol.messages import Message
@@ -90,7 +91,8 @@ class Core:
     def disk_space(self) -> tuple[int, int]:
         """(total, usable) bytes of the data directory's file system; (-1, -1) in memory."""
     def describe_producers(self, partition: PartitionId) -> list[ProducerState]: ...
-    def statistics(self) -> bytes: ...
+    def statistics(self) -> bytes:
+        """One flat snapshot of counters and levels: lines ``name value`` in UTF-8."""
     def drain_log(self) -> list[tuple[int, int, str, str]]:
         """Rust's own log lines since the last call: (time ms, level as in `logging`, target, text)."""
 
@@ -164,6 +166,8 @@ class ImageDelta:
         log_defaults: Effective broker-level defaults of every topic setting, by topic-level Kafka name.
         broker_settings: Effective values of the broker settings that Rust honours, by Kafka name.
         finalized_features: name → level, with their epoch; what ApiVersions says.
+        api_versions: Version ranges of the APIs that Python answers; the core adds its own, and a range given for one of
+            them narrows it.
     """
 
     def __init__(
@@ -345,6 +349,38 @@ def batches_to_arrow(data: bytes, /, start: int = 0, end: int = 9223372036854775
         CorruptMessageError, InvalidRecordError, MessageTooLargeError: As the reader of records does.
         MemoryError: A column would pass 2 GiB.
     """
+
+# --- The log -------------------------------------------------------------------------------------
+# `pykafka_core.log` is its public face.
+
+@final
+class Log:
+    """One partition's log. Every method raises ForkedError in a forked child and ClosedError once closed."""
+
+    @staticmethod
+    def open(
+        path: PathLike[str], durability: str, settings: Sequence[tuple[str, str]], read_only: bool, clock_ms: int | None
+    ) -> tuple[Log, int | None, int]:
+        """The log, where it is damaged, and how many bytes recovery has cut."""
+
+    def append(self, batch: bytes) -> tuple[int, int, int, bool]:
+        """First and last offset, log end offset, whether it was a duplicate."""
+
+    def read(self, offset: int, bytes_max: int) -> tuple[bytes, int]:
+        """Whole batches and where to read on."""
+
+    def offsets(self) -> tuple[int, int, int]:
+        """Log start offset, log end offset, recovery point."""
+
+    def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None: ...
+    def truncate_to(self, offset: int) -> None: ...
+    def delete_before(self, offset: int) -> int: ...
+    def roll(self) -> None: ...
+    def flush(self) -> None: ...
+    def size(self) -> tuple[int, int]:
+        """Segments and their bytes."""
+
+    def close(self) -> None: ...
 
 # --- The codec -----------------------------------------------------------------------------------
 # `pykafka_core.protocol` is its public face.

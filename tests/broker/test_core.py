@@ -260,7 +260,9 @@ def test_confluent_kafka_produces_and_consumes(core: _core.Core, port: int) -> N
         )
     assert producer.flush(20) == 0
     assert failed == []
-    consumer = confluent_kafka.Consumer({**settings, "group.id": "none"})
+    consumer = confluent_kafka.Consumer(
+        {**settings, "group.id": "none", "enable.auto.commit": False}
+    )
     consumer.assign([confluent_kafka.TopicPartition("a", 0, 0)])
     keys: list[bytes | None] = []
     while len(keys) < 1000:

@@ -2,6 +2,7 @@
 
 mod codec;
 mod core;
+mod log;
 mod record;
 
 use pyo3::prelude::*;
@@ -17,6 +18,7 @@ mod core_module {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         super::codec::register(module)?;
         super::core::register(module)?;
+        super::log::register(module)?;
         super::record::register(module)
     }
 }

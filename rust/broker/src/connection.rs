@@ -27,7 +27,7 @@ use crate::dispatch::{LastClientId, dispatch};
 use crate::input::Input;
 use crate::log_ring::escaped;
 use crate::output::Output;
-use crate::{ConnectionInfo, Context, Header, Level, Outcome, Settings};
+use crate::{ConnectionInfo, Context, Header, Level, Outcome, Settings, Statistics};
 
 /// A frame in transit must move at least this fast, once `internal.frame.max.ms` is over.
 pub(crate) const FRAME_BYTES_PER_MS_MIN: u64 = 64;
@@ -191,7 +191,9 @@ impl Connection {
         tokio::select! {
             biased;
             outcome = &mut pending => Ok(outcome),
-            ended = watch_peer(&self.stream, &mut self.input, &self.closing, drains) => Err(ended),
+            ended = watch_peer(
+                &self.ctx.statistics, &self.stream, &mut self.input, &self.closing, drains,
+            ) => Err(ended),
         }
     }
 
@@ -236,12 +238,9 @@ impl Connection {
                 Ok(size) => size,
                 Err(error) => return self.kill(error.to_string()).await,
             };
-            match read(&self.stream, &mut self.input, frame_size) {
+            match read(&self.ctx.statistics, &self.stream, &mut self.input, frame_size) {
                 Ok(0) => return Err(Ended::Peer),
-                Ok(size) => {
-                    self.ctx.statistics.bytes_received.add(size as u64);
-                    return Ok(());
-                }
+                Ok(_) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.wait_readable(frame_size).await?;
                 }
@@ -313,17 +312,24 @@ impl Connection {
     }
 }
 
-fn read(stream: &TcpStream, input: &mut Input, frame_size: Option<usize>) -> io::Result<usize> {
+fn read(
+    statistics: &Statistics,
+    stream: &TcpStream,
+    input: &mut Input,
+    frame_size: Option<usize>,
+) -> io::Result<usize> {
     use bytes::BufMut;
     let mut room = input.room(frame_size);
     let wanted = room.remaining_mut();
     let size = stream.try_read_buf(&mut room)?;
     input.adapt(size, wanted);
+    statistics.bytes_received.add(size as u64);
     Ok(size)
 }
 
 /// Returns when the connection should end although its answer is pending.
 async fn watch_peer(
+    statistics: &Statistics,
     stream: &TcpStream,
     input: &mut Input,
     closing: &Closing,
@@ -340,7 +346,7 @@ async fn watch_peer(
         tokio::select! {
             ready = gone_or_readable(stream, watching) => match ready {
                 Ok(true) | Err(_) => return Ended::Peer,
-                Ok(false) => match read(stream, input, None) {
+                Ok(false) => match read(statistics, stream, input, None) {
                     Ok(0) => return Ended::Peer,
                     Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Ended::Peer,
                     _ => {}

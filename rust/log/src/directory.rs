@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::config::LogConfig;
 use crate::directory_lock::DirectoryLock;
 use crate::disk::Disk;
+use crate::library::partition_key;
 use crate::log::{Log, LogOptions, OpenError, Recovery, StorageError};
 
 /// What a data directory needs from outside.
@@ -95,15 +96,15 @@ impl LogDirectory {
             high_watermarks: high_watermarks.unwrap_or_default(),
             deleted: deleted_dirs(&*disk, dir).map_err(error)?,
         };
-        let was_clean = take_clean_marker(&*disk, dir).map_err(error)?;
+        let marker = take_clean_marker(&*disk, dir).map_err(error)?;
         Ok(LogDirectory {
             dir: dir.to_owned(),
             disk,
             clock,
             buffers: Arc::default(),
-            was_clean,
+            was_clean: marker.is_some(),
             producer_id_expiration_ms: options.producer_id_expiration_ms,
-            broker_epoch: AtomicI64::new(-1),
+            broker_epoch: AtomicI64::new(marker.map_or(-1, |marker| marker.broker_epoch)),
             random: AtomicU64::new(options.random_seed),
             state: Mutex::new(state),
             _lock: options.lock,
@@ -125,7 +126,7 @@ impl LogDirectory {
         self.was_clean
     }
 
-    /// The epoch to write into the marker of a clean stop.
+    /// The epoch to write into the marker of a clean stop; that of the last marker unless told.
     pub fn set_broker_epoch(&self, broker_epoch: i64) {
         self.broker_epoch.store(broker_epoch, Ordering::Relaxed);
     }
@@ -161,21 +162,40 @@ impl LogDirectory {
         topic_id: [u8; 16],
         config: Arc<LogConfig>,
     ) -> Result<(Arc<Log>, Recovery), OpenError> {
-        let key = (topic.to_owned(), partition);
+        let path = self.partition_path(topic, partition);
+        self.open_at(path, (topic.to_owned(), partition), Some(topic_id), config)
+    }
+
+    /// Opens the log of one partition, or one that is this directory itself, whatever its topic id.
+    pub(crate) fn open_log_in(
+        &self,
+        path: &Path,
+        config: Arc<LogConfig>,
+    ) -> Result<(Arc<Log>, Recovery), OpenError> {
+        self.open_at(path.to_owned(), partition_key(path), None, config)
+    }
+
+    fn open_at(
+        &self,
+        dir: PathBuf,
+        key: (String, i32),
+        topic_id: Option<[u8; 16]>,
+        config: Arc<LogConfig>,
+    ) -> Result<(Arc<Log>, Recovery), OpenError> {
         let (recovery_point, log_start_offset) = {
             let state = self.state.lock();
             let offset = |of: &PartitionOffsets| of.get(&key).copied().unwrap_or(0);
             (offset(&state.recovery_points), offset(&state.log_start_offsets))
         };
         let (log, recovery) = Log::open(LogOptions {
-            dir: self.partition_path(topic, partition),
+            dir,
             config,
             disk: self.disk.clone(),
             clock: self.clock.clone(),
             recovery_point,
             log_start_offset,
             clean: self.was_clean,
-            topic_id: Some(topic_id),
+            topic_id,
             producer_id_expiration_ms: self.producer_id_expiration_ms,
             read_only: false,
             jitter_seed: self.draw(),
@@ -361,7 +381,7 @@ impl DirectoryState {
 }
 
 /// The topic and partition that a directory's name tells.
-fn parse_partition_dir(name: &str) -> Option<(&str, i32)> {
+pub(crate) fn parse_partition_dir(name: &str) -> Option<(&str, i32)> {
     let (topic, partition) = name.rsplit_once('-')?;
     let is_number = !partition.is_empty() && partition.bytes().all(|byte| byte.is_ascii_digit());
     let partition = partition.parse().ok().filter(|_| is_number)?;
@@ -369,7 +389,11 @@ fn parse_partition_dir(name: &str) -> Option<(&str, i32)> {
 }
 
 /// A checkpoint's offsets; none if there is no file.
-fn read_offsets(disk: &dyn Disk, dir: &Path, name: &str) -> Result<PartitionOffsets, OpenError> {
+pub(crate) fn read_offsets(
+    disk: &dyn Disk,
+    dir: &Path,
+    name: &str,
+) -> Result<PartitionOffsets, OpenError> {
     let path = dir.join(name);
     match disk.read(&path) {
         Ok(bytes) => checkpoint::read_offsets(&bytes)
@@ -388,14 +412,14 @@ fn deleted_dirs(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<(i64, PathBuf)>> 
         .collect())
 }
 
-/// Whether there is a marker of a clean stop; it is removed before anything is written.
-fn take_clean_marker(disk: &dyn Disk, dir: &Path) -> io::Result<bool> {
+/// The marker of a clean stop, if there is one; it is removed before anything is written.
+fn take_clean_marker(disk: &dyn Disk, dir: &Path) -> io::Result<Option<CleanShutdown>> {
     let path = dir.join(checkpoint::CLEAN_SHUTDOWN_FILE);
     if !disk.exists(&path) {
-        return Ok(false);
+        return Ok(None);
     }
-    let is_readable = disk.read(&path).is_ok_and(|bytes| CleanShutdown::read(&bytes).is_ok());
+    let marker = disk.read(&path).ok().and_then(|bytes| CleanShutdown::read(&bytes).ok());
     disk.remove_file(&path)?;
     disk.sync_dir(dir)?;
-    Ok(is_readable)
+    Ok(marker)
 }

@@ -9,8 +9,10 @@ mod directory;
 mod directory_lock;
 pub mod disk;
 mod epoch_cache;
+pub mod fuzz;
 mod index_file;
 mod indexes;
+mod library;
 mod log;
 mod offset_index;
 mod producer_state;
@@ -31,6 +33,7 @@ pub use directory::{DirectoryOptions, LogDirectory, PartitionDir};
 pub use directory_lock::{DirectoryLock, LOCK_FILE, LockError};
 pub use disk::{DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadMap, RealDisk, Space, Window};
 pub use epoch_cache::{EpochCache, EpochEntry};
+pub use library::LibraryLog;
 pub use log::{
     AppendError, AppendInfo, AppendOptions, FetchData, Log, LogOffsets, LogOptions, OpenError,
     ReadError, Recovery, SegmentEntries, StorageError, SyncJob, TimestampOffset, Unsynced,

@@ -138,8 +138,7 @@ impl SegmentFiles {
         action: &'static str,
         kind: FileKind,
     ) -> impl FnOnce(io::Error) -> StorageError {
-        let path = self.path(kind);
-        move |source| StorageError::io(action, &path, source)
+        move |source| StorageError::io(action, &self.path(kind), source)
     }
 
     /// The `.log` for reading.

@@ -90,12 +90,12 @@ impl Partition {
             inner.uncredited_bytes += batch.len() as i64;
             *begun = self.sync_after_append(&mut inner, &log);
         }
-        self.progress(&mut inner, &log, wakeups);
+        let ends = self.progress(&mut inner, &log, wakeups);
         Self::fail_waiters(&mut inner, wakeups);
         let end_offset = info.last_offset + 1;
         Ok(Appended {
             leader_epoch,
-            durable: self.ends(&inner, &log).promised_end_offset >= end_offset,
+            durable: ends.promised_end_offset >= end_offset,
             committed: inner.replication.high_watermark() >= end_offset,
             info,
         })

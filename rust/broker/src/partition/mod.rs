@@ -13,16 +13,19 @@
 
 mod append;
 pub mod follower;
+mod idle;
 pub mod isr;
 mod lookup;
 mod read;
+mod replicate;
 pub mod replication;
 mod sync;
 mod transition;
 pub mod waiters;
 
+use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
@@ -62,6 +65,10 @@ pub struct Host {
     pub dirty: Mutex<Vec<Arc<Partition>>>,
     /// Told when one is listed.
     pub dirty_added: Notify,
+    /// Partitions whose logs may hold files open, the longest listed first.
+    pub listed: Mutex<VecDeque<Weak<Partition>>>,
+    /// How many those may be.
+    pub listed_max: usize,
 }
 
 /// See the module.
@@ -72,6 +79,7 @@ pub struct Partition {
     pub topic_id: TopicId,
     /// Within the topic.
     pub index: i32,
+    me: Weak<Partition>,
     host: Arc<Host>,
     /// Whether only the control plane uses it: then every append is synced (replication-contract D1).
     hidden: bool,
@@ -84,6 +92,7 @@ struct Inner {
     config: Arc<LogConfig>,
     waiters: Waiters,
     sync: sync::SyncRound,
+    idleness: idle::Idleness,
     /// Bytes appended and not yet credited to watching fetches.
     uncredited_bytes: i64,
     /// Raised with everything a fetch might be waiting for, so that a watch never misses a change.
@@ -130,10 +139,19 @@ impl Partition {
             config,
             waiters: Waiters::default(),
             sync: sync::SyncRound::default(),
+            idleness: idle::Idleness::default(),
             uncredited_bytes: 0,
             version: 0,
         };
-        Arc::new(Partition { topic, topic_id, index, host, hidden, inner: Mutex::new(inner) })
+        Arc::new_cyclic(|me| Partition {
+            topic,
+            topic_id,
+            index,
+            me: me.clone(),
+            host,
+            hidden,
+            inner: Mutex::new(inner),
+        })
     }
 
     /// The offsets, read together.
@@ -143,13 +161,6 @@ impl Partition {
     pub fn offsets(&self) -> Result<PartitionOffsets, KafkaError> {
         let (inner, log) = self.lock_as_leader(-1)?;
         Ok(offsets_of(&inner, &log))
-    }
-
-    /// Leader and its epoch as this replica knows them, for answers that redirect a client (contract 14).
-    pub fn current_leader(&self) -> (i32, i32) {
-        let inner = self.inner.lock();
-        let assignment = inner.replication.assignment();
-        (assignment.leader, assignment.leader_epoch)
     }
 
     /// Exclusive end of what is committed, as far as is known.
@@ -194,6 +205,7 @@ impl Partition {
         }
         inner.replication.check_leader(current_leader_epoch)?;
         let log = self.open_log(&mut inner)?;
+        self.touch(&mut inner);
         Ok((inner, log))
     }
 
@@ -234,6 +246,7 @@ impl Partition {
         }
         let mut wakeups = Wakeups::default();
         self.progress(inner, &log, &mut wakeups);
+        log.on_high_watermark_updated(inner.replication.high_watermark());
         debug_assert!(inner.waiters.is_empty(), "nobody waits on a log that was never opened");
         Ok(log)
     }
@@ -269,7 +282,7 @@ impl Partition {
     }
 
     /// Recomputes what follows from the log's and the followers' ends, and collects whom that wakes.
-    fn progress(&self, inner: &mut Inner, log: &Log, wakeups: &mut Wakeups) {
+    fn progress(&self, inner: &mut Inner, log: &Log, wakeups: &mut Wakeups) -> LogEnds {
         let ends = self.ends(inner, log);
         let moved = {
             let (now_ns, eligible) = (self.host.clock.now_ns(), self.host.eligible.load());
@@ -289,6 +302,7 @@ impl Partition {
         inner.waiters.promised(ends.promised_end_offset, wakeups);
         if moved {
             let high_watermark = inner.replication.high_watermark();
+            log.on_high_watermark_updated(high_watermark);
             inner.waiters.committed(high_watermark, Ok(()), wakeups);
             inner.waiters.readable(inner.uncredited_bytes, wakeups);
             if high_watermark == ends.log_end_offset {
@@ -296,6 +310,7 @@ impl Partition {
             }
             inner.version += 1;
         }
+        ends
     }
 
     /// Passes a storage result through; an I/O error takes the partition offline.
@@ -360,11 +375,13 @@ impl Partition {
 
 fn offsets_of(inner: &Inner, log: &Log) -> PartitionOffsets {
     let high_watermark = inner.replication.high_watermark();
+    let offsets = log.offsets();
     PartitionOffsets {
-        log_start_offset: log.log_start_offset(),
+        log_start_offset: offsets.log_start_offset,
         high_watermark,
-        last_stable_offset: log.last_stable_offset(high_watermark),
-        log_end_offset: log.log_end_offset(),
+        last_stable_offset: (offsets.first_unstable_offset)
+            .map_or(high_watermark, |unstable| unstable.min(high_watermark)),
+        log_end_offset: offsets.log_end_offset,
         leader_epoch: inner.replication.assignment().leader_epoch,
     }
 }

@@ -64,11 +64,6 @@ impl Partition {
         }
     }
 
-    /// Replaces the settings.
-    pub fn update_config(&self, config: &Arc<LogConfig>) {
-        Self::configure(&mut self.inner.lock(), config);
-    }
-
     /// Recomputes after any change of the ISR; with too few members left, appends that wait are told at once that they
     /// are ambiguous (contract 13, replication-contract 6).
     fn isr_changed(&self, inner: &mut Inner, wakeups: &mut Wakeups) {

@@ -1,5 +1,7 @@
 //! What the clock asks of partitions, and the end of them all.
 
+use std::collections::VecDeque;
+
 use pykafka_log::StorageError;
 
 use super::PartitionTable;
@@ -15,6 +17,17 @@ impl PartitionTable {
         self.host.dirty.lock().append(&mut still_dirty);
     }
 
+    /// One tick towards giving back the files of partitions that nobody uses.
+    pub fn release_idle(&self) {
+        let listed = std::mem::take(&mut *self.host.listed.lock());
+        let mut kept: VecDeque<_> = (listed.into_iter())
+            .filter(|partition| partition.upgrade().is_some_and(|partition| partition.tick()))
+            .collect();
+        let mut listed = self.host.listed.lock();
+        kept.append(&mut listed);
+        *listed = kept;
+    }
+
     /// Writes recovery points, log starts and high watermarks, and removes files whose delay has passed.
     pub fn checkpoint(&self) {
         let now_ms = self.host.clock.now_ms();
@@ -24,6 +37,7 @@ impl PartitionTable {
                 partition.note_storage_error(&error);
             }
         }
+        self.release_idle();
         let directory = &self.host.directory;
         let written = (directory.checkpoint(&self.high_watermarks()))
             .and_then(|()| directory.remove_deleted(now_ms));

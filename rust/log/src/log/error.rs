@@ -158,9 +158,11 @@ pub enum OpenError {
         path: PathBuf,
     },
     /// Another process, or another part of this one, holds the directory.
-    #[error("{path} is locked")]
+    #[error("{reason}")]
     Locked {
         /// The directory.
         path: PathBuf,
+        /// Who has it.
+        reason: String,
     },
 }

@@ -46,6 +46,7 @@ pub(crate) fn recover(
     if dirty.last() == Some(&false) && !trust_last(state, shared)? {
         *dirty.last_mut().expect("there is a last one") = true;
     }
+    let trusted_end = (dirty.last() == Some(&false)).then_some(state.log_end_offset);
     let first_dirty = dirty.iter().position(|is_dirty| *is_dirty);
     let limit = first_dirty.map_or(state.log_end_offset, |i| state.segments[i].base_offset());
     load_producers(state, shared, limit, &mut recovery.warnings)?;
@@ -59,17 +60,25 @@ pub(crate) fn recover(
         }
         is_changed = true;
         recovery.segments_recovered += 1;
-        state.log_end_offset = state.segments[index].base_offset().max(state.log_end_offset);
+        let follows_recovered = index.checked_sub(1).is_some_and(|before| dirty[before]);
+        let end_before = if follows_recovered { state.log_end_offset } else { 0 };
+        state.log_end_offset = state.segments[index].base_offset().max(end_before);
         store_boundary_snapshot(state, shared)?;
         let position = recover_segment(state, shared, index)?;
-        if position < state.segments[index].size {
-            if !is_untrimmed(state, shared, index, position)? {
-                end_log(state, shared, plan, index, position, recovery)?;
-                break;
-            }
+        let is_cut_off = position < state.segments[index].size;
+        if is_followed_by_gap(state, index)
+            || (is_cut_off && !is_untrimmed(state, shared, index, position)?)
+        {
+            end_log(state, shared, plan, index, position, recovery)?;
+            return finish(state, shared, is_changed).map_err(OpenError::from);
+        }
+        if is_cut_off {
             cut_file(state, shared, index, position)?;
         }
         store_recovered(state, shared, index)?;
+    }
+    if let Some(trusted_end) = trusted_end {
+        state.log_end_offset = trusted_end;
     }
     finish(state, shared, is_changed)?;
     Ok(())
@@ -375,6 +384,13 @@ fn end_log(
     state.remove_segments(shared, index + 1..count)?;
     cut_file(state, shared, index, position)?;
     store_recovered(state, shared, index)
+}
+
+/// Whether records are missing between a segment, just read, and the next: its file never grew on disk, but the
+/// next one's name was kept. Compaction leaves such gaps too.
+fn is_followed_by_gap(state: &State, index: usize) -> bool {
+    let next = state.segments.get(index + 1).map(Segment::base_offset);
+    !state.config.cleanup_policy.compact && next.is_some_and(|next| next > state.log_end_offset)
 }
 
 /// Whether a segment is sealed and whole, and only lost its trimming to the crash: all that stands behind its

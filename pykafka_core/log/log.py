@@ -1,0 +1,182 @@
+"""One partition's log, opened without a broker."""
+
+from collections.abc import Iterable, Iterator
+from os import PathLike, fspath
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from pykafka_core import _core
+from pykafka_core._records import Record, RecordBatchReader
+
+from .config import LogConfig
+
+__all__ = ["Appended", "Log", "LogStatistics"]
+
+_CHUNK_BYTES = 1 << 20
+
+
+class Appended(NamedTuple):
+    """What an append did; ``duplicate`` says that the same batch of an idempotent producer was there already."""
+
+    first_offset: int
+    last_offset: int
+    log_end_offset: int
+    duplicate: bool
+
+
+class LogStatistics(NamedTuple):
+    """A log at one moment. Below ``synced_offset`` everything is on disk, as far as the disk tells the truth."""
+
+    log_start_offset: int
+    log_end_offset: int
+    synced_offset: int
+    segments: int
+    size_bytes: int
+
+
+class Log:
+    """One partition's log; open it with `Log.open`. May be used from any thread.
+
+    Attributes:
+        damaged_at: Where valid batches follow a damaged one: the log is readable up to this offset and refuses
+            writes until it is repaired. ``None`` for a whole log.
+        truncated_bytes: What recovery has cut off as a torn tail.
+    """
+
+    def __init__(self, core: _core.Log, damaged_at: int | None, truncated_bytes: int) -> None:
+        self._core = core
+        self.damaged_at = damaged_at
+        self.truncated_bytes = truncated_bytes
+
+    @classmethod
+    def open(
+        cls,
+        path: str | PathLike[str],
+        *,
+        durability: str = "fsync",
+        config: LogConfig | None = None,
+        read_only: bool = False,
+        clock: int | None = None,
+    ) -> Self:
+        """Open the log in a directory; it is made if needed, the partition's files with the first append.
+
+        If the parent directory has a meta.properties its lock is taken, else one inside ``path``.
+
+        Args:
+            durability: ``fsync`` (each append is on disk when it returns), ``interval`` (synced by the first append
+                100 ms after the last sync) or ``os``; ``config`` overrides it.
+            read_only: Take no lock and change nothing; what needs recovery is recovered in memory.
+            clock: Milliseconds since 1970 at which time stands still; ``None`` is the machine's clock.
+
+        Raises:
+            StorageLockedError: A broker or another library has it.
+            StorageError: It cannot be read or made.
+            ValueError: An unknown durability, or a setting out of range.
+        """
+        settings = (config or LogConfig()).settings()
+        return cls(*_core.Log.open(Path(fspath(path)), durability, settings, read_only, clock))
+
+    def append(self, records: "bytes | Iterable[_core.RecordInput]") -> Appended:
+        """Append records, or one ready batch, atomically at the log end.
+
+        Records are ``(key, value[, headers[, timestamp]])`` or objects with these attributes.
+
+        Raises:
+            CorruptMessageError, InvalidRecordError, InvalidTimestampError, MessageTooLargeError: Nothing was appended.
+            StorageError: Read-only, damaged, out of space, or the disk failed.
+        """
+        batch = records if isinstance(records, bytes) else _core.build_batch(records)
+        return Appended(*self._core.append(batch))
+
+    def read(self, offset: int, bytes_max: int = _CHUNK_BYTES) -> bytes:
+        """Return whole batches that hold ``offset`` and what follows it; empty at the log end.
+
+        The first may begin before ``offset``, and comes whole even if larger than ``bytes_max``.
+
+        Raises:
+            OffsetOutOfRangeError: Before the log start or behind the log end.
+        """
+        return self._core.read(offset, bytes_max)[0]
+
+    def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record]:
+        """Iterate the records with ``start`` <= offset < ``end``, by default all there are now."""
+        log_start_offset, log_end_offset, _ = self._core.offsets()
+        offset = log_start_offset if start is None else start
+        end = log_end_offset if end is None else min(end, log_end_offset)
+        while offset < end:
+            data, next_offset = self._core.read(offset, _CHUNK_BYTES)
+            if not data:
+                return
+            yield from RecordBatchReader(data, start=offset, end=end)
+            offset = next_offset
+
+    def __iter__(self) -> Iterator[Record]:
+        return self.records()
+
+    def to_arrow(self, start: int | None = None, end: int | None = None) -> list[_core.ArrowBatch]:
+        """The records with ``start`` <= offset < ``end`` as Arrow record batches, about 1 MiB of log each.
+
+        ``pyarrow.table`` and others take each through the PyCapsule interface. CRCs are checked.
+        """
+        log_start_offset, log_end_offset, _ = self._core.offsets()
+        offset = log_start_offset if start is None else start
+        end = log_end_offset if end is None else min(end, log_end_offset)
+        found = []
+        while offset < end:
+            data, next_offset = self._core.read(offset, _CHUNK_BYTES)
+            if not data:
+                break
+            _core.check_batches(data)
+            found.append(_core.batches_to_arrow(data, offset, end))
+            offset = next_offset
+        return found
+
+    def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
+        """Offset and timestamp of the first record, by offset, that is not older; ``None`` without one."""
+        return self._core.offset_for_timestamp(timestamp)
+
+    @property
+    def log_start_offset(self) -> int:
+        """First offset that can be read."""
+        return self._core.offsets()[0]
+
+    @property
+    def log_end_offset(self) -> int:
+        """Offset of the next record (exclusive end)."""
+        return self._core.offsets()[1]
+
+    def truncate_to(self, offset: int) -> None:
+        """Give up all records at and behind ``offset``; a batch that holds it goes whole."""
+        self._core.truncate_to(offset)
+
+    def delete_before(self, offset: int) -> int:
+        """Move the log start up to ``offset`` and drop segments below it; returns the log start offset."""
+        return self._core.delete_before(offset)
+
+    def roll(self) -> None:
+        """Seal the active segment and begin a new one, unless it is empty."""
+        self._core.roll()
+
+    def flush(self) -> None:
+        """Make everything appended so far durable. An error is final for this log."""
+        self._core.flush()
+
+    def statistics(self) -> LogStatistics:
+        """A snapshot of offsets and sizes."""
+        return LogStatistics(*self._core.offsets(), *self._core.size())
+
+    def close(self) -> None:
+        """Store and sync everything and give the lock up; closing again does nothing."""
+        self._core.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,221 @@
+//! The library door's Rust half: one log, opened on its own (`pykafka_core.log`).
+//!
+//! Every call that may wait gives the interpreter up. In a forked child each raises `ForkedError`.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use pykafka_log::{
+    AppendError, AppendOptions, AppendOrigin, Clock, Durability, LibraryLog, Log, LogConfig,
+    ManualClock, OpenError, ReadError, StorageError, SystemClock, ValidateError,
+};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyLog>()
+}
+
+#[pyclass(frozen, name = "Log", module = "pykafka_core._core")]
+struct PyLog {
+    log: Arc<Log>,
+    clock: Arc<dyn Clock>,
+    /// Taken by `close`.
+    library: Mutex<Option<LibraryLog>>,
+    process: u32,
+}
+
+/// First and last offset, log end offset, and whether it was a duplicate.
+type Appended = (i64, i64, i64, bool);
+
+#[pymethods]
+impl PyLog {
+    #[staticmethod]
+    #[pyo3(signature = (path, durability, settings, read_only, clock_ms))]
+    #[expect(clippy::needless_pass_by_value, reason = "what pyo3 converts arguments to")]
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        durability: &str,
+        settings: Vec<(String, String)>,
+        read_only: bool,
+        clock_ms: Option<i64>,
+    ) -> PyResult<(PyLog, Option<i64>, u64)> {
+        let durability = Durability::from_name(durability)
+            .filter(|durability| *durability != Durability::Memory)
+            .ok_or_else(|| PyValueError::new_err("durability is fsync, interval or os"))?;
+        let base = LogConfig::for_durability(durability);
+        let overrides = settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let config = LogConfig::from_settings(&base, overrides)
+            .map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let clock: Arc<dyn Clock> = match clock_ms {
+            Some(now_ms) => Arc::new(ManualClock::new(now_ms)),
+            None => Arc::new(SystemClock::new()),
+        };
+        let opened = py.detach(|| {
+            if read_only {
+                LibraryLog::open_read_only(&path, Arc::new(config), clock.clone())
+            } else {
+                LibraryLog::open(&path, Arc::new(config), clock.clone())
+            }
+        });
+        let (library, recovery) = opened.map_err(|error| open_error(py, &error))?;
+        let log = PyLog {
+            log: library.log().clone(),
+            clock,
+            library: Mutex::new(Some(library)),
+            process: std::process::id(),
+        };
+        Ok((log, recovery.damaged_at, recovery.truncated_bytes))
+    }
+
+    /// Append one batch at the log end, and sync where the settings ask for it.
+    fn append(&self, py: Python<'_>, batch: &[u8]) -> PyResult<Appended> {
+        self.check_process(py)?;
+        let mut batch = batch.to_vec();
+        let appended = py.detach(|| {
+            let leader_epoch = self.log.latest_epoch().unwrap_or(0);
+            let options = AppendOptions { leader_epoch, origin: AppendOrigin::Client };
+            let info = self.log.append_as_leader(&mut batch, options)?;
+            if self.log.sync_due(self.clock.now_ms()) {
+                self.log.flush()?;
+            }
+            Ok((info.first_offset, info.last_offset, info.log_end_offset, info.duplicate))
+        });
+        appended.map_err(|error| append_error(py, &error))
+    }
+
+    /// Whole batches that hold `offset` and what follows, and where to read on.
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        offset: i64,
+        bytes_max: usize,
+    ) -> PyResult<(Bound<'py, PyBytes>, i64)> {
+        self.check_process(py)?;
+        let data = py
+            .detach(|| self.log.read(offset, bytes_max, i64::MAX, true))
+            .map_err(|error| read_error(py, &error))?;
+        Ok((PyBytes::new(py, &data.bytes), data.next_offset))
+    }
+
+    /// Log start offset, log end offset and recovery point, at one moment.
+    fn offsets(&self, py: Python<'_>) -> PyResult<(i64, i64, i64)> {
+        self.check_process(py)?;
+        let offsets = self.log.offsets();
+        Ok((offsets.log_start_offset, offsets.log_end_offset, offsets.recovery_point))
+    }
+
+    /// Offset and timestamp of the first record not older.
+    fn offset_for_timestamp(&self, py: Python<'_>, timestamp: i64) -> PyResult<Option<(i64, i64)>> {
+        self.check_process(py)?;
+        let found = py.detach(|| self.log.offset_for_timestamp(timestamp, i64::MAX));
+        let found = found.map_err(|error| storage_error(py, &error))?;
+        Ok(found.map(|found| (found.offset, found.timestamp)))
+    }
+
+    fn truncate_to(&self, py: Python<'_>, offset: i64) -> PyResult<()> {
+        self.run(py, || self.log.truncate_to(offset))
+    }
+
+    fn delete_before(&self, py: Python<'_>, offset: i64) -> PyResult<i64> {
+        self.run(py, || {
+            let start = self.log.delete_before(offset)?;
+            self.log.enforce_retention(self.log.log_end_offset())?;
+            Ok(start)
+        })
+    }
+
+    fn roll(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, || self.log.roll())
+    }
+
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.run(py, || self.log.flush())
+    }
+
+    /// Number of segments and their bytes.
+    fn size(&self, py: Python<'_>) -> PyResult<(usize, u64)> {
+        self.check_process(py)?;
+        Ok((self.log.segments_count(), self.log.size_bytes()))
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.check_process(py)?;
+        let library = self.library.lock().map(|mut library| library.take()).ok().flatten();
+        let Some(library) = library else { return Ok(()) };
+        self.run(py, || library.close())
+    }
+}
+
+impl PyLog {
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce() -> Result<T, StorageError> + Send,
+    ) -> PyResult<T> {
+        self.check_process(py)?;
+        py.detach(work).map_err(|error| storage_error(py, &error))
+    }
+
+    fn check_process(&self, py: Python<'_>) -> PyResult<()> {
+        if self.process == std::process::id() {
+            return Ok(());
+        }
+        Err(error(
+            py,
+            "ForkedError",
+            "the log was opened before this process was forked; open it anew",
+        ))
+    }
+}
+
+/// An error of `pykafka_core.errors`, or what went wrong on the way there.
+fn error(py: Python<'_>, class: &str, text: &str) -> PyErr {
+    let made = py
+        .import("pykafka_core.errors")
+        .and_then(|errors| errors.getattr(class))
+        .and_then(|class| class.call1((text,)));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+fn storage_error(py: Python<'_>, cause: &StorageError) -> PyErr {
+    let class = match cause {
+        StorageError::Closed => "ClosedError",
+        _ => "StorageError",
+    };
+    error(py, class, &cause.to_string())
+}
+
+fn open_error(py: Python<'_>, cause: &OpenError) -> PyErr {
+    let class = match cause {
+        OpenError::Locked { .. } => "StorageLockedError",
+        _ => "StorageError",
+    };
+    error(py, class, &cause.to_string())
+}
+
+fn read_error(py: Python<'_>, cause: &ReadError) -> PyErr {
+    match cause {
+        ReadError::OffsetOutOfRange { .. } => {
+            error(py, "OffsetOutOfRangeError", &cause.to_string())
+        }
+        ReadError::Storage(cause) => storage_error(py, cause),
+    }
+}
+
+fn append_error(py: Python<'_>, cause: &AppendError) -> PyErr {
+    let class = match cause {
+        AppendError::Storage(cause) => return storage_error(py, cause),
+        AppendError::Invalid(ValidateError::TooLarge { .. }) => "MessageTooLargeError",
+        AppendError::Invalid(ValidateError::Malformed(_) | ValidateError::Crc { .. })
+        | AppendError::Corrupt { .. } => "CorruptMessageError",
+        AppendError::Invalid(cause) if cause.is_invalid_timestamp() => "InvalidTimestampError",
+        AppendError::LargerThanSegment { .. } => "RecordListTooLargeError",
+        AppendError::Producer(_) => "OutOfOrderSequenceNumberError",
+        AppendError::StaleLeaderEpoch { .. } => "FencedLeaderEpochError",
+        AppendError::Invalid(_) | AppendError::UnexpectedOffset { .. } => "InvalidRecordError",
+    };
+    error(py, class, &cause.to_string())
+}

@@ -1,0 +1,99 @@
+//! Followers' fetches, as the leader books them. No request comes here before there is a cluster.
+
+use super::follower::FollowerFetch;
+use super::waiters::Wakeups;
+use super::{Partition, REPLICA_LAG_NS_MAX};
+use crate::kafka_error::KafkaError;
+use crate::{Event, ReplicaStateKind};
+
+impl Partition {
+    /// Books a follower's fetch that did not diverge, lets the high watermark follow, and tells Python how the
+    /// follower stands (replication-contract 12, 24–28).
+    ///
+    /// # Errors
+    /// The epoch errors and `NOT_LEADER_OR_FOLLOWER` first; then `UNKNOWN_LEADER_EPOCH` for a broker outside of the
+    /// assignment.
+    pub fn follower_fetched(
+        &self,
+        broker_id: i32,
+        current_leader_epoch: i32,
+        fetch: FollowerFetch,
+    ) -> Result<(), KafkaError> {
+        let mut wakeups = Wakeups::default();
+        let (mut inner, log) = self.lock_as_leader(current_leader_epoch)?;
+        let log_end_offset = log.log_end_offset();
+        let eligible = self.host.eligible.load();
+        let now_ns = self.host.clock.now_ns();
+        let follower = inner.replication.follower_fetched(broker_id, fetch, log_end_offset)?;
+        let caught_up = follower.is_caught_up(log_end_offset, now_ns, REPLICA_LAG_NS_MAX);
+        let (since_ns, epoch) = (follower.caught_up_ns, follower.broker_epoch);
+        let follower = follower.clone();
+        self.progress(&mut inner, &log, &mut wakeups);
+        let state = if eligible.get(&broker_id).copied() != epoch {
+            ReplicaStateKind::StaleEpoch
+        } else if inner.replication.may_join(&follower, &eligible) || caught_up {
+            ReplicaStateKind::CaughtUp
+        } else {
+            ReplicaStateKind::Lagging
+        };
+        self.host.events.push(Event::Replica {
+            topic_id: self.topic_id,
+            partition: self.index,
+            leader_epoch: inner.replication.assignment().leader_epoch,
+            follower: broker_id,
+            state,
+            since_ns: if state == ReplicaStateKind::Lagging { since_ns } else { 0 },
+        });
+        drop(inner);
+        wakeups.tell();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::partition::follower::FollowerFetch;
+    use crate::testing::{Broker, TOPIC, batch, topic};
+    use crate::{Event, ImageDelta, Outcome, ReplicaStateKind};
+
+    #[test]
+    fn acks_all_waits_for_the_follower_in_the_isr() {
+        let mut broker = Broker::in_memory();
+        let mut replicated = topic("t", TOPIC, 1, &[]);
+        replicated.partitions[0].replicas = vec![1, 2];
+        replicated.partitions[0].isr = vec![1, 2];
+        broker.apply(ImageDelta { topics: vec![replicated], ..ImageDelta::default() });
+        let mut waiting = crate::testing::pending(broker.produce(9, -1, &batch(&["a"])));
+        assert!(crate::testing::poll(&mut waiting).is_none());
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        let fetch = |fetch_offset| FollowerFetch {
+            fetch_offset,
+            log_start_offset: 0,
+            broker_epoch: 9,
+            arrived_ns: 1,
+        };
+        broker.events();
+        partition.follower_fetched(2, 0, fetch(0)).unwrap();
+        assert!(crate::testing::poll(&mut waiting).is_none());
+        partition.follower_fetched(2, 0, fetch(1)).unwrap();
+        assert!(matches!(crate::testing::poll(&mut waiting), Some(Outcome::Reply(_))));
+        assert_eq!(partition.high_watermark(), 1);
+        let stale = |event: &Event| {
+            matches!(event, Event::Replica { state: ReplicaStateKind::StaleEpoch, .. })
+        };
+        assert!(broker.events().iter().any(stale), "broker 2 is not registered");
+        assert!(partition.follower_fetched(3, 0, fetch(1)).is_err());
+    }
+
+    #[test]
+    fn idle_partition_gives_its_files_back_and_serves_on() {
+        let broker = Broker::on_disk(pykafka_log::Durability::Os).with_topic(1, &[]);
+        broker.append(&batch(&["a"]));
+        for _ in 0..13 {
+            broker.ctx.partitions.release_idle();
+        }
+        assert_eq!(broker.append(&batch(&["b"])), 1);
+        let bytes = broker.ctx.partitions.read(&(TOPIC, 0), 0, 1 << 20, false).unwrap();
+        assert_eq!(pykafka_record::batches(&bytes).count(), 2);
+    }
+}

@@ -1,0 +1,113 @@
+//! A log opened on its own, without a broker: which directory is locked, and where its offsets are kept.
+//!
+//! A partition inside a data directory (its parent has `meta.properties`) is opened under that directory's lock and
+//! with its checkpoints. Any other directory is its own: lock, checkpoints and clean marker lie inside of it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::checkpoint;
+use crate::clock::Clock;
+use crate::config::LogConfig;
+use crate::directory::{DirectoryOptions, LogDirectory, read_offsets};
+use crate::directory_lock::DirectoryLock;
+use crate::disk::{Disk, RealDisk};
+use crate::log::{Log, LogOptions, OpenError, Recovery, StorageError};
+
+/// Kafka's `producer.id.expiration.ms`.
+const PRODUCER_ID_EXPIRATION_MS: i64 = 86_400_000;
+
+/// A log with all it needs, on the real disk.
+#[derive(Debug)]
+pub struct LibraryLog {
+    log: Arc<Log>,
+    /// None for a log opened for reading only, which takes no lock and writes nothing.
+    directory: Option<LogDirectory>,
+}
+
+impl LibraryLog {
+    /// Opens the log in `path` for reading and writing, making the directory if needed.
+    ///
+    /// # Errors
+    /// [`OpenError::Locked`] while a broker or another library has it.
+    pub fn open(
+        path: &Path,
+        config: Arc<LogConfig>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(LibraryLog, Recovery), OpenError> {
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let dir = container(&*disk, path);
+        disk.create_dir_all(&dir).map_err(|error| StorageError::io("create", &dir, error))?;
+        let lock = DirectoryLock::acquire(&dir)
+            .map_err(|error| OpenError::Locked { path: dir.clone(), reason: error.to_string() })?;
+        let options = DirectoryOptions {
+            dir: &dir,
+            disk,
+            lock: Some(lock),
+            producer_id_expiration_ms: PRODUCER_ID_EXPIRATION_MS,
+            random_seed: clock.now_ms() as u64 ^ clock.now_ns(),
+        };
+        let directory = LogDirectory::open(options, clock)?;
+        let (log, recovery) = directory.open_log_in(path, config)?;
+        Ok((LibraryLog { log, directory: Some(directory) }, recovery))
+    }
+
+    /// Opens the log in `path` for reading only: no lock, nothing is written, files are read by `pread`.
+    pub fn open_read_only(
+        path: &Path,
+        config: Arc<LogConfig>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(LibraryLog, Recovery), OpenError> {
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let dir = container(&*disk, path);
+        let starts = read_offsets(&*disk, &dir, checkpoint::LOG_START_OFFSET_FILE)?;
+        let log_start_offset = starts.get(&partition_key(path)).copied().unwrap_or(0);
+        let (log, recovery) = Log::open(LogOptions {
+            dir: path.to_owned(),
+            config,
+            disk,
+            clock,
+            recovery_point: 0,
+            log_start_offset,
+            clean: false,
+            topic_id: None,
+            producer_id_expiration_ms: PRODUCER_ID_EXPIRATION_MS,
+            read_only: true,
+            jitter_seed: 0,
+            buffers: Arc::default(),
+        })?;
+        Ok((LibraryLog { log: Arc::new(log), directory: None }, recovery))
+    }
+
+    /// The log.
+    pub fn log(&self) -> &Arc<Log> {
+        &self.log
+    }
+
+    /// Stores and syncs everything, and leaves the directory as after a stop in good order.
+    pub fn close(self) -> Result<(), StorageError> {
+        match &self.directory {
+            Some(directory) => directory.close(true),
+            None => self.log.close(),
+        }
+    }
+}
+
+/// The directory whose lock and checkpoints are a log's.
+fn container(disk: &dyn Disk, path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if disk.exists(&parent.join(checkpoint::META_PROPERTIES_FILE)) => {
+            parent.to_owned()
+        }
+        _ => path.to_owned(),
+    }
+}
+
+/// Topic and partition by the directory's name; any other name is partition 0 of itself.
+pub(crate) fn partition_key(path: &Path) -> (String, i32) {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match crate::directory::parse_partition_dir(&name) {
+        Some((topic, partition)) => (topic.to_owned(), partition),
+        None => (name.into_owned(), 0),
+    }
+}

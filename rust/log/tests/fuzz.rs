@@ -1,0 +1,103 @@
+//! The fuzz targets on files as they should be, on mutations of them and on random bytes, `FUZZ_SECONDS` each.
+
+use std::time::Duration;
+
+use pykafka_log::{ProducerStateManager, fuzz};
+
+mod common;
+
+/// A small generator (xorshift) with a fixed seed: a failing run can be repeated.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+
+    fn mutate(&mut self, data: &mut Vec<u8>) {
+        let at = self.below(data.len());
+        match self.below(5) {
+            0 if at < data.len() => data[at] ^= 1 << self.below(8),
+            1 if at < data.len() => data[at] = [0, 1, 0x7f, 0x80, 0xff][self.below(5)],
+            2 => data.truncate(at),
+            3 => drop(data.splice(at..at, [self.next() as u8; 3])),
+            _ => drop(data.drain(at..(at + self.below(9)).min(data.len()))),
+        }
+    }
+}
+
+fn run(corpus: &[Vec<u8>], target: fn(&[u8])) {
+    for data in corpus {
+        target(data);
+    }
+    let seconds = std::env::var("FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    let duration = Duration::from_secs(seconds.unwrap_or(2));
+    #[expect(clippy::disallowed_methods, reason = "a time limit of the run, not of what is tested")]
+    let start = std::time::Instant::now();
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    while start.elapsed() < duration {
+        for _ in 0..20 {
+            let mut data = corpus[random.below(corpus.len())].clone();
+            for _ in 0..=random.below(4) {
+                random.mutate(&mut data);
+            }
+            target(&data);
+        }
+    }
+}
+
+/// Each content behind each first byte.
+fn with_choices(contents: &[Vec<u8>], choices: &[u8]) -> Vec<Vec<u8>> {
+    let behind = |choice: &u8, content: &Vec<u8>| [&[*choice], content.as_slice()].concat();
+    let all = contents.iter().flat_map(|c| choices.iter().map(move |choice| behind(choice, c)));
+    all.collect()
+}
+
+#[test]
+fn small_files_never_panic() {
+    let corpus: Vec<Vec<u8>> = [
+        "0\n2\ntopic 0 12\nother.name-7 3 4\n",
+        "0\n3\n0 0\n2 20\n4 40\n",
+        "version: 0\ntopic_id: 06k7p64KQ_aEDZnLFuIBJQ",
+        "#\n#Sat\nnode.id=1\ndirectory.id=PiNoeOXmQxe1tAMLO2R12w\nversion=1\ncluster.id=x\n",
+        "{\"version\":0,\"brokerEpoch\":248}",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .into();
+    run(&corpus, fuzz::fuzz_checkpoints);
+}
+
+#[test]
+fn producer_snapshots_never_panic() {
+    let mut state = ProducerStateManager::new(i64::MAX);
+    let empty = state.snapshot_bytes();
+    state.update_marker(7, 3, 1, true, 5, common::NOW_MS);
+    run(&[empty, state.snapshot_bytes()], fuzz::fuzz_producer_snapshot);
+}
+
+#[test]
+fn validation_never_panics() {
+    let batches = [common::batch(1, 10, common::NOW_MS), common::batch(5, 100, common::NOW_MS)];
+    run(&with_choices(&batches, &(0..16).collect::<Vec<u8>>()), fuzz::fuzz_validate);
+}
+
+#[test]
+fn damaged_directories_never_panic() {
+    let mut bench = common::Bench::default();
+    bench.config.segment_bytes = 600;
+    let (log, _) = bench.open(false);
+    for _ in 0..5 {
+        common::append(&log, 2, common::NOW_MS);
+    }
+    assert!(log.close().is_ok());
+    let contents: Vec<Vec<u8>> = bench.files().into_iter().map(|(_, content)| content).collect();
+    let choices: Vec<u8> = (0..8).chain(128..136).collect();
+    run(&with_choices(&contents, &choices), fuzz::fuzz_directory);
+}

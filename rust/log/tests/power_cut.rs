@@ -1,0 +1,468 @@
+//! What each durability mode promises, with the power cut at every step of a log's life.
+//!
+//! A scripted life (appends, rolls, syncs, checkpoints, truncation, deletion) runs on the faulty disk, once for
+//! each of its operations, at which the power goes. The disk is then rebuilt in several of the states that the
+//! cut could leave, the log is opened, and must hold all that was promised and nothing that was never written.
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pykafka_log::disk::{Fault, FaultyDisk, Operations};
+use pykafka_log::{
+    AppendError, BufferPool, Disk, Log, LogConfig, LogOptions, ManualClock, Recovery, StorageError,
+    checkpoint,
+};
+use pykafka_record::{BatchOptions, batches};
+
+use common::{LEADER, NOW_MS, batch, batch_with};
+
+const DATA: &str = "/data";
+const SEEDS: std::ops::Range<u64> = 0..5;
+
+/// When the scripted broker syncs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Before each acknowledgement.
+    Fsync,
+    /// Now and then.
+    Interval,
+    /// Never by itself.
+    Os,
+}
+
+impl Mode {
+    const ALL: [Mode; 3] = [Mode::Fsync, Mode::Interval, Mode::Os];
+}
+
+/// A log on a faulty disk, and what may be expected of it.
+struct Life {
+    disk: FaultyDisk,
+    log: Log,
+    mode: Mode,
+    /// Every batch ever written, by base offset.
+    written: BTreeMap<i64, Vec<Vec<u8>>>,
+    /// The log's content, by base offset.
+    content: BTreeMap<i64, Vec<u8>>,
+    /// Everything below was promised to survive.
+    promised_end: i64,
+    /// Log start: at least, and at most.
+    start_between: (i64, i64),
+}
+
+/// The operation that failed.
+type Stopped = Box<dyn std::error::Error>;
+
+fn partition_dir() -> PathBuf {
+    Path::new(DATA).join("topic-0")
+}
+
+fn options(disk: &FaultyDisk, mode: Mode, clean: bool) -> LogOptions {
+    let key = ("topic".to_owned(), 0);
+    let offset = |name: &str| {
+        let bytes = disk.read(&Path::new(DATA).join(name)).ok()?;
+        let offsets =
+            checkpoint::read_offsets(&bytes).expect("checkpoints are replaced as a whole");
+        offsets.get(&key).copied()
+    };
+    LogOptions {
+        dir: partition_dir(),
+        config: Arc::new(LogConfig {
+            segment_bytes: 4000,
+            index_interval_bytes: 300,
+            file_delete_delay_ms: 0,
+            flush_messages: if mode == Mode::Fsync { 1 } else { i64::MAX },
+            ..LogConfig::default()
+        }),
+        disk: Arc::new(disk.clone()),
+        clock: Arc::new(ManualClock::new(NOW_MS)),
+        recovery_point: offset(checkpoint::RECOVERY_POINT_FILE).unwrap_or(0),
+        log_start_offset: offset(checkpoint::LOG_START_OFFSET_FILE).unwrap_or(0),
+        clean,
+        topic_id: Some([7; 16]),
+        producer_id_expiration_ms: i64::MAX,
+        read_only: false,
+        jitter_seed: 1,
+        buffers: Arc::new(BufferPool::default()),
+    }
+}
+
+/// All bytes from the log start to the log end.
+fn read_all(log: &Log) -> Vec<u8> {
+    let (mut next, end) = (log.log_start_offset(), log.log_end_offset());
+    let mut bytes = Vec::new();
+    while next < end {
+        let data = log.read(next, 1 << 20, end, true).unwrap();
+        assert!(data.next_offset > next, "nothing to read at {next} of {end}");
+        bytes.extend_from_slice(&data.bytes);
+        next = data.next_offset;
+    }
+    bytes
+}
+
+fn new_disk() -> FaultyDisk {
+    let disk = FaultyDisk::default();
+    disk.create_dir_all(Path::new(DATA)).unwrap();
+    disk.sync_dir(Path::new("/")).unwrap();
+    disk
+}
+
+impl Life {
+    fn begin(mode: Mode) -> Life {
+        let disk = new_disk();
+        let (log, _) = Log::open(options(&disk, mode, true)).unwrap();
+        Life {
+            disk,
+            log,
+            mode,
+            written: BTreeMap::new(),
+            content: BTreeMap::new(),
+            promised_end: 0,
+            start_between: (0, 0),
+        }
+    }
+
+    fn append(&mut self, values_bytes: usize) -> Result<(), Stopped> {
+        let base_offset = self.log.log_end_offset();
+        let count = 1 + base_offset as usize % 3;
+        let mut bytes = batch(count, values_bytes, NOW_MS + base_offset);
+        let mut expected = bytes.clone();
+        expected[..8].copy_from_slice(&base_offset.to_be_bytes());
+        expected[12..16].copy_from_slice(&0i32.to_be_bytes());
+        self.written.entry(base_offset).or_default().push(expected.clone());
+        self.log.append_as_leader(&mut bytes, LEADER)?;
+        assert_eq!(bytes, expected);
+        self.content.insert(base_offset, expected);
+        if self.mode == Mode::Fsync { self.sync() } else { Ok(()) }
+    }
+
+    /// What the sync pool does; on success everything appended so far is promised.
+    fn sync(&mut self) -> Result<(), Stopped> {
+        if let Some(job) = self.log.prepare_sync()? {
+            let result = job.run(&self.disk);
+            self.log.complete_sync(&job, result)?;
+        }
+        self.promised_end = self.log.log_end_offset();
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<(), Stopped> {
+        let key = ("topic".to_owned(), 0);
+        let start = self.log.log_start_offset();
+        for (name, offset) in [
+            (checkpoint::RECOVERY_POINT_FILE, self.log.recovery_point()),
+            (checkpoint::LOG_START_OFFSET_FILE, start),
+        ] {
+            let offsets = [(key.clone(), offset)].into();
+            let path = Path::new(DATA).join(name);
+            self.disk.write_atomically(&path, &checkpoint::write_offsets(&offsets))?;
+        }
+        self.start_between.0 = self.start_between.0.max(start);
+        Ok(())
+    }
+
+    fn truncate(&mut self, offset: i64) -> Result<(), Stopped> {
+        // Whoever truncates gives up the promise, whether it succeeds or not.
+        self.promised_end = self.promised_end.min(offset);
+        self.log.truncate_to(offset)?;
+        self.content.retain(|base_offset, _| *base_offset < offset);
+        self.sync_if_promised()
+    }
+
+    fn sync_if_promised(&mut self) -> Result<(), Stopped> {
+        if self.mode == Mode::Os { Ok(()) } else { self.sync() }
+    }
+
+    fn delete_before(&mut self, offset: i64) -> Result<(), Stopped> {
+        self.start_between.1 = offset;
+        self.log.delete_before(offset)?;
+        self.log.enforce_retention(self.log.log_end_offset())?;
+        self.log.delete_expired_files(NOW_MS + 1)?;
+        self.checkpoint()
+    }
+
+    /// All a log does in its life, on more than a hundred disk operations.
+    fn live(&mut self) -> Result<(), Stopped> {
+        for size in [100, 300, 10, 700] {
+            self.append(size)?;
+        }
+        self.sync_if_promised()?;
+        self.checkpoint()?;
+        for size in [600, 600, 900, 50] {
+            self.append(size)?;
+        }
+        self.log.roll()?;
+        self.append(20)?;
+        self.sync_if_promised()?;
+        self.append(400)?;
+        let cut = *self.content.keys().nth_back(3).expect("ten batches were appended");
+        self.truncate(cut)?;
+        self.append(333)?;
+        self.append(444)?;
+        self.log.release_idle_files()?;
+        self.append(30)?;
+        self.sync_if_promised()?;
+        let start = *self.content.keys().nth(5).expect("ten batches are there");
+        self.delete_before(start)?;
+        self.append(1200)?;
+        self.append(70)
+    }
+
+    /// Opens what a power cut left and holds it to the promise.
+    fn check_after_cut(&self, what: &str) {
+        for seed in SEEDS {
+            let what = format!("{what}, seed {seed}");
+            let disk = self.disk.after_power_cut(seed);
+            let opened = Log::open(options(&disk, self.mode, false));
+            let (log, recovery) = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
+            self.check_content(&log, &recovery, &what);
+            let mut end = log.log_end_offset();
+            if recovery.damaged_at.is_some() {
+                // Only bytes that were never synced may be out of order, and only repair cuts them.
+                assert_ne!(self.mode, Mode::Fsync, "{what}: {recovery:?}");
+                drop(log);
+                let options = options(&disk, self.mode, false);
+                // A log that lost even deleted records begins anew where the deletion ended.
+                end = end.max(options.log_start_offset);
+                Log::repair(options).unwrap();
+            } else {
+                drop(log);
+            }
+            self.check_reopened(&disk, end, &what);
+        }
+    }
+
+    fn check_content(&self, log: &Log, recovery: &Recovery, what: &str) {
+        let (start, end) = (log.log_start_offset(), log.log_end_offset());
+        assert!(end >= self.promised_end, "{what}: end {end} < {} {recovery:?}", self.promised_end);
+        let (at_least, at_most) = self.start_between;
+        // Names that were not synced go in any order: a later segment may be left without the first.
+        let is_first_lost = self.mode == Mode::Os && start >= self.promised_end;
+        let is_expected = (at_least..=at_most).contains(&start) || is_first_lost;
+        assert!(is_expected, "{what}: start {start}");
+        let found = read_all(log);
+        let mut next = None;
+        for found in batches(&found) {
+            let found = found.unwrap();
+            let base_offset = found.base_offset();
+            assert_eq!(*next.get_or_insert(base_offset), base_offset, "{what}: a hole");
+            next = Some(found.next_offset());
+            let known = &self.written[&base_offset];
+            assert!(known.iter().any(|known| known == found.bytes()), "{what}: at {base_offset}");
+            if base_offset < self.promised_end {
+                assert_eq!(found.bytes(), self.content[&base_offset], "{what}: at {base_offset}");
+            }
+        }
+        assert!(end == start || next == Some(end), "{what}: {start}..{end} was read to {next:?}");
+    }
+
+    /// The recovered log goes on: it takes a batch, and has all of it once more after a clean stop.
+    fn check_reopened(&self, disk: &FaultyDisk, end: i64, what: &str) {
+        let (log, recovery) = Log::open(options(disk, self.mode, false)).unwrap();
+        assert_eq!((log.log_end_offset(), recovery.damaged_at), (end, None), "{what}: reopened");
+        log.append_as_leader(&mut batch(2, 40, NOW_MS), LEADER).unwrap();
+        log.close().unwrap();
+        let (log, recovery) = Log::open(options(disk, self.mode, true)).unwrap();
+        assert_eq!(log.log_end_offset(), end + 2, "{what}: after a clean stop, {recovery:?}");
+    }
+}
+
+#[test]
+fn promises_hold_whenever_the_power_goes() {
+    for mode in Mode::ALL {
+        for operation in 0.. {
+            let mut life = Life::begin(mode);
+            life.disk.arm(Fault::PowerCut, Operations::All, operation);
+            let ended = life.live();
+            life.check_after_cut(&format!("{mode:?}, operation {operation}, {ended:?}"));
+            if ended.is_ok() {
+                assert!(operation > 25, "the script has {operation} operations only");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_deleted_log_is_whole_or_gone_and_stays_gone_once_told() {
+    let trash = Path::new(DATA).join("topic-0.0123-delete");
+    for operation in 0.. {
+        let mut life = Life::begin(Mode::Fsync);
+        life.live().unwrap();
+        life.checkpoint().unwrap();
+        life.disk.arm(Fault::PowerCut, Operations::All, operation);
+        let renamed = life.log.delete(&trash);
+        let removed = renamed.is_ok() && life.disk.remove_dir_all(&trash).is_ok();
+        for seed in SEEDS {
+            let disk = life.disk.after_power_cut(seed);
+            if disk.exists(&partition_dir()) {
+                assert!(renamed.is_err(), "operation {operation}, seed {seed}: it came back");
+                let (log, recovery) = Log::open(options(&disk, life.mode, false)).unwrap();
+                life.check_content(&log, &recovery, &format!("operation {operation}, seed {seed}"));
+            }
+            if disk.exists(&trash) {
+                disk.remove_dir_all(&trash).unwrap();
+            }
+        }
+        if removed {
+            break;
+        }
+    }
+}
+
+#[test]
+fn no_write_is_acknowledged_after_a_failed_sync() {
+    for sync in 0.. {
+        let mut life = Life::begin(Mode::Fsync);
+        life.disk.arm(Fault::Torn, Operations::Syncs, sync);
+        let ended = life.live();
+        if life.disk.is_armed() {
+            ended.unwrap();
+            assert!(sync > 15, "the script has {sync} syncs only");
+            break;
+        }
+        let promised_end = life.promised_end;
+        if life.log.write_error().is_some() {
+            life.append(100).unwrap_err();
+            life.sync().unwrap_err();
+            assert!(life.log.flush().is_err() && life.log.roll().is_err());
+            assert_eq!(life.promised_end, promised_end);
+        } else {
+            // A sync of a checkpoint file, which is none of the log's.
+            life.append(100).unwrap();
+        }
+        life.check_after_cut(&format!("sync {sync}"));
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_with_a_typed_error_and_service_resumes() {
+    let disk = new_disk();
+    let (log, _) = Log::open(options(&disk, Mode::Os, true)).unwrap();
+    disk.set_space(5000);
+    let full = loop {
+        match log.append_as_leader(&mut batch(2, 100, NOW_MS), LEADER) {
+            Ok(_) => assert!(log.log_end_offset() < 1000, "the disk is never full"),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(full, AppendError::Storage(StorageError::NoSpace { .. })), "{full:?}");
+    let end = log.log_end_offset();
+    assert!(end > 4 && log.write_error().is_none());
+    disk.set_space(100_000_000);
+    for _ in 0..20 {
+        log.append_as_leader(&mut batch(2, 100, NOW_MS), LEADER).unwrap();
+    }
+    assert_eq!(log.log_end_offset(), end + 40);
+    log.close().unwrap();
+    let (log, recovery) = Log::open(options(&disk, Mode::Os, false)).unwrap();
+    assert_eq!((log.log_end_offset(), recovery.truncated_bytes), (end + 40, 0));
+}
+
+#[test]
+fn one_moment_without_space_at_any_operation_costs_at_most_that_append() {
+    for operation in 0.. {
+        let disk = new_disk();
+        let (log, _) = Log::open(options(&disk, Mode::Os, true)).unwrap();
+        disk.arm(Fault::Error(std::io::ErrorKind::StorageFull), Operations::All, operation);
+        let mut refused = 0;
+        while log.log_end_offset() < 40 {
+            match log.append_as_leader(&mut batch(2, 300, NOW_MS), LEADER) {
+                Ok(_) => {}
+                Err(AppendError::Storage(StorageError::NoSpace { .. })) => refused += 1,
+                Err(error) => panic!("operation {operation}: {error}"),
+            }
+            assert!(refused <= 1, "operation {operation}: space is back, writes are not");
+        }
+        let hit = !disk.is_armed();
+        disk.disarm();
+        log.close().unwrap();
+        let (log, recovery) = Log::open(options(&disk, Mode::Os, false)).unwrap();
+        assert_eq!(log.log_end_offset(), 40, "operation {operation}: {recovery:?}");
+        assert_eq!((recovery.truncated_bytes, recovery.damaged_at), (0, None));
+        if !hit {
+            assert!(operation > 20);
+            break;
+        }
+    }
+}
+
+#[test]
+fn producers_are_remembered_as_far_as_their_batches_are() {
+    let producer = |sequence: i32| {
+        let options = BatchOptions {
+            producer_id: 9,
+            producer_epoch: 0,
+            base_sequence: sequence,
+            ..BatchOptions::default()
+        };
+        batch_with(options, 1, 500, NOW_MS)
+    };
+    for operation in 0.. {
+        let disk = new_disk();
+        let (log, _) = Log::open(options(&disk, Mode::Fsync, true)).unwrap();
+        disk.arm(Fault::PowerCut, Operations::All, operation);
+        let mut acknowledged = 0;
+        for sequence in 0..12 {
+            let appended = log.append_as_leader(&mut producer(sequence), LEADER);
+            if appended.is_err() || log.flush().is_err() {
+                break;
+            }
+            acknowledged = sequence + 1;
+        }
+        for seed in SEEDS {
+            let disk = disk.after_power_cut(seed);
+            let (log, _) = Log::open(options(&disk, Mode::Fsync, false)).unwrap();
+            // The client retries what it was not told of, and goes on.
+            for sequence in (acknowledged - 1).max(0)..12 {
+                let info = log.append_as_leader(&mut producer(sequence), LEADER);
+                let info =
+                    info.unwrap_or_else(|e| panic!("operation {operation}, seed {seed}: {e}"));
+                assert_eq!(info.first_offset, i64::from(sequence), "neither lost nor doubled");
+            }
+        }
+        if acknowledged == 12 {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_failed_write_never_leaves_half_a_batch_to_readers() {
+    for operation in 0.. {
+        let mut life = Life::begin(Mode::Interval);
+        life.disk.arm(Fault::Torn, Operations::All, operation);
+        let ended = life.live();
+        let hit = !life.disk.is_armed();
+        life.disk.disarm();
+        let stored = read_all(&life.log);
+        assert!(batches(&stored).all(|batch| batch.unwrap().is_crc_valid()), "{ended:?}");
+        if !hit {
+            ended.unwrap();
+            break;
+        }
+    }
+}
+
+#[test]
+fn an_index_lost_in_the_middle_is_rebuilt_and_costs_no_record() {
+    for clean in [true, false] {
+        let mut life = Life::begin(Mode::Fsync);
+        life.live().unwrap();
+        life.log.roll().unwrap();
+        life.append(100).unwrap();
+        life.checkpoint().unwrap();
+        life.log.close().unwrap();
+        let bases: Vec<i64> = life.log.segments().iter().map(|(base, _)| *base).collect();
+        assert!(bases.len() > 2);
+        let lost = partition_dir().join(format!("{:020}.index", bases[1]));
+        life.disk.remove_file(&lost).unwrap();
+        let (log, recovery) = Log::open(options(&life.disk, life.mode, clean)).unwrap();
+        assert_eq!((recovery.damaged_at, recovery.truncated_bytes), (None, 0), "clean: {clean}");
+        life.check_content(&log, &recovery, "index lost");
+        assert!(life.disk.exists(&lost));
+    }
+}

@@ -1,0 +1,188 @@
+"""The embedded broker: its life, and what the process around it does to it."""
+
+import gc
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import weakref
+from pathlib import Path
+
+import pytest
+
+from pykafka_core import Broker
+from pykafka_core.errors import (
+    ClosedError,
+    ConfigurationError,
+    ForkedError,
+    InvalidConfigError,
+    InvalidTopicError,
+    StorageError,
+    StorageLockedError,
+    TopicAlreadyExistsError,
+    UnknownTopicOrPartitionError,
+)
+
+
+def control_threads() -> int:
+    return sum(thread.name == "pykafka-core-control" for thread in threading.enumerate())
+
+
+def test_a_broker_makes_and_deletes_topics() -> None:
+    with Broker() as broker:
+        broker.create_topic("orders", partitions=3, config={"retention.ms": 1000})
+        broker.create_topic("payments")
+        assert broker.topics() == {"orders": 3, "payments": 1}
+        broker.delete_topic("orders")
+        assert broker.topics() == {"payments": 1}
+
+
+def test_errors_of_topics_are_kafkas() -> None:
+    with Broker() as broker:
+        broker.create_topic("orders")
+        with pytest.raises(TopicAlreadyExistsError):
+            broker.create_topic("orders")
+        with pytest.raises(InvalidTopicError):
+            broker.create_topic("or/ders")
+        with pytest.raises(InvalidConfigError, match="retention"):
+            broker.create_topic("other", config={"retention.ms": "soon"})
+        with pytest.raises(UnknownTopicOrPartitionError):
+            broker.delete_topic("nobody")
+
+
+def test_reading_the_address_binds_the_loopback_once() -> None:
+    with Broker() as broker:
+        assert broker.listeners == {}
+        address = broker.bootstrap_servers
+        assert address.startswith("127.0.0.1:")
+        assert broker.bootstrap_servers == address
+        assert broker.listeners == {"PLAINTEXT": address}
+
+
+def test_given_listeners_are_bound_at_once() -> None:
+    with Broker(listeners="127.0.0.1:0,LAB://127.0.0.1:0", config=LAB) as broker:
+        assert set(broker.listeners) == {"PLAINTEXT", "LAB"}
+        assert broker.bootstrap_servers == ",".join(broker.listeners.values())
+
+
+LAB = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,LAB:PLAINTEXT"}
+
+
+def test_a_closed_broker_says_so() -> None:
+    broker = Broker()
+    assert not broker.closed
+    broker.close()
+    broker.close()
+    assert broker.closed
+    with pytest.raises(ClosedError):
+        broker.create_topic("orders")
+    with pytest.raises(ClosedError):
+        _ = broker.bootstrap_servers
+
+
+def test_two_brokers_live_in_one_process() -> None:
+    with Broker() as one, Broker() as other:
+        one.create_topic("orders")
+        assert (one.topics(), other.topics()) == ({"orders": 1}, {})
+        assert one.cluster_id != other.cluster_id
+        assert one.bootstrap_servers != other.bootstrap_servers
+
+
+def test_the_garbage_collector_closes_it() -> None:
+    before = control_threads()
+    broker = Broker()
+    assert control_threads() == before + 1
+    gone = weakref.ref(broker)
+    del broker
+    gc.collect()
+    assert gone() is None
+    assert control_threads() == before
+
+
+def test_topics_and_identity_survive_a_restart(tmp_path: Path) -> None:
+    with Broker(tmp_path / "data") as broker:
+        broker.create_topic("orders", partitions=3, config={"retention.ms": 1000})
+        broker.create_topic("gone")
+        broker.delete_topic("gone")
+        identity = (broker.cluster_id, broker.node_id)
+        image = broker._image()
+    with Broker(tmp_path / "data") as broker:
+        assert (broker.cluster_id, broker.node_id) == identity
+        assert broker.topics() == {"orders": 3}
+        assert broker._image().topics == image.topics
+        assert broker._image().configs == image.configs
+
+
+def test_a_directory_is_locked_while_it_is_open(tmp_path: Path) -> None:
+    with Broker(tmp_path), pytest.raises(StorageLockedError):
+        Broker(tmp_path)
+    with Broker(tmp_path) as broker:
+        assert not broker.closed
+
+
+def test_a_copy_of_a_killed_directory_gets_new_leader_epochs(tmp_path: Path) -> None:
+    with Broker(tmp_path / "data") as broker:
+        broker.create_topic("orders")
+        shutil.copytree(tmp_path / "data", tmp_path / "killed")
+    with Broker(tmp_path / "killed") as broker:
+        assert broker._image().topics.by_name["orders"].partitions[0].leader_epoch == 1
+    with Broker(tmp_path / "killed") as broker:
+        assert broker._image().topics.by_name["orders"].partitions[0].leader_epoch == 1
+
+
+def test_a_directory_of_another_node_is_refused(tmp_path: Path) -> None:
+    Broker(tmp_path, config={"node.id": 5}).close()
+    with pytest.raises(StorageError, match="node 5"):
+        Broker(tmp_path, config={"node.id": 6})
+    with Broker(tmp_path) as broker:
+        assert broker.node_id == 5
+
+
+def test_settings_that_cannot_be_are_all_named() -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        Broker(config={"num.partitions": "many", "no.such.setting": 1})
+    assert len(caught.value.problems) == 2
+
+
+def test_durability_has_to_fit_the_place(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError):
+        Broker(durability="fsync")
+    with pytest.raises(ConfigurationError):
+        Broker(tmp_path, durability="memory")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_cannot_use_it() -> None:
+    with Broker() as broker:
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                broker.create_topic("orders")
+                os.write(write, b"used")
+            except ForkedError:
+                broker.close()
+                os.write(write, b"refused")
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        assert os.read(read, 100) == b"refused"
+        os.close(read)
+        os.close(write)
+        broker.create_topic("orders")
+
+
+def test_the_end_of_the_interpreter_closes_it(tmp_path: Path) -> None:
+    script = "import sys; from pykafka_core import Broker; b = Broker(sys.argv[1]); b.create_topic('orders')"
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_statistics_tell_how_long_requests_waited() -> None:
+    with Broker() as broker:
+        assert broker.statistics()["control.requests.count"] == 0

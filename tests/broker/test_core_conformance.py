@@ -1,0 +1,168 @@
+"""One suite for the real core and the simulator's: the same calls, the same answers."""
+
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from pykafka_core import _core
+from pykafka_core.metadata.quorum import leader_change
+from pykafka_core.metadata.records import decode_batches, encode
+from pykafka_core.protocol.messages import ProducerIdsRecord
+from pykafka_core.testing import fake_core
+
+if TYPE_CHECKING:
+    from pykafka_core.broker.core import Core
+
+TOPIC = b"0123456789abcdef"
+PARTITION = (TOPIC, 0)
+EPOCH = 3
+SOON_NS = 10**10
+
+RECORDS = [(None, encode(ProducerIdsRecord(next_producer_id=number))) for number in range(3)]
+
+
+class Subject:
+    """A core that leads one hidden partition, with the classes its image is made of."""
+
+    def __init__(self, core: "Core", types: ModuleType) -> None:
+        self.core = core
+        self.types: Any = types
+        self.offset = -1
+
+    def step(self, **parts: Any) -> None:
+        self.offset += 1
+        self.core.apply(self.types.ImageDelta(metadata_offset=self.offset, **parts))
+
+    def lead(self, epoch: int) -> None:
+        partition = self.types.PartitionImage(
+            index=0, leader=1, leader_epoch=epoch, partition_epoch=epoch, replicas=[1], isr=[1]
+        )
+        topic = self.types.TopicImage(
+            name="__cluster_metadata",
+            topic_id=TOPIC,
+            partitions=[partition],
+            internal=True,
+            hidden=True,
+        )
+        self.step(topics=[topic])
+
+    def event(self, kind: str) -> Any:
+        """The next event of a class; those of others are of no interest here."""
+        deadline = self.core.now_ns() + SOON_NS
+        while self.core.now_ns() < deadline:
+            for event in self.core.wait(deadline):
+                if type(event).__name__ == kind:
+                    return event
+        raise AssertionError(f"no {kind} came")
+
+    def appended(self, epoch: int = EPOCH, token: int = 7) -> tuple[int, int, int]:
+        self.core.append(token, PARTITION, epoch, RECORDS)
+        event = self.event("Appended")
+        return event.token, event.error_code, event.offset
+
+
+def fake() -> Subject:
+    return Subject(cast("Core", fake_core.FakeCore()), fake_core)
+
+
+def real() -> Subject:
+    options = _core.CoreOptions(
+        data_dir=None, node_id=1, cluster_id="AAAAAAAAAAAAAAAAAAAAAQ", durability="memory"
+    )
+    return Subject(_core.Core(options), _core)
+
+
+@pytest.fixture(params=[fake, real], ids=["fake", "real"])
+def subject(request: pytest.FixtureRequest) -> Iterator[Subject]:
+    make = cast("Callable[[], Subject]", request.param)
+    subject = make()
+    subject.lead(EPOCH)
+    yield subject
+    subject.core.stop(0)
+
+
+def test_a_new_log_is_empty(subject: Subject) -> None:
+    offsets = subject.core.offsets(PARTITION)
+    assert (offsets.log_start_offset, offsets.high_watermark, offsets.log_end_offset) == (0, 0, 0)
+    assert offsets.leader_epoch == EPOCH
+    assert subject.core.read(PARTITION, 0, 1000, "log_end") == b""
+
+
+def test_an_append_completes_with_its_base_offset(subject: Subject) -> None:
+    assert subject.appended(token=7) == (7, 0, 0)
+    assert subject.appended(token=8) == (8, 0, 3)
+    offsets = subject.core.offsets(PARTITION)
+    assert (offsets.high_watermark, offsets.log_end_offset) == (6, 6)
+
+
+def test_what_was_appended_is_read_in_whole_batches(subject: Subject) -> None:
+    subject.appended()
+    subject.appended()
+    decoded = decode_batches(subject.core.read(PARTITION, 0, 10**6, "log_end"))
+    assert [offset for offset, _ in decoded.records] == [0, 1, 2, 3, 4, 5]
+    first = decode_batches(subject.core.read(PARTITION, 1, 1, "high_watermark"))
+    assert ([offset for offset, _ in first.records], first.next_offset) == ([0, 1, 2], 3)
+    assert subject.core.read(PARTITION, 6, 1000, "log_end") == b""
+
+
+def test_a_control_batch_takes_an_offset_and_holds_no_record(subject: Subject) -> None:
+    subject.core.append(1, PARTITION, EPOCH, [(b"\0\0\0\x02", leader_change(1))], control=2)
+    assert subject.event("Appended").offset == 0
+    decoded = decode_batches(subject.core.read(PARTITION, 0, 1000, "log_end"))
+    assert (decoded.records, decoded.next_offset) == ([], 1)
+
+
+@pytest.mark.parametrize(("epoch", "code"), [(EPOCH - 1, 74), (EPOCH + 1, 75)])
+def test_an_append_of_another_epoch_is_fenced(subject: Subject, epoch: int, code: int) -> None:
+    assert subject.appended(epoch) == (7, code, -1)
+    assert subject.core.offsets(PARTITION).log_end_offset == 0
+
+
+def test_a_new_epoch_fences_the_old_one(subject: Subject) -> None:
+    subject.lead(EPOCH + 1)
+    assert subject.appended(EPOCH)[1] == 74
+    assert subject.appended(EPOCH + 1)[1] == 0
+
+
+def test_a_step_of_the_past_is_ignored(subject: Subject) -> None:
+    subject.offset -= 1
+    subject.step(deleted=[TOPIC])
+    assert subject.appended()[1] == 0
+
+
+def test_a_deleted_partition_takes_no_append(subject: Subject) -> None:
+    subject.step(deleted=[TOPIC])
+    assert subject.appended()[1] == 100
+
+
+def test_records_are_deleted_up_to_the_high_watermark(subject: Subject) -> None:
+    subject.appended()
+    for token, offset, expected in (
+        (1, 2, (0, 2)),
+        (2, 1, (0, 2)),
+        (3, -1, (0, 3)),
+        (4, 4, (1, -1)),
+    ):
+        subject.core.delete_before(token, PARTITION, offset)
+        event = subject.event("Maintained")
+        assert (event.token, event.error_code, event.offset) == (token, *expected)
+
+
+def test_waiting_ends_at_its_deadline(subject: Subject) -> None:
+    while subject.core.wait(subject.core.now_ns()):
+        pass  # the real core tells that it leads
+    deadline = subject.core.now_ns() + 1_000_000
+    assert subject.core.wait(deadline) == []
+    assert subject.core.now_ns() >= deadline
+
+
+def test_logs_are_described_by_size(subject: Subject) -> None:
+    assert subject.core.describe_log_dirs() in ([], [(TOPIC, 0, 0)])
+    subject.appended()
+    ((topic_id, index, size),) = subject.core.describe_log_dirs()
+    assert (topic_id, index) == PARTITION
+    assert size == len(subject.core.read(PARTITION, 0, 10**6, "log_end"))
+    assert subject.core.disk_space() == (-1, -1)
+    assert subject.core.describe_producers(PARTITION) == []
