@@ -265,12 +265,10 @@ def _add(row: _Carrier, flight: Mapping[str, Any]) -> None:
 
 def _delays(carriers: Mapping[str, _Carrier], read: _Read, names: Mapping[str, str]) -> Table:
     table = Table(title="Delays per carrier, in minutes of arrival", title_justify="left")
-    table.add_column("", min_width=2)
+    table.add_column("key")
     table.add_column("airline", no_wrap=True, overflow="ellipsis")
-    for name in ("partition", "flights", "mean", f"over {_LATE_MINUTES}", "cancelled"):
-        table.add_column(
-            name, justify="right", no_wrap=True, min_width=len(name) + (name == "mean")
-        )
+    for name in ("part.", "flights", "mean", f"> {_LATE_MINUTES}", "cancelled"):
+        table.add_column(name, justify="right", no_wrap=True, min_width=5)
     mean = {name: row.delay / max(row.landed, 1) for name, row in carriers.items()}
     for carrier in sorted(carriers, key=lambda name: -mean[name]):
         row = carriers[carrier]

@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pykafka_core._core import crc32c
+
 from .batches import BatchHeader, TailError, batch_headers
 from .errors import FAILED, USAGE, CliError
 from .output import print_json
 
 _OFFSET_ENTRY = struct.Struct(">ii")
 _TIME_ENTRY = struct.Struct(">qi")
+_CRC_START = 21  # the CRC covers what follows it
 _TXN_ENTRY = struct.Struct(">hqqqq")
 
 
@@ -85,7 +88,10 @@ def _dump_segment(path: Path) -> Dump:
     expected = int(path.stem)
     try:
         for header in batch_headers(path):
-            rows.append(_batch_row(header))
+            is_valid = _is_valid(path, header)
+            rows.append(_batch_row(header, is_valid=is_valid))
+            if not is_valid:
+                faults.append(f"batch at {header.position} does not match its CRC")
             if header.base_offset < expected:
                 faults.append(f"batch at {header.position} begins below offset {expected}")
             expected = header.last_offset + 1
@@ -94,7 +100,7 @@ def _dump_segment(path: Path) -> Dump:
     return Dump(path=path, rows=rows, faults=faults)
 
 
-def _batch_row(header: BatchHeader) -> dict[str, object]:
+def _batch_row(header: BatchHeader, *, is_valid: bool) -> dict[str, object]:
     return {
         "baseOffset": header.base_offset,
         "lastOffset": header.last_offset,
@@ -106,13 +112,27 @@ def _batch_row(header: BatchHeader) -> dict[str, object]:
         "partitionLeaderEpoch": header.partition_leader_epoch,
         "isTransactional": header.is_transactional,
         "isControl": header.is_control,
+        "deleteHorizonMs": _delete_horizon(header),
         "position": header.position,
         "LogAppendTime" if header.is_log_append_time else "CreateTime": header.max_timestamp,
         "size": header.size,
         "magic": header.magic,
         "compresscodec": header.compression,
         "crc": header.crc,
+        "isvalid": is_valid,
     }
+
+
+def _delete_horizon(header: BatchHeader) -> str:
+    """Kafka prints Java's optional; the base timestamp is the horizon when the bit is set."""
+    has_horizon = header.attributes & 64
+    return f"OptionalLong[{header.base_timestamp}]" if has_horizon else "OptionalLong.empty"
+
+
+def _is_valid(path: Path, header: BatchHeader) -> bool:
+    with path.open("rb") as file:
+        file.seek(header.position + _CRC_START)
+        return crc32c(file.read(header.size - _CRC_START)) == header.crc
 
 
 def _dump_offset_index(path: Path) -> Dump:
