@@ -93,7 +93,9 @@ fn check(steps: &[Step]) {
             }
             Step::Roll => log.roll().unwrap(),
             Step::Truncate { percent } => {
-                let offset = model.offset_at(*percent);
+                // Followers truncate where epochs end, which is between batches.
+                let wanted = model.offset_at(*percent);
+                let offset = model.from(wanted).first().map_or(wanted, |(base, _)| *base);
                 log.truncate_to(offset).unwrap();
                 model.truncate(offset);
             }

@@ -112,6 +112,8 @@ impl State {
         if cut == 0 {
             segment.first_timestamp = None;
         }
+        // The segment is active again: its last time entry comes when it is rolled or closed.
+        self.indexes = Some(indexes);
         Ok(())
     }
 }
