@@ -13,7 +13,6 @@ from pykafka_core.errors import (
     KafkaError,
     PolicyViolationError,
     TopicAlreadyExistsError,
-    TopicAuthorizationFailedError,
     error_of,
 )
 from pykafka_core.handlers.context import Context
@@ -128,7 +127,7 @@ def _plan(
 
 def _check_name(context: Context, name: str, collisions: Collisions) -> None:
     if name == METADATA_TOPIC:
-        raise TopicAuthorizationFailedError("Authorization failed.")
+        raise InvalidRequestError(f"Creation of internal topic {name} is prohibited.")
     check_topic_name(name)
     if name in context.image.topics.by_name:
         raise TopicAlreadyExistsError(f"Topic '{name}' already exists.")
@@ -162,7 +161,7 @@ def _assignments(
         )
     if factor < -1 or factor == 0:
         raise InvalidReplicationFactorError(
-            "Replication factor was set to an invalid non-positive value."
+            "Replication factor must be larger than 0, or -1 to use the default value."
         )
     if count == -1:
         count = context.settings.int("num.partitions")
@@ -199,4 +198,4 @@ def _manual(context: Context, topic: CreateTopicsRequest.CreatableTopic) -> list
 
 
 def _failed(name: str, error: KafkaError) -> _Result:
-    return _Result(name=name, error_code=error.code, error_message=str(error), configs=None)
+    return _Result(name=name, error_code=error.code, error_message=str(error))

@@ -41,15 +41,18 @@ def handle(context: Context, request: DeleteTopicsRequest) -> Propose:
         disabled = _disabled(context.api_version)
         return Propose([], lambda _: _response([_failed(topic, disabled) for topic in asked]))
     results: list[_Result] = []
-    doomed: dict[bytes, Topic] = {}
-    for topic in asked:
+    doomed: list[bytes] = []
+    by_id = {topic.topic_id for topic in asked if topic.name is None}
+    for topic in dict.fromkeys(asked):
         try:
             found = _find(context, topic, asked)
-            if found.topic_id in doomed:
+            if topic.name is not None and found.topic_id in by_id:
                 raise InvalidRequestError(
                     "The provided topic name maps to an ID that was already supplied."
                 )
-            doomed[found.topic_id] = found
+            if topic.name is None and _Asked(found.name, ZERO_ID) in asked:
+                continue  # its row by name says so
+            doomed.append(found.topic_id)
             results.append(_Result(name=found.name, topic_id=found.topic_id))
         except KafkaError as error:
             results.append(_failed(topic, error))

@@ -111,7 +111,7 @@ REFUSED = [
     ("new line", topic("orders\n"), 17),
     ("not ASCII", topic("größe"), 17),
     ("250 characters", topic("x" * 250), 17),
-    ("metadata topic", topic("__cluster_metadata"), 29),
+    ("metadata topic", topic("__cluster_metadata"), 42),
     ("assignment and partitions", topic(partitions=1, factor=-1, assignments={0: [1]}), 42),
     ("assignment and factor", topic(partitions=-1, factor=1, assignments={0: [1]}), 42),
     ("unknown broker", topic(partitions=-1, factor=-1, assignments={0: [7]}), 39),
