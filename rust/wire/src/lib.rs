@@ -12,6 +12,7 @@ pub mod describe_topic_partitions;
 mod error;
 pub mod fetch;
 pub mod frame;
+pub mod fuzz;
 pub mod list_offsets;
 pub mod message;
 pub mod metadata;

@@ -1,11 +1,12 @@
 //! The table codec against recorded frames, and against the hot messages.
 
 use bytes::Bytes;
+use pykafka_wire::fuzz::recode_hot;
 use pykafka_wire::schema::{request_of, response_of};
 use pykafka_wire::value::{Tree, Values};
 use pykafka_wire::{ApiKey, codec};
 
-use crate::{golden, hot};
+use crate::golden;
 
 /// Decodes and encodes a body by its table.
 fn recode(api_key: ApiKey, is_request: bool, version: i16, body: &[u8]) -> Vec<u8> {
@@ -45,7 +46,7 @@ fn recorded_hot_frames_encode_to_the_bytes_they_were_decoded_from() {
             continue;
         }
         let body = Bytes::copy_from_slice(frame.body());
-        let Some(encoded) = hot::recode(frame.api_key, frame.is_request, version, &body) else {
+        let Some(encoded) = recode_hot(frame.api_key, frame.is_request, version, &body) else {
             continue;
         };
         // The null list with four bytes is written with one.

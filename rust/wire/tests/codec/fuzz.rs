@@ -1,51 +1,11 @@
-//! Fuzz targets as plain functions, with a short run of random and damaged input.
-//!
-//! The oracle of every target is that it returns: no panic, no allocation out of proportion, and
-//! what decodes and encodes again comes out the same from the hot modules and the table codec.
+//! The fuzz targets of the crate, with a short run of random and damaged input.
 
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
-use pykafka_wire::frame::{RequestHeader, decode_response_header};
+use pykafka_wire::fuzz::{HOT, compare_hot, fuzz_frame, fuzz_hot, fuzz_table, recode_table};
 use pykafka_wire::schema::{Message, messages, request_of, response_of};
-use pykafka_wire::value::{Tree, Value, Values};
-use pykafka_wire::{ApiKey, codec};
 
-use crate::{golden, hot};
-
-/// Frames: any bytes give a header or an error.
-fn fuzz_frame(data: &[u8]) {
-    if let Ok((header, body)) = RequestHeader::decode(data) {
-        assert!(body.len() <= data.len());
-        let _ = decode_response_header(header.api_key, header.api_version, body);
-    }
-}
-
-/// The table codec: what decodes also encodes, and then decodes to the same value.
-fn fuzz_table(message: &'static Message, version: i16, body: &[u8]) -> Option<Value> {
-    let plan = message.plan(version).unwrap();
-    let value = codec::decode(plan, body, &mut Values).ok()?;
-    let mut out = Vec::new();
-    // Replacement characters can push a string beyond its bound; nothing else fails.
-    codec::encode(plan, &value, &Tree::new(), &mut out).ok()?;
-    let again = codec::decode(plan, &out, &mut Values).unwrap();
-    assert_eq!(format!("{again:?}"), format!("{value:?}"));
-    Some(value)
-}
-
-/// A hot message: it decodes exactly when the table codec says so.
-fn fuzz_hot(api_key: ApiKey, is_request: bool, version: i16, body: &Bytes) {
-    let message = if is_request { request_of(api_key) } else { response_of(api_key) }.unwrap();
-    let plan = message.plan(version).unwrap();
-    let table = codec::decode(plan, body, &mut Values);
-    let hot = hot::recode(api_key, is_request, version, body).unwrap();
-    assert_eq!(table.is_ok(), hot.is_ok(), "{} {version} {table:?} {hot:?}", api_key.name());
-    let (Ok(table), Ok(hot)) = (table, hot) else { return };
-    let again = codec::decode(plan, &hot, &mut Values).unwrap();
-    if !format!("{table:?}").contains('\u{FFFD}') {
-        assert_eq!(format!("{again:?}"), format!("{table:?}"));
-    }
-}
+use crate::golden;
 
 /// A small generator (`SplitMix64`) with a fixed seed: the same run every time, but for its length.
 struct Random(u64);
@@ -110,7 +70,8 @@ fn random_bytes_never_panic_in_any_table() {
     run(|random| {
         let message = messages()[random.below(messages().len())];
         let version = version_of(message, random);
-        fuzz_table(message, version, &random.bytes(96));
+        recode_table(message, version, &random.bytes(96));
+        fuzz_table(&random.bytes(96));
     });
 }
 
@@ -124,7 +85,7 @@ fn damaged_frames_never_panic_in_any_table() {
         let mut body = frame.body().to_vec();
         random.damage(&mut body);
         if message.unwrap().versions.contains(frame.body_version()) {
-            fuzz_table(message.unwrap(), frame.body_version(), &body);
+            recode_table(message.unwrap(), frame.body_version(), &body);
         }
     });
 }
@@ -132,15 +93,12 @@ fn damaged_frames_never_panic_in_any_table() {
 #[test]
 fn hot_messages_and_tables_agree_on_damaged_frames() {
     let mut frames = golden::frames();
-    frames.retain(|frame| hot::APIS.contains(&frame.api_key) && frame.version != 99);
+    frames.retain(|frame| HOT.contains(&frame.api_key) && frame.version != 99);
     run(|random| {
         let frame = &frames[random.below(frames.len())];
         let mut body = frame.body().to_vec();
         random.damage(&mut body);
-        fuzz_hot(frame.api_key, frame.is_request, frame.version, &body.into());
-        let api_key = hot::APIS[random.below(hot::APIS.len())];
-        let version = version_of(request_of(api_key).unwrap(), random);
-        let body = random.bytes(64).into();
-        fuzz_hot(api_key, random.below(2) == 0, version, &body);
+        compare_hot(frame.api_key, frame.is_request, frame.version, &body.into());
+        fuzz_hot(&random.bytes(64));
     });
 }

@@ -5,5 +5,4 @@
 mod frames;
 mod fuzz;
 mod golden;
-mod hot;
 mod round_trip;

@@ -8,7 +8,7 @@ use pykafka_wire::schema::{Kind, Message, Type, messages, request_of, response_o
 use pykafka_wire::value::{Tree, Value, Values};
 use pykafka_wire::{ApiKey, codec};
 
-use crate::hot;
+use pykafka_wire::fuzz::{HOT, recode_hot};
 
 fn primitive(kind: Type) -> BoxedStrategy<Value> {
     let within = |low, high| (low..=high).prop_map(Value::Int).boxed();
@@ -59,7 +59,7 @@ fn any_message() -> impl Strategy<Value = (&'static Message, &'static Plan, Valu
 
 fn any_hot_message() -> impl Strategy<Value = (&'static Message, &'static Plan, Value)> {
     let both = |key: &ApiKey| [request_of(*key).unwrap(), response_of(*key).unwrap()];
-    any_of(hot::APIS.iter().flat_map(both).collect())
+    any_of(HOT.iter().flat_map(both).collect())
 }
 
 fn any_of(
@@ -106,7 +106,7 @@ proptest! {
         let is_request = message.kind == Kind::Request;
         let bytes = encode(plan, &value).into();
         let key = ApiKey(message.api_key);
-        let written = hot::recode(key, is_request, plan.version, &bytes).unwrap().unwrap();
+        let written = recode_hot(key, is_request, plan.version, &bytes).unwrap().unwrap();
         prop_assert_eq!(written, bytes, "{} {}", message.name, plan.version);
     }
 }
