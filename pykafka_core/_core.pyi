@@ -7,6 +7,8 @@ from typing import Literal, Protocol, final
 from pykafka_core.protocol.messages import Message
 
 __version__: str
+__profile__: tuple[str, int]
+"""("debug" or "release", opt-level): how it was compiled."""
 
 # --- The seam ------------------------------------------------------------------------------------
 # Rules S1 to S7 and the owners of each fact are in docs/SEAM.md.
