@@ -15,7 +15,7 @@ export PYO3_ENVIRONMENT_SIGNATURE := $(shell $(PYTHON) -c 'import sys; print("cp
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test verify fix clean
+.PHONY: help build demo test bench fuzz verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -29,6 +29,18 @@ test: .venv/built ## every test
 	@tools/need test
 	cargo test --locked --workspace -q
 	python -m pytest
+
+bench: .venv/built-release ## time kernels, log, wire, control and start; results in .benchmarks/ (BENCH="-k crc" picks)
+	python -m pytest bench -p no:xdist --benchmark-autosave $(BENCH)
+
+fuzz: ## cargo-fuzz on every target, FUZZ_SECONDS (60) each; needs a nightly toolchain
+	@tools/need fuzz
+	@for source in rust/fuzz/fuzz_targets/*.rs; do \
+	  target=$$(basename $$source .rs); seeds=$$(find rust/*/tests/corpus -type d -name $$target); \
+	  mkdir -p rust/fuzz/corpus/$$target; \
+	  cargo +nightly fuzz run --fuzz-dir $(CURDIR)/rust/fuzz $$target rust/fuzz/corpus/$$target $$seeds \
+	    -- -max_total_time=$${FUZZ_SECONDS:-60}; \
+	done
 
 verify: .venv/built ## lints, types, import contracts; writes nothing
 	ruff check . && ruff format --check .
@@ -53,4 +65,9 @@ clean: ## remove what was built
 
 .venv/built: .venv/ready $(RUST_SOURCES) $(PYX_SOURCES)
 	.venv/bin/python -m pip install -q --no-build-isolation -e . --config-settings=build-args="--profile dev --locked"
+	touch $@
+
+# The wheel's own profile, in place of the one that tests use; the next change builds the latter again.
+.venv/built-release: .venv/ready .venv/built
+	.venv/bin/python -m pip install -q --no-build-isolation -e . --config-settings=build-args="--profile release --locked"
 	touch $@

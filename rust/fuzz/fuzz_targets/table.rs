@@ -1,0 +1,4 @@
+//! See `pykafka_wire::fuzz::fuzz_table`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| pykafka_wire::fuzz::fuzz_table(data));
