@@ -47,15 +47,17 @@ def handle(context: Context, request: DeleteTopicsRequest) -> Propose:
         try:
             found = _find(context, topic, asked)
             if topic.name is not None and found.topic_id in by_id:
-                raise InvalidRequestError(
+                error = InvalidRequestError(
                     "The provided topic name maps to an ID that was already supplied."
                 )
+                results.append(_failed(_Asked(found.name, found.topic_id), error))
+                continue
             if topic.name is None and _Asked(found.name, ZERO_ID) in asked:
                 continue  # its row by name says so
             doomed.append(found.topic_id)
             results.append(_Result(name=found.name, topic_id=found.topic_id))
-        except KafkaError as error:
-            results.append(_failed(topic, error))
+        except KafkaError as refusal:
+            results.append(_failed(topic, refusal))
 
     def reply(code: int) -> DeleteTopicsResponse:
         for result in results:
