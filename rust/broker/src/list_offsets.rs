@@ -16,6 +16,9 @@ use crate::{ConnectionInfo, Context, Header, Image, Outcome};
 /// First version in which a lagging high watermark has a code of its own.
 const OFFSET_NOT_AVAILABLE_VERSION_MIN: i16 = 5;
 
+/// First version that carries the epoch of the offset found.
+const LEADER_EPOCH_VERSION_MIN: i16 = 4;
+
 /// Looks offsets up, each partition by itself.
 pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &Bytes) -> Outcome {
     let version = header.api_version;
@@ -39,7 +42,7 @@ pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &By
                             find(ctx, &image, version, topic.name, partition, isolation)
                         })
                     };
-                    partition_response(partition.partition_index, answer)
+                    partition_response(version, partition.partition_index, answer)
                 })
                 .collect(),
         })
@@ -100,6 +103,7 @@ fn query_of(timestamp: i64, version: i16) -> Option<OffsetQuery> {
 }
 
 fn partition_response(
+    version: i16,
     partition_index: i32,
     answer: Result<OffsetAnswer, KafkaError>,
 ) -> PartitionResponse {
@@ -112,7 +116,7 @@ fn partition_response(
         error_code: error.code(),
         timestamp: answer.timestamp,
         offset: answer.offset,
-        leader_epoch: answer.leader_epoch,
+        leader_epoch: if version >= LEADER_EPOCH_VERSION_MIN { answer.leader_epoch } else { -1 },
     }
 }
 

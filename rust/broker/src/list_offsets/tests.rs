@@ -53,6 +53,15 @@ fn broker() -> Broker {
 }
 
 #[test]
+fn every_version_answers_and_carries_an_epoch_from_4_on() {
+    let broker = broker();
+    for version in 1..=11 {
+        let epoch = if version < 4 { -1 } else { 0 };
+        assert_eq!(ask(&broker, version, 0, &[at(-1)]), [(0, 3, -1, epoch)], "v{version}");
+    }
+}
+
+#[test]
 fn contract_31_ends_and_times() {
     let broker = broker();
     assert_eq!(find(&broker, 9, -1), (0, 3, -1));
