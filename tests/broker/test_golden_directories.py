@@ -4,6 +4,7 @@ import base64
 import json
 import shutil
 import uuid
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from pykafka_core import Broker
 from pykafka_core.types import RESOURCE_TOPIC
+
+Row = tuple[int | None, str | None, str | None]
 
 GOLDEN = Path(__file__).parent.parent / "formats" / "golden"
 
@@ -82,30 +85,41 @@ def test_every_record_arrives_at_a_client(golden: str, broker: Broker) -> None:
             "auto.offset.reset": "error",
         }
     )
-    for name, index, facts in expected_partitions(golden):
-        partition = TopicPartition(name, index, facts["log_start_offset"])
-        assert list(consumed(consumer, partition)) == list(stored(facts)), f"{name}-{index}"
+    expected = {(name, index): facts for name, index, facts in expected_partitions(golden)}
+    consumer.assign(
+        [
+            TopicPartition(name, index, facts["log_start_offset"])
+            for (name, index), facts in expected.items()
+        ]
+    )
+    arrived = consumed(consumer, len(expected))
     consumer.close()
+    for partition, facts in expected.items():
+        assert arrived[partition] == list(stored(facts)), partition
 
 
-def stored(facts: dict[str, Any]) -> Iterator[tuple[int, str | None, str | None]]:
+def stored(facts: dict[str, Any]) -> Iterator[Row]:
     for batch in facts["batches"]:
         for record in batch["records"]:
             if "control_type" not in record and record["offset"] >= facts["log_start_offset"]:
                 yield record["offset"], record["key"], record["value"]
 
 
-def consumed(
-    consumer: Consumer, partition: TopicPartition
-) -> Iterator[tuple[int | None, str | None, str | None]]:
-    consumer.assign([partition])
-    while (message := consumer.poll(20)) is not None:
+def consumed(consumer: Consumer, partitions: int) -> dict[tuple[str | None, int | None], list[Row]]:
+    """Records of every partition up to the end the broker tells."""
+    rows: dict[tuple[str | None, int | None], list[Row]] = defaultdict(list)
+    ended = 0
+    while ended < partitions:
+        message = consumer.poll(20)
+        assert message is not None, "the end of each partition is told in time"
         error = message.error()
         if error is not None:
             assert error.code() == KafkaError._PARTITION_EOF, error
-            return
-        yield message.offset(), text(message.key()), text(message.value())
-    raise AssertionError("the end of the partition was not told in time")
+            ended += 1
+            continue
+        row = (message.offset(), text(message.key()), text(message.value()))
+        rows[message.topic(), message.partition()].append(row)
+    return rows
 
 
 def text(content: bytes | str | None) -> str | None:
