@@ -209,7 +209,11 @@ impl Appender {
         let needed = end - self.reserved_end;
         let generous = needed.max(self.step);
         let taken = match self.file.allocate(self.reserved_end, generous) {
-            Ok(()) => generous,
+            Ok(()) => {
+                // Not while the disk is full: the first append after that would take all that became free.
+                self.step = (self.step * 2).min(STEP_BYTES_MAX);
+                generous
+            }
             // The last free space is for records, not for reservations.
             Err(full) if full.kind() == io::ErrorKind::StorageFull && needed < generous => {
                 self.file.allocate(self.reserved_end, needed)?;
@@ -218,7 +222,6 @@ impl Appender {
             Err(error) => return Err(error),
         };
         self.reserved_end += taken;
-        self.step = (self.step * 2).min(STEP_BYTES_MAX);
         Ok(())
     }
 
