@@ -1,0 +1,83 @@
+"""What every benchmark here obeys: an optimised module, a fixed seed, the answer checked before it is timed.
+
+Nothing is asserted about speed: figures are read, and compared within one run. ``make bench`` builds the wheel's
+profile (release, opt-level 3) first; plain ``pytest bench`` also takes the profile of the tests (debug, opt-level 2)
+and says so, in the header and in each saved result.
+"""
+
+import statistics
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import pytest
+
+from pykafka_core import _core
+
+OPT_LEVEL_MIN = 2
+
+
+class Rate(NamedTuple):
+    name: str
+    seconds: float
+    size_bytes: int
+    records: int
+
+
+RATES: list[Rate] = []
+
+
+class Timed(Protocol):
+    def __call__(
+        self, call: Callable[[], object], *, size_bytes: int = 0, records: int = 0
+    ) -> None: ...
+
+
+def pytest_configure() -> None:
+    profile, opt_level = _core.__profile__
+    if opt_level < OPT_LEVEL_MIN:
+        raise pytest.UsageError(
+            f"bench: _core was compiled by profile {profile} with opt-level {opt_level}; run `make bench`"
+        )
+
+
+def pytest_report_header() -> str:
+    profile, opt_level = _core.__profile__
+    note = "" if profile == "release" else ": the tests' profile, `make bench` times the wheel's"
+    return f"_core: {profile}, opt-level {opt_level}{note}"
+
+
+def pytest_benchmark_update_machine_info(machine_info: dict[str, object]) -> None:
+    machine_info["core_profile"] = "{}, opt-level {}".format(*_core.__profile__)
+
+
+@pytest.fixture
+def timed(benchmark: Any, request: pytest.FixtureRequest) -> Iterator[Timed]:
+    """Time a call whose answer was checked; `size_bytes` and `records` are what one call handles."""
+    kept: list[tuple[int, int]] = []
+
+    def run(call: Callable[[], object], *, size_bytes: int = 0, records: int = 0) -> None:
+        benchmark.extra_info.update(size_bytes=size_bytes, records=records)
+        kept.append((size_bytes, records))
+        benchmark(call)
+
+    yield run
+    if benchmark.enabled and kept:
+        seconds = statistics.median(benchmark.stats.stats.data)
+        RATES.append(Rate(request.node.nodeid.removeprefix("bench/"), seconds, *kept[0]))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if not RATES:
+        return
+    terminalreporter.section("rates, by the median")
+    for rate in RATES:
+        terminalreporter.write_line(_line(rate))
+
+
+def _line(rate: Rate) -> str:
+    parts = [f"{rate.name:<78} {rate.seconds * 1e6:>12.2f} µs"]
+    if rate.size_bytes:
+        parts.append(f"{rate.size_bytes / rate.seconds / 1e9:>8.2f} GB/s")
+    if rate.records:
+        parts.append(f"{rate.records / rate.seconds / 1e6:>8.2f} M/s")
+    return " ".join(parts)
