@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
+from pathlib import Path
 from typing import Literal, Protocol, final
 
 from pykafka_core.protocol.messages import Message
@@ -383,6 +384,25 @@ class Log:
         """Segments and their bytes."""
 
     def close(self) -> None: ...
+
+@final
+class Repair:
+    """A closed partition or data directory, under its lock. Every method raises ClosedError once closed."""
+
+    def __init__(self, path: PathLike[str]) -> None: ...
+    def partitions(self) -> list[Path]: ...
+    def look(
+        self, partition: PathLike[str], is_compacted: bool
+    ) -> tuple[int, int, int, int, list[int], bool] | None:
+        """What would go: the log end offset that is left, the segment's base offset, the position in it, bytes,
+        segments behind it, whether it is damage (else a torn tail). None for a whole log. Changes nothing.
+        """
+
+    def cut(self, partition: PathLike[str], is_compacted: bool) -> None:
+        """Cut there, rebuild indexes, and sync."""
+
+    def close(self) -> None:
+        """Give the lock up."""
 
 # --- The codec -----------------------------------------------------------------------------------
 # `pykafka_core.protocol` is its public face.

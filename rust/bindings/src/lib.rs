@@ -4,6 +4,7 @@ mod codec;
 mod core;
 mod log;
 mod record;
+mod repair;
 
 use pyo3::prelude::*;
 
@@ -21,6 +22,7 @@ mod core_module {
         super::codec::register(module)?;
         super::core::register(module)?;
         super::log::register(module)?;
-        super::record::register(module)
+        super::record::register(module)?;
+        super::repair::register(module)
     }
 }

@@ -172,7 +172,7 @@ impl PyLog {
 }
 
 /// An error of `pykafka_core.errors`, or what went wrong on the way there.
-fn error(py: Python<'_>, class: &str, text: &str) -> PyErr {
+pub(crate) fn error(py: Python<'_>, class: &str, text: &str) -> PyErr {
     let made = py
         .import("pykafka_core.errors")
         .and_then(|errors| errors.getattr(class))
@@ -188,7 +188,7 @@ fn storage_error(py: Python<'_>, cause: &StorageError) -> PyErr {
     error(py, class, &cause.to_string())
 }
 
-fn open_error(py: Python<'_>, cause: &OpenError) -> PyErr {
+pub(crate) fn open_error(py: Python<'_>, cause: &OpenError) -> PyErr {
     let class = match cause {
         OpenError::Locked { .. } => "StorageLockedError",
         _ => "StorageError",

@@ -16,6 +16,7 @@ mod library;
 mod log;
 mod offset_index;
 mod producer_state;
+mod repair;
 mod scan;
 mod segment;
 mod syncer;
@@ -43,6 +44,7 @@ pub use producer_state::{
     AppendOrigin, BatchMetadata, BatchSummary, Check, CompletedTxn, ProducerEntry, ProducerError,
     ProducerStateManager, SnapshotError,
 };
+pub use repair::{Cut, Repair};
 pub use syncer::{OnSynced, SYNC_THREADS_MAX, Syncer};
 pub use time_index::TimeEntry;
 pub use transaction_index::AbortedTxn;

@@ -15,7 +15,7 @@ use crate::disk::{Disk, RealDisk};
 use crate::log::{Log, LogOptions, OpenError, Recovery, StorageError};
 
 /// Kafka's `producer.id.expiration.ms`.
-const PRODUCER_ID_EXPIRATION_MS: i64 = 86_400_000;
+pub(crate) const PRODUCER_ID_EXPIRATION_MS: i64 = 86_400_000;
 
 /// A log with all it needs, on the real disk.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl LibraryLog {
 }
 
 /// The directory whose lock and checkpoints are a log's.
-fn container(disk: &dyn Disk, path: &Path) -> PathBuf {
+pub(crate) fn container(disk: &dyn Disk, path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if disk.exists(&parent.join(checkpoint::META_PROPERTIES_FILE)) => {
             parent.to_owned()

@@ -38,6 +38,8 @@ use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
 
+pub(crate) use load::{Damage, open as open_with};
+
 pub use error::{AppendError, OpenError, ReadError, StorageError};
 pub use lookup::SegmentEntries;
 pub use sync::{SyncJob, Unsynced};

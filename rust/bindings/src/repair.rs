@@ -1,0 +1,81 @@
+//! `pykafka-core repair`'s Rust half: a closed directory is looked at, and cut where it is damaged.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use pykafka_log::{CleanupPolicy, Cut, LogConfig, OpenError, Repair, SystemClock};
+use pyo3::prelude::*;
+
+use crate::log::{error, open_error};
+
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<PyRepair>()
+}
+
+#[pyclass(frozen, name = "Repair", module = "pykafka_core._core")]
+struct PyRepair {
+    /// Taken by `close`, which gives the lock back.
+    repair: Mutex<Option<Repair>>,
+}
+
+/// Offset, segment, position, bytes, removed segments, and whether it is damage; see [`Cut`].
+type Shown = (i64, i64, u64, u64, Vec<i64>, bool);
+
+#[pymethods]
+#[expect(clippy::needless_pass_by_value, reason = "what pyo3 converts arguments to")]
+impl PyRepair {
+    #[new]
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<PyRepair> {
+        let repair = py
+            .detach(|| Repair::open(&path, Arc::new(SystemClock::new())))
+            .map_err(|error| open_error(py, &error))?;
+        Ok(PyRepair { repair: Mutex::new(Some(repair)) })
+    }
+
+    fn partitions(&self, py: Python<'_>) -> PyResult<Vec<PathBuf>> {
+        self.run(py, Repair::partitions)
+    }
+
+    fn look(
+        &self,
+        py: Python<'_>,
+        partition: PathBuf,
+        is_compacted: bool,
+    ) -> PyResult<Option<Shown>> {
+        let cut = self.run(py, |repair| repair.look(&partition, &config(is_compacted)))?;
+        Ok(cut.map(|cut| {
+            let Cut { offset, segment, position, bytes, removed_segments, is_damage } = cut;
+            (offset, segment, position, bytes, removed_segments, is_damage)
+        }))
+    }
+
+    fn cut(&self, py: Python<'_>, partition: PathBuf, is_compacted: bool) -> PyResult<()> {
+        self.run(py, |repair| repair.cut(&partition, &config(is_compacted)))
+    }
+
+    fn close(&self) {
+        let repair = self.repair.lock().map(|mut repair| repair.take());
+        drop(repair);
+    }
+}
+
+impl PyRepair {
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Repair) -> Result<T, OpenError> + Send,
+    ) -> PyResult<T> {
+        let done = py.detach(|| match self.repair.lock() {
+            Ok(repair) => repair.as_ref().map(work),
+            Err(_) => None,
+        });
+        let done = done.ok_or_else(|| error(py, "ClosedError", "the repair is closed"))?;
+        done.map_err(|error| open_error(py, &error))
+    }
+}
+
+/// Kafka's defaults; of all settings, repair asks only whether segments may leave gaps between them.
+fn config(is_compacted: bool) -> Arc<LogConfig> {
+    let cleanup_policy = CleanupPolicy { delete: !is_compacted, compact: is_compacted };
+    Arc::new(LogConfig { cleanup_policy, ..LogConfig::default() })
+}

@@ -1,0 +1,184 @@
+//! Repair of a directory that nobody serves: shows what a log would lose, and cuts it.
+//!
+//! A log with valid batches behind a damaged one refuses writes until somebody decides (see [`Log::open`]).
+//! `pykafka-core repair` is that decision. The directory's lock is held from the look to the cut, so what was
+//! shown is what goes.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::checkpoint;
+use crate::clock::Clock;
+use crate::config::LogConfig;
+use crate::directory::{parse_partition_dir, read_offsets};
+use crate::directory_lock::DirectoryLock;
+use crate::disk::{Disk, RealDisk};
+use crate::library::{PRODUCER_ID_EXPIRATION_MS, container, partition_key};
+use crate::log::{Damage, Log, LogOptions, OpenError, StorageError, open_with};
+use crate::segment::{FileKind, parse_file_name};
+
+/// What goes from one log: all from a position in one segment on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cut {
+    /// The log end offset that is left (exclusive).
+    pub offset: i64,
+    /// Base offset of the segment that is cut.
+    pub segment: i64,
+    /// Where in its `.log` the cut is.
+    pub position: u64,
+    /// Bytes that go, in all segments; zeros at their ends do not count.
+    pub bytes: u64,
+    /// Base offsets of the segments behind it, which go whole.
+    pub removed_segments: Vec<i64>,
+    /// Whether records that were acknowledged may be among them; if not it is a torn tail, which opening the log
+    /// cuts in any case.
+    pub is_damage: bool,
+}
+
+/// A partition's directory, or a data directory with several, locked for repair.
+pub struct Repair {
+    dir: PathBuf,
+    /// Where lock and checkpoints are: `dir`, or its parent.
+    container: PathBuf,
+    disk: Arc<dyn Disk>,
+    clock: Arc<dyn Clock>,
+    _lock: DirectoryLock,
+}
+
+impl Repair {
+    /// Locks `dir`, or the data directory that it lies in.
+    ///
+    /// # Errors
+    /// It is not there, or somebody has it open ([`OpenError::Locked`]).
+    pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<Repair, OpenError> {
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let names = disk.list(dir).map_err(|error| StorageError::io("list", dir, error))?;
+        let is_partition = names.iter().any(|entry| is_segment(entry.name.to_str()));
+        let container = if is_partition { container(&*disk, dir) } else { dir.to_owned() };
+        let lock = DirectoryLock::acquire(&container).map_err(|error| OpenError::Locked {
+            path: container.clone(),
+            reason: error.to_string(),
+        })?;
+        Ok(Repair { dir: dir.to_owned(), container, disk, clock, _lock: lock })
+    }
+
+    /// The partitions' directories: `dir` itself if it holds segments, else those in it, by name.
+    pub fn partitions(&self) -> Result<Vec<PathBuf>, OpenError> {
+        let list =
+            |dir: &Path| self.disk.list(dir).map_err(|error| StorageError::io("list", dir, error));
+        let entries = list(&self.dir)?;
+        if entries.iter().any(|entry| is_segment(entry.name.to_str())) {
+            return Ok(vec![self.dir.clone()]);
+        }
+        let names = entries.iter().filter(|entry| entry.is_dir).filter_map(|e| e.name.to_str());
+        Ok(names
+            .filter(|name| parse_partition_dir(name).is_some())
+            .map(|name| self.dir.join(name))
+            .collect())
+    }
+
+    /// Reads every batch of a partition and says what would go; `None` for a whole log. Changes nothing.
+    ///
+    /// `config` must tell whether the topic is compacted: its segments need not follow each other without gaps.
+    pub fn look(
+        &self,
+        partition: &Path,
+        config: &Arc<LogConfig>,
+    ) -> Result<Option<Cut>, OpenError> {
+        let (kept, found) = open_with(self.options(partition, config, true)?, Damage::Keep)?;
+        if found.damaged_at.is_none() && found.truncated_at.is_none() {
+            return Ok(None);
+        }
+        drop(kept);
+        let (log, recovery) = open_with(self.options(partition, config, true)?, Damage::Cut)?;
+        let Some(offset) = recovery.truncated_at else { return Ok(None) };
+        let (segment, position) = log.segments().last().copied().unwrap_or((0, 0));
+        let is_below_recovery_point = offset < self.recovery_point(partition);
+        Ok(Some(Cut {
+            offset,
+            segment,
+            position,
+            bytes: recovery.truncated_bytes,
+            removed_segments: self.segments_behind(partition, segment)?,
+            is_damage: found.damaged_at.is_some() || is_below_recovery_point,
+        }))
+    }
+
+    /// Cuts a partition where [`Self::look`] said, makes its derived files anew and syncs all of it.
+    pub fn cut(&self, partition: &Path, config: &Arc<LogConfig>) -> Result<(), OpenError> {
+        let recovery = Log::repair(self.options(partition, config, false)?)?;
+        let Some(log_end_offset) = recovery.truncated_at else { return Ok(()) };
+        self.lower_checkpoints(&partition_key(partition), log_end_offset)
+    }
+
+    fn options(
+        &self,
+        partition: &Path,
+        config: &Arc<LogConfig>,
+        read_only: bool,
+    ) -> Result<LogOptions, OpenError> {
+        let starts = read_offsets(&*self.disk, &self.container, checkpoint::LOG_START_OFFSET_FILE)?;
+        Ok(LogOptions {
+            dir: partition.to_owned(),
+            config: config.clone(),
+            disk: self.disk.clone(),
+            clock: self.clock.clone(),
+            recovery_point: 0,
+            log_start_offset: starts.get(&partition_key(partition)).copied().unwrap_or(0),
+            clean: false,
+            topic_id: None,
+            producer_id_expiration_ms: PRODUCER_ID_EXPIRATION_MS,
+            read_only,
+            jitter_seed: 0,
+            buffers: Arc::default(),
+        })
+    }
+
+    /// As checkpointed; 0 where that is unreadable, as a broker takes it.
+    fn recovery_point(&self, partition: &Path) -> i64 {
+        read_offsets(&*self.disk, &self.container, checkpoint::RECOVERY_POINT_FILE)
+            .ok()
+            .and_then(|offsets| offsets.get(&partition_key(partition)).copied())
+            .unwrap_or(0)
+    }
+
+    fn segments_behind(&self, partition: &Path, segment: i64) -> Result<Vec<i64>, StorageError> {
+        let entries = self.disk.list(partition);
+        let entries = entries.map_err(|error| StorageError::io("list", partition, error))?;
+        let logs = entries.iter().filter(|entry| is_segment(entry.name.to_str()));
+        let offsets = logs.filter_map(|entry| parse_file_name(entry.name.to_str()?));
+        Ok(offsets.map(|(offset, _)| offset).filter(|offset| *offset > segment).collect())
+    }
+
+    /// No checkpoint may promise what was cut.
+    fn lower_checkpoints(&self, key: &(String, i32), log_end_offset: i64) -> Result<(), OpenError> {
+        let names = [
+            checkpoint::RECOVERY_POINT_FILE,
+            checkpoint::REPLICATION_OFFSET_FILE,
+            checkpoint::CLEANER_OFFSET_FILE,
+        ];
+        for name in names {
+            // One that is unreadable promises nothing.
+            let mut offsets = read_offsets(&*self.disk, &self.container, name).unwrap_or_default();
+            match offsets.get_mut(key) {
+                Some(offset) if *offset > log_end_offset => *offset = log_end_offset,
+                _ => continue,
+            }
+            let path = self.container.join(name);
+            self.disk
+                .write_atomically(&path, &checkpoint::write_offsets(&offsets))
+                .map_err(|error| StorageError::io("write", &path, error))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Repair {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Repair").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
+fn is_segment(name: Option<&str>) -> bool {
+    name.and_then(parse_file_name).is_some_and(|(_, kind)| kind == FileKind::Log)
+}
