@@ -153,6 +153,24 @@ def dump_log(
 
 
 @app.command()
+def repair(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A data directory, or a partition's in one.")
+    ],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Cut without asking.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Cut logs that are damaged, with all that follows the damage.
+
+    A broker serves a damaged log up to its first bad batch and refuses writes; nothing is lost until you decide.
+    What would go is shown first. No broker may have the directory open.
+    """
+    from .repair import repair as run
+
+    run(directory, yes=yes, as_json=as_json)
+
+
+@app.command()
 def demo(
     data: Annotated[
         Path | None, typer.Option(help="Keep the broker's data here; default: a temporary place.")

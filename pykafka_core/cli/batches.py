@@ -71,8 +71,8 @@ class TailError(ValueError):
         self.position = position
 
 
-def batch_headers(path: Path) -> Iterator[BatchHeader]:
-    """Yield every batch of a segment file, in order.
+def batch_headers(path: Path, position: int = 0) -> Iterator[BatchHeader]:
+    """Yield every batch of a segment file from ``position`` on, in order.
 
     Zeros behind the last batch are space that a running broker allocated in advance, and the end.
 
@@ -81,13 +81,23 @@ def batch_headers(path: Path) -> Iterator[BatchHeader]:
     """
     with path.open("rb") as file:
         size = path.stat().st_size
-        position = 0
         while position < size:
             header = _read(file, position, size)
             if header is None:
                 return
             yield header
             position += header.size
+
+
+def last_offset_behind(path: Path, position: int) -> int:
+    """The last offset at or behind ``position``, as far as headers of batches tell; -1 if none does."""
+    last = -1
+    try:
+        for header in batch_headers(path, position):
+            last = max(last, header.last_offset)
+    except TailError:
+        pass
+    return last
 
 
 def _read(file: BinaryIO, position: int, file_size: int) -> BatchHeader | None:

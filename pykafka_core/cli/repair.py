@@ -1,0 +1,199 @@
+"""``repair``: cut logs where they are damaged, as Apache Kafka does without asking.
+
+A broker that finds valid batches behind a damaged one serves the log up to there and refuses writes. Here somebody
+decides: what would go is shown, then asked about, then cut. The directory stays locked all the while.
+"""
+
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from pykafka_core._core import Repair
+from pykafka_core.broker.data_directory import METADATA_DIRECTORY, DataDirectory
+from pykafka_core.errors import LocalError, StorageLockedError
+from pykafka_core.log import Log
+from pykafka_core.metadata.image import MetadataImage
+from pykafka_core.metadata.records import decode_batches
+from pykafka_core.metadata.replay import Replay
+from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
+
+from .batches import last_offset_behind
+from .errors import USAGE, CliError
+from .output import print_json
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cut:
+    """What goes from one partition's log: all from ``position`` of ``segment`` on, and the segments behind it.
+
+    Attributes:
+        offset: The log end offset that is left (exclusive).
+        last_offset: The last one that goes, as far as headers of batches can be found; -1 if there is none.
+        bytes: Without zeros at the ends of files.
+        is_damage: Whether records that were acknowledged may go; if not it is a torn tail.
+    """
+
+    partition: Path
+    offset: int
+    last_offset: int
+    segment: int
+    position: int
+    bytes: int
+    removed_segments: Sequence[int]
+    is_damage: bool
+
+
+def repair(directory: Path, *, yes: bool, as_json: bool) -> None:
+    """Show what would be cut, ask, and cut.
+
+    Raises:
+        CliError: Somebody has the directory open, it cannot be read, or the answer was no.
+    """
+    if not directory.is_dir():
+        raise CliError(f"{directory} is not a directory", exit_code=USAGE)
+    try:
+        with closing(Repair(directory)) as core:
+            _repair(core, directory, yes=yes, as_json=as_json)
+    except StorageLockedError as error:
+        raise CliError(str(error), "stop the broker first") from error
+    except LocalError as error:
+        raise CliError(str(error)) from error
+
+
+def _repair(core: Repair, directory: Path, *, yes: bool, as_json: bool) -> None:
+    partitions = core.partitions()
+    if not partitions:
+        advice = "name a data directory, or a partition's directory in one"
+        raise CliError(f"{directory} holds no partition", advice, exit_code=USAGE)
+    compacted = _compacted(partitions)
+    cuts = _look(core, partitions, compacted)
+    if as_json:
+        print_json([_as_json(cut) for cut in cuts])
+    else:
+        _show(cuts, len(partitions))
+    if not cuts:
+        return
+    if not yes and not _is_agreed():
+        raise CliError("nothing was cut", "" if sys.stdin.isatty() else "--yes cuts without asking")
+    for cut in cuts:
+        core.cut(cut.partition, cut.partition in compacted)
+    if not as_json:
+        print(f"repaired {_counted(len(cuts), 'partition')}")
+
+
+def _look(core: Repair, partitions: Sequence[Path], compacted: frozenset[Path]) -> list[Cut]:
+    from rich.console import Console
+    from rich.progress import track
+
+    shown = track(
+        partitions,
+        "reading every batch",
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    found = ((partition, core.look(partition, partition in compacted)) for partition in shown)
+    return [_cut(partition, *look) for partition, look in found if look is not None]
+
+
+def _cut(
+    partition: Path,
+    offset: int,
+    segment: int,
+    position: int,
+    size: int,
+    removed: Sequence[int],
+    is_damage: bool,
+) -> Cut:
+    places = [(segment, position), *((base, 0) for base in removed)]
+    return Cut(
+        partition=partition,
+        offset=offset,
+        last_offset=max(last_offset_behind(partition / _name(base), at) for base, at in places),
+        segment=segment,
+        position=position,
+        bytes=size,
+        removed_segments=removed,
+        is_damage=is_damage,
+    )
+
+
+def _show(cuts: Sequence[Cut], partitions_count: int) -> None:
+    for cut in cuts:
+        what = "damaged" if cut.is_damage else "has a torn tail"
+        print(f"{cut.partition}: {what} at offset {cut.offset}")
+        print(f"  would go: {_offsets(cut)}{cut.bytes:,} bytes")
+        print(f"    {_name(cut.segment)} from position {cut.position:,} on")
+        for segment in cut.removed_segments:
+            print(f"    {_name(segment)} whole")
+    whole = partitions_count - len(cuts)
+    if whole:
+        print(f"{_counted(whole, 'partition')} {'is' if whole == 1 else 'are'} whole")
+
+
+def _offsets(cut: Cut) -> str:
+    return f"offsets {cut.offset} to {cut.last_offset}, " if cut.last_offset >= cut.offset else ""
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _is_agreed() -> bool:
+    if not sys.stdin.isatty():
+        return False
+    try:
+        answer = input("Cut? What goes cannot be brought back. [y/N] ")
+    except (EOFError, KeyboardInterrupt):
+        print()
+        return False
+    return answer.strip().lower() in ("y", "yes")
+
+
+def _as_json(cut: Cut) -> dict[str, object]:
+    return {
+        "partition": cut.partition.name,
+        "damaged": cut.is_damage,
+        "log_end_offset": cut.offset,
+        "last_offset": cut.last_offset,
+        "segment": cut.segment,
+        "position": cut.position,
+        "bytes": cut.bytes,
+        "removed_segments": list(cut.removed_segments),
+    }
+
+
+def _name(segment: int) -> str:
+    return f"{segment:020}.log"
+
+
+def _compacted(partitions: Sequence[Path]) -> frozenset[Path]:
+    """The partitions of compacted topics, whose segments need not follow each other without gaps."""
+    image = _image(partitions[0].absolute().parent)
+    everywhere = image.configs.of(RESOURCE_BROKER, "").get("log.cleanup.policy", "delete")
+
+    def policy(topic: str) -> str:
+        return image.configs.of(RESOURCE_TOPIC, topic).get("cleanup.policy", everywhere)
+
+    return frozenset(
+        path for path in partitions if "compact" in policy(path.name.rpartition("-")[0])
+    )
+
+
+def _image(data: Path) -> MetadataImage:
+    """What the data directory's metadata says, up to where it is damaged itself."""
+    replay = Replay()
+    snapshot = DataDirectory(data).latest_snapshot()
+    if snapshot is not None:
+        end, content = snapshot
+        replay.apply_snapshot((record for _, record in decode_batches(content).records), end)
+    if (data / METADATA_DIRECTORY).is_dir():
+        with Log.open(data / METADATA_DIRECTORY, read_only=True) as log:
+            offset = max(log.log_start_offset, 0 if snapshot is None else snapshot[0])
+            while batches := log.read(offset):
+                decoded = decode_batches(batches)
+                replay.apply((at, record) for at, record in decoded.records if at >= offset)
+                offset = decoded.next_offset
+    return replay.image()

@@ -1,0 +1,131 @@
+"""``repair`` cuts where Apache Kafka cuts, but only when told to."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pykafka_core.cli import main
+from pykafka_core.log import Log
+
+Capture = pytest.CaptureFixture[str]
+GOLDEN = Path(__file__).parent.parent / "formats" / "golden" / "killed"
+DAMAGED = "bad-crc-early-0"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A directory of Apache Kafka's after a kill, with files damaged as its damage.json tells."""
+    copy = tmp_path / "data"
+    shutil.copytree(GOLDEN / "data", copy, copy_function=shutil.copyfile)
+    for directory in (copy, *(path for path in copy.rglob("*") if path.is_dir())):
+        directory.chmod(0o755)
+    return copy
+
+
+def run(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def content(directory: Path) -> dict[Path, bytes]:
+    files = (path for path in directory.rglob("*") if path.is_file() and path.name != ".lock")
+    return {path: path.read_bytes() for path in files}
+
+
+def sizes(partition: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in partition.glob("*.log")}
+
+
+def sizes_of_kafka(partition: str) -> dict[str, int]:
+    facts: dict[str, Any] = json.loads((GOLDEN / "expected" / f"{partition}.json").read_text())
+    return {f"{one['base_offset']:020}.log": one["size"] for one in facts["segments"]}
+
+
+def test_nothing_is_cut_before_somebody_agrees(data: Path, capsys: Capture) -> None:
+    before = content(data)
+    assert run("repair", data / DAMAGED) == 1
+    assert content(data) == before
+    out, errors = capsys.readouterr()
+    assert out.splitlines() == [
+        f"{data / DAMAGED}: damaged at offset 100",
+        "  would go: offsets 100 to 119, 2,340 bytes",
+        "    00000000000000000100.log from position 0 on",
+    ]
+    assert "nothing was cut" in errors
+    assert "--yes" in errors
+
+
+def test_a_damaged_partition_is_cut_where_kafka_cuts_it(data: Path) -> None:
+    with Log.open(data / DAMAGED, read_only=True) as log:
+        assert (log.damaged_at, log.log_end_offset) == (100, 100)
+    assert run("repair", data / DAMAGED, "--yes") == 0
+    assert sizes(data / DAMAGED) == sizes_of_kafka(DAMAGED)
+    with Log.open(data / DAMAGED) as log:
+        assert (log.damaged_at, log.log_end_offset) == (None, 100)
+        assert log.append([(b"k", b"v")]).first_offset == 100
+
+
+def test_a_data_directory_is_repaired_as_a_whole(data: Path, capsys: Capture) -> None:
+    assert run("repair", data, "--yes", "--json") == 0
+    cuts = {cut["partition"]: cut for cut in json.loads(capsys.readouterr().out)}
+    assert [name for name, cut in cuts.items() if cut["damaged"]] == [DAMAGED]
+    assert cuts["torn-batch-0"]["bytes"] == 240
+    for partition in cuts:
+        assert sizes(data / partition) == sizes_of_kafka(partition), partition
+    assert run("repair", data) == 0
+    assert capsys.readouterr().out.endswith("partitions are whole\n")
+
+
+def test_no_checkpoint_promises_what_was_cut(data: Path) -> None:
+    assert run("repair", data, "--yes") == 0
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        rows = dict(line.rsplit(" ", 1) for line in (data / name).read_text().splitlines()[2:])
+        assert int(rows.get("bad-crc-early 0", "0")) <= 100
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("yes", 0), ("", 1), ("no", 1)])
+def test_a_person_is_asked(
+    data: Path, answer: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda _: answer)
+    before = content(data)
+    assert run("repair", data / DAMAGED) == code
+    assert (content(data) == before) == bool(code)
+
+
+def test_an_open_directory_is_left_alone(data: Path, capsys: Capture) -> None:
+    with Log.open(data / "untouched-0"):
+        assert run("repair", data, "--yes") == 1
+        assert run("repair", data / DAMAGED, "--yes") == 1
+    errors = capsys.readouterr().err
+    assert errors.count("stop the broker") == 2
+
+
+def test_segments_behind_the_damage_go_whole(tmp_path: Path, capsys: Capture) -> None:
+    partition = tmp_path / "events-0"
+    with Log.open(partition) as log:
+        for _ in range(3):
+            log.append([(b"k", b"v")])
+            log.roll()
+        log.append([(b"k", b"v")])
+    path = partition / f"{1:020}.log"
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    assert run("repair", partition, "--yes") == 0
+    out = capsys.readouterr().out
+    assert "offsets 1 to 3" in out
+    assert f"{2:020}.log whole\n    {3:020}.log whole" in out
+    assert "repaired 1 partition\n" in out
+    with Log.open(partition) as log:
+        assert log.log_end_offset == 1
+
+
+@pytest.mark.parametrize("name", ["none", "empty"])
+def test_what_is_no_directory_of_logs_is_told(tmp_path: Path, name: str) -> None:
+    (tmp_path / "empty").mkdir()
+    assert run("repair", tmp_path / name) == 2
