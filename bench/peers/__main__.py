@@ -1,0 +1,139 @@
+"""Compare our broker with Apache Kafka and librdkafka's mock: `python -m bench.peers --help`.
+
+Peers run side by side, idle ones cost next to nothing; each workload is given to each of them in turn, round after
+round, so that drift of the machine hits all alike. Medians are printed, and the ratios of ours to theirs.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+from bench.peers import work
+from bench.peers.brokers import ApacheKafka, Mock, Ours, Peer, cpu_seconds, resident_bytes
+
+MB = 1 << 20
+Work = Callable[[str, str], work.Figures]
+
+
+def fetching(size: int) -> Work:
+    """Fill a topic with 64 MB, then fetch it; the filling is not timed."""
+
+    def run(bootstrap: str, topic: str) -> work.Figures:
+        work.raw_produce(bootstrap, topic, MB, 64 * MB)
+        return work.raw_fetch(bootstrap, topic, size, 2048 * MB)
+
+    return run
+
+
+def consuming(bootstrap: str, topic: str) -> work.Figures:
+    """Fill a topic with 500,000 records of 100 bytes, then consume it."""
+    work.confluent_produce(bootstrap, topic, 100, 500_000)
+    return work.confluent_consume(bootstrap, topic, 500_000)
+
+
+WORK: dict[str, tuple[Work, int]] = {
+    "confluent produce 100 B": (
+        lambda b, t: work.confluent_produce(b, t, 100, 1_000_000),
+        1_000_000,
+    ),
+    "confluent produce 1 KB": (lambda b, t: work.confluent_produce(b, t, 1000, 300_000), 300_000),
+    "java produce 100 B": (lambda b, t: work.java_produce(b, t, 100, 2_000_000), 2_000_000),
+    "java produce 1 KB": (lambda b, t: work.java_produce(b, t, 1000, 400_000), 400_000),
+    "raw produce 64 KiB": (lambda b, t: work.raw_produce(b, t, 65536, 512 * MB), 0),
+    "raw produce 1 MB": (lambda b, t: work.raw_produce(b, t, MB, 512 * MB), 0),
+    "one-record requests": (lambda b, t: work.one_record_requests(b, t, 50_000), 50_000),
+    "raw fetch 1 MB": (fetching(MB), 0),
+    "raw fetch 8 MB": (fetching(8 * MB), 0),
+    "confluent consume": (consuming, 500_000),
+    "latency": (lambda b, t: work.latency(b, t, 2000), 0),
+    "1,000 topics": (lambda b, t: work.many_topics(b, t, 1000), 0),
+}
+# It answers no CreateTopics and keeps 5 MB of a partition.
+NOT_FOR_THE_MOCK = {
+    "1,000 topics",
+    "latency",
+    "java produce 100 B",
+    "java produce 1 KB",
+    "raw fetch 1 MB",
+    "raw fetch 8 MB",
+    "confluent consume",
+}
+
+Results = dict[str, dict[str, list[float]]]  # "work: figure" → peer → a value each round
+
+
+def measure(peers: list[Peer], names: list[str], rounds: int) -> Results:
+    """Each work on each peer in turn."""
+    results: Results = defaultdict(lambda: defaultdict(list))
+    for number in range(rounds):
+        for name in names:
+            run, records = WORK[name]
+            for peer in peers:
+                if isinstance(peer, Mock) and name in NOT_FOR_THE_MOCK:
+                    continue
+                topic = f"{name.replace(' ', '-').replace(',', '')}-{number}-{time.time_ns()}"
+                before = cpu_seconds(peer.pid)
+                figures = run(peer.bootstrap, topic)
+                spent = cpu_seconds(peer.pid) - before
+                if records:
+                    figures["broker CPU s per million records"] = spent * 1_000_000 / records
+                for figure, value in figures.items():
+                    results[f"{name}: {figure}"][peer.name].append(value)
+            print(f"round {number + 1}/{rounds}: {name}", file=sys.stderr, flush=True)
+    return results
+
+
+def show(results: Results, peers: list[Peer]) -> None:
+    """Medians by peer, and ours divided by each other's."""
+    names, ours = [peer.name for peer in peers], peers[0].name
+    print(f"{'':58}" + "".join(f"{name:>20}" for name in names) + "   ours / others")
+    for work_name, by_peer in results.items():
+        middle = {name: statistics.median(by_peer[name]) for name in names if by_peer.get(name)}
+        cells = "".join(f"{middle[n]:20.6g}" if n in middle else f"{'':20}" for n in names)
+        ratios = [
+            f"{middle[ours] / middle[n]:.2f}" for n in names[1:] if middle.get(n) and ours in middle
+        ]
+        print(f"{work_name:58}{cells}   {' '.join(ratios)}")
+
+
+def main() -> None:
+    """Run, print, and keep the raw figures with the commit if asked."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="works whose name contains this")
+    parser.add_argument("--without", default="", help="leave out peers whose name contains this")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    names = [name for name in WORK if options.only in name]
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        makers: list[Callable[[Path], Peer]] = [Ours, ApacheKafka, Mock]
+        if options.without:
+            makers = [m for m in makers if options.without.lower() not in str(m).lower()]
+        peers = [make(folder) for make in makers]
+        try:
+            results = measure(peers, names, options.rounds)
+            for peer in peers:
+                results["start s"][peer.name] = [peer.start_seconds]
+                results["resident MB at the end"][peer.name] = [resident_bytes(peer.pid) / MB]
+        finally:
+            for peer in peers:
+                peer.stop()
+        limits = work.machine(folder)
+    show(results, peers)
+    print("machine: " + ", ".join(f"{name} {value:.3g}" for name, value in limits.items()))
+    if options.json:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
+        raw = {"commit": commit.stdout.strip(), "command": sys.argv, "results": results}
+        options.json.write_text(json.dumps(raw | {"machine": limits}, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,193 @@
+"""The brokers that are compared: ours, Apache Kafka, librdkafka's mock cluster. All listen on 127.0.0.1."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from base64 import urlsafe_b64encode
+from pathlib import Path
+from typing import Protocol
+
+HERE = Path(__file__).resolve().parent
+TICKS = os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Peer(Protocol):
+    """A broker in a process of its own, whose CPU time and memory can be read."""
+
+    name: str
+    bootstrap: str
+    pid: int
+    start_seconds: float
+
+    def stop(self) -> None:
+        """End the process and remove its data."""
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process so far (Linux)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of a process (Linux)."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until_serving(bootstrap: str, process: subprocess.Popen[bytes]) -> None:
+    """Return once the broker answers Metadata."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    quiet = {"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 100}
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise RuntimeError(f"the broker at {bootstrap} ended with {process.returncode}")
+        try:
+            AdminClient(quiet).list_topics(timeout=1)
+            return
+        except KafkaException:
+            continue
+    raise RuntimeError(f"no broker at {bootstrap} within a minute")
+
+
+class Ours:
+    """`pykafka-core serve` on disk."""
+
+    def __init__(self, folder: Path, durability: str = "os") -> None:
+        self.name = f"pykafka_core {durability}"
+        begun = time.monotonic()
+        command = [
+            sys.executable,
+            "-m",
+            "pykafka_core.cli",
+            "serve",
+            "--data",
+            str(folder / "ours"),
+        ]
+        self._process = subprocess.Popen(
+            [*command, "--listen", "127.0.0.1:0", "--durability", durability],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline().split()
+        if line[:1] != ["ready"]:
+            raise RuntimeError("our broker did not start")
+        self.start_seconds = time.monotonic() - begun
+        self.bootstrap, self.pid = line[1], self._process.pid
+        self._folder = folder / "ours"
+
+    def stop(self) -> None:
+        """See `Peer`."""
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(30)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class ApacheKafka:
+    """Apache Kafka of `java/pom.xml`, one KRaft node under its defaults; 1 GiB of heap as its scripts give it."""
+
+    name = "Apache Kafka"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder / "kafka"
+        self._folder.mkdir(parents=True)
+        broker, controller = free_port(), free_port()
+        properties = self._folder / "server.properties"
+        properties.write_text(
+            "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+            f"controller.quorum.bootstrap.servers=127.0.0.1:{controller}\n"
+            f"listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}\n"
+            f"advertised.listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}\n"
+            "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
+            f"log.dirs={self._folder / 'data'}\noffsets.topic.replication.factor=1\n"
+        )
+        java = ["java", "-Xmx1g", "-Xms1g", "-XX:+UseG1GC", "-cp", self.classpath()]
+        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        subprocess.run(
+            [*java, "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster]
+            + ["-c", str(properties)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        self._command = [*java, "kafka.Kafka", str(properties)]
+        self.bootstrap, self.data = f"127.0.0.1:{broker}", self._folder / "data"
+        self.start()
+
+    def start(self) -> None:
+        """Start, also again after `halt`; return when it serves."""
+        begun = time.monotonic()
+        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
+        self.pid = self._process.pid
+        wait_until_serving(self.bootstrap, self._process)
+        self.start_seconds = time.monotonic() - begun
+
+    @staticmethod
+    def classpath() -> str:
+        listed = HERE / "java" / "target" / "classpath"
+        listed.parent.mkdir(exist_ok=True)
+        if not listed.exists():
+            subprocess.run(
+                [
+                    "mvn",
+                    "-q",
+                    "-B",
+                    "-f",
+                    str(HERE / "java" / "pom.xml"),
+                    "dependency:build-classpath",
+                ]
+                + [f"-Dmdep.outputFile={listed}"],
+                check=True,
+            )
+        return listed.read_text().strip()
+
+    def halt(self) -> None:
+        """Stop in good order and keep the data."""
+        self._process.terminate()
+        self._process.wait(60)
+
+    def stop(self) -> None:
+        """See `Peer`."""
+        self.halt()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class Mock:
+    """librdkafka's mock cluster in a child process: no disk, no CRC."""
+
+    name = "librdkafka mock"
+
+    def __init__(self, _: Path) -> None:
+        begun = time.monotonic()
+        code = (
+            "import sys; from confluent_kafka import Producer;"
+            "p = Producer({'test.mock.num.brokers': 1, 'bootstrap.servers': 'unused'});"
+            "b = next(iter(p.list_topics(timeout=10).brokers.values()));"
+            "print(f'{b.host}:{b.port}', flush=True); sys.stdin.read()"
+        )
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        assert self._process.stdout is not None
+        self.bootstrap, self.pid = self._process.stdout.readline().strip(), self._process.pid
+        self.start_seconds = time.monotonic() - begun
+
+    def stop(self) -> None:
+        """See `Peer`."""
+        self._process.kill()
+        self._process.wait()

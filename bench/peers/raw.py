@@ -1,0 +1,114 @@
+"""A raw client for the benchmarks: ready frames in, answers counted, nothing decoded while the clock runs."""
+
+import socket
+import struct
+import time
+from collections.abc import Sequence
+
+from pykafka_core._core import crc32c
+
+PRODUCE, FETCH = (0, 7), (1, 4)
+
+
+def text(value: str | None) -> bytes:
+    """A nullable string of the old encoding."""
+    return (
+        struct.pack(">h", -1) if value is None else struct.pack(">h", len(value)) + value.encode()
+    )
+
+
+def frame(api: tuple[int, int], correlation: int, body: bytes) -> bytes:
+    """A request with header v1."""
+    head = struct.pack(">hhi", *api, correlation) + text("bench")
+    return struct.pack(">i", len(head) + len(body)) + head + body
+
+
+def varint(value: int) -> bytes:
+    """Zigzag varint."""
+    value = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def batch(count: int, value_bytes: int) -> bytes:
+    """One uncompressed batch of `count` records without keys."""
+    records = bytearray()
+    for n in range(count):
+        body = b"\0" + varint(0) + varint(n) + varint(-1) + varint(value_bytes)
+        body += b"v" * value_bytes + varint(0)
+        records += varint(len(body)) + body
+    now = time.time_ns() // 1_000_000
+    rest = struct.pack(">hiqqqhii", 0, count - 1, now, now, -1, -1, -1, count) + bytes(records)
+    head = struct.pack(">ibI", -1, 2, crc32c(rest))
+    return struct.pack(">qi", 0, len(head) + len(rest)) + head + rest
+
+
+def batch_of_size(size: int) -> bytes:
+    """A batch of about `size` bytes in records of 1 KiB."""
+    return batch(max(1, size // 1033), 1024)
+
+
+def produce_body(topic: str, partition: int, records: bytes, acks: int = 1) -> bytes:
+    """Produce v7 of one batch."""
+    head = text(None) + struct.pack(">hii", acks, 30_000, 1) + text(topic)
+    return head + struct.pack(">iii", 1, partition, len(records)) + records
+
+
+def fetch_body(topic: str, offset: int, size: int) -> bytes:
+    """Fetch v4 of one partition."""
+    head = struct.pack(">iiiibi", -1, 500, 1, size, 0, 1) + text(topic)
+    return head + struct.pack(">iiqi", 1, 0, offset, size)
+
+
+class Raw:
+    """One connection."""
+
+    def __init__(self, bootstrap: str) -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self._socket = socket.create_connection((host, int(port)), 10)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._buffer = bytearray(16 << 20)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+    def send(self, data: bytes) -> None:
+        """Write all of it."""
+        self._socket.sendall(data)
+
+    def receive(self) -> memoryview:
+        """One answer without its size; valid until the next call."""
+        self._fill(0, 4)
+        (size,) = struct.unpack_from(">i", self._buffer)
+        if size > len(self._buffer):
+            self._buffer = bytearray(size)
+        self._fill(0, size)
+        return memoryview(self._buffer)[:size]
+
+    def receive_many(self, count: int, size: int) -> memoryview:
+        """`count` answers that are all of one size, with their sizes, in as few reads as may be."""
+        self._fill(0, count * size)
+        return memoryview(self._buffer)[: count * size]
+
+    def _fill(self, start: int, size: int) -> None:
+        view = memoryview(self._buffer)[start : start + size]
+        while view:
+            got = self._socket.recv_into(view)
+            if got == 0:
+                raise ConnectionError("the broker closed the connection")
+            view = view[got:]
+
+    def pipelined(self, frames: Sequence[bytes], in_flight: int) -> list[bytes]:
+        """Send all frames with at most `in_flight` unanswered; the answers."""
+        answers: list[bytes] = []
+        for n, one in enumerate(frames):
+            if n >= in_flight:
+                answers.append(bytes(self.receive()))
+            self.send(one)
+        answers += [bytes(self.receive()) for _ in range(min(in_flight, len(frames)))]
+        return answers

@@ -1,0 +1,266 @@
+"""The workloads. Each checks its answer before it reports, and returns a rate or a latency by name."""
+
+import statistics
+import struct
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.peers import raw
+from bench.peers.brokers import ApacheKafka
+
+Figures = dict[str, float]
+
+
+@contextmanager
+def clock() -> Iterator[Callable[[], float]]:
+    """Seconds since the block began; frozen when it ends."""
+    begun, ended = time.perf_counter(), 0.0
+    yield lambda: (ended or time.perf_counter()) - begun
+    ended = time.perf_counter()
+
+
+def create_topic(bootstrap: str, name: str, partitions: int = 1) -> None:
+    """Create a topic and wait until it has leaders; librdkafka's mock makes it on first use."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    future = admin.create_topics([NewTopic(name, partitions, 1)], request_timeout=5)[name]
+    try:
+        future.result(5)
+    except (KafkaException, TimeoutError):
+        admin.list_topics(name, timeout=10)
+    deadline = time.monotonic() + 10
+    connection = raw.Raw(bootstrap)
+    probe = raw.frame(raw.FETCH, 0, raw.fetch_body(name, 0, 1024))
+    while time.monotonic() < deadline:
+        connection.send(probe)
+        if fetch_error(connection.receive(), name) == 0:
+            break
+    connection.close()
+
+
+def fetch_error(answer: memoryview, topic: str) -> int:
+    """The error of the one partition of a Fetch v4 answer."""
+    return int(struct.unpack_from(">h", answer, 4 + 4 + 4 + 2 + len(topic) + 4 + 4)[0])
+
+
+def fetch_records_size(answer: memoryview, topic: str) -> int:
+    """The bytes of records of the one partition of a Fetch v4 answer."""
+    position = 4 + 4 + 4 + 2 + len(topic) + 4 + 4 + 2 + 8 + 8
+    (aborted,) = struct.unpack_from(">i", answer, position)
+    return int(struct.unpack_from(">i", answer, position + 4 + 16 * max(aborted, 0))[0])
+
+
+def confluent_produce(bootstrap: str, topic: str, size: int, count: int) -> Figures:
+    """librdkafka's producer, acks=1, its default batching: records/s."""
+    from confluent_kafka import Producer
+
+    failed: list[object] = []
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "acks": 1,
+        "queue.buffering.max.messages": 1_000_000,
+    }
+    producer = Producer(settings | {"linger.ms": 5, "batch.size": 1_000_000})
+    value = b"v" * size
+    create_topic(bootstrap, topic)
+    with clock() as seconds:
+        for _ in range(count):
+            while True:
+                try:
+                    producer.produce(topic, value, on_delivery=None)
+                    break
+                except BufferError:
+                    producer.poll(0.01)
+        left = producer.flush(120)
+    assert left == 0
+    assert not failed
+    return {"records/s": count / seconds()}
+
+
+def confluent_consume(bootstrap: str, topic: str, count: int) -> Figures:
+    """librdkafka's consumer, assigned by hand: records/s."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench"})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    seen = 0
+    with clock() as seconds:
+        while seen < count:
+            seen += len(consumer.consume(10_000, timeout=30))
+    consumer.close()
+    assert seen == count, seen
+    return {"records/s": count / seconds()}
+
+
+def java_produce(bootstrap: str, topic: str, size: int, count: int) -> Figures:
+    """Kafka's ProducerPerformance: records/s as it says."""
+    create_topic(bootstrap, topic)
+    printed = subprocess.run(
+        [
+            "java",
+            "-Xmx512m",
+            "-cp",
+            ApacheKafka.classpath(),
+            "org.apache.kafka.tools.ProducerPerformance",
+        ]
+        + ["--topic", topic, "--num-records", str(count), "--record-size", str(size)]
+        + ["--throughput", "-1", "--producer-props", f"bootstrap.servers={bootstrap}", "acks=1"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    last = printed.strip().splitlines()[-1]
+    assert last.startswith(f"{count} records sent"), last
+    return {"records/s": float(last.split(",")[1].split()[0])}
+
+
+def raw_produce(bootstrap: str, topic: str, batch_bytes: int, total_bytes: int) -> Figures:
+    """Ready batches, 5 in flight on one connection: bytes/s."""
+    create_topic(bootstrap, topic)
+    ready = raw.batch_of_size(batch_bytes)
+    if len(ready) > 1_000_000:
+        ready = raw.batch(1000, 1024)  # Kafka's default message.max.bytes is 1,048,588
+    one = raw.frame(raw.PRODUCE, 1, raw.produce_body(topic, 0, ready))
+    frames = [one] * max(1, total_bytes // len(ready))
+    connection = raw.Raw(bootstrap)
+    with clock() as seconds:
+        answers = connection.pipelined(frames, 5)
+    connection.close()
+    for answer in answers:
+        assert produce_error(answer, topic) == 0, answer
+    return {"bytes/s": len(ready) * len(frames) / seconds()}
+
+
+def produce_error(answer: bytes, topic: str) -> int:
+    """The error of the one partition of a Produce v7 answer."""
+    return int(struct.unpack_from(">h", answer, 4 + 4 + 2 + len(topic) + 4 + 4)[0])
+
+
+def one_record_requests(bootstrap: str, topic: str, count: int) -> Figures:
+    """One record of 100 bytes a request, 100 in flight: requests/s."""
+    create_topic(bootstrap, topic)
+    one = raw.frame(raw.PRODUCE, 1, raw.produce_body(topic, 0, raw.batch(1, 100)))
+    connection, group, window = raw.Raw(bootstrap), 50, one * 50
+    connection.send(one)
+    size = 4 + len(connection.receive())
+    with clock() as seconds:
+        connection.send(window)
+        for _ in range(count // group - 1):
+            connection.send(window)
+            connection.receive_many(group, size)
+        last = bytes(connection.receive_many(group, size))
+    connection.close()
+    assert produce_error(last[-size + 4 :], topic) == 0
+    return {"requests/s": count / seconds()}
+
+
+def raw_fetch(bootstrap: str, topic: str, size: int, total_bytes: int) -> Figures:
+    """Fetches of `size` bytes from the start of a topic of 1 MB batches, one connection: bytes/s."""
+    one = raw.frame(raw.FETCH, 1, raw.fetch_body(topic, 0, size))
+    connection, seen = raw.Raw(bootstrap), 0
+    connection.send(one)
+    connection.receive()
+    with clock() as seconds:
+        while seen < total_bytes:
+            connection.send(one)
+            answer = connection.receive()
+            assert fetch_error(answer, topic) == 0
+            got = fetch_records_size(answer, topic)
+            assert got > 0
+            seen += got
+    connection.close()
+    return {"bytes/s": seen / seconds()}
+
+
+def latency(bootstrap: str, topic: str, count: int) -> Figures:
+    """acks=1 of one record, one in flight, then until a waiting fetch has it: seconds."""
+    create_topic(bootstrap, topic)
+    produce = raw.frame(raw.PRODUCE, 1, raw.produce_body(topic, 0, raw.batch(1, 100)))
+    writer, reader = raw.Raw(bootstrap), raw.Raw(bootstrap)
+    acknowledged, consumed = [], []
+    for offset in range(count):
+        reader.send(raw.frame(raw.FETCH, 1, raw.fetch_body(topic, offset, 65536)))
+        begun = time.perf_counter()
+        writer.send(produce)
+        answer = writer.receive()
+        acknowledged.append(time.perf_counter() - begun)
+        assert produce_error(bytes(answer), topic) == 0
+        answer = reader.receive()
+        consumed.append(time.perf_counter() - begun)
+        assert fetch_records_size(answer, topic) > 0
+    writer.close()
+    reader.close()
+    p99 = count * 99 // 100
+    return {
+        "ack p50 s": statistics.median(acknowledged),
+        "ack p99 s": sorted(acknowledged)[p99],
+        "consumed p50 s": statistics.median(consumed),
+        "consumed p99 s": sorted(consumed)[p99],
+    }
+
+
+def many_topics(bootstrap: str, word: str, count: int) -> Figures:
+    """`count` topics in one call, then a record to each: seconds."""
+    from confluent_kafka import Producer
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.list_topics(timeout=10)
+    topics = [NewTopic(f"{word}-{n}", 1, 1) for n in range(count)]
+    with clock() as created:
+        for future in admin.create_topics(topics, operation_timeout=60).values():
+            future.result(60)
+    failed: list[object] = []
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": 1})
+    with clock() as produced:
+        for topic in topics:
+            producer.produce(
+                topic.topic,
+                b"v",
+                on_delivery=lambda error, _: failed.append(error) if error else None,
+            )
+        assert producer.flush(120) == 0
+    assert not failed, failed[:1]
+    return {"created s": created(), "a record each s": produced()}
+
+
+def machine(folder: Path) -> Figures:
+    """The machine's own limits: loopback, fdatasync of 4 KiB, memcpy."""
+    import os
+    import socket
+    import threading
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    ours = socket.create_connection(listener.getsockname())
+    theirs, _ = listener.accept()
+    data, total = b"x" * (1 << 20), 1 << 30
+    sender = threading.Thread(target=lambda: ours.sendall(data * (total >> 20)))
+    buffer, got = bytearray(1 << 20), 0
+    with clock() as seconds:
+        sender.start()
+        while got < total:
+            got += theirs.recv_into(buffer)
+    sender.join()
+    loopback = total / seconds()
+    file = os.open(folder / "sync", os.O_CREAT | os.O_WRONLY)
+    times = []
+    for n in range(200):
+        os.pwrite(file, b"s" * 4096, n * 4096)
+        with clock() as one:
+            os.fdatasync(file)
+        times.append(one())
+    os.close(file)
+    source = bytearray(64 << 20)
+    with clock() as copying:
+        for _ in range(10):
+            bytes(source)
+    return {
+        "loopback bytes/s": loopback,
+        "fdatasync p50 s": statistics.median(times),
+        "memcpy bytes/s": 640 * (1 << 20) / copying(),
+    }

@@ -1,0 +1,96 @@
+"""Kafka's own command-line tools work against the broker as against Apache Kafka (contract 36 to 40)."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pykafka_core import Broker
+from tests.support.java import java
+
+
+@pytest.fixture(scope="module")
+def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with Broker(tmp_path_factory.mktemp("data"), durability="os") as broker:
+        yield broker.bootstrap_servers
+
+
+def tool(name: str, bootstrap: str, *arguments: str) -> str:
+    return java(f"org.apache.kafka.tools.{name}", "--bootstrap-server", bootstrap, *arguments)
+
+
+def test_topics_are_created_described_widened_and_deleted(bootstrap: str) -> None:
+    topics = ("TopicCommand", bootstrap)
+    tool(
+        *topics,
+        "--create",
+        "--topic",
+        "tool",
+        "--partitions",
+        "3",
+        "--config",
+        "retention.ms=1000000",
+    )
+    described = tool(*topics, "--describe", "--topic", "tool")
+    assert re.search(r"PartitionCount: 3\s+ReplicationFactor: 1", described)
+    assert "retention.ms=1000000" in described
+    tool(*topics, "--alter", "--topic", "tool", "--partitions", "5")
+    assert "PartitionCount: 5" in tool(*topics, "--describe", "--topic", "tool")
+    tool(*topics, "--delete", "--topic", "tool")
+    assert "tool" not in tool(*topics, "--list").split()
+
+
+def test_producer_performance_offsets_delete_records_and_log_dirs(
+    bootstrap: str, tmp_path: Path
+) -> None:
+    tool("TopicCommand", bootstrap, "--create", "--topic", "perf", "--partitions", "2")
+    report = java(
+        "org.apache.kafka.tools.ProducerPerformance",
+        *("--topic", "perf", "--num-records", "5000", "--record-size", "100", "--throughput", "-1"),
+        *("--producer-props", f"bootstrap.servers={bootstrap}"),
+    )
+    assert "5000 records sent" in report
+    ends = dict(
+        re.findall(r"perf:(\d):(\d+)", tool("GetOffsetShell", bootstrap, "--topic", "perf"))
+    )
+    assert sum(map(int, ends.values())) == 5000
+
+    wanted = tmp_path / "delete.json"
+    wanted.write_text(
+        json.dumps({"version": 1, "partitions": [{"topic": "perf", "partition": 0, "offset": 10}]})
+    )
+    tool("DeleteRecordsCommand", bootstrap, "--offset-json-file", str(wanted))
+    starts = tool("GetOffsetShell", bootstrap, "--topic", "perf", "--time", "-2")
+    assert "perf:0:10" in starts
+
+    described = tool("LogDirsCommand", bootstrap, "--describe", "--topic-list", "perf")
+    [line] = [line for line in described.splitlines() if line.startswith("{")]
+    [directory] = json.loads(line)["brokers"][0]["logDirs"]
+    assert {p["partition"] for p in directory["partitions"]} == {"perf-0", "perf-1"}
+    assert sum(p["size"] for p in directory["partitions"]) > 500_000
+
+
+def test_configs_are_altered_and_described(bootstrap: str) -> None:
+    tool("TopicCommand", bootstrap, "--create", "--topic", "configured")
+    configs = ("kafka.admin.ConfigCommand", "--bootstrap-server", bootstrap)
+    topic = ("--entity-type", "topics", "--entity-name", "configured")
+    java(
+        *configs,
+        *topic,
+        "--alter",
+        "--add-config",
+        "max.message.bytes=2000,retention.bytes=5000000",
+    )
+    described = java(*configs, *topic, "--describe")
+    assert "max.message.bytes=2000" in described
+    assert "retention.bytes=5000000" in described
+    java(*configs, *topic, "--alter", "--delete-config", "retention.bytes")
+    assert "retention.bytes" not in java(*configs, *topic, "--describe")
+
+
+def test_broker_api_versions_lists_what_we_advertise(bootstrap: str) -> None:
+    listed = tool("BrokerApiVersionsCommand", bootstrap)
+    assert re.search(r"Fetch\(1\): 4 to 18 \[usable: 18\]", listed)
+    assert re.search(r"JoinGroup\(11\): UNSUPPORTED", listed)

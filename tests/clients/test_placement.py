@@ -1,0 +1,62 @@
+"""Keys go where Kafka's default partitioner puts them, whichever client sends them (contract: murmur2 & 0x7fffffff)."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from pykafka_core import Broker
+from tests.support.java import java
+
+PARTITIONS = 12
+KEYS = [f"key-{n * 7919}-{'é' * (n % 5)}".encode() for n in range(500)]
+
+
+@pytest.fixture(scope="module")
+def bootstrap() -> Iterator[str]:
+    with Broker() as broker:
+        for name in ("java", "kafka-python", "confluent"):
+            broker.create_topic(name, partitions=PARTITIONS)
+        yield broker.bootstrap_servers
+
+
+def expected() -> dict[bytes, int]:
+    from pykafka_core._core import partition_for_key
+
+    return {key: partition_for_key(key, PARTITIONS) for key in KEYS}
+
+
+def test_java_places_keys_as_our_kernel_does(bootstrap: str) -> None:
+    import base64
+
+    lines = "\n".join(f"-\t-\t{base64.b64encode(key).decode()}\t-" for key in KEYS)
+    placed = [
+        int(line.split()[0])
+        for line in java("Driver", "produce", bootstrap, "java", stdin=lines).splitlines()
+    ]
+    assert dict(zip(KEYS, placed, strict=True)) == expected()
+
+
+def test_kafka_python_places_keys_as_our_kernel_does(bootstrap: str) -> None:
+    from kafka import KafkaProducer
+
+    producer = KafkaProducer(bootstrap_servers=bootstrap)
+    sent = {key: producer.send("kafka-python", key=key, value=b"v") for key in KEYS}
+    placed = {key: future.get(timeout=30).partition for key, future in sent.items()}
+    producer.close()
+    assert placed == expected()
+
+
+def test_librdkafka_places_keys_as_our_kernel_does_with_murmur2(bootstrap: str) -> None:
+    from confluent_kafka import Producer
+
+    placed: dict[bytes, int] = {}
+    producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
+    for key in KEYS:
+        producer.produce(
+            "confluent",
+            b"v",
+            key,
+            on_delivery=lambda _, sent: placed.__setitem__(sent.key(), sent.partition()),
+        )
+    assert producer.flush(30) == 0
+    assert placed == expected()

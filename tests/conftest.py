@@ -1,0 +1,15 @@
+"""What all tests share."""
+
+from pathlib import Path
+
+import pytest
+
+CLIENTS = Path(__file__).parent / "clients"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Warnings are errors, but those that foreign clients raise about their own code are not ours to mend."""
+    for item in items:
+        if item.path.is_relative_to(CLIENTS):
+            for kind in ("DeprecationWarning", "ResourceWarning"):
+                item.add_marker(pytest.mark.filterwarnings(f"ignore::{kind}"))

@@ -1,0 +1,45 @@
+"""Every Python example of the README and the guides runs, and what it shows is what happens."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+EXAMPLES = [
+    pytest.param(match.group(1), id=f"{page.stem}-{number}")
+    for page in PAGES
+    for number, match in enumerate(FENCE.finditer(page.read_text()))
+]
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_the_example_runs(
+    code: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kafka_topic: str,
+    kafka_bootstrap_servers: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, object] = {}
+    exec(compile(code, "example", "exec"), scope)
+    for name, value in scope.items():
+        if name.startswith("test_") and callable(value):
+            value(kafka_topic, kafka_bootstrap_servers)
+
+
+def test_every_link_in_the_pages_leads_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} → {target}"
+
+
+def test_every_test_that_a_promise_names_exists() -> None:
+    named = set(re.findall(r"`([\w/.]+)`", (ROOT / "docs" / "SEEDS.md").read_text()))
+    places = {name for name in named if "/" in name}
+    assert places
+    for place in places:
+        assert (ROOT / place).exists(), place
