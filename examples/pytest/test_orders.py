@@ -16,7 +16,13 @@ def producer(kafka_bootstrap_servers: str) -> Producer:
 @pytest.fixture
 def consumer(kafka_bootstrap_servers: str) -> Iterator[Consumer]:
     """A consumer that assigns its partitions itself."""
-    consumer = Consumer({"bootstrap.servers": kafka_bootstrap_servers, "group.id": "unused"})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka_bootstrap_servers,
+            "group.id": "unused",  # demanded by the client, though nothing is committed
+            "enable.auto.commit": False,
+        }
+    )
     yield consumer
     consumer.close()
 

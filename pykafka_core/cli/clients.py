@@ -1,10 +1,11 @@
 """Clients for commands that talk to a broker: confluent-kafka, quiet and impatient."""
 
+import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from .errors import CliError
+from .errors import USAGE, CliError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 TIMEOUT_S = 15.0
+_KNOCK_S = 5.0
 
 
 def client_config(bootstrap: str | None) -> dict[str, str | int | float | bool]:
@@ -33,6 +35,7 @@ def admin(bootstrap: str | None) -> "AdminClient":
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
+    _knock(bootstrap)
     client = AdminClient(client_config(bootstrap))
     try:
         client.list_topics(timeout=TIMEOUT_S)
@@ -41,8 +44,28 @@ def admin(bootstrap: str | None) -> "AdminClient":
     return client
 
 
-def consumer(bootstrap: str | None) -> "Consumer":
-    """Return a consumer that assigns its partitions itself and commits nothing."""
+def _knock(bootstrap: str | None) -> None:
+    """Tell at once that nobody listens: a client would try again until its time is over."""
+    refusal = OSError("no address is given")
+    for server in (bootstrap or DEFAULT_BOOTSTRAP).split(","):
+        host, _, port = server.strip().rpartition(":")
+        if not host or not port.isdigit():
+            raise CliError(f"{server!r} is not HOST:PORT", exit_code=USAGE)
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _KNOCK_S).close()
+        except (OSError, OverflowError) as error:
+            refusal = OSError(getattr(error, "strerror", None) or str(error))
+        else:
+            return
+    raise unreachable(bootstrap, refusal)
+
+
+def consumer(bootstrap: str | None, *, follow: bool = False) -> "Consumer":
+    """Return a consumer that assigns its partitions itself and commits nothing.
+
+    Args:
+        follow: Wait at the end for more, cheaply; else the end of a partition is told at once.
+    """
     from confluent_kafka import Consumer
 
     return Consumer(
@@ -51,6 +74,7 @@ def consumer(bootstrap: str | None) -> "Consumer":
             "group.id": "pykafka-core-cli",  # demanded by librdkafka, never sent
             "enable.auto.commit": False,
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 500 if follow else 5,
             "auto.offset.reset": "error",
         }
     )

@@ -41,7 +41,7 @@ def consume(options: ConsumeOptions) -> None:
         CliError: The topic, a partition or the start does not exist.
     """
     partitions = _partitions(options)
-    client = consumer(options.bootstrap)
+    client = consumer(options.bootstrap, follow=options.follow)
     try:
         with kafka_errors(f"cannot consume {options.topic}"):
             client.assign(_starts(client, options, partitions))
@@ -107,7 +107,9 @@ def _messages(
     left = options.count
     ended: set[int | None] = set()
     while options.follow or len(ended) < partitions_count:
-        for message in client.consume(_BATCH, _POLL_S):
+        # `consume` waits until it has a whole batch: only `poll` returns as soon as there is something.
+        first = client.poll(_POLL_S)
+        for message in () if first is None else (first, *client.consume(_BATCH, 0)):
             error = message.error()
             if error is not None:
                 if error.code() != KafkaError._PARTITION_EOF:

@@ -125,6 +125,7 @@ def test_settings_are_altered_and_described(topic: str, capsys: Capture) -> None
         (["configs", "describe", "topic", "none"], 1, "cannot describe"),
         (["produce", "t", "/no/such/file"], 2, "cannot read /no/such/file"),
         (["topics", "list", "-b", "127.0.0.1:1"], 1, "no broker answers at 127.0.0.1:1"),
+        (["topics", "list", "-b", "localhost"], 2, "'localhost' is not HOST:PORT"),
     ],
 )
 @pytest.mark.usefixtures("address")

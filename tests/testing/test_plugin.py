@@ -1,52 +1,56 @@
-"""The pytest plugin, as projects use it."""
+"""The pytest plugin, as projects use it: in processes of their own."""
 
 import os
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "pytest"
+PLUGIN = "pykafka_core.testing"
 
 
 def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *arguments]
+    """Run pytest with our plugin and no other: those installed here take seconds to import."""
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", PLUGIN, *arguments]
+    alone = {"PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return subprocess.run(
-        command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=100, check=False
+        command,
+        cwd=cwd,
+        env={**os.environ, **alone},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
-@pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["alone", "xdist"])
+def test_pytest_finds_the_plugin_by_itself() -> None:
+    assert [one.value for one in entry_points(group="pytest11", name="pykafka_core")] == [PLUGIN]
+
+
+@pytest.mark.parametrize("options", [[], ["-p", "xdist", "-n", "2"]], ids=["alone", "xdist"])
 def test_the_example_project_passes(options: list[str]) -> None:
     result = run(*options, cwd=EXAMPLE)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "2 passed" in result.stdout
 
 
-def test_pytest_starts_without_loading_the_broker(tmp_path: Path) -> None:
+def test_fixtures_are_light_described_and_fresh(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import sys\n"
-        "def test_nothing_heavy():\n"
-        "    heavy = {'pykafka_core._core', 'pykafka_core.broker', 'pykafka_core.config',\n"
-        "             'confluent_kafka', 'numpy', 'pyarrow', 'rich', 'typer'}\n"
-        "    assert not heavy & set(sys.modules)\n"
-    )
-    result = run(cwd=tmp_path)
-    assert result.returncode == 0, result.stdout + result.stderr
-
-
-def test_fixtures_are_described(tmp_path: Path) -> None:
-    result = run("--fixtures", cwd=tmp_path)
-    for name in ("kafka_broker", "kafka_topic", "kafka_bootstrap_servers"):
-        assert name in result.stdout
-
-
-def test_topics_are_fresh_and_named_after_their_tests(tmp_path: Path) -> None:
-    (tmp_path / "test_it.py").write_text(
         "import pytest\n"
+        "HEAVY = {'pykafka_core._core', 'pykafka_core.broker', 'pykafka_core.config',\n"
+        "         'confluent_kafka', 'numpy', 'pyarrow', 'rich', 'typer'} & set(sys.modules)\n"
+        "def test_pytest_starts_without_loading_the_broker():\n"
+        "    assert not HEAVY\n"
+        "def test_fixtures_are_described(pytestconfig):\n"
+        "    plugin = pytestconfig.pluginmanager.get_plugin('pykafka_core.testing')\n"
+        "    for name in ('kafka_broker', 'kafka_topic', 'kafka_bootstrap_servers'):\n"
+        "        assert getattr(plugin, name).__doc__\n"
         "@pytest.mark.parametrize('x', ['a b', 'ä'])\n"
         "def test_topic(x, kafka_topic, kafka_broker):\n"
         "    assert kafka_topic.startswith('test_topic-')\n"
