@@ -1,0 +1,108 @@
+"""A plain client of one connection: ready frames out, answers in, both timed by whoever calls."""
+
+import socket
+import struct
+from typing import Self
+
+from pykafka_core.protocol import decode_response, encode_message
+from pykafka_core.protocol.messages import (
+    DescribeConfigsRequest,
+    FetchRequest,
+    FetchResponse,
+    InitProducerIdRequest,
+    Message,
+    ProduceRequest,
+    ProduceResponse,
+)
+
+PRODUCE, FETCH, INIT_PRODUCER_ID, DESCRIBE_CONFIGS = (0, 8), (1, 11), (22, 1), (32, 2)
+"""(API key, version): the last ones whose header and body are not flexible."""
+
+
+def frame(api: tuple[int, int], request: Message) -> bytes:
+    """A whole request with header v1 and correlation id 1."""
+    head = struct.pack(">hhih5s", *api, 1, 5, b"bench")
+    body = encode_message(request, api[1])
+    return struct.pack(">i", len(head) + len(body)) + head + body
+
+
+def produce(topic: str, partition: int, records: bytes, *, acks: int = 1) -> bytes:
+    """A frame that appends one ready batch."""
+    data = ProduceRequest.PartitionProduceData(index=partition, records=records)
+    topics = [ProduceRequest.TopicProduceData(name=topic, partition_data=[data])]
+    return frame(PRODUCE, ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=topics))
+
+
+def fetch(topic: str, partition: int, offset: int, size: int) -> bytes:
+    """A frame that reads about ``size`` bytes."""
+    part = FetchRequest.FetchPartition(
+        partition=partition, fetch_offset=offset, partition_max_bytes=size
+    )
+    topics = [FetchRequest.FetchTopic(topic=topic, partitions=[part])]
+    return frame(FETCH, FetchRequest(max_wait_ms=1000, min_bytes=1, topics=topics))
+
+
+def init_producer_id() -> bytes:
+    """A frame that Python answers, and that reaches the metadata log once in a thousand."""
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    return frame(INIT_PRODUCER_ID, request)
+
+
+def describe_config(topic: str) -> bytes:
+    """A frame that Python answers: one setting of a topic."""
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=2, resource_name=topic, configuration_keys=["retention.ms"]
+    )
+    return frame(DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=[resource]))
+
+
+class Connection:
+    """A blocking connection; used by one thread."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        host, _, port = bootstrap_servers.rpartition(":")
+        self._socket = socket.create_connection((host, int(port)), timeout=30)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._file = self._socket.makefile("rb", buffering=1 << 16)
+
+    def send(self, frame: bytes) -> None:
+        self._socket.sendall(frame)
+
+    def receive(self) -> bytes:
+        """The next answer's body."""
+        (size,) = struct.unpack(">i", self._file.read(4))
+        answer = self._file.read(size)
+        assert answer[:4] == b"\0\0\0\1"
+        return answer[4:]
+
+    def ask(self, frame: bytes) -> bytes:
+        self.send(frame)
+        return self.receive()
+
+    def close(self) -> None:
+        self._file.close()
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def check_produced(body: bytes) -> int:
+    """The base offset; an error code is a failed assertion."""
+    response = decode_response(*PRODUCE, body)
+    assert isinstance(response, ProduceResponse)
+    partition = response.responses[0].partition_responses[0]
+    assert partition.error_code == 0, partition.error_code
+    return int(partition.base_offset)
+
+
+def check_fetched(body: bytes) -> bytes:
+    """The record batches."""
+    response = decode_response(*FETCH, body)
+    assert isinstance(response, FetchResponse)
+    partition = response.responses[0].partitions[0]
+    assert partition.error_code == 0, partition.error_code
+    return bytes(partition.records or b"")
