@@ -71,7 +71,7 @@ class Connection:
     def receive(self) -> bytes:
         """The next answer's body."""
         (size,) = struct.unpack(">i", self._file.read(4))
-        answer = self._file.read(size)
+        answer: bytes = self._file.read(size)
         assert answer[:4] == b"\0\0\0\1"
         return answer[4:]
 
