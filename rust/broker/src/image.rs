@@ -169,6 +169,8 @@ pub struct Image {
     pub controller_id: i32,
     /// Effective broker-level defaults.
     pub log_defaults: Arc<LogConfig>,
+    /// What the broker's durability alone says; `log_defaults` stand on it.
+    durability_defaults: Arc<LogConfig>,
     /// Effective broker settings.
     pub settings: Arc<Settings>,
     /// What `ApiVersions` says.
@@ -195,11 +197,13 @@ pub struct Step {
 impl Image {
     /// Before the first step; `log_defaults` hold until Python sends its own.
     pub fn empty(log_defaults: LogConfig) -> Image {
+        let log_defaults = Arc::new(log_defaults);
         Image {
+            durability_defaults: log_defaults.clone(),
             metadata_offset: -1,
             brokers: Arc::new([]),
             controller_id: -1,
-            log_defaults: Arc::new(log_defaults),
+            log_defaults,
             settings: Arc::new(Settings::default()),
             finalized_features: Arc::new(FinalizedFeatures { epoch: -1, levels: BTreeMap::new() }),
             supported_features: Arc::default(),
@@ -268,7 +272,7 @@ impl Image {
         &mut self,
         defaults: &BTreeMap<String, String>,
     ) -> Result<BTreeMap<TopicId, Arc<TopicEntry>>, ApplyError> {
-        self.log_defaults = config(&LogConfig::default(), defaults, "defaults")?;
+        self.log_defaults = config(&self.durability_defaults, defaults, "defaults")?;
         let mut changed = BTreeMap::new();
         for entry in self.by_id.values_mut() {
             let mut topic = TopicEntry::clone(entry);
@@ -375,6 +379,18 @@ mod tests {
         let retention = |name| step.image.topic(name).map(|entry| entry.config.retention_ms);
         assert_eq!((retention("a"), retention("b")), (Some(7), Some(9)));
         assert_eq!(step.changed.len(), 2);
+    }
+
+    /// `fsync` was lost with the first delta: nothing was synced before its acknowledgement.
+    #[test]
+    fn defaults_that_do_not_name_flushing_keep_what_the_durability_says() {
+        let empty = Image::empty(LogConfig::for_durability(pykafka_log::Durability::Fsync));
+        let defaults = BTreeMap::from([("retention.ms".into(), "9".into())]);
+        let delta =
+            ImageDelta { log_defaults: Some(defaults), topics: vec![topic("a", 1)], ..delta(1) };
+        let step = stepped(&empty, delta);
+        let synced = step.image.topic("a").map(|entry| entry.config.syncs_every_append());
+        assert_eq!((synced, step.image.log_defaults.retention_ms), (Some(true), 9));
     }
 
     #[test]
