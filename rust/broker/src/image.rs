@@ -179,8 +179,6 @@ pub struct Image {
     pub supported_features: Arc<BTreeMap<String, (i16, i16)>>,
     /// Version ranges of the APIs that Python answers, and narrower ranges of ours.
     pub api_versions: Arc<BTreeMap<i16, (i16, i16)>>,
-    /// What a broker has without any setting: its durability decides when logs are synced.
-    durability_defaults: Arc<LogConfig>,
     by_name: HashMap<Arc<str>, Arc<TopicEntry>>,
     by_id: HashMap<TopicId, Arc<TopicEntry>>,
 }
