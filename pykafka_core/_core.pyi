@@ -57,12 +57,12 @@ class Core:
     def __init__(self, options: CoreOptions) -> None: ...
     # life
     def wait(self, deadline_ns: int, events_max: int = 256) -> list[Event]:
-        """Block until events, the deadline (monotonic, see `now_ns`) or `wake`; ``[]`` at the deadline or after `stop`."""
+        """Block until events, the deadline (monotonic, see `now_ns`) or `wake`; ``[]`` at the deadline, after `stop`."""
     def wake(self) -> None: ...
     def now_ns(self) -> int: ...
     def time_ms(self) -> int: ...
     def listen(self, name: str, address: str) -> int:
-        """Bind ``HOST:PORT`` (port 0 picks one); returns the port. Connections are accepted but nothing is answered before `serve`."""
+        """Bind ``HOST:PORT`` (port 0 picks one); returns the port. Nothing is answered before `serve`."""
     def serve(self) -> None: ...
     def stop(self, grace_ms: int) -> None: ...
     # metadata projection
@@ -73,24 +73,42 @@ class Core:
     def close_connection(self, connection: int, reason: str) -> None: ...
     # logs that Python itself writes
     def append(
-        self, token: Token, partition: PartitionId, leader_epoch: int, records: Sequence[KeyValue], *, control: int | None = None
+        self,
+        token: Token,
+        partition: PartitionId,
+        leader_epoch: int,
+        records: Sequence[KeyValue],
+        *,
+        control: int | None = None,
     ) -> None:
         """One atomic batch; ``Appended(token)`` comes when the high watermark passed it, or with the error."""
-    def read(self, partition: PartitionId, offset: int, bytes_max: int, upto: Literal["log_end", "high_watermark"]) -> bytes: ...
+    def read(
+        self,
+        partition: PartitionId,
+        offset: int,
+        bytes_max: int,
+        upto: Literal["log_end", "high_watermark"],
+    ) -> bytes: ...
     def offsets(self, partition: PartitionId) -> LogOffsets: ...
     # replication: complete, never called on a single node
     def propose_isr(
-        self, partition: PartitionId, leader_epoch: int, partition_epoch: int, isr: Sequence[tuple[int, int]]
+        self,
+        partition: PartitionId,
+        leader_epoch: int,
+        partition_epoch: int,
+        isr: Sequence[tuple[int, int]],
     ) -> int | None:
         """Proposal id, or None. ``isr`` holds (broker id, broker epoch)."""
-    def settle_isr(self, proposal: int, outcome: Literal["committed", "rejected", "unknown"]) -> None: ...
+    def settle_isr(
+        self, proposal: int, outcome: Literal["committed", "rejected", "unknown"]
+    ) -> None: ...
     # maintenance: each completes as ``Maintained``
     def delete_before(self, token: Token, partition: PartitionId, offset: int) -> None:
         """DeleteRecords; -1 is the high watermark. ``Maintained.offset`` is the new log start offset."""
     def enforce_retention(self) -> None:
         """Delete every leader's and follower's segments past their topic's limits; cheap when there are none."""
     def describe_log_dirs(self) -> list[tuple[bytes, int, int]]:
-        """(topic id, partition, size in bytes) of every log that exists, plus nothing for partitions never appended to."""
+        """(topic id, partition, size in bytes) of every log that exists; none before the first append."""
     def disk_space(self) -> tuple[int, int]:
         """(total, usable) bytes of the data directory's file system; (-1, -1) in memory."""
     def describe_producers(self, partition: PartitionId) -> list[ProducerState]: ...
@@ -120,7 +138,16 @@ class LogOffsets:
 
 @final
 class BrokerEndpoint:
-    def __init__(self, *, node_id: int, listener: str, host: str, port: int, rack: str | None, broker_epoch: int = -1) -> None: ...
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        listener: str,
+        host: str,
+        port: int,
+        rack: str | None,
+        broker_epoch: int = -1,
+    ) -> None: ...
 
 @final
 class PartitionImage:
@@ -141,7 +168,7 @@ class PartitionImage:
 
 @final
 class TopicImage:
-    """A topic as it is now: new, or replaced whole. ``overrides`` are Kafka names of topic settings that differ from the
+    """A topic as it is now: new, or replaced whole. ``overrides``: Kafka names of topic settings that differ from the
     broker's defaults. ``hidden`` topics (``__cluster_metadata``) are served to `Core.append` and `Core.read` alone.
     """
 
@@ -169,7 +196,7 @@ class ImageDelta:
         log_defaults: Effective broker-level defaults of every topic setting, by topic-level Kafka name.
         broker_settings: Effective values of the broker settings that Rust honours, by Kafka name.
         finalized_features: name → level, with their epoch; what ApiVersions says.
-        api_versions: Version ranges of the APIs that Python answers; the core adds its own, and a range given for one of
+        api_versions: Version ranges of the APIs that Python answers; the core adds its own; a range given for one of
             them narrows it.
     """
 
@@ -260,7 +287,16 @@ class DiskState:
     state: str
     reason: str
 
-Event = Request | Cancelled | Appended | Maintained | TopicsMissing | PartitionState | Replica | DiskState
+Event = (
+    Request
+    | Cancelled
+    | Appended
+    | Maintained
+    | TopicsMissing
+    | PartitionState
+    | Replica
+    | DiskState
+)
 
 # --- Record batches ------------------------------------------------------------------------------
 # Record objects are made by `pykafka_core._records`. All of these release the GIL while they work on bytes.
@@ -340,7 +376,9 @@ class ArrowBatch:
 
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
-    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
 
 def batches_to_arrow(data: bytes, /, start: int = 0, end: int = 9223372036854775807) -> ArrowBatch:
     """The records of whole batches with ``start`` <= offset < ``end``; control records are left out, CRCs not checked.
@@ -362,7 +400,11 @@ class Log:
 
     @staticmethod
     def open(
-        path: PathLike[str], durability: str, settings: Sequence[tuple[str, str]], read_only: bool, clock_ms: int | None
+        path: PathLike[str],
+        durability: str,
+        settings: Sequence[tuple[str, str]],
+        read_only: bool,
+        clock_ms: int | None,
     ) -> tuple[Log, int | None, int]:
         """The log, where it is damaged, and how many bytes recovery has cut."""
 

@@ -48,9 +48,9 @@ def compile_pyx() -> None:
         include_path=[".", "pyx"],
         compiler_directives={"boundscheck": checked, "wraparound": False},
     )
-    command: Any = Distribution(
-        {"name": "pykafka_core", "ext_modules": modules}
-    ).get_command_obj("build_ext")
+    command: Any = Distribution({"name": "pykafka_core", "ext_modules": modules}).get_command_obj(
+        "build_ext"
+    )
     command.inplace, command.build_temp = True, "build/cython-objects"
     command.force = switch_mode("checked" if checked else "fast")
     command.ensure_finalized()
