@@ -3,6 +3,9 @@
 //! Epochs and start offsets both grow strictly. An entry that breaks this is proof that the tail of
 //! the cache describes records that are gone, so the tail yields (KIP-101, KIP-279).
 
+/// What readers send who do not know an epoch.
+const UNDEFINED_EPOCH: i32 = -1;
+
 /// A leader epoch and the offset of the first record that may have been written in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochEntry {
@@ -72,9 +75,10 @@ impl EpochCache {
     /// The end offset, exclusive, of the largest epoch ≤ `epoch`, and that epoch.
     ///
     /// The newest epoch ends at `log_end_offset`. An epoch below the first entry answers itself and the
-    /// first entry's start. `None` if `epoch` is newer than all, or undefined (−1).
+    /// first entry's start, other negative ones than −1 too. `None` if `epoch` is newer than all, or
+    /// undefined (−1).
     pub fn end_offset_for(&self, epoch: i32, log_end_offset: i64) -> Option<(i32, i64)> {
-        if epoch < 0 {
+        if epoch == UNDEFINED_EPOCH {
             return None;
         }
         if self.latest_epoch() == Some(epoch) {
@@ -147,6 +151,7 @@ mod tests {
         let cache = cache(&[(2, 10), (4, 20), (7, 30)]);
         for (epoch, expected) in [
             (-1, None),
+            (-5, Some((-5, 10))),
             (0, Some((0, 10))),
             (2, Some((2, 20))),
             (3, Some((2, 20))),
