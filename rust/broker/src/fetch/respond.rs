@@ -31,7 +31,7 @@ pub(super) fn refuse(version: i16, request: &Request<'_>, error: KafkaError) -> 
             topic: topic.topic,
             topic_id: topic.topic_id,
             partitions: (topic.partitions.iter())
-                .map(|partition| failed(partition.partition, error, LeaderIdAndEpoch::UNKNOWN))
+                .map(|partition| refused(partition.partition, error))
                 .collect(),
         })
         .collect();
@@ -58,6 +58,14 @@ fn failed(index: i32, error: KafkaError, current_leader: LeaderIdAndEpoch) -> Pa
         aborted_transactions: None,
         preferred_read_replica: -1,
         records: Some(Bytes::new()),
+    }
+}
+
+/// Refused before any log was asked. Kafka then lists no aborted transactions, where a log's refusal has no list.
+fn refused(index: i32, error: KafkaError) -> PartitionResponse {
+    PartitionResponse {
+        aborted_transactions: Some(Vec::new()),
+        ..failed(index, error, LeaderIdAndEpoch::UNKNOWN)
     }
 }
 
@@ -174,6 +182,9 @@ fn partition_response(
     leader: LeaderIdAndEpoch,
 ) -> PartitionResponse {
     let read = match fetched {
+        Err(error @ (KafkaError::UnknownTopicOrPartition | KafkaError::UnknownTopicId)) => {
+            return refused(index, *error);
+        }
         Err(error) => return failed(index, *error, leader),
         Ok(read) => read,
     };

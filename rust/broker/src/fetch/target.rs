@@ -1,5 +1,7 @@
 //! What a fetch reads: the partitions of the request or of its session, resolved against the image.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use pykafka_wire::fetch::Request;
@@ -54,7 +56,7 @@ impl Opened {
             ctx.fetch_sessions.remove(request.session_id);
         }
         if epoch == EPOCH_FINAL {
-            let specs = wanted(image, uses_topic_ids, request).collect();
+            let specs = last_of_each(wanted(image, uses_topic_ids, request).collect());
             return Ok(Opened { session: SessionUse::None, specs });
         }
         let mut session = FetchSession::new(uses_topic_ids);
@@ -104,12 +106,32 @@ fn wanted<'a>(
             let spec = FetchSpec {
                 fetch_offset: partition.fetch_offset,
                 bytes_max: partition.partition_max_bytes,
-                current_leader_epoch: partition.current_leader_epoch,
+                // Kafka takes any negative epoch for none here, though not in ListOffsets.
+                current_leader_epoch: partition.current_leader_epoch.max(-1),
                 last_fetched_epoch: partition.last_fetched_epoch,
             };
             (key, spec)
         })
     })
+}
+
+/// A partition named twice is read and answered once, as wanted last; sessions do the same.
+fn last_of_each(specs: Vec<(PartitionKey, FetchSpec)>) -> Vec<(PartitionKey, FetchSpec)> {
+    if specs.len() < 2 {
+        return specs;
+    }
+    let mut places: HashMap<PartitionKey, usize> = HashMap::with_capacity(specs.len());
+    let mut kept: Vec<(PartitionKey, FetchSpec)> = Vec::with_capacity(specs.len());
+    for (key, spec) in specs {
+        match places.entry(key.clone()) {
+            Entry::Occupied(place) => kept[*place.get()].1 = spec,
+            Entry::Vacant(place) => {
+                place.insert(kept.len());
+                kept.push((key, spec));
+            }
+        }
+    }
+    kept
 }
 
 /// Names are shared with the image where it knows them.

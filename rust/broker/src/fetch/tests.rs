@@ -130,7 +130,30 @@ fn attack_17_waits_are_clamped_and_memory_for_them_is_bounded() {
     assert!(poll(&mut waiting).is_some());
     let mut wide = request((0..300_000).map(|_| wanting(0, 0)).collect());
     wide.max_wait_ms = 1_000;
-    assert!(matches!(broker.fetch(12, &wide), Outcome::Reply(_)), "too large to wait");
+    let waiting = pending(broker.fetch(12, &wide));
+    let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+    assert!(partition.is_waited_on());
+    drop(waiting);
+    assert!(!partition.is_waited_on(), "named 300,000 times, it is one partition");
+}
+
+#[test]
+fn partition_named_twice_is_answered_once_as_wanted_last() {
+    let broker = broker();
+    broker.append(&batch(&["a", "b"]));
+    let answer = answer(12, broker.fetch(12, &request(vec![wanting(0, 99), wanting(0, 0)])));
+    let codes: Vec<i16> = answer.partitions.iter().map(|p| p.error_code).collect();
+    assert_eq!(codes, [0]);
+}
+
+#[test]
+fn only_what_no_log_was_asked_for_lists_aborted_transactions_of_an_error() {
+    let broker = broker();
+    let answer = answer(12, broker.fetch(12, &request(vec![wanting(9, 0), wanting(0, 7)])));
+    let told: Vec<(i16, bool)> = (answer.partitions.iter())
+        .map(|p| (p.error_code, p.aborted_transactions.is_some()))
+        .collect();
+    assert_eq!(told, [(3, true), (1, false)]);
 }
 
 #[test]
@@ -246,7 +269,7 @@ fn contract_29_and_attack_18_epochs_fence() {
     let mut newer = topic("t", TOPIC, 1, &[]);
     newer.partitions = vec![led_here(0, 4, 4)];
     broker.apply(ImageDelta { topics: vec![newer], ..ImageDelta::default() });
-    for (epoch, code) in [(3, 74), (4, 0), (5, 75), (i32::MAX, 75), (-1, 0)] {
+    for (epoch, code) in [(3, 74), (4, 0), (5, 75), (i32::MAX, 75), (-1, 0), (-2, 0)] {
         let mut fenced = request(vec![wanting(0, 0)]);
         fenced.topics[0].partitions[0].current_leader_epoch = epoch;
         let answer = answer(12, broker.fetch(12, &fenced));
@@ -268,6 +291,20 @@ fn contract_30_diverging_epoch_comes_without_records() {
     let partition = &answer.partitions[0];
     assert_eq!((partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset), (0, 2));
     assert_eq!(partition.records.as_ref().map(Bytes::len), Some(0));
+}
+
+#[test]
+fn contract_30_reader_past_the_end_is_told_where_its_log_parts() {
+    let broker = broker();
+    broker.append(&batch(&["a", "b"]));
+    for (offset, last_fetched_epoch, code, end) in [(99, 0, 0, 2), (99, -1, 1, -1), (99, 3, 1, -1)]
+    {
+        let mut ahead = request(vec![wanting(0, offset)]);
+        ahead.topics[0].partitions[0].last_fetched_epoch = last_fetched_epoch;
+        let answer = answer(12, broker.fetch(12, &ahead));
+        let partition = &answer.partitions[0];
+        assert_eq!((partition.error_code, partition.diverging_epoch.end_offset), (code, end));
+    }
 }
 
 #[test]

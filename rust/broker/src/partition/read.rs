@@ -80,7 +80,7 @@ impl Partition {
         let (offsets, version) = (offsets_of(&inner, &log), inner.version);
         drop(inner);
         let fetch_offset = request.fetch_offset;
-        if fetch_offset < offsets.log_start_offset || fetch_offset > offsets.log_end_offset {
+        if fetch_offset < offsets.log_start_offset {
             return Err(KafkaError::OffsetOutOfRange);
         }
         let nothing =
@@ -88,6 +88,10 @@ impl Partition {
         let diverging = diverging_epoch(&log, request)?;
         if diverging.is_some() {
             return Ok(Read { diverging, ..nothing });
+        }
+        // After the epochs: a reader past our end is told where its log parts from ours, if it can tell its epoch.
+        if fetch_offset > offsets.log_end_offset {
+            return Err(KafkaError::OffsetOutOfRange);
         }
         let Ok(bytes_max) = usize::try_from(request.bytes_max) else {
             return Err(KafkaError::UnknownServerError);
