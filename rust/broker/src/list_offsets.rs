@@ -1,6 +1,6 @@
 //! `ListOffsets` (API key 2): contract 29, 31, 64.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -29,23 +29,28 @@ pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &By
     let image = ctx.image.load();
     let isolation =
         Isolation::from_id(request.isolation_level).ok_or(KafkaError::UnknownServerError);
-    let repeated = repeated_partitions(&request);
+    let mut repeated = repeated_partitions(&request);
     let topics = (request.topics.iter())
         .map(|topic| TopicResponse {
             name: topic.name,
             partitions: (topic.partitions.iter())
-                .map(|partition| {
-                    let answer = if repeated.contains(&(topic.name, partition.partition_index)) {
-                        Err(KafkaError::InvalidRequest)
-                    } else {
-                        isolation.and_then(|isolation| {
+                .filter_map(|partition| {
+                    let index = partition.partition_index;
+                    let answer = match repeated.get_mut(&(topic.name, index)) {
+                        Some(told) if *told => return None,
+                        Some(told) => {
+                            *told = true;
+                            Err(KafkaError::InvalidRequest)
+                        }
+                        None => isolation.and_then(|isolation| {
                             find(ctx, &image, version, topic.name, partition, isolation)
-                        })
+                        }),
                     };
-                    partition_response(version, partition.partition_index, answer)
+                    Some(partition_response(version, index, answer))
                 })
                 .collect(),
         })
+        .filter(|topic: &TopicResponse<'_>| !topic.partitions.is_empty())
         .collect();
     let response = Response { throttle_time_ms: 0, topics };
     let mut chunks = Chunks::new();
@@ -55,12 +60,12 @@ pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &By
     }
 }
 
-/// Partitions that the request names more than once: each naming of them is refused.
-fn repeated_partitions<'a>(request: &Request<'a>) -> HashSet<(&'a str, i32)> {
+/// Partitions that the request names more than once, none of them told so yet: each is refused, in one answer.
+fn repeated_partitions<'a>(request: &Request<'a>) -> HashMap<(&'a str, i32), bool> {
     let named = (request.topics.iter())
         .flat_map(|topic| topic.partitions.iter().map(|p| (topic.name, p.partition_index)));
     let mut seen = HashSet::new();
-    named.filter(|partition| !seen.insert(*partition)).collect()
+    named.filter(|partition| !seen.insert(*partition)).map(|partition| (partition, false)).collect()
 }
 
 fn find(

@@ -89,7 +89,7 @@ fn contract_31_partition_named_twice_is_an_invalid_request() {
     let broker = broker();
     let codes: Vec<i16> =
         ask(&broker, 9, 0, &[at(-1), at(-2)]).into_iter().map(|answer| answer.0).collect();
-    assert_eq!(codes, [42, 42]);
+    assert_eq!(codes, [42], "answered once, as by Kafka");
 }
 
 #[test]
@@ -152,6 +152,12 @@ fn contract_30_ends_of_epochs() {
     assert_eq!(end_of(&broker, 5, -1), (0, 5, 4), "latest epoch: log end");
     assert_eq!(end_of(&broker, 3, -1), (0, 2, 2), "between: largest below, start of next");
     assert_eq!(end_of(&broker, 1, -1), (0, 1, 0), "older than all: first start");
+    assert_eq!(
+        end_of(&broker, -5, -1),
+        (0, -5, 0),
+        "negative, but not undefined: as older than all"
+    );
+    assert_eq!(end_of(&broker, -1, -1), (0, -1, -1), "undefined");
     assert_eq!(end_of(&broker, 9, -1), (0, -1, -1), "unknown");
     assert_eq!(end_of(&broker, 5, 4), (74, -1, -1));
 }
