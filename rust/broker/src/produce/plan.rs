@@ -53,7 +53,7 @@ pub(super) struct Entry {
     pub(super) transactional: bool,
 }
 
-/// One topic's partitions, in the request's order.
+/// One topic's partitions, at least one, in the request's order.
 #[derive(Debug)]
 pub(super) struct TopicPlan {
     pub(super) reference: TopicReference,
@@ -78,8 +78,10 @@ impl Plan {
     ) -> Result<Plan, DecodeError> {
         let request = Request::decode(version, body)?;
         let mut transactional = false;
-        let mut topics = Vec::with_capacity(request.topics.len());
-        for topic in &request.topics {
+        let mut topics: Vec<TopicPlan> = Vec::with_capacity(request.topics.len());
+        let mut places = HashMap::new();
+        let named = request.topics.iter().filter(|topic| !topic.partitions.is_empty());
+        for topic in named {
             let reference = if version >= TOPIC_ID_VERSION_MIN {
                 image
                     .topic_by_id(&topic.topic_id)
@@ -101,7 +103,18 @@ impl Plan {
                 })
                 .collect();
             transactional |= entries.iter().any(|entry| entry.transactional);
-            topics.push(TopicPlan { reference, entries: last_of_each(entries) });
+            // A topic named twice is answered once; one topic, the common case, needs no table.
+            let place = match request.topics.len() {
+                1 => 0,
+                _ => *places.entry((topic.name, topic.topic_id)).or_insert(topics.len()),
+            };
+            match topics.get_mut(place) {
+                Some(known) => known.entries.extend(entries),
+                None => topics.push(TopicPlan { reference, entries }),
+            }
+        }
+        for topic in &mut topics {
+            topic.entries = last_of_each(std::mem::take(&mut topic.entries));
         }
         let refusal = (transactional && request.transactional_id.is_none())
             .then_some(KafkaError::TransactionalIdAuthorizationFailed);

@@ -64,21 +64,24 @@ impl PartitionResult {
         refusal: AppendRefusal,
         partition: &Partition,
     ) -> PartitionResult {
-        let error = match refusal {
-            AppendRefusal::Partition(error) => return PartitionResult::failed(index, error),
-            AppendRefusal::Log(error) => error,
+        let error = match &refusal {
+            AppendRefusal::Partition(error) => *error,
+            AppendRefusal::Log(error) => code_of(error),
         };
-        let result = PartitionResult::failed(index, code_of(&error));
-        let AppendError::Invalid(invalid) = error else { return result };
+        let mut result = PartitionResult::failed(index, error);
+        if tells_log_start(error) {
+            result.log_start_offset =
+                partition.opened_log().map_or(-1, |log| log.log_start_offset());
+        }
+        let AppendRefusal::Log(AppendError::Invalid(invalid)) = refusal else { return result };
         if invalid.record_faults().is_empty() {
             return result;
         }
-        let log_start_offset = partition.opened_log().map_or(-1, |log| log.log_start_offset());
         let message = Some(invalid.to_string());
         let record_errors = (invalid.record_faults().iter())
             .map(|fault| (fault.batch_index, fault.kind.to_string()))
             .collect();
-        PartitionResult { log_start_offset, record_errors, message, ..result }
+        PartitionResult { record_errors, message, ..result }
     }
 
     /// The acknowledgement never came.
@@ -103,6 +106,20 @@ impl PartitionResult {
             current_leader: leader,
         }
     }
+}
+
+/// Whether a refused append still tells where the log starts: not where Kafka knew better than to look.
+fn tells_log_start(error: KafkaError) -> bool {
+    !matches!(
+        error,
+        KafkaError::UnknownTopicOrPartition
+            | KafkaError::UnknownTopicId
+            | KafkaError::NotLeaderOrFollower
+            | KafkaError::MessageTooLarge
+            | KafkaError::RecordListTooLarge
+            | KafkaError::CorruptMessage
+            | KafkaError::KafkaStorageError
+    )
 }
 
 /// The log's refusals as Kafka's codes (contract 6–10, 15–17, 57, 58).

@@ -115,6 +115,41 @@ fn contract_61_partition_named_twice_is_appended_and_answered_once() {
 }
 
 #[test]
+fn contract_61_topic_named_twice_is_answered_once_and_one_without_partitions_not_at_all() {
+    let broker = broker();
+    let (first, second) = (batch(&["a"]), batch(&["b", "c"]));
+    let mut request = request_of(-1, &[(0, Some(&first)), (1, Some(&first))]);
+    request.topics.extend(request_of(-1, &[(0, Some(&second))]).topics);
+    let mut empty = request_of(-1, &[]).topics;
+    empty[0].name = "empty";
+    request.topics.extend(empty);
+    let bytes = replied(broker.produce_request(9, &request));
+    let response = Response::decode(9, &bytes).unwrap();
+    let told: Vec<Vec<i32>> = (response.responses.iter())
+        .map(|topic| topic.partitions.iter().map(|partition| partition.index).collect())
+        .collect();
+    assert_eq!(told, [[0, 1]]);
+    assert_eq!(broker.append(&batch(&["d"])), 2, "the later records of partition 0");
+}
+
+#[test]
+fn refusals_by_the_log_tell_where_it_starts_as_kafka_s_do() {
+    let broker = broker();
+    let mut corrupt = batch(&["a"]);
+    corrupt[65] ^= 1;
+    let mut two_of_one = batch(&["a"]);
+    two_of_one[60] = 2;
+    let crc = pykafka_record::crc32c(&two_of_one[21..]);
+    two_of_one[17..21].copy_from_slice(&crc.to_be_bytes());
+    for (records, expected) in [(&corrupt, (2, -1)), (&two_of_one, (87, 0))] {
+        let bytes = replied(broker.produce(9, -1, records));
+        let response = Response::decode(9, &bytes).unwrap();
+        let partition = &response.responses[0].partitions[0];
+        assert_eq!((partition.error_code, partition.log_start_offset), expected);
+    }
+}
+
+#[test]
 fn contract_61_transactional_batches_are_refused_and_append_nothing() {
     let broker = broker();
     let options = BatchOptions {
