@@ -27,19 +27,19 @@ def handle(context: Context, request: DeleteRecordsRequest) -> Maintain:
     commands: list[DeleteBefore] = []
     waiting: list[_Partition] = []
     topics: list[_Topic] = []
-    for topic in request.topics:
+    for name, wanted in _wanted(request).items():
         partitions: list[_Partition] = []
-        for asked in topic.partitions:
+        for asked in wanted.values():
             result = _Partition(
                 partition_index=asked.partition_index, low_watermark=NO_LOW_WATERMARK
             )
             try:
-                commands.append(_command(context, topic.name, asked))
+                commands.append(_command(context, name, asked))
                 waiting.append(result)
             except KafkaError as error:
                 result.error_code = error.code
             partitions.append(result)
-        topics.append(_Topic(name=topic.name, partitions=partitions))
+        topics.append(_Topic(name=name, partitions=partitions))
 
     def reply(results: Sequence[Maintained]) -> DeleteRecordsResponse:
         for partition, done in zip(waiting, results, strict=True):
@@ -48,6 +48,17 @@ def handle(context: Context, request: DeleteRecordsRequest) -> Maintain:
         return DeleteRecordsResponse(topics=topics)
 
     return Maintain(commands, reply)
+
+
+def _wanted(
+    request: DeleteRecordsRequest,
+) -> dict[str, dict[int, DeleteRecordsRequest.DeleteRecordsPartition]]:
+    """Group by topic; of a partition named twice Kafka knows the later, and answers once."""
+    wanted: dict[str, dict[int, DeleteRecordsRequest.DeleteRecordsPartition]] = {}
+    for topic in request.topics:
+        partitions = {partition.partition_index: partition for partition in topic.partitions}
+        wanted.setdefault(topic.name, {}).update(partitions)
+    return wanted
 
 
 def _command(

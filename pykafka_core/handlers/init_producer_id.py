@@ -1,6 +1,11 @@
 """InitProducerId (22): KIP-98. Ids come from blocks that ProducerIdsRecords make ours."""
 
-from pykafka_core.errors import CoordinatorNotAvailableError, InvalidRequestError
+from pykafka_core.errors import (
+    CoordinatorNotAvailableError,
+    InvalidRequestError,
+    InvalidTransactionTimeoutError,
+    KafkaError,
+)
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Outcome, Propose
 from pykafka_core.protocol.messages import (
@@ -21,9 +26,7 @@ def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
     that the coordinator is not available, which clients take as a reason to wait.
     """
     if request.transactional_id is not None:
-        empty = request.transactional_id == ""
-        error = InvalidRequestError if empty else CoordinatorNotAvailableError
-        return _failed(error.code)
+        return _failed(_refusal(context, request).code)
     producer_id = context.producer_ids.take()
     if producer_id is not None:
         return _given(producer_id)
@@ -43,6 +46,16 @@ def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
         return _given(first)
 
     return Propose([record], reply)
+
+
+def _refusal(context: Context, request: InitProducerIdRequest) -> type[KafkaError]:
+    """What Kafka checks before it asks the coordinator (contract 18), else that there is none."""
+    if request.transactional_id == "":
+        return InvalidRequestError
+    timeout_ms_max = context.settings.int("transaction.max.timeout.ms")
+    if not 0 < request.transaction_timeout_ms <= timeout_ms_max:
+        return InvalidTransactionTimeoutError
+    return CoordinatorNotAvailableError
 
 
 def _given(producer_id: int) -> InitProducerIdResponse:

@@ -15,9 +15,9 @@ Partition = DeleteRecordsRequest.DeleteRecordsPartition
 
 @pytest.fixture(autouse=True)
 def orders(broker: SimulatedBroker) -> None:
-    """A topic with ten records in partition 0, and an internal one."""
+    """A topic with ten records in the first of two partitions, and an internal one."""
     topics = [
-        CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+        CreateTopicsRequest.CreatableTopic(name=name, num_partitions=2, replication_factor=1)
         for name in ("orders", "__consumer_offsets")
     ]
     broker.ask(CreateTopicsRequest(topics=topics))
@@ -69,7 +69,11 @@ def test_the_log_start_never_goes_back(broker: SimulatedBroker) -> None:
 def test_what_cannot_be_is_refused(
     broker: SimulatedBroker, asked: tuple[str, int, int], code: int
 ) -> None:
-    assert delete(broker, asked, ("orders", 0, 1)) == [(-1, code), (1, 0)]
+    assert delete(broker, asked, ("orders", 1, 0)) == [(-1, code), (0, 0)]
+
+
+def test_a_partition_named_twice_is_answered_once(broker: SimulatedBroker) -> None:
+    assert delete(broker, ("orders", 0, 11), ("orders", 0, 3)) == [(3, 0)]
 
 
 def test_an_empty_request_is_answered(broker: SimulatedBroker) -> None:

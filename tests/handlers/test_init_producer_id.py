@@ -61,3 +61,14 @@ def test_transactional_ids_need_a_coordinator(
 ) -> None:
     answer = init(broker, transactional_id=transactional_id)
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (code, -1, -1)
+
+
+@pytest.mark.parametrize(("timeout_ms", "code"), [(0, 50), (-1, 50), (900_001, 50), (900_000, 15)])
+def test_contract_18_a_timeout_out_of_bounds_is_told_before_all(
+    broker: SimulatedBroker, timeout_ms: int, code: int
+) -> None:
+    answer = broker.ask(
+        InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=timeout_ms), 4
+    )
+    assert isinstance(answer, InitProducerIdResponse)
+    assert answer.error_code == code
