@@ -75,6 +75,11 @@ class BrokerConfigs:
         problems = validate(self.static)
         if problems:
             raise ConfigurationError([str(problem) for problem in problems])
+        # Kafka's two names of one number: the one given sets the other.
+        for given, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
+            if given in self.static and other not in self.static:
+                static = {**self.static, other: self.static[given]}
+                object.__setattr__(self, "static", static)
 
     def with_dynamic(
         self, cluster_default: Mapping[str, str], broker: Mapping[str, str]

@@ -57,11 +57,13 @@ def cluster_rows(broker: BrokerConfigs) -> list[ConfigRow]:
 
 
 def group_rows(overrides: Mapping[str, str], broker: BrokerConfigs) -> list[ConfigRow]:
-    """Return every group setting."""
+    """Return every group setting; what the broker sets for all groups is each one's default."""
+    source = ConfigSource.DEFAULT_CONFIG
     return [
-        _row(setting, overrides.get(setting.name) or broker.inherited_value(setting), synonyms)
+        _row(setting, value, _with_own(setting, overrides) or (default,))
         for setting in settings(Scope.GROUP).values()
-        for synonyms in [_with_own(setting, overrides, _inherited(setting, broker))]
+        for value in [overrides.get(setting.name) or broker.inherited_value(setting)]
+        for default in [ConfigValue(name=setting.name, value=value, source=source)]
     ]
 
 

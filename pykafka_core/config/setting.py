@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from math import isfinite
 
 from .validators import InvalidValueError, Validator, Value
 
@@ -130,7 +131,16 @@ def to_text(value: Value) -> str:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ",".join(value)
-    return str(value)
+    return _double_text(value) if isinstance(value, float) else str(value)
+
+
+def _double_text(value: float) -> str:
+    """Java's ``Double.toString``: plain from 0.001 to 10,000,000, else one digit before the point."""
+    if value == 0 or not isfinite(value) or 1e-3 <= abs(value) < 1e7:
+        return str(value)
+    tries = (f"{value:.{precision}e}" for precision in range(1, 17))
+    mantissa, power = next(text for text in tries if float(text) == value).split("e")
+    return f"{mantissa}E{int(power)}"
 
 
 def _parse(name: str, type_: ConfigType, text: str) -> Value:

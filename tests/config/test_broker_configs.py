@@ -149,3 +149,11 @@ def test_values_that_another_version_stored_are_left_out() -> None:
     configs = BrokerConfigs().with_dynamic({"log.retention.ms": "soon"}, {"from.the.future": "1"})
     assert configs.log_defaults()["retention.ms"] == "604800000"
     assert configs.broker == {"from.the.future": "1"}
+
+
+@pytest.mark.parametrize("given", ["node.id", "broker.id"])
+def test_node_id_and_broker_id_are_one_number(given: str) -> None:
+    configs = BrokerConfigs({given: "7"})
+    for name in ("node.id", "broker.id"):
+        first = configs.broker_synonyms(name)[0]
+        assert (first.value, first.source) == ("7", ConfigSource.STATIC_BROKER_CONFIG)

@@ -12,6 +12,7 @@ from pykafka_core.config import (
     read_settings,
     validate,
 )
+from pykafka_core.config.setting import to_text
 from pykafka_core.errors import ConfigurationError
 
 STOCK = Path(__file__).parent / "golden" / "server.properties"
@@ -160,3 +161,19 @@ def test_unreadable_files_are_refused_with_their_name(
 def test_a_missing_file_is_refused_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(SettingsFileError, match=r"gone\.properties"):
         read_settings(tmp_path / "gone.properties")
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.5, "0.5"),
+        (0.001, "0.001"),
+        (0.00025, "2.5E-4"),
+        (1e7, "1.0E7"),
+        (1234567.0, "1234567.0"),
+        (-3e-9, "-3.0E-9"),
+        (1.7976931348623157e308, "1.7976931348623157E308"),
+    ],
+)
+def test_doubles_are_written_as_java_writes_them(value: float, text: str) -> None:
+    assert to_text(value) == text

@@ -110,7 +110,10 @@ def test_groups_and_subscriptions_show_their_own_and_defaults() -> None:
         group["consumer.session.timeout.ms"].value,
         group["consumer.session.timeout.ms"].config_source,
     ) == ("50001", 8)
-    assert group["share.session.timeout.ms"].value == "45000"
+    assert synonyms(group["consumer.session.timeout.ms"]) == [
+        ("consumer.session.timeout.ms", "50001", 8)
+    ]
+    assert synonyms(group["share.session.timeout.ms"]) == [("share.session.timeout.ms", "45000", 5)]
     metrics = by_name(describe(context, METRICS, "m"))
     assert synonyms(metrics["interval.ms"]) == [("interval.ms", "5000", 7)]
     assert (metrics["match"].value, synonyms(metrics["match"])) == ("", [])
