@@ -238,6 +238,9 @@ impl Log {
             state.delete_expired_files(&self.shared, i64::MAX)?;
             state.deactivate(&self.shared)?;
             state.store_snapshot(&self.shared)?;
+            if state.are_epochs_unstored {
+                state.store_epochs(&self.shared)?;
+            }
         }
         self.flush()
     }
@@ -264,7 +267,8 @@ impl Log {
         let mut state = self.state.lock();
         state.status = Status::Closed;
         state.release();
-        if !state.is_on_disk {
+        // Without space for its metadata there may be a directory that is not used yet.
+        if !state.is_on_disk && !self.shared.disk.exists(&self.shared.dir) {
             return Ok(());
         }
         state.is_on_disk = false;

@@ -29,7 +29,7 @@ use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
-use pykafka_log::{Clock, Log, LogConfig, LogDirectory, StorageError, Syncer};
+use pykafka_log::{Clock, Log, LogConfig, LogDirectory, OpenError, StorageError, Syncer};
 use tokio::sync::Notify;
 
 pub use append::{AppendRefusal, Appended};
@@ -223,6 +223,10 @@ impl Partition {
         let opened = self.host.directory.open_log(&self.topic, self.index, self.topic_id, config);
         let (log, recovery) = match opened {
             Ok(opened) => opened,
+            // Without space for what recovery rebuilds the log stays unopened; the next use tries again.
+            Err(OpenError::Storage(error @ StorageError::NoSpace { .. })) => {
+                return Err(self.storage_failed(inner, &error));
+            }
             Err(error) => return Err(self.fail(inner, &error.to_string())),
         };
         if let Some(offset) = recovery.damaged_at {
@@ -232,7 +236,7 @@ impl Partition {
         inner.log = LogSlot::Open(log.clone());
         // What recovery found was written before; it is synced once, here, so that reading it breaks no promise.
         if recovery.damaged_at.is_none() && self.syncs_every_append(inner) {
-            self.stored(inner, log.flush())?;
+            log.flush().map_err(|error| self.fail(inner, &error.to_string()))?;
         }
         if let Some(checkpoint) = self.host.directory.high_watermark(&self.topic, self.index) {
             let ends = self.ends(inner, &log);
@@ -256,7 +260,13 @@ impl Partition {
         let epoch = inner.replication.assignment().leader_epoch;
         let log_end_offset = log.log_end_offset();
         if !log.is_read_only() {
-            self.stored(inner, log.assign_epoch(epoch, log_end_offset))?;
+            match log.assign_epoch(epoch, log_end_offset) {
+                // It is stored before the first append, which needs space too; until then there is reading to serve.
+                Err(error @ StorageError::NoSpace { .. }) => {
+                    self.storage_failed(inner, &error);
+                }
+                assigned => self.stored(inner, assigned)?,
+            }
         }
         inner.replication.begin_leader_epoch(log_end_offset);
         Ok(())

@@ -72,7 +72,10 @@ impl PartitionTable {
     }
 
     pub(super) fn report_failed(&self, error: &StorageError) {
-        let reason = error.to_string();
-        self.host.events.push(Event::DiskState { state: DiskStateKind::Failed, reason });
+        let state = match error {
+            StorageError::NoSpace { .. } => DiskStateKind::Full,
+            _ => DiskStateKind::Failed,
+        };
+        self.host.events.push(Event::DiskState { state, reason: error.to_string() });
     }
 }

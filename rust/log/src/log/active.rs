@@ -60,7 +60,6 @@ impl State {
         }
         let created = shared.disk.create_dir_all(&shared.dir);
         created.map_err(|error| StorageError::io("create", &shared.dir, error))?;
-        self.is_on_disk = true;
         // Before anything that may fail, so that a later append syncs the name all the same.
         if let Some(parent) = shared.dir.parent() {
             self.unsynced.add_dir(parent.to_path_buf());
@@ -69,6 +68,7 @@ impl State {
             let path = shared.dir.join(checkpoint::PARTITION_METADATA_FILE);
             self.replace_file(shared, path, &checkpoint::write_partition_metadata(topic_id))?;
         }
+        self.is_on_disk = true;
         self.store_epochs(shared)
     }
 
@@ -125,10 +125,12 @@ impl State {
     pub(crate) fn deactivate(&mut self, shared: &Shared) -> Result<(), StorageError> {
         let Some(segment) = self.segments.last() else { return Ok(()) };
         let files = segment.files.clone();
-        if let Some(mut indexes) = self.indexes.take() {
+        if let Some(indexes) = &mut self.indexes {
             indexes.times.append(segment.max_timestamp);
             let stored = indexes.store(&*shared.disk, &files);
             self.fail(stored)?;
+            // Not before: without space for the files these are all there is.
+            self.indexes = None;
             self.unsynced.add_file(files.path(FileKind::OffsetIndex));
             self.unsynced.add_file(files.path(FileKind::TimeIndex));
             self.unsynced.add_dir(shared.dir.to_path_buf());

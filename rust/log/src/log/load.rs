@@ -76,6 +76,7 @@ fn empty_state(options: &LogOptions) -> State {
         log_end_offset: start,
         recovery_point: start,
         epochs: EpochCache::default(),
+        are_epochs_unstored: false,
         producers,
         snapshot_offset: 0,
         unsynced: Unsynced::default(),

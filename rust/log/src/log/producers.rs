@@ -2,7 +2,7 @@
 
 use pykafka_record::{Batch, EndTransactionMarker, Limits};
 
-use super::state::State;
+use super::state::{State, Status};
 use super::{Shared, StorageError};
 use crate::disk::OpenMode;
 use crate::producer_state::{BatchSummary, ProducerStateManager};
@@ -33,6 +33,10 @@ impl State {
             files.set_aborted(known.iter().copied().chain([aborted]).collect());
             Ok(path)
         });
+        if let Err(error @ StorageError::NoSpace { .. }) = &result {
+            // The marker stands in the log already. Going on without this entry would show aborted records.
+            self.status = Status::Failed(error.to_string().into());
+        }
         let path = self.fail(result)?;
         self.unsynced.add_file(path);
         Ok(())

@@ -87,7 +87,14 @@ impl State {
             return Ok(());
         }
         self.log_start_offset = offset;
-        if self.epochs.truncate_from_start(offset) { self.store_epochs(shared) } else { Ok(()) }
+        if !self.epochs.truncate_from_start(offset) {
+            return Ok(());
+        }
+        match self.store_epochs(shared) {
+            // The file names epochs that are gone, which misleads nobody; what frees space must not ask for it.
+            Err(StorageError::NoSpace { .. }) => Ok(()),
+            stored => stored,
+        }
     }
 
     /// Takes segments out of the log and renames their files to `.deleted`.

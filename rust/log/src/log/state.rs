@@ -45,6 +45,8 @@ pub(crate) struct State {
     /// Everything below is synced; ≤ log end.
     pub(crate) recovery_point: i64,
     pub(crate) epochs: EpochCache,
+    /// Whether `leader-epoch-checkpoint` lacks what `epochs` holds: there was no space for it.
+    pub(crate) are_epochs_unstored: bool,
     pub(crate) producers: ProducerStateManager,
     /// Offset of the newest producer snapshot on disk; 0 for none.
     pub(crate) snapshot_offset: i64,
@@ -91,14 +93,15 @@ impl State {
         self.producers.first_unstable_offset().map(|offset| offset.max(self.log_start_offset))
     }
 
-    /// Notes an epoch's start and stores all epochs, if it is news.
+    /// Notes an epoch's start and stores all epochs, if it is news or an earlier attempt failed.
     pub(crate) fn assign_epoch(
         &mut self,
         shared: &Shared,
         epoch: i32,
         start_offset: i64,
     ) -> Result<(), StorageError> {
-        if self.epochs.assign(epoch, start_offset) { self.store_epochs(shared) } else { Ok(()) }
+        let is_news = self.epochs.assign(epoch, start_offset);
+        if is_news || self.are_epochs_unstored { self.store_epochs(shared) } else { Ok(()) }
     }
 
     /// Writes `leader-epoch-checkpoint`, if there is a directory; the next sync makes it durable.
@@ -109,6 +112,7 @@ impl State {
         let path = shared.dir.join(checkpoint::LEADER_EPOCH_FILE);
         let bytes = checkpoint::write_epochs(self.epochs.entries());
         let result = self.replace_file(shared, path, &bytes);
+        self.are_epochs_unstored = result.is_err();
         self.fail(result)
     }
 
@@ -141,6 +145,10 @@ impl State {
         let bytes = self.producers.snapshot_bytes();
         let result = write_file(shared, &path, &bytes)
             .map_err(|error| StorageError::io("write", &path, error));
+        if result.is_err() {
+            // Half a snapshot is none. What cannot be removed is rejected by its checksum when it is read.
+            let _ = shared.disk.remove_file(&path);
+        }
         self.fail(result)?;
         self.snapshot_offset = self.log_end_offset;
         self.unsynced.add_file(path);

@@ -1,0 +1,236 @@
+//! A disk that is full at any moment: appends fail whole or succeed, and all goes on when space returns.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use common::{Bench, LEADER, NOW_MS, batch_with};
+use proptest::prelude::*;
+use pykafka_log::{
+    AppendError, Disk, DiskFile, Log, MemoryDisk, OpenError, OpenMode, StorageError,
+};
+use pykafka_record::BatchOptions;
+
+const PAGE: u64 = 4096;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append {
+        records: usize,
+        size: usize,
+    },
+    Roll,
+    Release,
+    DeleteBefore,
+    Retention,
+    /// Free pages from now on.
+    Space(u64),
+    /// Closes, if there is space for it, and opens again.
+    Restart,
+    /// Opens again without a stop.
+    Crash,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        8 => (1..5usize, 10..450usize).prop_map(|(records, size)| Step::Append { records, size }),
+        1 => Just(Step::Roll),
+        1 => Just(Step::Release),
+        1 => Just(Step::DeleteBefore),
+        1 => Just(Step::Retention),
+        4 => (0..7u64).prop_map(Step::Space),
+        1 => Just(Step::Restart),
+        1 => Just(Step::Crash),
+    ];
+    proptest::collection::vec(step, 1..80)
+}
+
+/// A log on a disk whose free space a second file takes away.
+struct Full {
+    bench: Bench,
+    ballast: Arc<dyn DiskFile>,
+    ballast_pages: u64,
+    log: Option<Log>,
+    /// Base offset, size and records of every batch appended.
+    appended: Vec<(i64, usize)>,
+    sequence: i32,
+}
+
+impl Full {
+    fn new() -> Full {
+        let disk = MemoryDisk::new(4000 * PAGE);
+        disk.create_dir_all(Path::new("/data")).unwrap();
+        let ballast = disk.open(Path::new("/data/ballast"), OpenMode::Create).unwrap();
+        let bench = Bench { disk: Arc::new(disk), ..Bench::default() };
+        let log = Some(bench.open(false).0);
+        Full { bench, ballast, ballast_pages: 0, log, appended: Vec::new(), sequence: 0 }
+    }
+
+    fn log(&self) -> &Log {
+        self.log.as_ref().unwrap()
+    }
+
+    fn leave(&mut self, pages: u64) {
+        self.free_all();
+        let space = self.bench.disk.available_bytes(Path::new("/data")).unwrap();
+        self.ballast_pages = (space.usable / PAGE).saturating_sub(pages);
+        for page in 0..self.ballast_pages {
+            self.ballast.write_at(&[1; PAGE as usize], page * PAGE).unwrap();
+        }
+    }
+
+    fn free_all(&mut self) {
+        self.ballast.set_len(0).unwrap();
+        self.ballast_pages = 0;
+    }
+
+    /// Whether there was space for it.
+    fn append(&mut self, records: usize, size: usize) -> bool {
+        let options = BatchOptions {
+            producer_id: 1,
+            producer_epoch: 0,
+            base_sequence: self.sequence,
+            ..BatchOptions::default()
+        };
+        let end = self.log().log_end_offset();
+        let mut batch = batch_with(options, records, size, NOW_MS + end);
+        match self.log().append_as_leader(&mut batch, LEADER) {
+            Ok(info) => {
+                assert_eq!((info.first_offset, info.duplicate), (end, false));
+                self.appended.push((end, records));
+                self.sequence += records as i32;
+                true
+            }
+            Err(AppendError::Storage(StorageError::NoSpace { .. })) => {
+                assert_eq!(self.log().log_end_offset(), end, "nothing was appended");
+                false
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    fn take(&mut self, step: &Step) {
+        match step {
+            Step::Append { records, size } => {
+                self.append(*records, *size);
+            }
+            Step::Roll => only_for_space(self.log().roll()),
+            Step::Release => only_for_space(self.log().release_idle_files()),
+            Step::DeleteBefore => {
+                let middle = i64::midpoint(self.log().log_start_offset(), self.end());
+                only_for_space(self.log().delete_before(middle));
+            }
+            Step::Retention => {
+                let end = self.end();
+                only_for_space(self.log().enforce_retention(end));
+                only_for_space(self.log().delete_expired_files(i64::MAX));
+            }
+            Step::Space(pages) => self.leave(*pages),
+            Step::Restart => {
+                let start = self.log().log_start_offset();
+                let clean = self.log.take().unwrap().close().is_ok();
+                self.open(clean, start);
+            }
+            Step::Crash => {
+                let start = self.log().log_start_offset();
+                self.log = None;
+                self.open(false, start);
+            }
+        }
+    }
+
+    /// Opens the log; where there is no space for that, with some more.
+    fn open(&mut self, clean: bool, log_start_offset: i64) {
+        let mut options = self.bench.options(clean);
+        options.log_start_offset = log_start_offset;
+        let opened = match Log::open(options) {
+            Err(OpenError::Storage(StorageError::NoSpace { .. })) => {
+                self.free_all();
+                let mut options = self.bench.options(false);
+                options.log_start_offset = log_start_offset;
+                Log::open(options)
+            }
+            opened => opened,
+        };
+        self.log = Some(opened.unwrap().0);
+    }
+
+    fn end(&self) -> i64 {
+        self.appended.last().map_or(0, |(base, records)| base + *records as i64)
+    }
+
+    /// Every batch from the log start on is found by each of its offsets and by its timestamp.
+    fn check(&self) {
+        let log = self.log();
+        assert_eq!(log.log_end_offset(), self.end());
+        let start = log.log_start_offset();
+        for (base, records) in &self.appended {
+            let end = base + *records as i64;
+            for offset in (*base..end).filter(|offset| *offset >= start) {
+                let data = log.read(offset, 1, self.end(), true).unwrap();
+                assert_eq!((data.base_offset, data.next_offset), (*base, end), "{offset}");
+            }
+            if *base >= start {
+                let found = log.offset_for_timestamp(NOW_MS + base, self.end()).unwrap().unwrap();
+                assert!(found.offset <= *base && found.offset >= start, "{found:?} for {base}");
+            }
+        }
+    }
+}
+
+fn only_for_space<T>(result: Result<T, StorageError>) {
+    if let Err(error) = result {
+        assert!(matches!(error, StorageError::NoSpace { .. }), "{error}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+
+    #[test]
+    fn full_disk_refuses_appends_whole_and_resumes_with_space(steps in steps()) {
+        let mut full = Full::new();
+        for step in &steps {
+            full.take(step);
+            full.check();
+        }
+        full.free_all();
+        prop_assert!(full.append(1, 100), "space has returned");
+        let last = *full.appended.last().unwrap();
+        full.take(&Step::Restart);
+        full.check();
+        // The producer's state came through as well: what it sends again is known.
+        full.sequence -= 1;
+        let options = BatchOptions {
+            producer_id: 1,
+            producer_epoch: 0,
+            base_sequence: full.sequence,
+            ..BatchOptions::default()
+        };
+        let mut again = batch_with(options, 1, 100, NOW_MS);
+        let info = full.log().append_as_leader(&mut again, LEADER).unwrap();
+        prop_assert!(info.duplicate);
+        prop_assert_eq!(info.first_offset, last.0);
+    }
+}
+
+#[test]
+fn directory_without_space_for_its_metadata_gets_it_later() {
+    let mut full = Full::new();
+    full.log().assign_epoch(3, 0).unwrap();
+    for pages in 0..4 {
+        full.leave(pages);
+        let mut batch = common::batch(1, 100, NOW_MS);
+        let options = pykafka_log::AppendOptions { leader_epoch: 3, ..LEADER };
+        if full.log().append_as_leader(&mut batch, options).is_ok() {
+            break;
+        }
+    }
+    let names = full.bench.file_names();
+    for name in ["partition.metadata", "leader-epoch-checkpoint", "00000000000000000000.log"] {
+        assert!(names.iter().any(|found| found == name), "{name} of {names:?}");
+    }
+    assert_eq!(full.bench.file("leader-epoch-checkpoint"), b"0\n1\n3 0\n");
+}
