@@ -15,7 +15,7 @@ export PYO3_ENVIRONMENT_SIGNATURE := $(shell $(PYTHON) -c 'import sys; print("cp
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test bench fuzz verify fix clean
+.PHONY: help build demo test bench fuzz torture verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -41,6 +41,10 @@ fuzz: ## cargo-fuzz on every target, FUZZ_SECONDS (60) each; needs a nightly too
 	  cargo +nightly fuzz run --fuzz-dir $(CURDIR)/rust/fuzz $$target rust/fuzz/corpus/$$target $$seeds \
 	    -- -max_total_time=$${FUZZ_SECONDS:-60}; \
 	done
+
+torture: .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) times for each durability
+	@tools/need test
+	TORTURE_ROUNDS=$${TORTURE_ROUNDS:-50} python -m pytest -p no:xdist tests/faults/test_kill.py
 
 verify: .venv/built ## lints, types, import contracts; writes nothing
 	ruff check . && ruff format --check .
