@@ -60,14 +60,19 @@ impl LibraryLog {
     ) -> Result<(LibraryLog, Recovery), OpenError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         let dir = container(&*disk, path);
-        let starts = read_offsets(&*disk, &dir, checkpoint::LOG_START_OFFSET_FILE)?;
-        let log_start_offset = starts.get(&partition_key(path)).copied().unwrap_or(0);
+        let offset = |name| -> Result<i64, OpenError> {
+            let offsets = read_offsets(&*disk, &dir, name)?;
+            Ok(offsets.get(&partition_key(path)).copied().unwrap_or(0))
+        };
+        let log_start_offset = offset(checkpoint::LOG_START_OFFSET_FILE)?;
+        // Without it every gap of a log that is compacted would look like one that a crash has left.
+        let recovery_point = offset(checkpoint::RECOVERY_POINT_FILE).unwrap_or(0);
         let (log, recovery) = Log::open(LogOptions {
             dir: path.to_owned(),
             config,
             disk,
             clock,
-            recovery_point: 0,
+            recovery_point,
             log_start_offset,
             clean: false,
             topic_id: None,
@@ -82,6 +87,15 @@ impl LibraryLog {
     /// The log.
     pub fn log(&self) -> &Arc<Log> {
         &self.log
+    }
+
+    /// As [`Log::truncate_to`], and the checkpoints no longer tell of what is gone.
+    ///
+    /// They would: a torn tail of what is appended next would lie below the old recovery point, where it is
+    /// taken for damage.
+    pub fn truncate_to(&self, offset: i64) -> Result<(), StorageError> {
+        self.log.truncate_to(offset)?;
+        self.directory.as_ref().map_or(Ok(()), |directory| directory.checkpoint(&[]))
     }
 
     /// Stores and syncs everything, and leaves the directory as after a stop in good order.

@@ -6,7 +6,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
@@ -100,8 +99,6 @@ pub(crate) struct SegmentFiles {
     base_offset: i64,
     disk: Arc<dyn Disk>,
     handles: Mutex<Handles>,
-    /// Whether the `.log` inode was ever mapped for reading: it is never shortened then.
-    is_mapped: AtomicBool,
     /// What recovery found, where it must not be stored: then readers use this and no index file.
     rebuilt: Mutex<Option<Rebuilt>>,
 }
@@ -119,9 +116,8 @@ struct Handles {
 
 impl SegmentFiles {
     pub(crate) fn new(dir: Arc<Path>, base_offset: i64, disk: Arc<dyn Disk>) -> SegmentFiles {
-        let is_mapped = AtomicBool::new(false);
         let (handles, rebuilt) = (Mutex::default(), Mutex::default());
-        SegmentFiles { dir, base_offset, disk, handles, is_mapped, rebuilt }
+        SegmentFiles { dir, base_offset, disk, handles, rebuilt }
     }
 
     pub(crate) fn base_offset(&self) -> i64 {
@@ -245,21 +241,6 @@ impl SegmentFiles {
     /// Drops all handles and caches.
     pub(crate) fn release(&self) {
         *self.handles.lock() = Handles::default();
-    }
-
-    /// Remembers that the `.log` inode is mapped for reading.
-    pub(crate) fn set_mapped(&self) {
-        self.is_mapped.store(true, Ordering::SeqCst);
-    }
-
-    /// Whether the `.log` inode was mapped for reading; a new inode begins unmapped.
-    pub(crate) fn is_mapped(&self) -> bool {
-        self.is_mapped.load(Ordering::SeqCst)
-    }
-
-    /// The `.log` has a new inode.
-    pub(crate) fn set_unmapped(&self) {
-        self.is_mapped.store(false, Ordering::SeqCst);
     }
 
     fn offsets(

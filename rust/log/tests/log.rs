@@ -7,9 +7,10 @@ mod common;
 
 use common::{Bench, LEADER, NOW_MS, append, batch, batch_offsets, batch_with};
 use pykafka_log::{
-    AppendError, AppendOptions, AppendOrigin, Log, LogConfig, OpenMode, ReadError, StorageError,
+    AppendError, AppendOptions, AppendOrigin, Log, LogConfig, LogOptions, OpenMode, ReadError,
+    StorageError,
 };
-use pykafka_record::{BatchOptions, EndTransactionMarker};
+use pykafka_record::{BatchMut, BatchOptions, EndTransactionMarker};
 
 #[test]
 fn nothing_is_on_disk_before_the_first_append() {
@@ -189,10 +190,11 @@ fn truncation_cuts_whole_batches_and_their_derived_files() {
         filled(&bench);
         let (log, _) = bench.open(true);
         log.truncate_to(offset).unwrap();
-        assert_eq!(log.log_end_offset(), offset.min(120));
-        assert_eq!(batch_offsets(&log, 0).len() as i64, offset.min(120) / 3);
+        let batches_left = offset.min(120) / 3;
+        assert_eq!(log.log_end_offset(), 3 * batches_left);
+        assert_eq!(batch_offsets(&log, 0).len() as i64, batches_left);
         let info = append(&log, 3, NOW_MS + 500);
-        assert_eq!(info.first_offset, offset.min(120));
+        assert_eq!(info.first_offset, 3 * batches_left);
         log.close().unwrap();
         let files = bench.files();
         for (name, _) in files.iter().filter(|(name, _)| name.ends_with("index")) {
@@ -202,6 +204,58 @@ fn truncation_cuts_whole_batches_and_their_derived_files() {
         log.close().unwrap();
         assert_eq!(bench.files(), files, "after truncation to {offset}");
     }
+}
+
+#[test]
+fn truncation_inside_a_batch_leaves_no_gap_for_recovery_to_find() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    append(&log, 1, NOW_MS);
+    append(&log, 2, NOW_MS);
+    log.truncate_to(2).unwrap();
+    log.roll().unwrap();
+    assert_eq!(append(&log, 1, NOW_MS).first_offset, 1);
+    let (log, recovery) = bench.open(false);
+    assert_eq!((recovery.damaged_at, log.log_end_offset()), (None, 2));
+}
+
+#[test]
+fn gap_between_segments_is_damage_only_where_nothing_was_synced() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    append(&log, 3, NOW_MS);
+    log.roll().unwrap();
+    let mut bytes = batch(3, 1, NOW_MS);
+    let mut stamped = BatchMut::new(&mut bytes).unwrap();
+    stamped.set_base_offset(7);
+    stamped.set_partition_leader_epoch(0);
+    log.append_as_follower(&bytes, 0).unwrap();
+    log.close().unwrap();
+    for (name, _) in bench.files().iter().filter(|(name, _)| name.contains("0003.")) {
+        let to = bench.dir.join(name.replace("0003.", "0007."));
+        bench.disk.rename(&bench.dir.join(name), &to).unwrap();
+    }
+    for (recovery_point, end) in [(10, 10), (0, 3)] {
+        for (name, _) in bench.files().iter().filter(|(name, _)| name.ends_with("index")) {
+            bench.disk.remove_file(&bench.dir.join(name)).unwrap();
+        }
+        let options = LogOptions { recovery_point, ..bench.options(false) };
+        let (log, recovery) = Log::open(options).unwrap();
+        assert_eq!((log.log_end_offset(), recovery.damaged_at.is_some()), (end, end == 3));
+        log.close().unwrap();
+    }
+}
+
+#[test]
+fn truncation_inside_the_batch_that_holds_the_log_start_leaves_nothing() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    append(&log, 5, NOW_MS);
+    append(&log, 5, NOW_MS);
+    log.delete_before(7).unwrap();
+    log.truncate_to(8).unwrap();
+    assert_eq!((log.log_start_offset(), log.log_end_offset(), log.size_bytes()), (7, 7, 0));
+    assert_eq!(append(&log, 1, NOW_MS).first_offset, 7);
 }
 
 #[test]

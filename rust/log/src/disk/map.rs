@@ -5,7 +5,8 @@
 //! the disk is full. So:
 //! 1. A write window covers only space that was reserved (`fallocate`) and only bytes before the file's end.
 //! 2. The window belongs to one writer, which drops it before it shortens the file.
-//! 3. A file that was mapped for reading is never shortened: truncation writes a new inode.
+//! 3. Only sealed files are mapped for reading, and one that was ever sealed is never shortened into its batches:
+//!    truncation writes a new inode.
 //! 4. The directory lock keeps other writers out. Against a stranger that truncates the file all the same,
 //!    the file's length is asked for before each copy: that stranger's truncation becomes an error.
 #![expect(

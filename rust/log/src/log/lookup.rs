@@ -129,7 +129,6 @@ impl Log {
         range
             .take_while(|segment| segment.base_offset() < upto)
             .map(|segment| {
-                segment.files.set_mapped();
                 let map = segment.files.log()?.map_read(segment.size as usize);
                 let map = map.map_err(segment.files.error("map", FileKind::Log))?;
                 Ok((segment.base_offset(), map))

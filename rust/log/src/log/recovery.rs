@@ -15,6 +15,7 @@ use pykafka_record::{Batch, HEADER_SIZE};
 
 use super::load::{Damage, read_if_there};
 use super::state::{State, Status};
+use super::truncate::shorten;
 use super::{OpenError, Recovery, Shared, StorageError, producers};
 use crate::disk::{Disk, DiskFile, OpenMode};
 use crate::indexes::Indexes;
@@ -66,14 +67,14 @@ pub(crate) fn recover(
         store_boundary_snapshot(state, shared)?;
         let position = recover_segment(state, shared, index)?;
         let is_cut_off = position < state.segments[index].size;
-        if is_followed_by_gap(state, index)
+        if is_followed_by_gap(state, plan, index)
             || (is_cut_off && !is_untrimmed(state, shared, index, position)?)
         {
             end_log(state, shared, plan, index, position, recovery)?;
             return finish(state, shared, is_changed).map_err(OpenError::from);
         }
         if is_cut_off {
-            cut_file(state, shared, index, position)?;
+            cut_file(state, shared, index, position, false)?;
         }
         store_recovered(state, shared, index)?;
     }
@@ -382,15 +383,17 @@ fn end_log(
     }
     let count = state.segments.len();
     state.remove_segments(shared, index + 1..count)?;
-    cut_file(state, shared, index, position)?;
+    cut_file(state, shared, index, position, index + 1 < count)?;
     store_recovered(state, shared, index)
 }
 
 /// Whether records are missing between a segment, just read, and the next: its file never grew on disk, but the
-/// next one's name was kept. Compaction leaves such gaps too.
-fn is_followed_by_gap(state: &State, index: usize) -> bool {
+/// next one's name was kept. Compaction leaves such gaps too, and Apache Kafka where it truncates inside of a
+/// batch: one that was synced on both sides lost nothing.
+fn is_followed_by_gap(state: &State, plan: Plan, index: usize) -> bool {
     let next = state.segments.get(index + 1).map(Segment::base_offset);
-    !state.config.cleanup_policy.compact && next.is_some_and(|next| next > state.log_end_offset)
+    let is_gap = next.is_some_and(|next| next > state.log_end_offset && next > plan.recovery_point);
+    is_gap && !state.config.cleanup_policy.compact
 }
 
 /// Whether a segment is sealed and whole, and only lost its trimming to the crash: all that stands behind its
@@ -413,22 +416,23 @@ fn is_untrimmed(
     Ok(last.map_err(segment.files.error("read", FileKind::Log))?.is_none())
 }
 
-/// Ends a segment at `position`, in its file too if anything may be written.
+/// Ends a segment at `position`, in its file too if anything may be written; `into_sealed` if that was sealed, and
+/// loses batches.
 fn cut_file(
     state: &mut State,
     shared: &Shared,
     index: usize,
     position: u64,
+    into_sealed: bool,
 ) -> Result<(), StorageError> {
     state.segments[index].size = position;
     if state.check_writable().is_err() {
         return Ok(());
     }
     let files = state.segments[index].files.clone();
-    let path = files.path(FileKind::Log);
-    let cut = shared.disk.open(&path, OpenMode::Write).and_then(|file| file.set_len(position));
-    state.fail(cut.map_err(files.error("truncate", FileKind::Log)))?;
-    state.unsynced.add_file(path);
+    let cut = shorten(shared, &files, position, into_sealed);
+    state.fail(cut)?;
+    state.unsynced.add_file(files.path(FileKind::Log));
     Ok(())
 }
 

@@ -4,13 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::state::State;
+use super::state::{State, Status};
 use super::{Log, Shared, StorageError, recovery};
 use crate::disk::{DiskFile, OpenMode};
 use crate::indexes::Indexes;
 use crate::scan::{BatchScanner, ScanError};
 use crate::segment::{FileKind, Segment, SegmentFiles};
 use crate::time_index::TimeEntry;
+use crate::transaction_index::AbortedTxn;
 
 /// Bytes copied at once when a segment gets a new inode.
 const COPY_BYTES: usize = 1 << 20;
@@ -18,7 +19,9 @@ const COPY_BYTES: usize = 1 << 20;
 impl Log {
     /// Gives up all records at and behind `offset`; a batch that holds it goes whole.
     ///
-    /// On return the log end is `offset`, if it was larger; epochs and producer state are those of the rest.
+    /// The log then ends where its last batch does: at `offset`, or below if that lay inside of a batch. Apache
+    /// Kafka ends it at `offset` until it is opened again, and here in any case. Epochs and producer state are
+    /// those of the rest.
     pub fn truncate_to(&self, offset: i64) -> Result<(), StorageError> {
         let mut state = self.state.lock();
         state.check_writable()?;
@@ -33,6 +36,7 @@ impl Log {
             state.truncate(shared, offset)?;
         }
         // Also where no record goes: an epoch may begin at the log end without any.
+        let offset = offset.min(state.log_end_offset);
         if state.epochs.truncate_from_end(offset) { state.store_epochs(shared) } else { Ok(()) }
     }
 
@@ -68,11 +72,18 @@ impl State {
     fn truncate(&mut self, shared: &Shared, offset: i64) -> Result<(), StorageError> {
         self.deactivate(shared)?;
         self.drop_writer();
-        // First of all, so that readers of a log that fails on the way are not sent behind the cut.
-        self.log_end_offset = offset;
-        self.recovery_point = self.recovery_point.min(offset);
-        self.log_start_offset = self.log_start_offset.min(offset);
         let keep = self.segments.partition_point(|segment| segment.base_offset() <= offset);
+        let last = self.segments[..keep].last().expect("the first segment begins at or before it");
+        let cut = Cut::find(shared, last, offset);
+        let cut = self.fail(cut)?;
+        if cut.end_offset < self.log_start_offset && self.log_start_offset <= offset {
+            // The batch that goes reaches below the log start: nothing is left to read.
+            return self.truncate_fully(shared, self.log_start_offset);
+        }
+        // First of all, so that readers of a log that fails on the way are not sent behind the cut.
+        self.log_end_offset = cut.end_offset;
+        self.recovery_point = self.recovery_point.min(cut.end_offset);
+        self.log_start_offset = self.log_start_offset.min(cut.end_offset);
         let count = self.segments.len();
         self.remove_segments(shared, keep..count)?;
         if keep < count {
@@ -80,9 +91,13 @@ impl State {
             let synced = shared.disk.sync_dir(&shared.dir);
             self.fail(synced.map_err(|error| StorageError::io("sync", &shared.dir, error)))?;
         }
-        let result = self.cut_last_segment(shared, offset);
-        self.fail(result)?;
-        self.remove_snapshots(shared, offset)?;
+        let end_offset = cut.end_offset;
+        if let Err(error) = self.cut_last_segment(shared, cut, keep < count) {
+            // Also for want of space: what is known and what is on disk no longer agree.
+            self.status = Status::Failed(error.to_string().into());
+            return Err(error);
+        }
+        self.remove_snapshots(shared, end_offset)?;
         let result = recovery::reload_producers(self, shared);
         self.fail(result)
     }
@@ -93,23 +108,27 @@ impl State {
         self.indexes = None;
     }
 
-    fn cut_last_segment(&mut self, shared: &Shared, offset: i64) -> Result<(), StorageError> {
-        let segment = self.segments.last_mut().expect("the first segment begins at or before it");
+    fn cut_last_segment(
+        &mut self,
+        shared: &Shared,
+        cut: Cut,
+        was_sealed: bool,
+    ) -> Result<(), StorageError> {
+        let Cut { position, end_offset, mut indexes } = cut;
+        let segment = self.segments.last_mut().expect("it was looked at");
         let files = segment.files.clone();
-        let mut indexes = Indexes::load(&*shared.disk, segment)?
-            .unwrap_or_else(|| Indexes::new(files.base_offset()));
-        let cut = position_of_cut(segment, &indexes, offset)?;
-        shorten(shared, &files, cut)?;
-        segment.size = cut;
-        indexes.truncate(cut, offset);
+        shorten(shared, &files, position, was_sealed)?;
+        segment.size = position;
+        indexes.truncate(position, end_offset);
         segment.max_timestamp = max_timestamp(segment, &indexes)?;
         indexes.store(&*shared.disk, &files)?;
         let known = files.aborted()?;
-        if known.iter().any(|txn| txn.last_offset >= offset) {
-            let kept: Vec<_> = known.iter().copied().filter(|t| t.last_offset < offset).collect();
+        let is_kept = |txn: &&AbortedTxn| txn.last_offset < end_offset;
+        if !known.iter().all(|txn| is_kept(&txn)) {
+            let kept: Vec<_> = known.iter().filter(is_kept).copied().collect();
             recovery::store_aborted(shared, &files, &kept)?;
         }
-        if cut == 0 {
+        if position == 0 {
             segment.first_timestamp = None;
         }
         // The segment is active again: its last time entry comes when it is rolled or closed.
@@ -118,16 +137,32 @@ impl State {
     }
 }
 
-/// Where the batch begins that holds `offset`, or the first behind it.
-fn position_of_cut(segment: &Segment, indexes: &Indexes, offset: i64) -> Result<u64, StorageError> {
-    let start = indexes.offsets.position_of(offset);
-    let mut cut = segment.size;
-    walk(segment, start, |position, _, last_offset, _| {
-        if last_offset >= offset {
-            cut = cut.min(position);
-        }
-    })?;
-    Ok(cut)
+/// Where a segment is cut.
+struct Cut {
+    /// Where the batch begins that holds the offset wanted, or the first behind it.
+    position: u64,
+    /// Where the batch before ends (exclusive); without one, where the segment begins.
+    end_offset: i64,
+    indexes: Indexes,
+}
+
+impl Cut {
+    fn find(shared: &Shared, segment: &Segment, offset: i64) -> Result<Cut, StorageError> {
+        let base_offset = segment.base_offset();
+        let indexes =
+            Indexes::load(&*shared.disk, segment)?.unwrap_or_else(|| Indexes::new(base_offset));
+        // From a batch that stays, whose end is asked for.
+        let start = indexes.offsets.position_of(offset - 1);
+        let mut cut = Cut { position: segment.size, end_offset: base_offset, indexes };
+        walk(segment, start, |position, _, last_offset, _| {
+            if last_offset < offset {
+                cut.end_offset = last_offset + 1;
+            } else {
+                cut.position = cut.position.min(position);
+            }
+        })?;
+        Ok(cut)
+    }
 }
 
 /// The largest timestamp of what a segment holds.
@@ -168,20 +203,21 @@ fn walk(
     }
 }
 
-/// Shortens a `.log`; one that was mapped for reading keeps its inode whole and is replaced by a copy.
-fn shorten(shared: &Shared, files: &Arc<SegmentFiles>, size: u64) -> Result<(), StorageError> {
+/// Shortens a `.log`. One that was ever sealed keeps its inode whole and is replaced by a copy: it may be mapped
+/// for reading, by an earlier holder of the directory's lock too.
+pub(super) fn shorten(
+    shared: &Shared,
+    files: &Arc<SegmentFiles>,
+    size: u64,
+    was_sealed: bool,
+) -> Result<(), StorageError> {
     let path = files.path(FileKind::Log);
     let file =
         shared.disk.open(&path, OpenMode::Write).map_err(files.error("open", FileKind::Log))?;
     files.release();
-    let result = if files.is_mapped() {
-        replace_by_copy(shared, &*file, &path, size)
-    } else {
-        file.set_len(size)
-    };
-    result.map_err(files.error("truncate", FileKind::Log))?;
-    files.set_unmapped();
-    Ok(())
+    let result =
+        if was_sealed { replace_by_copy(shared, &*file, &path, size) } else { file.set_len(size) };
+    result.map_err(files.error("truncate", FileKind::Log))
 }
 
 fn replace_by_copy(
