@@ -116,7 +116,13 @@ impl PyLog {
     }
 
     fn truncate_to(&self, py: Python<'_>, offset: i64) -> PyResult<()> {
-        self.run(py, || self.log.truncate_to(offset))
+        self.run(py, || match self.library.lock() {
+            Ok(library) => match &*library {
+                Some(library) => library.truncate_to(offset),
+                None => Err(StorageError::Closed),
+            },
+            Err(_) => Err(StorageError::Closed),
+        })
     }
 
     fn delete_before(&self, py: Python<'_>, offset: i64) -> PyResult<i64> {
