@@ -147,7 +147,7 @@ class Log:
         return self._core.offsets()[1]
 
     def truncate_to(self, offset: int) -> None:
-        """Give up all records at and behind ``offset``; a batch that holds it goes whole, and the log ends before it."""
+        """Give up all records from ``offset`` on; a batch that holds it goes whole, the log ends before."""
         self._core.truncate_to(offset)
 
     def delete_before(self, offset: int) -> int:
