@@ -3,7 +3,7 @@
 Names are loaded when first used: ``import pykafka_core`` alone costs nothing.
 """
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # as type checkers know it; importing typing would take longer than the rest
 
 if TYPE_CHECKING:
     from pykafka_core.broker.broker import Broker as Broker

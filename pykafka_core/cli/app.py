@@ -141,15 +141,24 @@ def dump_log(
         list[Path],
         typer.Argument(help="Files (.log .index .timeindex …) or partition directories."),
     ],
+    deep: Annotated[
+        bool, typer.Option("--deep-iteration", help="Each record's offset, time and sizes too.")
+    ] = False,
+    contents: Annotated[
+        bool, typer.Option("--print-data-log", help="Each record's key and value too.")
+    ] = False,
     verify: Annotated[
         bool, typer.Option("--verify", help="Print faults only; exit code 1 if there are any.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Print what a log's files hold, and check its indexes."""
+    """Print what a log's files hold, and check CRCs and indexes.
+
+    Lines are those of Kafka's DumpLogSegments; faults begin with the file's name.
+    """
     from .dump_log import dump_log as run
 
-    run(paths, verify=verify, as_json=as_json)
+    run(paths, records=deep, contents=contents, verify=verify, as_json=as_json)
 
 
 @app.command()

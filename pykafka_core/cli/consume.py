@@ -1,6 +1,5 @@
 """``consume``: print the records of a topic, partition by partition assigned, without a group."""
 
-import base64
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from .clients import TIMEOUT_S, admin, consumer, kafka_errors
 from .errors import USAGE, CliError
-from .output import print_json
+from .output import json_bytes, print_json
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
@@ -150,20 +149,10 @@ def _as_json(message: "Message") -> dict[str, object]:
         "offset": message.offset(),
         "timestamp": None if kind == _NO_TIMESTAMP else timestamp,
         "timestamp_type": "CreateTime" if kind == _CREATE_TIME else "LogAppendTime",
-        "key": _json_bytes(message.key()),
-        "value": _json_bytes(message.value()),
-        "headers": [[name, _json_bytes(value)] for name, value in message.headers() or ()],
+        "key": json_bytes(message.key()),
+        "value": json_bytes(message.value()),
+        "headers": [[name, json_bytes(value)] for name, value in message.headers() or ()],
     }
-
-
-def _json_bytes(value: str | bytes | None) -> object:
-    """Text where it is UTF-8, else ``{"base64": …}``: nothing is lost."""
-    if value is None or isinstance(value, str):
-        return value
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(value).decode("ascii")}
 
 
 def _bytes(value: str | bytes | None) -> bytes:

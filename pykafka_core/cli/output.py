@@ -1,5 +1,6 @@
 """Results on stdout: tables for people, JSON for scripts."""
 
+import base64
 import json
 from collections.abc import Mapping, Sequence
 
@@ -7,6 +8,16 @@ from collections.abc import Mapping, Sequence
 def print_json(value: object) -> None:
     """Print one JSON document on one line."""
     print(json.dumps(value, ensure_ascii=False), flush=True)
+
+
+def json_bytes(value: str | bytes | None) -> object:
+    """Text where it is UTF-8, else ``{"base64": …}``: nothing is lost."""
+    if value is None or isinstance(value, str):
+        return value
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(value).decode("ascii")}
 
 
 def print_table(rows: Sequence[Mapping[str, object]], *, title: str = "", empty: str) -> None:

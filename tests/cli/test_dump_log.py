@@ -1,14 +1,62 @@
 """``dump-log`` prints what Kafka's DumpLogSegments prints of the same files."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
 from pykafka_core._core import build_batch
-from pykafka_core.cli.dump_log import dump_log
-from pykafka_core.cli.errors import CliError
+from pykafka_core.cli import main
 
 Capture = pytest.CaptureFixture[str]
+
+
+GOLDEN = Path(__file__).parent.parent / "formats" / "golden"
+KAFKA = Path(__file__).parent / "golden" / "DumpLogSegments.txt"
+"""What Kafka 4.2.1 prints of golden files with --print-data-log, directories' paths left out."""
+
+
+def run(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(["dump-log", *map(str, arguments)])
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def test_every_line_is_kafkas(capsys: Capture) -> None:
+    root = GOLDEN / "clean" / "data"
+    expected = KAFKA.read_bytes().decode().split("\n")
+    files = [line.removeprefix("Dumping ") for line in expected if line.startswith("Dumping ")]
+    assert run("--print-data-log", *(root / file for file in files)) == 0
+    found = capsys.readouterr().out.replace(f"{root}/", "").split("\n")
+    assert [comparable(line) for line in found] == [comparable(line) for line in expected]
+
+
+def comparable(line: str) -> str:
+    """Without what is not data: trailing spaces, and how often Java and Python replace bytes that are no UTF-8."""
+    return re.sub("\ufffd+", "\ufffd", line.rstrip())
+
+
+def test_no_file_of_kafka_has_a_fault(capsys: Capture) -> None:
+    partitions = [path.parent for path in (GOLDEN / "clean" / "data").glob("*/*.log")]
+    assert run("--verify", "--deep-iteration", *sorted(set(partitions))) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_json_rows_name_their_file(tmp_path: Path, capsys: Capture) -> None:
+    path = segment(tmp_path)
+    assert run("--print-data-log", "--json", path) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {row["file"] for row in rows} == {str(path)}
+    assert [row["payload"] for row in rows if "offset" in row] == ["v"] * 6
+
+
+def test_what_is_no_log_is_told(tmp_path: Path, capsys: Capture) -> None:
+    assert run(tmp_path) == 2
+    assert run(tmp_path / "x.log") == 2
+    assert run(tmp_path / f"{0:020}.log") == 1
+    assert "No such file" in capsys.readouterr().err
 
 
 def segment(directory: Path) -> Path:
@@ -20,7 +68,7 @@ def segment(directory: Path) -> Path:
 
 def test_batches_are_printed_in_kafkas_words(tmp_path: Path, capsys: Capture) -> None:
     path = segment(tmp_path)
-    dump_log([path], verify=False, as_json=False)
+    assert run(path) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == [f"Dumping {path}", "Log starting offset: 5"]
     assert lines[2].startswith(
@@ -37,14 +85,14 @@ def test_a_changed_byte_is_a_fault(tmp_path: Path, capsys: Capture) -> None:
     data = bytearray(path.read_bytes())
     data[70] ^= 1
     path.write_bytes(data)
-    with pytest.raises(CliError, match="1 faults found"):
-        dump_log([path], verify=True, as_json=False)
-    assert "batch at 0 does not match its CRC" in capsys.readouterr().out
+    assert run("--verify", path) == 1
+    out, errors = capsys.readouterr()
+    assert out == f"{path}: batch at 0 does not match its CRC\n"
+    assert "1 fault found" in errors
 
 
 def test_an_index_must_point_at_batches(tmp_path: Path, capsys: Capture) -> None:
     index = segment(tmp_path).with_suffix(".index")
     index.write_bytes(bytes([0, 0, 0, 3, 0, 0, 0, 9]))
-    with pytest.raises(CliError):
-        dump_log([index], verify=True, as_json=False)
+    assert run("--verify", index) == 1
     assert "offset 8 is not in a batch at position 9" in capsys.readouterr().out

@@ -1,0 +1,238 @@
+"""One reader for each kind of file of a log: rows of names and values, and faults between them.
+
+Indexes are checked against the segment beside them: an offset index entry must point at the batch that holds its
+offset, a time index entry at the batch whose largest timestamp it tells, an aborted transaction at its marker.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from struct import Struct
+from typing import NamedTuple
+
+from pykafka_core._core import crc32c
+from pykafka_core._records import Record, RecordBatchReader
+from pykafka_core.errors import KafkaError
+from pykafka_core.protocol import ProtocolError, decode_message
+from pykafka_core.protocol.messages import EndTxnMarker, ProducerSnapshot
+
+from .batches import BatchHeader, TailError, batch_headers
+
+_OFFSET_ENTRY = Struct(">ii")
+_TIME_ENTRY = Struct(">qi")
+_TXN_ENTRY = Struct(">hqqqq")
+_CRC_START = 21  # the CRC of a batch covers what follows it
+_SNAPSHOT_CRC_START = 6
+_MARKERS = {0: "ABORT", 1: "COMMIT"}
+_CONTROL_TYPES = {
+    2: "LEADER_CHANGE",
+    3: "SNAPSHOT_HEADER",
+    4: "SNAPSHOT_FOOTER",
+    5: "KRAFT_VERSION",
+    6: "KRAFT_VOTERS",
+}
+
+
+class Fault(NamedTuple):
+    """Something wrong with a file, in words."""
+
+    text: str
+
+
+Rows = Iterator[Mapping[str, object] | Fault]
+
+
+def _segment(path: Path, records: bool, contents: bool) -> Rows:
+    expected = int(path.stem)
+    try:
+        for header in batch_headers(path):
+            data = _bytes_of(path, header)
+            is_valid = crc32c(data[_CRC_START:]) == header.crc
+            yield _batch_row(header, is_valid=is_valid)
+            if not is_valid:
+                yield Fault(f"batch at {header.position} does not match its CRC")
+            elif records:
+                yield from _records(header, data, contents)
+            if header.base_offset < expected:
+                yield Fault(f"batch at {header.position} begins below offset {expected}")
+            expected = header.last_offset + 1
+    except TailError as error:
+        yield Fault(str(error))
+
+
+def _batch_row(header: BatchHeader, *, is_valid: bool) -> Mapping[str, object]:
+    return {
+        "baseOffset": header.base_offset,
+        "lastOffset": header.last_offset,
+        "count": header.records_count,
+        "baseSequence": header.base_sequence,
+        "lastSequence": header.last_sequence,
+        "producerId": header.producer_id,
+        "producerEpoch": header.producer_epoch,
+        "partitionLeaderEpoch": header.partition_leader_epoch,
+        "isTransactional": header.is_transactional,
+        "isControl": header.is_control,
+        "deleteHorizonMs": _optional(header.base_timestamp if header.attributes & 64 else -1),
+        "position": header.position,
+        _timestamp_type(header): header.max_timestamp,
+        "size": header.size,
+        "magic": header.magic,
+        "compresscodec": header.compression,
+        "crc": header.crc,
+        "isvalid": is_valid,
+    }
+
+
+def _records(header: BatchHeader, data: bytes, contents: bool) -> Rows:
+    try:
+        for record in RecordBatchReader(data, check_crcs=False, control=True):
+            yield _record_row(header, record, contents)
+    except (KafkaError, ProtocolError) as error:
+        yield Fault(f"batch at {header.position}: {error}")
+
+
+def _record_row(header: BatchHeader, record: Record, contents: bool) -> Mapping[str, object]:
+    row: dict[str, object] = {
+        "offset": record.offset,
+        _timestamp_type(header): record.timestamp,
+        "keySize": -1 if record.key is None else len(record.key),
+        "valueSize": -1 if record.value is None else len(record.value),
+        "sequence": record.sequence,
+        "headerKeys": [name for name, _ in record.headers],
+    }
+    if header.is_control:
+        row.update(_control(record))
+    elif contents:
+        row.update({"key": record.key} if record.key is not None else {})
+        row.update({"payload": record.value} if record.value is not None else {})
+    return row
+
+
+def _control(record: Record) -> Mapping[str, object]:
+    kind = int.from_bytes((record.key or b"")[2:4], "big")
+    if kind not in _MARKERS:
+        return {"controlType": f"{_CONTROL_TYPES.get(kind, 'UNKNOWN')}({kind})"}
+    value = record.value or b""
+    marker = decode_message("EndTxnMarker", int.from_bytes(value[:2], "big"), value[2:])
+    assert isinstance(marker, EndTxnMarker)
+    return {"endTxnMarker": _MARKERS[kind], "coordinatorEpoch": marker.coordinator_epoch}
+
+
+def _offset_index(path: Path, _records: bool, _contents: bool) -> Rows:
+    headers = {header.position: header for header in _headers_beside(path)}
+    base, last_offset, last_position = int(path.stem), -1, -1
+    for relative, position in _entries(path, _OFFSET_ENTRY):
+        offset = base + relative
+        yield {"offset": offset, "position": position}
+        header = headers.get(position)
+        if header is None or not header.base_offset <= offset <= header.last_offset:
+            yield Fault(f"offset {offset} is not in a batch at position {position}")
+        if offset <= last_offset or position <= last_position:
+            yield Fault(f"entry of offset {offset} does not grow")
+        last_offset, last_position = offset, position
+
+
+def _time_index(path: Path, _records: bool, _contents: bool) -> Rows:
+    headers = _headers_beside(path)
+    starts = [header.base_offset for header in headers]
+    base, last_timestamp, last_offset = int(path.stem), -1, -1
+    for timestamp, relative in _entries(path, _TIME_ENTRY):
+        offset = base + relative
+        yield {"timestamp": timestamp, "offset": offset}
+        header = headers[bisect_right(starts, offset) - 1] if starts else None
+        if header is None or header.max_timestamp != timestamp:
+            yield Fault(f"no batch with largest timestamp {timestamp} holds offset {offset}")
+        if timestamp <= last_timestamp or offset <= last_offset:
+            yield Fault(f"entry of timestamp {timestamp} does not grow")
+        last_timestamp, last_offset = timestamp, offset
+
+
+def _transaction_index(path: Path, _records: bool, _contents: bool) -> Rows:
+    ends = {header.last_offset: header for header in _headers_beside(path) if header.is_control}
+    last = -1
+    for version, producer, first_offset, last_offset, stable in _entries(path, _TXN_ENTRY):
+        yield {
+            "version": version,
+            "producerId": producer,
+            "firstOffset": first_offset,
+            "lastOffset": last_offset,
+            "lastStableOffset": stable,
+        }
+        marker = ends.get(last_offset)
+        if marker is None or marker.producer_id != producer:
+            yield Fault(f"no marker of producer {producer} is at offset {last_offset}")
+        if last_offset <= last or first_offset > last_offset:
+            yield Fault(f"entry of last offset {last_offset} does not grow")
+        last = last_offset
+
+
+def _snapshot(path: Path, _records: bool, _contents: bool) -> Rows:
+    data = path.read_bytes()
+    try:
+        snapshot = decode_message("ProducerSnapshot", int.from_bytes(data[:2], "big"), data[2:])
+    except ProtocolError as error:
+        yield Fault(str(error))
+        return
+    assert isinstance(snapshot, ProducerSnapshot)
+    if snapshot.crc != crc32c(data[_SNAPSHOT_CRC_START:]):
+        yield Fault("the snapshot does not match its CRC")
+    for producer in snapshot.producer_entries:
+        row: dict[str, object] = {
+            "producerId": producer.producer_id,
+            "producerEpoch": producer.epoch,
+            "coordinatorEpoch": producer.coordinator_epoch,
+            "currentTxnFirstOffset": _optional(producer.current_txn_first_offset),
+            "lastTimestamp": producer.timestamp,
+        }
+        if producer.last_offset >= 0:
+            row |= {
+                "firstSequence": (producer.last_sequence - producer.offset_delta) & 0x7FFFFFFF,
+                "lastSequence": producer.last_sequence,
+                "lastOffset": producer.last_offset,
+                "offsetDelta": producer.offset_delta,
+                "timestamp": producer.timestamp,
+            }
+        yield row
+
+
+def _entries(path: Path, entry: Struct) -> Iterator[tuple[int, ...]]:
+    """Entries up to the zeros that an open index has been given in advance."""
+    data = path.read_bytes()
+    end = len(data) - len(data) % entry.size
+    while end and not any(data[end - entry.size : end]):
+        end -= entry.size
+    return entry.iter_unpack(data[:end])
+
+
+def _headers_beside(path: Path) -> list[BatchHeader]:
+    """The batches of the segment, up to a fault, which is told where the segment is dumped."""
+    headers: list[BatchHeader] = []
+    with suppress(TailError):
+        headers.extend(batch_headers(path.with_suffix(".log")))  # keeps what came before a fault
+    return headers
+
+
+def _bytes_of(path: Path, header: BatchHeader) -> bytes:
+    with path.open("rb") as file:
+        file.seek(header.position)
+        return file.read(header.size)
+
+
+def _timestamp_type(header: BatchHeader) -> str:
+    return "LogAppendTime" if header.is_log_append_time else "CreateTime"
+
+
+def _optional(value: int) -> str:
+    """As Java prints it; negative is none."""
+    return f"OptionalLong[{value}]" if value >= 0 else "OptionalLong.empty"
+
+
+DUMPS: Mapping[str, Callable[[Path, bool, bool], Rows]] = {
+    ".log": _segment,
+    ".index": _offset_index,
+    ".timeindex": _time_index,
+    ".txnindex": _transaction_index,
+    ".snapshot": _snapshot,
+}
+"""By the file's ending: path, whether records are wanted, whether their contents are."""
