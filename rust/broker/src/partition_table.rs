@@ -9,6 +9,7 @@ mod upkeep;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -44,6 +45,8 @@ pub struct PartitionTable {
     host: Arc<Host>,
     topics: ArcSwap<Topics>,
     proposals: Mutex<Proposals>,
+    /// Held by a checkpoint and by the end of it all: none runs on after the directory is given back.
+    closed: Mutex<bool>,
 }
 
 /// ISR proposals in flight, under ids that are unique in this broker.
@@ -62,6 +65,8 @@ impl PartitionTable {
             events: options.events,
             in_memory: options.in_memory,
             eligible: ArcSwap::default(),
+            replica_lag_ns_max: AtomicU64::default(),
+            is_disk_full: AtomicBool::default(),
             syncer: Syncer::default(),
             directory: options.directory,
             dirty: Mutex::default(),
@@ -73,6 +78,7 @@ impl PartitionTable {
             host: Arc::new(host),
             topics: ArcSwap::default(),
             proposals: Mutex::default(),
+            closed: Mutex::default(),
         }
     }
 
@@ -109,6 +115,10 @@ impl PartitionTable {
         let eligible =
             image.brokers.iter().map(|broker| (broker.node_id, broker.broker_epoch)).collect();
         self.host.eligible.store(Arc::new(eligible));
+        let lag_ns_max = image.settings.replica_lag_ms_max.saturating_mul(1_000_000);
+        self.host.replica_lag_ns_max.store(lag_ns_max, Ordering::Relaxed);
+        let expiration_ms = image.settings.producer_id_expiration_ms;
+        self.host.directory.set_producer_id_expiration_ms(expiration_ms);
         let mut topics = Topics::clone(&self.topics.load());
         for topic_id in deleted {
             for partition in topics.remove(topic_id).iter().flat_map(|partitions| partitions.iter())

@@ -34,6 +34,8 @@ pub struct Settings {
     pub fetch_session_slots: usize,
     /// `producer.id.expiration.ms`.
     pub producer_id_expiration_ms: i64,
+    /// `replica.lag.time.max.ms`.
+    pub replica_lag_ms_max: u64,
     /// `auto.create.topics.enable`: whether Metadata tells Python of topics that are missing.
     pub auto_create_topics_enable: bool,
 }
@@ -50,6 +52,7 @@ impl Default for Settings {
             request_partitions_max: 2_000,
             fetch_session_slots: 1_000,
             producer_id_expiration_ms: 86_400_000,
+            replica_lag_ms_max: 30_000,
             auto_create_topics_enable: true,
         }
     }
@@ -81,6 +84,7 @@ impl Settings {
             "max.request.partition.size.limit" => self.request_partitions_max = parse(value)?,
             "max.incremental.fetch.session.cache.slots" => self.fetch_session_slots = parse(value)?,
             "producer.id.expiration.ms" => self.producer_id_expiration_ms = parse(value)?,
+            "replica.lag.time.max.ms" => self.replica_lag_ms_max = parse(value)?,
             "auto.create.topics.enable" => self.auto_create_topics_enable = parse(value)?,
             _ => {}
         }

@@ -5,13 +5,19 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
+use crate::validate::Scratch;
+
 /// Buffers smaller than this are not worth keeping.
 const KEPT_BYTES_MIN: usize = 16 << 10;
 
-/// A bounded pool of initialised buffers.
+/// As many as threads validate at once; each holds about a megabyte at most.
+const SCRATCHES_KEPT: usize = 16;
+
+/// A bounded pool of initialised buffers, and of what validation needs.
 #[derive(Debug)]
 pub struct BufferPool {
     free: Mutex<Free>,
+    scratches: Mutex<Vec<Scratch>>,
     bytes_max: usize,
 }
 
@@ -24,7 +30,18 @@ struct Free {
 impl BufferPool {
     /// A pool that keeps at most `bytes_max` of free buffers.
     pub fn new(bytes_max: usize) -> BufferPool {
-        BufferPool { free: Mutex::default(), bytes_max }
+        BufferPool { free: Mutex::default(), scratches: Mutex::default(), bytes_max }
+    }
+
+    /// Lends a validation its buffers.
+    pub(crate) fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
+        let mut scratch = self.scratches.lock().pop().unwrap_or_default();
+        let result = work(&mut scratch);
+        let mut kept = self.scratches.lock();
+        if kept.len() < SCRATCHES_KEPT {
+            kept.push(scratch);
+        }
+        result
     }
 
     /// A buffer of at least `size` initialised bytes, whose content is arbitrary.

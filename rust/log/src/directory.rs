@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
 
 use parking_lot::Mutex;
 
@@ -20,6 +21,10 @@ use crate::directory_lock::DirectoryLock;
 use crate::disk::Disk;
 use crate::library::partition_key;
 use crate::log::{Log, LogOptions, OpenError, Recovery, StorageError};
+use crate::syncer::SYNC_THREADS_MAX;
+
+/// A stop closes so many logs on its own before it takes another thread.
+const LOGS_PER_THREAD: usize = 8;
 
 /// What a data directory needs from outside.
 #[derive(Debug)]
@@ -56,7 +61,7 @@ pub struct LogDirectory {
     clock: Arc<dyn Clock>,
     buffers: Arc<BufferPool>,
     was_clean: bool,
-    producer_id_expiration_ms: i64,
+    producer_id_expiration_ms: AtomicI64,
     broker_epoch: AtomicI64,
     random: AtomicU64,
     state: Mutex<DirectoryState>,
@@ -103,7 +108,7 @@ impl LogDirectory {
             clock,
             buffers: Arc::default(),
             was_clean: marker.is_some(),
-            producer_id_expiration_ms: options.producer_id_expiration_ms,
+            producer_id_expiration_ms: AtomicI64::new(options.producer_id_expiration_ms),
             broker_epoch: AtomicI64::new(marker.map_or(-1, |marker| marker.broker_epoch)),
             random: AtomicU64::new(options.random_seed),
             state: Mutex::new(state),
@@ -129,6 +134,15 @@ impl LogDirectory {
     /// The epoch to write into the marker of a clean stop; that of the last marker unless told.
     pub fn set_broker_epoch(&self, broker_epoch: i64) {
         self.broker_epoch.store(broker_epoch, Ordering::Relaxed);
+    }
+
+    /// Changes `producer.id.expiration.ms` of the open logs and of those to come.
+    pub fn set_producer_id_expiration_ms(&self, expiration_ms: i64) {
+        let state = self.state.lock();
+        let before = self.producer_id_expiration_ms.swap(expiration_ms, Ordering::Relaxed);
+        if before != expiration_ms {
+            state.logs.values().for_each(|log| log.set_producer_id_expiration_ms(expiration_ms));
+        }
     }
 
     /// The high watermark that was checkpointed for a partition.
@@ -196,7 +210,7 @@ impl LogDirectory {
             log_start_offset,
             clean: self.was_clean,
             topic_id,
-            producer_id_expiration_ms: self.producer_id_expiration_ms,
+            producer_id_expiration_ms: self.producer_id_expiration_ms.load(Ordering::Relaxed),
             read_only: false,
             jitter_seed: self.draw(),
             buffers: self.buffers.clone(),
@@ -308,10 +322,7 @@ impl LogDirectory {
     pub fn close(&self, clean: bool) -> Result<(), StorageError> {
         let logs: Vec<_> = self.state.lock().logs.values().cloned().collect();
         let is_whole = logs.iter().all(|log| !log.is_read_only()) && self.is_recovered();
-        let mut result = Ok(());
-        for log in &logs {
-            result = result.and(log.close());
-        }
+        let result = close_all(&logs);
         self.checkpoint(&[])?;
         result?;
         if !clean || !is_whole {
@@ -378,6 +389,28 @@ impl DirectoryState {
             }
         }
     }
+}
+
+/// Closes logs, many at once where there are many: each waits for its own syncs.
+fn close_all(logs: &[Arc<Log>]) -> Result<(), StorageError> {
+    let next = AtomicUsize::new(0);
+    let close_some = &|| {
+        let mut result = Ok(());
+        while let Some(log) = logs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            result = result.and(log.close());
+        }
+        result
+    };
+    let helpers_count = (logs.len() / LOGS_PER_THREAD).min(SYNC_THREADS_MAX);
+    thread::scope(|scope| {
+        // Without threads it takes longer, and that is all.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, close_some).ok();
+        let helpers: Vec<_> = (0..helpers_count).map_while(spawn).collect();
+        let result = close_some();
+        helpers.into_iter().fold(result, |result, helper| {
+            result.and(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        })
+    })
 }
 
 /// The topic and partition that a directory's name tells.

@@ -48,4 +48,4 @@ pub use repair::{Cut, Repair};
 pub use syncer::{OnSynced, SYNC_THREADS_MAX, Syncer};
 pub use time_index::TimeEntry;
 pub use transaction_index::AbortedTxn;
-pub use validate::{RecordFault, RecordFaultKind, ValidateError};
+pub use validate::{RecordFault, RecordFaultKind, ValidateError, Validated};

@@ -211,6 +211,11 @@ impl Log {
         self.state.lock().producers.active_producers()
     }
 
+    /// Changes `producer.id.expiration.ms`.
+    pub fn set_producer_id_expiration_ms(&self, expiration_ms: i64) {
+        self.state.lock().producers.set_expiration_ms(expiration_ms);
+    }
+
     /// Forgets producers that were silent for `producer.id.expiration.ms` and have no open transaction.
     pub fn expire_producers(&self) {
         let now_ms = self.shared.clock.now_ms();

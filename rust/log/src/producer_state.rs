@@ -448,6 +448,11 @@ impl ProducerStateManager {
         self.map_end_offset = offset;
     }
 
+    /// Changes `producer.id.expiration.ms`.
+    pub fn set_expiration_ms(&mut self, expiration_ms: i64) {
+        self.expiration_ms = expiration_ms;
+    }
+
     /// Forgets producers without a batch for the expiration time and without an open transaction.
     pub fn expire(&mut self, now_ms: i64) {
         let expiration_ms = self.expiration_ms;

@@ -33,6 +33,7 @@ pub struct Syncer {
 struct Shared {
     state: Mutex<State>,
     work: Condvar,
+    quiet: Condvar,
     threads_max: usize,
 }
 
@@ -43,6 +44,8 @@ struct State {
     rounds: HashMap<usize, Vec<OnSynced>>,
     threads: Vec<JoinHandle<()>>,
     idle: usize,
+    /// Tasks that threads are at.
+    running: usize,
     closed: bool,
 }
 
@@ -52,6 +55,7 @@ impl Syncer {
         let shared = Shared {
             state: Mutex::default(),
             work: Condvar::new(),
+            quiet: Condvar::new(),
             threads_max: threads_max.max(1),
         };
         Syncer { shared: Arc::new(shared) }
@@ -60,6 +64,14 @@ impl Syncer {
     /// Runs `task`, which may block, on one of the threads.
     pub fn submit(&self, task: impl FnOnce() + Send + 'static) {
         self.shared.submit(Box::new(task));
+    }
+
+    /// Waits until nothing is queued or running. Whoever submits meanwhile prolongs it.
+    pub fn wait_idle(&self) {
+        let mut state = self.shared.state.lock();
+        while state.running > 0 || !state.tasks.is_empty() {
+            self.shared.quiet.wait(&mut state);
+        }
     }
 
     /// Syncs `file` once more, and then calls `on_done`; everything written before this call is covered.
@@ -135,8 +147,11 @@ impl Shared {
         let mut state = self.state.lock();
         loop {
             if let Some(task) = state.tasks.pop_front() {
+                state.running += 1;
                 drop(state);
+                let running = Running(self);
                 task();
+                drop(running);
                 state = self.state.lock();
             } else if state.closed {
                 return;
@@ -145,6 +160,19 @@ impl Shared {
                 self.work.wait(&mut state);
                 state.idle -= 1;
             }
+        }
+    }
+}
+
+/// Counts a task as running until it ends, be it by a panic.
+struct Running<'a>(&'a Shared);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock();
+        state.running -= 1;
+        if state.running == 0 && state.tasks.is_empty() {
+            self.0.quiet.notify_all();
         }
     }
 }

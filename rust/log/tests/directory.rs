@@ -6,10 +6,11 @@ mod common;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{NOW_MS, append};
+use common::{LEADER, NOW_MS, append, batch_with};
 use pykafka_log::{
     DirectoryOptions, Disk, Log, LogConfig, LogDirectory, ManualClock, MemoryDisk, OpenError,
 };
+use pykafka_record::BatchOptions;
 
 const ID: [u8; 16] = [7; 16];
 
@@ -106,4 +107,49 @@ fn deleted_partitions_go_after_their_delay_and_a_new_one_takes_the_name() {
     directory.mark_stray("a.b-c", 0).unwrap();
     directory.delete_partition("never-made", 3).unwrap();
     assert_eq!(directory.partitions(), []);
+}
+
+#[test]
+fn many_logs_are_all_closed_before_the_marker() {
+    let disk = memory();
+    let directory = open(&disk);
+    let logs: Vec<_> = (0..100).map(|n| open_log(&directory, &format!("t{n}"))).collect();
+    for log in &logs {
+        append(log, 3, NOW_MS);
+    }
+    directory.close(true).unwrap();
+    assert!(logs.iter().all(|log| log.is_read_only() && log.recovery_point() == 3));
+    assert!(open(&disk).was_clean());
+}
+
+#[test]
+fn producer_expiration_reaches_logs_that_are_open_and_those_to_come() {
+    let disk = memory();
+    let clock = Arc::new(ManualClock::new(NOW_MS));
+    let options = DirectoryOptions {
+        dir: Path::new("/data"),
+        disk: disk.clone(),
+        lock: None,
+        producer_id_expiration_ms: 86_400_000,
+        random_seed: 1,
+    };
+    let directory = LogDirectory::open(options, clock.clone()).unwrap();
+    let before = open_log(&directory, "before");
+    directory.set_producer_id_expiration_ms(1_000);
+    let after = open_log(&directory, "after");
+    for log in [&before, &after] {
+        let producer = BatchOptions {
+            producer_id: 1,
+            producer_epoch: 0,
+            base_sequence: 0,
+            ..BatchOptions::default()
+        };
+        log.append_as_leader(&mut batch_with(producer, 1, 10, NOW_MS), LEADER).unwrap();
+        assert_eq!(log.active_producers().len(), 1);
+    }
+    clock.advance_ms(2_000);
+    for log in [&before, &after] {
+        log.expire_producers();
+        assert!(log.active_producers().is_empty());
+    }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pykafka_log::{AppendError, AppendInfo, AppendOptions, AppendOrigin};
+use parking_lot::MutexGuard;
+use pykafka_log::{AppendError, AppendInfo, AppendOptions, AppendOrigin, Log, Validated};
 
 use super::sync::Begun;
 use super::waiters::{Ack, AckWaiter, Promise, Wakeups};
@@ -20,6 +21,15 @@ pub struct Appended {
     pub durable: bool,
     /// Whether the high watermark passed it already.
     pub committed: bool,
+}
+
+/// A batch on its way into the log.
+struct Incoming<'a> {
+    batch: &'a mut [u8],
+    validated: Validated,
+    origin: AppendOrigin,
+    needs_isr: bool,
+    leader_epoch: i32,
 }
 
 /// Why nothing was appended.
@@ -52,31 +62,42 @@ impl Partition {
         needs_isr: bool,
         leader_epoch: i32,
     ) -> Result<Appended, AppendRefusal> {
+        // Checksums and decompression need no lock. Leadership is asked before as well: its errors come first.
+        let log = self.lock_for_append(needs_isr, leader_epoch)?.1;
+        let validated = log.validate(batch, origin).map_err(AppendRefusal::Log)?;
+        let incoming = Incoming { batch, validated, origin, needs_isr, leader_epoch };
         let mut wakeups = Wakeups::default();
         let mut begun = None;
-        let result =
-            self.append_locked(batch, origin, needs_isr, leader_epoch, &mut wakeups, &mut begun);
+        let result = self.append_locked(incoming, &mut wakeups, &mut begun);
         wakeups.tell();
         self.run_sync(begun);
         result
     }
 
-    fn append_locked(
-        self: &Arc<Self>,
-        batch: &mut [u8],
-        origin: AppendOrigin,
+    fn lock_for_append(
+        &self,
         needs_isr: bool,
         leader_epoch: i32,
+    ) -> Result<(MutexGuard<'_, Inner>, Arc<Log>), KafkaError> {
+        let (inner, log) = self.lock_as_leader(leader_epoch)?;
+        let min_isr = inner.config.min_insync_replicas;
+        if needs_isr && !inner.replication.has_enough_replicas(min_isr) {
+            return Err(KafkaError::NotEnoughReplicas);
+        }
+        Ok((inner, log))
+    }
+
+    fn append_locked(
+        self: &Arc<Self>,
+        incoming: Incoming<'_>,
         wakeups: &mut Wakeups,
         begun: &mut Option<Begun>,
     ) -> Result<Appended, AppendRefusal> {
-        let (mut inner, log) = self.lock_as_leader(leader_epoch)?;
-        let min_isr = inner.config.min_insync_replicas;
-        if needs_isr && !inner.replication.has_enough_replicas(min_isr) {
-            return Err(KafkaError::NotEnoughReplicas.into());
-        }
+        let Incoming { batch, validated, origin, needs_isr, leader_epoch } = incoming;
+        let (mut inner, log) = self.lock_for_append(needs_isr, leader_epoch)?;
         let leader_epoch = inner.replication.assignment().leader_epoch;
-        let appended = log.append_as_leader(batch, AppendOptions { leader_epoch, origin });
+        let options = AppendOptions { leader_epoch, origin };
+        let appended = log.append_validated(batch, validated, options);
         let info = match appended {
             Ok(info) => info,
             Err(AppendError::Storage(error)) => {
@@ -86,6 +107,7 @@ impl Partition {
             }
             Err(error) => return Err(AppendRefusal::Log(error)),
         };
+        self.report_space();
         if !info.duplicate {
             inner.uncredited_bytes += batch.len() as i64;
             *begun = self.sync_after_append(&mut inner, &log);

@@ -25,6 +25,7 @@ pub mod waiters;
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
@@ -42,9 +43,6 @@ use self::waiters::{Waiters, Wakeups};
 use crate::kafka_error::KafkaError;
 use crate::{DiskStateKind, Event, EventQueue, PartitionStateKind, TopicId};
 
-/// `replica.lag.time.max.ms`: a follower silent for longer does not hold the high watermark back.
-const REPLICA_LAG_NS_MAX: u64 = 30_000_000_000;
-
 /// What all partitions of one broker share.
 pub struct Host {
     /// This broker.
@@ -59,6 +57,10 @@ pub struct Host {
     pub in_memory: bool,
     /// Brokers that may join an ISR.
     pub eligible: ArcSwap<EligibleBrokers>,
+    /// `replica.lag.time.max.ms`: a follower silent for longer does not hold the high watermark back.
+    pub replica_lag_ns_max: AtomicU64,
+    /// Whether an append last failed for want of space.
+    pub is_disk_full: AtomicBool,
     /// Threads that wait for disks.
     pub syncer: Syncer,
     /// Partitions with unsynced data and a time to sync it by (`flush.ms`).
@@ -296,12 +298,13 @@ impl Partition {
         let ends = self.ends(inner, log);
         let moved = {
             let (now_ns, eligible) = (self.host.clock.now_ns(), self.host.eligible.load());
+            let lag_ns_max = self.host.replica_lag_ns_max.load(Ordering::Relaxed);
             let replication = &inner.replication;
             let joining: Vec<i32> = (replication.followers().iter())
                 .filter(|follower| {
                     eligible.get(&follower.broker_id).copied() == follower.broker_epoch
                         && follower.broker_epoch.is_some()
-                        && follower.is_caught_up(ends.log_end_offset, now_ns, REPLICA_LAG_NS_MAX)
+                        && follower.is_caught_up(ends.log_end_offset, now_ns, lag_ns_max)
                 })
                 .map(|follower| follower.broker_id)
                 .collect();
@@ -335,7 +338,10 @@ impl Partition {
     fn storage_failed(&self, inner: &mut Inner, error: &StorageError) -> KafkaError {
         match error {
             StorageError::NoSpace { .. } => {
-                self.report_disk(DiskStateKind::Full, error.to_string());
+                // Once, not for each append that is refused.
+                if !self.host.is_disk_full.swap(true, Ordering::Relaxed) {
+                    self.report_disk(DiskStateKind::Full, error.to_string());
+                }
                 KafkaError::KafkaStorageError
             }
             StorageError::Damaged { .. }
@@ -376,6 +382,14 @@ impl Partition {
             offset,
             reason,
         });
+    }
+
+    /// After an append: the disk is not full any more, if it was.
+    fn report_space(&self) {
+        let is_full = &self.host.is_disk_full;
+        if is_full.load(Ordering::Relaxed) && is_full.swap(false, Ordering::Relaxed) {
+            self.report_disk(DiskStateKind::Ok, "space has returned".to_owned());
+        }
     }
 
     fn report_disk(&self, state: DiskStateKind, reason: String) {

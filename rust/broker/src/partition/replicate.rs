@@ -1,8 +1,10 @@
 //! Followers' fetches, as the leader books them. No request comes here before there is a cluster.
 
+use std::sync::atomic::Ordering;
+
+use super::Partition;
 use super::follower::FollowerFetch;
 use super::waiters::Wakeups;
-use super::{Partition, REPLICA_LAG_NS_MAX};
 use crate::kafka_error::KafkaError;
 use crate::{Event, ReplicaStateKind};
 
@@ -24,8 +26,9 @@ impl Partition {
         let log_end_offset = log.log_end_offset();
         let eligible = self.host.eligible.load();
         let now_ns = self.host.clock.now_ns();
+        let lag_ns_max = self.host.replica_lag_ns_max.load(Ordering::Relaxed);
         let follower = inner.replication.follower_fetched(broker_id, fetch, log_end_offset)?;
-        let caught_up = follower.is_caught_up(log_end_offset, now_ns, REPLICA_LAG_NS_MAX);
+        let caught_up = follower.is_caught_up(log_end_offset, now_ns, lag_ns_max);
         let (since_ns, epoch) = (follower.caught_up_ns, follower.broker_epoch);
         let follower = follower.clone();
         self.progress(&mut inner, &log, &mut wakeups);

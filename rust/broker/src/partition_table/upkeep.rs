@@ -30,6 +30,10 @@ impl PartitionTable {
 
     /// Writes recovery points, log starts and high watermarks, and removes files whose delay has passed.
     pub fn checkpoint(&self) {
+        let closed = self.closed.lock();
+        if *closed {
+            return;
+        }
         let now_ms = self.host.clock.now_ms();
         for partition in self.all() {
             let Some(log) = partition.opened_log() else { continue };
@@ -49,11 +53,17 @@ impl PartitionTable {
     /// Ends every partition: who waits is told, logs are stored and synced, the directory is marked clean and
     /// unlocked. A log that failed leaves the directory unclean, so that the next start recovers it.
     pub fn close(&self) {
+        let mut closed = self.closed.lock();
+        if std::mem::replace(&mut *closed, true) {
+            return;
+        }
         self.host.dirty.lock().clear();
         let (partitions, high_watermarks) = (self.all(), self.high_watermarks());
         for partition in &partitions {
             partition.close();
         }
+        // No new round begins from here on; those that run end before their files are somebody else's.
+        self.host.syncer.wait_idle();
         let directory = &self.host.directory;
         let closed = directory.checkpoint(&high_watermarks).and_then(|()| directory.close(true));
         if let Err(error) = closed {
@@ -77,5 +87,28 @@ impl PartitionTable {
             _ => DiskStateKind::Failed,
         };
         self.host.events.push(Event::DiskState { state, reason: error.to_string() });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pykafka_log::Durability;
+
+    use crate::testing::{Broker, batch};
+
+    #[test]
+    fn checkpoint_that_comes_after_the_end_writes_nothing() {
+        let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
+        assert_eq!(broker.append(&batch(&["a"])), 0);
+        let partitions = &broker.ctx.partitions;
+        partitions.close();
+        let path = Path::new("/data/recovery-point-offset-checkpoint");
+        let disk = partitions.host().directory.disk();
+        assert_eq!(disk.read(path).unwrap(), b"0\n1\nt 0 1\n");
+        disk.remove_file(path).unwrap();
+        partitions.checkpoint();
+        assert!(!disk.exists(path));
     }
 }

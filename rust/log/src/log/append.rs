@@ -11,7 +11,7 @@ use crate::config::{CompressionType, LogConfig, MessageTimestampType};
 use crate::producer_state::{AppendOrigin, BatchSummary, Check};
 use crate::segment::FileKind;
 use crate::time_index::TimeEntry;
-use crate::validate::{self, Scratch, ValidateError, ValidateRules};
+use crate::validate::{self, ValidateError, ValidateRules, Validated};
 
 impl Log {
     /// Appends the first batch in `bytes`, at the log end, stamped with the leader's epoch.
@@ -26,21 +26,50 @@ impl Log {
         bytes: &mut [u8],
         options: AppendOptions,
     ) -> Result<AppendInfo, AppendError> {
+        let validated = self.validate(bytes, options.origin)?;
+        self.append_validated(bytes, validated, options)
+    }
+
+    /// Judges the first batch in `bytes` by itself, as [`Log::append_as_leader`] does first.
+    ///
+    /// Checksums and decompression take their time here, for callers who hold a lock while they append.
+    ///
+    /// # Errors
+    /// The batch must not be appended.
+    pub fn validate(
+        &self,
+        bytes: &mut [u8],
+        origin: AppendOrigin,
+    ) -> Result<Validated, AppendError> {
         let config = self.config();
-        let rules = validate_rules(&config, options.origin);
+        let rules = validate_rules(&config, origin);
         let now_ms = self.shared.clock.now_ms();
-        let mut validated = validate::validate(bytes, &rules, now_ms, &mut Scratch::default())?;
-        let log_append_time_ms = validated.log_append_time_ms;
+        let validated = (self.shared.buffers)
+            .with_scratch(|scratch| validate::validate(bytes, &rules, now_ms, scratch))?;
+        let size = validated.rewritten.as_ref().map_or(validated.size, Vec::len);
+        if size > config.segment_bytes as usize {
+            let segment_bytes = config.segment_bytes;
+            return Err(AppendError::LargerThanSegment { size, segment_bytes });
+        }
+        Ok(validated)
+    }
+
+    /// Appends what [`Log::validate`] made of the same `bytes`.
+    ///
+    /// # Errors
+    /// As [`Log::append_as_leader`].
+    pub fn append_validated(
+        &self,
+        bytes: &mut [u8],
+        mut validated: Validated,
+        options: AppendOptions,
+    ) -> Result<AppendInfo, AppendError> {
         let batch = match &mut validated.rewritten {
             Some(rewritten) => &mut rewritten[..],
             None => &mut bytes[..validated.size],
         };
-        if batch.len() > config.segment_bytes as usize {
-            let segment_bytes = config.segment_bytes;
-            return Err(AppendError::LargerThanSegment { size: batch.len(), segment_bytes });
-        }
         let mut state = self.state.lock();
-        state.append_stamped(&self.shared, batch, options, log_append_time_ms)
+        state.append_stamped(&self.shared, batch, options, validated.log_append_time_ms)
     }
 
     /// Appends a marker that ends a producer's transaction.

@@ -1,0 +1,24 @@
+//! The threads that wait for disks, as a stop sees them.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pykafka_log::Syncer;
+
+#[test]
+fn waiting_for_idle_outlasts_every_task_even_one_that_panics() {
+    let syncer = Syncer::new(2);
+    syncer.wait_idle();
+    let done = Arc::new(AtomicUsize::new(0));
+    for n in 0..50 {
+        let done = done.clone();
+        syncer.submit(move || {
+            std::thread::yield_now();
+            assert_ne!(n, 20, "one of them");
+            done.fetch_add(1, Ordering::SeqCst);
+        });
+    }
+    syncer.wait_idle();
+    assert_eq!(done.load(Ordering::SeqCst), 49);
+}
