@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -114,8 +115,14 @@ def _directory(data: Path | None) -> Iterator[Path]:
 
 
 def _progress(console: Console) -> Progress:
-    columns = TextColumn("{task.description:>9}"), BarColumn(), MofNCompleteColumn()
-    return Progress(*columns, TextColumn("flights"), TimeElapsedColumn(), console=console)
+    columns = (
+        TextColumn("{task.description:>9}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("flights"),
+        TimeElapsedColumn(),
+    )
+    return Progress(*columns, console=console, disable=not console.is_terminal)
 
 
 def _timed(work: Callable[[], None]) -> float:
@@ -264,10 +271,11 @@ def _add(row: _Carrier, flight: Mapping[str, Any]) -> None:
 
 
 def _delays(carriers: Mapping[str, _Carrier], read: _Read, names: Mapping[str, str]) -> Table:
-    table = Table(title="Delays per carrier, in minutes of arrival", title_justify="left")
-    table.add_column("key")
+    title = "Delays per carrier, in minutes of arrival"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD)  # fits into 80 columns
+    table.add_column("key", no_wrap=True, min_width=3)
     table.add_column("airline", no_wrap=True, overflow="ellipsis")
-    for name in ("part.", "flights", "mean", f"> {_LATE_MINUTES}", "cancelled"):
+    for name in ("part.", "flights", "mean", f"> {_LATE_MINUTES}", "cancel."):
         table.add_column(name, justify="right", no_wrap=True, min_width=5)
     mean = {name: row.delay / max(row.landed, 1) for name, row in carriers.items()}
     for carrier in sorted(carriers, key=lambda name: -mean[name]):
