@@ -21,6 +21,7 @@ use crate::directory_lock::DirectoryLock;
 use crate::disk::Disk;
 use crate::library::partition_key;
 use crate::log::{Log, LogOptions, OpenError, Recovery, StorageError};
+use crate::survey::LogSurvey;
 use crate::syncer::SYNC_THREADS_MAX;
 
 /// A stop closes so many logs on its own before it takes another thread.
@@ -163,6 +164,24 @@ impl LogDirectory {
         let metadata = self.disk.read(&path.join(checkpoint::PARTITION_METADATA_FILE)).ok();
         let topic_id = metadata.and_then(|bytes| checkpoint::read_partition_metadata(&bytes).ok());
         Some(PartitionDir { path, topic: topic.to_owned(), partition, topic_id })
+    }
+
+    /// What a log that is not open has on disk, and the log start offset that was checkpointed for it.
+    ///
+    /// `None` if there is nothing; or nothing can be told without recovery, since the last stop was not clean.
+    pub fn survey(&self, topic: &str, partition: i32) -> Option<(LogSurvey, i64)> {
+        if !self.was_clean {
+            return None;
+        }
+        let key = (topic.to_owned(), partition);
+        let start = self.state.lock().log_start_offsets.get(&key).copied().unwrap_or(0);
+        let survey = LogSurvey::of(&*self.disk, &self.partition_path(topic, partition)).ok()??;
+        Some((survey, start))
+    }
+
+    /// Whether a partition has a directory.
+    pub fn has_partition(&self, topic: &str, partition: i32) -> bool {
+        self.disk.exists(&self.partition_path(topic, partition))
     }
 
     /// Opens a partition's log; nothing is written before its first append.

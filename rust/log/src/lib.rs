@@ -19,6 +19,7 @@ mod producer_state;
 mod repair;
 mod scan;
 mod segment;
+mod survey;
 mod syncer;
 mod time_index;
 mod transaction_index;
@@ -45,6 +46,7 @@ pub use producer_state::{
     ProducerStateManager, SnapshotError,
 };
 pub use repair::{Cut, Repair};
+pub use survey::LogSurvey;
 pub use syncer::{OnSynced, SYNC_THREADS_MAX, Syncer};
 pub use time_index::TimeEntry;
 pub use transaction_index::AbortedTxn;

@@ -153,3 +153,28 @@ fn producer_expiration_reaches_logs_that_are_open_and_those_to_come() {
         assert!(log.active_producers().is_empty());
     }
 }
+
+#[test]
+fn closed_log_is_surveyed_without_being_opened() {
+    let disk = memory();
+    let directory = open(&disk);
+    let (log, _empty) = (open_log(&directory, "t"), open_log(&directory, "empty"));
+    for _ in 0..10 {
+        append(&log, 3, NOW_MS);
+    }
+    let size = log.size_bytes();
+    assert!(log.segments_count() > 2);
+    directory.close(true).unwrap();
+    let directory = open(&disk);
+    assert_eq!(directory.survey("empty", 0), None);
+    let (survey, start) = directory.survey("t", 0).unwrap();
+    assert_eq!((survey.size_bytes, start), (size, 0));
+    let by_age = LogConfig { retention_ms: 1000, retention_bytes: -1, ..LogConfig::default() };
+    assert!(!survey.may_expire(&by_age, 0, NOW_MS + 1000));
+    assert!(survey.may_expire(&by_age, 0, NOW_MS + 1010));
+    let by_size = LogConfig { retention_ms: -1, retention_bytes: 100, ..LogConfig::default() };
+    assert!(survey.may_expire(&by_size, 0, NOW_MS));
+    let never = LogConfig { retention_ms: -1, retention_bytes: -1, ..LogConfig::default() };
+    assert!(!survey.may_expire(&never, 0, NOW_MS));
+    assert!(survey.may_expire(&never, 29, NOW_MS), "below the log start");
+}

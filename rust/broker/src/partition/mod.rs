@@ -30,7 +30,9 @@ use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
-use pykafka_log::{Clock, Log, LogConfig, LogDirectory, OpenError, StorageError, Syncer};
+use pykafka_log::{
+    Clock, Log, LogConfig, LogDirectory, LogSurvey, OpenError, StorageError, Syncer,
+};
 use tokio::sync::Notify;
 
 pub use append::{AppendRefusal, Appended};
@@ -91,6 +93,8 @@ pub struct Partition {
 struct Inner {
     replication: Replication,
     log: LogSlot,
+    /// Of an unopened log, once somebody asked.
+    survey: Option<Survey>,
     config: Arc<LogConfig>,
     waiters: Waiters,
     sync: sync::SyncRound,
@@ -99,6 +103,17 @@ struct Inner {
     uncredited_bytes: i64,
     /// Raised with everything a fetch might be waiting for, so that a watch never misses a change.
     version: u64,
+}
+
+/// What is known of a log before it is opened.
+#[derive(Debug, Clone, Copy)]
+enum Survey {
+    /// It was never appended to.
+    Nothing,
+    /// This, with its log start offset.
+    Done(LogSurvey, i64),
+    /// Only recovery can tell.
+    Unknown,
 }
 
 enum LogSlot {
@@ -138,6 +153,7 @@ impl Partition {
         let inner = Inner {
             replication: Replication::new(host.node_id),
             log: LogSlot::Unopened,
+            survey: None,
             config,
             waiters: Waiters::default(),
             sync: sync::SyncRound::default(),
@@ -186,6 +202,48 @@ impl Partition {
             LogSlot::Open(log) => Some(log.clone()),
             _ => None,
         }
+    }
+
+    /// Bytes of the log; `None` if there is none. One that is closed stays so, unless it needs recovery.
+    pub fn size_bytes(&self) -> Option<u64> {
+        let mut inner = self.inner.lock();
+        match &inner.log {
+            LogSlot::Open(log) => Some(log.size_bytes()),
+            LogSlot::Unopened => match self.survey(&mut inner) {
+                Survey::Done(survey, _) => Some(survey.size_bytes),
+                Survey::Nothing => None,
+                Survey::Unknown => self.open_log(&mut inner).ok().map(|log| log.size_bytes()),
+            },
+            LogSlot::Failed | LogSlot::Deleted => None,
+        }
+    }
+
+    /// Whether retention might have something to do; only then need the log be opened for it.
+    pub fn may_expire(&self, now_ms: i64) -> bool {
+        let mut inner = self.inner.lock();
+        match &inner.log {
+            LogSlot::Open(_) => true,
+            LogSlot::Unopened => match self.survey(&mut inner) {
+                Survey::Done(survey, start) => survey.may_expire(&inner.config, start, now_ms),
+                Survey::Nothing => false,
+                Survey::Unknown => true,
+            },
+            LogSlot::Failed | LogSlot::Deleted => false,
+        }
+    }
+
+    /// What an unopened log has on disk, looked up once: nobody changes it while it is unopened.
+    fn survey(&self, inner: &mut Inner) -> Survey {
+        if let Some(survey) = inner.survey {
+            return survey;
+        }
+        let directory = &self.host.directory;
+        let survey = match directory.survey(&self.topic, self.index) {
+            Some((survey, log_start_offset)) => Survey::Done(survey, log_start_offset),
+            None if directory.has_partition(&self.topic, self.index) => Survey::Unknown,
+            None => Survey::Nothing,
+        };
+        *inner.survey.insert(survey)
     }
 
     /// The log, opened.

@@ -1,6 +1,5 @@
 //! What the control plane asks of partitions. Commands with a token complete exactly once (SEAM S4).
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -143,10 +142,14 @@ impl PartitionTable {
         self.host().events.push(Event::Maintained { token, error_code, offset });
     }
 
-    /// Deletes every log's segments past its topic's limits, and forgets silent producers. Logs that were never
-    /// opened are, if they exist; what fails is reported as a partition's state.
+    /// Deletes every log's segments past its topic's limits, and forgets silent producers. A log that was not opened
+    /// is, if something of it may have to go; what fails is reported as a partition's state.
     pub fn enforce_retention(&self) {
-        for partition in self.with_log() {
+        let now_ms = self.host().clock.now_ms();
+        for partition in self.all() {
+            if !partition.may_expire(now_ms) {
+                continue;
+            }
             // The error was reported as an event where it arose; the next partition may fare better.
             let _ = partition.enforce_retention();
         }
@@ -154,26 +157,11 @@ impl PartitionTable {
 
     /// Size in bytes of every log that exists.
     pub fn describe_log_dirs(&self) -> Vec<(TopicId, i32, u64)> {
-        (self.with_log().iter())
+        (self.all().iter())
             .filter_map(|partition| {
-                let log = partition.log().ok()?;
-                Some((partition.topic_id, partition.index, log.size_bytes()))
+                Some((partition.topic_id, partition.index, partition.size_bytes()?))
             })
             .collect()
-    }
-
-    /// Partitions whose log is open, or lies on disk.
-    fn with_log(&self) -> Vec<Arc<Partition>> {
-        let on_disk: HashSet<(String, i32)> = (self.host().directory.partitions())
-            .into_iter()
-            .map(|dir| (dir.topic, dir.partition))
-            .collect();
-        let mut partitions = self.all();
-        partitions.retain(|partition| {
-            partition.opened_log().is_some()
-                || on_disk.contains(&(partition.topic.to_string(), partition.index))
-        });
-        partitions
     }
 
     /// Total and usable bytes of the directory's file system; −1 in memory.
