@@ -15,7 +15,7 @@ export PYO3_ENVIRONMENT_SIGNATURE := $(shell $(PYTHON) -c 'import sys; print("cp
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test bench fuzz torture verify fix clean
+.PHONY: help build demo test bench peers fuzz torture verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,6 +32,9 @@ test: .venv/built ## every test
 
 bench: .venv/built-release ## time kernels, log, wire, control and start; results in .benchmarks/ (BENCH="-k crc" picks)
 	python -m pytest bench -p no:xdist --benchmark-autosave $(BENCH)
+
+peers: .venv/built-release ## compare with Apache Kafka and librdkafka's mock (PEERS="--rounds 3 --only raw" picks)
+	python -m bench.peers $(PEERS)
 
 fuzz: ## cargo-fuzz on every target, FUZZ_SECONDS (60) each; needs a nightly toolchain
 	@tools/need fuzz
