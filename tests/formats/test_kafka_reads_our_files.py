@@ -41,15 +41,18 @@ def read(bootstrap: str, topic: str) -> Rows:
     """Every record of partition 0 as librdkafka sees it."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "unused"})
+    # Without auto-commit, or its close waits for a coordinator.
+    settings = {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
+    consumer = Consumer(settings)
     place = TopicPartition(topic, 0, OFFSET_BEGINNING)
     end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1]
     consumer.assign([place])
     rows: Rows = []
     while not rows or rows[-1][0] < end - 1:
-        for record in consumer.consume(1000, timeout=20):
-            assert record.error() is None, record.error()
-            rows.append((record.offset(), record.key(), record.value()))
+        record = consumer.poll(20)
+        assert record is not None, "no record within 20 s"
+        assert record.error() is None, record.error()
+        rows.append((record.offset(), record.key(), record.value()))
     consumer.close()
     return rows
 
