@@ -417,6 +417,9 @@ class Log:
     def offsets(self) -> tuple[int, int, int]:
         """Log start offset, log end offset, recovery point."""
 
+    def views(self, start: int, end: int) -> list[ArrowBatch]:
+        """Records as Arrow views: sealed segments mapped, others read."""
+
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None: ...
     def truncate_to(self, offset: int) -> None: ...
     def delete_before(self, offset: int) -> int: ...

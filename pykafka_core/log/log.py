@@ -64,8 +64,8 @@ class Log:
         If the parent directory has a meta.properties its lock is taken, else one inside ``path``.
 
         Args:
-            durability: ``fsync`` (each append is on disk when it returns), ``interval`` (synced by the first append
-                100 ms after the last sync) or ``os``; ``config`` overrides it.
+            durability: ``fsync`` (each append is on disk when it returns), ``interval`` (on disk at the latest 100 ms
+                later, by a thread that the first append starts) or ``os``; ``config`` overrides it.
             read_only: Take no lock and change nothing; what needs recovery is recovered in memory.
             clock: Milliseconds since 1970 at which time stands still; ``None`` is the machine's clock.
 
@@ -114,14 +114,23 @@ class Log:
     def __iter__(self) -> Iterator[Record]:
         return self.records()
 
-    def to_arrow(self, start: int | None = None, end: int | None = None) -> list[_core.ArrowBatch]:
+    def to_arrow(
+        self, start: int | None = None, end: int | None = None, *, views: bool = False
+    ) -> list[_core.ArrowBatch]:
         """The records with ``start`` <= offset < ``end`` as Arrow record batches, about 1 MiB of log each.
 
         ``pyarrow.table`` and others take each through the PyCapsule interface. CRCs are checked.
+
+        Args:
+            views: Make keys and values ``binary_view``, which point into the mapped segment where that is sealed and
+                not compressed: one record batch per sealed segment, whose CRCs are not checked. It stays readable
+                after truncation, retention and `close`. A log opened for reading only is read, not mapped.
         """
         log_start_offset, log_end_offset, _ = self._core.offsets()
         offset = log_start_offset if start is None else start
         end = log_end_offset if end is None else min(end, log_end_offset)
+        if views:
+            return self._core.views(offset, end)
         found = []
         while offset < end:
             data, next_offset = self._core.read(offset, _CHUNK_BYTES)

@@ -1,8 +1,11 @@
 """The library door."""
 
 import os
+import time
+from contextlib import nullcontext
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from pykafka_core import _core, errors
@@ -103,3 +106,77 @@ def test_unknown_durability_and_bad_settings_are_refused(tmp_path: Path) -> None
         Log.open(tmp_path, durability="sometimes")
     with pytest.raises(ValueError, match=r"segment\.bytes"):
         Log.open(tmp_path, config=LogConfig(segment_bytes=0))
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4"])
+@pytest.mark.parametrize("read_only", [False, True])
+def test_views_tell_what_copies_tell(tmp_path: Path, codec: str, read_only: bool) -> None:
+    path = tmp_path / "events-0"
+    records = [(None if n % 3 else b"key %d" % n, b"v" * (n % 40)) for n in range(200)]
+    with open_log(path) as log:
+        for start in range(0, 200, 5):
+            log.append(
+                _core.build_batch(
+                    records[start : start + 5], compression=codec, timestamp_default=NOW_MS
+                )
+            )
+        log.delete_before(7)
+        with open_log(path, read_only=read_only) if read_only else nullcontext(log) as source:
+            views = pa.Table.from_batches(
+                pa.record_batch(batch) for batch in source.to_arrow(13, 188, views=True)
+            )
+            copies = pa.Table.from_batches(pa.record_batch(b) for b in source.to_arrow(13, 188))
+            with pytest.raises(errors.OffsetOutOfRangeError):
+                source.to_arrow(201, views=True)
+    assert views.schema.field("value").type == pa.binary_view()
+    assert views["offset"].to_pylist() == list(range(13, 188))
+    for name in ("key", "value"):
+        assert views[name].to_pylist() == copies[name].to_pylist()
+
+
+def test_views_outlive_truncation_retention_and_close(tmp_path: Path) -> None:
+    path = tmp_path / "events-0"
+    config = LogConfig(segment_bytes=4096, file_delete_delay_ms=0)
+    values = [b"%06d" % n * 20 for n in range(200)]
+    with Log.open(path, config=config, clock=NOW_MS) as log:
+        for value in values:
+            log.append([(None, value)])
+        assert log.statistics().segments > 3
+        table = pa.Table.from_batches(pa.record_batch(b) for b in log.to_arrow(views=True))
+        log.delete_before(60)
+        log.truncate_to(100)
+        assert log.append([(None, b"x" * 3000)]).first_offset == 100
+        assert table["value"].to_pylist() == values
+    # Whoever opens it next knows nothing of the maps.
+    with Log.open(path, config=config, clock=NOW_MS) as log:
+        log.truncate_to(70)
+        log.roll()
+    assert table["value"].to_pylist() == values
+
+
+def test_interval_syncs_without_another_append(tmp_path: Path) -> None:
+    with open_log(tmp_path / "events-0", durability="interval") as log:
+        for end in (1, 2):
+            log.append([(None, b"v")])
+            deadline = time.monotonic() + 30
+            while log.statistics().synced_offset < end:
+                assert time.monotonic() < deadline
+
+
+def test_producer_errors_have_their_own_classes(tmp_path: Path) -> None:
+    def batch(producer_epoch: int = 3, base_sequence: int = 0) -> bytes:
+        return _core.build_batch(
+            [(None, b"v")],
+            producer_id=7,
+            producer_epoch=producer_epoch,
+            base_sequence=base_sequence,
+            timestamp_default=NOW_MS,
+        )
+
+    with open_log(tmp_path / "events-0") as log:
+        log.append(batch())
+        assert log.append(batch()).duplicate
+        with pytest.raises(errors.OutOfOrderSequenceNumberError):
+            log.append(batch(base_sequence=5))
+        with pytest.raises(errors.InvalidProducerEpochError):
+            log.append(batch(producer_epoch=2, base_sequence=1))

@@ -3,6 +3,7 @@
 mod codec;
 mod core;
 mod log;
+mod log_views;
 mod record;
 mod repair;
 

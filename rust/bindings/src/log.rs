@@ -6,12 +6,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use pykafka_log::{
-    AppendError, AppendOptions, AppendOrigin, Clock, Durability, LibraryLog, Log, LogConfig,
-    ManualClock, OpenError, ReadError, StorageError, SystemClock, ValidateError,
+    AppendError, AppendOptions, AppendOrigin, Clock, Durability, Flusher, LibraryLog, Log,
+    LogConfig, ManualClock, OpenError, ProducerError, ReadError, StorageError, SystemClock,
+    ValidateError,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+
+use super::log_views;
+use super::record::ArrowBatch;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyLog>()
@@ -21,6 +25,8 @@ pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 struct PyLog {
     log: Arc<Log>,
     clock: Arc<dyn Clock>,
+    /// Before the library, which gives the lock up.
+    flusher: Option<Arc<Flusher>>,
     /// Taken by `close`.
     library: Mutex<Option<LibraryLog>>,
     process: u32,
@@ -64,6 +70,7 @@ impl PyLog {
         let log = PyLog {
             log: library.log().clone(),
             clock,
+            flusher: library.flusher().cloned(),
             library: Mutex::new(Some(library)),
             process: std::process::id(),
         };
@@ -80,6 +87,8 @@ impl PyLog {
             let info = self.log.append_as_leader(&mut batch, options)?;
             if self.log.sync_due(self.clock.now_ms()) {
                 self.log.flush()?;
+            } else if let Some(flusher) = &self.flusher {
+                flusher.note_append();
             }
             Ok((info.first_offset, info.last_offset, info.log_end_offset, info.duplicate))
         });
@@ -98,6 +107,14 @@ impl PyLog {
             .detach(|| self.log.read(offset, bytes_max, i64::MAX, true))
             .map_err(|error| read_error(py, &error))?;
         Ok((PyBytes::new(py, &data.bytes), data.next_offset))
+    }
+
+    /// Records with `start` ≤ offset < `end` as Arrow views.
+    fn views(&self, py: Python<'_>, start: i64, end: i64) -> PyResult<Vec<ArrowBatch>> {
+        self.check_process(py)?;
+        let rows = py.detach(|| log_views::collect(&self.log, &(start..end)));
+        let rows = rows.map_err(|error| error.to_python(py))?;
+        Ok(rows.into_iter().map(ArrowBatch::new).collect())
     }
 
     /// Log start offset, log end offset and recovery point, at one moment.
@@ -202,7 +219,7 @@ pub(crate) fn open_error(py: Python<'_>, cause: &OpenError) -> PyErr {
     error(py, class, &cause.to_string())
 }
 
-fn read_error(py: Python<'_>, cause: &ReadError) -> PyErr {
+pub(crate) fn read_error(py: Python<'_>, cause: &ReadError) -> PyErr {
     match cause {
         ReadError::OffsetOutOfRange { .. } => {
             error(py, "OffsetOutOfRangeError", &cause.to_string())
@@ -214,12 +231,21 @@ fn read_error(py: Python<'_>, cause: &ReadError) -> PyErr {
 fn append_error(py: Python<'_>, cause: &AppendError) -> PyErr {
     let class = match cause {
         AppendError::Storage(cause) => return storage_error(py, cause),
-        AppendError::Invalid(ValidateError::TooLarge { .. }) => "MessageTooLargeError",
+        AppendError::Invalid(
+            ValidateError::TooLarge { .. } | ValidateError::DecompressedTooLarge(_),
+        ) => "MessageTooLargeError",
         AppendError::Invalid(ValidateError::Malformed(_) | ValidateError::Crc { .. })
         | AppendError::Corrupt { .. } => "CorruptMessageError",
         AppendError::Invalid(cause) if cause.is_invalid_timestamp() => "InvalidTimestampError",
         AppendError::LargerThanSegment { .. } => "RecordListTooLargeError",
-        AppendError::Producer(_) => "OutOfOrderSequenceNumberError",
+        AppendError::Producer(cause) => match cause {
+            ProducerError::OutOfOrderSequence { .. } => "OutOfOrderSequenceNumberError",
+            ProducerError::InvalidProducerEpoch { .. } => "InvalidProducerEpochError",
+            ProducerError::InvalidTxnState { .. } => "InvalidTxnStateError",
+            ProducerError::TransactionCoordinatorFenced { .. } => {
+                "TransactionCoordinatorFencedError"
+            }
+        },
         AppendError::StaleLeaderEpoch { .. } => "FencedLeaderEpochError",
         AppendError::Invalid(_) | AppendError::UnexpectedOffset { .. } => "InvalidRecordError",
     };

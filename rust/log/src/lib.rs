@@ -9,6 +9,7 @@ mod directory;
 mod directory_lock;
 pub mod disk;
 mod epoch_cache;
+mod flusher;
 pub mod fuzz;
 mod index_file;
 mod indexes;
@@ -35,6 +36,7 @@ pub use directory::{DirectoryOptions, LogDirectory, PartitionDir};
 pub use directory_lock::{DirectoryLock, LOCK_FILE, LockError};
 pub use disk::{DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadMap, RealDisk, Space, Window};
 pub use epoch_cache::{EpochCache, EpochEntry};
+pub use flusher::Flusher;
 pub use library::LibraryLog;
 pub use log::{
     AppendError, AppendInfo, AppendOptions, FetchData, Log, LogOffsets, LogOptions, OpenError,

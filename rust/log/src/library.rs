@@ -12,6 +12,7 @@ use crate::config::LogConfig;
 use crate::directory::{DirectoryOptions, LogDirectory, read_offsets};
 use crate::directory_lock::DirectoryLock;
 use crate::disk::{Disk, RealDisk};
+use crate::flusher::Flusher;
 use crate::log::{Log, LogOptions, OpenError, Recovery, StorageError};
 
 /// Kafka's `producer.id.expiration.ms`.
@@ -21,6 +22,8 @@ pub(crate) const PRODUCER_ID_EXPIRATION_MS: i64 = 86_400_000;
 #[derive(Debug)]
 pub struct LibraryLog {
     log: Arc<Log>,
+    /// Ends before the lock is given up.
+    flusher: Option<Arc<Flusher>>,
     /// None for a log opened for reading only, which takes no lock and writes nothing.
     directory: Option<LogDirectory>,
 }
@@ -49,7 +52,8 @@ impl LibraryLog {
         };
         let directory = LogDirectory::open(options, clock)?;
         let (log, recovery) = directory.open_log_in(path, config)?;
-        Ok((LibraryLog { log, directory: Some(directory) }, recovery))
+        let flusher = Flusher::of(&log).map(Arc::new);
+        Ok((LibraryLog { log, flusher, directory: Some(directory) }, recovery))
     }
 
     /// Opens the log in `path` for reading only: no lock, nothing is written, files are read by `pread`.
@@ -81,12 +85,17 @@ impl LibraryLog {
             jitter_seed: 0,
             buffers: Arc::default(),
         })?;
-        Ok((LibraryLog { log: Arc::new(log), directory: None }, recovery))
+        Ok((LibraryLog { log: Arc::new(log), flusher: None, directory: None }, recovery))
     }
 
     /// The log.
     pub fn log(&self) -> &Arc<Log> {
         &self.log
+    }
+
+    /// Who must be told of each append, if the settings bound the time without a sync.
+    pub fn flusher(&self) -> Option<&Arc<Flusher>> {
+        self.flusher.as_ref()
     }
 
     /// As [`Log::truncate_to`], and the checkpoints no longer tell of what is gone.
@@ -100,6 +109,9 @@ impl LibraryLog {
 
     /// Stores and syncs everything, and leaves the directory as after a stop in good order.
     pub fn close(self) -> Result<(), StorageError> {
+        if let Some(flusher) = &self.flusher {
+            flusher.close();
+        }
         match &self.directory {
             Some(directory) => directory.close(true),
             None => self.log.close(),

@@ -1,0 +1,107 @@
+//! A log's records as Arrow views: sealed segments are mapped, what stands behind them is read.
+//!
+//! The arrays keep the maps alive. Only the holder of the directory's lock maps; a log opened for reading only is
+//! read by `pread` throughout.
+
+use std::ops::Range;
+
+use arrow_array::RecordBatch;
+use bytes::Bytes;
+use pykafka_log::{Log, ReadError, StorageError};
+use pykafka_record::columns::{ColumnViews, ColumnsError};
+use pykafka_record::{Batch, BatchError, Limits, batches};
+use pyo3::prelude::*;
+
+use super::log::{error, read_error};
+use super::record::columns_error;
+
+/// Bytes read at once of what is not mapped.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Why there are no views.
+pub(crate) enum ViewsError {
+    Read(ReadError),
+    Batch(BatchError),
+    Crc(i64),
+    Columns(ColumnsError),
+}
+
+impl From<StorageError> for ViewsError {
+    fn from(error: StorageError) -> ViewsError {
+        ViewsError::Read(error.into())
+    }
+}
+
+impl ViewsError {
+    pub(crate) fn to_python(&self, py: Python<'_>) -> PyErr {
+        match self {
+            ViewsError::Read(cause) => read_error(py, cause),
+            ViewsError::Batch(cause) => error(py, "CorruptMessageError", &cause.to_string()),
+            ViewsError::Crc(offset) => {
+                let text = format!("batch at offset {offset} fails its checksum");
+                error(py, "CorruptMessageError", &text)
+            }
+            ViewsError::Columns(cause) => columns_error(py, cause),
+        }
+    }
+}
+
+/// The records of `wanted`: one batch of rows per sealed segment, and one per chunk behind them.
+///
+/// CRCs are checked of what is read, not of what is mapped, whose bytes nobody has touched then.
+pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<Vec<RecordBatch>, ViewsError> {
+    let read = |offset, bytes_max| {
+        log.read(offset, bytes_max, wanted.end, bytes_max > 0).map_err(ViewsError::Read)
+    };
+    // Tells whether the offset is in range.
+    read(wanted.start, 0)?;
+    let maps =
+        if log.is_read_only() { Vec::new() } else { log.map_sealed(wanted.start, wanted.end)? };
+    let mut offset = wanted.start;
+    let mut found = Vec::new();
+    for (_, map) in maps {
+        let (rows, next_offset) = rows_of(Bytes::from_owner(map), wanted, false)?;
+        found.push(rows);
+        offset = offset.max(next_offset);
+    }
+    while offset < wanted.end {
+        let data = read(offset, CHUNK_BYTES)?;
+        if data.bytes.is_empty() {
+            break;
+        }
+        found.push(rows_of(data.bytes, wanted, true)?.0);
+        offset = data.next_offset;
+    }
+    found.retain(|rows| rows.num_rows() > 0);
+    Ok(found)
+}
+
+/// Rows over `bytes`, and the offset after their last batch.
+fn rows_of(
+    bytes: Bytes,
+    wanted: &Range<i64>,
+    checks_crc: bool,
+) -> Result<(RecordBatch, i64), ViewsError> {
+    let mut next_offset = 0;
+    let mut walk = batches(&bytes);
+    for batch in walk.by_ref() {
+        let batch = batch.map_err(ViewsError::Batch)?;
+        if checks_crc && !batch.is_crc_valid() {
+            return Err(ViewsError::Crc(batch.base_offset()));
+        }
+        next_offset = batch.next_offset();
+    }
+    if !walk.rest().is_empty() {
+        Batch::split(walk.rest()).map_err(ViewsError::Batch)?;
+    }
+    let is_wanted = |batch: Batch<'_>| {
+        let overlaps = batch.next_offset() > wanted.start && batch.base_offset() < wanted.end;
+        overlaps && !batch.is_control()
+    };
+    let mut columns = ColumnViews::new(Limits::default());
+    let rows = columns
+        .append_buffer(&bytes.into(), wanted, is_wanted)
+        .and_then(|()| columns.finish())
+        .map_err(ViewsError::Columns)?;
+    Ok((rows, next_offset))
+}
