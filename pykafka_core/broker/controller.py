@@ -298,7 +298,7 @@ class Controller:
             self._release(batch, 0)
             return
         self._in_flight = batch
-        self._append(self._quorum.propose(batch.values))
+        append_metadata(self._core, self._quorum.propose(batch.values))
 
     def _join(self, batch: _Batch, asked: Asked, outcome: Outcome) -> None:
         """Add a request's records to the batch, all or none, and park its reply."""
@@ -327,16 +327,6 @@ class Controller:
         batch.size += size
         return True
 
-    def _append(self, command: Append) -> None:
-        records = [(command.key, value) for value in command.values]
-        self._core.append(
-            command.token,
-            METADATA_PARTITION,
-            command.leader_epoch,
-            records,
-            control=command.control,
-        )
-
     def _commit(self, draft: Draft, committed: Committed) -> None:
         image, changes = draft.image, draft.changes
         image.offset = committed.last_offset
@@ -363,3 +353,11 @@ class Controller:
 
 def _reply(outcome: Propose | Message, error_code: int) -> Message:
     return outcome.reply(error_code) if isinstance(outcome, Propose) else outcome
+
+
+def append_metadata(core: Core, command: Append) -> None:
+    """Carry out the quorum's wish: one batch in ``__cluster_metadata-0``, completed by ``Appended``."""
+    records = [(command.key, value) for value in command.values]
+    core.append(
+        command.token, METADATA_PARTITION, command.leader_epoch, records, control=command.control
+    )

@@ -14,7 +14,12 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from pykafka_core.broker.controller import METADATA_PARTITION, Controller, Node
+from pykafka_core.broker.controller import (
+    METADATA_PARTITION,
+    Controller,
+    Node,
+    append_metadata,
+)
 from pykafka_core.broker.core import Core, CoreTypes
 from pykafka_core.broker.data_directory import DataDirectory, Identity, new_identity
 from pykafka_core.broker.facts import CoreFacts
@@ -206,14 +211,7 @@ class _Startup:
 
     def _commit(self, quorum: SingleVoter, command: Append) -> int:
         """Append one batch and wait until it is committed; its first offset."""
-        records = [(command.key, value) for value in command.values]
-        self._core.append(
-            command.token,
-            METADATA_PARTITION,
-            command.leader_epoch,
-            records,
-            control=command.control,
-        )
+        append_metadata(self._core, command)
         deadline = self._core.now_ns() + APPEND_WAIT_NS
         while self._core.now_ns() < deadline:
             for event in self._core.wait(deadline):
