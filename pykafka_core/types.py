@@ -1,6 +1,7 @@
 """Small values that every floor shares: ids, names and the numbers that must not mix."""
 
 import base64
+from collections.abc import Callable
 from typing import Final, NamedTuple, NewType
 
 Offset = NewType("Offset", int)
@@ -21,6 +22,9 @@ INTERNAL_TOPICS: Final = frozenset(
     {"__consumer_offsets", "__transaction_state", "__share_group_state"}
 )
 """Topics of Kafka's coordinators: clients neither write to them nor delete their records."""
+
+_RESERVED_IDS: Final = 100
+"""Kafka keeps the ids below this for meanings of its own (``DirectoryId``)."""
 
 NO_AUTHORIZED_OPERATIONS: Final = -(2**31)
 """What an authorised-operations field says when nobody asked for it."""
@@ -62,3 +66,15 @@ def id_bytes(text: str) -> bytes:
     if len(value) != 16:
         raise ValueError(f"an id has 16 bytes, not {len(value)}: {text!r}")
     return value
+
+
+def random_id(random: Callable[[int], bytes]) -> bytes:
+    """A new 16-byte id that is neither reserved nor prints with ``-`` first, which tools take for an option.
+
+    Args:
+        random: That many random bytes at each call, such as `os.urandom`.
+    """
+    while True:
+        value = random(16)
+        if int.from_bytes(value, "big") >= _RESERVED_IDS and not id_text(value).startswith("-"):
+            return value

@@ -1,6 +1,6 @@
 import pytest
 
-from pykafka_core.types import METADATA_TOPIC_ID, id_bytes, id_text
+from pykafka_core.types import METADATA_TOPIC_ID, id_bytes, id_text, random_id
 
 
 def test_an_id_prints_as_kafka_prints_it() -> None:
@@ -12,3 +12,10 @@ def test_an_id_prints_as_kafka_prints_it() -> None:
 def test_what_is_no_id_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         id_bytes(text)
+
+
+def test_a_new_id_is_neither_reserved_nor_looks_like_an_option() -> None:
+    dash = b"\xf8" + bytes(15)
+    assert id_text(dash).startswith("-")
+    given = iter([bytes(16), bytes(15) + b"\x63", dash, b"a" * 16])
+    assert random_id(lambda size: next(given)[:size]) == b"a" * 16

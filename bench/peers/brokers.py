@@ -7,10 +7,10 @@ import socket
 import subprocess
 import sys
 import time
-import uuid
-from base64 import urlsafe_b64encode
 from pathlib import Path
 from typing import Protocol
+
+from pykafka_core.types import id_text, random_id
 
 HERE = Path(__file__).resolve().parent
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -118,7 +118,7 @@ class ApacheKafka:
             f"log.dirs={self._folder / 'data'}\noffsets.topic.replication.factor=1\n"
         )
         java = ["java", "-Xmx1g", "-Xms1g", "-XX:+UseG1GC", "-cp", self.classpath()]
-        cluster = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        cluster = id_text(random_id(os.urandom))
         subprocess.run(
             [*java, "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster]
             + ["-c", str(properties)],

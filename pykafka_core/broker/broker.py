@@ -24,6 +24,7 @@ from pykafka_core.config import BrokerConfigs, parse_listeners
 from pykafka_core.errors import ClosedError, ConfigurationError, ForkedError
 from pykafka_core.metadata.image import Endpoint, MetadataImage
 from pykafka_core.protocol.messages import Message
+from pykafka_core.types import random_id
 
 if TYPE_CHECKING:
     from pykafka_core._core import CoreOptions
@@ -74,7 +75,7 @@ class Broker:
             given["listeners"] = listeners
         settings = BrokerConfigs(given)
         path = _data_dir(data_dir, settings)
-        planned = plan(settings, path, lambda: os.urandom(16))
+        planned = plan(settings, path, lambda: random_id(os.urandom))
         core, types = _make_core(
             path=path,
             node_id=planned.identity.node_id,

@@ -18,9 +18,6 @@ DEFAULT_NODE_ID = 1
 METADATA_DIRECTORY = "__cluster_metadata-0"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
-_RESERVED_IDS = 100
-"""``DirectoryId`` keeps the first hundred ids for meanings of its own."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
@@ -122,21 +119,13 @@ def new_identity(node_id: int | None, new_id: Callable[[], bytes]) -> Identity:
 
     Args:
         node_id: As given, or None for `DEFAULT_NODE_ID`.
-        new_id: 16 random bytes.
+        new_id: Gives a `types.random_id` at each call.
     """
     return Identity(
-        cluster_id=id_text(_fresh(new_id)),
+        cluster_id=id_text(new_id()),
         node_id=DEFAULT_NODE_ID if node_id is None else node_id,
-        directory_id=_fresh(new_id),
+        directory_id=new_id(),
     )
-
-
-def _fresh(new_id: Callable[[], bytes]) -> bytes:
-    """Neither reserved nor an id whose text starts with ``-``, which tools take for an option."""
-    while True:
-        value = new_id()
-        if int.from_bytes(value, "big") >= _RESERVED_IDS and not id_text(value).startswith("-"):
-            return value
 
 
 def _names(directory: Path) -> list[str]:

@@ -76,7 +76,7 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
     Args:
         settings: As given.
         path: The data directory, None for memory.
-        new_id: 16 random bytes.
+        new_id: Gives a `types.random_id` at each call.
 
     Raises:
         StorageError: The directory belongs to another node, or cannot be understood.

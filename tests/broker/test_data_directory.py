@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_core.broker.data_directory import DataDirectory, Identity, new_identity
+from pykafka_core.broker.data_directory import DataDirectory, Identity
 from pykafka_core.errors import StorageError
 from pykafka_core.types import id_bytes
 
@@ -87,11 +87,3 @@ def test_the_newest_snapshot_counts(tmp_path: Path) -> None:
         120,
         b"00000000000000000120-0000000003.checkpoint",
     )
-
-
-def test_new_ids_are_neither_reserved_nor_look_like_options() -> None:
-    dash = b"\xf8" + bytes(15)
-    ids = iter([bytes(16), dash, b"a" * 16, b"\x09" * 16])
-    identity = new_identity(None, lambda: next(ids))
-    assert (identity.node_id, identity.directory_id) == (1, b"\x09" * 16)
-    assert id_bytes(identity.cluster_id) == b"a" * 16
