@@ -7,6 +7,7 @@ import typer
 
 from . import configs as configs_command
 from . import topics as topics_command
+from .flights import FLIGHTS_COUNT
 from .options import Bootstrap, Json
 
 app = typer.Typer(
@@ -184,8 +185,11 @@ def demo(
     data: Annotated[
         Path | None, typer.Option(help="Keep the broker's data here; default: a temporary place.")
     ] = None,
+    flights: Annotated[
+        int, typer.Option(min=1, max=FLIGHTS_COUNT, help="How many, from the first on.")
+    ] = FLIGHTS_COUNT,
 ) -> None:
     """Send 336,776 flights through a broker and read them back."""
     from .demo import demo as run
 
-    run(data)
+    run(data, flights)

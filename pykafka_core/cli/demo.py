@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,8 +75,12 @@ class _Read:
     flights: dict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))
 
 
-def demo(data: Path | None) -> None:
+def demo(data: Path | None, count: int = FLIGHTS_COUNT) -> None:
     """Run it and print what happened.
+
+    Args:
+        data: The broker's data directory, which stays; None takes a temporary one.
+        count: How many flights of the source; the first ones.
 
     Raises:
         CliError: What came back is not what was sent.
@@ -89,10 +94,10 @@ def demo(data: Path | None) -> None:
         console.print(f"A broker serves at {broker.bootstrap_servers} after {ready_ms:.0f} ms.")
         broker.create_topic(TOPIC, PARTITIONS)
         with _progress(console) as progress:
-            source = _prepare(progress)
+            source = _prepare(progress, count)
             send_s = _timed(lambda: _send(broker.bootstrap_servers, source, progress))
             read = _Read()
-            read_s = _timed(lambda: _read_back(broker.bootstrap_servers, read, progress))
+            read_s = _timed(lambda: _read_back(broker.bootstrap_servers, read, count, progress))
             miles = _verify(source, read)
             carriers = _count(read, progress)
         console.print(
@@ -132,17 +137,17 @@ def _timed(work: Callable[[], None]) -> float:
     return time.monotonic() - started
 
 
-def _prepare(progress: Progress) -> list[Flight]:
+def _prepare(progress: Progress, count: int) -> list[Flight]:
     """Read the source, so that what is measured later is the broker and its clients alone."""
-    task = progress.add_task("preparing", total=FLIGHTS_COUNT)
+    task = progress.add_task("preparing", total=count)
     source: list[Flight] = []
-    for flight in flights():
+    for flight in islice(flights(), count):
         source.append(flight)
         if len(source) % _SHOW_EVERY == 0:
             progress.update(task, completed=len(source))
     progress.update(task, completed=len(source))
-    if len(source) != FLIGHTS_COUNT:
-        raise CliError(f"the source holds {len(source):,} flights instead of {FLIGHTS_COUNT:,}")
+    if len(source) != count:
+        raise CliError(f"the source holds {len(source):,} flights instead of {count:,}")
     return source
 
 
@@ -182,11 +187,11 @@ def _send(bootstrap: str, source: Sequence[Flight], progress: Progress) -> None:
         raise CliError(f"{len(failures) + left:,} flights were not delivered: {reason}")
 
 
-def _read_back(bootstrap: str, read: _Read, progress: Progress) -> None:
+def _read_back(bootstrap: str, read: _Read, count: int, progress: Progress) -> None:
     """Read every partition from its beginning to its end."""
     from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
-    task = progress.add_task("reading", total=FLIGHTS_COUNT)
+    task = progress.add_task("reading", total=count)
     client = consumer(bootstrap)
     client.assign([TopicPartition(TOPIC, p, OFFSET_BEGINNING) for p in range(PARTITIONS)])
     deadline = time.monotonic() + _PATIENCE_S
