@@ -11,6 +11,12 @@
     │   ├── StorageError           the data directory or a log in it
     │   │   └── StorageLockedError somebody else has the directory open
     │   ├── MetadataError          metadata records that cannot be understood
+    │   ├── LedgerError            the database that an idempotent consumer writes to
+    │   │   ├── LedgerUnavailableError  it is gone, locked or full: try again
+    │   │   └── LedgerSchemaError  its tables are not a ledger's, or another version's
+    │   ├── MessageIdError         a record without an id that a ledger can claim
+    │   ├── ConsumerError          the client or the broker that is read from: try again
+    │   ├── DataLossError          records were deleted before they were processed
     │   └── ClosedError            used after ``close``
     │       └── ForkedError        used in a child process that inherited it
     └── UsageError                 a bug in the caller: arguments that contradict each other
@@ -87,6 +93,30 @@ class StorageLockedError(StorageError):
 
 class MetadataError(LocalError):
     """A metadata record that is unknown, or that contradicts the ones before it."""
+
+
+class LedgerError(LocalError):
+    """A ledger's database refused; the transaction was rolled back."""
+
+
+class LedgerUnavailableError(LedgerError):
+    """A ledger's database is gone, locked or full; once it is back, the same work can be tried again."""
+
+
+class LedgerSchemaError(LedgerError):
+    """The database holds tables that are no ledger's or another version's; they were not touched."""
+
+
+class MessageIdError(LocalError):
+    """A record's message id is missing, too long or of a wrong type; nothing of its batch was processed."""
+
+
+class ConsumerError(LocalError):
+    """The records could not be read; nothing was processed, and the next call goes on from the ledger's marks."""
+
+
+class DataLossError(LocalError):
+    """The log no longer has records that were not processed; the ledger's marks were not moved."""
 
 
 class ClosedError(LocalError):

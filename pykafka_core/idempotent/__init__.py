@@ -1,0 +1,21 @@
+"""Idempotent consumption: every record has its effect once, through crashes, redelivery and retries.
+
+`Ledger` says how (ledger.py has the theory of operation); `SQLiteLedger` and `PostgresLedger` keep it
+in the database that the effects go to.
+"""
+
+from pykafka_core.idempotent.ids import ID_SIZE_MAX, IdSource, header_id, message_id
+from pykafka_core.idempotent.ledger import Ledger, PartitionKey, Retention, Transaction
+from pykafka_core.idempotent.sqlite import SQLiteLedger
+
+__all__ = [
+    "ID_SIZE_MAX",
+    "IdSource",
+    "Ledger",
+    "PartitionKey",
+    "Retention",
+    "SQLiteLedger",
+    "Transaction",
+    "header_id",
+    "message_id",
+]

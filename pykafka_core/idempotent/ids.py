@@ -1,0 +1,121 @@
+"""Message ids: where they come from and what they may be."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from pykafka_core.errors import MessageIdError
+
+ID_SIZE_MAX: Final = 1024
+"""Bytes. PostgreSQL refuses index entries over 2,704; half a page of ids is no id any more."""
+
+
+Record = Any
+"""A ``confluent_kafka.Message``, or what answers to ``topic partition offset headers`` as it does."""
+
+IdSource = Callable[[Record], object]
+"""Gives a record's id: bytes, or text (as UTF-8)."""
+
+
+def header_id(name: str) -> IdSource:
+    """The id in the header ``name``; of several with that name the last, as in Kafka's ``lastHeader``."""
+
+    def value_of(record: Record) -> object:
+        found = [value for key, value in record.headers() or () if key == name]
+        if not found:
+            raise MessageIdError(
+                f"no header {name!r}: every record needs it; let the producer set it, or choose other ids"
+            )
+        return found[-1]
+
+    return value_of
+
+
+def ids_of(records: Sequence[Record], source: IdSource) -> list[bytes]:
+    """The checked id of every record.
+
+    Raises:
+        MessageIdError: Names the first record without a usable id.
+    """
+    return [_id_of(record, source) for record in records]
+
+
+def _id_of(record: Record, source: IdSource) -> bytes:
+    try:
+        return message_id(source(record))
+    except MessageIdError as error:
+        place = f"{record.topic()}-{record.partition()}"
+        raise MessageIdError(f"record at offset {record.offset()} of {place}: {error}") from None
+
+
+def message_id(value: object) -> bytes:
+    """An id's bytes.
+
+    Args:
+        value: 1 to `ID_SIZE_MAX` bytes, or text of as many bytes in UTF-8.
+
+    Raises:
+        MessageIdError: Anything else.
+    """
+    if isinstance(value, str):
+        value = value.encode()
+    if type(value) is not bytes:
+        raise MessageIdError(f"a message id is bytes or str, not {type(value).__name__}")
+    if not 1 <= len(value) <= ID_SIZE_MAX:
+        raise MessageIdError(
+            f"a message id has 1 to {ID_SIZE_MAX} bytes, this one {len(value)}; hash it if it is long"
+        )
+    return value
+
+
+def checked_ids(ids: Sequence[bytes]) -> list[bytes]:
+    """The same ids, every one of them bytes of a good size."""
+    return [value if _is_plain(value) else _refused(value) for value in ids]
+
+
+def _is_plain(value: object) -> bool:
+    return type(value) is bytes and 0 < len(value) <= ID_SIZE_MAX
+
+
+def _refused(value: object) -> bytes:
+    if isinstance(value, str):
+        raise MessageIdError("a ledger claims bytes, not str; encode the id")
+    return message_id(value)
+
+
+def arrow_ids(array: Any) -> list[bytes]:
+    """The ids of an Arrow array, checked without a Python step per id.
+
+    Raises:
+        MessageIdError: Nulls, another type, or an id that is empty or too long.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    array = pa.array(array)
+    if not (_is_text(pa, array.type) or _is_binary(pa, array.type)):
+        raise MessageIdError(
+            f"message ids are binary or string, not {array.type}; cast or fingerprint the column"
+        )
+    if array.null_count:
+        raise MessageIdError(f"{array.null_count} of {len(array)} message ids are null")
+    binary = array.cast(pa.large_binary())
+    if len(binary) == 0:
+        return []
+    sizes = pc.min_max(pc.binary_length(binary)).as_py()
+    if sizes["min"] < 1 or sizes["max"] > ID_SIZE_MAX:
+        raise MessageIdError(
+            f"a message id has 1 to {ID_SIZE_MAX} bytes, these {sizes['min']} to {sizes['max']}; "
+            "fingerprint the column if ids are long"
+        )
+    return list(binary.to_pylist())
+
+
+def _is_text(pa: Any, kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+
+
+def _is_binary(pa: Any, kind: Any) -> bool:
+    types = pa.types
+    return bool(
+        types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
+    )

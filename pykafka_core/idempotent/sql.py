@@ -1,0 +1,330 @@
+"""What the ledgers in SQL databases share; a dialect adds connections, bulk inserts and its driver's errors.
+
+Statements are written once, with ``?`` for parameters. Each transaction first takes its group's row,
+or the whole database where rows cannot be locked: marks and ids that were read stay true until the commit.
+"""
+
+import os
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from pykafka_core.errors import (
+    ClosedError,
+    ConfigurationError,
+    ForkedError,
+    LedgerSchemaError,
+    UsageError,
+)
+from pykafka_core.idempotent import tables
+from pykafka_core.idempotent.ids import arrow_ids, checked_ids
+from pykafka_core.idempotent.ledger import Clock, PartitionKey, Retention
+from pykafka_core.idempotent.plan import first_of_each
+
+NAME_SIZE_MAX = 1024
+"""Characters of a group's or query's name; both stand in indexes."""
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since 1970 of this machine's clock."""
+    return time.time_ns() // 1_000_000
+
+
+class SqlTransaction(ABC):
+    """One group's open transaction."""
+
+    def __init__(self, connection: Any, group: str, retention: Retention, now_ms: int) -> None:
+        self._connection, self._retention, self._now_ms = connection, retention, now_ms
+        self._marks: dict[PartitionKey, int] | None = None
+        self._open = True
+        self._group_key, self._ids_count = self._lock_group(group)
+
+    @property
+    def connection(self) -> Any:
+        """The DB-API connection on which the effect writes."""
+        self._check_open()
+        return self._connection
+
+    def begin_batch(self, query_id: str, batch_id: int) -> bool:
+        """False if this or a later batch of the query was committed before."""
+        self._check_open()
+        check_name("query_id", query_id)
+        if type(batch_id) is not int or batch_id < 0:
+            raise UsageError(f"batch_id is an integer from 0, not {batch_id!r}")
+        rows = self._rows(
+            "SELECT batch_id FROM pykafka_batches WHERE group_key = ? AND query_id = ?",
+            (self._group_key, query_id),
+        )
+        if rows and batch_id <= rows[0][0]:
+            return False
+        self._run(
+            "INSERT INTO pykafka_batches (group_key, query_id, batch_id) VALUES (?, ?, ?) "
+            "ON CONFLICT (group_key, query_id) DO UPDATE SET batch_id = excluded.batch_id",
+            [(self._group_key, query_id, batch_id)],
+        )
+        return True
+
+    def marks(self) -> dict[PartitionKey, int]:
+        """The next offset to process of every partition the group knows."""
+        self._check_open()
+        return dict(self._known_marks())
+
+    def claim(self, ids: Any) -> Any:
+        """Record ids that the group has not seen; True where one was new."""
+        self._check_open()
+        if hasattr(ids, "__arrow_c_array__"):
+            import pyarrow as pa
+
+            return pa.array(self._claim(arrow_ids(ids)), pa.bool_())
+        if isinstance(ids, bytes | str) or not isinstance(ids, Sequence):
+            raise UsageError(
+                f"claim takes a sequence of bytes or an Arrow array, not {type(ids).__name__}"
+            )
+        return self._claim(checked_ids(ids))
+
+    def advance(self, marks: Mapping[PartitionKey, int]) -> None:
+        """Set the next offset to process of these partitions."""
+        self._check_open()
+        known = self._known_marks()
+        for key, offset in marks.items():
+            _check_mark(key, offset, known.get(key, 0))
+        moved = {key: offset for key, offset in marks.items() if known.get(key) != offset}
+        self._run(
+            "INSERT INTO pykafka_marks (group_key, topic_id, topic, partition, next_offset) "
+            "VALUES (?, ?, ?, ?, ?) ON CONFLICT (group_key, topic_id, topic, partition) "
+            "DO UPDATE SET next_offset = excluded.next_offset",
+            [(self._group_key, *key, offset) for key, offset in moved.items()],
+        )
+        known.update(moved)
+
+    def finish(self) -> None:
+        """From here on every call is an error: the block has ended."""
+        self._open = False
+
+    # What a dialect says.
+
+    @abstractmethod
+    def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """A query's rows."""
+
+    @abstractmethod
+    def _run(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        """Run a statement for each row of values."""
+
+    @abstractmethod
+    def _select_group(self, group: str) -> list[tuple[Any, ...]]:
+        """(group key, ids count), locked; empty if there is no such group."""
+
+    @abstractmethod
+    def _insert_ids(self, group_key: int, ids: list[bytes]) -> tuple[set[bytes], int, int]:
+        """Those inserted, and the first and last ``seq`` they got (any numbers if there are none)."""
+
+    # What they have in common.
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise UsageError("the ledger's transaction has ended: use it inside its with block")
+
+    def _lock_group(self, group: str) -> tuple[int, int]:
+        rows = self._select_group(group)
+        if not rows:
+            # Another process may make it at the same moment; then the second look waits for its end.
+            insert = (
+                "INSERT INTO pykafka_groups (name, ids_count) VALUES (?, 0) ON CONFLICT DO NOTHING"
+            )
+            self._run(insert, [(group,)])
+            rows = self._select_group(group)
+        group_key, ids_count = rows[0]
+        return group_key, ids_count
+
+    def _known_marks(self) -> dict[PartitionKey, int]:
+        if self._marks is None:
+            rows = self._rows(
+                "SELECT topic_id, topic, partition, next_offset FROM pykafka_marks WHERE group_key = ?",
+                (self._group_key,),
+            )
+            self._marks = {
+                PartitionKey(bytes(topic_id), topic, partition): offset
+                for topic_id, topic, partition, offset in rows
+            }
+        return self._marks
+
+    def _claim(self, ids: list[bytes]) -> list[bool]:
+        self._forget()
+        if not ids:
+            return []
+        new, first_seq, last_seq = self._insert_ids(self._group_key, ids)
+        if new:
+            self._run(
+                "INSERT INTO pykafka_claims (group_key, first_seq, last_seq, ids_count, claimed_at_ms) "
+                "VALUES (?, ?, ?, ?, ?)",
+                [(self._group_key, first_seq, last_seq, len(new), self._now_ms)],
+            )
+            self._count_ids(len(new))
+        return [True] * len(ids) if len(new) == len(ids) else first_of_each(ids, new)
+
+    def _forget(self) -> None:
+        """Delete the oldest claims' ids while they exceed the retention."""
+        limits = self._retention
+        while limits != Retention():
+            rows = self._rows(
+                "SELECT first_seq, last_seq, ids_count, claimed_at_ms FROM pykafka_claims "
+                "WHERE group_key = ? ORDER BY first_seq LIMIT 1",
+                (self._group_key,),
+            )
+            if not rows or not self._is_old(*rows[0][2:]):
+                return
+            self._delete_claim(*rows[0][:3])
+
+    def _is_old(self, ids_count: int, claimed_at_ms: int) -> bool:
+        age_ms, count = self._retention.age_ms, self._retention.count
+        too_old = age_ms is not None and claimed_at_ms < self._now_ms - age_ms
+        return too_old or (count is not None and self._ids_count - ids_count >= count)
+
+    def _delete_claim(self, first_seq: int, last_seq: int, ids_count: int) -> None:
+        # The plus sign keeps SQLite from walking the group's index of ids instead of the range.
+        self._run(
+            "DELETE FROM pykafka_ids WHERE seq BETWEEN ? AND ? AND +group_key = ?",
+            [(first_seq, last_seq, self._group_key)],
+        )
+        self._run(
+            "DELETE FROM pykafka_claims WHERE group_key = ? AND first_seq = ?",
+            [(self._group_key, first_seq)],
+        )
+        self._count_ids(-ids_count)
+
+    def _count_ids(self, change: int) -> None:
+        self._ids_count += change
+        self._run(
+            "UPDATE pykafka_groups SET ids_count = ? WHERE group_key = ?",
+            [(self._ids_count, self._group_key)],
+        )
+
+
+def _check_mark(key: PartitionKey, offset: int, known: int) -> None:
+    if not isinstance(key, PartitionKey) or len(key.topic_id) != 16:
+        raise UsageError(f"a mark's key is a PartitionKey with a topic id of 16 bytes, not {key!r}")
+    if type(offset) is not int or offset < known:
+        raise UsageError(
+            f"the mark of {key.topic}-{key.partition} cannot go from {known} to {offset!r}"
+        )
+
+
+def check_name(what: str, name: str) -> None:
+    """A group's or a query's name.
+
+    Raises:
+        UsageError: Empty, too long or no text.
+    """
+    if type(name) is not str or not 1 <= len(name) <= NAME_SIZE_MAX or "\0" in name:
+        raise UsageError(
+            f"{what} is text of 1 to {NAME_SIZE_MAX} characters without NUL, not {name!r}"
+        )
+
+
+class SqlLedger(ABC):
+    """One connection, opened when needed and again after an error, used by one thread at a time."""
+
+    def __init__(
+        self, name: str, *, retention: Retention | None, timeout_ms: int, clock: Clock
+    ) -> None:
+        if type(timeout_ms) is not int or timeout_ms <= 0:
+            raise ConfigurationError([f"timeout_ms must be a positive integer, not {timeout_ms!r}"])
+        if not isinstance(retention, Retention | None):
+            raise ConfigurationError([f"retention must be a Retention or None, not {retention!r}"])
+        self._name, self._timeout_ms, self._clock = name, timeout_ms, clock
+        self._retention = retention or Retention()
+        self._connection: Any = None
+        self._lock = threading.Lock()
+        self._owner: int | None = None
+        self._process = os.getpid()
+        self._closed = False
+
+    @contextmanager
+    def transaction(self, group: str) -> Iterator[SqlTransaction]:
+        """Commits at the end of the block, rolls back on any exception."""
+        check_name("group", group)
+        with self._alone():
+            if self._connection is None:
+                self._connection = self._connect()
+            with self._committing(self._connection):
+                transaction = self._begin(self._connection, group)
+                try:
+                    yield transaction
+                finally:
+                    transaction.finish()
+
+    def close(self) -> None:
+        """Wait for the open transaction, then let go of the database."""
+        if self._process != os.getpid():
+            return  # The connection is the parent's.
+        if self._owner == threading.get_ident():
+            raise UsageError("close within a transaction of this ledger")
+        with self._lock:
+            self._closed = True
+            self._drop_connection()
+
+    def __enter__(self) -> "SqlLedger":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._name})"
+
+    @abstractmethod
+    def _connect(self) -> Any:
+        """A connection to tables that were made or checked."""
+
+    @abstractmethod
+    def _committing(self, connection: Any) -> AbstractContextManager[None]:
+        """Begin; then commit or roll back; the driver's errors become `LedgerError`s."""
+
+    @abstractmethod
+    def _begin(self, connection: Any, group: str) -> SqlTransaction: ...
+
+    @contextmanager
+    def _alone(self) -> Generator[None]:
+        if self._process != os.getpid():
+            raise ForkedError(f"{self!r} was opened by the parent process; make one in the child")
+        if self._owner == threading.get_ident():
+            raise UsageError(f"{self!r}: a transaction within a transaction")
+        with self._lock:
+            if self._closed:
+                raise ClosedError(f"{self!r} was closed")
+            self._owner = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._owner = None
+
+    def _drop_connection(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _check_tables(self, found: Mapping[str, list[str]], versions: Sequence[int]) -> None:
+        """Compare the tables there are with ours.
+
+        Args:
+            found: Columns of those of our names that exist.
+            versions: The rows of ``pykafka_ledger``, if it has the column.
+
+        Raises:
+            LedgerSchemaError: They are not a ledger of this version.
+        """
+        if versions and list(versions) != [tables.VERSION]:
+            raise LedgerSchemaError(
+                f"{self._name}: the ledger's tables have version {versions[0]}, this program knows "
+                f"{tables.VERSION}; use the release that made them, or another database"
+            )
+        for table in tables.NAMES:
+            if found.get(table) != tables.columns_of(table) or not versions:
+                raise LedgerSchemaError(
+                    f"{self._name}: table {table} is not the ledger's (columns "
+                    f"{found.get(table, 'missing')}); rename what is there, or use another database"
+                )

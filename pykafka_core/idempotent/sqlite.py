@@ -1,0 +1,243 @@
+"""A ledger in an SQLite file: the effect's tables live in the same file."""
+
+import sqlite3
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager, suppress
+from os import PathLike, fspath, stat
+from typing import Any
+
+from pykafka_core.errors import (
+    ConfigurationError,
+    LedgerError,
+    LedgerSchemaError,
+    LedgerUnavailableError,
+    UsageError,
+)
+from pykafka_core.idempotent import tables
+from pykafka_core.idempotent.ledger import Clock, Retention
+from pykafka_core.idempotent.sql import SqlLedger, SqlTransaction, wall_clock_ms
+
+TIMEOUT_MS = 30_000
+TYPES = {"integer": "INTEGER", "bytes": "BLOB", "serial": "INTEGER"}
+
+
+class SQLiteLedger(SqlLedger):
+    """A ledger in an SQLite database.
+
+    A file is opened with a write-ahead log and ``synchronous=FULL``: a commit that returned survives
+    a power cut. The whole database is locked while a transaction is open, whatever its group.
+
+    Args:
+        database: A path, made when missing; or a function that opens a connection, which then has
+            the journal and durability that the function gave it, and an authorizer of the ledger's.
+        retention: How long ids are remembered; for ever by default.
+        timeout_ms: How long to wait for another connection's transaction.
+        clock: What retention by age goes by.
+
+    Raises:
+        ConfigurationError: An argument that cannot be used, such as a path in memory: it would forget.
+    """
+
+    def __init__(
+        self,
+        database: str | PathLike[str] | Callable[[], sqlite3.Connection],
+        *,
+        retention: Retention | None = None,
+        timeout_ms: int = TIMEOUT_MS,
+        clock: Clock = wall_clock_ms,
+    ) -> None:
+        self._path: str | None = None
+        self._file: tuple[int, int] | None = None
+        if callable(database):
+            name, self._factory = "SQLite connection", database
+        else:
+            name = self._path = _checked_path(database)
+            self._factory = self._open_file
+        super().__init__(name, retention=retention, timeout_ms=timeout_ms, clock=clock)
+
+    def _open_file(self) -> sqlite3.Connection:
+        assert self._path is not None
+        connection = sqlite3.connect(
+            self._path, timeout=self._timeout_ms / 1000, check_same_thread=False
+        )
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    def _connect(self) -> sqlite3.Connection:
+        with _errors(self._name):
+            connection = self._factory()
+            try:
+                connection.isolation_level = None  # It is the ledger that begins and commits.
+                connection.execute(f"PRAGMA busy_timeout = {self._timeout_ms}")
+                self._make_or_check_tables(connection)
+                self._file = self._identity()
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+    def _make_or_check_tables(self, connection: sqlite3.Connection) -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        if not _columns_found(connection):
+            for statement in tables.create_statements(**TYPES):
+                connection.execute(statement)
+            connection.execute("INSERT INTO pykafka_ledger VALUES (?)", (tables.VERSION,))
+        found = _columns_found(connection)
+        versions: list[int] = []
+        if found.get("pykafka_ledger") == tables.columns_of("pykafka_ledger"):
+            versions = [row[0] for row in _rows(connection, "SELECT version FROM pykafka_ledger")]
+        self._check_tables(found, versions)
+        connection.execute("COMMIT")
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Which file the path names now."""
+        if self._path is None:
+            return None
+        found = stat(self._path)
+        return found.st_dev, found.st_ino
+
+    def _check_file(self) -> None:
+        """A file that was deleted or replaced still takes commits, and nobody would ever see them."""
+        if self._identity() != self._file:
+            raise LedgerUnavailableError(f"{self._name}: another file has taken its place")
+
+    @contextmanager
+    def _committing(self, connection: sqlite3.Connection) -> Generator[None]:
+        guard = _Guard(connection)
+        try:
+            with _errors(self._name):
+                self._check_file()
+                connection.execute("BEGIN IMMEDIATE")
+            with guard:
+                yield
+            with _errors(self._name):
+                self._check_file()
+                connection.execute("COMMIT")
+        except BaseException:
+            self._roll_back(connection)
+            raise
+
+    def _roll_back(self, connection: sqlite3.Connection) -> None:
+        """Closing is what rolls back after an error that left the connection unusable."""
+        try:
+            self._check_file()
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        except (sqlite3.Error, OSError, LedgerUnavailableError):
+            self._drop_connection()
+
+    def _begin(self, connection: sqlite3.Connection, group: str) -> SqlTransaction:
+        return SQLiteTransaction(connection, self._name, group, self._retention, self._clock())
+
+
+class SQLiteTransaction(SqlTransaction):
+    """Statements go through cursors of their own, whatever rows the connection's owner prefers."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        name: str,
+        group: str,
+        retention: Retention,
+        now_ms: int,
+    ) -> None:
+        self._name = name
+        super().__init__(connection, group, retention, now_ms)
+
+    def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with _errors(self._name):
+            return _rows(self._connection, statement, values)
+
+    def _run(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+        with _errors(self._name):
+            self._connection.cursor().executemany(statement, rows)
+
+    def _select_group(self, group: str) -> list[tuple[Any, ...]]:
+        query = "SELECT group_key, ids_count FROM pykafka_groups WHERE name = ?"
+        return self._rows(query, (group,))
+
+    def _insert_ids(self, group_key: int, ids: list[bytes]) -> tuple[set[bytes], int, int]:
+        last_query = "SELECT coalesce(max(seq), 0) FROM pykafka_ids"
+        before = self._rows(last_query)[0][0]
+        # The key stands in the statement so that the rows come from zip: no Python step per id.
+        self._run(
+            f"INSERT INTO pykafka_ids (group_key, id) VALUES ({group_key:d}, ?) ON CONFLICT DO NOTHING",
+            zip(ids, strict=True),
+        )
+        last = self._rows(last_query)[0][0]
+        if last - before == len(ids):
+            return set(ids), before + 1, last
+        new = self._rows("SELECT id FROM pykafka_ids WHERE seq > ?", (before,))
+        return {value for (value,) in new}, before + 1, last
+
+
+class _Guard:
+    """Refuses COMMIT and ROLLBACK while the effect has the connection."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection, self._broken = connection, False
+
+    def _authorize(self, action: int, *_: object) -> int:
+        if action != sqlite3.SQLITE_TRANSACTION:
+            return sqlite3.SQLITE_OK
+        self._broken = True
+        return sqlite3.SQLITE_DENY
+
+    def __enter__(self) -> None:
+        self._connection.set_authorizer(self._authorize)
+
+    def __exit__(self, kind: object, error: BaseException | None, _: object) -> None:
+        with suppress(
+            sqlite3.ProgrammingError
+        ):  # The effect closed the connection: COMMIT will say so.
+            self._connection.set_authorizer(None)
+        if self._broken:
+            raise UsageError(
+                "the effect tried to commit or roll back (executescript commits first): "
+                "it writes, the ledger commits"
+            ) from error
+
+
+@contextmanager
+def _errors(name: str) -> Generator[None]:
+    """The driver's errors as the ledger's."""
+    try:
+        yield
+    except (sqlite3.OperationalError, sqlite3.ProgrammingError, OSError) as error:
+        raise LedgerUnavailableError(f"{name}: {error}") from error
+    except sqlite3.DatabaseError as error:
+        kind = LedgerSchemaError if "not a database" in str(error) else LedgerError
+        raise kind(f"{name}: {error}") from error
+
+
+def _rows(
+    connection: sqlite3.Connection, statement: str, values: Sequence[object] = ()
+) -> list[tuple[Any, ...]]:
+    cursor = connection.cursor()
+    cursor.row_factory = None
+    return cursor.execute(statement, values).fetchall()
+
+
+def _columns_found(connection: sqlite3.Connection) -> dict[str, list[str]]:
+    found = {}
+    for table in tables.NAMES:
+        columns = _rows(connection, f"PRAGMA table_info({table})")
+        if columns:
+            found[table] = [column[1] for column in columns]
+    return found
+
+
+def _checked_path(database: str | PathLike[str]) -> str:
+    try:
+        path = fspath(database)
+    except TypeError:
+        path = None
+    if not isinstance(path, str) or not path or ":memory:" in path or path.startswith("file:"):
+        raise ConfigurationError(
+            [
+                f"database is the path of a file or a function that opens a connection, not {database!r}: "
+                "a ledger in memory would forget"
+            ]
+        )
+    return path

@@ -1,0 +1,42 @@
+"""The databases under one roof: what the ledgers' common tests need of each."""
+
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol
+
+from pykafka_core.idempotent import SQLiteLedger
+from pykafka_core.idempotent.sql import SqlLedger
+
+
+class Database(Protocol):
+    placeholder: str
+
+    def ledger(self, **options: Any) -> SqlLedger: ...
+    def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]: ...
+
+
+class SQLiteDatabase:
+    placeholder = "?"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.run("CREATE TABLE effects (value TEXT)")
+
+    def ledger(self, **options: Any) -> SQLiteLedger:
+        return SQLiteLedger(self.path, **options)
+
+    def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """One statement on a connection of its own."""
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            return connection.execute(statement, values).fetchall()
+
+
+def effect(database: Database, connection: Any, *values: str) -> None:
+    for value in values:
+        connection.execute(f"INSERT INTO effects VALUES ({database.placeholder})", (value,))
+
+
+def effects(database: Database) -> list[str]:
+    return sorted(value for (value,) in database.run("SELECT value FROM effects"))

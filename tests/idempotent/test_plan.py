@@ -1,0 +1,67 @@
+"""The pure rules: what is fresh, where marks go, which ids are new."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pykafka_core.idempotent.ledger import PartitionKey
+from pykafka_core.idempotent.plan import Gap, Plan, first_of_each, plan
+
+A = PartitionKey(b"\1" * 16, "a", 0)
+B = PartitionKey(b"\1" * 16, "a", 1)
+
+
+def test_what_is_below_the_mark_was_processed() -> None:
+    batch = [(A, 3), (A, 4), (B, 0), (A, 5)]
+    assert plan({A: 5, B: 0}, batch) == Plan([2, 3], {A: 6, B: 1}, [])
+
+
+def test_a_batch_that_begins_again_is_fresh_once() -> None:
+    batch = [(A, 0), (A, 1), (A, 0), (A, 1), (A, 2)]
+    assert plan({A: 0}, batch) == Plan([0, 1, 4], {A: 3}, [])
+
+
+def test_a_gap_is_told_before_and_within_the_batch() -> None:
+    batch = [(A, 2), (A, 3), (A, 7)]
+    assert plan({A: 1}, batch) == Plan([0, 1, 2], {A: 8}, [Gap(A, 1, 2), Gap(A, 4, 7)])
+
+
+def test_nothing_moves_when_nothing_is_fresh() -> None:
+    assert plan({A: 9}, [(A, 8)]) == Plan([], {}, [])
+
+
+deliveries = st.lists(
+    st.tuples(st.sampled_from([A, B]), st.integers(0, 20), st.integers(1, 8)), max_size=12
+)
+
+
+@given(deliveries, st.lists(st.integers(0, 40), max_size=10))
+def test_any_redelivery_cut_into_any_batches_is_processed_once_in_order(
+    deliveries: list[tuple[PartitionKey, int, int]], cuts: list[int]
+) -> None:
+    """A source that goes back as often as it likes, but never past what it delivered."""
+    stream: list[tuple[PartitionKey, int]] = []
+    ends = {A: 0, B: 0}
+    for key, back, count in deliveries:
+        start = max(ends[key] - back, 0)
+        stream += [(key, offset) for offset in range(start, start + count)]
+        ends[key] = max(ends[key], start + count)
+    marks = {A: 0, B: 0}
+    processed: list[tuple[PartitionKey, int]] = []
+    edges = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    for start, end in pairwise(edges):
+        batch = stream[start:end]
+        step = plan(marks, batch)
+        assert step.gaps == []
+        processed += [batch[index] for index in step.fresh]
+        marks |= step.marks
+    for key in (A, B):
+        assert [offset for k, offset in processed if k == key] == list(range(ends[key]))
+    assert marks == ends
+
+
+@given(st.lists(st.binary(min_size=1, max_size=1)), st.sets(st.binary(min_size=1, max_size=1)))
+def test_the_first_of_each_new_id_is_marked(ids: list[bytes], seen: set[bytes]) -> None:
+    mask = first_of_each(ids, set(ids) - seen)
+    assert mask == [value not in seen and value not in ids[:i] for i, value in enumerate(ids)]

@@ -1,0 +1,126 @@
+"""What only SQLite can do to a ledger."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pykafka_core.errors import (
+    ConfigurationError,
+    LedgerError,
+    LedgerSchemaError,
+    LedgerUnavailableError,
+    UsageError,
+)
+from pykafka_core.idempotent import PartitionKey, SQLiteLedger
+
+KEY = PartitionKey(b"\1" * 16, "orders", 0)
+
+
+@pytest.mark.parametrize("path", ["", ":memory:", "file:x?mode=memory", b"bytes", 5, None])
+def test_a_ledger_that_would_forget_is_refused(path: Any) -> None:
+    with pytest.raises(ConfigurationError, match="database"):
+        SQLiteLedger(path)
+
+
+def test_a_connection_of_a_function_is_used_with_its_own_settings() -> None:
+    connections: list[sqlite3.Connection] = []
+
+    def connect() -> sqlite3.Connection:
+        connections.append(sqlite3.connect(":memory:", check_same_thread=False))
+        connections[0].row_factory = sqlite3.Row
+        return connections[0]
+
+    with SQLiteLedger(connect) as ledger:
+        for offset in (1, 2):
+            with ledger.transaction("g") as transaction:
+                assert transaction.marks() == ({KEY: 1} if offset == 2 else {})
+                transaction.advance({KEY: offset})
+        with pytest.raises(ZeroDivisionError), ledger.transaction("g") as transaction:
+            1 / 0  # noqa: B018
+        with ledger.transaction("g") as transaction:
+            assert transaction.marks() == {KEY: 2}  # A failed effect costs no connection.
+    assert len(connections) == 1
+
+
+def test_a_committed_mark_is_synced(tmp_path: Path) -> None:
+    with SQLiteLedger(tmp_path / "l.db") as ledger, ledger.transaction("g") as transaction:
+        pragma = transaction.connection.execute
+        assert pragma("PRAGMA synchronous").fetchone() == (2,)
+        assert pragma("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_executescript_in_an_effect_is_refused(tmp_path: Path) -> None:
+    with SQLiteLedger(tmp_path / "l.db") as ledger:
+        with (
+            pytest.raises(UsageError, match="executescript"),
+            ledger.transaction("g") as transaction,
+        ):
+            transaction.connection.executescript("CREATE TABLE t (x)")
+        with pytest.raises(UsageError, match="commit"), ledger.transaction("g") as transaction:
+            transaction.connection.execute("ROLLBACK")
+
+
+def test_an_effect_that_hides_its_commit_is_refused(tmp_path: Path) -> None:
+    with SQLiteLedger(tmp_path / "l.db") as ledger:
+        with pytest.raises(UsageError, match="commit"), ledger.transaction("g") as transaction:
+            transaction.advance({KEY: 1})
+            with pytest.raises(sqlite3.DatabaseError):
+                transaction.connection.commit()
+        with ledger.transaction("g") as transaction:
+            assert transaction.marks() == {}
+
+
+def test_an_effect_that_closes_the_connection_loses_its_transaction_only(tmp_path: Path) -> None:
+    with SQLiteLedger(tmp_path / "l.db") as ledger:
+        with pytest.raises(LedgerUnavailableError), ledger.transaction("g") as transaction:
+            transaction.advance({KEY: 1})
+            transaction.connection.close()
+        with ledger.transaction("g") as transaction:
+            assert transaction.marks() == {}
+
+
+def test_a_file_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    with SQLiteLedger(path) as ledger:
+        with ledger.transaction("g") as transaction:
+            transaction.advance({KEY: 1})
+        with (
+            pytest.raises(LedgerUnavailableError, match="place"),
+            ledger.transaction("g") as transaction,
+        ):
+            transaction.advance({KEY: 2})
+            path.rename(tmp_path / "away.db")
+            path.touch()
+        (tmp_path / "away.db").rename(path)
+        with ledger.transaction("g") as transaction:
+            assert transaction.marks() == {KEY: 1}
+
+
+def test_a_directory_that_is_missing_is_named(tmp_path: Path) -> None:
+    with SQLiteLedger(tmp_path / "nowhere" / "l.db") as ledger:
+        with pytest.raises(LedgerUnavailableError, match="nowhere"):
+            ledger.transaction("g").__enter__()
+        (tmp_path / "nowhere").mkdir()
+        with ledger.transaction("g") as transaction:
+            assert transaction.marks() == {}
+
+
+def test_a_file_that_is_no_database_is_refused_untouched(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database at all, " * 100)
+    with SQLiteLedger(path) as ledger, pytest.raises(LedgerSchemaError, match="notes"):
+        ledger.transaction("g").__enter__()
+    assert path.read_text().startswith("not a database")
+
+
+def test_a_damaged_database_is_a_ledger_error(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+    with SQLiteLedger(path) as ledger, ledger.transaction("g") as transaction:
+        transaction.claim([b"%d" % number for number in range(5000)])
+    data = bytearray(path.read_bytes())
+    data[4096:] = b"\xff" * (len(data) - 4096)
+    path.write_bytes(data)
+    with SQLiteLedger(path) as ledger, pytest.raises(LedgerError):
+        ledger.transaction("g").__enter__()
