@@ -1,0 +1,171 @@
+"""The jars of Spark's own Kafka connector (spark-sql-kafka-0-10) and where they come from.
+
+`pip install pyspark` does not bring them. In this order they are taken from
+1. `$PYKAFKA_CONNECTOR_JARS`, a folder that holds them all;
+2. Spark's own `jars` folder, if somebody put them there;
+3. `~/.cache/pykafka_core/` (or `$XDG_CACHE_HOME`), filled from Maven Central when first needed, by the Ivy that
+   is among Spark's jars: the same resolution as `spark.jars.packages`, but once, before the session starts, and
+   with an error that says what to do.
+"""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from spark_udfs.environment import (
+    Spark,
+    SparkSetupError,
+    installed_spark,
+    java_command,
+    version_key,
+)
+
+__all__ = ["ConnectorMissing", "check_connector_version", "connector_coordinate", "connector_jars"]
+
+ARTIFACT = "spark-sql-kafka-0-10"
+JARS_VARIABLE = "PYKAFKA_CONNECTOR_JARS"
+CONNECTOR_NAME = re.compile(rf"{ARTIFACT}_(?P<scala>[\d.]+)[:-](?P<version>\d[^/,:]*?)(?:\.jar)?$")
+FETCH_TIMEOUT_SECONDS = 300
+_IVY_MODULE = """<ivy-module version="2.0">
+  <info organisation="pykafka_core" module="connector"/>
+  <dependencies>
+    <dependency org="org.apache.spark" name="{name}" rev="{version}" conf="default->master,compile,runtime"/>
+    {excludes}
+  </dependencies>
+</ivy-module>
+"""
+_IVY_SETTINGS = """<ivysettings>
+  <settings defaultResolver="central"/>
+  <resolvers><ibiblio name="central" m2compatible="true" root="https://repo1.maven.org/maven2/"/></resolvers>
+</ivysettings>
+"""
+
+
+class ConnectorMissing(SparkSetupError):
+    """The connector's jars cannot be had, or are not for the installed Spark."""
+
+
+def connector_coordinate(spark: Spark) -> str:
+    """What `spark.jars.packages` would name: "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"."""
+    return f"org.apache.spark:{ARTIFACT}_{spark.scala}:{spark.version}"
+
+
+def connector_jars(ivy_settings: str | Path | None = None) -> list[Path]:
+    """The connector and what it needs beside Spark's own jars, sorted; fetched when first needed.
+
+    Args:
+        ivy_settings: Where to fetch from, as `spark.jars.ivySettings`; Maven Central if not given.
+
+    Returns:
+        Local files for `spark.jars`; those of Spark's own folder are named too and need not be.
+
+    Raises:
+        ConnectorMissing: They are nowhere and could not be fetched, or are for another Spark or Scala.
+        SparkSetupError: See `installed_spark`.
+    """
+    spark = installed_spark()
+    if folder := os.environ.get(JARS_VARIABLE):
+        return _jars_of(Path(folder), spark, f"{JARS_VARIABLE}={folder}")
+    if any(spark.jars.glob(f"{ARTIFACT}_*.jar")):
+        names = (ARTIFACT, "spark-token-provider-kafka-0-10", "kafka-clients", "commons-pool2")
+        own = [path for name in names for path in spark.jars.glob(f"{name}[_-]*.jar")]
+        check_connector_version(own[0].name, spark)
+        return sorted(own)
+    cached = _cache() / f"{ARTIFACT}_{spark.scala}-{spark.version}"
+    if not cached.exists():
+        _fetch(spark, cached, ivy_settings)
+    return _jars_of(cached, spark, str(cached))
+
+
+def check_connector_version(name: str, spark: Spark) -> None:
+    """Do nothing if a connector of this file name or coordinate can work with `spark`.
+
+    It must be for the same Scala and the same major version, and not newer than Spark.
+
+    Raises:
+        ConnectorMissing: It cannot.
+    """
+    found = CONNECTOR_NAME.search(name)
+    if found is None:
+        raise ConnectorMissing(
+            f"{name} does not say its version: use {connector_coordinate(spark)}"
+        )
+    theirs, ours = version_key(found["version"]), version_key(spark.version)
+    if found["scala"] != spark.scala or theirs[0] != ours[0] or theirs > ours:
+        raise ConnectorMissing(
+            f"{name} is for Spark {found['version']} on Scala {found['scala']}; installed is Spark "
+            f"{spark.version} on Scala {spark.scala}: use {connector_coordinate(spark)}"
+        )
+
+
+def _jars_of(folder: Path, spark: Spark, said: str) -> list[Path]:
+    jars = sorted(folder.glob("*.jar"))
+    names = [jar.name for jar in jars if jar.name.startswith(ARTIFACT)]
+    if not names:
+        raise ConnectorMissing(
+            f"{said} holds no {ARTIFACT} jar: put there what {connector_coordinate(spark)} "
+            "resolves to, or unset it to fetch that from Maven Central"
+        )
+    check_connector_version(names[0], spark)
+    return jars
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pykafka_core"
+
+
+def _fetch(spark: Spark, target: Path, ivy_settings: str | Path | None) -> None:
+    """Resolve the connector into `target`, which appears complete or not at all."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=target.parent) as name:
+        work = Path(name)
+        done = subprocess.run(
+            _ivy_command(spark, work, ivy_settings),
+            capture_output=True,
+            text=True,
+            timeout=FETCH_TIMEOUT_SECONDS,
+            check=False,
+        )
+        if done.returncode != 0 or not any((work / "jars").glob(f"{ARTIFACT}*.jar")):
+            raise ConnectorMissing(_explain(spark, done.stdout + done.stderr))
+        (work / "jars").chmod(0o755)
+        try:
+            (work / "jars").rename(target)
+        except OSError:  # another process was faster
+            if not target.exists():
+                raise
+
+
+def _ivy_command(spark: Spark, work: Path, ivy_settings: str | Path | None) -> list[str]:
+    """Write Ivy's input into `work`; return the command that retrieves into `work/jars`."""
+    brought = {match[1] for jar in spark.jars.glob("*.jar") if (match := _JAR_NAME.match(jar.name))}
+    excludes = "\n    ".join(f'<exclude module="{name}"/>' for name in sorted(brought))
+    module = work / "ivy.xml"
+    connector = f"{ARTIFACT}_{spark.scala}"
+    module.write_text(_IVY_MODULE.format(name=connector, version=spark.version, excludes=excludes))
+    settings = Path(ivy_settings) if ivy_settings else work / "ivysettings.xml"
+    if not ivy_settings:
+        settings.write_text(_IVY_SETTINGS)
+    elif not settings.is_file():
+        raise ConnectorMissing(f"spark.jars.ivySettings={ivy_settings} is no file")
+    return [
+        *(java_command(), "-cp", f"{spark.jars}/*", "org.apache.ivy.Main"),
+        *("-settings", str(settings), "-ivy", str(module), "-cache", str(work / "cache")),
+        *("-types", "jar", "bundle", "-retrieve", f"{work}/jars/[artifact]-[revision].[ext]"),
+    ]
+
+
+_JAR_NAME = re.compile(r"(.+?)-\d[\w.-]*\.jar$")
+
+
+def _explain(spark: Spark, output: str) -> str:
+    problems = [line.strip(" :\t") for line in output.splitlines() if "not found" in line]
+    return (
+        f"{connector_coordinate(spark)} could not be fetched"
+        + (f" ({'; '.join(dict.fromkeys(problems))})" if problems else "")
+        + f". Give its jars by {JARS_VARIABLE}=FOLDER or put them into {spark.jars}, name a repository that has "
+        "them by spark.jars.ivySettings, install a PySpark whose connector is published, or configure_spark(builder, "
+        "kafka=False)."
+    )

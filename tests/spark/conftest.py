@@ -1,0 +1,45 @@
+"""One Spark session for the whole run: it takes ten seconds to start."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.spark import start_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+HERE = Path(__file__).parent
+IGNORED = [
+    ":FutureWarning",
+    ":DeprecationWarning",
+    ":ResourceWarning",
+    "Cannot infer the eval type:UserWarning",
+]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All that is here needs Spark; what Spark's own code warns about is not ours to mend."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.timeout(300))  # the first of them starts the session
+            for ignored in IGNORED:
+                item.add_marker(pytest.mark.filterwarnings(f"ignore:{ignored}"))
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """Two cores, two shuffle partitions, UTC, the Kafka connector's jars; stopped at the end of the run."""
+    before = {name: os.environ.get(name) for name in ("PYSPARK_PYTHON", "PYKAFKA_CONNECTOR_JARS")}
+    session = start_session(tmp_path_factory.mktemp("spark"))
+    yield session
+    session.stop()
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
