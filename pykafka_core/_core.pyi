@@ -391,6 +391,47 @@ def batches_to_arrow(data: bytes, /, start: int = 0, end: int = 9223372036854775
         MemoryError: A column would pass 2 GiB.
     """
 
+# --- Columns -------------------------------------------------------------------------------------
+# `pykafka_core.kernels` is their public face. Both release the GIL.
+
+class ArrowArrayLike(Protocol):
+    """One array of the Arrow PyCapsule interface."""
+
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None, /
+    ) -> tuple[object, object]: ...
+
+class ArrowStreamLike(Protocol):
+    """A stream of arrays of the Arrow PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None, /) -> object: ...
+
+@final
+class ArrowColumn:
+    """One column for any library of the Arrow PyCapsule interface: ``pyarrow.array(column)``."""
+
+    def __len__(self) -> int: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_array__(
+        self, requested_schema: object | None = None
+    ) -> tuple[object, object]: ...
+
+def partitions(keys: ArrowArrayLike, num_partitions: int, partitioner: str, /) -> ArrowColumn:
+    """An int32 for each key, null for null.
+
+    Raises:
+        ValueError: No partitions, an unknown partitioner, an inconsistent array.
+        TypeError: Keys that are no string, binary, fixed-size binary, int32 or int64.
+    """
+
+def fingerprints(*columns: ArrowArrayLike, seed: int) -> ArrowColumn:
+    """16 bytes for each row.
+
+    Raises:
+        ValueError: Columns of different length, an inconsistent array, or 2 GiB in a value of one of many columns.
+        TypeError: A column that is none of the above, integer, date, time or timestamp.
+    """
+
 # --- The log -------------------------------------------------------------------------------------
 # `pykafka_core.log` is its public face.
 

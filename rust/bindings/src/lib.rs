@@ -1,7 +1,10 @@
 //! The only crate that names `pyo3`: it builds `pykafka_core._core`.
 
+mod arrow_export;
+mod arrow_import;
 mod codec;
 mod core;
+mod kernels;
 mod log;
 mod log_views;
 mod record;
@@ -22,6 +25,7 @@ mod core_module {
         module.add("__profile__", (env!("PYKAFKA_CORE_PROFILE"), opt_level))?;
         super::codec::register(module)?;
         super::core::register(module)?;
+        super::kernels::register(module)?;
         super::log::register(module)?;
         super::record::register(module)?;
         super::repair::register(module)

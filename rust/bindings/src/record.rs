@@ -4,7 +4,6 @@
 
 use std::ops::Range;
 
-use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow_array::{Array, RecordBatch, StructArray};
 use pykafka_record::columns::{Columns, ColumnsError};
 use pykafka_record::{
@@ -15,6 +14,8 @@ use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyCapsule, PyTuple};
+
+use super::arrow_export::{export_array, export_schema};
 
 /// Add this file's functions and classes to `_core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -186,8 +187,7 @@ impl ArrowBatch {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        let schema = FFI_ArrowSchema::try_from(self.0.schema().as_ref()).map_err(arrow_error)?;
-        PyCapsule::new_with_value(py, schema, c"arrow_schema")
+        export_schema(py, self.0.schema().as_ref())
     }
 
     /// `requested_schema` is a wish that the protocol allows not to fulfil.
@@ -198,18 +198,8 @@ impl ArrowBatch {
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
         drop(requested_schema);
-        let rows = StructArray::from(self.0.clone());
-        let (array, schema): (FFI_ArrowArray, _) = to_ffi(&rows.to_data()).map_err(arrow_error)?;
-        Ok((
-            PyCapsule::new_with_value(py, schema, c"arrow_schema")?,
-            PyCapsule::new_with_value(py, array, c"arrow_array")?,
-        ))
+        export_array(py, &StructArray::from(self.0.clone()).to_data())
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]
-fn arrow_error(error: arrow_schema::ArrowError) -> PyErr {
-    PyValueError::new_err(error.to_string())
 }
 
 /// The records of whole batches with `start` ≤ offset < `end` as Arrow; control batches left out.

@@ -12,6 +12,7 @@ mod compression;
 mod control;
 mod crc;
 pub mod fuzz;
+pub mod kernels;
 mod layout;
 mod partitioner;
 mod record;

@@ -1,0 +1,113 @@
+"""Partitions and fingerprints of whole columns, computed in Rust without the GIL.
+
+A column is anything with ``__arrow_c_array__`` or ``__arrow_c_stream__`` (pyarrow, polars, pandas, Spark's batches), or
+a list or numpy array of objects. Strings stand for their UTF-8, integers for their big-endian bytes, as Kafka's own
+serializers write them. Needs pyarrow: ``pip install 'pykafka_core[arrow]'``.
+"""
+
+from collections.abc import Collection
+from typing import Any, Literal, TypeAlias, cast
+
+try:
+    import pyarrow as pa
+except ImportError as error:
+    raise ImportError(
+        "pykafka_core.kernels needs pyarrow: pip install 'pykafka_core[arrow]'"
+    ) from error
+
+from pykafka_core import _core, _keys
+
+__all__ = ["PARTITIONERS", "Keys", "Partitioner", "fingerprints", "partitions"]
+
+Partitioner: TypeAlias = Literal["murmur2", "crc32", "fnv1a"]
+PARTITIONERS: tuple[Partitioner, ...] = ("murmur2", "crc32", "fnv1a")
+"""Java's default; librdkafka's (``consistent`` and ``consistent_random``); Sarama's and librdkafka's ``fnv1a``."""
+
+_PARTITIONS_MAX = 2**31 - 1
+_SEED_MAX = 2**32 - 1
+
+Keys: TypeAlias = "_core.ArrowArrayLike | _core.ArrowStreamLike | Collection[bytes | str | None]"
+"""A column, as above."""
+
+
+def partitions(
+    keys: Keys, num_partitions: int, partitioner: Partitioner = "murmur2"
+) -> pa.Int32Array:
+    """The partition that a client's partitioner chooses for each key.
+
+    Args:
+        keys: string, binary, their large, view and fixed-size forms; int32 (4 bytes big-endian) or int64 (8); or a
+            collection of bytes, str and None. Other numbers, float64 and int16 among them, are refused.
+        num_partitions: Of the topic, 1 to 2147483647.
+        partitioner: ``murmur2`` is ``(hash & 0x7fffffff) % n``, ``crc32`` the unsigned ``hash % n``, ``fnv1a``
+            ``abs(signed hash) % n``.
+
+    Returns:
+        An int32 for each key, 0 <= partition < num_partitions; null for a null key, which the producer places. The
+        empty key is hashed, though librdkafka's ``consistent_random``, its default, places it as if it were null.
+
+    Raises:
+        ValueError: No such partitioner or number of partitions; an array that is inconsistent.
+        TypeError: Keys of another type.
+        UnicodeEncodeError: A str with a lone surrogate.
+    """
+    check_partitioner(num_partitions, partitioner)
+    return pa.array(_core.partitions(_column(keys), num_partitions, partitioner))
+
+
+def fingerprints(*columns: Keys, seed: int = 0) -> pa.FixedSizeBinaryArray:
+    """128-bit digests (MurmurHash3 x64) by which rows can be told apart.
+
+    Of one column it is the digest of each value's bytes. Of several it is that of the row, each value behind its length
+    (4 bytes big-endian, -1 for null): rows that differ in a value, in the order of columns, or in how bytes are parted
+    between them have different input. The type of a column matters as far as its bytes do: a string and a binary of the
+    same bytes are the same id, an int32 and an int64 of the same number are not.
+
+    Args:
+        columns: As the keys of `partitions`; also every integer, date, time and timestamp, by its number's bytes.
+        seed: 0 to 4294967295. It parts ledgers, but is no secret: ids made to collide collide under every seed.
+
+    Returns:
+        16 bytes for each row. Null where the only column is null; never null for several columns.
+
+    Raises:
+        ValueError: No columns, columns of different length, a seed out of range, an array that is inconsistent.
+        TypeError: A column of another type.
+    """
+    if not columns:
+        raise ValueError("a fingerprint needs 1 column at least")
+    if not 0 <= seed <= _SEED_MAX:
+        raise ValueError(f"a seed is 0 to {_SEED_MAX}, not {seed}")
+    return pa.array(_core.fingerprints(*map(_column, columns), seed=seed))
+
+
+def check_partitioner(num_partitions: int, partitioner: str) -> None:
+    """Raise what `partitions` raises for these two arguments."""
+    if partitioner not in PARTITIONERS:
+        known = ", ".join(PARTITIONERS)
+        raise ValueError(f"unknown partitioner {partitioner!r}; there are {known}")
+    if not isinstance(num_partitions, int) or isinstance(num_partitions, bool):
+        raise TypeError(f"num_partitions is an int, not {type(num_partitions).__name__}")
+    if not 1 <= num_partitions <= _PARTITIONS_MAX:
+        raise ValueError(f"num_partitions is 1 to {_PARTITIONS_MAX}, not {num_partitions}")
+
+
+def _column(keys: Any) -> "_core.ArrowArrayLike":
+    """``keys`` as one Arrow array, without copying where they are one."""
+    if hasattr(keys, "__arrow_c_array__"):
+        array = keys
+    elif isinstance(keys, pa.ChunkedArray) or hasattr(keys, "__arrow_c_stream__"):
+        chunks = pa.chunked_array(keys)
+        array = chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()
+    elif hasattr(keys, "__array_interface__") and keys.dtype.kind in "iufM":
+        array = pa.array(keys)
+    else:
+        array = _packed(keys)
+    return cast("_core.ArrowArrayLike", array)
+
+
+def _packed(keys: Collection[bytes | str | None]) -> pa.LargeBinaryArray:
+    """Python's keys as one Arrow array."""
+    count, nulls, *buffers = _keys.pack(keys)
+    buffers = [pa.py_buffer(buffer) for buffer in buffers]
+    return pa.Array.from_buffers(pa.large_binary(), count, buffers, nulls)

@@ -1,0 +1,51 @@
+//! 128-bit fingerprints of rows, for ids that must be told apart.
+
+use super::column::NUMBER_SIZE_MAX;
+use super::{Column, KernelError};
+use crate::partitioner::murmur3_128;
+
+/// Bytes of a fingerprint.
+pub const FINGERPRINT_SIZE: usize = 16;
+
+/// The digest of every row of `columns`, `FINGERPRINT_SIZE` bytes each.
+///
+/// Of one column it is that of the row's bytes, and that of a null row means nothing. Rows of many
+/// columns are framed first, as Kafka frames a nullable byte string: each value behind its length,
+/// 4 bytes big-endian, −1 for null; so different rows have different bytes. Without columns there
+/// are no rows.
+pub fn fingerprints(columns: &[Column<'_>], seed: u32) -> Result<Vec<u8>, KernelError> {
+    let Some(first) = columns.first() else { return Ok(Vec::new()) };
+    let mut digests = Vec::with_capacity(first.len() * FINGERPRINT_SIZE);
+    if columns.len() == 1 {
+        first.for_each(|value| digests.extend_from_slice(&digest(value, seed)))?;
+        return Ok(digests);
+    }
+    if let Some(other) = columns.iter().find(|column| column.len() != first.len()) {
+        return Err(KernelError::Lengths(first.len(), other.len()));
+    }
+    let mut framed = Vec::new();
+    for row in 0..first.len() {
+        framed.clear();
+        columns.iter().try_for_each(|column| frame(column, row, &mut framed))?;
+        digests.extend_from_slice(&digest(&framed, seed));
+    }
+    Ok(digests)
+}
+
+fn frame(column: &Column<'_>, row: usize, framed: &mut Vec<u8>) -> Result<(), KernelError> {
+    let mut scratch = [0; NUMBER_SIZE_MAX];
+    let Some(value) = column.get(row, &mut scratch)? else {
+        framed.extend_from_slice(&(-1_i32).to_be_bytes());
+        return Ok(());
+    };
+    let size = i32::try_from(value.len()).map_err(|_| KernelError::TooLarge(row))?;
+    framed.extend_from_slice(&size.to_be_bytes());
+    framed.extend_from_slice(value);
+    Ok(())
+}
+
+/// The hash as other libraries print it: both halves little-endian, the first one first.
+#[expect(clippy::little_endian_bytes, reason = "the digest that the reference code gives")]
+fn digest(bytes: &[u8], seed: u32) -> [u8; FINGERPRINT_SIZE] {
+    murmur3_128(bytes, seed).rotate_left(64).to_le_bytes()
+}
