@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.postgres import postgres_dsn as postgres_dsn
+from tests.support.postgres import postgres_server as postgres_server
+
 CLIENTS = Path(__file__).parent / "clients"
 
 

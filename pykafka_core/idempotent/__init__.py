@@ -6,6 +6,7 @@ in the database that the effects go to.
 
 from pykafka_core.idempotent.ids import ID_SIZE_MAX, IdSource, header_id, message_id
 from pykafka_core.idempotent.ledger import Ledger, PartitionKey, Retention, Transaction
+from pykafka_core.idempotent.postgres import PostgresLedger
 from pykafka_core.idempotent.sqlite import SQLiteLedger
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "IdSource",
     "Ledger",
     "PartitionKey",
+    "PostgresLedger",
     "Retention",
     "SQLiteLedger",
     "Transaction",

@@ -2,10 +2,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.idempotent.databases import Database, SQLiteDatabase
+from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase
 
 
-@pytest.fixture(params=["sqlite"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
     """An empty database of each kind, with a table for effects."""
+    if request.param == "postgres":
+        return PostgresDatabase(request.getfixturevalue("postgres_dsn"))
     return SQLiteDatabase(tmp_path / "ledger.db")

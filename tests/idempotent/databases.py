@@ -6,7 +6,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Protocol
 
-from pykafka_core.idempotent import SQLiteLedger
+import psycopg
+
+from pykafka_core.idempotent import PostgresLedger, SQLiteLedger
 from pykafka_core.idempotent.sql import SqlLedger
 
 
@@ -31,6 +33,23 @@ class SQLiteDatabase:
         """One statement on a connection of its own."""
         with closing(sqlite3.connect(self.path)) as connection, connection:
             return connection.execute(statement, values).fetchall()
+
+
+class PostgresDatabase:
+    placeholder = "%s"
+
+    def __init__(self, dsn: str) -> None:
+        self.dsn = dsn
+        self.run("CREATE TABLE effects (value text)")
+
+    def ledger(self, **options: Any) -> PostgresLedger:
+        return PostgresLedger(self.dsn, **options)
+
+    def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        """One statement on a connection of its own."""
+        with psycopg.connect(self.dsn) as connection:
+            cursor = connection.execute(statement.encode(), values)
+            return cursor.fetchall() if cursor.description else []
 
 
 def effect(database: Database, connection: Any, *values: str) -> None:

