@@ -1,0 +1,69 @@
+"""Topic ids: what tells a topic from another that is made under its name after it was deleted.
+
+Spark's rows carry a topic's name only. The broker knows the id that goes with it (KIP-516).
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from pykafka_core.errors import ConfigurationError, ConsumerError
+
+if TYPE_CHECKING:
+    from confluent_kafka import Uuid
+
+TopicIds = Callable[[Collection[str]], Mapping[str, bytes]]
+"""Gives the 16-byte id of each of the topics, as of now."""
+
+TIMEOUT_S: Final = 15.0
+
+
+class BrokerTopicIds:
+    """Asks a broker, over one connection that is made at the first call. Thread-safe.
+
+    Args:
+        config: Settings of librdkafka; ``bootstrap.servers`` at least.
+        timeout_s: How long to wait for an answer.
+
+    Raises:
+        ConfigurationError: No ``bootstrap.servers``.
+    """
+
+    def __init__(self, config: Mapping[str, Any], *, timeout_s: float = TIMEOUT_S) -> None:
+        if not config.get("bootstrap.servers"):
+            raise ConfigurationError(["bootstrap.servers is missing: it says who knows the ids"])
+        self._timeout_s = timeout_s
+        self._config = {"log_level": 2, **config}  # errors come as exceptions, not on stderr
+        self._client: Any = None
+
+    def __call__(self, topics: Collection[str]) -> dict[str, bytes]:
+        """See `TopicIds`.
+
+        Raises:
+            ConsumerError: No answer in time, or a topic does not exist (any more).
+        """
+        from confluent_kafka import KafkaException, TopicCollection
+
+        if not topics:
+            return {}
+        try:
+            asked = self._admin().describe_topics(
+                TopicCollection(sorted(topics)), request_timeout=self._timeout_s
+            )
+            return {topic: _bytes(found.result().topic_id) for topic, found in asked.items()}
+        except KafkaException as error:
+            raise ConsumerError(
+                f"the broker at {self._config['bootstrap.servers']} did not tell the ids of "
+                f"{', '.join(sorted(topics))}: {error.args[0].str()}; restart the query when it does"
+            ) from error
+
+    def _admin(self) -> Any:
+        from confluent_kafka.admin import AdminClient
+
+        if self._client is None:
+            self._client = AdminClient(self._config)
+        return self._client
+
+
+def _bytes(uuid: "Uuid") -> bytes:
+    halves = (uuid.get_most_significant_bits(), uuid.get_least_significant_bits())
+    return b"".join((half & (1 << 64) - 1).to_bytes(8, "big") for half in halves)

@@ -1,0 +1,283 @@
+"""The idempotent consumer in `foreachBatch`: what it counts, and what it says when it cannot."""
+
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import Row
+
+from pykafka_core import Broker
+from pykafka_core.errors import ConfigurationError, ConsumerError, MessageIdError
+from pykafka_core.idempotent import SQLiteLedger
+from spark_udfs.idempotent import IdempotentConsumer, Statistics
+from spark_udfs.message_ids import message_header
+from spark_udfs.topic_ids import BrokerTopicIds
+from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TOPIC = "orders"
+SOURCE = (
+    "topic string, partition int, offset bigint, value binary, "
+    "headers array<struct<key: string, value: binary>>"
+)
+effect = insert_values("?")
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        broker.create_topic(TOPIC, partitions=2)
+        yield broker
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[SQLiteLedger]:
+    with closing(sqlite3.connect(tmp_path / "orders.db")) as connection, connection:
+        connection.execute("CREATE TABLE effects (value TEXT)")
+    ledger = SQLiteLedger(tmp_path / "orders.db")
+    yield ledger
+    ledger.close()
+
+
+def effects(tmp_path: Path) -> list[str]:
+    with closing(sqlite3.connect(tmp_path / "orders.db")) as connection:
+        return [value for (value,) in connection.execute("SELECT value FROM effects")]
+
+
+def known(topics: Iterable[str]) -> dict[str, bytes]:
+    """Topic ids without a broker."""
+    return dict.fromkeys(topics, b"a" * 16)
+
+
+def twice_each(count: int) -> list[Sent]:
+    """The second time in the other partition, as after a change of the producer's partitioner."""
+    first = [Sent(n % 2, f"order {n}", f"id {n}") for n in range(count)]
+    return first + [record._replace(partition=1 - record.partition) for record in first]
+
+
+def consumer_of(broker: Broker, ledger: SQLiteLedger, ids: Any = None) -> IdempotentConsumer:
+    return IdempotentConsumer(
+        ledger, "billing", ids, effect=effect, topic_ids=broker.bootstrap_servers
+    )
+
+
+def test_ids_in_a_header_count_once_over_batches_and_partitions(
+    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+) -> None:
+    send(broker.bootstrap_servers, TOPIC, twice_each(50))
+    df = stream(spark, broker.bootstrap_servers, TOPIC, maxOffsetsPerTrigger=30)
+    consumer = consumer_of(broker, ledger, message_header("message-id"))
+    run(df.selectExpr(*COLUMNS), tmp_path / "checkpoint", consumer.foreach_batch)
+    assert sorted(effects(tmp_path)) == sorted(f"order {n}" for n in range(50))
+    assert consumer.statistics() == Statistics(
+        batches=4, records=100, redelivered=0, duplicates=50, processed=50
+    )
+
+
+def test_without_ids_every_record_counts_and_redelivery_does_not(
+    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+) -> None:
+    send(broker.bootstrap_servers, TOPIC, twice_each(20))
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+    first = consumer_of(broker, ledger)
+    run(df, tmp_path / "checkpoint", first.foreach_batch)
+    second = consumer_of(broker, ledger)
+    run(df, tmp_path / "another checkpoint", second.foreach_batch)
+    assert len(effects(tmp_path)) == 40
+    assert second.statistics() == Statistics(batches=1, records=40, redelivered=40)
+
+
+def test_a_topic_made_anew_is_not_swallowed_by_the_old_ones_marks(
+    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+) -> None:
+    for life in ("first", "second"):
+        send(broker.bootstrap_servers, TOPIC, [Sent(0, f"{life} {n}") for n in range(3)])
+        df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+        run(df, tmp_path / life, consumer_of(broker, ledger).foreach_batch)
+        broker.delete_topic(TOPIC)
+        broker.create_topic(TOPIC, partitions=2)
+    assert effects(tmp_path) == [f"{life} {n}" for life in ("first", "second") for n in range(3)]
+
+
+def test_a_checkpoint_put_back_in_time_loses_nothing_although_its_batch_numbers_are_taken(
+    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+) -> None:
+    """Batch 1 is planned anew and is larger: what is skipped is told by offsets, never by its number."""
+    checkpoint = tmp_path / "checkpoint"
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+    consumer = consumer_of(broker, ledger)
+    for n in range(2):
+        send(broker.bootstrap_servers, TOPIC, [Sent(0, f"order {n}")])
+        run(df, checkpoint, consumer.foreach_batch)
+    for log in ("offsets", "commits"):
+        (checkpoint / log / "1").unlink()
+        (checkpoint / log / ".1.crc").unlink(missing_ok=True)
+    send(broker.bootstrap_servers, TOPIC, [Sent(0, "order 2")])
+    run(df, checkpoint, consumer.foreach_batch)
+    assert effects(tmp_path) == ["order 0", "order 1", "order 2"]
+
+
+def test_shuffled_rows_reach_the_effect_in_the_order_of_the_log(
+    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+) -> None:
+    records = [Sent(p, f"{p}-{n:03}") for p in (0, 1) for n in range(100)]
+    send(broker.bootstrap_servers, TOPIC, records)
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+    run(df.repartition(2, "value"), tmp_path / "c", consumer_of(broker, ledger).foreach_batch)
+    assert effects(tmp_path) == sorted(record.value for record in records)
+
+
+def test_the_effect_sees_the_columns_of_the_frame_and_no_others(
+    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+) -> None:
+    send(broker.bootstrap_servers, TOPIC, twice_each(1))
+    seen: list[list[str]] = []
+
+    def note(_: Any, table: pa.Table) -> None:
+        seen.append(table.column_names)
+
+    ids = message_header("message-id")
+    consumer = IdempotentConsumer(ledger, "g", ids, effect=note, topic_ids=broker.bootstrap_servers)
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+    run(df, tmp_path / "c", consumer.foreach_batch)
+    assert seen == [["topic", "partition", "offset", "value", "headers"]]
+
+
+def test_batches_without_offsets_are_told_by_their_number(
+    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+) -> None:
+    send(broker.bootstrap_servers, TOPIC, twice_each(10))
+    consumer = IdempotentConsumer(ledger, "billing", effect=effect, progress="batches")
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr("CAST(value AS STRING) AS value")
+    crashes = iter([True])
+
+    def batch(rows: Any, batch_id: int) -> None:
+        consumer.foreach_batch(rows, batch_id)
+        if next(crashes, False):
+            raise RuntimeError("after the commit")
+
+    with pytest.raises(Exception, match="after the commit"):
+        run(df, tmp_path / "checkpoint", batch)
+    run(df, tmp_path / "checkpoint", batch)
+    assert len(effects(tmp_path)) == 20
+    assert consumer.statistics().redelivered == 20
+
+
+@pytest.mark.parametrize(
+    ("columns", "ids", "problem"),
+    [
+        (["value"], None, "no column topic: .* no column partition: .* no column offset"),
+        (
+            ["topic", "CAST(partition AS BIGINT) AS partition", "offset", "value"],
+            None,
+            "column partition must be int, not bigint",
+        ),
+        (["topic", "partition", "offset", "value"], "id", "no column 'id'"),
+        (["topic", "partition", "offset", "value"], "offset", "binary or string, not bigint"),
+        (["topic", "partition", "offset"], message_header, "ids cannot be computed .*headers"),
+        (["topic", "partition", "nullif(offset, 0) AS offset", "value"], None, "offset has nulls"),
+        (COLUMNS, message_header, "offset 1 of orders-0: its message id is null"),
+        (
+            ["topic", "partition", "offset", "value", "repeat('x', 1025) AS id"],
+            "id",
+            "offset 0 of orders-0: its message id has 1025 bytes; .*fingerprint",
+        ),
+        (
+            ["topic", "partition", "offset", "value", "'' AS id"],
+            "id",
+            "offset 0 of orders-0: its message id has 0 bytes",
+        ),
+    ],
+)
+def test_rows_that_cannot_be_told_apart_are_refused_and_nothing_is_processed(
+    spark: "SparkSession",
+    ledger: SQLiteLedger,
+    tmp_path: Path,
+    columns: list[str],
+    ids: Any,
+    problem: str,
+) -> None:
+    header = Row(key="message-id", value=b"id")
+    rows = spark.createDataFrame(
+        [(TOPIC, 0, 0, b"with", [header]), (TOPIC, 0, 1, b"without", [])], SOURCE
+    )
+    column = message_header("message-id") if callable(ids) else ids
+    consumer = IdempotentConsumer(ledger, "g", column, effect=effect, topic_ids=known)
+    with pytest.raises((ConfigurationError, MessageIdError), match=f"(?s){problem}") as refusal:
+        consumer.foreach_batch(rows.selectExpr(*columns), 7)
+    assert "Batch 7 was not processed for group 'g'" in refusal.value.__notes__[0]
+    assert effects(tmp_path) == []
+    with ledger.transaction("g") as transaction:
+        assert transaction.marks() == {}
+
+
+def test_the_query_that_fails_tells_why_and_what_to_do(
+    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+) -> None:
+    send(broker.bootstrap_servers, TOPIC, [Sent(0, "without an id")])
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+    consumer = consumer_of(broker, ledger, message_header("message-id"))
+    with pytest.raises(
+        StreamingQueryException, match=r"(?s)offset 0 of orders-0: .*null.*Mend the cause"
+    ):
+        run(df, tmp_path / "c", consumer.foreach_batch)
+
+
+def test_arguments_are_refused_by_name_all_at_once(ledger: SQLiteLedger) -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        IdempotentConsumer(ledger, "g", effect="no", progress="epochs")  # type: ignore[arg-type]
+    assert "effect" in refusal.value.problems[0]
+    assert "'epochs'" in refusal.value.problems[1]
+    with pytest.raises(ConfigurationError, match="topic_ids is needed"):
+        IdempotentConsumer(ledger, "g", effect=effect)
+    with pytest.raises(ConfigurationError, match="topic_ids has no effect"):
+        IdempotentConsumer(ledger, "g", effect=effect, topic_ids="x:1", progress="batches")
+
+
+def test_a_broker_that_is_gone_is_named_and_nothing_is_processed(
+    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger
+) -> None:
+    rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE)
+    address = broker.bootstrap_servers
+    topic_ids = BrokerTopicIds({"bootstrap.servers": address}, timeout_s=0.5)
+    consumer = IdempotentConsumer(ledger, "billing", effect=effect, topic_ids=topic_ids)
+    broker.close()
+    with pytest.raises(ConsumerError, match=f"{address} did not tell .* restart"):
+        consumer.foreach_batch(rows, 0)
+    with ledger.transaction("billing") as transaction:
+        assert transaction.marks() == {}
+
+
+def test_a_topic_that_is_not_there_is_named(
+    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger
+) -> None:
+    rows = spark.createDataFrame([("other", 0, 0, b"order", [])], SOURCE)
+    with pytest.raises(ConsumerError, match=r"ids of other: .*nknown topic"):
+        consumer_of(broker, ledger).foreach_batch(rows, 0)
+
+
+def test_a_topic_replaced_while_the_query_runs_stops_it(
+    spark: "SparkSession", ledger: SQLiteLedger, tmp_path: Path
+) -> None:
+    lives = iter([b"a" * 16, b"b" * 16])
+    consumer = IdempotentConsumer(
+        ledger, "g", effect=effect, topic_ids=lambda topics: dict.fromkeys(topics, next(lives))
+    )
+    rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE).selectExpr(*COLUMNS)
+    consumer.foreach_batch(rows, 0)
+    with pytest.raises(ConsumerError, match="orders: deleted and made anew"):
+        consumer.foreach_batch(rows, 1)
+    assert effects(tmp_path) == ["order"]
+
+
+def test_batch_numbers_need_a_streaming_query(spark: "SparkSession", ledger: SQLiteLedger) -> None:
+    consumer = IdempotentConsumer(ledger, "g", effect=effect, progress="batches")
+    with pytest.raises(Exception, match="only inside a streaming query"):
+        consumer.foreach_batch(spark.range(1), 0)
