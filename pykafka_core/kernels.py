@@ -99,7 +99,7 @@ def _column(keys: Any) -> "_core.ArrowArrayLike":
     elif isinstance(keys, pa.ChunkedArray) or hasattr(keys, "__arrow_c_stream__"):
         chunks = pa.chunked_array(keys)
         array = chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()
-    elif hasattr(keys, "__array_interface__") and keys.dtype.kind in "iufM":
+    elif hasattr(keys, "__array__") and keys.dtype.kind in "iufM":  # numpy, and pandas before 3
         array = pa.array(keys)
     else:
         array = _packed(keys)

@@ -1,1 +1,63 @@
-"""Vectorised pandas UDFs for Spark on Kafka data."""
+"""Vectorised UDFs and pipeline parts for Spark on Kafka data; needs ``pip install 'pykafka_core[spark]'``.
+
+Names are loaded when first used, PySpark with the first of them.
+"""
+
+from importlib.util import find_spec
+
+TYPE_CHECKING = False
+
+if TYPE_CHECKING:
+    from spark_udfs.connector import ConnectorMissing as ConnectorMissing
+    from spark_udfs.connector import connector_jars as connector_jars
+    from spark_udfs.environment import SparkSetupError as SparkSetupError
+    from spark_udfs.partitioning import kafka_partition as kafka_partition
+    from spark_udfs.partitioning import kafka_partition_arrow as kafka_partition_arrow
+    from spark_udfs.partitioning import kafka_partition_pandas as kafka_partition_pandas
+    from spark_udfs.partitioning import repartition_by_kafka_key as repartition_by_kafka_key
+    from spark_udfs.partitioning import with_kafka_partition as with_kafka_partition
+    from spark_udfs.session import configure_spark as configure_spark
+
+if missing := [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(name) is None]:
+    raise ImportError(
+        f"spark_udfs needs {' and '.join(missing)}: pip install 'pykafka_core[spark]'",
+        name=missing[0],
+    )
+
+# Name by home; `__all__` is the same, sorted.
+_HOMES = {
+    "ConnectorMissing": "connector",
+    "SparkSetupError": "environment",
+    "configure_spark": "session",
+    "connector_jars": "connector",
+    "kafka_partition": "partitioning",
+    "kafka_partition_arrow": "partitioning",
+    "kafka_partition_pandas": "partitioning",
+    "repartition_by_kafka_key": "partitioning",
+    "with_kafka_partition": "partitioning",
+}
+__all__ = [
+    "ConnectorMissing",
+    "SparkSetupError",
+    "configure_spark",
+    "connector_jars",
+    "kafka_partition",
+    "kafka_partition_arrow",
+    "kafka_partition_pandas",
+    "repartition_by_kafka_key",
+    "with_kafka_partition",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"spark_udfs.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

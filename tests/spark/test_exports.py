@@ -1,0 +1,33 @@
+"""What `import spark_udfs` gives, and says where Spark is not installed."""
+
+import subprocess
+import sys
+
+import pytest
+
+import spark_udfs
+
+
+def test_all_is_sorted_and_every_name_can_be_loaded() -> None:
+    assert spark_udfs.__all__ == sorted(set(spark_udfs.__all__))
+    for name in spark_udfs.__all__:
+        assert getattr(spark_udfs, name).__module__.startswith("spark_udfs.")
+    assert set(spark_udfs.__all__) <= set(dir(spark_udfs))
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    assert not hasattr(spark_udfs, "kafka_partitions")
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "pandas", "pyarrow"])
+def test_without_spark_the_import_says_which_extra_to_install(missing: str) -> None:
+    code = f"import sys; sys.modules[{missing!r}] = None; import spark_udfs"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"spark_udfs needs {missing}: pip install 'pykafka_core[spark]'" in done.stderr
+
+
+def test_the_import_alone_loads_neither_spark_nor_pandas() -> None:
+    code = "import sys, spark_udfs; print({'pyspark', 'pandas', 'pyarrow'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
