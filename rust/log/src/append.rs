@@ -1,8 +1,10 @@
 //! The end of a segment file: one writer, two ways to write, one rule that picks between them.
 //!
 //! # Theory of operation
-//! The file is always reserved ahead of its logical end, in steps of 1 MiB that double to 32 MiB, so that a
-//! full disk shows before anything is written and so that a mapped write never has to find a block. A batch
+//! The first 64 KiB of a file are written as they come, without reserving or mapping anything: of a thousand
+//! topics that were just made most never see more, and a reservation costs more than all else of a first append.
+//! From there on the file is reserved ahead of its logical end, in steps of 1 MiB that double to 32 MiB, so that
+//! a full disk shows before anything is written and so that a mapped write never has to find a block. A batch
 //! then goes
 //! - *mapped*: copied into a shared window over the reserved space. No system call that writes; the bytes are
 //!   in the page cache at once and survive the process. 1 KiB costs a tenth of a `pwrite`.
@@ -18,10 +20,15 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::config::LogConfig;
 use crate::disk::{Disk, DiskFile, Window};
 
 /// Largest batch that is copied into the window: where `pwrite` gets cheaper than page faults.
 pub const MAPPED_BATCH_BYTES_MAX: usize = 64 * 1024;
+
+/// Up to here a file grows by what is written, batch by batch; of small segments up to a 16th of their size.
+const UNRESERVED_BYTES_MAX: u64 = 64 * 1024;
+const UNRESERVED_SEGMENT_PART: u64 = 16;
 
 /// The first reservation of a file; each further one doubles.
 const STEP_BYTES_MIN: u64 = 1 << 20;
@@ -90,21 +97,23 @@ impl Append for PwriteAppend {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppendRule {
     mapped_batch_bytes_max: usize,
+    unreserved_bytes_max: u64,
 }
 
 impl AppendRule {
-    /// The rule for files in `dir`, which need not exist yet; `synced` if each append is synced before it
-    /// is acknowledged.
-    pub fn new(disk: &dyn Disk, dir: &Path, synced: bool) -> Self {
-        if !synced && disk.supports_mapped_window(dir) {
-            AppendRule { mapped_batch_bytes_max: MAPPED_BATCH_BYTES_MAX }
-        } else {
-            AppendRule::WRITTEN
+    /// The rule for files in `dir`, which need not exist yet, of a log with `config`.
+    pub fn new(disk: &dyn Disk, dir: &Path, config: &LogConfig) -> Self {
+        let may_map = !config.syncs_every_append() && disk.supports_mapped_window(dir);
+        AppendRule {
+            mapped_batch_bytes_max: if may_map { MAPPED_BATCH_BYTES_MAX } else { 0 },
+            unreserved_bytes_max: (config.segment_bytes as u64 / UNRESERVED_SEGMENT_PART)
+                .min(UNRESERVED_BYTES_MAX),
         }
     }
 
-    /// Every batch is written.
-    pub const WRITTEN: AppendRule = AppendRule { mapped_batch_bytes_max: 0 };
+    /// Every batch is written, into space that was reserved.
+    pub const WRITTEN: AppendRule =
+        AppendRule { mapped_batch_bytes_max: 0, unreserved_bytes_max: 0 };
 }
 
 /// The writer of one file.
@@ -114,7 +123,7 @@ pub struct Appender {
     position: u64,
     reserved_end: u64,
     step: u64,
-    mapped_batch_bytes_max: usize,
+    rule: AppendRule,
     mapped: MappedAppend,
     written: PwriteAppend,
 }
@@ -137,7 +146,7 @@ impl Appender {
             position,
             reserved_end: position,
             step: STEP_BYTES_MIN,
-            mapped_batch_bytes_max: rule.mapped_batch_bytes_max,
+            rule,
             mapped: MappedAppend { file: Arc::clone(&file), window: None },
             written: PwriteAppend { file: Arc::clone(&file) },
             file,
@@ -167,8 +176,13 @@ impl Appender {
     pub fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
         let position = self.position;
         let end = position.checked_add(bytes.len() as u64).ok_or(io::ErrorKind::FileTooLarge)?;
-        self.reserve(end)?;
-        let way: &mut dyn Append = if bytes.len() <= self.mapped_batch_bytes_max {
+        let is_young = end <= self.rule.unreserved_bytes_max && self.reserved_end == position;
+        if is_young {
+            self.reserved_end = end;
+        } else {
+            self.reserve(end)?;
+        }
+        let way: &mut dyn Append = if bytes.len() <= self.rule.mapped_batch_bytes_max && !is_young {
             &mut self.mapped
         } else {
             &mut self.written
@@ -239,7 +253,8 @@ mod tests {
 
     /// One table for both ways to write: name, disk, rule, directory guard.
     fn cases() -> Vec<(&'static str, Arc<dyn Disk>, AppendRule, tempfile::TempDir)> {
-        let mapped = AppendRule { mapped_batch_bytes_max: MAPPED_BATCH_BYTES_MAX };
+        let mapped =
+            AppendRule { mapped_batch_bytes_max: MAPPED_BATCH_BYTES_MAX, unreserved_bytes_max: 0 };
         let mut cases: Vec<(_, Arc<dyn Disk>, _, _)> = Vec::new();
         for (name, rule) in [("mapped", mapped), ("written", AppendRule::WRITTEN)] {
             let dir = tempfile::tempdir().unwrap();
@@ -331,12 +346,48 @@ mod tests {
     }
 
     #[test]
+    fn a_young_file_is_as_long_as_what_was_written_and_an_older_one_is_reserved_ahead() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = RealDisk.open(&dir.path().join("log"), OpenMode::Create).unwrap();
+        let rule = AppendRule::new(&RealDisk, dir.path(), &config(i64::MAX));
+        let mut appender = Appender::open(Arc::clone(&file), 0, rule).unwrap();
+        let mut expected = Vec::new();
+        for (n, size) in [100, 1, 65_435, 1, 700, 65_537].into_iter().enumerate() {
+            let batch = vec![n as u8 + 1; size];
+            assert_eq!(appender.append(&batch).unwrap(), expected.len() as u64);
+            expected.extend_from_slice(&batch);
+            let is_young = expected.len() as u64 <= UNRESERVED_BYTES_MAX;
+            assert_eq!(file.size().unwrap() == expected.len() as u64, is_young);
+        }
+        appender.truncate(200).unwrap();
+        expected.truncate(200);
+        appender.append(&[9; 50]).unwrap();
+        expected.extend_from_slice(&[9; 50]);
+        assert_eq!(file.size().unwrap(), 250, "young again");
+        let mut read = vec![0; 251];
+        assert_eq!(file.read_at(&mut read, 0).unwrap(), 250);
+        assert!(read[..250] == expected);
+    }
+
+    fn config(flush_messages: i64) -> LogConfig {
+        LogConfig { flush_messages, ..LogConfig::default() }
+    }
+
+    #[test]
     fn the_rule_maps_only_what_is_not_synced_and_only_where_it_is_safe() {
         let disk = MemoryDisk::default();
-        let rule = |synced| AppendRule::new(&disk, Path::new("/t-0"), synced);
-        assert_eq!(rule(true), AppendRule::WRITTEN);
-        assert_eq!(rule(false).mapped_batch_bytes_max, MAPPED_BATCH_BYTES_MAX);
-        let proc = AppendRule::new(&RealDisk, Path::new("/proc"), false);
-        assert_eq!(proc, AppendRule::WRITTEN);
+        let mapped_max = |disk: &dyn Disk, dir: &str, flush_messages| {
+            AppendRule::new(disk, Path::new(dir), &config(flush_messages)).mapped_batch_bytes_max
+        };
+        assert_eq!(mapped_max(&disk, "/t-0", 1), 0);
+        assert_eq!(mapped_max(&disk, "/t-0", i64::MAX), MAPPED_BATCH_BYTES_MAX);
+        assert_eq!(mapped_max(&RealDisk, "/proc", i64::MAX), 0);
+    }
+
+    #[test]
+    fn a_small_segment_is_reserved_early() {
+        let config = LogConfig { segment_bytes: 4000, ..LogConfig::default() };
+        let rule = AppendRule::new(&RealDisk, Path::new("/"), &config);
+        assert_eq!(rule.unreserved_bytes_max, 250);
     }
 }

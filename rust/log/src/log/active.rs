@@ -66,10 +66,14 @@ impl State {
         }
         if let Some(topic_id) = shared.topic_id {
             let path = shared.dir.join(checkpoint::PARTITION_METADATA_FILE);
-            self.replace_file(shared, path, &checkpoint::write_partition_metadata(topic_id))?;
+            self.begin_file(shared, path, &checkpoint::write_partition_metadata(topic_id))?;
         }
         self.is_on_disk = true;
-        self.store_epochs(shared)
+        let path = shared.dir.join(checkpoint::LEADER_EPOCH_FILE);
+        let result =
+            self.begin_file(shared, path, &checkpoint::write_epochs(self.epochs.entries()));
+        self.are_epochs_unstored = result.is_err();
+        self.fail(result)
     }
 
     /// Adds an empty segment at the log end, with its `.log` on disk.
@@ -114,7 +118,7 @@ impl State {
         let opened = shared.disk.open(&path, OpenMode::Write);
         let file = self.fail(opened.map_err(files.error("open", FileKind::Log)))?;
         files.set_log(file.clone());
-        let rule = AppendRule::new(&*shared.disk, &shared.dir, self.config.syncs_every_append());
+        let rule = AppendRule::new(&*shared.disk, &shared.dir, &self.config);
         let opened = Appender::open(file, size, rule);
         let opened = opened.map_err(files.error("open", FileKind::Log));
         self.appender = Some(self.fail(opened)?);

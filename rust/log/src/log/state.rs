@@ -116,6 +116,21 @@ impl State {
         self.fail(result)
     }
 
+    /// Writes a small file of a directory that was just made: without an old content there is nothing to keep, and a
+    /// half of it is written anew when the log is opened. The next sync makes it durable.
+    pub(crate) fn begin_file(
+        &mut self,
+        shared: &Shared,
+        path: PathBuf,
+        bytes: &[u8],
+    ) -> Result<(), StorageError> {
+        write_file(shared, &path, bytes)
+            .map_err(|error| StorageError::io("write", &path, error))?;
+        self.unsynced.add_file(path);
+        self.unsynced.add_dir(shared.dir.to_path_buf());
+        Ok(())
+    }
+
     /// Replaces a small file; a crash of the process leaves the old or the new. The next sync makes it durable.
     pub(crate) fn replace_file(
         &mut self,
