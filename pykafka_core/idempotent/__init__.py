@@ -4,6 +4,7 @@
 in the database that the effects go to.
 """
 
+from pykafka_core.idempotent.consumer import Batch, IdempotentConsumer
 from pykafka_core.idempotent.ids import ID_SIZE_MAX, IdSource, header_id, message_id
 from pykafka_core.idempotent.ledger import Ledger, PartitionKey, Retention, Transaction
 from pykafka_core.idempotent.postgres import PostgresLedger
@@ -11,7 +12,9 @@ from pykafka_core.idempotent.sqlite import SQLiteLedger
 
 __all__ = [
     "ID_SIZE_MAX",
+    "Batch",
     "IdSource",
+    "IdempotentConsumer",
     "Ledger",
     "PartitionKey",
     "PostgresLedger",

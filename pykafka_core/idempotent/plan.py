@@ -1,8 +1,9 @@
 """Which records are fresh and where the marks stand afterwards: pure functions, no database, no broker."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from pykafka_core.errors import DataLossError
 from pykafka_core.idempotent.ledger import PartitionKey
 
 
@@ -59,3 +60,49 @@ def first_of_each(ids: Sequence[bytes], new: set[bytes]) -> list[bool]:
             new.remove(value)
         mask.append(is_new)
     return mask
+
+
+def starting_marks(
+    marks: Mapping[PartitionKey, int],
+    watermarks: Mapping[PartitionKey, tuple[int, int]],
+    *,
+    start: Literal["earliest", "latest"],
+    fail_on_data_loss: bool,
+) -> dict[PartitionKey, int]:
+    """Where to go on reading each partition.
+
+    ``start`` is for topics that the group has never seen. A partition added later and a topic made
+    anew begin at their first record: what was written before anybody noticed must not be skipped.
+
+    Args:
+        marks: All of the group's.
+        watermarks: First offset and end (exclusive) of each partition to read.
+        start: Which of the two.
+        fail_on_data_loss: Whether it is an error that records were deleted before they were
+            processed; else reading goes on at the first that is left.
+
+    Raises:
+        DataLossError: That; or the log ends before a mark, which is never passed over in silence.
+    """
+    topics_seen = {key.topic for key in marks}
+    starts = {}
+    for key, (first, end) in watermarks.items():
+        if key in marks:
+            starts[key] = _resumed(key, marks[key], first, end, fail_on_data_loss)
+        else:
+            starts[key] = end if start == "latest" and key.topic not in topics_seen else first
+    return starts
+
+
+def _resumed(key: PartitionKey, mark: int, first: int, end: int, fail_on_data_loss: bool) -> int:
+    if mark > end:
+        raise DataLossError(
+            f"{key.topic}-{key.partition} ends at offset {end}, but everything before {mark} was "
+            "processed: the log was cut or is another cluster's. Use a new group to read it anew"
+        )
+    if mark < first and fail_on_data_loss:
+        raise DataLossError(
+            f"{key.topic}-{key.partition} begins at offset {first}, but only what is before {mark} "
+            "was processed: retention deleted the rest. fail_on_data_loss=False goes on without it"
+        )
+    return max(mark, first)

@@ -1,12 +1,15 @@
 """The pure rules: what is fresh, where marks go, which ids are new."""
 
 from itertools import pairwise
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pykafka_core.errors import DataLossError
 from pykafka_core.idempotent.ledger import PartitionKey
-from pykafka_core.idempotent.plan import Gap, Plan, first_of_each, plan
+from pykafka_core.idempotent.plan import Gap, Plan, first_of_each, plan, starting_marks
 
 A = PartitionKey(b"\1" * 16, "a", 0)
 B = PartitionKey(b"\1" * 16, "a", 1)
@@ -65,3 +68,39 @@ def test_any_redelivery_cut_into_any_batches_is_processed_once_in_order(
 def test_the_first_of_each_new_id_is_marked(ids: list[bytes], seen: set[bytes]) -> None:
     mask = first_of_each(ids, set(ids) - seen)
     assert mask == [value not in seen and value not in ids[:i] for i, value in enumerate(ids)]
+
+
+NEW = PartitionKey(b"\2" * 16, "a", 0)
+OTHER = PartitionKey(b"\3" * 16, "b", 0)
+
+
+@pytest.mark.parametrize(
+    ("marks", "watermarks", "start", "expected"),
+    [
+        ({}, {A: (3, 9)}, "earliest", {A: 3}),
+        ({}, {A: (3, 9)}, "latest", {A: 9}),
+        ({A: 5}, {A: (3, 9)}, "latest", {A: 5}),
+        ({A: 9}, {A: (3, 9)}, "earliest", {A: 9}),
+        ({A: 5}, {A: (3, 9), B: (2, 8)}, "latest", {A: 5, B: 2}),
+        ({A: 5}, {NEW: (0, 4)}, "latest", {NEW: 0}),
+        ({A: 5}, {A: (3, 9), OTHER: (0, 4)}, "latest", {A: 5, OTHER: 4}),
+    ],
+)
+def test_reading_starts_at_the_mark_or_where_nothing_is_skipped(
+    marks: Any, watermarks: Any, start: Any, expected: Any
+) -> None:
+    found = starting_marks(marks, watermarks, start=start, fail_on_data_loss=True)
+    assert found == expected
+
+
+def test_deleted_records_are_passed_over_only_on_request() -> None:
+    with pytest.raises(DataLossError, match="begins at offset 7"):
+        starting_marks({A: 5}, {A: (7, 9)}, start="earliest", fail_on_data_loss=True)
+    found = starting_marks({A: 5}, {A: (7, 9)}, start="latest", fail_on_data_loss=False)
+    assert found == {A: 7}
+
+
+@pytest.mark.parametrize("fail", [True, False])
+def test_a_log_that_ends_before_the_mark_is_never_passed_over(fail: bool) -> None:
+    with pytest.raises(DataLossError, match="ends at offset 9"):
+        starting_marks({A: 10}, {A: (7, 9)}, start="earliest", fail_on_data_loss=fail)

@@ -1,0 +1,380 @@
+"""An idempotent consumer on a real broker: each record once, whatever happens between."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import NewPartitions
+
+from pykafka_core.errors import (
+    ConfigurationError,
+    ConsumerError,
+    DataLossError,
+    LedgerError,
+    MessageIdError,
+)
+from pykafka_core.idempotent import (
+    Batch,
+    IdempotentConsumer,
+    Ledger,
+    PartitionKey,
+    SQLiteLedger,
+    header_id,
+)
+from tests.idempotent.databases import Database, SQLiteDatabase, effect, effects
+from tests.idempotent.kafka import (
+    QUIET,
+    admin_of,
+    consumer_of,
+    delete_topic,
+    drain,
+    make_topic,
+    produce,
+)
+from tests.support.server import serving
+
+
+class World:
+    """A broker's address, a database, and consumers of one group between them."""
+
+    def __init__(self, bootstrap: str, database: Database) -> None:
+        self.bootstrap, self.database = bootstrap, database
+
+    @contextmanager
+    def consuming(
+        self, ledger: Ledger | None = None, **options: Any
+    ) -> Iterator[IdempotentConsumer]:
+        kafka = options.pop("consumer", None) or consumer_of(self.bootstrap)
+        own = self.database.ledger()
+        chosen = {"topics": ["orders"], "effect": self.insert, "admin": admin_of(self.bootstrap)}
+        try:
+            yield IdempotentConsumer(kafka, ledger or own, "billing", **(chosen | options))
+        finally:
+            kafka.close()
+            own.close()
+
+    def insert(self, connection: Any, records: list[Any]) -> None:
+        effect(self.database, connection, *(record.value().decode() for record in records))
+
+    def effects(self) -> list[str]:
+        return effects(self.database)
+
+    def marks(self) -> dict[PartitionKey, int]:
+        with self.database.ledger() as ledger, ledger.transaction("billing") as transaction:
+            return transaction.marks()
+
+
+@pytest.fixture
+def world(kafka_broker: Any, database: Database) -> Iterator[World]:
+    broker = kafka_broker
+    make_topic(broker.bootstrap_servers, "orders", 2)
+    yield World(broker.bootstrap_servers, database)
+    delete_topic(broker.bootstrap_servers, "orders")
+
+
+@pytest.fixture
+def sqlite_world(kafka_broker: Any, tmp_path: Path) -> Iterator[World]:
+    """Where the database makes no difference."""
+    make_topic(kafka_broker.bootstrap_servers, "orders", 2)
+    yield World(kafka_broker.bootstrap_servers, SQLiteDatabase(tmp_path / "ledger.db"))
+    delete_topic(kafka_broker.bootstrap_servers, "orders")
+
+
+def values(prefix: str, count: int) -> list[str]:
+    return [f"{prefix}{number:03}" for number in range(count)]
+
+
+def test_what_was_processed_is_not_processed_again(world: World) -> None:
+    produce(world.bootstrap, "orders", values("a", 50))
+    produce(world.bootstrap, "orders", values("b", 30), partition=1)
+    with world.consuming(batch_records_max=20) as consumer:
+        assert drain(consumer, 80) == Batch(80, 0, 0, 80)
+        produce(world.bootstrap, "orders", ["late"])
+        assert drain(consumer, 1) == Batch(1, 0, 0, 1)
+    with world.consuming() as consumer:
+        assert drain(consumer, 0) == Batch()
+    assert world.effects() == sorted([*values("a", 50), *values("b", 30), "late"])
+    assert sorted(world.marks().values()) == [30, 51]
+
+
+def test_a_record_written_twice_is_processed_once_by_its_id(world: World) -> None:
+    produce(world.bootstrap, "orders", [*values("a", 10), *values("a", 5)])
+    produce(world.bootstrap, "orders", values("a", 12), partition=1)
+    with world.consuming(ids=header_id("id"), batch_records_max=7) as consumer:
+        assert drain(consumer, 27) == Batch(27, 0, 15, 12)
+    assert world.effects() == values("a", 12)
+    assert sorted(world.marks().values()) == [12, 15]
+
+
+def test_an_effect_that_fails_gets_the_same_records_again(world: World) -> None:
+    produce(world.bootstrap, "orders", values("a", 10))
+    seen: list[list[str]] = []
+
+    def failing(connection: Any, records: list[Any]) -> None:
+        world.insert(connection, records)
+        seen.append([record.value().decode() for record in records])
+        if len(seen) < 3:
+            raise ZeroDivisionError
+
+    with world.consuming(effect=failing, ids=header_id("id")) as consumer:
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                while not consumer.process_batch(1).polled:
+                    pass
+        assert world.effects() == []
+        assert drain(consumer, 10) == Batch(10, 0, 0, 10)
+    assert len(seen) >= 3
+    assert seen[0][0] == seen[1][0] == seen[2][0] == "a000"
+    assert world.effects() == values("a", 10)
+
+
+@pytest.mark.parametrize("bad", [None, b"", b"x" * 1025], ids=["missing", "empty", "long"])
+def test_a_record_without_a_usable_id_stops_with_its_place(
+    sqlite_world: World, bad: bytes | None
+) -> None:
+    world = sqlite_world
+    produce(world.bootstrap, "orders", values("a", 3))
+    with world.consuming(ids=header_id("id")) as consumer:
+        drain(consumer, 3)
+        headers = [] if bad is None else [("id", bad)]
+        producer = Producer({"bootstrap.servers": world.bootstrap, **QUIET})
+        producer.produce("orders", b"bad", partition=0, headers=headers)
+        assert producer.flush(10) == 0
+        for _ in range(2):
+            with pytest.raises(MessageIdError, match="offset 3 of orders-0"):
+                drain(consumer, 1)
+    assert world.effects() == values("a", 3)
+    assert sorted(world.marks().values()) == [0, 3]
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
+def test_a_topic_made_anew_begins_at_its_first_record(sqlite_world: World, running: bool) -> None:
+    world = sqlite_world
+    produce(world.bootstrap, "orders", values("old", 20))
+    start = "earliest" if running else "latest"
+    with world.consuming(start=start) as consumer:
+        drain(consumer, 0 if start == "latest" else 20)
+        if running:
+            recreate(world, values("new", 30))
+            drain_through_errors(consumer, 30)
+    if not running:
+        recreate(world, values("new", 30))
+        with world.consuming(start="latest") as consumer:
+            drain(consumer, 30)
+    old = values("old", 20) if running else []
+    assert world.effects() == sorted([*old, *values("new", 30)])
+    assert len(world.marks()) == 4
+
+
+def recreate(world: World, new: list[str]) -> None:
+    delete_topic(world.bootstrap, "orders")
+    make_topic(world.bootstrap, "orders", 2)
+    produce(world.bootstrap, "orders", new)
+
+
+def drain_through_errors(consumer: IdempotentConsumer, polled: int) -> None:
+    """As a service does: try again."""
+    for _ in range(100):
+        try:
+            drain(consumer, polled)
+            return
+        except ConsumerError:
+            continue
+    raise AssertionError("the consumer does not recover")
+
+
+def test_partitions_added_later_are_read_from_their_start(sqlite_world: World) -> None:
+    world = sqlite_world
+    with world.consuming(start="latest") as consumer:
+        drain(consumer, 0)
+        admin = admin_of(world.bootstrap)
+        admin.create_partitions([NewPartitions("orders", 3)])["orders"].result()
+        produce(world.bootstrap, "orders", values("c", 5), partition=2)
+        drain(consumer, 5)
+    assert world.effects() == values("c", 5)
+
+
+def test_only_the_chosen_partitions_are_read(sqlite_world: World) -> None:
+    world = sqlite_world
+    produce(world.bootstrap, "orders", values("a", 5))
+    produce(world.bootstrap, "orders", values("b", 5), partition=1)
+    with world.consuming(partitions=[1]) as consumer:
+        drain(consumer, 5)
+    assert world.effects() == values("b", 5)
+    with world.consuming(partitions=[2]) as consumer:
+        with pytest.raises(ConsumerError, match=r"no partitions \[2\]"):
+            consumer.process_batch()
+
+
+def test_latest_means_the_end_at_the_first_start_even_after_a_crash(sqlite_world: World) -> None:
+    world = sqlite_world
+    produce(world.bootstrap, "orders", values("old", 5))
+    with world.consuming(start="latest") as consumer:
+        assert drain(consumer, 0) == Batch()
+    produce(world.bootstrap, "orders", values("new", 5))
+    with world.consuming(start="latest") as consumer:
+        assert drain(consumer, 5) == Batch(5, 0, 0, 5)
+    assert world.effects() == values("new", 5)
+
+
+def delete_records(world: World, before: int) -> None:
+    place = TopicPartition("orders", 0, before)
+    admin = admin_of(world.bootstrap)
+    admin.delete_records([place])[place].result()
+
+
+@pytest.mark.parametrize("policy", ["earliest", "latest", "error"])
+def test_records_deleted_before_they_were_processed_are_an_error(
+    sqlite_world: World, policy: str
+) -> None:
+    """Whatever the client does by itself about an offset that is gone."""
+    world = sqlite_world
+    produce(world.bootstrap, "orders", values("a", 10))
+    with world.consuming() as consumer:
+        drain(consumer, 10)
+    produce(world.bootstrap, "orders", values("b", 20))
+    delete_records(world, 15)
+    kafka = consumer_of(world.bootstrap, **{"auto.offset.reset": policy})
+    with world.consuming(consumer=kafka) as consumer:
+        for _ in range(2):
+            with pytest.raises(DataLossError, match="orders-0 begins at offset 15"):
+                consumer.process_batch()
+    assert world.effects() == values("a", 10)
+    kafka = consumer_of(world.bootstrap, **{"auto.offset.reset": policy})
+    with world.consuming(consumer=kafka, fail_on_data_loss=False) as consumer:
+        drain(consumer, 15)
+    assert world.effects() == [*values("a", 10), *values("b", 20)[5:]]
+
+
+class Skipping:
+    """A client that passes over offsets, as compaction and control records make real ones do."""
+
+    def __init__(self, consumer: Any, skipped: range) -> None:
+        self._consumer, self._skipped = consumer, skipped
+
+    def consume(self, *arguments: Any, **options: Any) -> list[Any]:
+        records = self._consumer.consume(*arguments, **options)
+        return [record for record in records if record.offset() not in self._skipped]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._consumer, name)
+
+
+def test_a_gap_is_loss_only_where_the_log_begins_behind_it(sqlite_world: World) -> None:
+    world = sqlite_world
+    produce(world.bootstrap, "orders", values("a", 20))
+    with world.consuming(consumer=Skipping(consumer_of(world.bootstrap), range(5, 8))) as consumer:
+        drain(consumer, 17)
+    assert world.effects() == [*values("a", 5), *values("a", 20)[8:]]
+    produce(world.bootstrap, "orders", values("b", 20))
+    skipping = Skipping(consumer_of(world.bootstrap), range(20, 30))
+    with world.consuming(consumer=skipping, batch_records_max=1) as consumer:
+        consumer.process_batch()  # It has resumed; whether a record came does not matter.
+        marks = world.marks()
+        produce(world.bootstrap, "orders", values("c", 20))
+        skipping._skipped = range(max(marks.values()), 50)
+        delete_records(world, 50)
+        with pytest.raises(DataLossError):
+            while True:
+                consumer.process_batch(0.1)
+        assert world.marks() == marks
+
+
+def test_a_log_that_ends_before_the_mark_is_an_error(sqlite_world: World) -> None:
+    world = sqlite_world
+    produce(world.bootstrap, "orders", values("a", 5))
+    with world.consuming() as consumer:
+        drain(consumer, 5)
+    world.database.run("UPDATE pykafka_marks SET next_offset = 1000")
+    for fail in (True, False):
+        with world.consuming(fail_on_data_loss=fail) as consumer:
+            with pytest.raises(DataLossError, match="ends at offset"):
+                consumer.process_batch()
+
+
+def test_two_consumers_of_a_group_share_the_work_and_repeat_none(world: World) -> None:
+    produce(world.bootstrap, "orders", values("a", 40))
+    with world.consuming(batch_records_max=3) as one, world.consuming(batch_records_max=5) as two:
+        busy = 1
+        while busy:
+            busy = one.process_batch(0.3).polled + two.process_batch(0.3).polled
+    assert world.effects() == values("a", 40)
+
+
+def test_a_database_restored_from_a_backup_is_followed_back(
+    sqlite_world: World, tmp_path: Path
+) -> None:
+    world = sqlite_world
+    path, backup = tmp_path / "ledger.db", tmp_path / "backup.db"
+    produce(world.bootstrap, "orders", values("a", 10))
+    with world.consuming(ledger=SQLiteLedger(path)) as consumer:
+        drain(consumer, 10)
+    # The connection closed above is the last: everything is in the one file.
+    shutil.copy(path, backup)
+    ledger = SQLiteLedger(path)
+    with world.consuming(ledger=ledger) as consumer:
+        produce(world.bootstrap, "orders", values("b", 10))
+        drain(consumer, 10)
+        for file in tmp_path.glob("ledger.db*"):
+            file.unlink()
+        backup.rename(path)
+        produce(world.bootstrap, "orders", values("c", 10))
+        with pytest.raises(LedgerError):
+            drain(consumer, 10)
+        drain(consumer, 20)
+    ledger.close()
+    assert world.effects() == sorted([*values("a", 10), *values("b", 10), *values("c", 10)])
+
+
+def test_a_broker_that_is_away_is_an_error_until_it_is_back(tmp_path: Path) -> None:
+    with serving(tmp_path / "data") as server:
+        make_topic(server.address, "orders", 2)
+        produce(server.address, "orders", values("a", 10))
+        world = World(server.address, SQLiteDatabase(tmp_path / "ledger.db"))
+        with world.consuming(request_timeout_s=1) as consumer:
+            drain(consumer, 10)
+            server.kill()
+            for _ in range(2):
+                with pytest.raises(ConsumerError, match="try again"):
+                    consumer.process_batch(0.1)
+            server.start()
+            produce(server.address, "orders", values("b", 10))
+            drain_through_errors(consumer, 10)
+        assert world.effects() == [*values("a", 10), *values("b", 10)]
+
+
+def test_a_topic_that_does_not_exist_is_an_error(sqlite_world: World) -> None:
+    with sqlite_world.consuming(topics=["orders", "nowhere"]) as consumer:
+        with pytest.raises(ConsumerError, match="Unknown topic"):
+            consumer.process_batch()
+    assert sqlite_world.marks() == {}
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"topics": "orders"},
+        {"topics": []},
+        {"topics": [""]},
+        {"effect": None},
+        {"ids": "id"},
+        {"partitions": []},
+        {"partitions": ["0"]},
+        {"start": "newest"},
+        {"fail_on_data_loss": 1},
+        {"batch_records_max": 0},
+        {"request_timeout_s": -1},
+    ],
+    ids=str,
+)
+def test_a_bad_argument_is_refused_by_name(option: dict[str, Any], tmp_path: Path) -> None:
+    ledger = SQLiteLedger(tmp_path / "l.db")
+    good: dict[str, Any] = {"topics": ["orders"], "admin": None, "effect": print}
+    with pytest.raises(ConfigurationError, match=next(iter(option))):
+        IdempotentConsumer(None, ledger, "g", **(good | option))
+    with pytest.raises(ConfigurationError, match="group"):
+        IdempotentConsumer(None, ledger, "", **good)
