@@ -1,10 +1,11 @@
-"""Keys go where Kafka's default partitioner puts them, whichever client sends them (contract: murmur2 & 0x7fffffff)."""
+"""Keys go where our kernels say, whichever client sends them; by default murmur2 & 0x7fffffff."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from pykafka_core import Broker
+from pykafka_core import Broker, kernels
+from pykafka_core.kernels import Partitioner
 from tests.support.java import java
 
 PARTITIONS = 12
@@ -46,12 +47,26 @@ def test_kafka_python_places_keys_as_our_kernel_does(bootstrap: str) -> None:
     assert placed == expected()
 
 
-def test_librdkafka_places_keys_as_our_kernel_does_with_murmur2(bootstrap: str) -> None:
+# `*_random` leaves keys that are null to chance; `consistent_random`, the default, empty ones too.
+@pytest.mark.parametrize(
+    ("theirs", "ours", "keys"),
+    [
+        ("murmur2", "murmur2", [b"", *KEYS]),
+        ("murmur2_random", "murmur2", [b"", *KEYS]),
+        ("consistent", "crc32", [b"", *KEYS]),
+        ("consistent_random", "crc32", KEYS),
+        ("fnv1a", "fnv1a", [b"", *KEYS]),
+        ("fnv1a_random", "fnv1a", [b"", *KEYS]),
+    ],
+)
+def test_librdkafka_places_keys_as_our_kernel_does(
+    bootstrap: str, theirs: str, ours: Partitioner, keys: list[bytes]
+) -> None:
     from confluent_kafka import Producer
 
     placed: dict[bytes, int] = {}
-    producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
-    for key in KEYS:
+    producer = Producer({"bootstrap.servers": bootstrap, "partitioner": theirs})
+    for key in keys:
         producer.produce(
             "confluent",
             b"v",
@@ -59,4 +74,5 @@ def test_librdkafka_places_keys_as_our_kernel_does_with_murmur2(bootstrap: str) 
             on_delivery=lambda _, sent: placed.__setitem__(sent.key(), sent.partition()),
         )
     assert producer.flush(30) == 0
-    assert placed == expected()
+    found = kernels.partitions(keys, PARTITIONS, ours).to_pylist()
+    assert placed == dict(zip(keys, found, strict=True))

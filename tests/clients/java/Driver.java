@@ -1,7 +1,14 @@
+import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
 import java.io.BufferedReader;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.EOFException;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
@@ -19,6 +26,10 @@ import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.header.internals.RecordHeader;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.IntegerSerializer;
+import org.apache.kafka.common.serialization.LongSerializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.common.utils.Utils;
 
 /**
  * Kafka's Java client as a child process. One record a line, fields parted by tabs, byte strings in base64 and null as "-":
@@ -27,7 +38,12 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  * <pre>
  * produce BOOTSTRAP TOPIC [name=setting ...]      records from stdin; prints "partition offset timestamp" for each
  * consume BOOTSTRAP TOPIC COUNT [name=setting ...] the first COUNT records of all partitions, offset in front
+ * partitions COUNT KEYS OUT                       of each key of a file: murmur2 among COUNT partitions
+ * place BOOTSTRAP TOPIC KEYS OUT [name=setting ...] of each key of a file: where the producer put a record of it
  * </pre>
+ *
+ * A file of keys holds for each: 's' or 'b', a length and a text or bytes; 'i' and 4 bytes; 'l' and 8 bytes. Kafka's serializer of
+ * the type makes its bytes. OUT gets an int for each key. All numbers are big-endian.
  */
 public final class Driver {
     private static final PrintStream OUT = new PrintStream(System.out, false, StandardCharsets.UTF_8);
@@ -36,6 +52,8 @@ public final class Driver {
         switch (args[0]) {
             case "produce" -> produce(args[1], args[2], settings(args, 3));
             case "consume" -> consume(args[1], args[2], Integer.parseInt(args[3]), settings(args, 4));
+            case "partitions" -> partitions(Integer.parseInt(args[1]), Path.of(args[2]), Path.of(args[3]));
+            case "place" -> place(args[1], args[2], Path.of(args[3]), Path.of(args[4]), settings(args, 5));
             default -> throw new IllegalArgumentException(args[0]);
         }
         OUT.flush();
@@ -105,6 +123,60 @@ public final class Driver {
             line.append('\t').append(header.key()).append('=').append(text(header.value()));
         }
         OUT.println(line);
+    }
+
+    private static void partitions(int count, Path keys, Path out) throws Exception {
+        try (DataOutputStream found = new DataOutputStream(new BufferedOutputStream(Files.newOutputStream(out)))) {
+            for (byte[] key : keys(keys)) {
+                found.writeInt(Utils.toPositive(Utils.murmur2(key)) % count);
+            }
+        }
+    }
+
+    private static void place(String bootstrap, String topic, Path keys, Path out, Map<String, Object> settings)
+            throws Exception {
+        settings.put("bootstrap.servers", bootstrap);
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
+        try (KafkaProducer<byte[], byte[]> producer =
+                    new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
+                DataOutputStream found = new DataOutputStream(new BufferedOutputStream(Files.newOutputStream(out)))) {
+            for (byte[] key : keys(keys)) {
+                sent.add(producer.send(new ProducerRecord<>(topic, key, null)));
+            }
+            producer.flush();
+            for (Future<RecordMetadata> one : sent) {
+                found.writeInt(one.get().partition());
+            }
+        }
+    }
+
+    private static List<byte[]> keys(Path path) throws Exception {
+        List<byte[]> keys = new ArrayList<>();
+        try (DataInputStream in = new DataInputStream(new BufferedInputStream(Files.newInputStream(path)))) {
+            for (int type = in.read(); type >= 0; type = in.read()) {
+                keys.add(key(type, in));
+            }
+        }
+        return keys;
+    }
+
+    private static byte[] key(int type, DataInputStream in) throws Exception {
+        return switch (type) {
+            case 's' -> new StringSerializer().serialize("", new String(sized(in), StandardCharsets.UTF_8));
+            case 'b' -> sized(in);
+            case 'i' -> new IntegerSerializer().serialize("", in.readInt());
+            case 'l' -> new LongSerializer().serialize("", in.readLong());
+            default -> throw new IllegalArgumentException("type " + type);
+        };
+    }
+
+    private static byte[] sized(DataInputStream in) throws Exception {
+        int size = in.readInt();
+        byte[] bytes = in.readNBytes(size);
+        if (bytes.length < size) {
+            throw new EOFException("a key of " + size + " bytes");
+        }
+        return bytes;
     }
 
     private static byte[] bytes(String field) {

@@ -1,0 +1,105 @@
+"""A million random keys of every type: the kernel, Kafka's own hash and Kafka's own producer agree on each.
+
+The producer's records go to our broker, and each partition must hold as many as the kernel says.
+"""
+
+import random
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from pykafka_core import Broker, kernels
+from tests.support.java import java
+
+KEYS_EACH = 250_000
+PARTITIONS = 97
+
+
+class Keys(NamedTuple):
+    columns: list[Any]
+    """A column of each type."""
+    path: Path
+    """The same keys in a file as the driver reads it."""
+
+    def partitions(self, count: int) -> list[int]:
+        columns = (kernels.partitions(column, count).to_pylist() for column in self.columns)
+        return [partition for column in columns for partition in column]
+
+
+def texts(source: random.Random) -> list[str]:
+    """One to four bytes a character, none to twenty characters."""
+    alphabet = "abcXYZ019-_.é߿ࠀ€😀\u0000"
+    return ["".join(source.choices(alphabet, k=source.randrange(21))) for _ in range(KEYS_EACH)]
+
+
+def lines(tag: bytes, keys: list[bytes]) -> bytes:
+    return b"".join(tag + struct.pack(">i", len(key)) + key for key in keys)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Keys:
+    source = random.Random(7)
+    strings = texts(source)
+    binaries = [source.randbytes(source.randrange(64)) for _ in range(KEYS_EACH)]
+    ints = [source.randrange(-(2**31), 2**31) for _ in range(KEYS_EACH)]
+    longs = [source.randrange(-(2**63), 2**63) for _ in range(KEYS_EACH)]
+    path = tmp_path_factory.mktemp("keys") / "keys"
+    path.write_bytes(
+        lines(b"s", [text.encode() for text in strings])
+        + lines(b"b", binaries)
+        + b"".join(struct.pack(">ci", b"i", number) for number in ints)
+        + b"".join(struct.pack(">cq", b"l", number) for number in longs)
+    )
+    columns = [
+        pa.array(strings, pa.string()),
+        pa.array(binaries, pa.binary()),
+        pa.array(ints, pa.int32()),
+        pa.array(longs, pa.int64()),
+    ]
+    return Keys(columns, path)
+
+
+def read(path: Path) -> list[int]:
+    data = path.read_bytes()
+    return list(struct.unpack(f">{len(data) // 4}i", data))
+
+
+@pytest.mark.parametrize("count", [1, PARTITIONS, 2**31 - 1])
+def test_the_kernel_agrees_with_javas_utils(keys: Keys, tmp_path: Path, count: int) -> None:
+    java("Driver", "partitions", str(count), str(keys.path), str(tmp_path / "out"))
+    assert read(tmp_path / "out") == keys.partitions(count)
+
+
+@pytest.fixture
+def bootstrap() -> Iterator[str]:
+    with Broker() as broker:
+        broker.create_topic("keyed", partitions=PARTITIONS)
+        yield broker.bootstrap_servers
+
+
+def test_javas_producer_puts_the_keys_where_the_kernel_says(
+    keys: Keys, tmp_path: Path, bootstrap: str
+) -> None:
+    java("Driver", "place", bootstrap, "keyed", str(keys.path), str(tmp_path / "out"))
+    wanted = keys.partitions(PARTITIONS)
+    assert read(tmp_path / "out") == wanted
+    assert stored(bootstrap) == Counter(wanted)
+
+
+def stored(bootstrap: str) -> dict[int, int]:
+    """Records in each partition, as the broker counts them."""
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
+    )
+    ends = {
+        partition: consumer.get_watermark_offsets(TopicPartition("keyed", partition), timeout=30)[1]
+        for partition in range(PARTITIONS)
+    }
+    consumer.close()
+    return ends
