@@ -11,11 +11,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from pykafka_core.idempotent import PartitionKey, SQLiteLedger
+from pykafka_core.idempotent import PartitionKey, SQLiteLedger, Transaction
 from pykafka_core.idempotent.plan import plan
 
 KEYS = [PartitionKey(b"\1" * 16, "orders", number) for number in range(2)]
-POINTS = ["begun", "claimed", "effect done", "advanced", "committed", None]
+POINTS = ["begun", "claimed", "effect done", "advanced", "committed", *[None] * 6]
 
 
 class Crash(Exception):
@@ -24,6 +24,8 @@ class Crash(Exception):
 
 class OneEffectPerId(RuleBasedStateMachine):
     """Two partitions, two consumers of one group that do not know of each other."""
+
+    claims_ids = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,10 +39,17 @@ class OneEffectPerId(RuleBasedStateMachine):
     def open(self) -> None:
         self.ledger = SQLiteLedger(lambda: self.database)
 
-    @rule(partition=st.integers(0, 1), ids=st.lists(st.binary(min_size=1, max_size=1), max_size=5))
+    @rule(
+        partition=st.integers(0, 1),
+        ids=st.lists(st.binary(min_size=1, max_size=1), min_size=1, max_size=5),
+    )
     def produce(self, partition: int, ids: list[bytes]) -> None:
         """Ids of one byte: many are retries of earlier ones, in either partition."""
-        self.logs[partition] += ids
+        self.logs[partition] += ids if self.claims_ids else self._unlike_any(partition, len(ids))
+
+    def _unlike_any(self, partition: int, count: int) -> list[bytes]:
+        end = len(self.logs[partition])
+        return [b"%d-%d" % (partition, offset) for offset in range(end, end + count)]
 
     @rule(consumer=st.integers(0, 1), back=st.integers(0, 10), number=st.integers(0, 1))
     def redeliver(self, consumer: int, back: int, number: int) -> None:
@@ -72,14 +81,19 @@ class OneEffectPerId(RuleBasedStateMachine):
             self._reach("begun", point)
             step = plan(transaction.marks(), [(key, offset) for key, offset, _ in batch])
             fresh = [batch[index][2] for index in step.fresh]
-            mask = transaction.claim(fresh)
+            new = self._claim(transaction, fresh)
             self._reach("claimed", point)
-            new = [value for value, is_new in zip(fresh, mask, strict=True) if is_new]
             effect(transaction.connection, new)
             self._reach("effect done", point)
             transaction.advance(step.marks)
             self._reach("advanced", point)
         self._reach("committed", point)
+
+    def _claim(self, transaction: Transaction, fresh: list[bytes]) -> list[bytes]:
+        if not self.claims_ids:
+            return fresh
+        mask = transaction.claim(fresh)
+        return [value for value, is_new in zip(fresh, mask, strict=True) if is_new]
 
     def _poll(self, consumer: int, size: int, order: bool) -> list[tuple[PartitionKey, int, bytes]]:
         position = self.positions[consumer]
@@ -124,5 +138,14 @@ def effect(connection: Any, ids: list[bytes]) -> None:
     connection.executemany("INSERT INTO effects VALUES (?)", [(value,) for value in ids])
 
 
+class OneEffectPerOffset(OneEffectPerId):
+    """Marks alone: nothing is claimed, and every record of the log is another."""
+
+    claims_ids = False
+
+
+SETTINGS = settings(max_examples=60, stateful_step_count=30, deadline=None)
 TestOneEffectPerId = OneEffectPerId.TestCase
-TestOneEffectPerId.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestOneEffectPerId.settings = SETTINGS
+TestOneEffectPerOffset = OneEffectPerOffset.TestCase
+TestOneEffectPerOffset.settings = SETTINGS
