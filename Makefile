@@ -45,9 +45,10 @@ fuzz: ## cargo-fuzz on every target, FUZZ_SECONDS (60) each; needs a nightly too
 	    -- -max_total_time=$${FUZZ_SECONDS:-60}; \
 	done
 
-torture: .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) times for each durability
+torture: .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) times a durability, LEDGER_ROUNDS (200) of ledgers
 	@tools/need test
 	TORTURE_ROUNDS=$${TORTURE_ROUNDS:-50} python -m pytest -p no:xdist tests/faults/test_kill.py
+	TORTURE_ROUNDS=$${LEDGER_ROUNDS:-200} python -m pytest -p no:xdist tests/faults/test_idempotent_crash.py
 
 verify: .venv/built ## lints, types, import contracts; writes nothing
 	ruff check . && ruff format --check .

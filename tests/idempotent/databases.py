@@ -14,6 +14,8 @@ from pykafka_core.idempotent.sql import SqlLedger
 
 class Database(Protocol):
     placeholder: str
+    address: str
+    """What `database_at` takes, in another process."""
 
     def ledger(self, **options: Any) -> SqlLedger: ...
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]: ...
@@ -23,8 +25,8 @@ class SQLiteDatabase:
     placeholder = "?"
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self.run("CREATE TABLE effects (value TEXT)")
+        self.path, self.address = path, str(path)
+        self.run("CREATE TABLE IF NOT EXISTS effects (value TEXT)")
 
     def ledger(self, **options: Any) -> SQLiteLedger:
         return SQLiteLedger(self.path, **options)
@@ -39,8 +41,8 @@ class PostgresDatabase:
     placeholder = "%s"
 
     def __init__(self, dsn: str) -> None:
-        self.dsn = dsn
-        self.run("CREATE TABLE effects (value text)")
+        self.dsn = self.address = dsn
+        self.run("CREATE TABLE IF NOT EXISTS effects (value text)")
 
     def ledger(self, **options: Any) -> PostgresLedger:
         return PostgresLedger(self.dsn, **options)
@@ -50,6 +52,11 @@ class PostgresDatabase:
         with psycopg.connect(self.dsn) as connection:
             cursor = connection.execute(statement.encode(), values)
             return cursor.fetchall() if cursor.description else []
+
+
+def database_at(address: str) -> Database:
+    """The database that another process made."""
+    return PostgresDatabase(address) if "dbname=" in address else SQLiteDatabase(Path(address))
 
 
 def effect(database: Database, connection: Any, *values: str) -> None:

@@ -1,0 +1,81 @@
+"""An idempotent consumer that is to be killed: `python -m tests.faults.idempotent_child JSON`.
+
+It says ``batch N`` after each batch and ends with 0 when the marks have reached the number of records.
+"""
+
+import json
+import sys
+from typing import Any
+
+from confluent_kafka import TopicPartition
+
+from pykafka_core.errors import ConsumerError, LedgerUnavailableError
+from pykafka_core.idempotent import IdempotentConsumer, Ledger, header_id
+from tests.idempotent.databases import Database, database_at
+from tests.idempotent.kafka import admin_of, consumer_of
+from tests.support.crash import Crash, CrashingLedger
+
+GROUP = "torture"
+
+
+class Rewound:
+    """A client that begins at offset 0 wherever it is told to begin, as one with lost offsets does."""
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+
+    def assign(self, places: list[TopicPartition]) -> None:
+        self._consumer.assign([TopicPartition(p.topic, p.partition, 0) for p in places])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._consumer, name)
+
+
+def main(bootstrap: str, database: str, records: int, rewound: bool, crash: dict[str, Any]) -> None:
+    place = database_at(database)
+    death = Crash(**crash) if crash else None
+    ledger: Ledger = place.ledger()
+    if death is not None:
+        ledger = CrashingLedger(ledger, death)
+    kafka = consumer_of(bootstrap)
+    consumer = IdempotentConsumer(
+        Rewound(kafka) if rewound else kafka,
+        ledger,
+        GROUP,
+        topics=["load"],
+        admin=admin_of(bootstrap),
+        effect=_effect_of(place) if death is None else death.effect(_effect_of(place)),
+        ids=header_id("id"),
+        batch_records_max=20,
+        request_timeout_s=2,
+    )
+    number, done = 0, 0
+    while done < records:
+        try:
+            batch = consumer.process_batch(0.2)
+            if batch.polled:
+                number += 1
+                print("batch", number, flush=True)
+                continue
+            with ledger.transaction(GROUP) as transaction:
+                done = sum(transaction.marks().values())
+        except (ConsumerError, LedgerUnavailableError):
+            continue  # As a service does.
+    kafka.close()
+    ledger.close()
+
+
+def _effect_of(place: Database) -> Any:
+    """Counts, which every repetition would falsify."""
+    insert = f"INSERT INTO effects VALUES ({place.placeholder})"
+
+    def effect(connection: Any, records: list[Any]) -> None:
+        for record in records:
+            connection.execute(insert, (record.value().decode(),))
+        connection.execute(f"UPDATE totals SET effects = effects + {len(records)}")
+
+    return effect
+
+
+if __name__ == "__main__":
+    main(**json.loads(sys.argv[1]))

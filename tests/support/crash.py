@@ -1,0 +1,122 @@
+"""Dying at named points of a ledger's transaction, for crash suites in plain Python and in Spark.
+
+``CrashingLedger(ledger, Crash("after the effect", nth=2))`` is a ledger whose third transaction to come that far
+ends there: by SIGKILL, or by an exception where the process has to live on.
+"""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from pykafka_core.idempotent import Ledger, PartitionKey, Transaction
+
+POINTS = (
+    "transaction begun",
+    "before the claim",
+    "after the claim",
+    "after the effect",
+    "before the mark",
+    "before the commit",
+    "inside the commit",
+    "after the commit",
+)
+
+
+class Crashed(BaseException):
+    """A crash that the process survives. No Exception: nothing on the way may handle it."""
+
+
+class Crash:
+    """Where to die.
+
+    Args:
+        point: One of `POINTS`.
+        nth: How often to pass it first.
+        how: ``kill``: SIGKILL; ``raise``: `Crashed`, which at "inside the commit" comes before it.
+        spin: How many steps to let the commit go on before it is interrupted; about 10 to 100 ns each.
+    """
+
+    def __init__(self, point: str, nth: int = 0, how: str = "kill", spin: int = 0) -> None:
+        assert point in POINTS, point
+        self._point, self._left, self._how, self._spin = point, nth, how, spin
+
+    def reach(self, point: str) -> None:
+        """Die here if this is the point and its turn."""
+        if point != self._point:
+            return
+        self._left -= 1
+        if self._left >= 0:
+            return
+        if self._how == "raise":
+            raise Crashed(point)
+        if point == "inside the commit":
+            # The commit releases the interpreter's lock while it waits for the disk or the server.
+            threading.Thread(target=self._kill_after_a_while, daemon=True).start()
+        else:
+            _kill()
+
+    def _kill_after_a_while(self) -> None:
+        for _ in range(self._spin):
+            pass
+        _kill()
+
+    def effect(self, effect: Callable[[Any, Any], object]) -> Callable[[Any, Any], object]:
+        """The effect, and then perhaps death."""
+
+        def crashing(connection: Any, records: Any) -> object:
+            result = effect(connection, records)
+            self.reach("after the effect")
+            return result
+
+        return crashing
+
+
+def _kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+class CrashingLedger:
+    """A ledger that dies at a point of its own transactions."""
+
+    def __init__(self, ledger: Ledger, crash: Crash) -> None:
+        self._ledger, self._crash = ledger, crash
+
+    @contextmanager
+    def transaction(self, group: str) -> Iterator[Transaction]:
+        with self._ledger.transaction(group) as transaction:
+            self._crash.reach("transaction begun")
+            yield _CrashingTransaction(transaction, self._crash)
+            self._crash.reach("before the commit")
+            self._crash.reach("inside the commit")
+        self._crash.reach("after the commit")
+
+    def close(self) -> None:
+        self._ledger.close()
+
+
+class _CrashingTransaction:
+    def __init__(self, transaction: Transaction, crash: Crash) -> None:
+        self._transaction, self._crash = transaction, crash
+
+    @property
+    def connection(self) -> Any:
+        return self._transaction.connection
+
+    def begin_batch(self, query_id: str, batch_id: int) -> bool:
+        return self._transaction.begin_batch(query_id, batch_id)
+
+    def marks(self) -> dict[PartitionKey, int]:
+        return self._transaction.marks()
+
+    def claim(self, ids: Any) -> Any:
+        self._crash.reach("before the claim")
+        mask = self._transaction.claim(ids)
+        self._crash.reach("after the claim")
+        return mask
+
+    def advance(self, marks: Mapping[PartitionKey, int]) -> None:
+        self._crash.reach("before the mark")
+        self._transaction.advance(marks)
