@@ -42,6 +42,8 @@ def start_session(warehouse: Path) -> "SparkSession":
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "1g",
+            # Most of what a test runs runs once: compiling it well costs more than it saves.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": str(warehouse / "warehouse"),

@@ -1,0 +1,31 @@
+"""Spark's own Kafka connector, unchanged: the same rows and the same errors from our broker as from Apache Kafka."""
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bench.peers.brokers import ApacheKafka
+from pykafka_core import Broker
+from tests.spark.cases import CASES
+from tests.spark.sides import Side
+
+
+@pytest.fixture(scope="module")
+def sides(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Side]]:
+    folder = tmp_path_factory.mktemp("connector")
+    kafka = ApacheKafka(folder)
+    try:
+        with Broker(folder / "ours", durability="os") as ours:
+            yield [
+                Side("ours", ours.bootstrap_servers, spark, folder / "ours-spark"),
+                Side("kafka", kafka.bootstrap, spark, folder / "kafka-spark"),
+            ]
+    finally:
+        kafka.stop()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_spark_sees_what_it_sees_with_apache_kafka(sides: list[Side], name: str) -> None:
+    ours, kafka = (CASES[name](side) for side in sides)
+    assert ours == kafka
