@@ -161,7 +161,7 @@ _JAR_NAME = re.compile(r"(.+?)-\d[\w.-]*\.jar$")
 
 
 def _explain(spark: Spark, output: str) -> str:
-    problems = [line.strip(" :\t") for line in output.splitlines() if "not found" in line]
+    problems = [line.strip(" :\t") for line in output.splitlines() if "not found" in line.lower()]
     return (
         f"{connector_coordinate(spark)} could not be fetched"
         + (f" ({'; '.join(dict.fromkeys(problems))})" if problems else "")

@@ -1,0 +1,113 @@
+"""`connector_jars` finds the connector, or fetches it with Spark's own Ivy, or says what to do."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.find_spark_home import _find_spark_home
+
+from spark_udfs import ConnectorMissing, connector_jars
+from spark_udfs.environment import installed_spark
+
+SPARK = installed_spark()
+CONNECTOR = f"spark-sql-kafka-0-10_{SPARK.scala}"
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """An empty cache, and no folder named."""
+    monkeypatch.delenv("PYKAFKA_CONNECTOR_JARS", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "pykafka_core"
+
+
+class Repository:
+    """A Maven repository in a folder; its jars hold no classes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.settings = folder / "ivysettings.xml"
+        folder.mkdir()
+        self.settings.write_text(
+            '<ivysettings><settings defaultResolver="here"/><resolvers>'
+            f'<ibiblio name="here" m2compatible="true" root="{folder.as_uri()}"/></resolvers></ivysettings>'
+        )
+
+    def add(self, group: str, name: str, version: str, needs: str = "") -> None:
+        place = self.folder / group.replace(".", "/") / name / version
+        place.mkdir(parents=True)
+        (place / f"{name}-{version}.jar").write_bytes(b"classes")
+        (place / f"{name}-{version}.pom").write_text(
+            f"<project><modelVersion>4.0.0</modelVersion><groupId>{group}</groupId><artifactId>{name}</artifactId>"
+            f"<version>{version}</version><dependencies>{needs}</dependencies></project>"
+        )
+
+
+def needs(group: str, name: str, version: str) -> str:
+    return (
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
+        f"<version>{version}</version></dependency>"
+    )
+
+
+def test_spark_is_found_as_pyspark_finds_it() -> None:
+    assert Path(_find_spark_home()) == SPARK.home
+
+
+def test_a_folder_that_is_named_is_taken(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PYKAFKA_CONNECTOR_JARS", str(tmp_path))
+    with pytest.raises(ConnectorMissing, match="holds no spark-sql-kafka-0-10 jar: put there"):
+        connector_jars()
+    made = [tmp_path / f"{CONNECTOR}-4.0.0.jar", tmp_path / "z.jar"]
+    for jar in made:
+        jar.touch()
+    assert connector_jars() == made
+    made[0].rename(tmp_path / "spark-sql-kafka-0-10_2.12-3.5.1.jar")
+    with pytest.raises(ConnectorMissing, match=r"for Spark 3\.5\.1 on Scala 2\.12"):
+        connector_jars()
+
+
+def test_what_spark_lacks_is_fetched_once_and_what_it_has_is_not(
+    cache: Path, tmp_path: Path
+) -> None:
+    repository = Repository(tmp_path / "repository")
+    clients = needs("org.apache.kafka", "kafka-clients", "9.1")
+    brought = needs(
+        "org.apache.hadoop", "hadoop-client-runtime", "9.9"
+    )  # and not in the repository
+    repository.add("org.apache.spark", CONNECTOR, SPARK.version, clients + brought)
+    repository.add("org.apache.kafka", "kafka-clients", "9.1")
+    names = ["kafka-clients-9.1.jar", f"{CONNECTOR}-{SPARK.version}.jar"]
+    assert [jar.name for jar in connector_jars(repository.settings)] == names
+    repository.settings.unlink()
+    assert [jar.name for jar in connector_jars()] == names
+    assert [path.name for path in cache.iterdir()] == [f"{CONNECTOR}-{SPARK.version}"]
+
+
+def test_a_connector_that_is_not_published_is_named_with_what_to_do(
+    cache: Path, tmp_path: Path
+) -> None:
+    repository = Repository(tmp_path / "repository")
+    with pytest.raises(ConnectorMissing) as caught:
+        connector_jars(repository.settings)
+    said = str(caught.value)
+    assert f"org.apache.spark:{CONNECTOR}:{SPARK.version} could not be fetched" in said
+    assert "not found" in said
+    for remedy in ("PYKAFKA_CONNECTOR_JARS=", "spark.jars.ivySettings", "kafka=False"):
+        assert remedy in said
+    assert list(cache.iterdir()) == []
+
+
+def test_a_part_that_is_missing_leaves_nothing_behind(cache: Path, tmp_path: Path) -> None:
+    repository = Repository(tmp_path / "repository")
+    clients = needs("org.apache.kafka", "kafka-clients", "9.1")
+    repository.add("org.apache.spark", CONNECTOR, SPARK.version, clients)
+    with pytest.raises(ConnectorMissing, match=r"kafka-clients;9\.1: not found"):
+        connector_jars(repository.settings)
+    assert list(cache.iterdir()) == []
+
+
+def test_ivy_settings_that_are_no_file_are_named(cache: Path) -> None:
+    with pytest.raises(ConnectorMissing, match="ivySettings=/nowhere is no file"):
+        connector_jars("/nowhere")
