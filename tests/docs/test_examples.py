@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-FENCE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+from tests.support.examples import PAGES, ROOT, examples
+
 EXAMPLES = [
-    pytest.param(match.group(1), id=f"{page.stem}-{number}")
+    pytest.param(code, id=f"{page.stem}-{number}")
     for page in PAGES
-    for number, match in enumerate(FENCE.finditer(page.read_text()))
+    for number, code in enumerate(examples(page))  # those of Spark: tests/spark/test_guides.py
 ]
 
 

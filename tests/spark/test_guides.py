@@ -1,0 +1,28 @@
+"""Every guide that tells of Spark runs from top to bottom, and what it shows is what happens."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pykafka_core import Broker
+from tests.support.examples import PAGES, spark_examples
+
+GUIDES = [page for page in PAGES if spark_examples(page)]
+
+
+@pytest.mark.parametrize("guide", [pytest.param(guide, id=guide.stem) for guide in GUIDES])
+def test_the_guide_runs_from_top_to_bottom(
+    guide: Path, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scope: dict[str, object] = {}
+    with Broker() as broker:
+        for code in spark_examples(guide):
+            exec(
+                compile(
+                    code.replace("localhost:9092", broker.bootstrap_servers), guide.name, "exec"
+                ),
+                scope,
+            )
+    assert scope["spark"] is spark

@@ -1,0 +1,26 @@
+"""The Python examples of the pages: those of Spark share the run's session, the others need a broker at most."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+_FENCE = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def examples(page: Path) -> list[str]:
+    """Those that say nothing of Spark; each stands alone."""
+    return [code for code in _all(page) if not _of_spark(code)]
+
+
+def spark_examples(page: Path) -> list[str]:
+    """Those of Spark, in the order of the page: they build on each other."""
+    return [code for code in _all(page) if _of_spark(code)]
+
+
+def _all(page: Path) -> list[str]:
+    return [match.group(1) for match in _FENCE.finditer(page.read_text())]
+
+
+def _of_spark(code: str) -> bool:
+    return "spark" in code
