@@ -15,7 +15,7 @@ export PYO3_ENVIRONMENT_SIGNATURE := $(shell $(PYTHON) -c 'import sys; print("cp
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test bench peers fuzz torture verify fix clean
+.PHONY: help build demo test bench peers bench-spark fuzz torture verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,6 +35,13 @@ bench: .venv/built-release ## time kernels, log, wire, control and start; result
 
 peers: .venv/built-release ## compare with Apache Kafka and librdkafka's mock (PEERS="--rounds 3 --only raw" picks)
 	python -m bench.peers $(PEERS)
+
+bench-spark: .venv/built-release ## Spark ratios, each module of bench/spark in turn (BENCH_SPARK="connector" picks)
+	@tools/need test
+	@jars=$$(python -m tests.support.spark); \
+	for module in $(or $(BENCH_SPARK),$(notdir $(basename $(wildcard bench/spark/*.py)))); do \
+	  echo "== $$module"; PYKAFKA_CONNECTOR_JARS=$$jars python -m bench.spark.$$module; \
+	done
 
 fuzz: ## cargo-fuzz on every target, FUZZ_SECONDS (60) each; needs a nightly toolchain
 	@tools/need fuzz
