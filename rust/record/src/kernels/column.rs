@@ -89,6 +89,10 @@ impl<'a> Column<'a> {
         self.validity
     }
 
+    pub(super) fn values(&self) -> &Values<'a> {
+        &self.values
+    }
+
     /// Call `each` with the bytes of every row in order; what a null row gives is not specified.
     #[inline]
     pub(super) fn for_each(&self, mut each: impl FnMut(&[u8])) -> Result<(), KernelError> {
@@ -171,12 +175,12 @@ fn each_between(
 
 /// A negative offset becomes one that lies in no data.
 #[expect(clippy::host_endian_bytes, reason = "Arrow's numbers have the byte order of the machine")]
-fn offset32(bytes: [u8; 4]) -> usize {
+pub(super) fn offset32(bytes: [u8; 4]) -> usize {
     i32::from_ne_bytes(bytes) as usize
 }
 
 #[expect(clippy::host_endian_bytes, reason = "Arrow's numbers have the byte order of the machine")]
-fn offset64(bytes: [u8; 8]) -> usize {
+pub(super) fn offset64(bytes: [u8; 8]) -> usize {
     i64::from_ne_bytes(bytes) as usize
 }
 

@@ -6,6 +6,7 @@
 
 mod column;
 mod fingerprints;
+mod lanes;
 mod partitions;
 
 pub use column::{Column, Validity, Values};

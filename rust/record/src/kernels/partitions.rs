@@ -3,7 +3,9 @@
 use std::num::NonZero;
 use std::str::FromStr;
 
-use super::{Column, KernelError};
+use super::column::{offset32, offset64};
+use super::lanes::murmur2_blocks;
+use super::{Column, KernelError, Values};
 use crate::partitioner::{crc32, fnv1a, murmur2};
 
 /// A client's way from a key to a partition.
@@ -41,45 +43,55 @@ pub fn partitions(
     num_partitions: NonZero<u32>,
     partitioner: Partitioner,
 ) -> Result<Vec<i32>, KernelError> {
+    let remainder = Remainder::new(num_partitions);
     match partitioner {
-        Partitioner::Murmur2 => each(keys, num_partitions, |key| murmur2(key) & 0x7fff_ffff),
-        Partitioner::Crc32 => each(keys, num_partitions, crc32),
-        Partitioner::Fnv1a => each(keys, num_partitions, |key| (fnv1a(key) as i32).unsigned_abs()),
+        Partitioner::Murmur2 => by_murmur2(keys, remainder),
+        Partitioner::Crc32 => each(keys, |key| remainder.of(crc32(key))),
+        Partitioner::Fnv1a => each(keys, |key| remainder.of((fnv1a(key) as i32).unsigned_abs())),
     }
 }
 
-#[inline]
-fn each(
-    keys: &Column<'_>,
-    num_partitions: NonZero<u32>,
-    hash: impl Fn(&[u8]) -> u32,
-) -> Result<Vec<i32>, KernelError> {
-    let remainder = Remainder::new(num_partitions);
+fn by_murmur2(keys: &Column<'_>, remainder: Remainder) -> Result<Vec<i32>, KernelError> {
+    let of = |hash| remainder.of(hash & 0x7fff_ffff);
     let mut found = Vec::with_capacity(keys.len());
-    keys.for_each(|key| found.push(remainder.of(hash(key)) as i32))?;
+    let extend = |hashes: &[u32]| found.extend(hashes.iter().map(|hash| of(*hash) as i32));
+    match keys.values() {
+        Values::Offsets32(at, data) => murmur2_blocks(&at[..=keys.len()], offset32, data, extend)?,
+        Values::Offsets64(at, data) => murmur2_blocks(&at[..=keys.len()], offset64, data, extend)?,
+        _ => return each(keys, |key| of(murmur2(key))),
+    }
+    Ok(found)
+}
+
+#[inline]
+fn each(keys: &Column<'_>, partition: impl Fn(&[u8]) -> u32) -> Result<Vec<i32>, KernelError> {
+    let mut found = Vec::with_capacity(keys.len());
+    keys.for_each(|key| found.push(partition(key) as i32))?;
     Ok(found)
 }
 
 /// The remainder by a fixed divisor without a division, which would cost more than the hash.
 ///
-/// Lemire, Kaser, Kurz: "Faster remainder by direct computation" (2019), exact for all 32-bit
-/// operands: the fraction of `value / divisor` in 64 bits, times the divisor, is the remainder.
+/// With `reciprocal` = ⌊2³² / divisor⌋ (2³² − 1 for 1), `value * reciprocal / 2³²` is the quotient or
+/// one less, so the remainder or that and a divisor is left.
 #[derive(Clone, Copy, Debug)]
 struct Remainder {
     divisor: u32,
-    reciprocal: u64,
+    reciprocal: u32,
 }
 
 impl Remainder {
     fn new(divisor: NonZero<u32>) -> Self {
-        let divisor = divisor.get();
-        Self { divisor, reciprocal: (u64::MAX / u64::from(divisor)).wrapping_add(1) }
+        let reciprocal = u32::try_from((1 << 32) / u64::from(divisor.get())).unwrap_or(u32::MAX);
+        Self { divisor: divisor.get(), reciprocal }
     }
 
     #[inline]
     fn of(self, value: u32) -> u32 {
-        let fraction = self.reciprocal.wrapping_mul(u64::from(value));
-        ((u128::from(fraction) * u128::from(self.divisor)) >> 64) as u32
+        let quotient = ((u64::from(value) * u64::from(self.reciprocal)) >> 32) as u32;
+        let left = value.wrapping_sub(quotient.wrapping_mul(self.divisor));
+        // What has no divisor too much becomes huge by taking it away.
+        left.min(left.wrapping_sub(self.divisor))
     }
 }
 
