@@ -1,0 +1,171 @@
+"""Kafka's partitions in Spark, by each way from a key to a number: `python -m bench.spark.assign --help`.
+
+One Parquet file of string keys of 12 to 28 bytes is read, given a partition and dropped, by each way in turn and round
+after round. The best of the rounds is printed: rows a second, and CPU time of the JVM and of the Python workers in
+microseconds a row, which a busy machine disturbs less. A first round, which compiles, is left out.
+
+Spark's own `xxhash64` puts keys elsewhere; it is the bound of what never leaves the JVM. The UDF of a constant
+is that of what goes to Python and back.
+"""
+
+import argparse
+import os
+import random
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import mmh3
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
+
+from spark_udfs import (
+    configure_spark,
+    kafka_partition,
+    kafka_partition_pandas,
+    with_kafka_partition,
+)
+from tests.pyx import twins
+
+COUNT = 12
+Way = Callable[[DataFrame], DataFrame]
+# Spark's stubs know neither Arrow functions nor functions with arguments of type Any.
+_arrow_udf: Any = arrow_udf
+_pandas_udf: Any = pandas_udf
+
+
+def _constant(keys: pa.Array) -> pa.Array:
+    return pa.array(np.zeros(len(keys), dtype=np.int32))
+
+
+def _looped(keys: pd.Series) -> pd.Series:
+    return pd.Series([twins.partition(key.encode(), COUNT) for key in keys], dtype="int32")
+
+
+def _mmh3(keys: pd.Series) -> pd.Series:
+    return pd.Series([(mmh3.hash(key) & 0x7FFFFFFF) % COUNT for key in keys], dtype="int32")
+
+
+def _identity(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+def _column(column: Any) -> Way:
+    return lambda df: df.withColumn("partition", column)
+
+
+WAYS: dict[str, Callable[[], Way]] = {
+    "scan": lambda: lambda df: df,
+    "xxhash64 in the JVM": lambda: _column(F.pmod(F.xxhash64("key"), F.lit(COUNT))),
+    "constant, Arrow UDF": lambda: _column(_arrow_udf(_constant, "int")("key")),
+    "kafka_partition": lambda: _column(kafka_partition("key", COUNT)),
+    "kafka_partition, crc32": lambda: _column(kafka_partition("key", COUNT, "crc32")),
+    "kafka_partition_pandas": lambda: _column(kafka_partition_pandas(COUNT)("key")),
+    "identity, mapInArrow": lambda: lambda df: df.mapInArrow(_identity, df.schema),
+    "with_kafka_partition": lambda: lambda df: with_kafka_partition(df, num_partitions=COUNT),
+    "mmh3 of each, pandas UDF": lambda: _column(_pandas_udf(_mmh3, "int")("key")),
+    "murmur2 in Python, pandas UDF": lambda: _column(_pandas_udf(_looped, "int")("key")),
+}
+RATIOS = [
+    ("kafka_partition", "constant, Arrow UDF", 0.9),
+    ("kafka_partition", "murmur2 in Python, pandas UDF", 8.0),
+    ("kafka_partition", "mmh3 of each, pandas UDF", 2.5),
+    ("kafka_partition", "xxhash64 in the JVM", 0.25),
+    ("kafka_partition_pandas", "kafka_partition", 0.8),
+]
+
+
+class Figures(NamedTuple):
+    """Seconds of the wall clock, and of CPU time."""
+
+    wall: float
+    jvm: float
+    python: float
+
+
+def write_keys(path: Path, rows: int) -> None:
+    source = random.Random(1)
+    keys = [
+        "user-" + "x" * source.randrange(17) + f"{source.randrange(10**7):07}" for _ in range(rows)
+    ]
+    pq.write_table(pa.table({"key": keys}), path, row_group_size=-(-rows // 4))
+
+
+def cpu_seconds(jvm: int) -> tuple[float, float]:
+    """Of the JVM, and of the Python processes it started, those that ended included."""
+    times: dict[int, tuple[int, int, int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:  # it ended meanwhile
+            continue
+        own, reaped = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
+        times[int(stat.parent.name)] = int(fields[1]), own, own + reaped
+    parents, python = {jvm}, 0
+    while parents:
+        children = {pid for pid, (parent, _, _) in times.items() if parent in parents}
+        python += sum(times[pid][2] for pid in children)
+        parents = children
+    return times[jvm][1] / os.sysconf("SC_CLK_TCK"), python / os.sysconf("SC_CLK_TCK")
+
+
+def timed(jvm: int, df: DataFrame) -> Figures:
+    begun = time.monotonic(), *cpu_seconds(jvm)
+    df.write.format("noop").mode("overwrite").save()
+    ended = time.monotonic(), *cpu_seconds(jvm)
+    return Figures(*(end - begin for begin, end in zip(begun, ended, strict=True)))
+
+
+def measure(spark: SparkSession, keys: Path, rounds: int) -> dict[str, Figures]:
+    """The best figures of each way, each figure by itself."""
+    gateway: Any = spark.sparkContext._gateway
+    results: dict[str, list[Figures]] = defaultdict(list)
+    for number in range(rounds + 1):
+        for name, way in WAYS.items():
+            figures = timed(gateway.proc.pid, way()(spark.read.parquet(str(keys))))
+            if number:
+                results[name].append(figures)
+    return {name: Figures(*map(min, zip(*rows, strict=True))) for name, rows in results.items()}
+
+
+def report(best: dict[str, Figures], rows: int) -> None:
+    print(f"{'best of the rounds':32}{'M rows/s':>9}{'JVM µs/row':>12}{'Python µs/row':>15}")
+    for name, figures in best.items():
+        jvm, python = (1e6 * seconds / rows for seconds in figures[1:])
+        print(f"{name:32}{rows / figures.wall / 1e6:9.2f}{jvm:12.2f}{python:15.3f}")
+    for ours, theirs, aim in RATIOS:
+        cpu = sum(best[theirs][1:]) / sum(best[ours][1:])
+        wall = best[theirs].wall / best[ours].wall
+        print(f"{ours} is {cpu:.2f} x {theirs} by CPU, {wall:.2f} x by the clock; aim {aim}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--rounds", type=int, default=4)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+        local = {"spark.driver.host": "127.0.0.1", "spark.local.dir": name}
+        builder = SparkSession.builder.master("local[2]").config(
+            map={**quiet, **local, "spark.log.level": "ERROR"}
+        )
+        spark = configure_spark(builder, kafka=False).getOrCreate()
+        try:
+            keys = Path(name) / "keys.parquet"
+            write_keys(keys, asked.rows)
+            report(measure(spark, keys, asked.rounds), asked.rows)
+        finally:
+            spark.stop()
+
+
+if __name__ == "__main__":
+    main()
