@@ -25,6 +25,8 @@ INTERNAL_TOPICS: Final = frozenset(
 
 _RESERVED_IDS: Final = 100
 """Kafka keeps the ids below this for meanings of its own (``DirectoryId``)."""
+_DASH = 62
+"""Of which URL-safe base64 makes ``-``: six bits."""
 
 NO_AUTHORIZED_OPERATIONS: Final = -(2**31)
 """What an authorised-operations field says when nobody asked for it."""
@@ -76,5 +78,5 @@ def random_id(random: Callable[[int], bytes]) -> bytes:
     """
     while True:
         value = random(16)
-        if int.from_bytes(value, "big") >= _RESERVED_IDS and not id_text(value).startswith("-"):
+        if int.from_bytes(value, "big") >= _RESERVED_IDS and value[0] >> 2 != _DASH:
             return value

@@ -1,6 +1,6 @@
 """Settings as DescribeConfigs lists them: value, source, and what else sets them."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from .broker_configs import BrokerConfigs, ConfigSource, ConfigValue
@@ -28,21 +28,23 @@ class ConfigRow:
     documentation: str
 
 
-def topic_rows(overrides: Mapping[str, str], broker: BrokerConfigs) -> list[ConfigRow]:
-    """Return every topic setting; an internal one only when it is overridden."""
+def topic_rows(
+    overrides: Mapping[str, str], broker: BrokerConfigs, names: Collection[str] = ()
+) -> list[ConfigRow]:
+    """Return every topic setting, or those of ``names``; an internal one only when it is overridden."""
     return [
         _row(setting, broker.topic_value(setting.name, overrides), synonyms)
-        for setting in _listed(topic_settings(), overrides)
+        for setting in _listed(topic_settings(), overrides, names)
         for synonyms in [_with_own(setting, overrides, _inherited(setting, broker))]
     ]
 
 
-def broker_rows(broker: BrokerConfigs) -> list[ConfigRow]:
-    """Return every broker setting of the table; an internal one only when it is set."""
+def broker_rows(broker: BrokerConfigs, names: Collection[str] = ()) -> list[ConfigRow]:
+    """Return every broker setting, or those of ``names``; an internal one only when it is set."""
     given = {**broker.static, **broker.cluster_default, **broker.broker}
     return [
         _row(setting, broker.broker_value(setting.name), broker.broker_synonyms(setting.name))
-        for setting in _listed(broker_settings(), given)
+        for setting in _listed(broker_settings(), given, names)
     ]
 
 
@@ -75,8 +77,11 @@ def client_metrics_rows(overrides: Mapping[str, str]) -> list[ConfigRow]:
     ]
 
 
-def _listed(table: Mapping[str, Setting], given: Mapping[str, str]) -> Iterable[Setting]:
-    return (s for s in table.values() if not s.internal or s.name in given)
+def _listed(
+    table: Mapping[str, Setting], given: Mapping[str, str], names: Collection[str]
+) -> Iterable[Setting]:
+    asked = table.values() if not names else (s for s in table.values() if s.name in names)
+    return (s for s in asked if not s.internal or s.name in given)
 
 
 def _inherited(setting: Setting, broker: BrokerConfigs) -> tuple[ConfigValue, ...]:

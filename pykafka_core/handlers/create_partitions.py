@@ -13,7 +13,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import RECORDS_MAX, Propose, bounded
-from pykafka_core.handlers.placement import check_assignment, new_partition, place
+from pykafka_core.handlers.placement import NewPartitions, check_assignment, place
 from pykafka_core.metadata.image import Topic
 from pykafka_core.protocol.messages import (
     CreatePartitionsRequest,
@@ -62,8 +62,9 @@ def _plan(
     first = len(found.partitions)
     _check_count(topic, first)
     replicas = _replicas(context, topic, found)
+    partitions = NewPartitions(context.image)
     return [
-        new_partition(context.image, found.topic_id, first + step, nodes)
+        partitions.record(found.topic_id, first + step, nodes)
         for step, nodes in enumerate(replicas)
     ]
 

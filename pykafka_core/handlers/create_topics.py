@@ -17,7 +17,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import RECORDS_MAX, Propose, bounded
-from pykafka_core.handlers.placement import check_assignment, new_partition, place
+from pykafka_core.handlers.placement import NewPartitions, check_assignment, place
 from pykafka_core.handlers.topic_config_rows import TopicRows
 from pykafka_core.handlers.topic_names import Collisions, check_topic_name
 from pykafka_core.protocol.messages import (
@@ -65,6 +65,7 @@ def _plan_all(context: Context, request: CreateTopicsRequest) -> list[_Plan]:
     counts = Counter(topic.name for topic in request.topics)
     collisions = Collisions(context.image)
     described = TopicRows(context.settings)
+    new_partitions = NewPartitions(context.image)
     _check_size(context, request)
     plans: dict[str, _Plan] = {}
     for topic in request.topics:
@@ -73,7 +74,7 @@ def _plan_all(context: Context, request: CreateTopicsRequest) -> list[_Plan]:
         try:
             if counts[topic.name] > 1:
                 raise InvalidRequestError("Duplicate topic name.")
-            plans[topic.name] = _plan(context, topic, collisions, described)
+            plans[topic.name] = _plan(context, topic, collisions, described, new_partitions)
             collisions.add(topic.name)
         except KafkaError as error:
             plans[topic.name] = _Plan(_failed(topic.name, error), [])
@@ -101,13 +102,14 @@ def _plan(
     topic: CreateTopicsRequest.CreatableTopic,
     collisions: Collisions,
     described: TopicRows,
+    new_partitions: NewPartitions,
 ) -> _Plan:
     _check_name(context, topic.name, collisions)
     overrides = _overrides(context, topic)
     assignments = _assignments(context, topic)
     topic_id = context.new_id()
     partitions = [
-        new_partition(context.image, topic_id, index, replicas)
+        new_partitions.record(topic_id, index, replicas)
         for index, replicas in enumerate(assignments)
     ]
     configs = [

@@ -1,7 +1,5 @@
 """DescribeConfigs (32): contract 38; ``ConfigHelper`` in Kafka."""
 
-from collections.abc import Sequence
-
 from pykafka_core.config import (
     ConfigRow,
     broker_rows,
@@ -33,7 +31,8 @@ def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigs
     for resource in request.resources:
         result = _Result(resource_type=resource.resource_type, resource_name=resource.resource_name)
         try:
-            rows = _asked(_rows(context, resource), resource.configuration_keys)
+            names = frozenset(resource.configuration_keys or ())
+            rows = _asked(_rows(context, resource, names), names)
             result.configs = [_described(row, request) for row in rows]
         except KafkaError as error:
             result.error_code, result.error_message = error.code, str(error)
@@ -43,13 +42,16 @@ def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigs
 
 
 def _rows(
-    context: Context, resource: DescribeConfigsRequest.DescribeConfigsResource
+    context: Context,
+    resource: DescribeConfigsRequest.DescribeConfigsResource,
+    names: frozenset[str],
 ) -> list[ConfigRow]:
+    """Those of one resource; where settings are many only ``names`` are looked up, all if empty."""
     kind, name = resource.resource_type, resource.resource_name
     if kind == RESOURCE_TOPIC:
-        return _topic_rows(context, name)
+        return _topic_rows(context, name, names)
     if kind == RESOURCE_BROKER:
-        return _broker_rows(context, name)
+        return _broker_rows(context, name, names)
     if kind == RESOURCE_BROKER_LOGGER:
         return _logger_rows(context, name)
     if kind == RESOURCE_CLIENT_METRICS:
@@ -61,21 +63,21 @@ def _rows(
     raise InvalidRequestError(f"Unsupported resource type: {kind}")
 
 
-def _topic_rows(context: Context, name: str) -> list[ConfigRow]:
+def _topic_rows(context: Context, name: str, names: frozenset[str]) -> list[ConfigRow]:
     check_topic_name(name)
     if name not in context.image.topics.by_name:
         raise UnknownTopicOrPartitionError
-    return topic_rows(context.image.configs.of(RESOURCE_TOPIC, name), context.settings)
+    return topic_rows(context.image.configs.of(RESOURCE_TOPIC, name), context.settings, names)
 
 
-def _broker_rows(context: Context, name: str) -> list[ConfigRow]:
+def _broker_rows(context: Context, name: str, names: frozenset[str]) -> list[ConfigRow]:
     if not name:
         return cluster_rows(context.settings)
     if _broker_id(name) != context.node_id:
         raise InvalidRequestError(
             f"Unexpected broker id, expected {context.node_id} or empty string, but received {name}"
         )
-    return broker_rows(context.settings)
+    return broker_rows(context.settings, names)
 
 
 def _logger_rows(context: Context, name: str) -> list[ConfigRow]:
@@ -100,12 +102,9 @@ def _require(name: str, text: str) -> None:
         raise InvalidRequestError(text)
 
 
-def _asked(rows: list[ConfigRow], keys: Sequence[str] | None) -> list[ConfigRow]:
+def _asked(rows: list[ConfigRow], names: frozenset[str]) -> list[ConfigRow]:
     """Those named; all of them when no name is given."""
-    if not keys:
-        return rows
-    names = set(keys)
-    return [row for row in rows if row.name in names]
+    return [row for row in rows if row.name in names] if names else rows
 
 
 def _described(row: ConfigRow, request: DescribeConfigsRequest) -> _Config:

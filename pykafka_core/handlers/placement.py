@@ -63,30 +63,47 @@ def place(image: MetadataImage, first: int, count: int, factor: int) -> list[tup
     ]
 
 
-def new_partition(
-    image: MetadataImage, topic_id: bytes, index: int, replicas: Sequence[int]
-) -> PartitionRecord:
-    """The record that begins a partition: led by the first replica that is alive.
+class NewPartitions:
+    """Makes the records that begin partitions; what their replicas have in common is looked up once.
 
-    Raises:
-        InvalidReplicaAssignmentError: None of the replicas is alive.
+    Args:
+        image: Knows the brokers.
     """
-    alive = [node for node in replicas if not image.brokers[node].fenced]
-    if not alive:
-        raise InvalidReplicaAssignmentError(
-            f"All brokers specified in the manual partition assignment for partition {index} "
-            "are fenced or in controlled shutdown."
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._brokers = image.brokers
+        self._known: dict[tuple[int, ...], tuple[list[int], list[int], list[bytes]]] = {}
+
+    def record(self, topic_id: bytes, index: int, replicas: tuple[int, ...]) -> PartitionRecord:
+        """The record of one partition: led by the first replica that is alive.
+
+        Raises:
+            InvalidReplicaAssignmentError: None of the replicas is alive.
+        """
+        known = self._known.get(replicas)
+        if known is None:
+            known = self._known[replicas] = self._look_up(replicas)
+        nodes, alive, directories = known
+        if not alive:
+            raise InvalidReplicaAssignmentError(
+                f"All brokers specified in the manual partition assignment for partition {index} "
+                "are fenced or in controlled shutdown."
+            )
+        return PartitionRecord(
+            partition_id=index,
+            topic_id=topic_id,
+            replicas=nodes,
+            isr=alive,
+            leader=alive[0],
+            leader_epoch=0,
+            partition_epoch=0,
+            directories=directories,
         )
-    return PartitionRecord(
-        partition_id=index,
-        topic_id=topic_id,
-        replicas=list(replicas),
-        isr=alive,
-        leader=alive[0],
-        leader_epoch=0,
-        partition_epoch=0,
-        directories=[_directory(image.brokers[node]) for node in replicas],
-    )
+
+    def _look_up(self, replicas: tuple[int, ...]) -> tuple[list[int], list[int], list[bytes]]:
+        alive = [node for node in replicas if not self._brokers[node].fenced]
+        directories = [_directory(self._brokers[node]) for node in replicas]
+        return list(replicas), alive, directories
 
 
 def _directory(broker: Broker) -> bytes:

@@ -26,9 +26,12 @@ class TopicRows:
             )
             for row in TopicConfigs.rows({}, settings)
         }
+        self._without_overrides = list(self._inherited.values())
 
     def rows(self, overrides: Mapping[str, str]) -> list[_Row]:
-        """Every setting of a topic with ``overrides``, by name."""
+        """Every setting of a topic with ``overrides``, by name; not to be changed."""
+        if not overrides:
+            return self._without_overrides
         return [
             _overridden(name, overrides[name]) if name in overrides else row
             for name, row in self._inherited.items()

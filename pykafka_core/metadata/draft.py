@@ -77,6 +77,13 @@ class Draft:
             image.topics = Topics(dict(image.topics.by_id), dict(image.topics.by_name))
         return image.topics
 
+    def begin_topic(self, topic: Topic) -> None:
+        """Take in a topic that was just made, and is free to be changed."""
+        tables = self.own_topics()
+        tables.by_id[topic.topic_id] = tables.by_name[topic.name] = topic
+        self._owned_topics.add(topic.topic_id)
+        self.changes.topics[topic.topic_id] = None
+
     def own_topic(self, topic_id: bytes, what: str) -> Topic:
         """The topic of an id, free to be changed, and noted as changed."""
         tables = self.own_topics()
@@ -85,7 +92,7 @@ class Draft:
             raise MetadataError(f"{what} names topic id {topic_id.hex()}, which does not exist")
         if topic_id not in self._owned_topics:
             self._owned_topics.add(topic_id)
-            topic = topic._replace(partitions=dict(topic.partitions))
+            topic = Topic(topic.name, topic_id, dict(topic.partitions))
             tables.by_id[topic_id] = tables.by_name[topic.name] = topic
         self.changes.topics[topic_id] = None
         return topic

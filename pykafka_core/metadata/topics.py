@@ -26,9 +26,7 @@ def apply_topic(draft: "Draft", record: "TopicRecord") -> None:
     old = topics.by_name.get(record.name)
     if old is not None or record.topic_id in topics.by_id:
         raise MetadataError(f"TopicRecord makes topic {record.name!r} a second time")
-    topic = Topic(record.name, record.topic_id, {})
-    topics.by_id[record.topic_id] = topics.by_name[record.name] = topic
-    draft.own_topic(record.topic_id, "TopicRecord")
+    draft.begin_topic(Topic(record.name, record.topic_id, {}))
 
 
 def apply_partition(draft: "Draft", record: "PartitionRecord") -> None:

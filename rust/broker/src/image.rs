@@ -311,11 +311,15 @@ fn pairs(values: &BTreeMap<String, String>) -> impl Iterator<Item = (&str, &str)
     values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
 }
 
+/// `values` on top of `base`, which is shared by those who override nothing: nearly all topics.
 fn config(
-    base: &LogConfig,
+    base: &Arc<LogConfig>,
     values: &BTreeMap<String, String>,
     of: &str,
 ) -> Result<Arc<LogConfig>, ApplyError> {
+    if values.is_empty() {
+        return Ok(base.clone());
+    }
     LogConfig::from_settings(base, pairs(values))
         .map(Arc::new)
         .map_err(|source| ApplyError::Config { of: of.into(), source })
