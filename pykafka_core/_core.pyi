@@ -362,8 +362,11 @@ def build_batch(
     base_sequence: int = -1,
     transactional: bool = False,
     timestamp_default: int = -1,
+    control: bool = False,
 ) -> bytes:
     """One batch of ``records``, at least one; those without a timestamp get ``timestamp_default``.
+
+    ``control`` makes it a control batch; the key of a control record tells its type.
 
     Raises:
         ValueError: No record, an unknown codec or level, or more than 2 GiB.

@@ -225,6 +225,9 @@ def _loop(core: Core, started: Started, settings: BrokerConfigs) -> ControlLoop:
         Timer(retention_ms, now, core.enforce_retention),
         Timer(DRAIN_INTERVAL_MS, now, drain_into_logging(core)),
     ]
+    if started.snapshots is not None:
+        every_ms = started.snapshots.check_interval_ms
+        timers.append(Timer(every_ms, now, started.controller.write_snapshot_if_due))
     return ControlLoop(core, started.controller, timers, "pykafka-core-control")
 
 

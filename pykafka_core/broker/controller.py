@@ -22,6 +22,7 @@ from pykafka_core.broker.core import Core
 from pykafka_core.broker.facts import CoreFacts
 from pykafka_core.broker.projection import Projection
 from pykafka_core.broker.requests import Asked, RemoteRequest
+from pykafka_core.broker.snapshots import METADATA_PARTITION, Snapshots
 from pykafka_core.errors import PolicyViolationError, UnknownServerError
 from pykafka_core.handlers.context import Context, ProducerIds
 from pykafka_core.handlers.outcome import Maintain, Maintained, Outcome, Propose
@@ -40,12 +41,9 @@ from pykafka_core.metadata.quorum import (
 from pykafka_core.metadata.records import encode
 from pykafka_core.protocol import ProtocolError
 from pykafka_core.protocol.messages import Message
-from pykafka_core.types import METADATA_TOPIC_ID
 
 if TYPE_CHECKING:
     from pykafka_core import _core
-
-METADATA_PARTITION = (METADATA_TOPIC_ID, 0)
 
 _log = logging.getLogger(__name__)
 
@@ -90,6 +88,7 @@ class Controller:
         projection: Makes the core's steps.
         facts: Answers the handlers' questions.
         new_token: Gives a token that is not open; shared with ``quorum``.
+        snapshots: Writes the image now and then; None where nothing outlives the process.
     """
 
     def __init__(
@@ -102,8 +101,11 @@ class Controller:
         projection: Projection,
         facts: CoreFacts,
         new_token: Callable[[], int],
+        snapshots: Snapshots | None = None,
     ) -> None:
         self._core = core
+        self._snapshots = snapshots
+        self._committed_bytes = 0
         self._quorum = quorum
         self._image = image
         self._node = node
@@ -151,6 +153,14 @@ class Controller:
             self._take(request)
         self._propose()
         self._send_replies()
+        if self._snapshots is not None and self._committed_bytes:
+            self._snapshots.committed(self._image, self._committed_bytes)
+            self._committed_bytes = 0
+
+    def write_snapshot_if_due(self) -> None:
+        """Something that has to be done now and then, when nothing is committed for long."""
+        if self._snapshots is not None:
+            self._snapshots.write_if_due(self._image)
 
     def fail_all(self, error_code: int) -> None:
         """Answer everything that waits with an error: the broker stops."""
@@ -186,10 +196,16 @@ class Controller:
             self._release(batch, outcome.error_code)
             return
         self._commit(batch.draft, outcome)
+        self._committed_bytes += batch.size
         self._release(batch, 0)
 
     def _on_maintained(self, event: "_core.Maintained") -> None:
-        maintenance, slot = self._maintained.pop(event.token)
+        waiting = self._maintained.pop(event.token, None)
+        if waiting is None:  # nobody asked: the metadata log made way for a snapshot
+            if event.error_code:
+                _log.error("the metadata log kept its old part: error code %d", event.error_code)
+            return
+        maintenance, slot = waiting
         maintenance.results[slot] = Maintained(event.error_code, event.offset)
         self._finish(maintenance)
 

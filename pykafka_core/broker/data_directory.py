@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pykafka_core.config import parse_properties
 from pykafka_core.errors import StorageError
@@ -17,6 +18,22 @@ from pykafka_core.types import id_bytes, id_text
 DEFAULT_NODE_ID = 1
 METADATA_DIRECTORY = "__cluster_metadata-0"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+PART = ".part"
+"""Behind the name of a snapshot that is being written, as Kafka's."""
+
+
+_MAX_TIMESTAMP_AT = 35
+"""Of a record batch: the snapshot's first holds the time of the last record it stands for."""
+
+
+class SnapshotFile(NamedTuple):
+    """A metadata snapshot on disk. ``end_offset`` is exclusive; ``time_ms`` is of its last record."""
+
+    end_offset: int
+    leader_epoch: int
+    size: int
+    time_ms: int
+    path: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +130,32 @@ class DataDirectory:
         newest = max(names)
         return int(newest[:20]), (directory / newest).read_bytes()
 
+    def snapshots(self) -> list[SnapshotFile]:
+        """The metadata snapshots, oldest first."""
+        directory = self.path / METADATA_DIRECTORY
+        names = sorted(name for name in _names(directory) if _is_snapshot(name))
+        return [_snapshot_file(directory / name) for name in names]
+
+    def write_snapshot(self, end_offset: int, leader_epoch: int, content: bytes) -> None:
+        """Add a metadata snapshot; there is a file of its name only once all of it is durable."""
+        name = f"{end_offset:020}-{leader_epoch:010}.checkpoint"
+        _write_atomically(self.path / METADATA_DIRECTORY / name, content, PART)
+
+    def remove_snapshot(self, snapshot: SnapshotFile) -> None:
+        """Remove one that another stands in for."""
+        snapshot.path.unlink(missing_ok=True)
+
+    def remove_unfinished_snapshots(self) -> None:
+        """Remove what a crash left of a snapshot that was being written; the caller holds the lock."""
+        for name in _names(self.path / METADATA_DIRECTORY):
+            if name.endswith(PART) and _is_snapshot(name.removesuffix(PART)):
+                (self.path / METADATA_DIRECTORY / name).unlink()
+
+    def metadata_log_size(self) -> int:
+        """Bytes of the metadata log's segments; those of a file that just went are not counted."""
+        directory = self.path / METADATA_DIRECTORY
+        return sum(_size(directory / name) for name in _names(directory) if name.endswith(".log"))
+
 
 def new_identity(node_id: int | None, new_id: Callable[[], bytes]) -> Identity:
     """An identity for a new directory, or for a broker in memory.
@@ -146,11 +189,30 @@ def _is_snapshot(name: str) -> bool:
     )
 
 
-def _write_atomically(path: Path, text: str) -> None:
+def _snapshot_file(path: Path) -> SnapshotFile:
+    with path.open("rb") as file:
+        head = file.read(_MAX_TIMESTAMP_AT + 8)
+    return SnapshotFile(
+        end_offset=int(path.name[:20]),
+        leader_epoch=int(path.name[21:31]),
+        size=_size(path),
+        time_ms=int.from_bytes(head[_MAX_TIMESTAMP_AT:], "big", signed=True),
+        path=path,
+    )
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _write_atomically(path: Path, content: str | bytes, suffix: str = ".tmp") -> None:
     """After this returns, a power cut leaves the new content; before, the old or the new."""
-    temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
+    temporary = path.with_name(path.name + suffix)
+    with open(temporary, "wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())
     os.replace(temporary, path)

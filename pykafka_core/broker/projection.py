@@ -14,9 +14,9 @@ from pykafka_core.types import INTERNAL_TOPICS, METADATA_TOPIC, METADATA_TOPIC_I
 if TYPE_CHECKING:
     from pykafka_core._core import BrokerEndpoint, ImageDelta, PartitionImage, TopicImage
 
-METADATA_LOG_OVERRIDES: Mapping[str, str] = {"retention.ms": "-1", "retention.bytes": "-1"}
+METADATA_LOG_OVERRIDES: dict[str, str] = {"retention.ms": "-1", "retention.bytes": "-1"}
 """Nothing in the metadata log may go before a snapshot holds it."""
-ON_DISK_OVERRIDES: Mapping[str, str] = {**METADATA_LOG_OVERRIDES, "flush.messages": "1"}
+ON_DISK_OVERRIDES: dict[str, str] = {**METADATA_LOG_OVERRIDES, "flush.messages": "1"}
 """A voter counts its own vote only after fsync, whatever the topics' durability."""
 
 
@@ -43,16 +43,29 @@ class Projection:
 
     def metadata_log(self, leader_epoch: int, *, on_disk: bool) -> "ImageDelta":
         """The very first step: the metadata log alone, led by this node."""
+        overrides = self._metadata_segments() | (
+            ON_DISK_OVERRIDES if on_disk else METADATA_LOG_OVERRIDES
+        )
         partition = Partition((self._node_id,), (self._node_id,), self._node_id, leader_epoch, 0)
         topic = self._types.TopicImage(
             name=METADATA_TOPIC,
             topic_id=METADATA_TOPIC_ID,
             partitions=[self._partition(0, partition)],
-            overrides=ON_DISK_OVERRIDES if on_disk else METADATA_LOG_OVERRIDES,
+            overrides=overrides,
             internal=True,
             hidden=True,
         )
         return self._types.ImageDelta(metadata_offset=0, topics=[topic])
+
+    def _metadata_segments(self) -> dict[str, str]:
+        given = self._given
+        small = given.string("internal.metadata.log.segment.bytes")
+        overrides = {
+            "segment.bytes": given.string("metadata.log.segment.bytes"),
+            "segment.ms": given.string("metadata.log.segment.ms"),
+            "internal.segment.bytes": small,
+        }
+        return {name: text for name, text in overrides.items() if text is not None}
 
     def whole(self, delta: Delta, settings: BrokerConfigs) -> "ImageDelta":
         """The step to a loaded image, with everything that never changes afterwards."""

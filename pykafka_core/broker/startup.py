@@ -15,7 +15,6 @@ from itertools import count
 from pathlib import Path
 
 from pykafka_core.broker.controller import (
-    METADATA_PARTITION,
     Controller,
     Node,
     append_metadata,
@@ -26,6 +25,7 @@ from pykafka_core.broker.facts import CoreFacts
 from pykafka_core.broker.listeners import advertised, bind
 from pykafka_core.broker.projection import Projection
 from pykafka_core.broker.registration import registration
+from pykafka_core.broker.snapshots import METADATA_PARTITION, Snapshots
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import MetadataError, StorageError, error_of
 from pykafka_core.metadata.bootstrap import bootstrap_records
@@ -68,6 +68,8 @@ class Started:
     controller: Controller
     facts: CoreFacts
     bound: tuple[Endpoint, ...]
+    snapshots: Snapshots | None
+    """None in memory: nothing is read again there."""
 
 
 def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]) -> Plan:
@@ -112,6 +114,7 @@ class _Startup:
         self._identity = plan.identity
         self._projection = Projection(types, plan.identity.node_id, plan.settings)
         self._tokens = count(1)
+        self._log_bytes = 0
 
     def run(self) -> Started:
         directory = self._plan.directory
@@ -131,7 +134,19 @@ class _Startup:
         endpoints = advertised(bound, self._plan.settings.start.advertised_listeners)
         image = self._first_records(quorum, replay, endpoints)
         self._core.apply(self._projection.whole(whole(image), self._projection.settings(image)))
-        return self._serve(quorum, image, bound, endpoints)
+        return self._serve(quorum, image, bound, endpoints, self._snapshots(directory, epoch))
+
+    def _snapshots(self, directory: DataDirectory | None, epoch: int) -> Snapshots | None:
+        if directory is None:
+            return None
+        return Snapshots(
+            core=self._core,
+            directory=directory,
+            settings=self._plan.settings,
+            leader_epoch=epoch,
+            new_token=lambda: next(self._tokens),
+            bytes_before=self._log_bytes,
+        )
 
     def _serve(
         self,
@@ -139,6 +154,7 @@ class _Startup:
         image: MetadataImage,
         bound: tuple[Endpoint, ...],
         endpoints: tuple[Endpoint, ...],
+        snapshots: Snapshots | None,
     ) -> Started:
         directory = self._plan.directory
         log_dir = os.path.abspath(directory.path) if directory else "memory"
@@ -156,9 +172,10 @@ class _Startup:
             projection=self._projection,
             facts=facts,
             new_token=lambda: next(self._tokens),
+            snapshots=snapshots,
         )
         self._core.serve()
-        return Started(controller=controller, facts=facts, bound=bound)
+        return Started(controller=controller, facts=facts, bound=bound, snapshots=snapshots)
 
     def _begin_epoch(self, directory: DataDirectory | None) -> int:
         if directory is None:
@@ -171,6 +188,9 @@ class _Startup:
         replay = Replay()
         offset = self._core.offsets(METADATA_PARTITION).log_start_offset
         snapshot = directory.latest_snapshot() if directory else None
+        if directory is not None:
+            directory.remove_unfinished_snapshots()
+        _check_no_gap(offset, 0 if snapshot is None else snapshot[0])
         if snapshot is not None:
             end, content = snapshot
             replay.apply_snapshot((record for _, record in decode_batches(content).records), end)
@@ -184,6 +204,7 @@ class _Startup:
                 raise MetadataError(f"the metadata log cannot be read at offset {offset}")
             replay.apply((at, record) for at, record in batches.records if at >= offset)
             offset = batches.next_offset
+            self._log_bytes += len(data)
 
     def _first_records(
         self, quorum: SingleVoter, replay: Replay, endpoints: tuple[Endpoint, ...]
@@ -223,6 +244,14 @@ class _Startup:
                 if outcome is not None:
                     raise error_of(outcome.error_code)("the metadata log refused its first records")
         raise StorageError("the metadata log did not take its first records in time")
+
+
+def _check_no_gap(log_start_offset: int, snapshot_end: int) -> None:
+    if log_start_offset > snapshot_end:
+        raise MetadataError(
+            f"the metadata log begins at offset {log_start_offset} and no snapshot reaches up to it: "
+            "restore the newest .checkpoint of __cluster_metadata-0"
+        )
 
 
 def _batches(records: list[Message]) -> list[list[Message]]:

@@ -85,7 +85,7 @@ fn decompress_batch<'py>(py: Python<'py>, batch: &[u8]) -> PyResult<Bound<'py, P
 #[pyo3(signature = (
     records, /, *, compression = "none", level = None, base_offset = 0, leader_epoch = -1,
     producer_id = -1, producer_epoch = -1, base_sequence = -1, transactional = false,
-    timestamp_default = -1,
+    timestamp_default = -1, control = false,
 ))]
 #[expect(clippy::too_many_arguments, reason = "keyword-only at Python's door")]
 fn build_batch<'py>(
@@ -100,6 +100,7 @@ fn build_batch<'py>(
     base_sequence: i32,
     transactional: bool,
     timestamp_default: i64,
+    control: bool,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let compression =
         Compression::from_name(compression).map_err(|e| PyValueError::new_err(e.to_string()))?;
@@ -113,7 +114,7 @@ fn build_batch<'py>(
         producer_epoch,
         base_sequence,
         transactional,
-        control: false,
+        control,
     });
     for record in records.try_iter()? {
         append_record(&mut builder, &record?, timestamp_default)?;

@@ -215,7 +215,8 @@ impl LogConfig {
         LogConfig { flush_messages, flush_ms, ..LogConfig::default() }
     }
 
-    /// `base` with topic-level `overrides` applied in order, so that the last of a name wins.
+    /// `base` with topic-level `overrides` applied in order, so that the last of a name wins;
+    /// `internal.segment.bytes` wins over `segment.bytes` in either order.
     ///
     /// # Errors
     /// The first name that Kafka does not know, or value that does not parse or is out of range.
@@ -223,10 +224,17 @@ impl LogConfig {
         base: &LogConfig,
         overrides: impl Iterator<Item = (&'a str, &'a str)>,
     ) -> Result<LogConfig, ConfigError> {
+        const WINS: &str = "internal.segment.bytes";
         let mut config = base.clone();
+        let mut wins = None;
         for (name, value) in overrides {
-            config.set(name, value)?;
+            if name == WINS {
+                wins = Some(value);
+            } else {
+                config.set(name, value)?;
+            }
         }
+        wins.map_or(Ok(()), |value| config.set(WINS, value))?;
         Ok(config)
     }
 
@@ -373,9 +381,13 @@ mod tests {
     }
 
     #[test]
-    fn later_override_of_a_name_wins() {
-        let config = parsed(&[("segment.bytes", "2097152"), ("internal.segment.bytes", "16384")]);
-        assert_eq!(config.unwrap().segment_bytes, 16384);
+    fn later_override_of_a_name_wins_and_the_internal_segment_size_in_either_order() {
+        let mut overrides = [("segment.bytes", "2097152"), ("internal.segment.bytes", "16384")];
+        assert_eq!(parsed(&overrides).unwrap().segment_bytes, 16384);
+        overrides.reverse();
+        assert_eq!(parsed(&overrides).unwrap().segment_bytes, 16384);
+        let overrides = [("segment.ms", "7"), ("segment.ms", "8")];
+        assert_eq!(parsed(&overrides).unwrap().segment_ms, 8);
     }
 
     #[test]

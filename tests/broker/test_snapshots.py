@@ -1,0 +1,179 @@
+"""Metadata snapshots on a real disk: written, loaded, and the log below them given up."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pykafka_core import Broker
+from pykafka_core.broker.data_directory import DataDirectory
+from pykafka_core.errors import MetadataError
+from tests.support.java import java
+
+EACH_COMMIT = {
+    "metadata.log.max.record.bytes.between.snapshots": "1",
+    "metadata.max.retention.bytes": "0",
+    "internal.metadata.log.segment.bytes": "1000",
+}
+METADATA = "__cluster_metadata-0"
+
+
+def make_topics(broker: Broker, first: int, count: int) -> None:
+    for number in range(first, first + count):
+        broker.create_topic(f"topic-{number}", 2, config={"retention.ms": "7"})
+
+
+def names(count: int) -> dict[str, int]:
+    return {f"topic-{number}": 2 for number in range(count)}
+
+
+def checkpoints(data: Path) -> list[Path]:
+    return sorted((data / METADATA).glob("*-*.checkpoint"))
+
+
+def settle(broker: Broker) -> None:
+    """The snapshot of a commit is written after its answer: the next request comes behind it."""
+    assert broker.topics()
+    with pytest.raises(Exception, match="already exists"):
+        broker.create_topic(next(iter(broker.topics())))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def test_a_start_needs_the_newest_snapshot_and_the_log_behind_it_alone(data: Path) -> None:
+    with Broker(data, config=EACH_COMMIT) as broker:
+        make_topics(broker, 0, 30)
+        settle(broker)
+        broker._core.enforce_retention()
+    segments = [path.name for path in (data / METADATA).glob("*.log")]
+    assert f"{0:020}.log" not in segments, "the log still begins at its beginning"
+    assert len(checkpoints(data)) == 1
+    with Broker(data) as broker:
+        assert broker.topics() == names(30)
+        make_topics(broker, 30, 1)
+    with Broker(data) as broker:
+        assert broker.topics() == names(31)
+        assert broker._image().configs.of(2, "topic-3") == {"retention.ms": "7"}
+    checkpoints(data)[0].unlink()
+    with pytest.raises(MetadataError, match=r"restore the newest \.checkpoint"):
+        Broker(data)
+
+
+def test_nothing_is_written_before_it_is_time(data: Path) -> None:
+    with Broker(data) as broker:
+        make_topics(broker, 0, 3)
+        settle(broker)
+    assert checkpoints(data) == []
+    bytes_max = {"metadata.log.max.record.bytes.between.snapshots": "2000"}
+    with Broker(data, config=bytes_max) as broker:
+        make_topics(broker, 3, 20)
+        settle(broker)
+    assert 1 <= len(checkpoints(data)) <= 3, "bytes of the log found at the start count too"
+
+
+def test_what_retention_keeps_stays(data: Path) -> None:
+    kept = EACH_COMMIT | {"metadata.max.retention.bytes": "100000000"}
+    with Broker(data, config=kept) as broker:
+        make_topics(broker, 0, 5)
+        settle(broker)
+    assert len(checkpoints(data)) >= 5
+
+
+def test_age_lets_snapshots_go_where_size_does_not(data: Path) -> None:
+    by_age = EACH_COMMIT | {
+        "metadata.max.retention.bytes": "-1",
+        "metadata.max.retention.ms": "1000",
+    }
+    with Broker(data, config=by_age, clock=10_000_000) as broker:
+        make_topics(broker, 0, 3)
+        settle(broker)
+    assert len(checkpoints(data)) >= 3
+    with Broker(data, config=by_age, clock=10_002_000) as broker:
+        make_topics(broker, 3, 1)
+        settle(broker)
+    assert [found.time_ms for found in DataDirectory(data).snapshots()] == [10_002_000]
+
+
+def after(before: Callable[[str], None], step: str, call: Callable[..., None]) -> Any:
+    """``call``, with ``before(step)`` ahead of it."""
+
+    def both(*arguments: Any, **options: Any) -> None:
+        before(step)
+        call(*arguments, **options)
+
+    return both
+
+
+def test_a_kill_between_any_two_steps_keeps_every_acknowledged_topic(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The directory is copied before each step on files, as a kill at that point would leave it."""
+    acknowledged = 0
+    killed: list[tuple[Path, int]] = []
+
+    def copying(step: str) -> None:
+        copy = tmp_path / f"{len(killed)}-{step}"
+        shutil.copytree(data, copy, ignore=shutil.ignore_patterns(".lock"))
+        killed.append((copy, acknowledged))
+
+    with Broker(data, config=EACH_COMMIT | {"log.retention.check.interval.ms": "1"}) as broker:
+        make_topics(broker, 0, 1)
+        settle(broker)
+        for owner, step in ((os, "fsync"), (os, "replace"), (Path, "unlink")):
+            monkeypatch.setattr(owner, step, after(copying, step, getattr(owner, step)))
+        for acknowledged in range(1, 4):
+            make_topics(broker, acknowledged, 1)
+            settle(broker)
+        monkeypatch.undo()
+    steps = {copy.name.partition("-")[2] for copy, _ in killed}
+    assert steps == {"fsync", "replace", "unlink"}
+    for copy, promised in killed:
+        with Broker(copy) as broker:
+            assert names(promised).items() <= broker.topics().items(), copy.name
+        assert not list((copy / METADATA).glob("*.part")), "what was half written is still there"
+
+
+def test_kafkas_tool_reads_a_snapshot(data: Path) -> None:
+    with Broker(data, config=EACH_COMMIT) as broker:
+        make_topics(broker, 0, 2)
+        settle(broker)
+        offset = broker._image().offset
+    newest = checkpoints(data)[-1]
+    assert int(newest.name[:20]) == offset + 1
+    printed = java(
+        "kafka.tools.DumpLogSegments", "--cluster-metadata-decoder", "--files", str(newest)
+    )
+    assert "SnapshotHeader" in printed
+    assert "SnapshotFooter" in printed
+    assert "isvalid: false" not in printed
+    for name in ("topic-0", "topic-1"):
+        assert f'"name":"{name}"' in printed
+
+
+@pytest.fixture
+def full(data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(DataDirectory, "write_snapshot", refuse)
+    yield
+    monkeypatch.undo()
+
+
+@pytest.mark.usefixtures("full")
+def test_a_snapshot_that_cannot_be_written_costs_nothing_but_a_line(
+    data: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Broker(data, config=EACH_COMMIT) as broker:
+        make_topics(broker, 0, 3)
+        settle(broker)
+    lines = [line for line in caplog.messages if "snapshot could not be written" in line]
+    assert len(lines) == 1, "the next try comes later"
+    with Broker(data) as broker:
+        assert broker.topics() == names(3)
