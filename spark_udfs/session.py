@@ -6,7 +6,7 @@ Everything is checked and set on the builder, before a JVM starts; what the user
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from spark_udfs.connector import (
     ARTIFACT,
@@ -53,7 +53,7 @@ def configure_spark(builder: "SparkSession.Builder", kafka: bool = True) -> "Spa
     Raises:
         ConnectorMissing: `kafka`, and the jars cannot be had or do not fit the installed Spark.
         SparkSetupError: No Java, no PySpark, workers of another Python, a session that runs already with other
-            settings, or a Spark Connect builder, whose server has its own settings.
+            settings or has left a JVM without the jars, or a Spark Connect builder, whose server has its own settings.
     """
     spark = installed_spark()
     given = _given(builder)
@@ -104,6 +104,7 @@ def _session_runs(wanted: dict[str, str]) -> bool:
 
     context = SparkContext._active_spark_context
     if context is None:
+        _check_jvm(SparkContext._jvm, wanted)
         return False
     running = dict(context.getConf().getAll())
     other = [name for name, value in wanted.items() if not _has(running.get(name), value)]
@@ -112,6 +113,18 @@ def _session_runs(wanted: dict[str, str]) -> bool:
             f"a Spark session runs already without {', '.join(sorted(other))}: stop it first (spark.stop())"
         )
     return True
+
+
+def _check_jvm(jvm: Any, wanted: dict[str, str]) -> None:
+    """A stopped session leaves its JVM, and the next one runs in it with the jars it was started with."""
+    jars = wanted.get("spark.jars")
+    if jvm is None or jars is None:
+        return
+    if not _has(jvm.java.lang.System.getProperty("spark.jars"), jars):
+        raise SparkSetupError(
+            "an earlier session of this process left a JVM without the connector's jars: restart Python, and "
+            "configure_spark the first session"
+        )
 
 
 def _has(running: str | None, value: str) -> bool:

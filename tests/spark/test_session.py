@@ -17,6 +17,7 @@ from tests.support.spark import connector_folder
 def alone(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """As if no session ran in this process, and nothing were said about Spark in the environment."""
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)
+    monkeypatch.setattr(SparkContext, "_jvm", None)
     for name in ("PYSPARK_PYTHON", "SPARK_HOME", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", "MASTER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PYKAFKA_CONNECTOR_JARS", str(connector_folder()))
@@ -54,6 +55,16 @@ def test_a_running_session_is_taken_as_it_is_or_refused(
     other = SparkSession.builder.config("spark.jars", "/other.jar")
     with pytest.raises(SparkSetupError, match=r"runs already without spark\.jars: stop it first"):
         configure_spark(other)
+
+
+def test_the_jvm_of_a_stopped_session_keeps_its_jars(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", None)  # as spark.stop() leaves it
+    monkeypatch.setenv("PYKAFKA_CONNECTOR_JARS", str(connector_folder()))
+    assert "spark.jars" in set_by(configure_spark(SparkSession.builder))
+    with pytest.raises(SparkSetupError, match=r"left a JVM without .* restart Python"):
+        configure_spark(SparkSession.builder.config("spark.jars", "/other.jar"))
 
 
 @pytest.mark.usefixtures("alone")
