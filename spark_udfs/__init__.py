@@ -10,6 +10,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from spark_udfs.connector import ConnectorMissing as ConnectorMissing
     from spark_udfs.connector import connector_jars as connector_jars
+    from spark_udfs.dedup import dedup_batch as dedup_batch
+    from spark_udfs.dedup import dedup_offsets as dedup_offsets
+    from spark_udfs.dedup import dedup_stream as dedup_stream
+    from spark_udfs.dedup import fingerprint as fingerprint
     from spark_udfs.environment import SparkSetupError as SparkSetupError
     from spark_udfs.partitioning import kafka_partition as kafka_partition
     from spark_udfs.partitioning import kafka_partition_arrow as kafka_partition_arrow
@@ -30,6 +34,10 @@ _HOMES = {
     "SparkSetupError": "environment",
     "configure_spark": "session",
     "connector_jars": "connector",
+    "dedup_batch": "dedup",
+    "dedup_offsets": "dedup",
+    "dedup_stream": "dedup",
+    "fingerprint": "dedup",
     "kafka_partition": "partitioning",
     "kafka_partition_arrow": "partitioning",
     "kafka_partition_pandas": "partitioning",
@@ -41,6 +49,10 @@ __all__ = [
     "SparkSetupError",
     "configure_spark",
     "connector_jars",
+    "dedup_batch",
+    "dedup_offsets",
+    "dedup_stream",
+    "fingerprint",
     "kafka_partition",
     "kafka_partition_arrow",
     "kafka_partition_pandas",

@@ -1,0 +1,113 @@
+"""`dedup_batch`: one row for each id of a table."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_udfs.dedup.blocks import BLOCK_SCHEMA, Routing, pack, read, split
+from spark_udfs.dedup.columns import (
+    Ids,
+    check_buckets,
+    check_ids,
+    check_names,
+    check_order,
+)
+from spark_udfs.dedup.fingerprints import first_of_each
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["dedup_batch"]
+
+Keep = Literal["first", "last"]
+_KEEPS: Final = get_args(Keep)
+
+
+def dedup_batch(
+    df: "DataFrame",
+    ids: Ids,
+    keep: Keep = "first",
+    order_by: Ids = "offset",
+    *,
+    buckets: int = 64,
+) -> "DataFrame":
+    """One row of ``df`` for each id, and every row of which an id is null.
+
+    Stateless and the same at every run: inside ``foreachBatch`` it removes the duplicates of that micro-batch only.
+    Ids are compared as in `dedup_stream`. The rows come in no particular order.
+
+    Args:
+        df: A table, not a stream.
+        ids: The columns that make the id: string, binary, integer, date or timestamp.
+        keep: Which of the rows with one id: that with the least or with the greatest ``order_by``. Nulls there lose
+            against all else; between equals the first or the last in the input's order wins.
+        order_by: The columns that say what is first, each ascending.
+        buckets: 1 to 4096. One bucket's rows are held in one Python worker's memory at a time.
+
+    Raises:
+        ValueError, TypeError: A stream, or one of the arguments is none of the above.
+        pyspark.errors.AnalysisException: No such column.
+    """
+    if df.isStreaming:
+        raise ValueError("dedup_batch needs a table; for a stream there is dedup_stream")
+    if keep not in _KEEPS:
+        raise ValueError(f"keep is 'first' or 'last', not {keep!r}")
+    check_buckets(buckets)
+    check_names(df)
+    columns, order = check_ids(df, ids), check_order(df, order_by)
+    width = len(df.columns)
+    extra = [column.alias(f"__extra_{at}") for at, column in enumerate([*columns, *order])]
+    routing = Routing(width, len(columns), buckets, seed=0)
+    blocks = df.select("*", *extra).mapInArrow(pack(routing), BLOCK_SCHEMA)
+    return blocks.groupBy("bucket").applyInArrow(_reduce(width, keep), df.schema)
+
+
+def _reduce(width: int, keep: Keep) -> Any:
+    """The function from the blocks of one bucket to the rows that stay."""
+
+    def reduce(blocks: pa.Table) -> pa.Table:
+        ordered = blocks.sort_by("place").column("rows")
+        rows = [read(block.as_buffer()) for block in ordered]
+        return pa.Table.from_batches(list(_winners(rows, width, keep)))
+
+    reduce.__annotations__ = {"blocks": pa.Table, "return": pa.Table}
+    return reduce
+
+
+def _winners(blocks: list[pa.RecordBatch], width: int, keep: Keep) -> Iterator[pa.RecordBatch]:
+    """The user's columns of the rows to keep, block by block."""
+    parts = [split(block.column(block.num_columns - 1)) for block in blocks]
+    ranks = [block.slice(0).columns[width:-1] for block in blocks]
+    order = _order(
+        [_take(columns, at) for columns, (_, at) in zip(ranks, parts, strict=True)], keep
+    )
+    fingerprints = np.concatenate([halves for halves, _ in parts])
+    new = np.zeros(len(fingerprints), np.bool_)
+    new[order[first_of_each(fingerprints[order])]] = True
+    start = 0
+    for block, (_, at) in zip(blocks, parts, strict=True):
+        mask = np.ones(block.num_rows, np.bool_)  # rows without an id stay
+        mask[at] = new[start : start + len(at)]
+        start += len(at)
+        kept = block.filter(pa.array(mask))
+        yield pa.RecordBatch.from_arrays(kept.columns[:width], kept.schema.names[:width])
+
+
+def _take(columns: list[pa.Array], at: npt.NDArray[np.intp]) -> pa.RecordBatch:
+    names = [str(number) for number in range(len(columns))]
+    return pa.RecordBatch.from_arrays([column.take(pa.array(at)) for column in columns], names)
+
+
+def _order(ranks: list[pa.RecordBatch], keep: Keep) -> npt.NDArray[np.intp]:
+    """The rows' indices, the one that wins against all others first."""
+    table = pa.Table.from_batches(ranks)
+    keys = [(name, "ascending") for name in table.column_names]
+    nulls = "at_end" if keep == "first" else "at_start"
+    order: npt.NDArray[np.intp] = pc.sort_indices(
+        table, sort_keys=keys, null_placement=nulls
+    ).to_numpy()
+    return order if keep == "first" else order[::-1]

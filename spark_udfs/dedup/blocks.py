@@ -1,0 +1,159 @@
+"""Rows as blocks: many rows of a bucket as one Arrow value, so that Spark moves and counts blocks.
+
+What Spark charges for, it charges by the row: the shuffle, the sort by key, the way into Python and back. So a first
+map in Arrow (`pack`) computes fingerprints, parts the rows into buckets by them and hands on blocks: a bucket, a
+place in the input's order, and up to about `BLOCK_BYTES` of rows as an Arrow IPC stream. A stateful or grouped
+operator then sees a few blocks for each bucket, whatever their rows look like (pandas never meets the user's columns,
+whose types it would bend).
+
+A block's columns are those of the user's rows, then what `Routing` says was added, then the fingerprint, null where
+the row has no id.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pykafka_core.kernels import fingerprints
+from spark_udfs.dedup.fingerprints import Fingerprints, of_array
+
+__all__ = ["BLOCK_BYTES", "BLOCK_SCHEMA", "Routing", "pack", "read", "rows_of", "split", "write"]
+
+BLOCK_BYTES: Final = 128 * 1024
+"""Spark may collect 10,000 output rows into one Arrow array, which ends at 2 GiB: blocks stay well below a
+ten-thousandth of it. Smaller ones cost more: 40 µs for each, against a few nanoseconds for a row."""
+
+PACKED_BYTES_MAX: Final = 32 * 1024 * 1024
+"""What one task holds before it hands on blocks, however many buckets there are."""
+
+BLOCK_SCHEMA: Final = "bucket int, place bigint, rows binary"
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True)
+class Routing:
+    """What the rows that `pack` gets look like, and where they go.
+
+    Attributes:
+        width: How many columns the user's rows have; they come first.
+        ids: How many columns behind them make the id. They are not handed on.
+        buckets: How many buckets there are, 1 at least.
+        seed: Of the fingerprints.
+        every_batch: Bucket 0 gets a block of every task that has rows, be it empty: its state then sees every
+            micro-batch, and can tell that the settings changed.
+    """
+
+    width: int
+    ids: int
+    buckets: int
+    seed: int
+    every_batch: bool = False
+
+
+def pack(routing: Routing) -> Callable[[Batches], Batches]:
+    """The map from rows, as `Routing` describes them, to blocks of `BLOCK_SCHEMA`."""
+
+    def run(batches: Batches) -> Batches:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        first = (context.partitionId() if context else 0) << 32
+        for place, rows in enumerate(_gather(batches, routing.buckets * BLOCK_BYTES), first):
+            buckets, blocks = _part(rows, routing)
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array(buckets, pa.int32()),
+                    pa.array([place] * len(blocks), pa.int64()),
+                    pa.array([write(block) for block in blocks], pa.binary()),
+                ],
+                names=["bucket", "place", "rows"],
+            )
+
+    return run
+
+
+def rows_of(width: int) -> Callable[[Batches], Batches]:
+    """The map from blocks, in a first column, to the first ``width`` columns of their rows."""
+
+    def run(batches: Batches) -> Batches:
+        for batch in batches:
+            for block in batch.column(0):
+                rows = read(block.as_buffer())
+                yield pa.RecordBatch.from_arrays(rows.columns[:width], rows.schema.names[:width])
+
+    return run
+
+
+def write(rows: pa.RecordBatch) -> bytes:
+    """``rows`` as one block."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_batch(rows)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def read(block: bytes | pa.Buffer) -> pa.RecordBatch:
+    """The rows of one block, without copying."""
+    return pa.ipc.open_stream(block).read_next_batch()
+
+
+def _gather(batches: Batches, size: int) -> Iterator[pa.RecordBatch]:
+    """Batches of about ``size`` bytes, none of them empty."""
+    held: list[pa.RecordBatch] = []
+    held_bytes = 0
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+            held_bytes += batch.nbytes
+        if held_bytes >= min(size, PACKED_BYTES_MAX):
+            yield _join(held)
+            held, held_bytes = [], 0
+    if held:
+        yield _join(held)
+
+
+def _join(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _part(rows: pa.RecordBatch, routing: Routing) -> tuple[list[int], list[pa.RecordBatch]]:
+    """The buckets that have some of ``rows``, and the rows of each, in their order."""
+    columns, names = list(rows.columns), list(rows.schema.names)
+    end = routing.width + routing.ids
+    digests = _digests(columns[routing.width : end], routing.seed)
+    columns[routing.width : end], names[routing.width : end] = [], []
+    rows = pa.RecordBatch.from_arrays([*columns, digests], [*names, "fingerprint"])
+    buckets = of_array(digests)[:, 1] % np.uint64(routing.buckets)
+    if routing.buckets <= 2**16:  # the sort of 16-bit numbers is by radix
+        buckets = buckets.astype(np.uint16)
+    order = np.argsort(buckets, kind="stable")
+    bounds = np.searchsorted(buckets[order], np.arange(routing.buckets + 1))
+    sizes = np.diff(bounds)
+    wanted = sizes > 0
+    wanted[0] |= routing.every_batch
+    chosen = np.flatnonzero(wanted).tolist()
+    ordered = rows.take(pa.array(order))
+    return chosen, [ordered.slice(int(bounds[at]), int(sizes[at])) for at in chosen]
+
+
+def _digests(ids: Sequence[pa.Array], seed: int) -> pa.Array:
+    """The rows' fingerprints; null, of value 0, where one of the ids is null."""
+    digests = fingerprints(*ids, seed=seed)
+    if not any(column.null_count for column in ids):
+        return digests
+    known = ids[0].is_valid()
+    for column in ids[1:]:
+        known = pc.and_(known, column.is_valid())
+    return pc.if_else(known, digests, pa.scalar(None, pa.binary(16)))
+
+
+def split(digests: pa.Array) -> tuple[Fingerprints, npt.NDArray[np.intp]]:
+    """The fingerprints that are there, and at which rows."""
+    at = np.flatnonzero(digests.is_valid().to_numpy(zero_copy_only=False))
+    return of_array(digests)[at], at

@@ -1,0 +1,170 @@
+"""What the caller said, checked at the driver before anything runs."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    AtomicType,
+    BinaryType,
+    ByteType,
+    DataType,
+    DateType,
+    IntegerType,
+    IntegralType,
+    LongType,
+    ShortType,
+    StringType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = [
+    "BUCKETS_MAX",
+    "Ids",
+    "check_buckets",
+    "check_ids",
+    "check_names",
+    "check_order",
+    "check_seed",
+    "horizon_in_ms",
+    "type_of",
+]
+
+Ids: TypeAlias = "str | Column | Sequence[str | Column]"
+"""One column or several, by name or as expressions."""
+
+BUCKETS_MAX: Final = 4096
+SEED_MAX: Final = 2**32 - 1
+_ID_TYPES: Final = (
+    StringType,
+    BinaryType,
+    ByteType,
+    ShortType,
+    IntegerType,
+    LongType,
+    DateType,
+    TimestampType,
+    TimestampNTZType,
+)
+_UNITS_MS: Final = {
+    "millisecond": 1,
+    "second": 1_000,
+    "minute": 60_000,
+    "hour": 3_600_000,
+    "day": 86_400_000,
+}
+
+
+def check_ids(df: "DataFrame", ids: Ids) -> list[Column]:
+    """The columns of an id.
+
+    Raises:
+        ValueError: None at all.
+        TypeError: A type whose values have no one form in bytes, such as floats and structs.
+        pyspark.errors.AnalysisException: No such column; says which there are.
+    """
+    columns = as_columns("ids", ids)
+    for column, kind in zip(columns, types_of(df, columns), strict=True):
+        if not isinstance(kind, _ID_TYPES):
+            raise TypeError(
+                f"an id cannot be of type {kind.simpleString()} ({column!r}): it is a string, binary, integer, "
+                "date or timestamp; cast other types to string"
+            )
+    return columns
+
+
+def check_order(df: "DataFrame", order_by: Ids) -> list[Column]:
+    """The columns that say which row is first.
+
+    Raises:
+        ValueError: None at all.
+        TypeError: A type without an order.
+        pyspark.errors.AnalysisException: No such column.
+    """
+    columns = as_columns("order_by", order_by)
+    for column, kind in zip(columns, types_of(df, columns), strict=True):
+        if not isinstance(kind, AtomicType):
+            raise TypeError(f"order_by cannot be of type {kind.simpleString()} ({column!r})")
+    return columns
+
+
+def check_names(df: "DataFrame") -> None:
+    """Raise a ValueError if two columns have one name: nothing could tell them apart afterwards."""
+    names = df.columns
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"columns of one name cannot be told apart: rename {', '.join(repeated)}")
+
+
+def check_buckets(buckets: int) -> None:
+    """Raise a TypeError or ValueError unless ``buckets`` is 1 to 4096."""
+    if not isinstance(buckets, int) or isinstance(buckets, bool):
+        raise TypeError(f"buckets is an int, not {type(buckets).__name__}")
+    if not 1 <= buckets <= BUCKETS_MAX:
+        raise ValueError(f"buckets is 1 to {BUCKETS_MAX}, not {buckets}")
+
+
+def check_seed(seed: int) -> None:
+    """Raise a TypeError or ValueError unless ``seed`` has 32 bits, unsigned."""
+    if not isinstance(seed, int) or isinstance(seed, bool):
+        raise TypeError(f"a seed is an int, not {type(seed).__name__}")
+    if not 0 <= seed <= SEED_MAX:
+        raise ValueError(f"a seed is 0 to {SEED_MAX}, not {seed}")
+
+
+def horizon_in_ms(horizon: "timedelta | str | None") -> int | None:
+    """A span of time, such as ``"10 minutes"``, in milliseconds, rounded down.
+
+    Raises:
+        TypeError, ValueError: Neither of these, or not at least a millisecond.
+    """
+    if horizon is None:
+        return None
+    if isinstance(horizon, str):
+        count, _, unit = horizon.strip().partition(" ")
+        unit_ms = _UNITS_MS.get(unit.strip().removesuffix("s"))
+        if not (count.isascii() and count.isdecimal()) or unit_ms is None:
+            raise ValueError(
+                f"horizon is like '10 minutes' (days to milliseconds), not {horizon!r}"
+            )
+        span = int(count) * unit_ms
+    elif isinstance(horizon, timedelta):
+        span = horizon // timedelta(milliseconds=1)
+    else:
+        raise TypeError(f"horizon is a timedelta or a str, not {type(horizon).__name__}")
+    if not 1 <= span < 2**53:
+        raise ValueError(f"horizon is at least a millisecond, and no age of the world: {horizon!r}")
+    return span
+
+
+def as_columns(what: str, columns: Ids) -> list[Column]:
+    """``columns`` as a list; ``what`` names them in errors."""
+    listed = [columns] if isinstance(columns, str | Column) else list(columns)
+    if not listed:
+        raise ValueError(f"{what} needs 1 column at least")
+    for column in listed:
+        if not isinstance(column, str | Column):
+            raise TypeError(f"{what} holds names and columns, not {type(column).__name__}")
+    return [F.col(column) if isinstance(column, str) else column for column in listed]
+
+
+def types_of(df: "DataFrame", columns: Sequence[Column]) -> list[DataType]:
+    """The types of ``columns`` of ``df``."""
+    named = [column.alias(f"column{at}") for at, column in enumerate(columns)]
+    return [field.dataType for field in df.select(*named).schema.fields]
+
+
+def type_of(df: "DataFrame", column: Column) -> DataType:
+    """The type of one column of ``df``."""
+    return types_of(df, [column])[0]
+
+
+def is_integral(kind: DataType) -> bool:
+    """Whether ``kind`` holds whole numbers."""
+    return isinstance(kind, IntegralType)

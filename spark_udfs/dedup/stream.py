@@ -1,0 +1,121 @@
+"""`dedup_stream`: ids remembered in the state that Spark checkpoints."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+from pyspark.sql import functions as F
+from pyspark.sql.types import TimestampNTZType, TimestampType
+
+from spark_udfs.dedup import memory as memories
+from spark_udfs.dedup.columns import (
+    Ids,
+    as_columns,
+    check_buckets,
+    check_ids,
+    check_names,
+    check_seed,
+    horizon_in_ms,
+    type_of,
+)
+from spark_udfs.dedup.fingerprints import Fingerprints
+from spark_udfs.dedup.stateful import Keep, Keeper, keep_new
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["dedup_stream"]
+
+
+def dedup_stream(
+    df: "DataFrame",
+    ids: Ids,
+    horizon: timedelta | str | None = None,
+    buckets: int = 16,
+    *,
+    event_time: "str | Column | None" = None,
+    seed: int = 0,
+) -> "DataFrame":
+    """The rows of a stream whose id did not come before: `dropDuplicates` for a fraction of its time and memory.
+
+    Ids are remembered, as 16 bytes each, in the state that Spark checkpoints. A query that goes on from its
+    checkpoint answers as if it had never stopped; one with a new checkpoint has forgotten all. It says which *rows*
+    are new, not that effects happen once: a micro-batch that failed behind it is run again, and the sink must know
+    that (`pykafka_core.idempotent`).
+
+    Of equal ids within a micro-batch the first in the input's order is kept, partition by partition. A row of which
+    an id is null has no identity and is kept, as SQL's UNIQUE has it (`dropDuplicates` takes nulls for equal).
+
+    Ids are compared by 128-bit fingerprints: among 1e9 honest ids one is wrongly taken for another with a chance of
+    1e-21. The hash resists no one who makes ids collide on purpose.
+
+    All of a bucket's state is written with each micro-batch: up to some ten million ids are cheap, beyond that give a
+    horizon. A watermark does not pass: set it afterwards.
+
+    Args:
+        df: A stream. Its query must be of output mode "append".
+        ids: The columns that make the id: string, binary, integer, date or timestamp.
+        horizon: An id is forgotten, between two micro-batches, once more than this, and at most an eighth more than
+            this, lies between its first row and the newest one that its bucket has seen. A duplicate that comes later
+            is passed on, never lost. None: nothing is forgotten.
+        buckets: Into how many parts ids fall, 1 to 4096; work is shared out among tasks by them, so a few for each of
+            ``spark.sql.shuffle.partitions`` are best. A checkpoint is bound to their number.
+        event_time: The timestamp by which ``horizon`` is measured; a null counts as the newest one known. A row that is
+            older than the horizon when it comes is passed on and not remembered. None: the time at which Spark planned
+            the micro-batch, the same when that is replayed; what is past the horizon then is forgotten before it.
+        seed: Of the fingerprints, 0 to 4294967295.
+
+    Raises:
+        ValueError, TypeError: Not a stream, or one of the arguments is none of the above.
+        pyspark.errors.AnalysisException: No such column.
+        pyspark.errors.StreamingQueryException: From the query: the checkpoint was written with other ids, horizon,
+            buckets or seed; or a bucket would hold more than 2**26 ids.
+    """
+    if not df.isStreaming:
+        raise ValueError("dedup_stream needs a stream; for a table there is dedup_batch")
+    check_buckets(buckets)
+    check_seed(seed)
+    check_names(df)
+    columns = check_ids(df, ids)
+    horizon_ms = horizon_in_ms(horizon)
+    settings = {
+        "ids": df.select(*columns).columns,
+        "horizon_ms": horizon_ms,
+        "event_time": event_time is not None,
+    }
+    keeper = Keeper(_keep(horizon_ms), settings)
+    time = _time(df, event_time, horizon_ms)
+    return keep_new(df, columns, time, buckets=buckets, seed=seed, keeper=keeper)
+
+
+def _time(
+    df: "DataFrame", event_time: "str | Column | None", horizon_ms: int | None
+) -> "Column | None":
+    """The event time in milliseconds."""
+    if event_time is None:
+        return None
+    if horizon_ms is None:
+        raise ValueError("event_time says how to measure a horizon, and there is none")
+    (column,) = as_columns("event_time", event_time)
+    kind = type_of(df, column)
+    if not isinstance(kind, TimestampType | TimestampNTZType):
+        raise TypeError(f"event_time is a timestamp, not {kind.simpleString()}")
+    return F.unix_millis(column.cast("timestamp"))
+
+
+def _keep(horizon_ms: int | None) -> Keep:
+    def keep(
+        known: bytes | None,
+        fingerprints: Fingerprints,
+        times: npt.NDArray[np.int64] | None,
+        now_ms: int,
+    ) -> tuple[npt.NDArray[np.intp], bytes]:
+        memory = memories.Memory.blank() if known is None else memories.decode(known)
+        if horizon_ms is not None and times is None:
+            memory = memories.forget(memory, now_ms, horizon_ms)
+            times = np.full(len(fingerprints), now_ms, np.int64)
+        kept, memory = memories.claim(memory, fingerprints, times, horizon_ms)
+        return kept, memories.encode(memory)
+
+    return keep

@@ -1,0 +1,364 @@
+"""Duplicates in tables and streams, against a plain Python set."""
+
+import os
+import random
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import mmh3
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
+from pyspark.sql import functions as F
+
+from pykafka_core import kernels
+from pykafka_core.idempotent import PartitionKey
+from spark_udfs import dedup_batch, dedup_offsets, dedup_stream, fingerprint
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SCHEMA = pa.schema(
+    [("number", pa.int64()), ("id", pa.string()), ("part", pa.int32()), ("at", pa.timestamp("us", "UTC"))]
+)  # fmt: skip
+COLUMNS = "number bigint, id string, part int, at timestamp"
+Rows = list[tuple[int, str | None, int | None, int | None]]
+"""A number of its own for each row, two columns that make an id, and a time in microseconds."""
+
+Operator = Callable[["DataFrame"], "DataFrame"]
+
+batch: Any = dedup_batch  # under these names they take bad input past the type checker
+stream_of: Any = dedup_stream
+offsets: Any = dedup_offsets
+
+
+class Crash(Exception):
+    """The sink failed after its effect."""
+
+
+class Stream:
+    """A folder whose files are micro-batches, a checkpoint, and what arrived at the sink, by batch id."""
+
+    def __init__(self, spark: "SparkSession", folder: Path) -> None:
+        self.spark, self.folder, self.files = spark, folder, 0
+        self.effects: list[tuple[int, list[int]]] = []
+        (folder / "input").mkdir()
+
+    def add(self, *batches: Rows) -> None:
+        for rows in batches:
+            columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
+            arrays = [
+                pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)
+            ]
+            path = self.folder / "input" / f"{self.files:04}.parquet"
+            pq.write_table(pa.table(arrays, SCHEMA), path)
+            os.utime(path, (1_700_000_000 + self.files,) * 2)  # files are taken by age
+            self.files += 1
+
+    def run(self, operator: Operator, *, crash_after: int | None = None) -> None:
+        """Process what was added; with `crash_after`, fail behind the effect of that micro-batch."""
+
+        def sink(df: "DataFrame", batch_id: int) -> None:
+            self.effects.append((batch_id, [row.number for row in df.select("number").collect()]))
+            if batch_id == crash_after:
+                raise Crash
+
+        source = self.spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1)
+        df = operator(source.parquet(str(self.folder / "input")))
+        writer = df.writeStream.foreachBatch(sink).trigger(availableNow=True)
+        query = writer.option("checkpointLocation", str(self.folder / "checkpoint")).start()
+        query.awaitTermination()
+
+    def numbers(self) -> list[int]:
+        """Every row that reached the sink, as often as it did."""
+        return sorted(number for _, numbers in self.effects for number in numbers)
+
+
+@pytest.fixture
+def stream(spark: "SparkSession", tmp_path: Path) -> Stream:
+    return Stream(spark, tmp_path)
+
+
+def rows_of(start: int, ids: Sequence[tuple[str | None, int | None]]) -> Rows:
+    return [(start + at, one, part, None) for at, (one, part) in enumerate(ids)]
+
+
+def random_batches(seed: int, *sizes: int) -> list[Rows]:
+    choose, batches, start = random.Random(seed), [], 0
+    for size in sizes:
+        ids = [
+            (choose.choice([None, "", *"abcdefgh"]), choose.choice([None, 0, 1]))
+            for _ in range(size)
+        ]
+        batches.append(rows_of(start, ids))
+        start += size
+    return batches
+
+
+def first_of_each(batches: Sequence[Rows], columns: Sequence[int]) -> list[int]:
+    """The model: the numbers of the rows whose id is new, or has a null in it."""
+    seen, kept = set(), []
+    for row in (row for rows in batches for row in rows):
+        one = tuple(row[column] for column in columns)
+        if None in one or one not in seen:
+            kept.append(row[0])
+        seen.add(one)
+    return kept
+
+
+@pytest.mark.parametrize(
+    ("ids", "columns", "buckets"), [("id", [1], 16), (["id", "part"], [1, 2], 1), ("part", [2], 3)]
+)
+def test_stream_keeps_the_first_row_of_each_id_over_batches_and_a_restart(
+    stream: Stream, ids: Any, columns: list[int], buckets: int
+) -> None:
+    batches = random_batches(buckets, 30, 0, 20, 30)
+    stream.add(*batches[:3])
+    stream.run(lambda df: dedup_stream(df, ids, buckets=buckets))
+    stream.add(batches[3])
+    stream.run(lambda df: dedup_stream(df, ids, buckets=buckets))
+    assert stream.numbers() == first_of_each(batches, columns)
+
+
+def test_replayed_batches_give_what_they_gave_at_first(stream: Stream) -> None:
+    batches = random_batches(5, 20, 20)
+    stream.add(*batches)
+    for crash_after in (0, 1):
+        with pytest.raises(StreamingQueryException):
+            stream.run(lambda df: dedup_stream(df, "id"), crash_after=crash_after)
+    stream.run(lambda df: dedup_stream(df, "id"))
+    assert [batch for batch, _ in stream.effects] == [0, 0, 1, 1]
+    for batch in (0, 1):
+        once, again = [sorted(numbers) for at, numbers in stream.effects if at == batch]
+        assert once == again
+    by_batch = dict(stream.effects)  # a sink that knows the batch's number has each row once
+    assert sorted(by_batch[0] + by_batch[1]) == first_of_each(batches, [1])
+
+
+@pytest.mark.parametrize(
+    "operator", [lambda df: df.dropDuplicates(["id"]), lambda df: dedup_stream(df, "id")]
+)
+def test_removing_duplicate_rows_alone_does_not_make_effects_happen_once(
+    stream: Stream, operator: Operator
+) -> None:
+    stream.add(rows_of(0, [("a", 0), ("b", 0), ("a", 0)]))
+    with pytest.raises(StreamingQueryException):
+        stream.run(operator, crash_after=0)
+    stream.run(operator)
+    assert [len(numbers) for _, numbers in stream.effects] == [2, 2]  # two effects, done twice each
+
+
+def test_a_duplicate_past_the_horizon_of_event_time_is_passed_on(stream: Stream) -> None:
+    minute = 60_000_000
+    batches: list[Rows] = [
+        [(0, "a", 0, 0), (1, "a", 0, 100 * minute), (2, "b", 0, 95 * minute)],
+        [
+            (3, "a", 0, minute),
+            (4, "b", 0, 96 * minute),
+            (5, "c", 0, 106 * minute),
+            (6, "d", 0, None),
+        ],
+        [(7, "b", 0, 106 * minute), (8, "c", 0, 106 * minute), (9, "d", 0, 106 * minute)],
+        [(10, "b", 0, 0)],
+    ]
+    stream.add(*batches)
+    stream.run(lambda df: dedup_stream(df, "id", "8 minutes", buckets=1, event_time="at"))
+    # "a" is older than the horizon when it comes (0: 100 minutes): it is passed on each time, but once in a
+    # batch. "b" is 11 minutes back when batch 2 begins, and new again; so is its own time of 106 then.
+    assert stream.numbers() == [0, 2, 3, 5, 6, 7]
+
+
+@pytest.mark.parametrize(("horizon", "numbers"), [("1 hour", [0, 2]), ("1 millisecond", [0, 1, 2])])
+def test_without_event_time_the_horizon_counts_from_the_time_of_the_micro_batch(
+    stream: Stream, horizon: str, numbers: list[int]
+) -> None:
+    stream.add(rows_of(0, [("a", 0)]), rows_of(1, [("a", 0), ("b", 0)]))
+    stream.run(lambda df: dedup_stream(df, "id", horizon, buckets=1))
+    assert stream.numbers() == numbers
+
+
+def test_a_watermark_set_afterwards_closes_windows(stream: Stream) -> None:
+    minute = 60_000_000
+    stream.add(
+        [(0, "a", 0, 0), (1, "a", 0, 1), (2, "b", 0, 2)],
+        [(3, "a", 0, 3), (4, "c", 0, 10 * minute)],
+        [(5, "d", 0, 20 * minute)],
+    )
+
+    def counted(df: "DataFrame") -> "DataFrame":
+        unique = dedup_stream(df, "id", buckets=1).withWatermark("at", "1 minute")
+        return unique.groupBy(F.window("at", "1 minute")).agg(F.count("*").alias("number"))
+
+    stream.run(counted)
+    assert stream.numbers() == [1, 2]  # a and b in the first window, c in the eleventh; d's is open
+
+
+def test_a_checkpoint_of_other_settings_is_refused(stream: Stream) -> None:
+    stream.add(rows_of(0, [("a", 0)]))
+    stream.run(lambda df: dedup_stream(df, "id", buckets=4))
+    stream.add(rows_of(1, [("b", 0)]))
+    for operator in (
+        lambda df: dedup_stream(df, "id", buckets=5),
+        lambda df: dedup_stream(df, ["id", "part"], "1 hour", buckets=4, seed=1),
+    ):
+        with pytest.raises(StreamingQueryException, match="go on with those of the checkpoint"):
+            stream.run(operator)
+    assert stream.numbers() == [0]
+
+
+def test_stream_of_redelivered_offsets_is_cut_at_each_partitions_mark(stream: Stream) -> None:
+    def operator(df: "DataFrame") -> "DataFrame":
+        topics = df.withColumn("topic", F.lit("flights")).withColumnRenamed("part", "partition")
+        return dedup_offsets(topics, offset=F.col("id").cast("bigint"))
+
+    first: Rows = [(0, "0", 0, None), (1, "1", 0, None), (2, "5", 1, None), (3, "1", 0, None)]
+    again: Rows = [(4, "0", 0, None), (5, "1", 0, None), (6, "2", 0, None), (7, "3", 1, None)]
+    fresh: Rows = [(8, None, 0, None), (9, "6", 1, None), (10, "0", 2, None), (11, "3", None, None)]
+    stream.add(first)
+    stream.run(operator)
+    stream.add(again, fresh)
+    stream.run(operator)
+    assert stream.numbers() == [0, 1, 2, 6, 8, 9, 10, 11]
+
+
+def test_marks_of_a_ledger_cut_a_table_without_python(spark: "SparkSession") -> None:
+    rows = [
+        ("a", 0, 4),
+        ("a", 0, 5),
+        ("a", 1, 0),
+        ("b", 0, 1),
+        ("c", 7, 0),
+        ("a", None, 0),
+        ("a", 0, None),
+    ]
+    df = spark.createDataFrame(rows, "topic string, partition int, offset bigint")
+    topic_id = bytes(16)
+    marks = {
+        PartitionKey(topic_id, "a", 0): 5,
+        PartitionKey(topic_id, "a", 2): 9,
+        PartitionKey(topic_id, "b", 0): 2,
+    }
+    kept = dedup_offsets(df, marks)
+    assert [tuple(row) for row in kept.collect()] == [rows[at] for at in (1, 2, 4, 5, 6)]
+    assert dedup_offsets(df, {}).count() == len(rows)
+    with pytest.raises(ValueError, match="two marks of a-0"):
+        dedup_offsets(df, {**marks, PartitionKey(b"x" * 16, "a", 0): 1})
+
+
+@pytest.mark.parametrize("keep", ["first", "last"])
+@pytest.mark.parametrize("buckets", [1, 64])
+def test_batch_keeps_the_row_with_the_least_or_greatest_order(
+    spark: "SparkSession", keep: Any, buckets: int
+) -> None:
+    choose = random.Random(buckets)
+    rows = [
+        (
+            number,
+            choose.choice([None, *"abcd"]),
+            choose.choice([0, 1]),
+            choose.choice([None, 1, 2, 3]),
+        )
+        for number in range(60)
+    ]
+    df = spark.createDataFrame(rows, "number int, id string, part int, rank int").coalesce(1)
+    groups: dict[Any, list[Any]] = {}
+    for row in rows:
+        groups.setdefault(row[1:3], []).append(row)
+    sign = 1 if keep == "first" else -1
+    expected = [row[0] for row in rows if row[1] is None]
+    for one, group in groups.items():
+        if one[0] is not None:
+            best = min(group, key=lambda row: (row[3] is None, sign * (row[3] or 0), sign * row[0]))
+            expected.append(best[0])
+    kept = dedup_batch(df, ["id", "part"], keep, order_by="rank", buckets=buckets)
+    assert sorted(row.number for row in kept.collect()) == sorted(expected)
+    assert kept.schema == df.schema
+
+
+def test_batch_passes_every_column_type_unchanged(spark: "SparkSession") -> None:
+    df = spark.sql("""
+        SELECT id AS offset, CAST(id AS decimal(20, 3)) AS d, timestamp '2013-01-01 05:15:00' AS t,
+               timestamp_ntz '2013-01-01 05:15:00' AS n, date '2013-01-01' AS day, interval 3 days AS i,
+               array(id, NULL) AS a, map('k', id) AS m, named_struct('x', 1, 'y', 'z') AS s,
+               CAST('b' AS binary) AS b, CAST(NULL AS string) AS nothing, true AS yes, 1.5f AS f
+        FROM range(3)
+    """)  # fmt: skip
+    twice = df.union(df)
+    kept = dedup_batch(twice, "offset")
+    assert kept.schema == twice.schema
+    assert sorted(map(str, kept.collect())) == sorted(map(str, df.collect()))
+    assert dedup_batch(twice.where("offset < 0"), "offset").count() == 0
+
+
+def test_fingerprint_is_the_kernels(spark: "SparkSession") -> None:
+    rows = [("a", 1), ("", 2), (None, 3), ("flug über köln", None)]
+    df = spark.createDataFrame(rows, "id string, part int")
+    found = df.select(
+        fingerprint("id", seed=7).alias("one"), fingerprint("id", F.col("part")).alias("two")
+    )
+    for (one, _), row in zip(rows, found.collect(), strict=True):
+        digest = None if one is None else mmh3.hash64(one.encode(), 7, signed=False)
+        assert row.one == (None if digest is None else struct.pack("<QQ", *digest))
+    names = pa.array([one for one, _ in rows])
+    parts = pa.array([part for _, part in rows], pa.int32())
+    assert [row.two for row in found.collect()] == kernels.fingerprints(names, parts).to_pylist()
+    assert dict(found.dtypes) == {"one": "binary", "two": "binary"}
+
+
+@pytest.mark.parametrize(
+    ("error", "match", "call"),
+    [
+        (ValueError, "keep is 'first' or 'last', not 'middle'", lambda df: batch(df, "id", "middle", "number")),
+        (AnalysisException, "offset", lambda df: batch(df, "id")),  # order_by is not there
+        (AnalysisException, "nope", lambda df: batch(df, "nope", order_by="number")),
+        (ValueError, "ids needs 1 column", lambda df: batch(df, [], order_by="number")),
+        (TypeError, "ids holds names and columns, not int", lambda df: batch(df, [3], order_by="number")),
+        (TypeError, "an id cannot be of type double", lambda df: batch(df, F.lit(1.5), order_by="number")),
+        (TypeError, "order_by cannot be of type array", lambda df: batch(df, "id", order_by=F.array("id"))),
+        (ValueError, "buckets is 1 to 4096, not 0", lambda df: batch(df, "id", order_by="number", buckets=0)),
+        (ValueError, "rename id", lambda df: batch(df.select("id", "id"), "part", order_by="part")),
+        (ValueError, "for a table there is dedup_batch", lambda df: stream_of(df, "id")),
+        (ValueError, "of a table needs marks", lambda df: offsets(df, partition_by="part", offset="number")),
+        (TypeError, "an offset is an integer", lambda df: offsets(df, {}, partition_by="part", offset="id")),
+        (ValueError, "a seed is 0 to 4294967295, not -1", lambda df: fingerprint("id", seed=-1)),
+        (ValueError, "fingerprint needs 1 column", lambda df: fingerprint()),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_at_the_driver(
+    spark: "SparkSession", error: type[Exception], match: str, call: Callable[["DataFrame"], Any]
+) -> None:
+    df = spark.createDataFrame([(1, "a", 2)], "number int, id string, part int")
+    with pytest.raises(error, match=match):
+        call(df)
+
+
+@pytest.mark.parametrize(
+    ("error", "match", "call"),
+    [
+        (ValueError, "for a stream there is dedup_stream", lambda df: batch(df, "id", order_by="number")),
+        (ValueError, "buckets is 1 to 4096, not 0", lambda df: stream_of(df, "id", buckets=0)),
+        (TypeError, "buckets is an int, not str", lambda df: stream_of(df, "id", buckets="16")),
+        (AnalysisException, "nope", lambda df: stream_of(df, "nope")),
+        (TypeError, "an id cannot be of type map", lambda df: stream_of(df, F.create_map("id", "id"))),
+        (ValueError, "like '10 minutes'", lambda df: stream_of(df, "id", "soon")),
+        (ValueError, "at least a millisecond", lambda df: stream_of(df, "id", "0 seconds")),
+        (TypeError, "a timedelta or a str, not int", lambda df: stream_of(df, "id", 10)),
+        (ValueError, "there is none", lambda df: stream_of(df, "id", event_time="at")),
+        (TypeError, "event_time is a timestamp, not int", lambda df: stream_of(df, "id", "1 hour", event_time="part")),
+        (ValueError, "a seed is 0 to", lambda df: stream_of(df, "id", seed=2**32)),
+    ],
+)  # fmt: skip
+def test_bad_input_of_a_stream_is_refused_before_it_starts(
+    stream: Stream, error: type[Exception], match: str, call: Callable[["DataFrame"], Any]
+) -> None:
+    source = stream.spark.readStream.schema(COLUMNS)
+    with pytest.raises(error, match=match):
+        call(source.parquet(str(stream.folder / "input")))
+
+
+def test_a_column_that_cannot_be_hashed_fails_the_query_by_name(spark: "SparkSession") -> None:
+    with pytest.raises(PythonException, match="of Arrow type double cannot be hashed"):
+        spark.range(1).select(fingerprint(F.lit(1.5))).collect()

@@ -1,0 +1,195 @@
+"""The pure values behind the dedup functions, against plain Python sets and dicts; no session is started."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark_udfs.dedup import marks as kept_marks
+from spark_udfs.dedup import memory as memories
+from spark_udfs.dedup.fingerprints import Fingerprints, Sorted, first_of_each
+
+# Few values, so that ids repeat, and first halves repeat with other second halves.
+HALVES = st.sampled_from([0, 1, 2, 64, 2**63, 2**64 - 1])
+IDS = st.lists(st.tuples(HALVES, st.integers(0, 3)), max_size=40)
+ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(-50, 50)), max_size=20)
+
+
+def halves(ids: list[tuple[int, int]]) -> Fingerprints:
+    return np.array(ids, np.uint64).reshape(-1, 2)
+
+
+@given(IDS)
+def test_first_of_each_is_the_first_index_of_every_distinct_fingerprint(
+    ids: list[tuple[int, int]],
+) -> None:
+    expected = {ids.index(one) for one in ids}
+    found = first_of_each(halves(ids))
+    assert set(found.tolist()) == expected
+    assert len(found) == len(expected)
+    assert [ids[at][0] for at in found] == sorted(ids[at][0] for at in found)
+
+
+@given(IDS, IDS)
+def test_contains_compares_all_128_bits(
+    known: list[tuple[int, int]], asked: list[tuple[int, int]]
+) -> None:
+    # Sorted by first halves alone, with the second ones in any order: so is a merged memory.
+    by_first = sorted(set(known), key=lambda one: one[0])
+    held = halves(by_first)
+    found = Sorted(held[:, 0], held[:, 1]).contains(halves(asked))
+    assert found.tolist() == [one in known for one in asked]
+
+
+@given(st.lists(IDS, max_size=5))
+def test_with_new_keeps_members_and_order(batches: list[list[tuple[int, int]]]) -> None:
+    held, members = Sorted.empty(), set[tuple[int, int]]()
+    for batch in batches:
+        new = sorted(set(batch) - members, key=lambda one: one[0])
+        members |= set(new)
+        held = held.with_new(halves(new))
+        assert set(zip(held.first.tolist(), held.second.tolist(), strict=True)) == members
+        assert len(held) == len(members)
+        assert held.first.tolist() == sorted(held.first.tolist())
+
+
+@given(st.lists(IDS, max_size=6))
+def test_without_a_horizon_a_row_is_kept_exactly_at_its_ids_first_occurrence(
+    batches: list[list[tuple[int, int]]],
+) -> None:
+    memory, seen = memories.Memory.blank(), set[tuple[int, int]]()
+    for batch in batches:
+        kept, memory = memories.claim(memory, halves(batch), None, None)
+        expected = []
+        for at, one in enumerate(batch):
+            if one not in seen:
+                expected.append(at)
+                seen.add(one)
+        assert kept.tolist() == expected
+        assert memory.count() == len(seen)
+        memory = memories.decode(memories.encode(memory))
+
+
+class Model:
+    """The horizon in plain Python: a time for each id, forgotten when its whole slice is past the horizon."""
+
+    def __init__(self, horizon: int) -> None:
+        self.horizon, self.width = horizon, max(1, horizon // 8)
+        self.newest: int | None = None
+        self.times: dict[tuple[int, int], int] = {}
+
+    def claim(self, rows: list[tuple[tuple[int, int], int]]) -> list[int]:
+        kept, batch = [], set[tuple[int, int]]()
+        for at, (one, _) in enumerate(rows):
+            if one not in self.times and one not in batch:
+                kept.append(at)
+                batch.add(one)
+        self.times.update({rows[at][0]: rows[at][1] for at in kept})
+        times = [time for _, time in rows]
+        self.newest = max(times + ([] if self.newest is None else [self.newest]), default=None)
+        for one, time in list(self.times.items()):
+            end_of_slice = (time // self.width + 1) * self.width
+            if self.newest is not None and end_of_slice <= self.newest - self.horizon:
+                del self.times[one]
+        return kept
+
+
+@given(st.lists(ROWS, max_size=6), st.integers(1, 60))
+def test_with_a_horizon_memory_answers_as_the_model(
+    batches: list[list[tuple[int, int, int]]], horizon: int
+) -> None:
+    memory, model = memories.Memory.blank(), Model(horizon)
+    for batch in batches:
+        rows = [((high, low), time) for high, low, time in batch]
+        times = np.array([time for _, time in rows], np.int64)
+        kept, memory = memories.claim(memory, halves([one for one, _ in rows]), times, horizon)
+        assert kept.tolist() == model.claim(rows)
+        assert memory.count() == len(model.times)
+        memory = memories.decode(memories.encode(memory))
+
+
+@given(st.integers(1, 1000), st.integers(0, 10_000), st.integers(0, 3000))
+def test_an_id_is_remembered_for_the_horizon_and_an_eighth_more_at_most(
+    horizon: int, start: int, age: int
+) -> None:
+    def at(memory: memories.Memory, one: int, time: int) -> tuple[bool, memories.Memory]:
+        kept, memory = memories.claim(
+            memory, halves([(one, 0)]), np.array([time], np.int64), horizon
+        )
+        return len(kept) == 1, memory
+
+    _, memory = at(memories.Memory.blank(), 1, start)
+    _, memory = at(memory, 2, start + age)
+    new, _ = at(memory, 1, start + age)
+    if age <= horizon:
+        assert not new
+    if age > horizon + max(1, horizon // 8):
+        assert new
+
+
+def test_a_time_that_is_not_known_counts_as_the_newest() -> None:
+    _, memory = memories.claim(
+        memories.Memory.blank(), halves([(1, 1)]), np.array([1000], np.int64), 100
+    )
+    unknown = np.array([memories.UNKNOWN], np.int64)
+    _, memory = memories.claim(memory, halves([(2, 2)]), unknown, 100)
+    kept, _ = memories.claim(memory, halves([(2, 2)]), np.array([1090], np.int64), 100)
+    assert kept.tolist() == []
+
+
+def test_a_full_bucket_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memories, "IDS_MAX", 2)
+    with pytest.raises(memories.MemoryFull, match="more buckets, or give a horizon"):
+        memories.claim(memories.Memory.blank(), halves([(1, 1), (2, 2), (3, 3)]), None, None)
+
+
+@given(st.lists(ROWS, min_size=1, max_size=3), st.data())
+def test_bytes_that_are_no_memory_are_refused(
+    batches: list[list[tuple[int, int, int]]], data: st.DataObject
+) -> None:
+    memory = memories.Memory.blank()
+    for batch in batches:
+        ids = halves([(high, low) for high, low, _ in batch])
+        times = np.array([time for _, _, time in batch], np.int64)
+        _, memory = memories.claim(memory, ids, times, 40)
+    whole = memories.encode(memory)
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    with pytest.raises(ValueError, match="memory"):
+        memories.decode(whole[:cut])
+    with pytest.raises(ValueError, match="memory of ids of version"):
+        memories.decode(b"\x09" + whole[1:])
+    with pytest.raises(ValueError, match="memory"):
+        memories.decode(whole + b"\0")
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20)), max_size=20), max_size=6)
+)
+def test_marks_keep_each_offset_once_and_none_below_the_mark(
+    batches: list[list[tuple[int, int]]],
+) -> None:
+    marks, model = kept_marks.Marks({}), dict[int, int]()
+    for batch in batches:
+        partitions = halves([(partition, 7) for partition, _ in batch])
+        offsets = np.array([offset for _, offset in batch], np.int64)
+        kept, marks = kept_marks.advance(marks, partitions, offsets)
+        expected, seen = [], set[tuple[int, int]]()
+        for at, (partition, offset) in enumerate(batch):
+            if offset >= model.get(partition, 0) and (partition, offset) not in seen:
+                expected.append(at)
+                seen.add((partition, offset))
+        for partition, offset in batch:
+            model[partition] = max(model.get(partition, 0), offset + 1)
+        assert kept.tolist() == expected
+        marks = kept_marks.decode(kept_marks.encode(marks))
+        assert marks.by_partition == {
+            halves([(partition, 7)]).tobytes(): mark for partition, mark in model.items()
+        }
+
+
+def test_bytes_that_are_no_marks_are_refused() -> None:
+    whole = kept_marks.encode(kept_marks.Marks({b"\0" * 15 + b"\1": 5, b"\1" + b"\0" * 15: 6}))
+    assert len(kept_marks.decode(whole).by_partition) == 2
+    for data in (b"", whole[:-1], whole + b"\0", b"\7" + whole[1:]):
+        with pytest.raises(ValueError, match="marks"):
+            kept_marks.decode(data)
