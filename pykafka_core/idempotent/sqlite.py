@@ -18,7 +18,13 @@ from pykafka_core.idempotent.ledger import Clock, Retention
 from pykafka_core.idempotent.sql import SqlLedger, SqlTransaction, wall_clock_ms
 
 TIMEOUT_MS = 30_000
-TYPES = {"integer": "INTEGER", "bytes": "BLOB", "serial": "INTEGER"}
+TYPES = {
+    "integer": "INTEGER",
+    "bytes": "BLOB",
+    "serial": "INTEGER",
+    "counter": "INTEGER",
+    "seq": "INTEGER PRIMARY KEY",
+}
 
 
 class SQLiteLedger(SqlLedger):
@@ -80,7 +86,7 @@ class SQLiteLedger(SqlLedger):
     def _make_or_check_tables(self, connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
         if not _columns_found(connection):
-            for statement in tables.create_statements(**TYPES):
+            for statement in tables.create_statements(TYPES):
                 connection.execute(statement)
             connection.execute("INSERT INTO pykafka_ledger VALUES (?)", (tables.VERSION,))
         found = _columns_found(connection)
@@ -160,10 +166,11 @@ class SQLiteTransaction(SqlTransaction):
     def _insert_ids(self, group_key: int, ids: list[bytes]) -> tuple[set[bytes], int, int]:
         last_query = "SELECT coalesce(max(seq), 0) FROM pykafka_ids"
         before = self._rows(last_query)[0][0]
-        # The key stands in the statement so that the rows come from zip: no Python step per id.
+        # The key stands in the statement so that the rows come from zip: no Python step per id. Ids in
+        # the index's order share its pages: half the time from a few hundred thousand ids on.
         self._run(
             f"INSERT INTO pykafka_ids (group_key, id) VALUES ({group_key:d}, ?) ON CONFLICT DO NOTHING",
-            zip(ids, strict=True),
+            zip(sorted(ids), strict=True),
         )
         last = self._rows(last_query)[0][0]
         if last - before == len(ids):

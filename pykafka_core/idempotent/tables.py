@@ -5,16 +5,18 @@ pykafka_ledger     one row: the version of these tables
 pykafka_groups     a group's small key, which the other tables use, and how many ids it has
 pykafka_marks      the next offset to process of each partition
 pykafka_batches    the last committed batch of each query
-pykafka_ids        message ids; ``seq`` grows in the order of claiming
-pykafka_claims     one row per claim: when, and which ``seq`` of ids it made, both inclusive; what retention goes by
+pykafka_ids        message ids; ``seq`` grows with each claim or, in SQLite, with each id
+pykafka_claims     one row per claim: when, and which ``seq`` its ids have, both inclusive; what retention goes by
 =================  =============================================================================
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 VERSION: Final = 1
 
-# Placeholders: {integer} of 64 bits, {bytes}, {serial} a 64-bit key that the database counts up.
+# Placeholders: {integer} of 64 bits, {bytes}, {serial} a 64-bit key that the database counts up, {counter} one that may
+# also be given. {seq} is the table's own order where a database has one, which costs nothing, else a plain number.
 _COLUMNS: Final = {
     "pykafka_ledger": {"version": "{integer} NOT NULL"},
     "pykafka_groups": {
@@ -35,13 +37,13 @@ _COLUMNS: Final = {
         "batch_id": "{integer} NOT NULL",
     },
     "pykafka_ids": {
-        "seq": "{serial} PRIMARY KEY",
+        "seq": "{seq}",
         "group_key": "{integer} NOT NULL",
         "id": "{bytes} NOT NULL",
     },
     "pykafka_claims": {
         "group_key": "{integer} NOT NULL",
-        "first_seq": "{integer} NOT NULL",
+        "first_seq": "{counter} NOT NULL",
         "last_seq": "{integer} NOT NULL",
         "ids_count": "{integer} NOT NULL",
         "claimed_at_ms": "{integer} NOT NULL",
@@ -62,9 +64,8 @@ def columns_of(table: str) -> list[str]:
     return list(_COLUMNS[table])
 
 
-def create_statements(*, integer: str, bytes: str, serial: str) -> list[str]:
-    """What makes all tables, in one database's words for the three types."""
-    types = {"integer": integer, "bytes": bytes, "serial": serial}
+def create_statements(types: Mapping[str, str]) -> list[str]:
+    """What makes all tables, in one database's words for the placeholders."""
     return [_create(table).format_map(types) for table in NAMES]
 
 
