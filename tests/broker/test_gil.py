@@ -1,0 +1,71 @@
+"""Produce and fetch never wait for Python: they are answered while somebody keeps the GIL."""
+
+import ctypes
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from bench.client import (
+    Connection,
+    check_fetched,
+    check_produced,
+    fetch,
+    init_producer_id,
+    produce,
+)
+from bench.data import batch
+from pykafka_core import Broker
+
+REQUESTS = 20
+HOLD_US = 2_000_000
+
+
+def client(bootstrap: str) -> None:
+    """The other process: prints when the hot answers were there, and when Python's was."""
+    records, _ = batch(1, 100)
+    with Connection(bootstrap) as hot, Connection(bootstrap) as slow:
+        print("connected", flush=True)
+        sys.stdin.readline()
+        slow.send(init_producer_id())
+        for _ in range(REQUESTS):
+            check_produced(hot.ask(produce("topic", 0, records)))
+            assert check_fetched(hot.ask(fetch("topic", 0, 0, 1000)))
+        print(time.monotonic(), flush=True)
+        slow.receive()
+        print(time.monotonic(), flush=True)
+
+
+@pytest.fixture
+def gil_kept_while_python_runs() -> Iterator[None]:
+    """No thread may ask for the GIL while another computes: it goes only when that one waits."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(60)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("gil_kept_while_python_runs")
+def test_produce_and_fetch_are_answered_while_the_gil_is_held() -> None:
+    libc = ctypes.PyDLL(None)  # its functions are called without giving up the GIL
+    with Broker() as broker:
+        broker.create_topic("topic")
+        command = [sys.executable, __file__, broker.bootstrap_servers]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            assert process.stdout.readline() == "connected\n"
+            libc.write(process.stdin.fileno(), b"go\n", 3)
+            held_until = time.monotonic() + HOLD_US / 1e6
+            libc.usleep(HOLD_US)
+            hot, slow = float(process.stdout.readline()), float(process.stdout.readline())
+    assert slow >= held_until, "Python answered although it could not run: nothing was held"
+    assert hot < held_until, "a hot request waited for the GIL"
+
+
+if __name__ == "__main__":
+    client(sys.argv[1])
