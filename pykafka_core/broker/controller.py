@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka_core.broker.core import Core
 from pykafka_core.broker.facts import CoreFacts
@@ -48,8 +48,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(NamedTuple):
     """What does not change while the broker runs."""
 
     node_id: int

@@ -7,7 +7,6 @@ Logs, checkpoints and locks are the core's. Formats: Kafka 4.2, ``MetaProperties
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,8 +35,7 @@ class SnapshotFile(NamedTuple):
     path: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Identity:
+class Identity(NamedTuple):
     """Who this broker is; fixed when its directory is made."""
 
     cluster_id: str

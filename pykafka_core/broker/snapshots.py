@@ -20,7 +20,6 @@ from pykafka_core.broker.core import Core, PartitionId
 from pykafka_core.broker.data_directory import DataDirectory
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.metadata.image import MetadataImage
-from pykafka_core.metadata.snapshot import encode_snapshot, records_of
 from pykafka_core.types import METADATA_TOPIC_ID
 
 METADATA_PARTITION: PartitionId = (METADATA_TOPIC_ID, 0)
@@ -90,6 +89,9 @@ class Snapshots:
             _log.error("the metadata snapshot could not be written: %s", error)
 
     def _write(self, image: MetadataImage, now_ms: int) -> None:
+        # Not before: a start has no use for it.
+        from pykafka_core.metadata.snapshot import encode_snapshot, records_of
+
         content = encode_snapshot(records_of(image), self._leader_epoch, now_ms)
         self._directory.write_snapshot(image.offset + 1, self._leader_epoch, content)
         self._bytes = 0

@@ -10,9 +10,9 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
 from pykafka_core.broker.controller import (
     Controller,
@@ -50,8 +50,7 @@ APPEND_WAIT_NS = 30 * 10**9
 """A disk that takes longer for one batch at start is a failure."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(NamedTuple):
     """What a broker is to be."""
 
     settings: BrokerConfigs
@@ -61,8 +60,7 @@ class Plan:
     new_id: Callable[[], bytes]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class Started(NamedTuple):
     """A broker that serves; its control thread may start."""
 
     controller: Controller

@@ -6,10 +6,9 @@ import signal
 import sys
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pykafka_core.config import SettingsFileError, read_settings
 from pykafka_core.errors import ConfigurationError, LocalError
@@ -30,8 +29,7 @@ DURABILITIES: dict[str, Durability] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ServeOptions:
+class ServeOptions(NamedTuple):
     """What ``serve`` was asked; ``settings`` are NAME=VALUE."""
 
     data: Path | None = None

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
 from types import MappingProxyType
+from typing import NamedTuple
 
 from pykafka_core.errors import ConfigurationError
 
@@ -41,8 +42,7 @@ class ConfigSource(IntEnum):
     GROUP_CONFIG = 8
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConfigValue:
+class ConfigValue(NamedTuple):
     """A value, the name it was set by, and where."""
 
     name: str

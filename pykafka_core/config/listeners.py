@@ -1,7 +1,7 @@
 """Listeners as Kafka writes them: ``NAME://HOST:PORT,…``."""
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _LISTENER = re.compile(
     r"(?:([A-Za-z0-9_.-]+)://)?(?:\[([0-9A-Fa-f:.%]+)\]|([^\s:/\[\]]*)):(\d{1,5})\Z"
@@ -12,8 +12,7 @@ class ListenerError(ValueError):
     """A listener that cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
+class Listener(NamedTuple):
     """One address; an empty host is every interface, port 0 a free one."""
 
     name: str

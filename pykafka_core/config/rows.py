@@ -1,7 +1,7 @@
 """Settings as DescribeConfigs lists them: value, source, and what else sets them."""
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .broker_configs import BrokerConfigs, ConfigSource, ConfigValue
 from .setting import ConfigType, Scope, Setting
@@ -14,8 +14,7 @@ _OWN_SOURCE = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ConfigRow:
+class ConfigRow(NamedTuple):
     """One setting of one resource. A sensitive one has no value, nor have its synonyms."""
 
     name: str

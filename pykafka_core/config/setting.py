@@ -1,9 +1,9 @@
 """One Kafka setting: its type, its default, who may change it, and how this broker treats it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 from math import isfinite
+from typing import NamedTuple
 
 from .validators import InvalidValueError, Validator, Value
 
@@ -53,16 +53,14 @@ class Support(Enum):
     """Refused by name, unless it is set to its default."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Synonym:
+class Synonym(NamedTuple):
     """A broker setting that gives a topic or group setting its default, times ``factor``."""
 
     name: str
     factor: int = 1
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
+class Setting(NamedTuple):
     """One row of the table.
 
     Attributes:

@@ -1,14 +1,13 @@
 """What a broker is and where it listens: the settings that only its start reads."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .listeners import Listener
 from .validation import client_listeners, listed
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StartConfig:
+class StartConfig(NamedTuple):
     """One broker's identity and addresses, from settings that were found good.
 
     Attributes:

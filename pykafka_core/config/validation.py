@@ -1,7 +1,7 @@
 """Settings given at start: every problem is found before anything starts."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .listeners import Listener, ListenerError, parse_listeners
 from .setting import Setting, Support
@@ -16,8 +16,7 @@ _LOWEST = {"log.roll.ms": 1, "log.roll.jitter.ms": 0, "log.flush.interval.ms": 0
 _TIMES = frozenset({"log.retention.ms", "log.retention.minutes", "log.retention.hours"})
 
 
-@dataclass(frozen=True, slots=True)
-class SettingProblem:
+class SettingProblem(NamedTuple):
     """One setting that cannot be used.
 
     Attributes:

@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 Value = bool | int | float | str | tuple[str, ...]
 """A typed value: lists are tuples, classes and passwords are text."""
@@ -30,8 +29,7 @@ class Validator(Protocol):
         """Raise `InvalidValueError` when the value is out of bounds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """Inclusive bounds of a number; ``extra`` is one more value that is allowed."""
 
     low: str
@@ -60,8 +58,7 @@ class Range:
         raise InvalidValueError(name, value, reason)
 
 
-@dataclass(frozen=True, slots=True)
-class OneOf:
+class OneOf(NamedTuple):
     """One of some words."""
 
     words: tuple[str, ...]
@@ -81,8 +78,7 @@ class OneOf:
         raise InvalidValueError(name, value, f"{kind}: {', '.join(self.words)}")
 
 
-@dataclass(frozen=True, slots=True)
-class ListOf:
+class ListOf(NamedTuple):
     """A list whose items are among some words."""
 
     words: tuple[str, ...]
@@ -97,8 +93,7 @@ class ListOf:
             OneOf(self.words).check(name, item)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """A bound without parameters: Kafka's text for it, a predicate, the reason of a refusal."""
 
     text: str

@@ -1,7 +1,6 @@
 """What a handler knows: the image, the request's circumstances and questions to the core."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka_core.config import BrokerConfigs
@@ -60,8 +59,7 @@ class ProducerIds:
         self._next, self._end = first, end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(NamedTuple):
     """One request's view of the world.
 
     For an API that writes, ``image`` includes what earlier requests of the same batch propose.

@@ -1,7 +1,6 @@
 """What a handler may decide: answer, propose metadata records, or have logs maintained."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pykafka_core.errors import PolicyViolationError
@@ -12,8 +11,7 @@ RECORDS_MAX = 10_000
 hold up the others for long, nor fill the disk."""
 
 
-@dataclass(frozen=True, slots=True)
-class Propose:
+class Propose(NamedTuple):
     """Append ``records`` to the metadata log as one atomic batch, then answer.
 
     Args:
@@ -41,8 +39,7 @@ class Maintained(NamedTuple):
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Maintain:
+class Maintain(NamedTuple):
     """Have logs changed, then answer; ``reply`` gets one result for each command, in order."""
 
     commands: Sequence[DeleteBefore]

@@ -1,7 +1,7 @@
 """The step the core has to make when a draft is committed: a pure value, computed from changes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from pykafka_core.metadata.draft import Changes
 from pykafka_core.metadata.features import SUPPORTED_FEATURES
@@ -9,15 +9,14 @@ from pykafka_core.metadata.image import Broker, MetadataImage, Topic
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delta:
+class Delta(NamedTuple):
     """One committed metadata step. ``None`` leaves a part as it was."""
 
     offset: int
-    topics: tuple[Topic, ...] = ()
-    """Created or changed, each whole."""
     overrides: Mapping[str, Mapping[str, str]]
     """Settings of each of ``topics``, by name."""
+    topics: tuple[Topic, ...] = ()
+    """Created or changed, each whole."""
     deleted: tuple[bytes, ...] = ()
     brokers: tuple[Broker, ...] | None = None
     features: tuple[int, Mapping[str, int]] | None = None

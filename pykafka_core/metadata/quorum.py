@@ -8,8 +8,7 @@ record is committed when its own log says so.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 BATCH_BYTES_SOFT_MAX = 1024 * 1024
 """Requests are grouped into one batch up to this size."""
@@ -20,8 +19,7 @@ LEADER_CHANGE = 2
 """Type of the control record with which every epoch begins (``ControlRecordType``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """Command: append ``values`` as one batch to the metadata log.
 
     ``control`` is the type of a control record, whose key stands in ``key``.
@@ -34,16 +32,14 @@ class Append:
     control: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(NamedTuple):
     """The batch in flight is part of the truth. Both offsets are inclusive."""
 
     first_offset: int
     last_offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Rejected:
+class Rejected(NamedTuple):
     """The batch in flight is not; nothing of it may be seen."""
 
     error_code: int
