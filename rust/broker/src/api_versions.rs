@@ -110,7 +110,7 @@ pub(crate) fn encoded<E: std::fmt::Display>(
 ) -> Outcome {
     let mut out = Chunks::new();
     match encode(&mut out) {
-        Ok(()) => Outcome::Reply(out),
+        Ok(()) => Outcome::Reply(out.into()),
         Err(error) => Outcome::Close(format!("the answer cannot be encoded: {error}")),
     }
 }

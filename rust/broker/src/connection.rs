@@ -27,6 +27,7 @@ use crate::dispatch::{LastClientId, dispatch};
 use crate::input::Input;
 use crate::log_ring::escaped;
 use crate::output::Output;
+use crate::socket::Socket;
 use crate::{ConnectionInfo, Context, Header, Level, Outcome, Settings, Statistics};
 
 /// A frame in transit must move at least this fast, once `internal.frame.max.ms` is over.
@@ -60,6 +61,20 @@ enum Ended {
 impl From<io::Error> for Ended {
     fn from(_: io::Error) -> Ended {
         Ended::Peer
+    }
+}
+
+impl Ended {
+    /// What the peer does is no news; but an answer that could not be completed is.
+    fn of_sending(error: &io::Error) -> Ended {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::TimedOut
+            | io::ErrorKind::NotConnected => Ended::Peer,
+            _ => Ended::Killed(format!("an answer could not be sent to its end: {error}")),
+        }
     }
 }
 
@@ -168,7 +183,7 @@ impl Connection {
             outcome = self.wait_outcome(pending, &header).await?;
         }
         match outcome {
-            Outcome::Reply(body) => self.output.push(&header, body),
+            Outcome::Reply(reply) => self.output.push(&header, reply),
             Outcome::Close(reason) => return self.kill(reason).await,
             Outcome::NoReply | Outcome::Pending(_) => {}
         }
@@ -204,13 +219,12 @@ impl Connection {
             return Ok(());
         }
         loop {
-            let stream = &self.stream;
-            match self.output.write_with(|slices| stream.try_write_vectored(slices)) {
+            match self.output.send(&mut Socket(&self.stream)) {
                 Ok(()) => break,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.wait_writable().await?;
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(Ended::of_sending(&error)),
             }
         }
         self.ctx.statistics.bytes_sent.add(size as u64);

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use pykafka_log::{Clock, LogConfig, LogDirectory};
-use pykafka_wire::{ApiKey, Chunks};
+use pykafka_wire::ApiKey;
 use tokio::sync::watch;
 
 use crate::connections::Connections;
 use crate::requests::ParkedRequests;
 use crate::{
-    EventQueue, FetchSessions, Image, LogRing, PartitionOptions, PartitionTable, Purgatory,
+    EventQueue, FetchSessions, Image, LogRing, PartitionOptions, PartitionTable, Purgatory, Reply,
     Statistics,
 };
 
@@ -141,8 +141,8 @@ pub type PendingOutcome = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// How a request ends.
 pub enum Outcome {
-    /// The response's body; the connection writes size and header.
-    Reply(Chunks),
+    /// This is the answer.
+    Reply(Reply),
     /// Nothing is sent: produce with `acks=0`.
     NoReply,
     /// The connection is closed without an answer; the reason goes to the log.
@@ -161,7 +161,7 @@ impl Outcome {
 impl fmt::Debug for Outcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Outcome::Reply(chunks) => formatter.debug_tuple("Reply").field(chunks).finish(),
+            Outcome::Reply(reply) => formatter.debug_tuple("Reply").field(reply).finish(),
             Outcome::NoReply => formatter.write_str("NoReply"),
             Outcome::Close(reason) => formatter.debug_tuple("Close").field(reason).finish(),
             Outcome::Pending(_) => formatter.write_str("Pending"),

@@ -35,7 +35,7 @@ pub(crate) fn park(
         let open = Open { ctx, id };
         open.ctx.events.push(Event::Request(Box::new(event(id, &conn, &header, body))));
         match answer.await {
-            Ok(body) => Outcome::Reply(Chunks::from(body)),
+            Ok(body) => Outcome::Reply(Chunks::from(body).into()),
             Err(_) => stopped(),
         }
     }))

@@ -88,7 +88,7 @@ fn is_enough(fetched: &[Fetched], bytes_min: i64) -> bool {
 }
 
 fn bytes_of(fetched: &[Fetched]) -> i64 {
-    fetched.iter().flatten().map(|read| read.bytes.len() as i64).sum()
+    fetched.iter().flatten().map(|read| read.records.len() as i64).sum()
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &By
     let response = Response { throttle_time_ms: 0, topics };
     let mut chunks = Chunks::new();
     match response.encode(version, &mut chunks) {
-        Ok(()) => Outcome::Reply(chunks),
+        Ok(()) => Outcome::Reply(chunks.into()),
         Err(error) => Outcome::Close(format!("cannot answer list offsets: {error}")),
     }
 }

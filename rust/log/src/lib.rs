@@ -39,8 +39,9 @@ pub use epoch_cache::{EpochCache, EpochEntry};
 pub use flusher::Flusher;
 pub use library::LibraryLog;
 pub use log::{
-    AppendError, AppendInfo, AppendOptions, FetchData, Log, LogOffsets, LogOptions, OpenError,
-    ReadError, Recovery, SegmentEntries, StorageError, SyncJob, TimestampOffset, Unsynced,
+    AppendError, AppendInfo, AppendOptions, FetchData, Fetched, FetchedRecords, Log, LogOffsets,
+    LogOptions, OpenError, ReadError, RecordsSlice, Recovery, SegmentEntries, StorageError,
+    SyncJob, TimestampOffset, Unsynced,
 };
 pub use offset_index::OffsetEntry;
 pub use producer_state::{

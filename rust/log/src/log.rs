@@ -26,6 +26,7 @@ mod producers;
 mod read;
 mod recovery;
 mod retention;
+mod slice;
 mod state;
 mod swap;
 mod sync;
@@ -42,6 +43,7 @@ pub(crate) use load::{Damage, open as open_with};
 
 pub use error::{AppendError, OpenError, ReadError, StorageError};
 pub use lookup::SegmentEntries;
+pub use slice::{Fetched, FetchedRecords, RecordsSlice};
 pub use sync::{SyncJob, Unsynced};
 pub use types::{
     AppendInfo, AppendOptions, FetchData, LogOffsets, LogOptions, Recovery, TimestampOffset,
@@ -60,7 +62,7 @@ pub struct Log {
     shared: Shared,
     state: Mutex<State>,
     /// Counts truncations, so that a reader knows that its bytes may be from two lives.
-    truncations: AtomicU64,
+    truncations: Arc<AtomicU64>,
 }
 
 /// What never changes while a log is open.

@@ -85,6 +85,13 @@ impl OffsetIndex {
         after.checked_sub(1).map_or(0, |index| self.entries[index].position)
     }
 
+    /// The last position not behind `limit` where a batch begins that has offsets below `upto`.
+    pub(crate) fn boundary(&self, limit: u64, upto: i64) -> u64 {
+        let is_before = |entry: &OffsetEntry| entry.position <= limit && entry.offset < upto;
+        let after = self.entries.partition_point(is_before);
+        after.checked_sub(1).map_or(0, |index| self.entries[index].position)
+    }
+
     pub(crate) fn last(&self) -> Option<OffsetEntry> {
         self.entries.last().copied()
     }
@@ -156,5 +163,8 @@ mod tests {
             [0, 8, 9, 18, 19, 99].map(|offset| index.position_of(offset)),
             [0, 0, 600, 600, 1200, 1200]
         );
+        let boundary = |limit, upto| index.boundary(limit, upto);
+        assert_eq!([599, 600, 1199, 1200].map(|limit| boundary(limit, 99)), [0, 600, 600, 1200]);
+        assert_eq!([9, 10, 19, 20].map(|upto| boundary(9999, upto)), [0, 600, 600, 1200]);
     }
 }

@@ -74,6 +74,84 @@ impl<'a> BatchScanner<'a> {
     }
 }
 
+/// Bytes read at once by a walk over headers: what an index leaves open is about as much.
+const HEADERS_BYTES: usize = 4 << 10;
+
+/// A batch as its header tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) position: u64,
+    pub(crate) size: u64,
+    pub(crate) base_offset: i64,
+    pub(crate) last_offset: i64,
+}
+
+impl Header {
+    /// Where the batch ends, exclusive.
+    pub(crate) fn end(&self) -> u64 {
+        self.position + self.size
+    }
+}
+
+/// A walk over the headers of the batches in `position..end` of a file, past what they hold.
+#[derive(Debug)]
+pub(crate) struct HeaderScanner<'a> {
+    file: &'a dyn DiskFile,
+    position: u64,
+    end: u64,
+    buffer: [u8; HEADERS_BYTES],
+    buffer_position: u64,
+    buffer_size: usize,
+}
+
+impl<'a> HeaderScanner<'a> {
+    pub(crate) fn new(file: &'a dyn DiskFile, position: u64, end: u64) -> HeaderScanner<'a> {
+        let buffer = [0; HEADERS_BYTES];
+        HeaderScanner { file, position, end, buffer, buffer_position: position, buffer_size: 0 }
+    }
+
+    /// Where the next batch begins.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Goes on at `position`.
+    pub(crate) fn seek(&mut self, position: u64) {
+        self.position = position;
+    }
+
+    /// The next batch; `None` at the end. A batch that goes past the end is bad.
+    pub(crate) fn next(&mut self) -> Result<Option<Header>, ScanError> {
+        if self.position >= self.end {
+            return Ok(None);
+        }
+        let bytes = self.fill()?;
+        let incomplete = BatchError::Incomplete { needed: HEADER_SIZE, have: bytes.len() };
+        let (base_offset, last_offset) = peek_offsets(bytes).ok_or(incomplete)?;
+        let size = Batch::size_in(bytes)? as u64;
+        let header = Header { position: self.position, size, base_offset, last_offset };
+        if header.end() > self.end {
+            let have = (self.end - self.position) as usize;
+            return Err(BatchError::Incomplete { needed: size as usize, have }.into());
+        }
+        self.position = header.end();
+        Ok(Some(header))
+    }
+
+    /// The bytes at the position: a header, unless the file ends before.
+    fn fill(&mut self) -> std::io::Result<&[u8]> {
+        let has_header = (self.position.checked_sub(self.buffer_position))
+            .is_some_and(|start| start + HEADER_SIZE as u64 <= self.buffer_size as u64);
+        if !has_header {
+            let size = (self.end - self.position).min(HEADERS_BYTES as u64) as usize;
+            self.buffer_position = self.position;
+            self.buffer_size = self.file.read_at(&mut self.buffer[..size], self.position)?;
+        }
+        let start = (self.position - self.buffer_position) as usize;
+        Ok(&self.buffer[start..self.buffer_size])
+    }
+}
+
 /// Base and last offset of the batch whose header `bytes` begin with; `None` without a whole header.
 ///
 /// A batch that is larger than what was read cannot be viewed as a [`Batch`] yet, but can be skipped.

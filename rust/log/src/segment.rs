@@ -160,12 +160,25 @@ impl SegmentFiles {
         if let Some((indexes, _)) = &*self.rebuilt.lock() {
             return Ok(indexes.offsets.position_of(offset));
         }
+        self.last_position(|entry| entry.offset <= offset)
+    }
+
+    /// As [`crate::offset_index::OffsetIndex::boundary`], by the stored offset index.
+    pub(crate) fn boundary(&self, limit: u64, upto: i64) -> Result<u64, StorageError> {
+        if let Some((indexes, _)) = &*self.rebuilt.lock() {
+            return Ok(indexes.offsets.boundary(limit, upto));
+        }
+        self.last_position(|entry| entry.position <= limit && entry.offset < upto)
+    }
+
+    /// The position of the last entry of the stored offset index for which `is_before` holds; 0 without one.
+    fn last_position(&self, is_before: impl Fn(&OffsetEntry) -> bool) -> Result<u64, StorageError> {
         let base = self.base_offset;
         let Some(index) = self.offsets()? else { return Ok(0) };
         let found = index
             .last_where(|entry| {
                 let entry = OffsetEntry::decode(*entry, base);
-                entry.position > 0 && entry.offset <= offset
+                entry.position > 0 && is_before(&entry)
             })
             .map_err(self.error("read", FileKind::OffsetIndex))?;
         Ok(found.map_or(0, |entry| OffsetEntry::decode(entry, base).position))

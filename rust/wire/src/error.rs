@@ -110,6 +110,9 @@ pub enum EncodeError {
         /// Bytes it has.
         size: usize,
     },
+    /// Records that are not in memory, in a message that is made whole.
+    #[error("records that the transport puts in place cannot be part of a whole message")]
+    Room,
     /// A value that is not of its field's type, or a number out of its range.
     #[error("field {field} holds a value of the wrong type or range")]
     WrongType {

@@ -1,9 +1,7 @@
 //! Fetch (API key 1), versions 4–18.
 
-use bytes::Bytes;
-
 use crate::ApiKey;
-use crate::message::{body, message};
+use crate::message::{Records, body, message};
 use crate::structs::{LeaderIdAndEpoch, NodeEndpoint};
 
 message! {
@@ -130,8 +128,8 @@ message! {
             since(4).ignorable();
         /// The replica to read from, -1 for this one.
         preferred_read_replica: i32 = -1, since(11);
-        /// Record batches, whole. Shared with the response, never copied, when large.
-        records: Option<Bytes> = None, since(0);
+        /// Record batches, whole.
+        records: Option<Records> = None, since(0);
     }
 
     /// The largest epoch and its exclusive end, where a follower's log diverges.

@@ -28,6 +28,6 @@ mod writer;
 
 pub use api_key::{Api, ApiKey, apis, is_flexible, known_versions, supported_versions};
 pub use error::{DecodeError, EncodeError};
-pub use message::Wire;
+pub use message::{Records, Wire};
 pub use reader::{OBJECTS_MAX, Reader, span_within};
-pub use writer::{Chunks, Sink, Writer, encode_uvarint};
+pub use writer::{Chunk, Chunks, Sink, Writer, encode_uvarint};

@@ -38,6 +38,30 @@ pub trait Wire<'a>: Sized {
     }
 }
 
+/// Record batches of a response.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Records {
+    /// In memory; shared with the response, never copied, when large.
+    Bytes(Bytes),
+    /// In a file: the response leaves room for as many bytes, see [`crate::Chunk::Room`].
+    Room(usize),
+}
+
+impl Records {
+    /// Bytes of all batches.
+    pub fn len(&self) -> usize {
+        match self {
+            Records::Bytes(bytes) => bytes.len(),
+            Records::Room(size) => *size,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// In which versions a field exists, and how.
 #[derive(Debug, Clone, Copy)]
 #[must_use]
@@ -222,6 +246,26 @@ nullable!(Bytes, shared_bytes, value => |writer: &mut Writer<'_, S>| {
     }
     Ok(())
 });
+
+impl<'a> Wire<'a> for Option<Records> {
+    fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {
+        Ok(reader.shared_bytes()?.map(Records::Bytes))
+    }
+
+    fn write<S: Sink>(&self, writer: &mut Writer<'_, S>) -> Result<(), EncodeError> {
+        writer.length(self.as_ref().map(Records::len))?;
+        match self {
+            Some(Records::Bytes(bytes)) => writer.put_shared(bytes),
+            Some(Records::Room(size)) => writer.put_room(*size)?,
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn is_null(&self) -> bool {
+        self.is_none()
+    }
+}
 
 impl<'a, T: Wire<'a>> Wire<'a> for Option<Vec<T>> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, DecodeError> {

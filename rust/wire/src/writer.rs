@@ -11,6 +11,11 @@ pub trait Sink {
     fn put(&mut self, bytes: &[u8]);
     /// Appends `bytes`, without a copy if the sink can.
     fn put_shared(&mut self, bytes: &Bytes);
+    /// Leaves room for `size` bytes that the transport puts there.
+    ///
+    /// # Errors
+    /// [`EncodeError::Room`] where a message is made whole.
+    fn put_room(&mut self, size: usize) -> Result<(), EncodeError>;
 }
 
 impl Sink for Vec<u8> {
@@ -21,6 +26,10 @@ impl Sink for Vec<u8> {
 
     fn put_shared(&mut self, bytes: &Bytes) {
         self.extend_from_slice(bytes);
+    }
+
+    fn put_room(&mut self, _size: usize) -> Result<(), EncodeError> {
+        Err(EncodeError::Room)
     }
 }
 
@@ -33,15 +42,37 @@ impl Sink for BytesMut {
     fn put_shared(&mut self, bytes: &Bytes) {
         self.extend_from_slice(bytes);
     }
+
+    fn put_room(&mut self, _size: usize) -> Result<(), EncodeError> {
+        Err(EncodeError::Room)
+    }
 }
 
 /// Record bytes below this size are copied: a chunk of their own costs more in `writev`.
 const SHARED_BYTES_MIN: usize = 512;
 
+/// A part of an encoded message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Chunk {
+    /// These bytes.
+    Bytes(Bytes),
+    /// As many bytes of a file, which only the transport knows.
+    Room(usize),
+}
+
+impl Chunk {
+    fn len(&self) -> usize {
+        match self {
+            Chunk::Bytes(bytes) => bytes.len(),
+            Chunk::Room(size) => *size,
+        }
+    }
+}
+
 /// An encoded message as an ordered list of buffers; record bytes are shared, not copied.
 #[derive(Debug, Default, Clone)]
 pub struct Chunks {
-    closed: Vec<Bytes>,
+    closed: Vec<Chunk>,
     open: BytesMut,
     size: usize,
 }
@@ -63,7 +94,7 @@ impl Chunks {
     }
 
     /// The chunks in order; none is empty.
-    pub fn into_vec(mut self) -> Vec<Bytes> {
+    pub fn into_vec(mut self) -> Vec<Chunk> {
         self.close();
         self.closed
     }
@@ -72,21 +103,32 @@ impl Chunks {
     pub fn prepend(&mut self, head: Bytes) {
         self.size += head.len();
         if !head.is_empty() {
-            self.closed.insert(0, head);
+            self.closed.insert(0, Chunk::Bytes(head));
         }
     }
 
-    /// Everything in one buffer, copied.
+    /// Everything in one buffer, copied; room is zeros there.
     pub fn to_bytes(&self) -> Bytes {
         let mut all = BytesMut::with_capacity(self.size);
-        self.closed.iter().for_each(|chunk| all.extend_from_slice(chunk));
+        for chunk in &self.closed {
+            match chunk {
+                Chunk::Bytes(bytes) => all.extend_from_slice(bytes),
+                Chunk::Room(size) => all.resize(all.len() + size, 0),
+            }
+        }
         all.extend_from_slice(&self.open);
         all.freeze()
     }
 
+    fn push(&mut self, chunk: Chunk) {
+        self.size += chunk.len();
+        self.close();
+        self.closed.push(chunk);
+    }
+
     fn close(&mut self) {
         if !self.open.is_empty() {
-            self.closed.push(self.open.split().freeze());
+            self.closed.push(Chunk::Bytes(self.open.split().freeze()));
         }
     }
 }
@@ -116,9 +158,12 @@ impl Sink for Chunks {
         if bytes.len() < SHARED_BYTES_MIN {
             return self.put(bytes);
         }
-        self.size += bytes.len();
-        self.close();
-        self.closed.push(bytes.clone());
+        self.push(Chunk::Bytes(bytes.clone()));
+    }
+
+    fn put_room(&mut self, size: usize) -> Result<(), EncodeError> {
+        self.push(Chunk::Room(size));
+        Ok(())
     }
 }
 
@@ -155,6 +200,11 @@ impl<'s, S: Sink> Writer<'s, S> {
     /// Raw bytes, shared if the sink can.
     pub fn put_shared(&mut self, bytes: &Bytes) {
         self.sink.put_shared(bytes);
+    }
+
+    /// Room for bytes that the transport puts there.
+    pub fn put_room(&mut self, size: usize) -> Result<(), EncodeError> {
+        self.sink.put_room(size)
     }
 
     /// An unsigned varint.
@@ -267,10 +317,23 @@ mod tests {
         chunks.put(b"foot");
         assert_eq!(chunks.size(), chunks.to_bytes().len());
         let chunks = chunks.into_vec();
-        assert_eq!(chunks.len(), 3);
-        assert_eq!(&chunks[0][..], b"headsmall");
-        assert_eq!(chunks[1].as_ptr(), large.as_ptr());
-        assert_eq!(&chunks[2][..], b"foot");
+        let [Chunk::Bytes(head), Chunk::Bytes(shared), Chunk::Bytes(foot)] = &chunks[..] else {
+            panic!("{chunks:?}")
+        };
+        assert_eq!((&head[..], &foot[..]), (&b"headsmall"[..], &b"foot"[..]));
+        assert_eq!(shared.as_ptr(), large.as_ptr());
+    }
+
+    #[test]
+    fn room_keeps_its_place_and_counts_and_a_whole_message_refuses_it() {
+        let mut chunks = Chunks::new();
+        chunks.put(b"head");
+        chunks.put_room(7).unwrap();
+        chunks.put(b"foot");
+        assert_eq!((chunks.size(), &chunks.to_bytes()[..]), (15, &b"head\0\0\0\0\0\0\0foot"[..]));
+        assert_eq!(chunks.into_vec()[1], Chunk::Room(7));
+        assert_eq!(Vec::new().put_room(7), Err(EncodeError::Room));
+        assert_eq!(BytesMut::new().put_room(7), Err(EncodeError::Room));
     }
 
     proptest! {

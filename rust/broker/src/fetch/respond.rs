@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pykafka_wire::Chunks;
+use pykafka_log::{FetchedRecords, RecordsSlice};
 use pykafka_wire::fetch::{
     AbortedTransaction, EpochEndOffset, PartitionResponse, Request, Response, SnapshotId,
     TopicResponse,
 };
 use pykafka_wire::structs::LeaderIdAndEpoch;
+use pykafka_wire::{Chunks, Records};
 
 use super::Limits;
 use super::target::{Fetched, SessionUse, Target, Targets};
 use crate::fetch_session::{FetchedState, SESSION_NONE, TopicKey};
 use crate::kafka_error::KafkaError;
 use crate::leader_hint::{endpoints_of, leader_of};
-use crate::{Context, Outcome};
+use crate::partition::Read;
+use crate::{Context, Outcome, Reply};
 
 /// First version whose answers name the leader a client should turn to (KIP-951).
 const LEADER_HINT_VERSION_MIN: i16 = 16;
@@ -42,7 +44,7 @@ pub(super) fn refuse(version: i16, request: &Request<'_>, error: KafkaError) -> 
         responses,
         node_endpoints: Vec::new(),
     };
-    encode(version, &response)
+    encode(version, &response, Vec::new())
 }
 
 fn failed(index: i32, error: KafkaError, current_leader: LeaderIdAndEpoch) -> PartitionResponse {
@@ -57,7 +59,7 @@ fn failed(index: i32, error: KafkaError, current_leader: LeaderIdAndEpoch) -> Pa
         snapshot_id: SnapshotId::NONE,
         aborted_transactions: None,
         preferred_read_replica: -1,
-        records: Some(Bytes::new()),
+        records: Some(Records::Bytes(Bytes::new())),
     }
 }
 
@@ -69,10 +71,11 @@ fn refused(index: i32, error: KafkaError) -> PartitionResponse {
     }
 }
 
-fn encode(version: i16, response: &Response<'_>) -> Outcome {
+/// The answer with the `slices` for which it has room.
+fn encode(version: i16, response: &Response<'_>, slices: Vec<RecordsSlice>) -> Outcome {
     let mut chunks = Chunks::new();
     match response.encode(version, &mut chunks) {
-        Ok(()) => Outcome::Reply(chunks),
+        Ok(()) => Outcome::Reply(Reply::new(chunks, slices)),
         Err(error) => Outcome::Close(format!("cannot answer fetch: {error}")),
     }
 }
@@ -93,6 +96,7 @@ impl Answer {
         let mut leaders: Vec<i32> = Vec::new();
         let mut responses: Vec<TopicResponse<'_>> = Vec::new();
         let mut last_topic: Option<&TopicKey> = None;
+        let mut slices = Vec::new();
         for ((target, fetched), told) in self.targets.list.iter().zip(fetched).zip(told) {
             if !told {
                 continue;
@@ -112,6 +116,9 @@ impl Answer {
                 responses.push(topic_response(target));
                 last_topic = Some(&target.key.topic);
             }
+            if let Ok(Read { records: FetchedRecords::Slice(slice), .. }) = fetched {
+                slices.push(slice.clone());
+            }
             let partition = partition_response(target.key.index, fetched, leader);
             if let Some(topic) = responses.last_mut() {
                 topic.partitions.push(partition);
@@ -120,7 +127,7 @@ impl Answer {
         let node_endpoints = endpoints_of(&image, &self.listener, &leaders);
         let response =
             Response { throttle_time_ms: 0, error_code: 0, session_id, responses, node_endpoints };
-        encode(self.limits.version, &response)
+        encode(self.limits.version, &response, slices)
     }
 }
 
@@ -155,7 +162,7 @@ fn state_of(fetched: &Fetched) -> FetchedState {
         Ok(read) => FetchedState {
             high_watermark: read.offsets.high_watermark,
             log_start_offset: read.offsets.log_start_offset,
-            has_records: !read.bytes.is_empty(),
+            has_records: !read.records.is_empty(),
             must_tell: read.diverging.is_some(),
         },
         Err(_) => FetchedState {
@@ -209,6 +216,9 @@ fn partition_response(
                 .collect()
         }),
         preferred_read_replica: -1,
-        records: Some(read.bytes.clone()),
+        records: Some(match &read.records {
+            FetchedRecords::Read(bytes) => Records::Bytes(bytes.clone()),
+            FetchedRecords::Slice(slice) => Records::Room(slice.len()),
+        }),
     }
 }

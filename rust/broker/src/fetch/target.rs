@@ -191,10 +191,10 @@ impl Targets {
         for target in &self.list {
             let read = target.read(limits, bytes_left, is_first);
             if let Ok(read) = &read
-                && !read.bytes.is_empty()
+                && !read.records.is_empty()
             {
                 is_first = false;
-                bytes_left = (bytes_left - read.bytes.len() as i64).max(0);
+                bytes_left = (bytes_left - read.records.len() as i64).max(0);
             }
             fetched.push(read);
         }

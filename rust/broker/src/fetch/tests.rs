@@ -1,7 +1,7 @@
 //! Fetch at the handler: sizes, sessions, waiting and fencing on memory logs.
 
-use bytes::Bytes;
 use pykafka_record::batches;
+use pykafka_wire::Records;
 use pykafka_wire::fetch::{
     ForgottenTopic, Partition, PartitionResponse, ReplicaState, Request, Response, Topic,
 };
@@ -41,8 +41,9 @@ fn request<'a>(partitions: Vec<Partition>) -> Request<'a> {
     }
 }
 
-fn values_count(records: Option<&Bytes>) -> i32 {
-    batches(records.unwrap()).map(|batch| batch.unwrap().records_count()).sum()
+fn values_count(records: Option<&Records>) -> i32 {
+    let Some(Records::Bytes(records)) = records else { panic!("{records:?}") };
+    batches(records).map(|batch| batch.unwrap().records_count()).sum()
 }
 
 fn broker() -> Broker {
@@ -290,7 +291,7 @@ fn contract_30_diverging_epoch_comes_without_records() {
     let answer = answer(12, broker.fetch(12, &diverged));
     let partition = &answer.partitions[0];
     assert_eq!((partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset), (0, 2));
-    assert_eq!(partition.records.as_ref().map(Bytes::len), Some(0));
+    assert_eq!(partition.records.as_ref().map(Records::len), Some(0));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pykafka_log::{AbortedTxn, Log, ReadError};
+use pykafka_log::{AbortedTxn, FetchedRecords, Log, ReadError};
 
 use super::{Partition, PartitionOffsets, offsets_of};
 use crate::kafka_error::KafkaError;
@@ -58,7 +58,7 @@ pub struct ReadRequest {
 #[derive(Debug, Clone)]
 pub struct Read {
     /// Whole batches; the first may begin before the offset asked for.
-    pub bytes: Bytes,
+    pub records: FetchedRecords,
     /// Taken before the bytes were read.
     pub offsets: PartitionOffsets,
     /// Only for [`Isolation::ReadCommitted`].
@@ -83,8 +83,8 @@ impl Partition {
         if fetch_offset < offsets.log_start_offset {
             return Err(KafkaError::OffsetOutOfRange);
         }
-        let nothing =
-            Read { bytes: Bytes::new(), offsets, aborted: None, diverging: None, version };
+        let nothing = FetchedRecords::Read(Bytes::new());
+        let nothing = Read { records: nothing, offsets, aborted: None, diverging: None, version };
         let diverging = diverging_epoch(&log, request)?;
         if diverging.is_some() {
             return Ok(Read { diverging, ..nothing });
@@ -102,7 +102,7 @@ impl Partition {
             return Ok(Read { aborted: read_committed.then(Vec::new), ..nothing });
         }
         let data = log
-            .read(fetch_offset, bytes_max, upto, request.at_least_one)
+            .fetch(fetch_offset, bytes_max, upto, request.at_least_one)
             .map_err(|error| self.read_failed(&error))?;
         let aborted = if read_committed {
             let found = log.aborted_transactions(fetch_offset, data.next_offset);
@@ -110,7 +110,7 @@ impl Partition {
         } else {
             None
         };
-        Ok(Read { bytes: data.bytes, aborted, ..nothing })
+        Ok(Read { records: data.records, aborted, ..nothing })
     }
 
     /// Reads for the control plane: whole batches up to the log end (a load) or the high watermark.

@@ -215,7 +215,7 @@ impl Answer {
         let response = Response { responses, throttle_time_ms: 0, node_endpoints };
         let mut chunks = Chunks::new();
         match response.encode(self.version, &mut chunks) {
-            Ok(()) => Outcome::Reply(chunks),
+            Ok(()) => Outcome::Reply(chunks.into()),
             Err(error) => Outcome::Close(format!("cannot answer produce: {error}")),
         }
     }

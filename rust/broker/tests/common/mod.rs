@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ pub const NODE: i32 = 1;
 /// Long enough for a slow machine; no test waits for it when all is well.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A serving core, in memory.
+/// A serving core, in memory unless said otherwise.
 pub struct Broker {
     /// The seam.
     pub core: Arc<Core>,
@@ -39,11 +40,23 @@ impl Broker {
 
     /// As `start`, but nothing is served yet.
     pub fn bound(settings: &[(&str, &str)]) -> Broker {
+        Broker::bound_to(None, settings)
+    }
+
+    /// Serving, with logs in `dir` that are not synced.
+    pub fn on_disk(dir: &Path, settings: &[(&str, &str)]) -> Broker {
+        let broker = Broker::bound_to(Some(dir.to_owned()), settings);
+        broker.core.serve();
+        broker
+    }
+
+    fn bound_to(data_dir: Option<PathBuf>, settings: &[(&str, &str)]) -> Broker {
+        let durability = if data_dir.is_some() { Durability::Os } else { Durability::Memory };
         let core = Core::new(CoreOptions {
-            data_dir: None,
+            data_dir,
             node_id: NODE,
             cluster_id: "cluster-of-a-test".into(),
-            durability: Durability::Memory,
+            durability,
             memory_max: 1 << 28,
             clock: Arc::new(SystemClock::new()),
             seed: 1,

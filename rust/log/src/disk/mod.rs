@@ -12,6 +12,7 @@ mod real;
 use std::ffi::OsString;
 use std::fmt::Debug;
 use std::io;
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -156,6 +157,11 @@ pub trait DiskFile: Send + Sync + Debug {
     /// # Errors
     /// `UnexpectedEof` if the file is shorter.
     fn map_read(&self, size: usize) -> io::Result<ReadMap>;
+
+    /// The file itself, for a transport that can send from it; `None` for what is not a file of the system.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 /// A part of a file that is written by copying into memory. What was written is at once seen by

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
 
@@ -53,7 +52,7 @@ pub(crate) fn open(options: LogOptions, damage: Damage) -> Result<(Log, Recovery
         recovery::recover(&mut state, &shared, plan, &mut recovery)?;
         start_at(&mut state, &shared, log_start_offset)?;
     }
-    let log = Log { shared, state: Mutex::new(state), truncations: AtomicU64::new(0) };
+    let log = Log { shared, state: Mutex::new(state), truncations: Arc::default() };
     if recovery.segments_recovered > 0 && log.write_error().is_none() {
         log.flush()?;
     }

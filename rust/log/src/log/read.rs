@@ -14,14 +14,16 @@ use crate::segment::{FileKind, SegmentFiles};
 const SLACK_BYTES: u64 = 8 << 10;
 
 /// Where to look for an offset.
-struct Place {
-    files: Arc<SegmentFiles>,
+pub(super) struct Place {
+    pub(super) files: Arc<SegmentFiles>,
     /// Bytes of whole batches, as published.
-    size: u64,
+    pub(super) size: u64,
     /// By the index in memory, for the active segment.
     position: Option<u64>,
+    /// Where a batch begins near the end of what is wanted, likewise.
+    pub(super) boundary: Option<u64>,
     /// Where the next segment begins, or the log end: compaction may leave none up to there.
-    end_offset: i64,
+    pub(super) end_offset: i64,
 }
 
 impl Log {
@@ -40,9 +42,19 @@ impl Log {
         upto: i64,
         at_least_one: bool,
     ) -> Result<FetchData, ReadError> {
+        let request = Request { offset, bytes_max, upto, at_least_one };
+        self.unless_overtaken(offset, || self.read_once(&request))
+    }
+
+    /// What `read` finds from `offset` on; asked again if a truncation or retention came between.
+    pub(super) fn unless_overtaken<T>(
+        &self,
+        offset: i64,
+        read: impl Fn() -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
         loop {
             let truncations = self.truncations.load(Ordering::SeqCst);
-            let result = self.read_once(offset, bytes_max, upto, at_least_one);
+            let result = read();
             let is_overtaken = match &result {
                 // Retention removed the segment after it was found: the log start tells now.
                 Err(ReadError::Storage(error)) if error.is_not_found() => {
@@ -56,18 +68,12 @@ impl Log {
         }
     }
 
-    fn read_once(
-        &self,
-        offset: i64,
-        bytes_max: usize,
-        upto: i64,
-        at_least_one: bool,
-    ) -> Result<FetchData, ReadError> {
+    fn read_once(&self, request: &Request) -> Result<FetchData, ReadError> {
+        let offset = request.offset;
         let empty = FetchData { bytes: Bytes::new(), base_offset: offset, next_offset: offset };
-        let mut place = self.place_of(offset)?;
+        let mut place = self.place_of(request)?;
         while let Some(found) = place {
-            let request = Request { offset, bytes_max, upto, at_least_one };
-            match self.read_segment(&found, &request)? {
+            match self.read_segment(&found, request)? {
                 Outcome::Data(data) => return Ok(data),
                 Outcome::Nothing => return Ok(empty),
                 // Compaction may leave no batch from `offset` to the segment's end.
@@ -77,8 +83,9 @@ impl Log {
         Ok(empty)
     }
 
-    /// The segment for `offset`; `None` at the log end.
-    fn place_of(&self, offset: i64) -> Result<Option<Place>, ReadError> {
+    /// The segment for the offset wanted; `None` at the log end.
+    pub(super) fn place_of(&self, request: &Request) -> Result<Option<Place>, ReadError> {
+        let offset = request.offset;
         let state = self.state.lock();
         state.check_readable()?;
         if offset < state.log_start_offset || offset > state.log_end_offset {
@@ -94,11 +101,16 @@ impl Log {
         Ok(state.segment_of(offset).map(|index| {
             let segment = &state.segments[index];
             let is_last = index + 1 == state.segments.len();
-            let indexes = state.indexes.as_ref().filter(|_| is_last);
+            let offsets =
+                state.indexes.as_ref().filter(|_| is_last).map(|indexes| &indexes.offsets);
+            let position = offsets.map(|offsets| offsets.position_of(offset));
+            let limit = position.map(|position| position.saturating_add(request.bytes_max as u64));
             Place {
                 files: segment.files.clone(),
                 size: segment.size,
-                position: indexes.map(|indexes| indexes.offsets.position_of(offset)),
+                position,
+                boundary: (offsets.zip(limit))
+                    .map(|(offsets, limit)| offsets.boundary(limit, request.upto)),
                 end_offset: state.end_of(index),
             }
         }))
@@ -110,14 +122,17 @@ impl Log {
         let index = state.segments.iter().position(|next| next.base_offset() > base_offset)?;
         let next = &state.segments[index];
         let end_offset = state.end_of(index);
-        Some(Place { files: next.files.clone(), size: next.size, position: Some(0), end_offset })
+        Some(Place {
+            files: next.files.clone(),
+            size: next.size,
+            position: Some(0),
+            boundary: None,
+            end_offset,
+        })
     }
 
     fn read_segment(&self, place: &Place, request: &Request) -> Result<Outcome, StorageError> {
-        let mut position = match place.position {
-            Some(position) => position,
-            None => place.files.position_of(request.offset)?,
-        };
+        let mut position = place.position(request)?;
         if position >= place.size {
             return Ok(Outcome::NextSegment);
         }
@@ -161,17 +176,25 @@ impl Log {
 }
 
 impl Place {
+    /// Where to begin to look.
+    pub(super) fn position(&self, request: &Request) -> Result<u64, StorageError> {
+        match self.position {
+            Some(position) => Ok(position),
+            None => self.files.position_of(request.offset),
+        }
+    }
+
     fn malformed(&self, position: u64, error: BatchError) -> StorageError {
         let path = self.files.path(FileKind::Log);
         StorageError::Malformed { path, position, reason: error.to_string() }
     }
 }
 
-struct Request {
-    offset: i64,
-    bytes_max: usize,
-    upto: i64,
-    at_least_one: bool,
+pub(super) struct Request {
+    pub(super) offset: i64,
+    pub(super) bytes_max: usize,
+    pub(super) upto: i64,
+    pub(super) at_least_one: bool,
 }
 
 enum Outcome {

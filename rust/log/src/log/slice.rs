@@ -1,0 +1,233 @@
+//! Large reads that leave the bytes where they are, for a transport that sends from files.
+//!
+//! Such a read needs to know where whole batches begin and end, and not what they hold. The offset index tells both to
+//! within an interval, the headers from there on are walked: some kilobytes are read of however many are sent.
+//!
+//! What is sent must be as long as what was promised. The file behind a slice stays open, so retention and deletion do
+//! not touch it; after a truncation, which may put other batches in its place, the slice refuses to be sent.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+
+use super::read::{Place, Request};
+use super::{Log, ReadError, StorageError};
+use crate::disk::DiskFile;
+use crate::scan::{Header, HeaderScanner, ScanError};
+use crate::segment::FileKind;
+
+/// Reads below this size are copied: one `pread` and one `writev` cost less than the calls a slice takes.
+const SLICE_BYTES_MIN: u64 = 256 << 10;
+
+/// What [`Log::fetch`] found.
+#[derive(Debug, Clone)]
+pub struct Fetched {
+    /// Whole batches.
+    pub records: FetchedRecords,
+    /// As [`super::FetchData::next_offset`].
+    pub next_offset: i64,
+}
+
+/// Batches in memory or in their file.
+#[derive(Debug, Clone)]
+pub enum FetchedRecords {
+    /// These bytes.
+    Read(Bytes),
+    /// The bytes of this slice.
+    Slice(RecordsSlice),
+}
+
+impl FetchedRecords {
+    /// Bytes of all batches.
+    pub fn len(&self) -> usize {
+        match self {
+            FetchedRecords::Read(bytes) => bytes.len(),
+            FetchedRecords::Slice(slice) => slice.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Whole batches of a segment, in its file.
+#[derive(Debug, Clone)]
+pub struct RecordsSlice {
+    file: Arc<dyn DiskFile>,
+    position: u64,
+    size: usize,
+    truncations: Arc<AtomicU64>,
+    truncations_seen: u64,
+}
+
+impl RecordsSlice {
+    /// Bytes that are left.
+    pub fn len(&self) -> usize {
+        self.size
+    }
+
+    /// Whether none are left.
+    pub fn is_empty(&self) -> bool {
+        self.size == 0
+    }
+
+    /// Where in the file the rest begins.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The file, if a transport can send from it.
+    ///
+    /// # Errors
+    /// The log was truncated: the file may hold other batches by now.
+    pub fn descriptor(&self) -> io::Result<Option<BorrowedFd<'_>>> {
+        self.check()?;
+        Ok(self.file.descriptor())
+    }
+
+    /// Copies the first bytes of the rest, as many as `bytes` takes.
+    ///
+    /// # Errors
+    /// `UnexpectedEof` if the file has become shorter; else as [`RecordsSlice::descriptor`], or what the disk says.
+    pub fn read(&self, bytes: &mut [u8]) -> io::Result<()> {
+        self.check()?;
+        let wanted = bytes.len().min(self.size);
+        if self.file.read_at(&mut bytes[..wanted], self.position)? < wanted {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.check()
+    }
+
+    /// Takes note that the first `size` bytes of the rest were sent.
+    pub fn advance(&mut self, size: usize) {
+        self.position += size as u64;
+        self.size -= size;
+    }
+
+    fn check(&self) -> io::Result<()> {
+        if self.truncations.load(Ordering::SeqCst) == self.truncations_seen {
+            return Ok(());
+        }
+        Err(io::Error::other("the log was truncated while its records were sent"))
+    }
+}
+
+impl Log {
+    /// As [`Log::read`], but large results stay in their file where that can be sent from.
+    ///
+    /// # Errors
+    /// As [`Log::read`].
+    pub fn fetch(
+        &self,
+        offset: i64,
+        bytes_max: usize,
+        upto: i64,
+        at_least_one: bool,
+    ) -> Result<Fetched, ReadError> {
+        let request = Request { offset, bytes_max, upto, at_least_one };
+        if bytes_max as u64 >= SLICE_BYTES_MIN
+            && let Some(fetched) = self.unless_overtaken(offset, || self.slice(&request))?
+        {
+            return Ok(fetched);
+        }
+        let data = self.read(offset, bytes_max, upto, at_least_one)?;
+        Ok(Fetched { records: FetchedRecords::Read(data.bytes), next_offset: data.next_offset })
+    }
+
+    /// `None` where reading does as well, or has to tell what is wrong.
+    fn slice(&self, request: &Request) -> Result<Option<Fetched>, ReadError> {
+        let truncations_seen = self.truncations.load(Ordering::SeqCst);
+        let Some(place) = self.place_of(request)? else { return Ok(None) };
+        let Some(extent) = place.extent(request)? else { return Ok(None) };
+        let slice = RecordsSlice {
+            file: extent.file,
+            position: extent.start,
+            size: (extent.end - extent.start) as usize,
+            truncations: self.truncations.clone(),
+            truncations_seen,
+        };
+        let records = FetchedRecords::Slice(slice);
+        Ok(Some(Fetched { records, next_offset: extent.next_offset }))
+    }
+}
+
+/// Where whole batches lie.
+struct Extent {
+    file: Arc<dyn DiskFile>,
+    start: u64,
+    end: u64,
+    next_offset: i64,
+}
+
+impl Place {
+    /// The batches that answer `request`; `None` if they are few, or if a header is not as it should be.
+    fn extent(&self, request: &Request) -> Result<Option<Extent>, StorageError> {
+        let position = self.position(request)?;
+        let limit = self.size.min(position.saturating_add(request.bytes_max as u64));
+        if limit < position + SLICE_BYTES_MIN {
+            return Ok(None);
+        }
+        let file = self.files.log()?;
+        if file.descriptor().is_none() {
+            return Ok(None);
+        }
+        let boundary = match self.boundary {
+            Some(boundary) => boundary,
+            None => self.files.boundary(limit, request.upto)?,
+        };
+        match self.walk(&*file, position, boundary, request) {
+            Ok(found) => Ok(found.map(|(start, end, next_offset)| Extent {
+                file: file.clone(),
+                start,
+                end,
+                next_offset,
+            })),
+            Err(ScanError::Bad(_)) => Ok(None),
+            Err(ScanError::Io(error)) => Err(self.files.error("read", FileKind::Log)(error)),
+        }
+    }
+
+    /// Start, end and next offset of the batches that answer `request`. The first begins at or behind `position`;
+    /// `boundary` is where one begins that is not beyond what is wanted.
+    fn walk(
+        &self,
+        file: &dyn DiskFile,
+        position: u64,
+        boundary: u64,
+        request: &Request,
+    ) -> Result<Option<(u64, u64, i64)>, ScanError> {
+        let mut headers = HeaderScanner::new(file, position, self.size);
+        let first = loop {
+            match headers.next()? {
+                Some(header) if header.last_offset >= request.offset => break header,
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        };
+        let limit = first.position.saturating_add(request.bytes_max as u64);
+        let fits = |header: &Header| header.base_offset < request.upto && header.end() <= limit;
+        if !fits(&first) {
+            return Ok(None);
+        }
+        headers.seek(boundary.max(first.end()));
+        let mut reached = first.last_offset + 1;
+        let next_offset = loop {
+            match headers.next()? {
+                Some(header) if header.base_offset <= first.last_offset => return Ok(None),
+                Some(header) if fits(&header) => reached = header.last_offset + 1,
+                Some(header) => {
+                    headers.seek(header.position);
+                    break header.base_offset;
+                }
+                None => break reached.max(self.end_offset.min(request.upto)),
+            }
+        };
+        let (start, end) = (first.position, headers.position());
+        Ok((end >= start + SLICE_BYTES_MIN).then_some((start, end, next_offset)))
+    }
+}
