@@ -10,6 +10,8 @@ const PREFIX_SIZE: usize = 4;
 /// Room for a read when nothing is known of the next frame.
 const READ_BYTES_MIN: usize = 16 << 10;
 const READ_BYTES_MAX: usize = 256 << 10;
+/// Frames of this size on are read to their end and no further: what is read of the frame behind them would have to be moved.
+const LARGE_FRAME_BYTES: usize = 48 << 10;
 
 /// A size prefix that no request can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -23,12 +25,14 @@ pub(crate) struct FrameSizeError {
 #[derive(Debug)]
 pub(crate) struct Input {
     buffer: BytesMut,
+    /// The buffer's memory from its beginning, as far as it was seen; taken back whole once every frame is gone.
+    whole_bytes: usize,
     read_bytes: usize,
 }
 
 impl Input {
     pub(crate) fn new() -> Input {
-        Input { buffer: BytesMut::new(), read_bytes: READ_BYTES_MIN }
+        Input { buffer: BytesMut::new(), whole_bytes: 0, read_bytes: READ_BYTES_MIN }
     }
 
     /// Bytes received.
@@ -64,18 +68,26 @@ impl Input {
         Ok(Some(self.buffer.split_to(size)))
     }
 
-    /// Where the next read goes. A large frame is read to its end and no further, so that no byte of it is moved later.
+    /// Where the next read goes.
     pub(crate) fn room(&mut self, frame_size: Option<usize>) -> Limit<&mut BytesMut> {
-        let missing = frame_size.map_or(0, |size| size + PREFIX_SIZE - self.buffer.len());
-        let wanted = if missing > self.read_bytes {
-            missing.min(self.buffer.len().max(self.read_bytes))
-        } else {
-            self.read_bytes
+        let Some(size) = frame_size.filter(|size| *size >= LARGE_FRAME_BYTES) else {
+            self.reserve(self.read_bytes);
+            return (&mut self.buffer).limit(self.read_bytes);
         };
-        self.buffer.reserve(wanted);
+        let missing = size + PREFIX_SIZE - self.buffer.len();
+        self.reserve(missing.min(self.buffer.len().max(self.read_bytes)));
         let spare = self.buffer.capacity() - self.buffer.len();
-        let limit = if missing > self.read_bytes { missing.min(spare) } else { spare };
-        (&mut self.buffer).limit(limit)
+        (&mut self.buffer).limit(missing.min(spare))
+    }
+
+    /// Makes room for `size` bytes. An empty buffer begins anew at its beginning, or a large frame would reach its end and
+    /// have to be moved.
+    fn reserve(&mut self, size: usize) {
+        if self.buffer.is_empty() && !self.buffer.try_reclaim(self.whole_bytes) {
+            self.whole_bytes = 0;
+        }
+        self.buffer.reserve(size);
+        self.whole_bytes = self.whole_bytes.max(self.buffer.capacity());
     }
 
     /// A read that took `read` of `room` bytes: the next is larger if it was full.
@@ -130,6 +142,31 @@ mod tests {
         receive(&mut input, &(size as i32).to_be_bytes());
         receive(&mut input, &vec![0; size - 20_000]);
         assert_eq!(input.room(Some(size)).remaining_mut(), 20_000);
+        assert_eq!(input.next_frame(size).map(|frame| frame.is_some()), Ok(false));
+    }
+
+    #[test]
+    fn large_frames_one_after_the_other_stay_where_they_were_read() {
+        let mut input = Input::new();
+        let size = 1 << 20;
+        let mut stream = (size as i32).to_be_bytes().to_vec();
+        stream.resize(PREFIX_SIZE + size, 7);
+        let stream = stream.repeat(8);
+        let (mut at, mut moved, mut frames) = (0, 0, 0);
+        while at < stream.len() {
+            let frame_size = input.frame_size(size).expect("sizes are allowed");
+            let before = input.buffer.as_ptr();
+            let (held, mut room) = (input.size(), input.room(frame_size));
+            let taken = room.remaining_mut().min(stream.len() - at);
+            room.put_slice(&stream[at..at + taken]);
+            input.adapt(taken, taken);
+            moved += if input.buffer.as_ptr() == before { 0 } else { held };
+            at += taken;
+            frames += usize::from(input.next_frame(size).expect("sizes are allowed").is_some());
+        }
+        assert_eq!(frames, 8);
+        // The buffer grows with the first frames; after that each begins where the last one began.
+        assert!(moved < 3 << 20, "{moved} bytes were moved");
     }
 
     proptest! {
