@@ -1,0 +1,52 @@
+"""What `MAPPED_BATCH_BYTES_MAX` (rust/log/src/append.rs) rests on: a batch copied into a mapped window, or written.
+
+Both fill the same 16 MiB of a fresh file whose space was reserved, as the log does, so that page faults, zeroed pages
+and the file system's own bookkeeping are in each figure, which is CPU time. The constant is where the two cross: below,
+copying costs at most what the call does; above, a fault for every page costs more. Python adds a few hundred
+nanoseconds to both; the mapped way asks for the file's length before each copy, as ours does.
+"""
+
+import mmap
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from bench.conftest import Timed
+
+TOTAL = 16 << 20
+SIZES = [512, 1024, 2048, 4096, 8192, 16384, 65536]
+
+
+def mapped(file: int, data: bytes) -> None:
+    size = len(data)
+    with mmap.mmap(file, TOTAL) as window:
+        for position in range(0, TOTAL, size):
+            os.lseek(file, 0, os.SEEK_END)
+            window[position : position + size] = data
+
+
+def written(file: int, data: bytes) -> None:
+    for position in range(0, TOTAL, len(data)):
+        os.pwrite(file, data, position)
+
+
+@pytest.mark.benchmark(
+    group="log: 16 MiB of a fresh file, mapped or written", max_time=0.3, timer=time.process_time
+)
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("way", [mapped, written])
+def test_ways(timed: Timed, way: Callable[[int, bytes], None], size: int, tmp_path: Path) -> None:
+    data, path = os.urandom(size), tmp_path / "segment"
+
+    def fill() -> None:
+        file = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_RDWR)
+        os.posix_fallocate(file, 0, TOTAL)
+        way(file, data)
+        os.close(file)
+
+    fill()
+    assert path.read_bytes() == data * (TOTAL // size)
+    timed(fill, size_bytes=TOTAL)
