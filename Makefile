@@ -22,8 +22,17 @@ help: ## list the targets
 
 build: .venv/built ## compile Rust and Cython into .venv (a warm rebuild takes seconds)
 
-demo: .venv/built ## 336,776 flights through a broker and back, verified
-	python -m pykafka_core.cli demo
+demo: $(if $(filter 0,$(SPARK)),,need-spark) .venv/built ## 336,776 flights through a broker and back, then counted by Spark (SPARK=0: without Spark)
+ifeq ($(SPARK),0)
+	python -m pykafka_core.cli demo --no-spark
+else
+	PYKAFKA_CONNECTOR_JARS=$${PYKAFKA_CONNECTOR_JARS:-$$(python -m tests.support.spark)} \
+	  python -m pykafka_core.cli demo --plots target/demo
+endif
+
+.PHONY: need-spark
+need-spark:
+	@tools/need spark
 
 test: .venv/built ## every test
 	@tools/need test
@@ -52,10 +61,11 @@ fuzz: ## cargo-fuzz on every target, FUZZ_SECONDS (60) each; needs a nightly too
 	    -- -max_total_time=$${FUZZ_SECONDS:-60}; \
 	done
 
-torture: .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) times a durability, LEDGER_ROUNDS (200) of ledgers
+torture: .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) times a durability, LEDGER_ROUNDS (200) of ledgers, half with Spark
 	@tools/need test
 	TORTURE_ROUNDS=$${TORTURE_ROUNDS:-50} python -m pytest -p no:xdist tests/faults/test_kill.py
-	TORTURE_ROUNDS=$${LEDGER_ROUNDS:-200} python -m pytest -p no:xdist tests/faults/test_idempotent_crash.py
+	TORTURE_ROUNDS=$$(($${LEDGER_ROUNDS:-200} / 2)) python -m pytest -p no:xdist \
+	  tests/faults/test_idempotent_crash.py tests/spark/test_crashes.py
 
 verify: .venv/built ## lints, types, import contracts; writes nothing
 	ruff check . && ruff format --check .

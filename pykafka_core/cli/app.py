@@ -188,8 +188,14 @@ def demo(
     flights: Annotated[
         int, typer.Option(min=1, max=FLIGHTS_COUNT, help="How many, from the first on.")
     ] = FLIGHTS_COUNT,
+    spark: Annotated[
+        bool, typer.Option(help="Also count them with Spark; needs Java and pykafka_core[spark].")
+    ] = True,
+    plots: Annotated[Path, typer.Option(help="Where Spark's part puts its plots.")] = Path(
+        "pykafka-core-demo"
+    ),
 ) -> None:
-    """Send 336,776 flights through a broker and read them back."""
+    """Send 336,776 flights through a broker and read them back; then count them with Spark."""
     from .demo import demo as run
 
-    run(data, flights)
+    run(data, flights, spark, plots)

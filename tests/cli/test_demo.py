@@ -1,5 +1,6 @@
 """``demo`` on a part of its data: what it prints, and that a record which changed on its way is told."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -7,10 +8,15 @@ import pytest
 from rich.progress import Progress
 
 from pykafka_core import Broker
-from pykafka_core.cli import demo, main
+from pykafka_core.cli import main
+from pykafka_core.cli.demo import round_trip
+from pykafka_core.cli.demo.records import PARTITIONS, Record
+from pykafka_core.cli.demo.retries import with_retries
 from pykafka_core.cli.flights import flights
+from tests.support.spark import connector_folder
 
 FLIGHTS = 2_000
+PLOTS = ("delays-per-carrier.png", "records-per-second.png")
 
 
 def run(*arguments: str) -> object:
@@ -22,25 +28,64 @@ def run(*arguments: str) -> object:
 def test_flights_come_back_verified_and_are_counted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("--data", str(tmp_path)) == 0
+    assert run("--no-spark", "--data", str(tmp_path)) == 0
     printed = capsys.readouterr().out
     assert f"Verified: {FLIGHTS:,} records are those that were sent" in printed
     carriers = {carrier for (carrier, _), _ in zip(flights(), range(FLIGHTS), strict=False)}
     first_cells = {line.split()[0] for line in printed.splitlines() if line.split()}
     assert carriers <= first_cells, "a carrier has no row"
     with Broker(tmp_path) as kept:
-        assert kept.topics() == {demo.TOPIC: demo.PARTITIONS}
+        assert kept.topics() == {round_trip.TOPIC: PARTITIONS}
 
 
 def test_a_changed_record_fails_the_demo(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    send = demo._send
+    from pykafka_core.cli.demo.records import send
 
-    def send_others(bootstrap: str, source: Sequence[demo.Flight], progress: Progress) -> None:
-        carrier, value = source[-1]
-        send(bootstrap, [*source[:-1], (carrier, value.replace(b"2013", b"2014"))], progress)
+    def send_others(
+        bootstrap: str, topic: str, records: Sequence[Record], progress: Progress
+    ) -> None:
+        last = records[-1]._replace(value=records[-1].value.replace(b"2013", b"2014"))
+        send(bootstrap, topic, [*records[:-1], last], progress)
 
-    monkeypatch.setattr(demo, "_send", send_others)
-    assert run() == 1
+    monkeypatch.setattr(round_trip, "send", send_others)
+    assert run("--no-spark") == 1
     assert "is not the one that was sent" in capsys.readouterr().err
+
+
+def test_retries_are_three_in_ten_and_never_overtake_their_flight() -> None:
+    source = [("AA", b"%d" % number) for number in range(5_000)]
+    records = with_retries(source)
+    assert len(records) == 6_500
+    # A dict keeps the place of each id's first record.
+    by_id = {record.headers[0][1]: record.value for record in records}
+    assert list(by_id.values()) == [value for _, value in source]
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(400)
+def test_spark_is_killed_in_the_middle_and_counts_each_flight_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYKAFKA_CONNECTOR_JARS", str(connector_folder()))
+    assert run("--plots", str(tmp_path)) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert f"Verified: {FLIGHTS:,} flights counted once" in printed
+    known = re.search(r"([\d,]+) records were known by their offsets, ([\d,]+) by their", printed)
+    assert known is not None
+    redelivered, duplicates = (int(number.replace(",", "")) for number in known.groups())
+    assert duplicates == FLIGHTS * 3 // 10
+    assert redelivered > 0, "the batch that was killed did not come again"
+    assert all((tmp_path / name).read_bytes().startswith(b"\x89PNG") for name in PLOTS)
+
+
+def test_what_spark_lacks_is_named_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYKAFKA_CONNECTOR_JARS", str(tmp_path))
+    assert run() == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "spark-sql-kafka-0-10" in told.err
+    assert "--no-spark" in told.err

@@ -1,4 +1,4 @@
-"""``demo``: real data through a real client into an embedded broker, and back.
+"""The first part: real data through a real client into an embedded broker, and back.
 
 Every flight becomes a record keyed by its carrier. What is read back is held against the source
 record by record: how many there are, what their distances add up to, and that each carrier's
@@ -6,33 +6,31 @@ flights come in the order in which they were sent.
 """
 
 import json
-import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import Progress
 from rich.table import Table
 
-from .batches import batch_headers
-from .clients import consumer, producer
-from .errors import CliError
-from .flights import FLIGHTS_COUNT, airline_names, flights
+from pykafka_core.cli.batches import batch_headers
+from pykafka_core.cli.clients import consumer
+from pykafka_core.cli.errors import CliError
+from pykafka_core.cli.flights import airline_names
+
+from .records import PARTITIONS, PATIENCE_S, Flight, Record, progress_bars, send
 
 if TYPE_CHECKING:
-    from confluent_kafka import KafkaError, Message
+    from confluent_kafka import Message
 
     from pykafka_core import Broker
 
 TOPIC = "flights"
-PARTITIONS = 6
 _LATE_MINUTES = 15
 _COUNTERS = {
     "bytes_received": "bytes received",
@@ -40,19 +38,7 @@ _COUNTERS = {
     "requests_produce": "produce requests",
     "requests_fetch": "fetch requests",
 }
-_SHOW_EVERY = 2000
 _BATCH = 5000
-_PATIENCE_S = 30.0
-
-NEXT = """[bold]Where to go next[/bold]
-  pykafka-core serve --data data           a broker for clients in any language
-  pykafka-core topics create orders        then produce, consume, configs
-  examples/pytest                          a broker inside your tests
-  README.md, docs/SETTINGS.md, docs/DURABILITY.md"""
-
-
-Flight = tuple[str, bytes]
-"""Carrier and flight as JSON: key and value of a record."""
 
 
 @dataclass(slots=True)
@@ -75,59 +61,31 @@ class _Read:
     flights: dict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))
 
 
-def demo(data: Path | None, count: int = FLIGHTS_COUNT) -> None:
-    """Run it and print what happened.
+def send_and_read_back(
+    broker: "Broker", directory: Path, source: Sequence[Flight], console: Console
+) -> None:
+    """Send the flights, read them back, hold them against the source, print what happened.
 
     Args:
-        data: The broker's data directory, which stays; None takes a temporary one.
-        count: How many flights of the source; the first ones.
+        directory: The broker's data.
 
     Raises:
         CliError: What came back is not what was sent.
     """
-    from pykafka_core import Broker
-
-    console = Console()
-    started = time.monotonic()
-    with _directory(data) as directory, Broker(directory) as broker:
-        ready_ms = (time.monotonic() - started) * 1000
-        console.print(f"A broker serves at {broker.bootstrap_servers} after {ready_ms:.0f} ms.")
-        broker.create_topic(TOPIC, PARTITIONS)
-        with _progress(console) as progress:
-            source = _prepare(progress, count)
-            send_s = _timed(lambda: _send(broker.bootstrap_servers, source, progress))
-            read = _Read()
-            read_s = _timed(lambda: _read_back(broker.bootstrap_servers, read, count, progress))
-            miles = _verify(source, read)
-            carriers = _count(read, progress)
-        console.print(
-            f"[green]Verified[/green]: {read.count:,} records are those that were sent, "
-            f"each carrier's in order, {miles:,} miles in all.\n"
-        )
-        console.print(_delays(carriers, read, airline_names()))
-        console.print(_statistics(broker, directory, source, send_s, read_s))
-    console.print(NEXT)
-
-
-@contextmanager
-def _directory(data: Path | None) -> Iterator[Path]:
-    """The given directory, which stays, or a temporary one."""
-    if data is not None:
-        yield data
-        return
-    with tempfile.TemporaryDirectory(prefix="pykafka-core-demo-") as name:
-        yield Path(name)
-
-
-def _progress(console: Console) -> Progress:
-    columns = (
-        TextColumn("{task.description:>9}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("flights"),
-        TimeElapsedColumn(),
+    broker.create_topic(TOPIC, PARTITIONS)
+    records = [Record(carrier, value, []) for carrier, value in source]
+    with progress_bars(console) as progress:
+        send_s = _timed(lambda: send(broker.bootstrap_servers, TOPIC, records, progress))
+        read = _Read()
+        read_s = _timed(lambda: _read_back(broker.bootstrap_servers, read, len(source), progress))
+        miles = _verify(source, read)
+        carriers = _count(read, progress)
+    console.print(
+        f"[green]Verified[/green]: {read.count:,} records are those that were sent, "
+        f"each carrier's in order, {miles:,} miles in all.\n"
     )
-    return Progress(*columns, console=console, disable=not console.is_terminal)
+    console.print(_delays(carriers, read, airline_names()))
+    console.print(_statistics(broker, directory, source, send_s, read_s))
 
 
 def _timed(work: Callable[[], None]) -> float:
@@ -137,64 +95,14 @@ def _timed(work: Callable[[], None]) -> float:
     return time.monotonic() - started
 
 
-def _prepare(progress: Progress, count: int) -> list[Flight]:
-    """Read the source, so that what is measured later is the broker and its clients alone."""
-    task = progress.add_task("preparing", total=count)
-    source: list[Flight] = []
-    for flight in islice(flights(), count):
-        source.append(flight)
-        if len(source) % _SHOW_EVERY == 0:
-            progress.update(task, completed=len(source))
-    progress.update(task, completed=len(source))
-    if len(source) != count:
-        raise CliError(f"the source holds {len(source):,} flights instead of {count:,}")
-    return source
-
-
-def _send(bootstrap: str, source: Sequence[Flight], progress: Progress) -> None:
-    """Send every flight; returns once the broker has confirmed all of them."""
-    failures: list[KafkaError] = []
-
-    def on_delivery(error: "KafkaError | None", _message: "Message") -> None:
-        if error is not None:
-            failures.append(error)
-
-    client = producer(
-        bootstrap,
-        {
-            "compression.type": "lz4",
-            "partitioner": "murmur2_random",  # as every Kafka client in Java
-            "enable.idempotence": True,
-            "linger.ms": 20,
-            "batch.size": 262_144,
-        },
-    )
-    task = progress.add_task("sending", total=len(source))
-    for number, (carrier, value) in enumerate(source, 1):
-        while True:
-            try:
-                client.produce(TOPIC, value, carrier, on_delivery=on_delivery)
-                break
-            except BufferError:  # the queue is full: let some be delivered
-                client.poll(0.05)
-        if number % _SHOW_EVERY == 0:
-            client.poll(0)
-            progress.update(task, completed=number)
-    left = client.flush(_PATIENCE_S)
-    progress.update(task, completed=len(source))
-    if failures or left:
-        reason = failures[0].str() if failures else "the broker did not confirm them in time"
-        raise CliError(f"{len(failures) + left:,} flights were not delivered: {reason}")
-
-
 def _read_back(bootstrap: str, read: _Read, count: int, progress: Progress) -> None:
     """Read every partition from its beginning to its end."""
     from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
-    task = progress.add_task("reading", total=count)
+    task = progress.add_task("reading", total=count, unit="flights")
     client = consumer(bootstrap)
     client.assign([TopicPartition(TOPIC, p, OFFSET_BEGINNING) for p in range(PARTITIONS)])
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + PATIENCE_S
     ended: set[int | None] = set()
     while len(ended) < PARTITIONS:
         messages = client.consume(_BATCH, 1.0)
@@ -205,7 +113,7 @@ def _read_back(bootstrap: str, read: _Read, count: int, progress: Progress) -> N
                 ended.add(message.partition())
         progress.update(task, completed=read.count)
         if messages:
-            deadline = time.monotonic() + _PATIENCE_S
+            deadline = time.monotonic() + PATIENCE_S
         elif time.monotonic() > deadline:
             raise CliError(f"after {read.count:,} records nothing more came")
     client.close()
@@ -256,7 +164,7 @@ def _distance(value: bytes) -> int:
 
 def _count(read: _Read, progress: Progress) -> dict[str, _Carrier]:
     """Add up the delays of what was read back."""
-    task = progress.add_task("counting", total=read.count)
+    task = progress.add_task("counting", total=read.count, unit="flights")
     carriers = {}
     for carrier, values in read.flights.items():
         row = carriers[carrier] = _Carrier()

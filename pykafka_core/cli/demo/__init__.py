@@ -1,0 +1,59 @@
+"""``demo``: real data through a broker and back, then through Spark into a database that counts it once."""
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+from .pipeline import check_spark, count_with_spark
+from .records import prepare, progress_bars
+from .round_trip import send_and_read_back
+
+NEXT = """[bold]Where to go next[/bold]
+  pykafka-core serve --data data           a broker for clients in any language
+  pykafka-core topics create orders        then produce, consume, configs
+  examples/pytest                          a broker inside your tests
+  docs/guides/spark.md                     the same with your own data
+  README.md, docs/SETTINGS.md, docs/DURABILITY.md"""
+
+
+def demo(data: Path | None, count: int, spark: bool, plots: Path) -> None:
+    """Run it and print what happened.
+
+    Args:
+        data: The broker's data directory, which stays; None takes a temporary one.
+        count: How many flights of the source; the first ones.
+        spark: Also the second part, which needs Java, PySpark and its Kafka connector.
+        plots: Where the second part puts its plots.
+
+    Raises:
+        CliError: What came back is not what was sent, or something that Spark needs is missing.
+    """
+    from pykafka_core import Broker
+
+    if spark:
+        check_spark()
+    console = Console()
+    started = time.monotonic()
+    with _directory(data) as directory, Broker(directory) as broker:
+        ready_ms = (time.monotonic() - started) * 1000
+        console.print(f"A broker serves at {broker.bootstrap_servers} after {ready_ms:.0f} ms.")
+        with progress_bars(console) as progress:
+            source = prepare(progress, count)
+        send_and_read_back(broker, directory, source, console)
+        if spark:
+            count_with_spark(broker, source, console, plots)
+    console.print(NEXT)
+
+
+@contextmanager
+def _directory(data: Path | None) -> Iterator[Path]:
+    """The given directory, which stays, or a temporary one."""
+    if data is not None:
+        yield data
+        return
+    with tempfile.TemporaryDirectory(prefix="pykafka-core-demo-") as name:
+        yield Path(name)
