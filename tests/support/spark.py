@@ -28,14 +28,14 @@ def connector_folder() -> Path:
     return folder
 
 
-def start_session(warehouse: Path) -> "SparkSession":
-    """Two cores, no web server, two shuffle partitions, UTC; everything it writes lands under `warehouse`."""
+def start_session(warehouse: Path, master: str = "local[2,2]") -> "SparkSession":
+    """Two cores, two attempts a task, two shuffle partitions, no web server, UTC; it writes under `warehouse` only."""
     from pyspark.sql import SparkSession
 
     from spark_udfs.session import configure_spark
 
     os.environ["PYKAFKA_CONNECTOR_JARS"] = str(connector_folder())
-    builder = SparkSession.builder.master("local[2]").config(
+    builder = SparkSession.builder.master(master).config(
         map={
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
@@ -43,7 +43,7 @@ def start_session(warehouse: Path) -> "SparkSession":
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "1g",
             # Most of what a test runs runs once: compiling it well costs more than it saves.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": str(warehouse / "warehouse"),

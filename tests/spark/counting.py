@@ -1,0 +1,79 @@
+"""The crash suite's query, in the session of the tests or in a driver of its own:
+`python -m tests.spark.counting JSON`, with the fields of `Counting`, a master and where to crash."""
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pykafka_core.idempotent import Ledger
+from spark_udfs.idempotent import IdempotentConsumer
+from spark_udfs.message_ids import message_header
+from tests.idempotent.databases import database_at
+from tests.spark.faults import through_python
+from tests.support.crash import Crash, Crashed, CrashingLedger
+from tests.support.pipeline import COLUMNS, ID_HEADER, insert_values, run, stream
+from tests.support.spark import start_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Counting:
+    """Count a topic's records in a database, each message id once."""
+
+    bootstrap: str
+    topic: str
+    database: str
+    checkpoint: str
+    trap: str
+
+    def run(
+        self,
+        spark: "SparkSession",
+        ledger: Ledger,
+        effect: Callable[[Any, Any], object],
+    ) -> None:
+        """Up to the end of what is there now, in batches of about 50 records.
+
+        Raises:
+            StreamingQueryException: Something failed.
+        """
+        ids = message_header(ID_HEADER)
+        consumer = IdempotentConsumer(ledger, "bank", ids, effect=effect, topic_ids=self.bootstrap)
+
+        def batch(df: "DataFrame", batch_id: int) -> None:
+            try:
+                consumer.foreach_batch(df, batch_id)
+            except Crashed as crash:  # the bridge to Java lets only exceptions through
+                raise RuntimeError("crashed") from crash
+
+        df = stream(spark, self.bootstrap, self.topic, maxOffsetsPerTrigger=50)
+        run(through_python(df.selectExpr(*COLUMNS), Path(self.trap)), Path(self.checkpoint), batch)
+
+    def in_another_driver(self, **how: Any) -> list[str]:
+        """The command: a master, and the arguments of a `Crash`."""
+        return [sys.executable, "-m", "tests.spark.counting", json.dumps(asdict(self) | how)]
+
+
+def main(master: str, crash: dict[str, Any] | None = None, **what: str) -> None:
+    counting = Counting(**what)
+    database = database_at(counting.database)
+    effect = insert_values(database.placeholder)
+    with tempfile.TemporaryDirectory() as folder, closing(database.ledger()) as ledger:
+        spark = start_session(Path(folder), master)
+        if crash is None:
+            counting.run(spark, ledger, effect)
+        else:
+            dying = Crash(**crash)
+            counting.run(spark, CrashingLedger(ledger, dying), dying.effect(effect))
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main(**json.loads(sys.argv[1]))

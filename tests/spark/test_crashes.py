@@ -1,0 +1,251 @@
+"""Spark crashes at every point of a batch: each message has its effect once, with both ledgers.
+
+A round sends records in instalments, 3 of 10 a second time, and lets one thing die in each. Its last run finds
+nothing in its way; then the database must hold each message once. Rounds share one session, whose driver "dies"
+by an exception; drivers and executors in processes of their own are killed. `TORTURE_ROUNDS` is the number of
+rounds for both databases together (`make torture`); there are at least as many as it takes to meet every fault.
+"""
+
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import functions as F
+
+from pykafka_core import Broker
+from spark_udfs.message_ids import message_header
+from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase, effects
+from tests.spark.counting import Counting
+from tests.spark.faults import EXECUTOR_KILLED, TASK_FAULTS, locked_by_another
+from tests.support.crash import POINTS, Crash, CrashingLedger
+from tests.support.pipeline import ID_HEADER, Sent, insert_values, run, send, stream
+from tests.support.postgres import PostgresServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FAULTS = (*POINTS, *TASK_FAULTS, "database gone", "new checkpoint")
+FAULTS_A_ROUND = 4
+LEDGERS = ("sqlite", "postgres")
+ROUNDS = max(
+    int(os.environ.get("TORTURE_ROUNDS", "0")), len(LEDGERS) * len(FAULTS) // FAULTS_A_ROUND
+)
+KILLS = max(1, ROUNDS // 20)
+"""Drivers and executors of their own: each costs a start of Java."""
+
+PARTITIONS, INSTALMENT, PATIENCE_S = 3, 60, 240
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+class Round:
+    """One topic, one database, one query that is started again and again."""
+
+    def __init__(
+        self, broker: Broker, database: Database, server: PostgresServer | None, home: Path
+    ) -> None:
+        self._broker, self._database, self._server = broker, database, server
+        self._random, self._home = random.Random(home.name), home
+        self._checkpoints = 0
+        self.sent: list[Sent] = []
+        broker.create_topic(home.name, partitions=PARTITIONS)
+
+    @property
+    def counting(self) -> Counting:
+        return Counting(
+            bootstrap=self._broker.bootstrap_servers,
+            topic=self._home.name,
+            database=self._database.address,
+            checkpoint=str(self._home / f"checkpoint-{self._checkpoints}"),
+            trap=str(self._home / "trap"),
+        )
+
+    def send_more(self) -> None:
+        """New records, then any of all so far again, perhaps in another partition."""
+        first = len({record.id for record in self.sent})
+        new = [
+            Sent(self._random.randrange(PARTITIONS), f"value {n}", f"id {n}")
+            for n in range(first, first + INSTALMENT)
+        ]
+        again = [
+            self._random.choice(self.sent + new)._replace(
+                partition=self._random.randrange(PARTITIONS)
+            )
+            for _ in range(INSTALMENT * 3 // 7)
+        ]
+        send(self._broker.bootstrap_servers, self._home.name, new + again)
+        self.sent += new + again
+
+    def strike(self, spark: "SparkSession", fault: str) -> None:
+        """Run the query over what is there and let it fail, or go on in spite of what failed."""
+        if fault in TASK_FAULTS:
+            self.set_trap(fault)
+            self.finish(spark)
+        elif fault == "database gone":
+            self._without_database(spark)
+        elif fault == "new checkpoint":
+            self._checkpoints += 1
+            self._crash(
+                spark, Crash("after the commit", how="raise")
+            )  # so that batch 0 comes again
+        else:
+            self._crash(spark, Crash(fault, self._random.randrange(2), how="raise"))
+
+    def set_trap(self, fault: str) -> None:
+        Path(self.counting.trap).write_text(fault)
+
+    def finish(self, spark: "SparkSession") -> None:
+        """Run to the end."""
+        with closing(self._database.ledger()) as ledger:
+            self.counting.run(spark, ledger, self._effect)
+        assert not Path(self.counting.trap).exists(), "no task came by"
+
+    def kill_another_driver(self, fault: str) -> None:
+        """The driver's process and all that belongs to it die by SIGKILL at a point of the transaction."""
+        nth, spin = self._random.randrange(2), self._random.randrange(100_000)
+        crash = {"point": fault, "nth": nth, "spin": spin}
+        command = self.counting.in_another_driver(master="local[2]", crash=crash)
+        with subprocess.Popen(command, start_new_session=True) as driver:
+            assert driver.wait(PATIENCE_S) == -signal.SIGKILL
+            os.killpg(driver.pid, signal.SIGKILL)  # Java, too, says no more good-byes
+
+    def run_in_another_driver(self, master: str) -> None:
+        command = self.counting.in_another_driver(master=master)
+        subprocess.run(command, check=True, timeout=PATIENCE_S)
+
+    def assert_each_message_once(self) -> None:
+        found = effects(self._database)
+        twice = [value for value, count in Counter(found).items() if count > 1]
+        lost = {record.value for record in self.sent} - set(found)
+        assert (lost, twice) == (set(), []), "(lost, done twice)"
+        assert len(found) == len({record.id for record in self.sent})
+
+    def _crash(self, spark: "SparkSession", crash: Crash) -> None:
+        with (
+            closing(self._database.ledger()) as ledger,
+            pytest.raises(StreamingQueryException, match="crashed"),
+        ):
+            self.counting.run(spark, CrashingLedger(ledger, crash), crash.effect(self._effect))
+
+    def _without_database(self, spark: "SparkSession") -> None:
+        """PostgreSQL crashes between the effect and the mark; SQLite's file is locked by somebody else."""
+        server, effect = self._server, self._effect
+        hidden: AbstractContextManager[None] = nullcontext()
+        if server is None:
+            assert isinstance(self._database, SQLiteDatabase)
+            hidden = locked_by_another(self._database)
+        with (
+            closing(self._database.ledger(timeout_ms=30_000 if server else 100)) as ledger,
+            hidden,
+            pytest.raises(StreamingQueryException, match="LedgerUnavailableError"),
+        ):
+            self.counting.run(spark, ledger, effect if server is None else _then(server, effect))
+
+    @property
+    def _effect(self) -> Callable[[Any, Any], object]:
+        return insert_values(self._database.placeholder)
+
+
+def _then(
+    server: PostgresServer, effect: Callable[[Any, Any], object]
+) -> Callable[[Any, Any], object]:
+    """The effect, and then a crash of the server."""
+
+    def and_crash(connection: Any, table: Any) -> None:
+        effect(connection, table)
+        server.restart()
+
+    return and_crash
+
+
+@pytest.fixture
+def trial(broker: Broker, ledger: str, tmp_path: Path, request: pytest.FixtureRequest) -> Round:
+    if ledger == "sqlite":
+        return Round(broker, SQLiteDatabase(tmp_path / "bank.db"), None, tmp_path)
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    database = PostgresDatabase(request.getfixturevalue("postgres_dsn"))
+    return Round(broker, database, server, tmp_path)
+
+
+@pytest.mark.parametrize("number", range(ROUNDS // 2))
+@pytest.mark.parametrize("ledger", LEDGERS)
+def test_each_message_counts_once_whatever_fails(
+    spark: "SparkSession", trial: Round, number: int
+) -> None:
+    for fault in faults_of(number):
+        trial.send_more()
+        trial.strike(spark, fault)
+    trial.finish(spark)
+    trial.assert_each_message_once()
+
+
+def faults_of(number: int) -> list[str]:
+    """Some of all faults, in a random order; rounds that follow each other meet all of them."""
+    rounds = len(FAULTS) // FAULTS_A_ROUND
+    order = random.Random(number // rounds).sample(FAULTS, len(FAULTS))
+    return order[number % rounds :: rounds]
+
+
+@pytest.mark.parametrize("number", range(KILLS))
+@pytest.mark.parametrize("ledger", LEDGERS)
+def test_each_message_counts_once_when_the_driver_is_killed(
+    spark: "SparkSession", trial: Round, ledger: str, number: int
+) -> None:
+    points = random.Random(ledger).sample(POINTS, len(POINTS))
+    trial.send_more()
+    trial.kill_another_driver(points[number % len(points)])
+    trial.send_more()
+    trial.finish(spark)
+    trial.assert_each_message_once()
+
+
+@pytest.mark.parametrize("ledger", LEDGERS[:1])
+@pytest.mark.usefixtures("spark")  # whose jars and Python the other driver takes
+def test_each_message_counts_once_when_an_executor_is_killed(trial: Round) -> None:
+    trial.send_more()
+    trial.set_trap(EXECUTOR_KILLED)
+    trial.run_in_another_driver("local-cluster[1,1,1024]")
+    trial.assert_each_message_once()
+
+
+def test_drop_duplicates_alone_counts_some_messages_twice(
+    spark: "SparkSession", broker: Broker, tmp_path: Path
+) -> None:
+    """What the ledger is for: Spark's state forgets no id, but it cannot know which effects were done."""
+    database = SQLiteDatabase(tmp_path / "bank.db")
+    broker.create_topic(tmp_path.name, partitions=1)
+    records = [Sent(0, f"value {n}", f"id {n}") for n in range(20)]
+    send(broker.bootstrap_servers, tmp_path.name, [*records, *records])
+    unique = (
+        stream(spark, broker.bootstrap_servers, tmp_path.name)
+        .withColumn("id", message_header(ID_HEADER))
+        .dropDuplicates(["id"])
+        .withColumn("value", F.col("value").cast("string"))
+    )
+    crashes = iter([True])
+    insert = insert_values("?")
+
+    def batch(df: "DataFrame", _: int) -> None:
+        with sqlite3.connect(database.path) as connection:
+            insert(connection, df.select("value").toArrow())
+        connection.close()
+        if next(crashes, False):
+            raise RuntimeError("after the effect, before Spark's mark")
+
+    with pytest.raises(StreamingQueryException, match="before Spark's mark"):
+        run(unique, tmp_path / "checkpoint", batch)
+    run(unique, tmp_path / "checkpoint", batch)
+    assert Counter(effects(database)) == {record.value: 2 for record in records}
