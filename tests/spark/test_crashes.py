@@ -2,14 +2,13 @@
 
 A round sends records in instalments, 3 of 10 a second time, and lets one thing die in each. Its last run finds
 nothing in its way; then the database must hold each message once. Rounds share one session, whose driver "dies"
-by an exception; drivers and executors in processes of their own are killed. `TORTURE_ROUNDS` is the number of
+by an exception; drivers in processes of their own are killed. `TORTURE_ROUNDS` is the number of
 rounds for both databases together (`make torture`); there are at least as many as it takes to meet every fault.
 """
 
 import os
 import random
 import signal
-import sqlite3
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -19,19 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import functions as F
 
 from pykafka_core import Broker
-from spark_udfs.message_ids import message_header
 from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase, effects
 from tests.spark.counting import Counting
-from tests.spark.faults import EXECUTOR_KILLED, TASK_FAULTS, locked_by_another
+from tests.spark.faults import TASK_FAULTS, locked_by_another
 from tests.support.crash import POINTS, Crash, CrashingLedger
-from tests.support.pipeline import ID_HEADER, Sent, insert_values, run, send, stream
+from tests.support.pipeline import Sent, insert_values, send
 from tests.support.postgres import PostgresServer
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 FAULTS = (*POINTS, *TASK_FAULTS, "database gone", "new checkpoint")
 FAULTS_A_ROUND = 4
@@ -40,7 +37,7 @@ ROUNDS = max(
     int(os.environ.get("TORTURE_ROUNDS", "0")), len(LEDGERS) * len(FAULTS) // FAULTS_A_ROUND
 )
 KILLS = max(1, ROUNDS // 20)
-"""Drivers and executors of their own: each costs a start of Java."""
+"""Drivers of their own: each costs a start of Java."""
 
 PARTITIONS, INSTALMENT, PATIENCE_S = 3, 60, 240
 
@@ -121,10 +118,6 @@ class Round:
         with subprocess.Popen(command, start_new_session=True) as driver:
             assert driver.wait(PATIENCE_S) == -signal.SIGKILL
             os.killpg(driver.pid, signal.SIGKILL)  # Java, too, says no more good-byes
-
-    def run_in_another_driver(self, master: str) -> None:
-        command = self.counting.in_another_driver(master=master)
-        subprocess.run(command, check=True, timeout=PATIENCE_S)
 
     def assert_each_message_once(self) -> None:
         found = effects(self._database)
@@ -210,42 +203,3 @@ def test_each_message_counts_once_when_the_driver_is_killed(
     trial.send_more()
     trial.finish(spark)
     trial.assert_each_message_once()
-
-
-@pytest.mark.parametrize("ledger", LEDGERS[:1])
-@pytest.mark.usefixtures("spark")  # whose jars and Python the other driver takes
-def test_each_message_counts_once_when_an_executor_is_killed(trial: Round) -> None:
-    trial.send_more()
-    trial.set_trap(EXECUTOR_KILLED)
-    trial.run_in_another_driver("local-cluster[1,1,1024]")
-    trial.assert_each_message_once()
-
-
-def test_drop_duplicates_alone_counts_some_messages_twice(
-    spark: "SparkSession", broker: Broker, tmp_path: Path
-) -> None:
-    """What the ledger is for: Spark's state forgets no id, but it cannot know which effects were done."""
-    database = SQLiteDatabase(tmp_path / "bank.db")
-    broker.create_topic(tmp_path.name, partitions=1)
-    records = [Sent(0, f"value {n}", f"id {n}") for n in range(20)]
-    send(broker.bootstrap_servers, tmp_path.name, [*records, *records])
-    unique = (
-        stream(spark, broker.bootstrap_servers, tmp_path.name)
-        .withColumn("id", message_header(ID_HEADER))
-        .dropDuplicates(["id"])
-        .withColumn("value", F.col("value").cast("string"))
-    )
-    crashes = iter([True])
-    insert = insert_values("?")
-
-    def batch(df: "DataFrame", _: int) -> None:
-        with sqlite3.connect(database.path) as connection:
-            insert(connection, df.select("value").toArrow())
-        connection.close()
-        if next(crashes, False):
-            raise RuntimeError("after the effect, before Spark's mark")
-
-    with pytest.raises(StreamingQueryException, match="before Spark's mark"):
-        run(unique, tmp_path / "checkpoint", batch)
-    run(unique, tmp_path / "checkpoint", batch)
-    assert Counter(effects(database)) == {record.value: 2 for record in records}
