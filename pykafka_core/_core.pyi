@@ -461,6 +461,9 @@ class Log:
     def offsets(self) -> tuple[int, int, int]:
         """Log start offset, log end offset, recovery point."""
 
+    def columns(self, start: int, end: int) -> list[ArrowBatch]:
+        """Records as Arrow columns, one copy of each byte, CRCs checked."""
+
     def views(self, start: int, end: int) -> list[ArrowBatch]:
         """Records as Arrow views: sealed segments mapped, others read."""
 

@@ -129,17 +129,7 @@ class Log:
         log_start_offset, log_end_offset, _ = self._core.offsets()
         offset = log_start_offset if start is None else start
         end = log_end_offset if end is None else min(end, log_end_offset)
-        if views:
-            return self._core.views(offset, end)
-        found = []
-        while offset < end:
-            data, next_offset = self._core.read(offset, _CHUNK_BYTES)
-            if not data:
-                break
-            _core.check_batches(data)
-            found.append(_core.batches_to_arrow(data, offset, end))
-            offset = next_offset
-        return found
+        return self._core.views(offset, end) if views else self._core.columns(offset, end)
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:
         """Offset and timestamp of the first record, by offset, that is not older; ``None`` without one."""

@@ -134,6 +134,26 @@ def test_views_tell_what_copies_tell(tmp_path: Path, codec: str, read_only: bool
         assert views[name].to_pylist() == copies[name].to_pylist()
 
 
+def test_columns_of_many_pieces_are_whole_and_a_damaged_batch_is_an_error(tmp_path: Path) -> None:
+    path, config = tmp_path / "events-0", LogConfig(segment_bytes=1 << 20)
+    values = [b"%05d" % n * 2_000 for n in range(400)]
+    with Log.open(path, config=config, clock=NOW_MS) as log:
+        for start in range(0, 400, 8):
+            log.append([(None, value) for value in values[start : start + 8]])
+        batches = [pa.record_batch(batch) for batch in log.to_arrow(3, 397)]
+    assert len(batches) > 3
+    table = pa.Table.from_batches(batches)
+    assert table["offset"].to_pylist() == list(range(3, 397))
+    assert table["value"].to_pylist() == values[3:397]
+    with (path / f"{0:020}.log").open("r+b") as file:
+        file.seek(300_000)
+        file.write(b"?")
+    with Log.open(path, config=config, clock=NOW_MS) as log:
+        with pytest.raises(errors.CorruptMessageError):
+            log.to_arrow()
+        assert sum(len(batch) for batch in log.to_arrow(200)) == 200
+
+
 def test_views_outlive_truncation_retention_and_close(tmp_path: Path) -> None:
     path = tmp_path / "events-0"
     config = LogConfig(segment_bytes=4096, file_delete_delay_ms=0)

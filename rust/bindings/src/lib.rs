@@ -6,6 +6,7 @@ mod codec;
 mod core;
 mod kernels;
 mod log;
+mod log_columns;
 mod log_views;
 mod record;
 mod repair;

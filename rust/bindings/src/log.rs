@@ -14,8 +14,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::log_views;
 use super::record::ArrowBatch;
+use super::{log_columns, log_views};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyLog>()
@@ -107,6 +107,14 @@ impl PyLog {
             .detach(|| self.log.read(offset, bytes_max, i64::MAX, true))
             .map_err(|error| read_error(py, &error))?;
         Ok((PyBytes::new(py, &data.bytes), data.next_offset))
+    }
+
+    /// Records with `start` ≤ offset < `end` as Arrow columns.
+    fn columns(&self, py: Python<'_>, start: i64, end: i64) -> PyResult<Vec<ArrowBatch>> {
+        self.check_process(py)?;
+        let rows = py.detach(|| log_columns::collect(&self.log, &(start..end)));
+        let rows = rows.map_err(|error| error.to_python(py))?;
+        Ok(rows.into_iter().map(ArrowBatch::new).collect())
     }
 
     /// Records with `start` ≤ offset < `end` as Arrow views.

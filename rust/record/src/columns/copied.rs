@@ -48,6 +48,11 @@ impl Columns {
         self.keys.bytes_count() + self.values.bytes_count()
     }
 
+    /// Have room for so many bytes of values, for a caller who knows how much is to come.
+    pub fn reserve(&mut self, bytes: usize) {
+        self.values.reserve(0, bytes);
+    }
+
     /// Add the records of `batch` whose offsets lie in `wanted` (half open). Markers are the
     /// caller's to leave out. After an error, records of the batch may have been added.
     pub fn append_batch(
@@ -70,6 +75,7 @@ impl Columns {
         let records = batch.records(scratch, self.limits)?;
         // Only what the bytes there can hold is believed. Keys are short, and grow by themselves.
         let rows = records.size_hint().1.unwrap_or_default();
+        self.shared.reserve(rows);
         self.keys.reserve(rows, 0);
         self.values.reserve(rows, records.rest().len());
         for record in records {

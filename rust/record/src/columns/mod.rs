@@ -98,6 +98,11 @@ struct Shared {
 }
 
 impl Shared {
+    fn reserve(&mut self, rows: usize) {
+        self.offsets.reserve(rows);
+        self.timestamps.reserve(rows);
+    }
+
     #[inline]
     fn append(&mut self, record: &Record<'_>) -> Result<(), ColumnsError> {
         self.headers.append(record.headers)?;

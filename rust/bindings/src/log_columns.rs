@@ -1,0 +1,65 @@
+//! A log's records as Arrow columns that own their bytes.
+//!
+//! The log is read in pieces that fit a core's cache, each into the buffer that the last one had; a batch is checked and
+//! copied while it is there. What is left of the cost is the fresh memory of the columns.
+
+use std::ops::Range;
+
+use arrow_array::RecordBatch;
+use pykafka_log::Log;
+use pykafka_record::columns::Columns;
+use pykafka_record::{Limits, batches};
+
+use super::log_views::ViewsError;
+
+/// Bytes read at once.
+const PIECE_BYTES: usize = 256 << 10;
+/// Bytes of the log that make a batch of rows.
+const ROWS_BYTES: usize = 1 << 20;
+
+/// The records of `wanted`, whose CRCs are checked; control records are left out.
+pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<Vec<RecordBatch>, ViewsError> {
+    let mut found = Vec::new();
+    let mut offset = wanted.start;
+    while offset < wanted.end {
+        let (rows, next_offset) = rows_from(log, offset, wanted)?;
+        if next_offset == offset {
+            break;
+        }
+        if rows.num_rows() > 0 {
+            found.push(rows);
+        }
+        offset = next_offset;
+    }
+    Ok(found)
+}
+
+/// The rows of about [`ROWS_BYTES`] from `offset` on, and where to go on: at `offset` if there is no more.
+fn rows_from(
+    log: &Log,
+    mut offset: i64,
+    wanted: &Range<i64>,
+) -> Result<(RecordBatch, i64), ViewsError> {
+    let mut columns = Columns::new(Limits::default());
+    // Once for all pieces: a column that grew would be copied again and again.
+    columns.reserve((log.size_bytes() as usize).min(ROWS_BYTES + PIECE_BYTES));
+    let mut size = 0;
+    while offset < wanted.end && size < ROWS_BYTES {
+        let data = log.read(offset, PIECE_BYTES, wanted.end, true).map_err(ViewsError::Read)?;
+        if data.bytes.is_empty() {
+            break;
+        }
+        for batch in batches(&data.bytes) {
+            let batch = batch.map_err(ViewsError::Batch)?;
+            if !batch.is_crc_valid() {
+                return Err(ViewsError::Crc(batch.base_offset()));
+            }
+            if !batch.is_control() {
+                columns.append_batch(batch, wanted).map_err(ViewsError::Columns)?;
+            }
+        }
+        size += data.bytes.len();
+        offset = data.next_offset;
+    }
+    Ok((columns.finish().map_err(ViewsError::Columns)?, offset))
+}
