@@ -29,3 +29,31 @@ def test_an_unknown_kind_of_key_is_invalid(broker: SimulatedBroker) -> None:
     answer = broker.ask(FindCoordinatorRequest(key="group", key_type=9), 3)
     assert isinstance(answer, FindCoordinatorResponse)
     assert answer.error_code == 42
+
+
+GOOD = "g:AAAAAAAAAAAAAAAAAAAAAg:0"
+
+
+@pytest.mark.parametrize(
+    ("version", "key", "code"),
+    [
+        (3, GOOD, 42),
+        (4, GOOD, 42),
+        (5, GOOD, 42),
+        (6, GOOD, 15),
+        (6, "bad", 42),
+        (6, "g:x:0", 42),
+        (6, GOOD.removeprefix("g"), 42),
+        (6, GOOD.removesuffix("0"), 42),
+        (6, GOOD.removesuffix("0") + "z", 42),
+        (6, GOOD.removesuffix("0") + "2147483648", 42),
+    ],
+)
+def test_a_share_groups_key_is_checked_as_kafka_checks_it(
+    broker: SimulatedBroker, version: int, key: str, code: int
+) -> None:
+    keys = {"key": key} if version < 4 else {"coordinator_keys": [key]}
+    answer = broker.ask(FindCoordinatorRequest(key_type=2, **keys), version)
+    assert isinstance(answer, FindCoordinatorResponse)
+    codes = [answer.error_code] if version < 4 else [c.error_code for c in answer.coordinators]
+    assert codes == [code]
