@@ -13,6 +13,7 @@ export PYO3_BUILD_EXTENSION_MODULE := 1
 export PYO3_ENVIRONMENT_SIGNATURE := $(shell $(PYTHON) -c 'import sys; print("cpython-%d.%d-64bit" % sys.version_info[:2])')
 
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Cargo.toml)
+COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
 .PHONY: help build demo test bench peers bench-spark fuzz torture verify fix clean
@@ -70,6 +71,7 @@ torture: .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) times a durabili
 verify: .venv/built ## lints, types, import contracts; writes nothing
 	ruff check . && ruff format --check .
 	mypy
+	stubtest --allowlist tools/stubtest.txt $(COMPILED)
 	lint-imports
 	cargo fmt --check
 	cargo clippy --locked --workspace --all-targets -q -- -D warnings

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Literal, Protocol, final
+from typing import Literal, Protocol, Self, final
 
 from pykafka_core.protocol.messages import Message
 
@@ -35,8 +35,8 @@ class CoreOptions:
         clock_ms: A fixed or scripted wall clock for tests: ``None`` is the machine's own.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         data_dir: str | None,
         node_id: int,
@@ -44,7 +44,7 @@ class CoreOptions:
         durability: Literal["fsync", "interval", "os", "memory"],
         memory_max: int = 268435456,
         clock_ms: int | None = None,
-    ) -> None: ...
+    ) -> Self: ...
 
 @final
 class Core:
@@ -54,7 +54,7 @@ class Core:
     clean-shutdown marker, and deletes that marker. No partition is opened before `apply` names it.
     """
 
-    def __init__(self, options: CoreOptions) -> None: ...
+    def __new__(cls, options: CoreOptions) -> Self: ...
     # life
     def wait(self, deadline_ns: int, events_max: int = 256) -> list[Event]:
         """Block until events, the deadline (of `now_ns`) or `wake`; ``[]`` at the deadline, after `stop`."""
@@ -138,23 +138,23 @@ class LogOffsets:
 
 @final
 class BrokerEndpoint:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         node_id: int,
         listener: str,
         host: str,
         port: int,
         rack: str | None,
-        broker_epoch: int = -1,
-    ) -> None: ...
+        broker_epoch: int = ...,
+    ) -> Self: ...
 
 @final
 class PartitionImage:
     """``replicas`` in assignment order; ``leader`` -1 for none."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         index: int,
         leader: int,
@@ -162,9 +162,9 @@ class PartitionImage:
         partition_epoch: int,
         replicas: Sequence[int],
         isr: Sequence[int],
-        elr: Sequence[int] = (),
-        last_known_elr: Sequence[int] = (),
-    ) -> None: ...
+        elr: Sequence[int] = ...,
+        last_known_elr: Sequence[int] = ...,
+    ) -> Self: ...
 
 @final
 class TopicImage:
@@ -172,16 +172,16 @@ class TopicImage:
     broker's defaults. ``hidden`` topics (``__cluster_metadata``) are served to `Core.append` and `Core.read` alone.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         name: str,
         topic_id: bytes,
         partitions: Sequence[PartitionImage],
-        overrides: Mapping[str, str] = ...,
+        overrides: Mapping[str, str] | None = None,
         internal: bool = False,
         hidden: bool = False,
-    ) -> None: ...
+    ) -> Self: ...
 
 @final
 class ImageDelta:
@@ -200,20 +200,20 @@ class ImageDelta:
             them narrows it.
     """
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         *,
         metadata_offset: int,
         brokers: Sequence[BrokerEndpoint] | None = None,
         controller_id: int | None = None,
-        topics: Sequence[TopicImage] = (),
-        deleted: Sequence[bytes] = (),
+        topics: Sequence[TopicImage] = ...,
+        deleted: Sequence[bytes] = ...,
         log_defaults: Mapping[str, str] | None = None,
         broker_settings: Mapping[str, str] | None = None,
         finalized_features: tuple[int, Mapping[str, int]] | None = None,
         api_versions: Mapping[int, tuple[int, int]] | None = None,
         supported_features: Mapping[str, tuple[int, int]] | None = None,
-    ) -> None: ...
+    ) -> Self: ...
 
 @final
 class Request:
@@ -356,12 +356,12 @@ def build_batch(
     compression: str = "none",
     level: int | None = None,
     base_offset: int = 0,
-    leader_epoch: int = -1,
-    producer_id: int = -1,
-    producer_epoch: int = -1,
-    base_sequence: int = -1,
+    leader_epoch: int = ...,
+    producer_id: int = ...,
+    producer_epoch: int = ...,
+    base_sequence: int = ...,
     transactional: bool = False,
-    timestamp_default: int = -1,
+    timestamp_default: int = ...,
     control: bool = False,
 ) -> bytes:
     """One batch of ``records``, at least one; those without a timestamp get ``timestamp_default``.
@@ -383,7 +383,7 @@ class ArrowBatch:
         self, requested_schema: object | None = None
     ) -> tuple[object, object]: ...
 
-def batches_to_arrow(data: bytes, /, start: int = 0, end: int = 9223372036854775807) -> ArrowBatch:
+def batches_to_arrow(data: bytes, /, start: int = 0, end: int = ...) -> ArrowBatch:
     """The records of whole batches with ``start`` <= offset < ``end``; control records are left out, CRCs not checked.
 
     Columns: ``offset`` int64, ``timestamp`` timestamp[ms, UTC] (-1 for none), ``key`` and ``value`` binary, ``headers``
@@ -481,7 +481,7 @@ class Log:
 class Repair:
     """A closed partition or data directory, under its lock. Every method raises ClosedError once closed."""
 
-    def __init__(self, path: PathLike[str]) -> None: ...
+    def __new__(cls, path: PathLike[str]) -> Self: ...
     def partitions(self) -> list[Path]: ...
     def look(
         self, partition: PathLike[str], is_compacted: bool
@@ -530,7 +530,7 @@ def decode_metadata_record(value: bytes) -> Message:
 def encode_metadata_record(message: Message, version: int) -> bytes:
     """Write such a value."""
 
-def decode_metadata_records(batches: bytes) -> list[tuple[int, Message]]:
+def decode_metadata_records(bytes: bytes) -> list[tuple[int, Message]]:
     """Read all records of batches of the metadata log, with their offsets; control batches are skipped.
 
     Raises:
