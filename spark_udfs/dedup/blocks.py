@@ -63,17 +63,18 @@ def pack(routing: Routing) -> Callable[[Batches], Batches]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        first = (context.partitionId() if context else 0) << 32
-        for place, rows in enumerate(_gather(batches, routing.buckets * BLOCK_BYTES), first):
+        place = (context.partitionId() if context else 0) << 32
+        for rows in _gather(batches, routing.buckets * BLOCK_BYTES):
             buckets, blocks = _part(rows, routing)
             yield pa.RecordBatch.from_arrays(
                 [
                     pa.array(buckets, pa.int32()),
-                    pa.array([place] * len(blocks), pa.int64()),
-                    pa.array([write(block) for block in blocks], pa.binary()),
+                    pa.array(range(place, place + len(blocks)), pa.int64()),
+                    pa.array(map(write, blocks), pa.binary()),
                 ],
                 names=["bucket", "place", "rows"],
             )
+            place += len(blocks)
 
     return run
 
@@ -123,7 +124,7 @@ def _join(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _part(rows: pa.RecordBatch, routing: Routing) -> tuple[list[int], list[pa.RecordBatch]]:
-    """The buckets that have some of ``rows``, and the rows of each, in their order."""
+    """Blocks of ``rows``, in their order within each bucket, and the buckets of these blocks."""
     columns, names = list(rows.columns), list(rows.schema.names)
     end = routing.width + routing.ids
     digests = _digests(columns[routing.width : end], routing.seed)
@@ -137,9 +138,16 @@ def _part(rows: pa.RecordBatch, routing: Routing) -> tuple[list[int], list[pa.Re
     sizes = np.diff(bounds)
     wanted = sizes > 0
     wanted[0] |= routing.every_batch
-    chosen = np.flatnonzero(wanted).tolist()
     ordered = rows.take(pa.array(order))
-    return chosen, [ordered.slice(int(bounds[at]), int(sizes[at])) for at in chosen]
+    block_bytes_max = BLOCK_BYTES * 3 // 2  # parts vary in size: few are cut in two
+    step = max(1, block_bytes_max * rows.num_rows // max(1, rows.nbytes))
+    chosen, blocks = [], []
+    for bucket in np.flatnonzero(wanted).tolist():
+        start, end = int(bounds[bucket]), int(bounds[bucket + 1])
+        for at in range(start, max(end, start + 1), step):
+            chosen.append(bucket)
+            blocks.append(ordered.slice(at, min(step, end - at)))
+    return chosen, blocks
 
 
 def _digests(ids: Sequence[pa.Array], seed: int) -> pa.Array:
