@@ -1,0 +1,230 @@
+"""Duplicates in a stream: ours beside Spark's: `python -m bench.spark.dedup --help`.
+
+The same Parquet files, 30 % duplicates of 20-byte ids, four micro-batches into the `noop` sink, by each way in turn and
+round after round. The best of the rounds is printed: wall time, and CPU time of the JVM and of the Python workers in
+microseconds for each row. CPU times, without those of the JVM's compilers, are what to trust on a busy machine. A first
+round is left out.
+"""
+
+import argparse
+import os
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as F
+
+from spark_udfs import configure_spark, dedup_batch, dedup_offsets, dedup_stream
+
+BATCHES, FILES_PER_BATCH = 4, 2
+STORE = "spark.sql.streaming.stateStore.providerClass"
+STORES = "org.apache.spark.sql.execution.streaming.state."
+HEAP, ROCKSDB = STORES + "HDFSBackedStateStoreProvider", STORES + "RocksDBStateStoreProvider"
+COLUMNS = "id string, offset bigint, value double, at timestamp"
+
+
+class Way(NamedTuple):
+    """One way to remove duplicates, and how many rows it leaves; None: all."""
+
+    apply: Callable[[DataFrame], DataFrame]
+    unique: bool = True
+    store: str = HEAP
+
+
+def _within_watermark(df: DataFrame) -> DataFrame:
+    return df.withWatermark("at", "1 day").dropDuplicatesWithinWatermark(["id"])
+
+
+def _marks(df: DataFrame) -> DataFrame:
+    named = df.withColumn("topic", F.lit("t")).withColumn("partition", F.lit(0))
+    return dedup_offsets(named)
+
+
+STREAMS = {
+    "no dedup": Way(lambda df: df, unique=False),
+    "dropDuplicates, heap": Way(lambda df: df.dropDuplicates(["id"])),
+    "dropDuplicates, RocksDB": Way(lambda df: df.dropDuplicates(["id"]), store=ROCKSDB),
+    "dropDuplicatesWithinWatermark, heap": Way(_within_watermark),
+    "dedup_stream": Way(lambda df: dedup_stream(df, "id")),
+    "dedup_stream, horizon 1 day": Way(lambda df: dedup_stream(df, "id", "1 day")),
+    "dedup_offsets": Way(_marks, unique=False),
+}
+TABLES = {
+    "dropDuplicates of a table": Way(lambda df: df.dropDuplicates(["id"])),
+    "dedup_batch": Way(lambda df: dedup_batch(df, "id")),
+}
+RATIOS = [
+    ("dropDuplicates, heap", "dedup_stream", 1.2),
+    ("dropDuplicates, RocksDB", "dedup_stream", 2.5),
+    ("dropDuplicatesWithinWatermark, heap", "dedup_stream, horizon 1 day", 1.2),
+]
+
+
+class Figures(NamedTuple):
+    """Seconds of the wall clock, and of CPU time."""
+
+    wall: float
+    jvm: float
+    python: float
+
+
+class Bench:
+    """The session and the input."""
+
+    def __init__(self, spark: SparkSession, rows: int, folder: Path) -> None:
+        self.spark, self.rows, self.folder = spark, rows, folder
+        self.input = folder / "input"
+        self.jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+        self.unique = _write_input(self.input, rows)
+
+    def time(self, way: Way, *, stream: bool) -> Figures:
+        self.spark.conf.set(STORE, way.store)
+        begun = time.monotonic(), *_cpu_seconds(self.jvm)
+        count = (self._stream if stream else self._table)(way)
+        ended = time.monotonic(), *_cpu_seconds(self.jvm)
+        if count != (self.unique if way.unique else self.rows):
+            raise SystemExit(f"{count} rows are left")
+        return Figures(*(end - begin for begin, end in zip(begun, ended, strict=True)))
+
+    def _stream(self, way: Way) -> int:
+        source = self.spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", FILES_PER_BATCH)
+        query = (
+            way.apply(source.parquet(str(self.input)))
+            .writeStream.format("noop")
+            .option("checkpointLocation", tempfile.mkdtemp(dir=self.folder))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        return sum(progress["sink"]["numOutputRows"] for progress in query.recentProgress)
+
+    def _table(self, way: Way) -> int:
+        rows = Observation()
+        df = way.apply(self.spark.read.schema(COLUMNS).parquet(str(self.input)))
+        counted = df.observe(rows, F.count(F.lit(1)).alias("rows"))
+        counted.write.format("noop").mode("overwrite").save()
+        return int(rows.get["rows"])
+
+
+def _write_input(folder: Path, rows: int) -> int:
+    """Files of ids `message-000000000123`, three in ten of them a second time; how many ids there are."""
+    folder.mkdir()
+    chooser, unique = np.random.default_rng(1), rows * 7 // 10
+    numbers = np.concatenate([np.arange(unique), chooser.integers(0, unique, rows - unique)])
+    chooser.shuffle(numbers)
+    start = 0
+    for at, part in enumerate(np.array_split(numbers, BATCHES * FILES_PER_BATCH)):
+        offsets = np.arange(start, start + len(part))
+        start += len(part)
+        table = pa.table(
+            {
+                "id": pa.array([f"message-{number:012}" for number in part.tolist()]),
+                "offset": offsets,
+                "value": chooser.random(len(part)),
+                "at": pa.array(offsets * 1000, pa.timestamp("us", "UTC")),
+            }
+        )
+        pq.write_table(table, folder / f"{at:02}.parquet")
+        os.utime(folder / f"{at:02}.parquet", (1_700_000_000 + at,) * 2)  # taken by age
+    return unique
+
+
+def _cpu_seconds(jvm: int) -> tuple[float, float]:
+    """Of the JVM without its compilers, and of the Python processes it started, those that ended included."""
+    times: dict[int, tuple[int, int, int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rsplit(")", 1)[1].split()
+        except OSError:  # it ended meanwhile
+            continue
+        own, reaped = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
+        times[int(stat.parent.name)] = int(fields[1]), own, own + reaped
+    parents, python = {jvm}, 0
+    while parents:
+        children = {pid for pid, (parent, _, _) in times.items() if parent in parents}
+        python += sum(times[pid][2] for pid in children)
+        parents = children
+    tick = os.sysconf("SC_CLK_TCK")
+    return (times[jvm][1] - _compiler_ticks(jvm)) / tick, python / tick
+
+
+def _compiler_ticks(jvm: int) -> int:
+    """Of the JVM's compiler threads: as much as the work in the first minutes, nothing in the long run."""
+    ticks = 0
+    for stat in Path(f"/proc/{jvm}/task").glob("[0-9]*/stat"):
+        name, _, fields = stat.read_text().partition("(")[2].rpartition(")")
+        if name.startswith(("C1 Compiler", "C2 Compiler")):
+            ticks += sum(map(int, fields.split()[11:13]))
+    return ticks
+
+
+def measure(bench: Bench, rounds: int, only: list[str]) -> dict[str, list[Figures]]:
+    """The figures of each way that is asked for, a row for each round after the first."""
+    results: dict[str, list[Figures]] = defaultdict(list)
+    for number in range(rounds + 1):
+        for ways, stream in ((STREAMS, True), (TABLES, False)):
+            for name, way in ways.items():
+                if only and name not in only:
+                    continue
+                figures = bench.time(way, stream=stream)
+                print(
+                    f"round {number}: {name}", *(f"{figure:.1f}" for figure in figures), flush=True
+                )
+                if number:
+                    results[name].append(figures)
+    return results
+
+
+def report(results: dict[str, list[Figures]], rows: int) -> None:
+    print(f"{'best of the rounds':38} {'M rows/s':>9} {'JVM µs/row':>11} {'Python':>7} {'both':>6}")
+    best: dict[str, tuple[float, float]] = {}
+    for name, rounds in results.items():
+        wall, jvm, python = (min(column) for column in zip(*rounds, strict=True))
+        both = min(figures.jvm + figures.python for figures in rounds)
+        best[name] = wall, both
+        scaled = (1e6 * seconds / rows for seconds in (jvm, python, both))
+        print(f"{name:38} {rows / wall / 1e6:9.2f} {'{:11.2f} {:7.2f} {:6.2f}'.format(*scaled)}")
+    for theirs, ours, aim in RATIOS:
+        if not {theirs, ours} <= best.keys():
+            continue
+        wall, cpu = (best[theirs][at] / best[ours][at] for at in (0, 1))
+        print(
+            f"{ours} is {cpu:.2f} x as fast as {theirs} by CPU, {wall:.2f} x by the clock; aim {aim}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--only", action="append", default=[], choices=[*STREAMS, *TABLES])
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        builder = SparkSession.builder.master("local[2]").config(
+            map={
+                "spark.ui.enabled": "false",
+                "spark.ui.showConsoleProgress": "false",
+                "spark.driver.host": "127.0.0.1",
+                "spark.driver.bindAddress": "127.0.0.1",
+                "spark.driver.memory": "3g",
+                "spark.log.level": "ERROR",
+                "spark.sql.shuffle.partitions": "2",
+                "spark.sql.session.timeZone": "UTC",
+                "spark.local.dir": folder,
+            }
+        )
+        spark = configure_spark(builder, kafka=False).getOrCreate()
+        bench = Bench(spark, arguments.rows, Path(folder))
+        report(measure(bench, arguments.rounds, arguments.only), arguments.rows)
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
