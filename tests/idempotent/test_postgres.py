@@ -90,7 +90,10 @@ def test_groups_do_not_wait_for_each_other(postgres_dsn: str) -> None:
     "setting",
     ["default_transaction_isolation = 'serializable'", "synchronous_commit = off"],
 )
-def test_settings_of_the_server_weaken_nothing(postgres_dsn: str, setting: str) -> None:
+def test_settings_of_the_server_weaken_nothing(
+    postgres_server: PostgresServer, setting: str
+) -> None:
+    postgres_dsn = postgres_server.create_database()
     with psycopg.connect(postgres_dsn) as connection:
         database = connection.info.dbname
         connection.execute(f"ALTER DATABASE {database} SET {setting}".encode())
@@ -109,7 +112,8 @@ def test_rows_of_another_shape_do_not_matter(postgres_dsn: str) -> None:
                 transaction.advance({KEY: offset})
 
 
-def test_the_schema_of_the_search_path_is_used(postgres_dsn: str) -> None:
+def test_the_schema_of_the_search_path_is_used(postgres_server: PostgresServer) -> None:
+    postgres_dsn = postgres_server.create_database()
     with psycopg.connect(postgres_dsn) as connection:
         connection.execute("CREATE SCHEMA billing")
     with PostgresLedger(postgres_dsn) as plain, plain.transaction("g") as transaction:

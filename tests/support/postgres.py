@@ -57,6 +57,13 @@ class PostgresServer:
             connection.execute(f"CREATE DATABASE {name}".encode())
         return self.dsn(name)
 
+    def create_schema(self) -> str:
+        """As good as an empty database for who stays in its search path, and a hundred times cheaper."""
+        name = f"test_{next(self._numbers)}"
+        with psycopg.connect(self.dsn(), autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}".encode())
+        return f"{self.dsn()} options='-c search_path={name}'"
+
     def start(self) -> None:
         """Return when it takes connections; after a crash that is after recovery."""
         options = [f"--{name}={value}" for name, value in SETTINGS.items()]
@@ -75,10 +82,6 @@ class PostgresServer:
         """Crash and recover."""
         self.crash()
         self.start()
-
-    def stop(self) -> None:
-        """End in good order."""
-        self._end(signal.SIGINT)
 
     def _end(self, number: signal.Signals) -> None:
         process, self._process = self._process, None
@@ -145,7 +148,7 @@ def postgres_serving() -> Iterator[PostgresServer]:
         server.start()
         yield server
     finally:
-        server.stop()
+        server.crash()  # Its data goes with it: there is nothing to write down.
         shutil.rmtree(home)
 
 
@@ -158,5 +161,5 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def postgres_dsn(postgres_server: PostgresServer) -> str:
-    """The connection string of an empty database."""
-    return postgres_server.create_database()
+    """The connection string of an empty schema."""
+    return postgres_server.create_schema()
