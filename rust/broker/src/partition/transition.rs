@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use pykafka_log::{LogConfig, StorageError};
+use parking_lot::MutexGuard;
+use pykafka_log::{Log, LogConfig, StorageError};
 
 use super::isr::{BrokerState, IsrOutcome, ProposalId};
 use super::replication::{Assignment, Change};
@@ -145,7 +146,6 @@ impl Partition {
     /// # Errors
     /// `OFFSET_OUT_OF_RANGE` above the high watermark or below −1; as for any leader.
     pub fn delete_before(&self, offset: i64) -> Result<i64, KafkaError> {
-        let mut wakeups = Wakeups::default();
         let (mut inner, log) = self.lock_as_leader(-1)?;
         let high_watermark = inner.replication.high_watermark();
         let offset = if offset == -1 { high_watermark } else { offset };
@@ -153,14 +153,7 @@ impl Partition {
             return Err(KafkaError::OffsetOutOfRange);
         }
         let deleted = self.stored(&mut inner, log.delete_before(offset));
-        if deleted.is_ok() {
-            let ends = self.ends(&inner, &log);
-            inner.replication.log_start_advanced(ends);
-            inner.version += 1;
-        }
-        Self::fail_waiters(&mut inner, &mut wakeups);
-        drop(inner);
-        wakeups.tell();
+        self.tell_of_deletion(inner, &log, deleted.is_ok());
         deleted
     }
 
@@ -170,19 +163,24 @@ impl Partition {
     /// `KAFKA_STORAGE_ERROR`.
     pub fn enforce_retention(&self) -> Result<usize, KafkaError> {
         let log = self.log()?;
-        let mut wakeups = Wakeups::default();
         let mut inner = self.inner.lock();
         let high_watermark = inner.replication.high_watermark();
         log.expire_producers();
         let deleted = self.stored(&mut inner, log.enforce_retention(high_watermark));
-        if matches!(deleted, Ok(1..)) {
-            let ends = self.ends(&inner, &log);
+        self.tell_of_deletion(inner, &log, matches!(deleted, Ok(1..)));
+        deleted
+    }
+
+    /// Takes note of a log start that moved, and fails who waits on a log that failed.
+    fn tell_of_deletion(&self, mut inner: MutexGuard<'_, Inner>, log: &Log, has_moved: bool) {
+        if has_moved {
+            let ends = self.ends(&inner, log);
             inner.replication.log_start_advanced(ends);
             inner.version += 1;
         }
+        let mut wakeups = Wakeups::default();
         Self::fail_waiters(&mut inner, &mut wakeups);
         drop(inner);
         wakeups.tell();
-        deleted
     }
 }
