@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -118,11 +118,14 @@ def _run_twice(job: Mapping[str, Any], total: int, progress: Progress) -> Run:
     run = Run()
     task = progress.add_task("counting", total=total, unit="records")
     with _driver(job) as process:
-        _follow(process, run, progress, task, stop_after=KILLED_AFTER)
+        # It waits for an answer, so it is in the middle even if a small topic was a single batch.
+        in_time = _follow(process, run, progress, task, kill_at=total * KILLED_AFTER // BATCHES)
+        if not in_time:
+            raise _failed(job)
         os.killpg(process.pid, signal.SIGKILL)
     run.killed_after = len(run.batches)
     with _driver(job) as process:
-        _follow(process, run, progress, task, stop_after=None)
+        _follow(process, run, progress, task, kill_at=None)
         if process.wait(_END_S) != 0 or run.written is None:
             raise _failed(job)
     return run
@@ -156,10 +159,11 @@ def _follow(
     progress: Progress,
     task: TaskID,
     *,
-    stop_after: int | None,
-) -> None:
-    """Note the batches and let the driver go on after each, up to ``stop_after`` or its end."""
+    kill_at: int | None,
+) -> bool:
+    """Note the batches and let the driver go on after each; True at ``kill_at`` records, False at its end."""
     lines, answers = _pipes(process)
+    counted = 0
     for line in lines:
         event = json.loads(line)
         if "written" in event:
@@ -167,10 +171,13 @@ def _follow(
             continue
         run.batches.append(event)
         progress.advance(task, event["records"] - event["redelivered"])
-        if len(run.batches) == stop_after:
-            return
-        answers.write("go on\n")
-        answers.flush()
+        counted += event["records"]
+        if kill_at is not None and counted >= kill_at:
+            return True
+        with suppress(BrokenPipeError):  # it failed, as the end of its events will tell
+            answers.write("go on\n")
+            answers.flush()
+    return False
 
 
 def _pipes(process: subprocess.Popen[str]) -> tuple[IO[str], IO[str]]:
