@@ -131,6 +131,21 @@ fn every_level_of_every_codec_is_read() {
 }
 
 #[test]
+fn a_higher_level_packs_closer() {
+    let input: Vec<u8> = (0..20_000_u32).flat_map(|at| (at * at % 977).to_be_bytes()).collect();
+    let size = |codec, level| {
+        let mut packed = Vec::new();
+        compress(codec, Some(level), &input, &mut packed).unwrap();
+        packed.len()
+    };
+    for (codec, low, high) in
+        [(Compression::Gzip, 1, 9), (Compression::Lz4, 9, 12), (Compression::Zstd, 1, 19)]
+    {
+        assert!(size(codec, high) < size(codec, low), "{codec:?}");
+    }
+}
+
+#[test]
 fn failed_build_leaves_builder_and_output_as_they_were() {
     let mut builder = BatchBuilder::default();
     let mut out = vec![7];

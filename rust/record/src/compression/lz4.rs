@@ -4,6 +4,9 @@
 //! block size, block checksums (verified), content size and checksum (skipped, as Java does:
 //! the batch has its CRC). Dependent blocks and dictionaries are refused: Java consumers could
 //! not read what was let in. Bytes behind the end mark are ignored, as in Java.
+//!
+//! Levels are as in Java: the default is the fast encoder, every other the slow one of the C
+//! library, whose levels end at 12 (it takes the rest for that).
 
 use std::cell::RefCell;
 
@@ -27,31 +30,32 @@ thread_local! {
     static TABLE: RefCell<CompressTable> = RefCell::new(CompressTable::large());
 }
 
-pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), CompressionError> {
+/// The level that means the fast encoder (`CompressionType.LZ4_DEFAULT_LEVEL`).
+pub(super) const LEVEL_FAST: i32 = 9;
+
+pub(super) fn compress(
+    level: i32,
+    input: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), CompressionError> {
     let descriptor = [FLAGS_WRITTEN, SIZES_WRITTEN];
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&descriptor);
     out.push(header_checksum(&descriptor));
-    TABLE.with_borrow_mut(|table| {
-        for block in input.chunks(BLOCK_BYTES_WRITTEN) {
-            compress_block(block, table, out)?;
-        }
-        Ok(())
-    })?;
+    for block in input.chunks(BLOCK_BYTES_WRITTEN) {
+        append_block(level, block, out)?;
+    }
     out.extend_from_slice(&[0; 4]);
     Ok(())
 }
 
+/// A block's size word and bytes, stored as they are where compression does not make them fewer.
 #[expect(clippy::little_endian_bytes, reason = "LZ4 frames are little-endian")]
-fn compress_block(
-    block: &[u8],
-    table: &mut CompressTable,
-    out: &mut Vec<u8>,
-) -> Result<(), CompressionError> {
+fn append_block(level: i32, block: &[u8], out: &mut Vec<u8>) -> Result<(), CompressionError> {
     let start = out.len();
     out.resize(start + 4 + lz4_flex::block::get_maximum_output_size(block.len()), 0);
-    let size = lz4_flex::block::compress_into_with_table(block, &mut out[start + 4..], table)
-        .map_err(|_| CompressionError::corrupt(Compression::Lz4, "block does not compress"))?;
+    let size = compress_block(level, block, &mut out[start + 4..])
+        .ok_or_else(|| CompressionError::corrupt(Compression::Lz4, "block does not compress"))?;
     let word = if size < block.len() {
         out.truncate(start + 4 + size);
         size as u32
@@ -62,6 +66,17 @@ fn compress_block(
     };
     out[start..start + 4].copy_from_slice(&word.to_le_bytes());
     Ok(())
+}
+
+/// Compress into `out`, which has room for the worst case; the size.
+fn compress_block(level: i32, block: &[u8], out: &mut [u8]) -> Option<usize> {
+    if level == LEVEL_FAST {
+        return TABLE.with_borrow_mut(|table| {
+            lz4_flex::block::compress_into_with_table(block, out, table).ok()
+        });
+    }
+    let mode = lz4::block::CompressionMode::HIGHCOMPRESSION(level);
+    lz4::block::compress_to_buffer(block, Some(mode), false, out).ok()
 }
 
 fn header_checksum(descriptor: &[u8]) -> u8 {

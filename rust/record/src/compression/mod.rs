@@ -55,7 +55,7 @@ impl Compression {
 
     /// The levels that `compression.<codec>.level` takes; `None` for codecs without.
     ///
-    /// They are Kafka's. Those of lz4 are accepted and change nothing: our encoder has one.
+    /// They are Kafka's.
     pub fn levels(self) -> Option<RangeInclusive<i32>> {
         match self {
             Self::None | Self::Snappy => None,
@@ -70,7 +70,7 @@ impl Compression {
         match self {
             Self::None | Self::Snappy => None,
             Self::Gzip => Some(6),
-            Self::Lz4 => Some(9),
+            Self::Lz4 => Some(lz4::LEVEL_FAST),
             Self::Zstd => Some(3),
         }
     }
@@ -170,7 +170,7 @@ pub fn compress(
         Compression::None => out.extend_from_slice(input),
         Compression::Gzip => gzip::compress(level, input, out)?,
         Compression::Snappy => snappy::compress(input, out)?,
-        Compression::Lz4 => lz4::compress(input, out)?,
+        Compression::Lz4 => lz4::compress(level, input, out)?,
         Compression::Zstd => zstd::compress(level, input, out)?,
     }
     Ok(())
