@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TASK_FAULTS = ("task fails", "worker killed")
+EXECUTOR_KILLED = "executor killed"
+"""Only where the executor is not the driver."""
 
 
 def through_python(df: "DataFrame", trap: Path) -> "DataFrame":
@@ -28,10 +30,18 @@ def through_python(df: "DataFrame", trap: Path) -> "DataFrame":
                 trap.unlink()
                 if fault == "worker killed":
                     os.kill(os.getpid(), signal.SIGKILL)
+                if fault == EXECUTOR_KILLED:
+                    os.kill(
+                        _parent(os.getppid()), signal.SIGKILL
+                    )  # the worker's parent is a daemon
                 raise RuntimeError(fault)
             yield batch
 
     return df.mapInArrow(spring, df.schema)
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 A round sends records in instalments, 3 of 10 a second time, and lets one thing die in each. Its last run finds
 nothing in its way; then the database must hold each message once. Rounds share one session, whose driver "dies"
-by an exception; drivers in processes of their own are killed. `TORTURE_ROUNDS` is the number of
+by an exception; drivers and executors in processes of their own are killed. `TORTURE_ROUNDS` is the number of
 rounds for both databases together (`make torture`); there are at least as many as it takes to meet every fault.
 """
 
@@ -22,7 +22,7 @@ from pyspark.errors import StreamingQueryException
 from pykafka_core import Broker
 from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase, effects
 from tests.spark.counting import Counting
-from tests.spark.faults import TASK_FAULTS, locked_by_another
+from tests.spark.faults import EXECUTOR_KILLED, TASK_FAULTS, locked_by_another
 from tests.support.crash import POINTS, Crash, CrashingLedger
 from tests.support.pipeline import Sent, insert_values, send
 from tests.support.postgres import PostgresServer
@@ -37,8 +37,9 @@ ROUNDS = max(
     int(os.environ.get("TORTURE_ROUNDS", "0")), len(LEDGERS) * len(FAULTS) // FAULTS_A_ROUND
 )
 KILLS = max(1, ROUNDS // 20)
-"""Drivers of their own: each costs a start of Java."""
+"""Drivers and executors of their own: each costs a start of Java."""
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 PARTITIONS, INSTALMENT, PATIENCE_S = 3, 60, 240
 
 
@@ -118,6 +119,11 @@ class Round:
         with subprocess.Popen(command, start_new_session=True) as driver:
             assert driver.wait(PATIENCE_S) == -signal.SIGKILL
             os.killpg(driver.pid, signal.SIGKILL)  # Java, too, says no more good-byes
+
+    def run_in_another_driver(self, master: str) -> None:
+        command = self.counting.in_another_driver(master=master)
+        there = os.environ | {"PYTHONPATH": str(ROOT)}  # executors run in folders of their own
+        subprocess.run(command, check=True, timeout=PATIENCE_S, env=there)
 
     def assert_each_message_once(self) -> None:
         found = effects(self._database)
@@ -202,4 +208,13 @@ def test_each_message_counts_once_when_the_driver_is_killed(
     trial.kill_another_driver(points[number % len(points)])
     trial.send_more()
     trial.finish(spark)
+    trial.assert_each_message_once()
+
+
+@pytest.mark.parametrize("ledger", LEDGERS[:1])
+@pytest.mark.usefixtures("spark")  # whose jars and Python the other driver takes
+def test_each_message_counts_once_when_an_executor_is_killed(trial: Round) -> None:
+    trial.send_more()
+    trial.set_trap(EXECUTOR_KILLED)
+    trial.run_in_another_driver("local-cluster[1,1,1024]")
     trial.assert_each_message_once()
