@@ -42,8 +42,9 @@ def start_session(warehouse: Path, master: str = "local[2,2]") -> "SparkSession"
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "1g",
-            # Most of what a test runs runs once: compiling it well costs more than it saves.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            # Most of what a test runs runs once: compiling it well costs more than it saves. Spark matches
+            # the traces of failed tasks with recursive regular expressions, too deep for the default stack.
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m",
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": str(warehouse / "warehouse"),
