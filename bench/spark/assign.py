@@ -9,14 +9,13 @@ is that of what goes to Python and back.
 """
 
 import argparse
-import os
 import random
 import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import mmh3
 import numpy as np
@@ -27,8 +26,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 
+from bench.spark_session import Figures, cpu_seconds, jvm_of, quiet_session
 from spark_udfs import (
-    configure_spark,
     kafka_partition,
     kafka_partition_pandas,
     with_kafka_partition,
@@ -83,14 +82,6 @@ RATIOS = [
 ]
 
 
-class Figures(NamedTuple):
-    """Seconds of the wall clock, and of CPU time."""
-
-    wall: float
-    jvm: float
-    python: float
-
-
 def write_keys(path: Path, rows: int) -> None:
     source = random.Random(1)
     keys = [
@@ -99,38 +90,19 @@ def write_keys(path: Path, rows: int) -> None:
     pq.write_table(pa.table({"key": keys}), path, row_group_size=-(-rows // 4))
 
 
-def cpu_seconds(jvm: int) -> tuple[float, float]:
-    """Of the JVM, and of the Python processes it started, those that ended included."""
-    times: dict[int, tuple[int, int, int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rsplit(")", 1)[1].split()
-        except OSError:  # it ended meanwhile
-            continue
-        own, reaped = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
-        times[int(stat.parent.name)] = int(fields[1]), own, own + reaped
-    parents, python = {jvm}, 0
-    while parents:
-        children = {pid for pid, (parent, _, _) in times.items() if parent in parents}
-        python += sum(times[pid][2] for pid in children)
-        parents = children
-    return times[jvm][1] / os.sysconf("SC_CLK_TCK"), python / os.sysconf("SC_CLK_TCK")
-
-
 def timed(jvm: int, df: DataFrame) -> Figures:
-    begun = time.monotonic(), *cpu_seconds(jvm)
+    begun = Figures(time.monotonic(), *cpu_seconds(jvm))
     df.write.format("noop").mode("overwrite").save()
-    ended = time.monotonic(), *cpu_seconds(jvm)
-    return Figures(*(end - begin for begin, end in zip(begun, ended, strict=True)))
+    return Figures(time.monotonic(), *cpu_seconds(jvm)).since(begun)
 
 
 def measure(spark: SparkSession, keys: Path, rounds: int) -> dict[str, Figures]:
     """The best figures of each way, each figure by itself."""
-    gateway: Any = spark.sparkContext._gateway
+    jvm = jvm_of(spark)
     results: dict[str, list[Figures]] = defaultdict(list)
     for number in range(rounds + 1):
         for name, way in WAYS.items():
-            figures = timed(gateway.proc.pid, way()(spark.read.parquet(str(keys))))
+            figures = timed(jvm, way()(spark.read.parquet(str(keys))))
             if number:
                 results[name].append(figures)
     return {name: Figures(*map(min, zip(*rows, strict=True))) for name, rows in results.items()}
@@ -153,12 +125,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        quiet = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-        local = {"spark.driver.host": "127.0.0.1", "spark.local.dir": name}
-        builder = SparkSession.builder.master("local[2]").config(
-            map={**quiet, **local, "spark.log.level": "ERROR"}
-        )
-        spark = configure_spark(builder, kafka=False).getOrCreate()
+        spark = quiet_session(kafka=False, **{"spark.local.dir": name})
         try:
             keys = Path(name) / "keys.parquet"
             write_keys(keys, asked.rows)

@@ -12,12 +12,11 @@ from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
 from bench.peers.brokers import ApacheKafka, Ours, Peer, cpu_seconds
-from spark_udfs import configure_spark
+from bench.spark_session import jvm_of, quiet_session
 
 PARTITIONS = 4
 FIGURES = ("wall s", "Spark CPU s", "broker CPU s")
@@ -101,18 +100,14 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
-    quiet = {"spark.ui.enabled": "false", "spark.log.level": "ERROR"}
-    builder = SparkSession.builder.master("local[2]").config(
-        map={**quiet, "spark.ui.showConsoleProgress": "false", "spark.driver.host": "127.0.0.1"}
-    )
-    spark = configure_spark(builder).getOrCreate()
-    gateway: Any = spark.sparkContext._gateway
+    spark = quiet_session()
+    jvm = jvm_of(spark)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         peers: list[Peer] = [Ours(folder), ApacheKafka(folder)]
         try:
             bench = Workbench(spark, asked.records, folder)
-            show(measure(bench, gateway.proc.pid, peers, asked.rounds), asked.records)
+            show(measure(bench, jvm, peers, asked.rounds), asked.records)
         finally:
             for peer in peers:
                 peer.stop()

@@ -21,7 +21,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
-from spark_udfs import configure_spark, dedup_batch, dedup_offsets, dedup_stream
+from bench.spark_session import TICKS_A_SECOND, Figures, cpu_seconds, jvm_of, quiet_session
+from spark_udfs import dedup_batch, dedup_offsets, dedup_stream
 
 BATCHES, FILES_PER_BATCH = 4, 2
 STORE = "spark.sql.streaming.stateStore.providerClass"
@@ -67,31 +68,23 @@ RATIOS = [
 ]
 
 
-class Figures(NamedTuple):
-    """Seconds of the wall clock, and of CPU time."""
-
-    wall: float
-    jvm: float
-    python: float
-
-
 class Bench:
     """The session and the input."""
 
     def __init__(self, spark: SparkSession, rows: int, folder: Path) -> None:
         self.spark, self.rows, self.folder = spark, rows, folder
         self.input = folder / "input"
-        self.jvm = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+        self.jvm = jvm_of(spark)
         self.unique = _write_input(self.input, rows)
 
     def time(self, way: Way, *, stream: bool) -> Figures:
         self.spark.conf.set(STORE, way.store)
-        begun = time.monotonic(), *_cpu_seconds(self.jvm)
+        begun = _now(self.jvm)
         count = (self._stream if stream else self._table)(way)
-        ended = time.monotonic(), *_cpu_seconds(self.jvm)
+        ended = _now(self.jvm)
         if count != (self.unique if way.unique else self.rows):
             raise SystemExit(f"{count} rows are left")
-        return Figures(*(end - begin for begin, end in zip(begun, ended, strict=True)))
+        return ended.since(begun)
 
     def _stream(self, way: Way) -> int:
         source = self.spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", FILES_PER_BATCH)
@@ -136,23 +129,10 @@ def _write_input(folder: Path, rows: int) -> int:
     return unique
 
 
-def _cpu_seconds(jvm: int) -> tuple[float, float]:
-    """Of the JVM without its compilers, and of the Python processes it started, those that ended included."""
-    times: dict[int, tuple[int, int, int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rsplit(")", 1)[1].split()
-        except OSError:  # it ended meanwhile
-            continue
-        own, reaped = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
-        times[int(stat.parent.name)] = int(fields[1]), own, own + reaped
-    parents, python = {jvm}, 0
-    while parents:
-        children = {pid for pid, (parent, _, _) in times.items() if parent in parents}
-        python += sum(times[pid][2] for pid in children)
-        parents = children
-    tick = os.sysconf("SC_CLK_TCK")
-    return (times[jvm][1] - _compiler_ticks(jvm)) / tick, python / tick
+def _now(jvm: int) -> Figures:
+    """The JVM's CPU time without that of its compilers."""
+    java, python = cpu_seconds(jvm)
+    return Figures(time.monotonic(), java - _compiler_ticks(jvm) / TICKS_A_SECOND, python)
 
 
 def _compiler_ticks(jvm: int) -> int:
@@ -207,20 +187,16 @@ def main() -> None:
     parser.add_argument("--only", action="append", default=[], choices=[*STREAMS, *TABLES])
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        builder = SparkSession.builder.master("local[2]").config(
-            map={
-                "spark.ui.enabled": "false",
-                "spark.ui.showConsoleProgress": "false",
-                "spark.driver.host": "127.0.0.1",
+        spark = quiet_session(
+            kafka=False,
+            **{
                 "spark.driver.bindAddress": "127.0.0.1",
                 "spark.driver.memory": "3g",
-                "spark.log.level": "ERROR",
                 "spark.sql.shuffle.partitions": "2",
                 "spark.sql.session.timeZone": "UTC",
                 "spark.local.dir": folder,
-            }
+            },
         )
-        spark = configure_spark(builder, kafka=False).getOrCreate()
         bench = Bench(spark, arguments.rows, Path(folder))
         report(measure(bench, arguments.rounds, arguments.only), arguments.rows)
         spark.stop()

@@ -22,10 +22,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.peers.brokers import ApacheKafka, Ours, Peer, cpu_seconds
 from bench.peers.work import create_topic
+from bench.spark_session import jvm_of, quiet_session
 from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs import (
     IdempotentConsumer,
-    configure_spark,
     message_header,
     with_kafka_partition,
 )
@@ -151,12 +151,8 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=300_000)
     parser.add_argument("--rounds", type=int, default=4)
     asked = parser.parse_args()
-    quiet = {"spark.ui.enabled": "false", "spark.log.level": "ERROR"}
-    builder = SparkSession.builder.master("local[2]").config(
-        map={**quiet, "spark.ui.showConsoleProgress": "false", "spark.driver.host": "127.0.0.1"}
-    )
-    spark = configure_spark(builder).getOrCreate()
-    gateway: Any = spark.sparkContext._gateway
+    spark = quiet_session()
+    jvm = jvm_of(spark)
     results: dict[str, list[Figures]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -166,7 +162,7 @@ def main() -> None:
                 for index, peer in enumerate(peers if number % 2 == 0 else peers[::-1]):
                     place = folder / f"run-{number}-{index}"
                     place.mkdir()
-                    figures = run(spark, gateway.proc.pid, peer, asked.records, place)
+                    figures = run(spark, jvm, peer, asked.records, place)
                     if number > 0:  # the first round warms Java up
                         results[peer.name].append(figures)
             show({peer.name: results[peer.name] for peer in peers}, asked.records)
