@@ -33,13 +33,13 @@ def produce(topic: str, partition: int, records: bytes, *, acks: int = 1) -> byt
     return frame(PRODUCE, ProduceRequest(acks=acks, timeout_ms=30_000, topic_data=topics))
 
 
-def fetch(topic: str, partition: int, offset: int, size: int) -> bytes:
-    """A frame that reads about ``size`` bytes."""
+def fetch(topic: str, partition: int, offset: int, size: int, *, max_wait_ms: int = 1000) -> bytes:
+    """A frame that reads about ``size`` bytes, or waits for the first."""
     part = FetchRequest.FetchPartition(
         partition=partition, fetch_offset=offset, partition_max_bytes=size
     )
     topics = [FetchRequest.FetchTopic(topic=topic, partitions=[part])]
-    return frame(FETCH, FetchRequest(max_wait_ms=1000, min_bytes=1, topics=topics))
+    return frame(FETCH, FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, topics=topics))
 
 
 def init_producer_id() -> bytes:

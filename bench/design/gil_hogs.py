@@ -1,8 +1,9 @@
 """docs/design/0001: latency beside Python threads that hog the GIL, in the broker's process and elsewhere.
 
 A broker in memory serves in a process of its own. A client in another keeps 200 connections and asks them in turn at a
-quarter of the rate it reaches unpaced on a quiet broker. Four threads that only compute run nowhere, in the broker's
-process, or in a third one; the three cases take turns. Usage: ``python bench/design/gil_hogs.py [SECONDS]``.
+quarter of the rate it reaches unpaced on a quiet broker; one more waits at the end of an empty log over and over, and
+no answer may come before its time. Four threads that only compute run nowhere, in the broker's process, or in a third
+one; the three cases take turns. Usage: ``python bench/design/gil_hogs.py [SECONDS]``.
 """
 
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from bench.client import (
@@ -30,6 +32,8 @@ FRAMES = {
     "init_producer_id": init_producer_id(),
 }
 *HOT, PYTHON = FRAMES
+WAIT_MS = 50
+LONG_POLL = fetch("idle", 0, 0, 1000, max_wait_ms=WAIT_MS)
 PYTHON_EVERY = 100
 """One request of these is answered by Python: it waits for the GIL, and the client for it."""
 
@@ -43,6 +47,7 @@ def serve(hogs: int) -> None:
     """The broker's process; ends with its standard input."""
     with Broker() as broker:
         broker.create_topic("topic")
+        broker.create_topic("idle")
         print(broker.bootstrap_servers, flush=True)
         for _ in range(hogs):
             threading.Thread(target=hog, daemon=True).start()
@@ -60,6 +65,17 @@ def child(*arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
+def wait_in_vain(bootstrap: str, end: float) -> int:
+    """Ask an empty log until ``end``; how many answers came, none of them early."""
+    answers = 0
+    with Connection(bootstrap) as connection:
+        while (start := time.perf_counter()) < end:
+            assert not check_fetched(connection.ask(LONG_POLL))
+            assert time.perf_counter() - start >= WAIT_MS / 1000, "answered before its time"
+            answers += 1
+    return answers
+
+
 def measure(bootstrap: str, seconds: float, pause_s: float) -> dict[str, list[float]]:
     """Latencies in µs by kind of request; every connection answers to the end."""
     connections = [Connection(bootstrap) for _ in range(CONNECTIONS)]
@@ -67,6 +83,8 @@ def measure(bootstrap: str, seconds: float, pause_s: float) -> dict[str, list[fl
     times: dict[str, list[float]] = {name: [] for name in FRAMES}
     end = time.perf_counter() + seconds
     number = 0
+    waiter = ThreadPoolExecutor(1)
+    waiting = waiter.submit(wait_in_vain, bootstrap, end)
     while (start := time.perf_counter()) < end:
         name = PYTHON if number % PYTHON_EVERY == 0 else HOT[number % 2]
         connections[number % CONNECTIONS].ask(FRAMES[name])
@@ -77,6 +95,8 @@ def measure(bootstrap: str, seconds: float, pause_s: float) -> dict[str, list[fl
     for connection in connections:
         assert check_fetched(connection.ask(FRAMES["fetch"]))
         connection.close()
+    assert waiting.result() >= seconds * 1000 / WAIT_MS / 2, "waited too long"
+    waiter.shutdown()
     return times
 
 
