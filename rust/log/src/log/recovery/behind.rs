@@ -1,0 +1,115 @@
+//! What stands behind the last valid batch: zeros, garbage, or batches that somebody was promised.
+
+use pykafka_record::{Batch, HEADER_SIZE};
+
+use super::super::state::State;
+use super::super::{Shared, StorageError};
+use crate::disk::{DiskFile, OpenMode};
+use crate::scan::peek_offsets;
+use crate::segment::FileKind;
+
+/// What stands behind the end of the valid batches.
+pub(super) struct Tail {
+    /// Bytes up to the last that is not zero, in all segments.
+    pub(super) bytes: u64,
+    /// Whether a valid batch is among them.
+    pub(super) has_batch: bool,
+}
+
+pub(super) fn look_behind(
+    state: &State,
+    shared: &Shared,
+    index: usize,
+    position: u64,
+) -> Result<Tail, StorageError> {
+    let mut tail = Tail { bytes: 0, has_batch: false };
+    for (offset, segment) in state.segments[index..].iter().enumerate() {
+        let start = if offset == 0 { position } else { 0 };
+        let files = &segment.files;
+        let look = || {
+            let file = shared.disk.open(&files.path(FileKind::Log), OpenMode::Read)?;
+            let last = last_non_zero(&*file, start, segment.size)?;
+            let base_offset = state.log_end_offset.max(segment.base_offset());
+            let has_batch = match last {
+                Some(_) if !tail.has_batch => has_batch(&*file, start, segment.size, base_offset)?,
+                _ => false,
+            };
+            std::io::Result::Ok((last.map_or(0, |last| last + 1 - start), has_batch))
+        };
+        let (bytes, has_batch) = look().map_err(files.error("read", FileKind::Log))?;
+        tail.bytes += bytes;
+        tail.has_batch |= has_batch;
+    }
+    Ok(tail)
+}
+
+/// Bytes looked at in one piece.
+const LOOK_BYTES: usize = 1 << 20;
+/// CRCs are calculated over no more than this while looking for batches in garbage.
+const LOOK_CRC_BYTES_MAX: usize = 256 << 20;
+
+/// Position of the last byte in `start..end` that is not zero.
+pub(super) fn last_non_zero(
+    file: &dyn DiskFile,
+    start: u64,
+    end: u64,
+) -> std::io::Result<Option<u64>> {
+    let mut buffer = vec![0; LOOK_BYTES.min(end.saturating_sub(start) as usize)];
+    let (mut position, mut last) = (start, None);
+    while position < end {
+        let wanted = buffer.len().min((end - position) as usize);
+        let read = file.read_at(&mut buffer[..wanted], position)?;
+        if read == 0 {
+            break;
+        }
+        if let Some(at) = buffer[..read].iter().rposition(|byte| *byte != 0) {
+            last = Some(position + at as u64);
+        }
+        position += read as u64;
+    }
+    Ok(last)
+}
+
+/// Whether a batch of offset `offset_min` or later begins anywhere in `start..end`.
+fn has_batch(file: &dyn DiskFile, start: u64, end: u64, offset_min: i64) -> std::io::Result<bool> {
+    let mut buffer = vec![0; LOOK_BYTES.min(end.saturating_sub(start) as usize)];
+    let mut crc_bytes_left = LOOK_CRC_BYTES_MAX;
+    let mut position = start;
+    while position + HEADER_SIZE as u64 <= end {
+        let wanted = buffer.len().min((end - position) as usize);
+        let read = file.read_at(&mut buffer[..wanted], position)?;
+        if read < HEADER_SIZE {
+            break;
+        }
+        for at in 0..=read - HEADER_SIZE {
+            let left = end - position - at as u64;
+            let Some(size) = plausible_size(&buffer[at..read], left, offset_min) else { continue };
+            if size > crc_bytes_left {
+                return Ok(false);
+            }
+            crc_bytes_left -= size;
+            if is_batch(file, position + at as u64, size)? {
+                return Ok(true);
+            }
+        }
+        position += (read - HEADER_SIZE + 1) as u64;
+    }
+    Ok(false)
+}
+
+/// The size of a batch whose header `bytes` seem to begin with.
+fn plausible_size(bytes: &[u8], left: u64, offset_min: i64) -> Option<usize> {
+    let size = Batch::size_in(bytes).ok()?;
+    let (base_offset, last_offset) = peek_offsets(bytes)?;
+    let is_plausible = size as u64 <= left
+        && base_offset >= offset_min
+        && last_offset >= base_offset
+        && last_offset - offset_min <= i64::from(i32::MAX);
+    is_plausible.then_some(size)
+}
+
+fn is_batch(file: &dyn DiskFile, position: u64, size: usize) -> std::io::Result<bool> {
+    let mut bytes = vec![0; size];
+    let read = file.read_at(&mut bytes, position)?;
+    Ok(Batch::split(&bytes[..read]).is_ok_and(|(batch, _)| batch.is_crc_valid()))
+}
