@@ -2,13 +2,16 @@
 
 import base64
 from collections.abc import Callable
-from typing import Final, NamedTuple, NewType
+from typing import Final, Literal, NamedTuple, NewType
 
 Offset = NewType("Offset", int)
 """A record's logical number in its partition."""
 
 LeaderEpoch = NewType("LeaderEpoch", int)
 """Grows by one each time a partition's leader is elected."""
+
+Durability = Literal["fsync", "interval", "os", "memory"]
+"""What an acknowledgement promises: docs/DURABILITY.md."""
 
 TopicId = bytes
 """16 bytes, as on the wire."""

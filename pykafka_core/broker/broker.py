@@ -1,11 +1,12 @@
 """`Broker`: a Kafka broker inside this process."""
 
+import logging
 import os
 import threading
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 from pykafka_core.broker.calls import (
     create_topics,
@@ -24,12 +25,12 @@ from pykafka_core.config import BrokerConfigs, parse_listeners
 from pykafka_core.errors import ClosedError, ConfigurationError, ForkedError
 from pykafka_core.metadata.image import Endpoint, MetadataImage
 from pykafka_core.protocol.messages import Message
-from pykafka_core.types import random_id
+from pykafka_core.types import Durability, random_id
 
 if TYPE_CHECKING:
     from pykafka_core._core import CoreOptions
 
-Durability = Literal["fsync", "interval", "os", "memory"]
+_log = logging.getLogger(__name__)
 
 MEMORY_MAX = 256 * 1024 * 1024
 STOP_GRACE_MS = 5000
@@ -74,13 +75,17 @@ class Broker:
         if listeners is not None:
             given["listeners"] = listeners
         settings = BrokerConfigs(given)
+        for warning in settings.warnings:
+            _log.warning("%s", warning)
         path = _data_dir(data_dir, settings)
+        durability = _durability(durability, path)
+        settings = settings.with_durability(durability)
         planned = plan(settings, path, lambda: random_id(os.urandom))
         core, types = _make_core(
             path=path,
             node_id=planned.identity.node_id,
             cluster_id=planned.identity.cluster_id,
-            durability=_durability(durability, path),
+            durability=durability,
             memory_max=memory_max,
             clock=clock,
         )
@@ -156,7 +161,7 @@ class Broker:
 
     @property
     def settings(self) -> BrokerConfigs:
-        """As given; altered values are what DescribeConfigs shows."""
+        """As given, and what the durability sets; altered values are what DescribeConfigs shows."""
         return self._settings
 
     def create_topic(

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from pykafka_core.types import Durability
+
 from . import configs as configs_command
 from . import topics as topics_command
 from .flights import FLIGHTS_COUNT
@@ -29,7 +31,7 @@ def serve(
         str | None, typer.Option(metavar="HOST:PORT", help="Default: 127.0.0.1:9092.")
     ] = None,
     durability: Annotated[
-        Literal["fsync", "interval", "os", "memory"] | None,
+        Durability | None,
         typer.Option(help="What an acknowledgement promises; default: fsync."),
     ] = None,
     config: Annotated[

@@ -8,10 +8,11 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka_core.config import SettingsFileError, read_settings
 from pykafka_core.errors import ConfigurationError, LocalError
+from pykafka_core.types import Durability
 
 from .errors import USAGE, CliError
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
-Durability = Literal["fsync", "interval", "os", "memory"]
 DURABILITIES: dict[str, Durability] = {
     "fsync": "fsync",
     "interval": "interval",

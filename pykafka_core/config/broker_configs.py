@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pykafka_core.errors import ConfigurationError
+from pykafka_core.types import Durability
 
 from .setting import Setting, Support, Synonym
 from .start import StartConfig
@@ -23,9 +24,13 @@ from .validation import validate
 from .validators import InvalidValueError, Value
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
-# Defaults of these come from the broker's durability, so they are told to the core only when
-# someone set them.
-_BY_DURABILITY = frozenset({"flush.messages", "flush.ms"})
+# A durability is a default of these topic settings: the broker setting that gives it.
+_FLUSHING: Mapping[Durability, Mapping[str, tuple[str, str]]] = {
+    "fsync": {"flush.messages": ("log.flush.interval.messages", "1")},
+    "interval": {"flush.ms": ("log.flush.interval.ms", "100")},
+    "os": {},
+    "memory": {},
+}
 
 
 class ConfigSource(IntEnum):
@@ -86,6 +91,15 @@ class BrokerConfigs:
     ) -> "BrokerConfigs":
         """Return the same broker with other altered settings."""
         return BrokerConfigs(self.static, _usable(cluster_default), _usable(broker))
+
+    def with_durability(self, durability: Durability) -> "BrokerConfigs":
+        """Return the same broker with what ``durability`` sets, where nothing else was given."""
+        flushing = {
+            name: value
+            for topic_name, (name, value) in _FLUSHING[durability].items()
+            if not self._is_given(topic_name)
+        }
+        return BrokerConfigs({**self.static, **flushing}, self.cluster_default, self.broker)
 
     @property
     def start(self) -> StartConfig:
@@ -148,17 +162,9 @@ class BrokerConfigs:
         return self.inherited_value(setting)
 
     def log_defaults(self) -> dict[str, str]:
-        """Return the broker's defaults of every topic setting, by topic-level name, for the core.
-
-        ``flush.messages`` and ``flush.ms`` are there only when a broker setting gives them: else
-        durability decides.
-        """
+        """Return the broker's defaults of every topic setting, by topic-level name, for the core."""
         values = {name: self.inherited_value(s) for name, s in topic_settings().items()}
-        return {
-            name: value
-            for name, value in values.items()
-            if value is not None and (name not in _BY_DURABILITY or self._is_set(name))
-        }
+        return {name: value for name, value in values.items() if value is not None}
 
     def broker_settings(self) -> dict[str, str]:
         """Return the effective broker settings that are honoured, by Kafka name, for the core."""
@@ -175,11 +181,9 @@ class BrokerConfigs:
         assert text is not None, f"{name} has a default"
         return broker_settings()[name].parse(text)
 
-    def _is_set(self, topic_name: str) -> bool:
-        names = {synonym.name for synonym in topic_settings()[topic_name].synonyms}
-        return any(
-            names & layer.keys() for layer in (self.broker, self.cluster_default, self.static)
-        )
+    def _is_given(self, topic_name: str) -> bool:
+        names = (synonym.name for synonym in topic_settings()[topic_name].synonyms)
+        return any(name in self.static for name in names)
 
     def _found(self, names: tuple[str, ...]) -> Iterator[ConfigValue]:
         layers = (

@@ -92,6 +92,7 @@ def _joint_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
         if name in given and len(directories) != 1:
             text = f"{name} names {len(directories)} directories; this broker keeps its log in one"
             yield SettingProblem(name, text, "name exactly one directory")
+    yield from _quorum_problems(given)
     for name in ("listeners", "advertised.listeners"):
         try:
             listeners = client_listeners(given, name)
@@ -99,6 +100,19 @@ def _joint_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
             yield SettingProblem(name, str(error), "write it as PLAINTEXT://HOST:PORT")
             continue
         yield from _listener_problems(given, name, listeners)
+
+
+def _quorum_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
+    """This node alone is the quorum, and it serves clients too."""
+    roles = listed(given, "process.roles")
+    if roles and set(roles) != {"broker", "controller"}:
+        text = f"process.roles: a node that is {roles[0]} only is not built yet"
+        yield SettingProblem("process.roles", text, "set it to broker,controller")
+    for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
+        count = len(listed(given, name))
+        if count > 1:
+            text = f"{name} names {count} nodes, and a quorum of several is not built yet"
+            yield SettingProblem(name, text, "name this node alone, or remove it")
 
 
 def _listener_problems(

@@ -12,6 +12,8 @@ import pytest
 from pykafka_core.cli import main
 from pykafka_core.cli.serve import ServeOptions
 
+ROOT = Path(__file__).resolve().parent.parent.parent
+
 
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "pykafka_core.cli", *arguments]
@@ -54,6 +56,18 @@ def test_memory_keeps_nothing(tmp_path: Path) -> None:
         process.terminate()
         assert process.wait(20) == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_settings_that_kafka_ships_start_a_broker(tmp_path: Path) -> None:
+    stock = ROOT / "tests" / "config" / "golden" / "server.properties"
+    with serving("--config", str(stock), "--data", str(tmp_path / "data")) as (process, line):
+        assert line.startswith("ready 127.0.0.1:")
+        process.terminate()
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 0
+    (warning,) = errors.splitlines()
+    assert "no meaning" in warning
+    assert "num.network.threads" in warning
 
 
 def test_a_directory_is_served_once(tmp_path: Path) -> None:

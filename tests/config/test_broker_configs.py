@@ -12,6 +12,9 @@ from pykafka_core.config import (
     topic_settings,
 )
 from pykafka_core.errors import InvalidConfigError
+from pykafka_core.types import Durability
+
+NEVER = str(2**63 - 1)
 
 
 def shown(layers: BrokerConfigs, name: str) -> list[tuple[str, str | None, int]]:
@@ -47,13 +50,33 @@ def test_topic_defaults_are_converted_from_hours_and_minutes() -> None:
     assert given.log_defaults()["segment.jitter.ms"] == "3600000"
 
 
-def test_core_is_told_every_topic_default_but_flushing_left_to_durability() -> None:
+def test_core_is_told_every_topic_default() -> None:
     defaults = BrokerConfigs().log_defaults()
-    silent = {"flush.messages", "flush.ms", "internal.segment.bytes"}
-    assert set(defaults) == set(topic_settings()) - silent
-    told = BrokerConfigs(static={"log.flush.scheduler.interval.ms": "7"}).log_defaults()
-    assert told["flush.ms"] == "7"
-    assert "flush.messages" not in told
+    assert set(defaults) == set(topic_settings()) - {"internal.segment.bytes"}
+
+
+@pytest.mark.parametrize(
+    ("durability", "messages", "ms"),
+    [
+        ("fsync", "1", NEVER),
+        ("interval", NEVER, "100"),
+        ("os", NEVER, NEVER),
+        ("memory", NEVER, NEVER),
+    ],
+)
+def test_durability_sets_when_logs_are_flushed(
+    durability: Durability, messages: str, ms: str
+) -> None:
+    told = BrokerConfigs().with_durability(durability).log_defaults()
+    assert (told["flush.messages"], told["flush.ms"]) == (messages, ms)
+
+
+def test_a_setting_that_was_given_overrides_the_durability() -> None:
+    given = {"log.flush.scheduler.interval.ms": "7", "log.flush.interval.messages": "5"}
+    durabilities: list[Durability] = ["fsync", "interval"]
+    for durability in durabilities:
+        told = BrokerConfigs(static=given).with_durability(durability).log_defaults()
+        assert (told["flush.messages"], told["flush.ms"]) == ("5", "7")
 
 
 def test_core_is_told_honoured_broker_settings_only() -> None:

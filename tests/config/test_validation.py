@@ -103,6 +103,12 @@ def test_what_is_not_built_may_be_set_to_its_default() -> None:
         ({"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"}, "listeners"),
         ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "advertised.listeners"),
         ({"log.dirs": "/a,/b"}, "log.dirs"),
+        ({"process.roles": "controller"}, "process.roles"),
+        ({"controller.quorum.voters": "1@a:9093,2@b:9093"}, "controller.quorum.voters"),
+        (
+            {"controller.quorum.bootstrap.servers": "a:9093,b:9093"},
+            "controller.quorum.bootstrap.servers",
+        ),
         ({"node.id": "1", "broker.id": "2"}, "broker.id"),
         ({"log.retention.ms": "0"}, "log.retention.ms"),
         ({"log.roll.ms": "0"}, "log.roll.ms"),
