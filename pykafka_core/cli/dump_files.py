@@ -4,7 +4,6 @@ Indexes are checked against the segment beside them: an offset index entry must 
 offset, a time index entry at the batch whose largest timestamp it tells, an aborted transaction at its marker.
 """
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -126,26 +125,27 @@ def _offset_index(path: Path, _records: bool, _contents: bool) -> Rows:
         offset = base + relative
         yield {"offset": offset, "position": position}
         header = headers.get(position)
-        if header is None or not header.base_offset <= offset <= header.last_offset:
-            yield Fault(f"offset {offset} is not in a batch at position {position}")
+        if header is None or header.last_offset != offset:
+            yield Fault(f"offset {offset} does not end a batch at position {position}")
         if offset <= last_offset or position <= last_position:
             yield Fault(f"entry of offset {offset} does not grow")
         last_offset, last_position = offset, position
+    yield from _ragged(path, _OFFSET_ENTRY)
 
 
 def _time_index(path: Path, _records: bool, _contents: bool) -> Rows:
-    headers = _headers_beside(path)
-    starts = [header.base_offset for header in headers]
+    ends = {header.last_offset: header for header in _headers_beside(path)}
     base, last_timestamp, last_offset = int(path.stem), -1, -1
     for timestamp, relative in _entries(path, _TIME_ENTRY):
         offset = base + relative
         yield {"timestamp": timestamp, "offset": offset}
-        header = headers[bisect_right(starts, offset) - 1] if starts else None
+        header = ends.get(offset)
         if header is None or header.max_timestamp != timestamp:
-            yield Fault(f"no batch with largest timestamp {timestamp} holds offset {offset}")
+            yield Fault(f"no batch with largest timestamp {timestamp} ends at offset {offset}")
         if timestamp <= last_timestamp or offset <= last_offset:
             yield Fault(f"entry of timestamp {timestamp} does not grow")
         last_timestamp, last_offset = timestamp, offset
+    yield from _ragged(path, _TIME_ENTRY)
 
 
 def _transaction_index(path: Path, _records: bool, _contents: bool) -> Rows:
@@ -165,6 +165,7 @@ def _transaction_index(path: Path, _records: bool, _contents: bool) -> Rows:
         if last_offset <= last or first_offset > last_offset:
             yield Fault(f"entry of last offset {last_offset} does not grow")
         last = last_offset
+    yield from _ragged(path, _TXN_ENTRY)
 
 
 def _snapshot(path: Path, _records: bool, _contents: bool) -> Rows:
@@ -203,6 +204,12 @@ def _entries(path: Path, entry: Struct) -> Iterator[tuple[int, ...]]:
     while end and not any(data[end - entry.size : end]):
         end -= entry.size
     return entry.iter_unpack(data[:end])
+
+
+def _ragged(path: Path, entry: Struct) -> Iterator[Fault]:
+    size = path.stat().st_size
+    if size % entry.size:
+        yield Fault(f"a length of {size} is no multiple of an entry's {entry.size}")
 
 
 def _headers_beside(path: Path) -> list[BatchHeader]:

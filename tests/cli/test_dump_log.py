@@ -2,6 +2,7 @@
 
 import json
 import re
+import struct
 from pathlib import Path
 
 import pytest
@@ -91,8 +92,22 @@ def test_a_changed_byte_is_a_fault(tmp_path: Path, capsys: Capture) -> None:
     assert "1 fault found" in errors
 
 
-def test_an_index_must_point_at_batches(tmp_path: Path, capsys: Capture) -> None:
-    index = segment(tmp_path).with_suffix(".index")
-    index.write_bytes(bytes([0, 0, 0, 3, 0, 0, 0, 9]))
+@pytest.mark.parametrize(
+    ("kind", "entry", "fault"),
+    [
+        (".index", struct.pack(">ii", 5, 9), "offset 10 does not end a batch at position 9"),
+        (".index", struct.pack(">ii", 1, 0), "offset 6 does not end a batch at position 0"),
+        (".index", struct.pack(">ii", 2, 0) + b"\1\1\1", "11 is no multiple of an entry's 8"),
+        (".timeindex", struct.pack(">qi", 9, 2), "timestamp 9 ends at offset 7"),
+        (".timeindex", struct.pack(">qi", -1, 1), "timestamp -1 ends at offset 6"),
+        (".timeindex", b"\1\1", "2 is no multiple of an entry's 12"),
+        (".txnindex", b"\1\1\1", "3 is no multiple of an entry's 34"),
+    ],
+)
+def test_an_index_must_point_at_the_ends_of_batches(
+    tmp_path: Path, capsys: Capture, kind: str, entry: bytes, fault: str
+) -> None:
+    index = segment(tmp_path).with_suffix(kind)
+    index.write_bytes(entry)
     assert run("--verify", index) == 1
-    assert "offset 8 is not in a batch at position 9" in capsys.readouterr().out
+    assert fault in capsys.readouterr().out
