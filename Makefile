@@ -31,30 +31,28 @@ else
 	  python -m pykafka_core.cli demo --plots target/demo
 endif
 
-.PHONY: need-spark
-need-spark:
-	@tools/need spark
+# First among a target's prerequisites: what is missing is named before anything runs.
+.PHONY: need-spark need-test need-fuzz
+need-spark need-test need-fuzz: need-%:
+	@tools/need $*
 
-test: .venv/built ## every test
-	@tools/need test
+test: need-test .venv/built ## every test
 	cargo test --locked --workspace -q
 	python -m pytest
 
 bench: .venv/built-release ## time kernels, log, wire, control and start; results in .benchmarks/ (BENCH="-k crc" picks)
 	python -m pytest bench -p no:xdist --benchmark-autosave $(BENCH)
 
-peers: .venv/built-release ## compare with Apache Kafka and librdkafka's mock (PEERS="--rounds 3 --only raw" picks)
+peers: need-test .venv/built-release ## compare with Apache Kafka and librdkafka's mock (PEERS="--rounds 3 --only raw" picks)
 	python -m bench.peers $(PEERS)
 
-bench-spark: .venv/built-release ## Spark ratios, each module of bench/spark in turn (BENCH_SPARK="connector" picks)
-	@tools/need test
+bench-spark: need-test .venv/built-release ## Spark ratios, each module of bench/spark in turn (BENCH_SPARK="connector" picks)
 	@jars=$$(python -m tests.support.spark); \
 	for module in $(or $(BENCH_SPARK),$(notdir $(basename $(wildcard bench/spark/*.py)))); do \
 	  echo "== $$module"; PYKAFKA_CONNECTOR_JARS=$$jars python -m bench.spark.$$module; \
 	done
 
-fuzz: ## cargo-fuzz on every target, FUZZ_SECONDS (60) each; needs a nightly toolchain
-	@tools/need fuzz
+fuzz: need-fuzz ## cargo-fuzz on every target, FUZZ_SECONDS (60) each; needs a nightly toolchain
 	@for source in rust/fuzz/fuzz_targets/*.rs; do \
 	  target=$$(basename $$source .rs); seeds=$$(find rust/*/tests/corpus -type d -name $$target); \
 	  mkdir -p rust/fuzz/corpus/$$target; \
@@ -62,8 +60,7 @@ fuzz: ## cargo-fuzz on every target, FUZZ_SECONDS (60) each; needs a nightly too
 	    -- -max_total_time=$${FUZZ_SECONDS:-60}; \
 	done
 
-torture: .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) times a durability, LEDGER_ROUNDS (200) of ledgers, half with Spark
-	@tools/need test
+torture: need-test .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) times a durability, LEDGER_ROUNDS (200) of ledgers, half with Spark
 	TORTURE_ROUNDS=$${TORTURE_ROUNDS:-50} python -m pytest -p no:xdist tests/faults/test_kill.py
 	TORTURE_ROUNDS=$$(($${LEDGER_ROUNDS:-200} / 2)) python -m pytest -p no:xdist \
 	  tests/faults/test_idempotent_crash.py tests/spark/test_crashes.py
