@@ -90,7 +90,7 @@ class Core:
         upto: Literal["log_end", "high_watermark"],
     ) -> bytes: ...
     def offsets(self, partition: PartitionId) -> LogOffsets: ...
-    # replication: complete, never called on a single node
+    # replication: never called on a single node
     def propose_isr(
         self,
         partition: PartitionId,

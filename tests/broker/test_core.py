@@ -181,6 +181,31 @@ def appended(core: _core.Core, token: int) -> _core.Appended:
             return event
 
 
+def test_an_isr_is_proposed_once_at_a_time_and_by_the_leader_of_that_epoch_only(
+    core: _core.Core,
+) -> None:
+    partition = _core.PartitionImage(
+        index=0, leader=1, leader_epoch=3, partition_epoch=5, replicas=[1, 2], isr=[1, 2]
+    )
+    topic = _core.TopicImage(name="t", topic_id=TOPIC, partitions=[partition])
+    core.apply(_core.ImageDelta(metadata_offset=0, topics=[topic]))
+    alone = [(1, 1)]
+    assert core.propose_isr((TOPIC, 0), 2, 5, alone) is None
+    assert core.propose_isr((TOPIC, 0), 3, 4, alone) is None
+    assert core.propose_isr((TOPIC, 0), 3, 5, [(2, 1)]) is None, "without the leader"
+    proposal = core.propose_isr((TOPIC, 0), 3, 5, alone)
+    assert proposal is not None
+    assert core.propose_isr((TOPIC, 0), 3, 5, alone) is None, "one is in flight"
+    core.settle_isr(proposal, "rejected")
+    again = core.propose_isr((TOPIC, 0), 3, 5, alone)
+    assert again is not None
+    assert again != proposal
+    core.settle_isr(again, "unknown")
+    assert core.propose_isr((TOPIC, 0), 3, 5, alone) is None, "until the image tells"
+    with pytest.raises(ValueError, match="committed, rejected or unknown"):
+        core.settle_isr(proposal, "maybe")  # type: ignore[arg-type]
+
+
 def test_append_completes_and_is_read_back(core: _core.Core) -> None:
     core.apply(topic_delta(0, "__cluster_metadata", hidden=True))
     partition = (TOPIC, 0)
