@@ -70,6 +70,7 @@ class Ours:
 
     def __init__(self, folder: Path, durability: str = "os") -> None:
         self.name = f"pykafka_core {durability}"
+        self._folder = folder / durability
         begun = time.monotonic()
         command = [
             sys.executable,
@@ -77,7 +78,7 @@ class Ours:
             "pykafka_core.cli",
             "serve",
             "--data",
-            str(folder / "ours"),
+            str(self._folder),
         ]
         self._process = subprocess.Popen(
             [*command, "--listen", "127.0.0.1:0", "--durability", durability],
@@ -90,7 +91,6 @@ class Ours:
             raise RuntimeError("our broker did not start")
         self.start_seconds = time.monotonic() - begun
         self.bootstrap, self.pid = line[1], self._process.pid
-        self._folder = folder / "ours"
 
     def stop(self) -> None:
         """See `Peer`."""
