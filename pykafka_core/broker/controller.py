@@ -14,7 +14,6 @@ A request whose handler fails by a bug costs its connection, never the broker.
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,19 +55,20 @@ class Node(NamedTuple):
     new_id: Callable[[], bytes]
 
 
-@dataclass(slots=True)
 class _Batch:
     """Requests whose records travel together."""
 
-    draft: Draft
-    records: list[Message] = field(default_factory=list)
-    values: list[bytes] = field(default_factory=list)
-    size: int = 0
-    parked: list[tuple[Asked, Propose | Message]] = field(default_factory=list)
+    __slots__ = "draft", "parked", "records", "size", "values"
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.records: list[Message] = []
+        self.values: list[bytes] = []
+        self.size = 0
+        self.parked: list[tuple[Asked, Propose | Message]] = []
 
 
-@dataclass(slots=True)
-class _Maintenance:
+class _Maintenance(NamedTuple):
     """A request that waits for its logs: one slot for each command."""
 
     asked: Asked

@@ -47,15 +47,16 @@ class Projection:
             ON_DISK_OVERRIDES if on_disk else METADATA_LOG_OVERRIDES
         )
         partition = Partition((self._node_id,), (self._node_id,), self._node_id, leader_epoch, 0)
-        topic = self._types.TopicImage(
+        topic = Topic(METADATA_TOPIC, METADATA_TOPIC_ID, {0: partition})
+        made = self._types.TopicImage(
             name=METADATA_TOPIC,
             topic_id=METADATA_TOPIC_ID,
-            partitions=[self._partition(0, partition)],
+            partitions=_Partitions(self._types).of(topic),
             overrides=overrides,
             internal=True,
             hidden=True,
         )
-        return self._types.ImageDelta(metadata_offset=0, topics=[topic])
+        return self._types.ImageDelta(metadata_offset=0, topics=[made])
 
     def _metadata_segments(self) -> dict[str, str]:
         given = self._given
@@ -86,11 +87,15 @@ class Projection:
         supported_features: Mapping[str, tuple[int, int]] | None,
     ) -> "ImageDelta":
         changed = delta.settings_changed
+        partitions = _Partitions(self._types)
         return self._types.ImageDelta(
             metadata_offset=delta.offset,
             brokers=None if delta.brokers is None else self._brokers(delta.brokers),
             controller_id=self._node_id,
-            topics=[self._topic(topic, delta.overrides[topic.name]) for topic in delta.topics],
+            topics=[
+                self._topic(topic, delta.overrides[topic.name], partitions)
+                for topic in delta.topics
+            ],
             deleted=delta.deleted,
             log_defaults=settings.log_defaults() if changed else None,
             broker_settings=settings.broker_settings() if changed else None,
@@ -113,16 +118,36 @@ class Projection:
             for endpoint in broker.endpoints
         ]
 
-    def _topic(self, topic: Topic, overrides: Mapping[str, str]) -> "TopicImage":
+    def _topic(
+        self, topic: Topic, overrides: Mapping[str, str], partitions: "_Partitions"
+    ) -> "TopicImage":
         return self._types.TopicImage(
             name=topic.name,
             topic_id=topic.topic_id,
-            partitions=[self._partition(i, p) for i, p in sorted(topic.partitions.items())],
+            partitions=partitions.of(topic),
             overrides=canonical_overrides(overrides) if overrides else {},
             internal=topic.name in INTERNAL_TOPICS,
         )
 
-    def _partition(self, index: int, partition: Partition) -> "PartitionImage":
+
+class _Partitions:
+    """Makes the partitions of one step; equal ones, as those of 1,000 new topics are, are made once."""
+
+    def __init__(self, types: CoreTypes) -> None:
+        self._types = types
+        self._made: dict[tuple[int, Partition], PartitionImage] = {}
+
+    def of(self, topic: Topic) -> "list[PartitionImage]":
+        """A topic's partitions, by index."""
+        return [self._one(item) for item in sorted(topic.partitions.items())]
+
+    def _one(self, item: tuple[int, Partition]) -> "PartitionImage":
+        made = self._made.get(item)
+        if made is None:
+            made = self._made[item] = self._make(*item)
+        return made
+
+    def _make(self, index: int, partition: Partition) -> "PartitionImage":
         return self._types.PartitionImage(
             index=index,
             leader=partition.leader,

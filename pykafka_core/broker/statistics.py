@@ -1,14 +1,12 @@
 """What the broker counts about itself, beside the core's own counters."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pykafka_core import _core
 
 
-@dataclass(slots=True)
 class WaitStatistics:
     """How long requests waited for the control thread, the wait for the GIL included.
 
@@ -16,9 +14,10 @@ class WaitStatistics:
     hog the GIL cost is in here, and nowhere else.
     """
 
-    requests_count: int = 0
-    wait_ns_sum: int = 0
-    wait_ns_max: int = 0
+    __slots__ = "requests_count", "wait_ns_max", "wait_ns_sum"
+
+    def __init__(self) -> None:
+        self.requests_count = self.wait_ns_sum = self.wait_ns_max = 0
 
     def note(self, events: "Sequence[_core.Event]", now_ns: int) -> None:
         """Take in one batch of events, as it came out of the core at ``now_ns``."""

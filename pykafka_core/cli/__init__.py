@@ -4,6 +4,7 @@
 typer application. Exit codes: 0 done, 1 it failed, 2 it was asked wrongly.
 """
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -38,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(asked: list[str]) -> None:
     if asked[:1] == ["serve"]:
+        gc.disable()  # a start makes no garbage; `serve` begins to collect when it is ready
         from .serve import ServeOptions, serve
 
         options = ServeOptions.from_arguments(asked[1:])

@@ -8,7 +8,6 @@ that is set:
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
 from types import MappingProxyType
@@ -59,9 +58,8 @@ class ConfigValue(NamedTuple):
         return ConfigValue(name=self.name, value=None, source=self.source)
 
 
-@dataclass(frozen=True, slots=True)
 class BrokerConfigs:
-    """A broker's settings by layer, as text by Kafka name.
+    """A broker's settings by layer, as text by Kafka name. Not to be changed.
 
     Args:
         static: Given at start.
@@ -72,19 +70,24 @@ class BrokerConfigs:
         ConfigurationError: Lists every problem of ``static``, each with what to do.
     """
 
-    static: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    cluster_default: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
-    broker: Mapping[str, str] = field(default_factory=lambda: _NOTHING)
+    __slots__ = "broker", "cluster_default", "static"
 
-    def __post_init__(self) -> None:
-        problems = validate(self.static)
+    def __init__(
+        self,
+        static: Mapping[str, str] = _NOTHING,
+        cluster_default: Mapping[str, str] = _NOTHING,
+        broker: Mapping[str, str] = _NOTHING,
+    ) -> None:
+        problems = validate(static)
         if problems:
             raise ConfigurationError([str(problem) for problem in problems])
         # Kafka's two names of one number: the one given sets the other.
         for given, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
-            if given in self.static and other not in self.static:
-                static = {**self.static, other: self.static[given]}
-                object.__setattr__(self, "static", static)
+            if given in static and other not in static:
+                static = {**static, other: static[given]}
+        self.static = static
+        self.cluster_default = cluster_default
+        self.broker = broker
 
     def with_dynamic(
         self, cluster_default: Mapping[str, str], broker: Mapping[str, str]

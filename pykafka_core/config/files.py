@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+# Text, as few starts need them: `re` compiles and keeps what it is given.
+_ESCAPE = r"(?s)\\(u[0-9a-fA-F]{4}|.)"
 _PLAIN = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_SEPARATOR = re.compile(r"(?<!\\)(?:\\\\)*[=:\s]")
+_SEPARATOR = r"(?<!\\)(?:\\\\)*[=:\s]"
 
 
 class SettingsFileError(ValueError):
@@ -54,7 +55,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _entry(line: str) -> tuple[str, str]:
-    found = _SEPARATOR.search(line)
+    found = re.search(_SEPARATOR, line)
     if found is None:
         return _unescape(line), ""
     name, rest = line[: found.end() - 1], line[found.end() - 1 :].lstrip()
@@ -66,7 +67,7 @@ def _unescape(text: str) -> str:
         escape = found[1]
         return chr(int(escape[1:], 16)) if len(escape) == 5 else _PLAIN.get(escape, escape)
 
-    return _ESCAPE.sub(plain, text)
+    return re.sub(_ESCAPE, plain, text)
 
 
 def _parse_toml(path: Path, text: str) -> dict[str, str]:

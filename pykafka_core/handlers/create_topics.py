@@ -63,10 +63,8 @@ def handle(context: Context, request: CreateTopicsRequest) -> Propose:
 
 def _plan_all(context: Context, request: CreateTopicsRequest) -> list[_Plan]:
     counts = Counter(topic.name for topic in request.topics)
-    collisions = Collisions(context.image)
-    described = TopicRows(context.settings)
-    new_partitions = NewPartitions(context.image)
     _check_size(context, request)
+    planner = _Planner(context)
     plans: dict[str, _Plan] = {}
     for topic in request.topics:
         if topic.name in plans:
@@ -74,8 +72,7 @@ def _plan_all(context: Context, request: CreateTopicsRequest) -> list[_Plan]:
         try:
             if counts[topic.name] > 1:
                 raise InvalidRequestError("Duplicate topic name.")
-            plans[topic.name] = _plan(context, topic, collisions, described, new_partitions)
-            collisions.add(topic.name)
+            plans[topic.name] = planner.plan(topic)
         except KafkaError as error:
             plans[topic.name] = _Plan(_failed(topic.name, error), [])
     return list(plans.values())
@@ -97,34 +94,54 @@ def _check_size(context: Context, request: CreateTopicsRequest) -> None:
         )
 
 
-def _plan(
-    context: Context,
-    topic: CreateTopicsRequest.CreatableTopic,
-    collisions: Collisions,
-    described: TopicRows,
-    new_partitions: NewPartitions,
-) -> _Plan:
-    _check_name(context, topic.name, collisions)
-    overrides = _overrides(context, topic)
-    assignments = _assignments(context, topic)
-    topic_id = context.new_id()
-    partitions = [
-        new_partitions.record(topic_id, index, replicas)
-        for index, replicas in enumerate(assignments)
-    ]
-    configs = [
-        ConfigRecord(resource_type=RESOURCE_TOPIC, resource_name=topic.name, name=name, value=value)
-        for name, value in overrides.items()
-    ]
-    result = _Result(
-        name=topic.name,
-        topic_id=topic_id,
-        error_message=None,
-        num_partitions=len(assignments),
-        replication_factor=len(assignments[0]),
-        configs=described.rows(overrides),
-    )
-    return _Plan(result, [TopicRecord(name=topic.name, topic_id=topic_id), *configs, *partitions])
+class _Planner:
+    """Plans the topics of one request. What they have in common is worked out once, for 1,000 at a time are usual."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._collisions = Collisions(context.image)
+        self._rows = TopicRows(context.settings)
+        self._new_partitions = NewPartitions(context.image)
+        self._placed: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+
+    def plan(self, topic: CreateTopicsRequest.CreatableTopic) -> _Plan:
+        """A topic's answer and records; later topics may not collide with it.
+
+        Raises:
+            KafkaError: It cannot be made.
+        """
+        _check_name(self._context, topic.name, self._collisions)
+        overrides = _overrides(self._context, topic) if topic.configs else {}
+        assignments = self._assignments(topic)
+        topic_id = self._context.new_id()
+        records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
+        for name, value in overrides.items():
+            records.append(
+                ConfigRecord(
+                    resource_type=RESOURCE_TOPIC, resource_name=topic.name, name=name, value=value
+                )
+            )
+        for index, replicas in enumerate(assignments):
+            records.append(self._new_partitions.record(topic_id, index, replicas))
+        result = _Result(
+            name=topic.name,
+            topic_id=topic_id,
+            error_message=None,
+            num_partitions=len(assignments),
+            replication_factor=len(assignments[0]),
+            configs=self._rows.rows(overrides),
+        )
+        self._collisions.add(topic.name)
+        return _Plan(result, records)
+
+    def _assignments(self, topic: CreateTopicsRequest.CreatableTopic) -> list[tuple[int, ...]]:
+        if topic.assignments:
+            return _manual(self._context, topic)
+        asked = topic.num_partitions, topic.replication_factor
+        placed = self._placed.get(asked)
+        if placed is None:
+            placed = self._placed[asked] = _automatic(self._context, *asked)
+        return placed
 
 
 def _check_name(context: Context, name: str, collisions: Collisions) -> None:
@@ -146,17 +163,11 @@ def _overrides(context: Context, topic: CreateTopicsRequest.CreatableTopic) -> d
     for config in topic.configs:
         assert config.value is not None, "nulls were refused above"
         overrides[config.name] = config.value
-    if overrides:
-        TopicConfigs.validate(overrides, context.settings)
+    TopicConfigs.validate(overrides, context.settings)
     return overrides
 
 
-def _assignments(
-    context: Context, topic: CreateTopicsRequest.CreatableTopic
-) -> list[tuple[int, ...]]:
-    if topic.assignments:
-        return _manual(context, topic)
-    count, factor = topic.num_partitions, topic.replication_factor
+def _automatic(context: Context, count: int, factor: int) -> list[tuple[int, ...]]:
     if count < -1 or count == 0:
         raise InvalidPartitionsError(
             "Number of partitions was set to an invalid non-positive value."

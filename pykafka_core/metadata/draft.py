@@ -8,7 +8,6 @@ A draft whose records are not committed is dropped: there is no rollback.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pykafka_core.errors import MetadataError
@@ -21,17 +20,22 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 
 
-@dataclass(slots=True)
 class Changes:
-    """What a draft touched since its base."""
+    """What a draft touched since its base.
 
-    topics: dict[bytes, None] = field(default_factory=dict)
-    """Ids of topics made or changed, in order; not those deleted again."""
-    deleted_topics: dict[bytes, str] = field(default_factory=dict)
-    """Topics of the base that are gone: id → name."""
-    configs: set[ConfigResource] = field(default_factory=set)
-    brokers: bool = False
-    features: bool = False
+    Attributes:
+        topics: Ids of topics made or changed, in order; not those deleted again.
+        deleted_topics: Topics of the base that are gone: id → name.
+    """
+
+    __slots__ = "brokers", "configs", "deleted_topics", "features", "topics"
+
+    def __init__(self) -> None:
+        self.topics: dict[bytes, None] = {}
+        self.deleted_topics: dict[bytes, str] = {}
+        self.configs: set[ConfigResource] = set()
+        self.brokers = False
+        self.features = False
 
 
 class Draft:

@@ -1,7 +1,6 @@
 """The metadata image: what the committed records say, as one value."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -83,19 +82,17 @@ class QuotaKey(NamedTuple):
     limit: str
 
 
-@dataclass(slots=True)
-class Topics:
+class Topics(NamedTuple):
     """The same topics under both their names."""
 
-    by_id: dict[bytes, Topic] = field(default_factory=dict)
-    by_name: dict[str, Topic] = field(default_factory=dict)
+    by_id: dict[bytes, Topic]
+    by_name: dict[str, Topic]
 
 
-@dataclass(slots=True)
-class Configs:
+class Configs(NamedTuple):
     """Settings made by ConfigRecords, by resource. A resource without any has no entry."""
 
-    by_resource: dict[ConfigResource, dict[str, str]] = field(default_factory=dict)
+    by_resource: dict[ConfigResource, dict[str, str]]
 
     def of(self, kind: int, name: str) -> Mapping[str, str]:
         """Settings of one resource, empty when it has none; read only."""
@@ -106,27 +103,59 @@ class Configs:
         return sorted(resource.name for resource in self.by_resource if resource.kind == kind)
 
 
-@dataclass(slots=True)
 class MetadataImage:
-    """Everything the metadata log says up to and with ``offset``. Read only: see `draft.Draft`."""
+    """Everything the metadata log says up to and with ``offset``. Read only: see `draft.Draft`.
 
-    offset: int = -1
-    topics: Topics = field(default_factory=Topics)
-    configs: Configs = field(default_factory=Configs)
-    brokers: dict[int, Broker] = field(default_factory=dict)
-    controllers: dict[int, Controller] = field(default_factory=dict)
-    features: dict[str, int] = field(default_factory=dict)
-    features_epoch: int = -1
-    """Offset of the step that last changed ``features``; ApiVersions calls it their epoch."""
-    next_producer_id: int = 0
-    client_quotas: dict[QuotaKey, float] = field(default_factory=dict)
-    scram_credentials: "dict[tuple[str, int], UserScramCredentialRecord]" = field(
-        default_factory=dict
+    Attributes:
+        features_epoch: Offset of the step that last changed ``features``; ApiVersions calls it
+            their epoch.
+        scram_credentials: By user and mechanism.
+    """
+
+    __slots__ = (
+        "acls",
+        "brokers",
+        "client_quotas",
+        "configs",
+        "controllers",
+        "delegation_tokens",
+        "features",
+        "features_epoch",
+        "next_producer_id",
+        "offset",
+        "scram_credentials",
+        "topics",
+        "zk_migration_state",
     )
-    """By user and mechanism."""
-    acls: "dict[bytes, AccessControlEntryRecord]" = field(default_factory=dict)
-    delegation_tokens: "dict[str, DelegationTokenRecord]" = field(default_factory=dict)
-    zk_migration_state: int = 0
+
+    def __init__(
+        self,
+        *,
+        topics: Topics | None = None,
+        configs: Configs | None = None,
+        brokers: dict[int, Broker] | None = None,
+    ) -> None:
+        self.offset = -1
+        self.topics = topics or Topics({}, {})
+        self.configs = configs or Configs({})
+        self.brokers = brokers or {}
+        self.controllers: dict[int, Controller] = {}
+        self.features: dict[str, int] = {}
+        self.features_epoch = -1
+        self.next_producer_id = 0
+        self.client_quotas: dict[QuotaKey, float] = {}
+        self.scram_credentials: dict[tuple[str, int], UserScramCredentialRecord] = {}
+        self.acls: dict[bytes, AccessControlEntryRecord] = {}
+        self.delegation_tokens: dict[str, DelegationTokenRecord] = {}
+        self.zk_migration_state = 0
+
+    def __eq__(self, other: object) -> bool:
+        """By value; offsets count."""
+        if not isinstance(other, MetadataImage):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]  # drafts change theirs
 
     def partition(self, topic: str, index: int) -> Partition | None:
         """The partition of a topic's name, or None."""
