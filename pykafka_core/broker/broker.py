@@ -20,6 +20,7 @@ from pykafka_core.broker.listeners import bind
 from pykafka_core.broker.log_bridge import DRAIN_INTERVAL_MS, drain_into_logging
 from pykafka_core.broker.loop import ControlLoop, Timer
 from pykafka_core.broker.requests import LocalRequest
+from pykafka_core.broker.snapshots import Snapshots
 from pykafka_core.broker.startup import Started, plan, start
 from pykafka_core.config import BrokerConfigs, parse_listeners
 from pykafka_core.errors import ClosedError, ConfigurationError, ForkedError
@@ -104,7 +105,9 @@ class Broker:
         self._bound = self._started.bound
         self._loop = _loop(core, self._started, settings)
         self._loop.start()
-        self._close = weakref.finalize(self, _shut_down, self._loop, core, self._pid)
+        self._close = weakref.finalize(
+            self, _shut_down, self._loop, core, self._started.snapshots, self._pid
+        )
 
     def __enter__(self) -> Self:
         """Itself: it serves already."""
@@ -236,10 +239,12 @@ def _loop(core: Core, started: Started, settings: BrokerConfigs) -> ControlLoop:
     return ControlLoop(core, started.controller, timers, "pykafka-core-control")
 
 
-def _shut_down(loop: ControlLoop, core: Core, pid: int) -> None:
+def _shut_down(loop: ControlLoop, core: Core, snapshots: Snapshots | None, pid: int) -> None:
     """What is left to do when the broker goes; nothing in a forked child, which has no threads."""
     if pid == os.getpid():
         loop.stop()
+        if snapshots is not None:
+            snapshots.finish()
         core.stop(STOP_GRACE_MS)
         drain_into_logging(core)()
 

@@ -184,11 +184,12 @@ class _Startup:
 
     def _load(self, directory: DataDirectory | None) -> Replay:
         replay = Replay()
-        offset = self._core.offsets(METADATA_PARTITION).log_start_offset
+        found = self._core.offsets(METADATA_PARTITION)
+        offset = found.log_start_offset
         snapshot = directory.latest_snapshot() if directory else None
         if directory is not None:
             directory.remove_unfinished_snapshots()
-        _check_no_gap(offset, 0 if snapshot is None else snapshot[0])
+        _check_no_gap(offset, found.log_end_offset, 0 if snapshot is None else snapshot[0])
         if snapshot is not None:
             end, content = snapshot
             replay.apply_snapshot((record for _, record in decode_batches(content).records), end)
@@ -244,11 +245,17 @@ class _Startup:
         raise StorageError("the metadata log did not take its first records in time")
 
 
-def _check_no_gap(log_start_offset: int, snapshot_end: int) -> None:
+def _check_no_gap(log_start_offset: int, log_end_offset: int, snapshot_end: int) -> None:
     if log_start_offset > snapshot_end:
         raise MetadataError(
             f"the metadata log begins at offset {log_start_offset} and no snapshot reaches up to it: "
             "restore the newest .checkpoint of __cluster_metadata-0"
+        )
+    if log_end_offset < snapshot_end:
+        raise MetadataError(
+            f"the metadata log ends at offset {log_end_offset}, below its newest snapshot, "
+            f"which stands for the log up to {snapshot_end}: restore the .log files of "
+            "__cluster_metadata-0, or new records would take offsets that were given out already"
         )
 
 

@@ -2,14 +2,18 @@
 
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pykafka_core import Broker
+from pykafka_core.broker import snapshots
 from pykafka_core.broker.data_directory import DataDirectory
+from pykafka_core.broker.snapshots import Snapshots
 from pykafka_core.errors import MetadataError
 from tests.support.java import java
 
@@ -24,6 +28,7 @@ METADATA = "__cluster_metadata-0"
 def make_topics(broker: Broker, first: int, count: int) -> None:
     for number in range(first, first + count):
         broker.create_topic(f"topic-{number}", 2, config={"retention.ms": "7"})
+        settle(broker)
 
 
 def names(count: int) -> dict[str, int]:
@@ -35,10 +40,19 @@ def checkpoints(data: Path) -> list[Path]:
 
 
 def settle(broker: Broker) -> None:
-    """The snapshot of a commit is written after its answer: the next request comes behind it."""
+    """The snapshot of a commit is begun after its answer: the next request comes behind it."""
     assert broker.topics()
     with pytest.raises(Exception, match="already exists"):
         broker.create_topic(next(iter(broker.topics())))
+    writing = snapshots_of(broker)._writing
+    if writing is not None:
+        writing.join()
+
+
+def snapshots_of(broker: Broker) -> Snapshots:
+    found = broker._started.snapshots
+    assert found is not None, "it is on disk"
+    return found
 
 
 @pytest.fixture
@@ -49,7 +63,6 @@ def data(tmp_path: Path) -> Path:
 def test_a_start_needs_the_newest_snapshot_and_the_log_behind_it_alone(data: Path) -> None:
     with Broker(data, config=EACH_COMMIT) as broker:
         make_topics(broker, 0, 30)
-        settle(broker)
         broker._core.enforce_retention()
     segments = [path.name for path in (data / METADATA).glob("*.log")]
     assert f"{0:020}.log" not in segments, "the log still begins at its beginning"
@@ -68,12 +81,10 @@ def test_a_start_needs_the_newest_snapshot_and_the_log_behind_it_alone(data: Pat
 def test_nothing_is_written_before_it_is_time(data: Path) -> None:
     with Broker(data) as broker:
         make_topics(broker, 0, 3)
-        settle(broker)
     assert checkpoints(data) == []
     bytes_max = {"metadata.log.max.record.bytes.between.snapshots": "2000"}
     with Broker(data, config=bytes_max) as broker:
         make_topics(broker, 3, 20)
-        settle(broker)
     assert 1 <= len(checkpoints(data)) <= 3, "bytes of the log found at the start count too"
 
 
@@ -81,7 +92,6 @@ def test_what_retention_keeps_stays(data: Path) -> None:
     kept = EACH_COMMIT | {"metadata.max.retention.bytes": "100000000"}
     with Broker(data, config=kept) as broker:
         make_topics(broker, 0, 5)
-        settle(broker)
     assert len(checkpoints(data)) >= 5
 
 
@@ -92,11 +102,9 @@ def test_age_lets_snapshots_go_where_size_does_not(data: Path) -> None:
     }
     with Broker(data, config=by_age, clock=10_000_000) as broker:
         make_topics(broker, 0, 3)
-        settle(broker)
     assert len(checkpoints(data)) >= 3
     with Broker(data, config=by_age, clock=10_002_000) as broker:
         make_topics(broker, 3, 1)
-        settle(broker)
     assert [found.time_ms for found in DataDirectory(data).snapshots()] == [10_002_000]
 
 
@@ -107,7 +115,24 @@ def after(before: Callable[[str], None], step: str, call: Callable[..., None]) -
         before(step)
         call(*arguments, **options)
 
+    both.__wrapped__ = call  # type: ignore[attr-defined]
     return both
+
+
+class Inline:
+    """A thread that runs in the one that starts it, so that nothing moves while a directory is copied."""
+
+    def __init__(self, *, target: Callable[..., None], args: tuple[Any, ...], **_: Any) -> None:
+        self._work = partial(target, *args)
+
+    def start(self) -> None:
+        self._work()
+
+    def is_alive(self) -> bool:
+        return False
+
+    def join(self) -> None:
+        pass
 
 
 def test_a_kill_between_any_two_steps_keeps_every_acknowledged_topic(
@@ -122,15 +147,15 @@ def test_a_kill_between_any_two_steps_keeps_every_acknowledged_topic(
         shutil.copytree(data, copy, ignore=shutil.ignore_patterns(".lock"))
         killed.append((copy, acknowledged))
 
+    monkeypatch.setattr(snapshots, "Thread", Inline)
     with Broker(data, config=EACH_COMMIT | {"log.retention.check.interval.ms": "1"}) as broker:
         make_topics(broker, 0, 1)
-        settle(broker)
         for owner, step in ((os, "fsync"), (os, "replace"), (Path, "unlink")):
             monkeypatch.setattr(owner, step, after(copying, step, getattr(owner, step)))
         for acknowledged in range(1, 4):
             make_topics(broker, acknowledged, 1)
-            settle(broker)
-        monkeypatch.undo()
+        for owner, step in ((os, "fsync"), (os, "replace"), (Path, "unlink")):
+            monkeypatch.setattr(owner, step, getattr(owner, step).__wrapped__)
     steps = {copy.name.partition("-")[2] for copy, _ in killed}
     assert steps == {"fsync", "replace", "unlink"}
     for copy, promised in killed:
@@ -142,7 +167,6 @@ def test_a_kill_between_any_two_steps_keeps_every_acknowledged_topic(
 def test_kafkas_tool_reads_a_snapshot(data: Path) -> None:
     with Broker(data, config=EACH_COMMIT) as broker:
         make_topics(broker, 0, 2)
-        settle(broker)
         offset = broker._image().offset
     newest = checkpoints(data)[-1]
     assert int(newest.name[:20]) == offset + 1
@@ -172,8 +196,38 @@ def test_a_snapshot_that_cannot_be_written_costs_nothing_but_a_line(
 ) -> None:
     with Broker(data, config=EACH_COMMIT) as broker:
         make_topics(broker, 0, 3)
-        settle(broker)
     lines = [line for line in caplog.messages if "snapshot could not be written" in line]
     assert len(lines) == 1, "the next try comes later"
     with Broker(data) as broker:
         assert broker.topics() == names(3)
+
+
+def test_requests_are_answered_while_a_snapshot_is_written(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = threading.Event()
+    write = DataDirectory.write_snapshot
+
+    def write_later(*arguments: Any) -> None:
+        assert held.wait(20)
+        write(*arguments)
+
+    monkeypatch.setattr(DataDirectory, "write_snapshot", write_later)
+    with Broker(data, config=EACH_COMMIT) as broker:
+        for number in range(3):
+            broker.create_topic(f"topic-{number}", 2)
+        assert broker.topics() == names(3)
+        assert checkpoints(data) == []
+        held.set()
+    assert len(checkpoints(data)) >= 1, "closing waits for it"
+
+
+def test_a_log_that_ends_below_its_newest_snapshot_is_refused(data: Path) -> None:
+    kept = EACH_COMMIT | {"metadata.max.retention.bytes": "100000000"}
+    with Broker(data, config=kept) as broker:
+        make_topics(broker, 0, 3)
+    for path in [*(data / METADATA).iterdir()]:
+        if path.suffix in (".log", ".index", ".timeindex", ".snapshot"):
+            path.unlink()
+    with pytest.raises(MetadataError, match=r"ends at offset 0, below its newest snapshot"):
+        Broker(data)
