@@ -1,14 +1,16 @@
 """The command ``pykafka-core``.
 
 ``serve`` starts without typer and rich, which cost more time to import than the broker to start; everything else is a
-typer application. Exit codes: 0 done, 1 it failed, 2 it was asked wrongly.
+typer application. Exit codes: 0 done, 1 it failed, 2 it was asked wrongly, 130 Ctrl-C ended it early; of ``serve``
+and ``consume --follow``, which only Ctrl-C ends, it is 0. That nobody reads the output any more is no failure.
 """
 
 import gc
+import os
 import sys
 from collections.abc import Sequence
 
-from .errors import CliError
+from .errors import INTERRUPTED, USAGE, CliError
 
 __all__ = ["CliError", "main"]
 
@@ -18,11 +20,21 @@ _MISSING = "typer", "rich", "confluent_kafka"
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit the process with its code."""
     asked = list(sys.argv[1:] if arguments is None else arguments)
+    code = _outcome(asked)
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:  # else the interpreter complains when it flushes at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def _outcome(asked: list[str]) -> str | int | None:
+    """The exit code of one command, or the text that `sys.exit` prints."""
     try:
         _run(asked)
     except CliError as error:
         print(f"pykafka-core: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
+        return error.exit_code
     except ModuleNotFoundError as error:
         if error.name not in _MISSING:
             raise
@@ -30,11 +42,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"pykafka-core: this command needs {error.name}: pip install 'pykafka-core[cli]'",
             file=sys.stderr,
         )
-        sys.exit(2)
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; the interpreter must not complain at exit.
-        sys.stderr.close()
-        sys.exit(0)
+        return USAGE
+    except BrokenPipeError:  # whoever read our output has seen enough
+        return 0
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except SystemExit as error:  # typer's; it calls a broken pipe a failure
+        return 0 if isinstance(error.__context__, BrokenPipeError) else error.code
+    return 0
 
 
 def _run(asked: list[str]) -> None:

@@ -191,7 +191,7 @@ def demo(
         int, typer.Option(min=1, max=FLIGHTS_COUNT, help="How many, from the first on.")
     ] = FLIGHTS_COUNT,
     spark: Annotated[
-        bool, typer.Option(help="Also count them with Spark; needs Java and pykafka_core[spark].")
+        bool, typer.Option(help="Also count them with Spark; needs Java and pykafka_core\\[spark].")
     ] = True,
     plots: Annotated[Path, typer.Option(help="Where Spark's part puts its plots.")] = Path(
         "pykafka-core-demo"

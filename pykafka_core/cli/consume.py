@@ -107,7 +107,10 @@ def _messages(
     ended: set[int | None] = set()
     while options.follow or len(ended) < partitions_count:
         # `consume` waits until it has a whole batch: only `poll` returns as soon as there is something.
-        first = client.poll(_POLL_S)
+        first = client.poll(0)
+        if first is None:  # who reads a pipe sees what there is before we wait for more
+            sys.stdout.flush()
+            first = client.poll(_POLL_S)
         for message in () if first is None else (first, *client.consume(_BATCH, 0)):
             error = message.error()
             if error is not None:

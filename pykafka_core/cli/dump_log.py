@@ -32,6 +32,8 @@ def dump_log(
                 faults += isinstance(row, Fault)
                 if isinstance(row, Fault) or not verify:
                     _print(path, row, as_json=as_json)
+        except BrokenPipeError:  # of our output, not of the file
+            raise
         except OSError as error:
             raise CliError(f"cannot read {path}: {error.strerror}") from error
     if verify and faults:

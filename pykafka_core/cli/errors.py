@@ -4,6 +4,7 @@ from typing import Final
 
 FAILED: Final = 1
 USAGE: Final = 2
+INTERRUPTED: Final = 130
 
 
 class CliError(Exception):
@@ -12,7 +13,7 @@ class CliError(Exception):
     Args:
         text: What is wrong.
         advice: What to do.
-        exit_code: 1 it failed, 2 it was asked wrongly.
+        exit_code: 1 it failed, 2 it was asked wrongly, 130 it was interrupted.
     """
 
     def __init__(self, text: str, advice: str = "", *, exit_code: int = FAILED) -> None:

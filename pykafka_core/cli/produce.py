@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from .clients import admin, error_text, producer
-from .errors import USAGE, CliError
+from .errors import INTERRUPTED, USAGE, CliError
 from .output import print_json
 from .topics import pair
 
@@ -56,7 +56,8 @@ def produce(options: ProduceOptions) -> None:
     """Send every line, wait until all are confirmed, and say how many.
 
     Raises:
-        CliError: A file cannot be read, a line has no key, or a record was not delivered.
+        CliError: A file cannot be read, a line has no key, a record was not delivered, or Ctrl-C
+            came before the end.
     """
     admin(options.bootstrap)  # an unreachable broker is told now, not after the timeout of a record
     deliveries = _Deliveries()
@@ -65,13 +66,17 @@ def produce(options: ProduceOptions) -> None:
         {"compression.type": options.compression, "acks": options.acks, "linger.ms": 5},
     )
     headers: list[tuple[str, str | bytes | None]] = [pair(text) for text in options.headers]
+    interrupted = False
     with _progress(options) as progress:
-        lines = _lines(options.files, progress)
-        for number, line in enumerate(lines, 1):
-            key, value = _split(line, options.key_separator, number)
-            _send(client, options, key, value, headers, deliveries)
-            if number % _POLL_EVERY == 0:
-                client.poll(0)
+        try:
+            lines = _lines(options.files, progress)
+            for number, line in enumerate(lines, 1):
+                key, value = _split(line, options.key_separator, number)
+                _send(client, options, key, value, headers, deliveries)
+                if number % _POLL_EVERY == 0:
+                    client.poll(0)
+        except KeyboardInterrupt:  # what was read is still delivered; a second one ends that too
+            interrupted = True
         while client.flush(_FLUSH_S):
             pass
     if deliveries.error is not None:
@@ -81,6 +86,10 @@ def produce(options: ProduceOptions) -> None:
         print_json({"topic": options.topic, "produced": deliveries.count})
     else:
         print(f"produced {deliveries.count:,} records to {options.topic}")
+    if interrupted:
+        raise CliError(
+            "interrupted: lines that were not read yet are not sent", exit_code=INTERRUPTED
+        )
 
 
 def _send(

@@ -1,6 +1,7 @@
 """``topics``: list, create, describe and delete topics."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -9,7 +10,12 @@ from .errors import USAGE, CliError
 from .options import Bootstrap, Json
 from .output import print_json, print_table
 
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
 app = typer.Typer(help="List, create, describe and delete topics.", no_args_is_help=True)
+
+Names = Annotated[list[str], typer.Argument(metavar="NAMES...", help="Of topics.")]
 
 
 @app.command("list")
@@ -32,7 +38,7 @@ def list_topics(bootstrap: Bootstrap = None, as_json: Json = False) -> None:
 
 @app.command()
 def create(
-    names: list[str],
+    names: Names,
     partitions: Annotated[
         int | None, typer.Option(min=1, help="Default: the broker's num.partitions.")
     ] = None,
@@ -59,14 +65,11 @@ def create(
         for name in names
     ]
     client = admin(bootstrap)  # kept: futures of a client that is gone never end
-    for name, future in client.create_topics(new, request_timeout=TIMEOUT_S).items():
-        with kafka_errors(f"cannot create {name}"):
-            future.result(TIMEOUT_S)
-    _done("created", names, as_json=as_json)
+    _finish("create", client.create_topics(new, request_timeout=TIMEOUT_S), as_json=as_json)
 
 
 @app.command()
-def describe(names: list[str], bootstrap: Bootstrap = None, as_json: Json = False) -> None:
+def describe(names: Names, bootstrap: Bootstrap = None, as_json: Json = False) -> None:
     """Show each partition's leader, replicas and offsets."""
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import OffsetSpec
@@ -105,14 +108,10 @@ def describe(names: list[str], bootstrap: Bootstrap = None, as_json: Json = Fals
 
 
 @app.command()
-def delete(names: list[str], bootstrap: Bootstrap = None, as_json: Json = False) -> None:
+def delete(names: Names, bootstrap: Bootstrap = None, as_json: Json = False) -> None:
     """Delete topics and all their records."""
     client = admin(bootstrap)
-    futures = client.delete_topics(names, request_timeout=TIMEOUT_S)
-    for name, future in futures.items():
-        with kafka_errors(f"cannot delete {name}"):
-            future.result(TIMEOUT_S)
-    _done("deleted", names, as_json=as_json)
+    _finish("delete", client.delete_topics(names, request_timeout=TIMEOUT_S), as_json=as_json)
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -127,8 +126,19 @@ def pair(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _done(word: str, names: list[str], *, as_json: bool) -> None:
+def _finish(verb: str, futures: "Mapping[str, Future[None]]", *, as_json: bool) -> None:
+    """Say which topics it was done to, then why not to the others."""
+    done, failed = [], []
+    for name, future in futures.items():
+        try:
+            with kafka_errors(f"cannot {verb} {name}"):
+                future.result(TIMEOUT_S)
+            done.append(name)
+        except CliError as error:
+            failed.append(str(error))
     if as_json:
-        print_json({word: names})
-    else:
-        print(f"{word} {', '.join(names)}")
+        print_json({f"{verb}d": done})
+    elif done:
+        print(f"{verb}d {', '.join(done)}")
+    if failed:
+        raise CliError("\n  ".join(failed))

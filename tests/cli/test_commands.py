@@ -1,12 +1,17 @@
 """Commands that talk to a broker, against one in this process."""
 
 import json
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pykafka_core import Broker
+from pykafka_core import cli as command
 from pykafka_core.cli import main
 
 Capture = pytest.CaptureFixture[str]
@@ -112,6 +117,82 @@ def test_settings_are_altered_and_described(topic: str, capsys: Capture) -> None
     assert "retention.ms" not in capsys.readouterr().out
     assert run("configs", "describe", "topic", topic, "--all", "--json") == 0
     assert len(json.loads(capsys.readouterr().out)) == 33
+
+
+def test_what_was_done_is_told_beside_what_was_not(topic: str, capsys: Capture) -> None:
+    assert run("topics", "create", f"{topic}-1", topic, f"{topic}-2") == 1
+    out, errors = capsys.readouterr()
+    assert out == f"created {topic}-1, {topic}-2\n"
+    assert f"cannot create {topic}" in errors
+    assert run("topics", "delete", f"{topic}-1", "none", "--json") == 1
+    assert json.loads(capsys.readouterr().out) == {"deleted": [f"{topic}-1"]}
+
+
+def process(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "pykafka_core.cli", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_output_that_nobody_reads_on_is_no_failure(
+    topic: str, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    produced(topic, tmp_path, "--partition", "0", lines="k:a value that fills a pipe\n" * 20_000)
+    with process("consume", topic, *options) as consume:
+        assert consume.stdout is not None
+        assert consume.stderr is not None
+        assert "a value" in consume.stdout.readline()
+        consume.stdout.close()
+        assert (consume.wait(30), consume.stderr.read()) == (0, "")
+
+
+def test_dump_log_does_not_call_a_closed_pipe_a_fault_of_the_file(tmp_path: Path) -> None:
+    with Broker(tmp_path, durability="os") as broker:
+        broker.create_topic("t")
+        assert run("produce", "t", __file__, "-b", broker.bootstrap_servers) == 0
+    arguments = "--deep-iteration", "--print-data-log", *[str(tmp_path / "t-0")] * 20
+    with process("dump-log", *arguments) as dump:
+        assert dump.stdout is not None
+        assert dump.stderr is not None
+        assert dump.stdout.readline().startswith("Dumping")
+        dump.stdout.close()
+        assert (dump.wait(30), dump.stderr.read()) == (0, "")
+
+
+def test_ctrl_c_ends_produce_after_what_was_read(topic: str, capsys: Capture) -> None:
+    def end_of_partition_0() -> int:
+        capsys.readouterr()
+        assert run("topics", "describe", topic, "--json") == 0
+        return int(json.loads(capsys.readouterr().out)[0]["high_watermark"])
+
+    with process("produce", topic, "--partition", "0") as produce:
+        assert produce.stdin is not None
+        produce.stdin.write("a\nb\n")
+        produce.stdin.flush()
+        deadline = time.monotonic() + 30
+        while end_of_partition_0() < 2:
+            assert time.monotonic() < deadline, "the lines were not sent"
+        produce.send_signal(signal.SIGINT)
+        out, errors = produce.communicate(timeout=30)
+    assert (produce.returncode, out) == (130, f"produced 2 records to {topic}\n")
+    assert "interrupted" in errors
+    assert "Traceback" not in errors
+
+
+def test_ctrl_c_before_a_command_has_begun_is_code_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "_run", interrupted)
+    assert run("serve") == 130
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
