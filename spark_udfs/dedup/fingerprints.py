@@ -16,7 +16,7 @@ import pyarrow as pa
 __all__ = ["Fingerprints", "Indices", "Mask", "Sorted", "first_of_each", "of_array"]
 
 Fingerprints: TypeAlias = npt.NDArray[np.uint64]
-"""``(count, 2)``."""
+"""``(count, 2)``. To choose rows of them use ``take``: it is ten times as fast as an index."""
 
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Indices: TypeAlias = npt.NDArray[np.intp]

@@ -93,13 +93,13 @@ def claim(
         MemoryFull: More than `IDS_MAX` ids.
     """
     first = first_of_each(fingerprints)
-    candidates = fingerprints[first]
+    candidates = fingerprints.take(first, axis=0)
     seen = np.zeros(len(first), np.bool_)
     for known in memory.slices.values():
         seen |= known.contains(candidates)
     new = first[~seen]
     if times is None or horizon_ms is None:
-        grown = Memory(memory.newest, _add(memory.slices, 0, fingerprints[new]))
+        grown = Memory(memory.newest, _add(memory.slices, 0, fingerprints.take(new, axis=0)))
     else:
         width = _width(horizon_ms)
         newest = max(memory.newest, int(times.max(initial=UNKNOWN)))
@@ -107,14 +107,16 @@ def claim(
         numbers = times[new] // width
         slices = memory.slices
         for number in np.unique(numbers).tolist():
-            slices = _add(slices, number, fingerprints[new[numbers == number]])
+            slices = _add(slices, number, fingerprints.take(new[numbers == number], axis=0))
         grown = forget(Memory(memory.newest, slices), newest, horizon_ms)
     if grown.count() > IDS_MAX:
         raise MemoryFull(
             f"a bucket would hold {grown.count()} ids, more than {IDS_MAX}: start a new checkpoint with more "
             "buckets, or give a horizon; ids without bound belong in a ledger (pykafka_core.idempotent)"
         )
-    return np.sort(new), grown
+    kept = np.zeros(len(fingerprints), np.bool_)
+    kept[new] = True
+    return np.flatnonzero(kept), grown
 
 
 def forget(memory: Memory, newest: int, horizon_ms: int) -> Memory:
