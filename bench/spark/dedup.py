@@ -32,39 +32,46 @@ COLUMNS = "id string, offset bigint, value double, at timestamp"
 
 
 class Way(NamedTuple):
-    """One way to remove duplicates, and how many rows it leaves; None: all."""
+    """One way to remove duplicates, of a frame and with a new folder, and whether it leaves unique ids or all rows."""
 
-    apply: Callable[[DataFrame], DataFrame]
+    apply: Callable[[DataFrame, str], DataFrame]
     unique: bool = True
     store: str = HEAP
 
 
-def _within_watermark(df: DataFrame) -> DataFrame:
+def _within_watermark(df: DataFrame, _: str) -> DataFrame:
     return df.withWatermark("at", "1 day").dropDuplicatesWithinWatermark(["id"])
 
 
-def _marks(df: DataFrame) -> DataFrame:
+def _marks(df: DataFrame, _: str) -> DataFrame:
     named = df.withColumn("topic", F.lit("t")).withColumn("partition", F.lit(0))
     return dedup_offsets(named)
 
 
 STREAMS = {
-    "no dedup": Way(lambda df: df, unique=False),
-    "dropDuplicates, heap": Way(lambda df: df.dropDuplicates(["id"])),
-    "dropDuplicates, RocksDB": Way(lambda df: df.dropDuplicates(["id"]), store=ROCKSDB),
+    "no dedup": Way(lambda df, _: df, unique=False),
+    "dropDuplicates, heap": Way(lambda df, _: df.dropDuplicates(["id"])),
+    "dropDuplicates, RocksDB": Way(lambda df, _: df.dropDuplicates(["id"]), store=ROCKSDB),
     "dropDuplicatesWithinWatermark, heap": Way(_within_watermark),
-    "dedup_stream": Way(lambda df: dedup_stream(df, "id")),
-    "dedup_stream, horizon 1 day": Way(lambda df: dedup_stream(df, "id", "1 day")),
+    "dedup_stream": Way(lambda df, _: dedup_stream(df, "id")),
+    "dedup_stream, horizon 1 day": Way(lambda df, _: dedup_stream(df, "id", "1 day")),
+    "dedup_stream, store": Way(lambda df, folder: dedup_stream(df, "id", store=folder)),
+    "dedup_stream, store, horizon 1 day": Way(
+        lambda df, folder: dedup_stream(df, "id", "1 day", store=folder)
+    ),
     "dedup_offsets": Way(_marks, unique=False),
 }
 TABLES = {
-    "dropDuplicates of a table": Way(lambda df: df.dropDuplicates(["id"])),
-    "dedup_batch": Way(lambda df: dedup_batch(df, "id")),
+    "dropDuplicates of a table": Way(lambda df, _: df.dropDuplicates(["id"])),
+    "dedup_batch": Way(lambda df, _: dedup_batch(df, "id")),
 }
 RATIOS = [
     ("dropDuplicates, heap", "dedup_stream", 1.2),
     ("dropDuplicates, RocksDB", "dedup_stream", 2.5),
     ("dropDuplicatesWithinWatermark, heap", "dedup_stream, horizon 1 day", 1.2),
+    ("dropDuplicates, heap", "dedup_stream, store", 1.2),
+    ("dropDuplicates, RocksDB", "dedup_stream, store", 2.5),
+    ("dropDuplicatesWithinWatermark, heap", "dedup_stream, store, horizon 1 day", 1.2),
 ]
 
 
@@ -89,7 +96,7 @@ class Bench:
     def _stream(self, way: Way) -> int:
         source = self.spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", FILES_PER_BATCH)
         query = (
-            way.apply(source.parquet(str(self.input)))
+            way.apply(source.parquet(str(self.input)), tempfile.mkdtemp(dir=self.folder))
             .writeStream.format("noop")
             .option("checkpointLocation", tempfile.mkdtemp(dir=self.folder))
             .trigger(availableNow=True)
@@ -100,7 +107,7 @@ class Bench:
 
     def _table(self, way: Way) -> int:
         rows = Observation()
-        df = way.apply(self.spark.read.schema(COLUMNS).parquet(str(self.input)))
+        df = way.apply(self.spark.read.schema(COLUMNS).parquet(str(self.input)), "")
         counted = df.observe(rows, F.count(F.lit(1)).alias("rows"))
         counted.write.format("noop").mode("overwrite").save()
         return int(rows.get["rows"])

@@ -15,6 +15,7 @@ from spark_udfs.dedup.columns import (
     check_ids,
     check_names,
     check_order,
+    placed,
 )
 from spark_udfs.dedup.fingerprints import first_of_each
 
@@ -58,10 +59,11 @@ def dedup_batch(
         raise ValueError(f"keep is 'first' or 'last', not {keep!r}")
     check_buckets(buckets)
     check_names(df)
-    columns, order = check_ids(df, ids), check_order(df, order_by)
-    width = len(df.columns)
-    extra = [column.alias(f"__extra_{at}") for at, column in enumerate([*columns, *order])]
-    routing = Routing(width, len(columns), buckets, seed=0)
+    check_ids(df, ids)
+    order = check_order(df, order_by)
+    width, (at, more) = len(df.columns), placed(df, ids)
+    extra = [column.alias(f"__extra_{number}") for number, column in enumerate([*more, *order])]
+    routing = Routing(width, tuple(at), buckets, seed=0)
     blocks = df.select("*", *extra).mapInArrow(pack(routing), BLOCK_SCHEMA)
     return blocks.groupBy("bucket").applyInArrow(_reduce(width, keep), df.schema)
 
@@ -87,7 +89,7 @@ def _winners(blocks: list[pa.RecordBatch], width: int, keep: Keep) -> Iterator[p
     )
     fingerprints = np.concatenate([halves for halves, _ in parts])
     new = np.zeros(len(fingerprints), np.bool_)
-    new[order[first_of_each(fingerprints[order])]] = True
+    new[order[first_of_each(fingerprints.take(order, axis=0))]] = True
     start = 0
     for block, (_, at) in zip(blocks, parts, strict=True):
         mask = np.ones(block.num_rows, np.bool_)  # rows without an id stay

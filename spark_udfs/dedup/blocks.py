@@ -22,7 +22,17 @@ import pyarrow.compute as pc
 from pykafka_core.kernels import fingerprints
 from spark_udfs.dedup.fingerprints import Fingerprints, of_array
 
-__all__ = ["BLOCK_BYTES", "BLOCK_SCHEMA", "Routing", "pack", "read", "rows_of", "split", "write"]
+__all__ = [
+    "BLOCK_BYTES",
+    "BLOCK_SCHEMA",
+    "Routing",
+    "digests_of",
+    "pack",
+    "read",
+    "rows_of",
+    "split",
+    "write",
+]
 
 BLOCK_BYTES: Final = 128 * 1024
 """Spark may collect 10,000 output rows into one Arrow array, which ends at 2 GiB: blocks stay well below a
@@ -42,7 +52,7 @@ class Routing:
 
     Attributes:
         width: How many columns the user's rows have; they come first.
-        ids: How many columns behind them make the id. They are not handed on.
+        ids: Which columns make the id. Those that are not the user's stand next; they are not handed on.
         buckets: How many buckets there are, 1 at least.
         seed: Of the fingerprints.
         every_batch: Bucket 0 gets a block of every task that has rows, be it empty: its state then sees every
@@ -50,7 +60,7 @@ class Routing:
     """
 
     width: int
-    ids: int
+    ids: tuple[int, ...]
     buckets: int
     seed: int
     every_batch: bool = False
@@ -126,8 +136,8 @@ def _join(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
 def _part(rows: pa.RecordBatch, routing: Routing) -> tuple[list[int], list[pa.RecordBatch]]:
     """Blocks of ``rows``, in their order within each bucket, and the buckets of these blocks."""
     columns, names = list(rows.columns), list(rows.schema.names)
-    end = routing.width + routing.ids
-    digests = _digests(columns[routing.width : end], routing.seed)
+    end = max(routing.width, 1 + max(routing.ids))
+    digests = digests_of([columns[at] for at in routing.ids], routing.seed)
     columns[routing.width : end], names[routing.width : end] = [], []
     rows = pa.RecordBatch.from_arrays([*columns, digests], [*names, "fingerprint"])
     buckets = of_array(digests)[:, 1] % np.uint64(routing.buckets)
@@ -150,7 +160,7 @@ def _part(rows: pa.RecordBatch, routing: Routing) -> tuple[list[int], list[pa.Re
     return chosen, blocks
 
 
-def _digests(ids: Sequence[pa.Array], seed: int) -> pa.Array:
+def digests_of(ids: Sequence[pa.Array], seed: int) -> pa.Array:
     """The rows' fingerprints; null, of value 0, where one of the ids is null."""
     digests = fingerprints(*ids, seed=seed)
     if not any(column.null_count for column in ids):
@@ -164,4 +174,4 @@ def _digests(ids: Sequence[pa.Array], seed: int) -> pa.Array:
 def split(digests: pa.Array) -> tuple[Fingerprints, npt.NDArray[np.intp]]:
     """The fingerprints that are there, and at which rows."""
     at = np.flatnonzero(digests.is_valid().to_numpy(zero_copy_only=False))
-    return of_array(digests)[at], at
+    return of_array(digests).take(at, axis=0), at

@@ -33,6 +33,7 @@ __all__ = [
     "check_order",
     "check_seed",
     "horizon_in_ms",
+    "placed",
     "type_of",
 ]
 
@@ -152,6 +153,23 @@ def as_columns(what: str, columns: Ids) -> list[Column]:
         if not isinstance(column, str | Column):
             raise TypeError(f"{what} holds names and columns, not {type(column).__name__}")
     return [F.col(column) if isinstance(column, str) else column for column in listed]
+
+
+def placed(df: "DataFrame", ids: Ids) -> tuple[list[int], list[Column]]:
+    """Where each column of ``ids`` stands in ``df``, followed by those that are not columns of it, which come too.
+
+    Only a name is known to be a column of ``df``; one with a dot or quotes may be read as something else.
+    """
+    names, width = df.columns, len(df.columns)
+    at: list[int] = []
+    more: list[Column] = []
+    for one in [ids] if isinstance(ids, str | Column) else ids:
+        if isinstance(one, str) and one in names and "." not in one and "`" not in one:
+            at.append(names.index(one))
+        else:
+            at.append(width + len(more))
+            more += as_columns("ids", one)
+    return at, more
 
 
 def types_of(df: "DataFrame", columns: Sequence[Column]) -> list[DataType]:

@@ -8,17 +8,15 @@ place in the input.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from spark_udfs.dedup.blocks import BLOCK_SCHEMA, Routing, pack, read, rows_of, split, write
-from spark_udfs.dedup.fingerprints import Fingerprints, Mask
-from spark_udfs.dedup.memory import UNKNOWN
+from spark_udfs.dedup.blocks import BLOCK_SCHEMA, Routing, pack, read, rows_of, write
+from spark_udfs.dedup.choice import Keep, choose, numbers_of
+from spark_udfs.dedup.columns import Ids, placed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,13 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
 __all__ = ["Keeper", "keep_new"]
-
-Keep: TypeAlias = Callable[
-    [bytes | None, Fingerprints, npt.NDArray[np.int64] | None, int],
-    tuple[npt.NDArray[np.intp], bytes],
-]
-"""From what was remembered (None at first), the rows' fingerprints and numbers, and the time of the micro-batch in
-milliseconds, to the indices of the rows to keep, ascending, and what is to be remembered."""
 
 STATE_SCHEMA: Final = "settings string, memory binary"
 
@@ -42,7 +33,7 @@ class Keeper:
     """What decides which rows are new.
 
     Attributes:
-        keep: As above.
+        keep: As `Keep` says.
         settings: What the state means: a state that was written under others is refused.
     """
 
@@ -52,7 +43,7 @@ class Keeper:
 
 def keep_new(
     df: "DataFrame",
-    ids: Sequence["Column"],
+    ids: Ids,
     number: "Column | None",
     *,
     buckets: int,
@@ -60,10 +51,11 @@ def keep_new(
     keeper: Keeper,
 ) -> "DataFrame":
     """The rows of the stream ``df`` that ``keeper`` keeps, and those of which an id is null."""
-    extra = [column.alias(f"__id_{at}") for at, column in enumerate(ids)]
+    at, more = placed(df, ids)
+    extra = [column.alias(f"__id_{place}") for place, column in enumerate(more)]
     if number is not None:
         extra.append(number.alias("__number"))
-    routing = Routing(len(df.columns), len(ids), buckets, seed, every_batch=True)
+    routing = Routing(len(df.columns), tuple(at), buckets, seed, every_batch=True)
     settings = json.dumps({**keeper.settings, "buckets": buckets, "seed": seed}, sort_keys=True)
     blocks = df.select("*", *extra).mapInArrow(pack(routing), BLOCK_SCHEMA)
     kept = blocks.groupBy("bucket").applyInPandasWithState(
@@ -86,7 +78,12 @@ def _step(keep: Keep, settings: str, *, numbered: bool) -> Any:
 
         known = _known(state, settings)
         blocks = _in_place(frames)
-        chosen, memory = _choose(keep, blocks, known, numbered, state.getCurrentProcessingTimeMs())
+        digests = [block.column(block.num_columns - 1) for block in blocks]
+        numbers = None
+        if numbered:
+            numbers = [numbers_of(block.column(block.num_columns - 2)) for block in blocks]
+        now_ms = state.getCurrentProcessingTimeMs()
+        chosen, memory = choose(keep, known, digests, numbers, now_ms)
         state.update((settings, memory))
         rows = [
             write(block.filter(pa.array(mask)))
@@ -119,31 +116,3 @@ def _in_place(frames: "Iterator[pd.DataFrame]") -> list[pa.RecordBatch]:
     """The blocks of one bucket, in the order of the input."""
     placed = [pair for frame in frames for pair in zip(frame["place"], frame["rows"], strict=True)]
     return [read(rows) for _, rows in sorted(placed, key=lambda pair: int(pair[0]))]
-
-
-def _choose(
-    keep: Keep, blocks: Sequence[pa.RecordBatch], known: bytes | None, numbered: bool, now_ms: int
-) -> tuple[list[Mask], bytes]:
-    """Which rows of each block to keep, and what to remember."""
-    parts = [split(block.column(block.num_columns - 1)) for block in blocks]
-    numbers = None
-    if numbered:
-        pairs = zip(blocks, parts, strict=True)
-        numbers = np.concatenate([_numbers(block)[at] for block, (_, at) in pairs])
-    kept, memory = keep(known, np.concatenate([halves for halves, _ in parts]), numbers, now_ms)
-    new = np.zeros(sum(len(at) for _, at in parts), np.bool_)
-    new[kept] = True
-    masks, start = [], 0
-    for block, (_, at) in zip(blocks, parts, strict=True):
-        mask = np.ones(block.num_rows, np.bool_)  # rows without an id stay
-        mask[at] = new[start : start + len(at)]
-        start += len(at)
-        masks.append(mask)
-    return masks, memory
-
-
-def _numbers(block: pa.RecordBatch) -> npt.NDArray[np.int64]:
-    """The numbers of the rows; `UNKNOWN` for null."""
-    column = block.column(block.num_columns - 2).fill_null(UNKNOWN)
-    numbers: npt.NDArray[np.int64] = column.to_numpy(zero_copy_only=False)
-    return numbers

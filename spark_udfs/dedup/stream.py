@@ -1,7 +1,9 @@
 """`dedup_stream`: ids remembered in the state that Spark checkpoints."""
 
+import os
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +11,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from spark_udfs.dedup import memory as memories
+from spark_udfs.dedup.choice import Keep
 from spark_udfs.dedup.columns import (
+    BUCKETS_MAX,
     Ids,
     as_columns,
     check_buckets,
@@ -20,24 +24,29 @@ from spark_udfs.dedup.columns import (
     type_of,
 )
 from spark_udfs.dedup.fingerprints import Fingerprints
-from spark_udfs.dedup.stateful import Keep, Keeper, keep_new
+from spark_udfs.dedup.shuffled import keep_new_by_store
+from spark_udfs.dedup.stateful import Keeper, keep_new
+from spark_udfs.dedup.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 __all__ = ["dedup_stream"]
 
+BUCKETS: Final = 16
+
 
 def dedup_stream(
     df: "DataFrame",
     ids: Ids,
     horizon: timedelta | str | None = None,
-    buckets: int = 16,
+    buckets: int | None = None,
     *,
     event_time: "str | Column | None" = None,
     seed: int = 0,
+    store: "str | os.PathLike[str] | None" = None,
 ) -> "DataFrame":
-    """The rows of a stream whose id did not come before: `dropDuplicates` for a fraction of its time and memory.
+    """The rows of a stream whose id did not come before: `dropDuplicates` for a fraction of its memory.
 
     Ids are remembered, as 16 bytes each, in the state that Spark checkpoints. A query that goes on from its
     checkpoint answers as if it had never stopped; one with a new checkpoint has forgotten all. It says which *rows*
@@ -50,6 +59,12 @@ def dedup_stream(
     Ids are compared by 128-bit fingerprints: among 1e9 honest ids one is wrongly taken for another with a chance of
     1e-21. The hash resists no one who makes ids collide on purpose.
 
+    With a ``store`` the ids are remembered in that folder instead of Spark's state: rows cross to Python once and not
+    three times, and Spark moves no state. The folder goes with the checkpoint: they are copied, restored and
+    deleted together, and a folder that does not belong to the query, or is older, is refused. What it says holds as
+    it does for the state, for task retries, speculative attempts and replayed micro-batches too. A task holds its
+    rows of one micro-batch in memory.
+
     All of a bucket's state is written with each micro-batch: up to some ten million ids are cheap, beyond that give a
     horizon. A watermark does not pass: set it afterwards.
 
@@ -60,21 +75,27 @@ def dedup_stream(
             this, lies between its first row and the newest one that its bucket has seen. A duplicate that comes later
             is passed on, never lost. None: nothing is forgotten.
         buckets: Into how many parts ids fall, 1 to 4096; work is shared out among tasks by them, so a few for each of
-            ``spark.sql.shuffle.partitions`` are best. A checkpoint is bound to their number.
+            ``spark.sql.shuffle.partitions`` are best: None is 16. With a ``store`` each bucket is a task, and None is
+            ``spark.sql.shuffle.partitions`` when the folder is made. A checkpoint is bound to their number.
         event_time: The timestamp by which ``horizon`` is measured; a null counts as the newest one known. A row that is
             older than the horizon when it comes is passed on and not remembered. None: the time at which Spark planned
             the micro-batch, the same when that is replayed; what is past the horizon then is forgotten before it.
         seed: Of the fingerprints, 0 to 4294967295.
+        store: An absolute path, the same for the driver and all executors: on a local disk with ``local[*]``, else on
+            a shared file system that has hard links, atomic renames and fsync. It is made if it is not there; one
+            folder for one `dedup_stream`. The stream is one of micro-batches without asynchronous progress tracking.
 
     Raises:
-        ValueError, TypeError: Not a stream, or one of the arguments is none of the above.
+        ValueError, TypeError: Not a stream, or one of the arguments is none of the above, or other than what ``store``
+            was made with.
         pyspark.errors.AnalysisException: No such column.
         pyspark.errors.StreamingQueryException: From the query: the checkpoint was written with other ids, horizon,
-            buckets or seed; or a bucket would hold more than 2**26 ids.
+            buckets or seed; ``store`` is of another checkpoint; or a bucket would hold more than 2**26 ids.
     """
     if not df.isStreaming:
         raise ValueError("dedup_stream needs a stream; for a table there is dedup_batch")
-    check_buckets(buckets)
+    if buckets is not None:
+        check_buckets(buckets)
     check_seed(seed)
     check_names(df)
     columns = check_ids(df, ids)
@@ -84,9 +105,38 @@ def dedup_stream(
         "horizon_ms": horizon_ms,
         "event_time": event_time is not None,
     }
-    keeper = Keeper(_keep(horizon_ms), settings)
     time = _time(df, event_time, horizon_ms)
-    return keep_new(df, columns, time, buckets=buckets, seed=seed, keeper=keeper)
+    keep = _keep(horizon_ms)
+    if store is None:
+        buckets = buckets or BUCKETS
+        return keep_new(df, ids, time, buckets=buckets, seed=seed, keeper=Keeper(keep, settings))
+    folder = _store(store)
+    buckets = buckets or folder.settings().get("buckets") or _tasks(df)
+    folder.prepare({**settings, "buckets": buckets, "seed": seed})
+    timed = horizon_ms is not None and time is None
+    return keep_new_by_store(
+        df, ids, time, timed=timed, buckets=buckets, seed=seed, keep=keep, store=folder
+    )
+
+
+def _store(path: "str | os.PathLike[str]") -> Store:
+    """The folder of that path.
+
+    Raises:
+        TypeError, ValueError: It is no path, or one that means different folders in different processes.
+    """
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"store is the path of a folder, not {type(path).__name__}")
+    folder = Path(path)
+    if not folder.is_absolute():
+        raise ValueError(f"store is an absolute path, without a scheme, not {str(path)!r}")
+    return Store(folder)
+
+
+def _tasks(df: "DataFrame") -> int:
+    """Into how many tasks the session parts a shuffle."""
+    tasks = df.sparkSession.conf.get("spark.sql.shuffle.partitions")
+    return min(int(tasks or BUCKETS), BUCKETS_MAX)
 
 
 def _time(

@@ -1,15 +1,13 @@
 """Duplicates in tables and streams, against a plain Python set."""
 
-import os
 import random
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import mmh3
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import AnalysisException, PythonException, StreamingQueryException
 from pyspark.sql import functions as F
@@ -17,96 +15,27 @@ from pyspark.sql import functions as F
 from pykafka_core import kernels
 from pykafka_core.idempotent import PartitionKey
 from spark_udfs import dedup_batch, dedup_offsets, dedup_stream, fingerprint
+from tests.spark.streams import (
+    COLUMNS,
+    Operator,
+    Rows,
+    Stream,
+    first_of_each,
+    random_batches,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-SCHEMA = pa.schema(
-    [("number", pa.int64()), ("id", pa.string()), ("part", pa.int32()), ("at", pa.timestamp("us", "UTC"))]
-)  # fmt: skip
-COLUMNS = "number bigint, id string, part int, at timestamp"
-Rows = list[tuple[int, str | None, int | None, int | None]]
-"""A number of its own for each row, two columns that make an id, and a time in microseconds."""
-
-Operator = Callable[["DataFrame"], "DataFrame"]
 
 batch: Any = dedup_batch  # under these names they take bad input past the type checker
 stream_of: Any = dedup_stream
 offsets: Any = dedup_offsets
 
 
-class Crash(Exception):
-    """The sink failed after its effect."""
-
-
-class Stream:
-    """A folder whose files are micro-batches, a checkpoint, and what arrived at the sink, by batch id."""
-
-    def __init__(self, spark: "SparkSession", folder: Path) -> None:
-        self.spark, self.folder, self.files = spark, folder, 0
-        self.effects: list[tuple[int, list[int]]] = []
-        (folder / "input").mkdir()
-
-    def add(self, *batches: Rows) -> None:
-        for rows in batches:
-            columns = zip(*rows, strict=True) if rows else [()] * len(SCHEMA)
-            arrays = [
-                pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)
-            ]
-            path = self.folder / "input" / f"{self.files:04}.parquet"
-            pq.write_table(pa.table(arrays, SCHEMA), path)
-            os.utime(path, (1_700_000_000 + self.files,) * 2)  # files are taken by age
-            self.files += 1
-
-    def run(self, operator: Operator, *, crash_after: int | None = None) -> None:
-        """Process what was added; with `crash_after`, fail behind the effect of that micro-batch."""
-
-        def sink(df: "DataFrame", batch_id: int) -> None:
-            self.effects.append((batch_id, [row.number for row in df.select("number").collect()]))
-            if batch_id == crash_after:
-                raise Crash
-
-        source = self.spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1)
-        df = operator(source.parquet(str(self.folder / "input")))
-        writer = df.writeStream.foreachBatch(sink).trigger(availableNow=True)
-        query = writer.option("checkpointLocation", str(self.folder / "checkpoint")).start()
-        query.awaitTermination()
-
-    def numbers(self) -> list[int]:
-        """Every row that reached the sink, as often as it did."""
-        return sorted(number for _, numbers in self.effects for number in numbers)
-
-
 @pytest.fixture
 def stream(spark: "SparkSession", tmp_path: Path) -> Stream:
     return Stream(spark, tmp_path)
-
-
-def rows_of(start: int, ids: Sequence[tuple[str | None, int | None]]) -> Rows:
-    return [(start + at, one, part, None) for at, (one, part) in enumerate(ids)]
-
-
-def random_batches(seed: int, *sizes: int) -> list[Rows]:
-    choose, batches, start = random.Random(seed), [], 0
-    for size in sizes:
-        ids = [
-            (choose.choice([None, "", *"abcdefgh"]), choose.choice([None, 0, 1]))
-            for _ in range(size)
-        ]
-        batches.append(rows_of(start, ids))
-        start += size
-    return batches
-
-
-def first_of_each(batches: Sequence[Rows], columns: Sequence[int]) -> list[int]:
-    """The model: the numbers of the rows whose id is new, or has a null in it."""
-    seen, kept = set(), []
-    for row in (row for rows in batches for row in rows):
-        one = tuple(row[column] for column in columns)
-        if None in one or one not in seen:
-            kept.append(row[0])
-        seen.add(one)
-    return kept
 
 
 @pytest.mark.parametrize(
@@ -151,7 +80,10 @@ def test_removing_duplicate_rows_alone_does_not_make_effects_happen_once(
     assert [len(numbers) for _, numbers in stream.effects] == [2, 2]  # two effects, done twice each
 
 
-def test_a_duplicate_past_the_horizon_of_event_time_is_passed_on(stream: Stream) -> None:
+@pytest.mark.parametrize("by_store", [False, True])
+def test_a_duplicate_past_the_horizon_of_event_time_is_passed_on(
+    stream: Stream, by_store: bool
+) -> None:
     minute = 60_000_000
     batches: list[Rows] = [
         [(0, "a", 0, 0), (1, "a", 0, 100 * minute), (2, "b", 0, 95 * minute)],
@@ -165,18 +97,23 @@ def test_a_duplicate_past_the_horizon_of_event_time_is_passed_on(stream: Stream)
         [(10, "b", 0, 0)],
     ]
     stream.add(*batches)
-    stream.run(lambda df: dedup_stream(df, "id", "8 minutes", buckets=1, event_time="at"))
+    store = stream.folder / "ids" if by_store else None
+    stream.run(
+        lambda df: dedup_stream(df, "id", "8 minutes", buckets=1, event_time="at", store=store)
+    )
     # "a" is older than the horizon when it comes (0: 100 minutes): it is passed on each time, but once in a
     # batch. "b" is 11 minutes back when batch 2 begins, and new again; so is its own time of 106 then.
     assert stream.numbers() == [0, 2, 3, 5, 6, 7]
 
 
+@pytest.mark.parametrize("by_store", [False, True])
 @pytest.mark.parametrize(("horizon", "numbers"), [("1 hour", [0, 2]), ("1 millisecond", [0, 1, 2])])
 def test_without_event_time_the_horizon_counts_from_the_time_of_the_micro_batch(
-    stream: Stream, horizon: str, numbers: list[int]
+    stream: Stream, horizon: str, numbers: list[int], by_store: bool
 ) -> None:
     stream.add(rows_of(0, [("a", 0)]), rows_of(1, [("a", 0), ("b", 0)]))
-    stream.run(lambda df: dedup_stream(df, "id", horizon, buckets=1))
+    store = stream.folder / "ids" if by_store else None
+    stream.run(lambda df: dedup_stream(df, "id", horizon, buckets=1, store=store))
     assert stream.numbers() == numbers
 
 
@@ -349,6 +286,8 @@ def test_bad_input_is_refused_at_the_driver(
         (ValueError, "there is none", lambda df: stream_of(df, "id", event_time="at")),
         (TypeError, "event_time is a timestamp, not int", lambda df: stream_of(df, "id", "1 hour", event_time="part")),
         (ValueError, "a seed is 0 to", lambda df: stream_of(df, "id", seed=2**32)),
+        (TypeError, "store is the path of a folder, not int", lambda df: stream_of(df, "id", store=3)),
+        (ValueError, "store is an absolute path", lambda df: stream_of(df, "id", store="s3://bucket/ids")),
     ],
 )  # fmt: skip
 def test_bad_input_of_a_stream_is_refused_before_it_starts(

@@ -7,14 +7,17 @@ from spark_udfs.dedup.blocks import BLOCK_BYTES, Routing, pack, read, rows_of
 
 
 @pytest.mark.parametrize("buckets", [1, 5, 300])
+@pytest.mark.parametrize("own_id", [False, True])
 @pytest.mark.parametrize("size", [0, 100, 3 * BLOCK_BYTES])
-def test_blocks_hold_every_row_once_in_order_and_are_bounded(buckets: int, size: int) -> None:
+def test_blocks_hold_every_row_once_in_order_and_are_bounded(
+    buckets: int, size: int, own_id: bool
+) -> None:
     count = 2_000 if size <= 100 else 20
     numbers = pa.array(range(count), pa.int64())
     values = pa.array([b"v" * size] * count)
     ids = pa.array([None if number % 7 == 0 else str(number % 50) for number in range(count)])
     rows = pa.RecordBatch.from_arrays([numbers, values, ids], ["number", "value", "id"])
-    routing = Routing(width=2, ids=1, buckets=buckets, seed=0, every_batch=True)
+    routing = Routing(width=3 if own_id else 2, ids=(2,), buckets=buckets, seed=0, every_batch=True)
     batches = [rows.slice(0, count // 2), rows.slice(0, 0), rows.slice(count // 2)]
     packed = pa.Table.from_batches(pack(routing)(iter(batches))).to_pylist()
 
