@@ -51,7 +51,7 @@ def test_at_least_once_repeats_and_never_loses(tmp_path: Path) -> None:
 @pytest.mark.timeout(300)
 def test_exactly_once_does_neither(tmp_path: Path) -> None:
     count, left = outcome("exactly_once.py", tmp_path)
+    assert count == Counter(SENT)
     assert any(death.begun > death.done for death in left), "in the effect"
     assert any(death.done > death.made for death in left), "between the effect and the commit"
     assert any(0 < death.begun == death.made for death in left), "after the commit"
-    assert count == Counter(SENT)
