@@ -94,6 +94,9 @@ def check_partitioner(num_partitions: int, partitioner: str) -> None:
 
 def _column(keys: Any) -> "_core.ArrowArrayLike":
     """``keys`` as one Arrow array, without copying where they are one."""
+    if isinstance(keys, str | bytes | bytearray):
+        kind = type(keys).__name__
+        raise TypeError(f"a column holds keys, this {kind} is one: put it into a list")
     if hasattr(keys, "__arrow_c_array__"):
         array = keys
     elif isinstance(keys, pa.ChunkedArray) or hasattr(keys, "__arrow_c_stream__"):

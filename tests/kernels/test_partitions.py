@@ -111,6 +111,14 @@ def test_objects_that_are_no_keys_are_refused(keys: Any) -> None:
         kernels.partitions(keys, 3)
 
 
+@pytest.mark.parametrize("key", ["abc", b"abc", b"", bytearray(b"abc")])
+def test_a_bare_key_is_no_column(key: Any) -> None:
+    with pytest.raises(TypeError, match=f"this {type(key).__name__} is one: put it into a list"):
+        kernels.partitions(key, 7)
+    with pytest.raises(TypeError, match="put it into a list"):
+        kernels.fingerprints(["a"], key)
+
+
 def test_a_lone_surrogate_is_refused() -> None:
     with pytest.raises(UnicodeEncodeError):
         kernels.partitions(["\ud800"], 3)

@@ -1,0 +1,52 @@
+"""Columns are hashed without the interpreter's lock."""
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pykafka_core import _core
+
+ROWS = 2_000_000
+CALLS_MAX = 200
+
+
+@pytest.fixture
+def only_who_lets_go() -> Iterator[None]:
+    """The interpreter takes the lock from no thread: another one runs when its holder gives it up."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1000)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        lambda column: _core.partitions(column, 12, "murmur2"),
+        lambda column: _core.fingerprints(column, seed=0),
+    ],
+    ids=["partitions", "fingerprints"],
+)
+@pytest.mark.usefixtures("only_who_lets_go")
+def test_another_thread_runs_while_a_column_is_hashed(kernel: Callable[[object], object]) -> None:
+    # Our own array: pyarrow would let the lock go for a moment when asked for its own.
+    column = _core.fingerprints(pa.array(np.arange(ROWS)), seed=0)
+    start, ran = threading.Event(), threading.Event()
+
+    def other() -> None:
+        start.wait()
+        ran.set()
+
+    thread = threading.Thread(target=other, daemon=True)
+    thread.start()
+    start.set()
+    assert not ran.is_set()
+    calls = 0
+    while not ran.is_set() and calls < CALLS_MAX:  # A busy machine may not start it at once.
+        kernel(column)
+        calls += 1
+    assert ran.is_set()
