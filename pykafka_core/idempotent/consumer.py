@@ -8,8 +8,9 @@ runs the effect and moves the marks. An error anywhere rolls back and forgets th
 else needs to be undone, as nothing else was changed.
 """
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from pykafka_core.errors import ConfigurationError, DataLossError
 from pykafka_core.idempotent.ids import IdSource, Record, ids_of
@@ -58,6 +59,7 @@ class IdempotentConsumer:
 
     Raises:
         ConfigurationError: Names every argument that cannot be used.
+        ImportError: confluent-kafka is not installed.
     """
 
     def __init__(
@@ -77,15 +79,19 @@ class IdempotentConsumer:
         request_timeout_s: float = 10.0,
     ) -> None:
         _check(
-            group=bool(group) and isinstance(group, str),
-            topics=not isinstance(topics, str) and bool(topics) and all(map(_is_name, topics)),
+            consumer=_has(consumer, "assign", "consume", "get_watermark_offsets", "list_topics"),
+            ledger=_has(ledger, "transaction"),
+            group=_is_name(group),
+            topics=_are_names(topics),
+            admin=_has(admin, "describe_topics"),
             effect=callable(effect),
             ids=ids is None or callable(ids),
             partitions=partitions is None or _are_numbers(partitions),
             start=start in ("earliest", "latest"),
             fail_on_data_loss=type(fail_on_data_loss) is bool,
             batch_records_max=type(batch_records_max) is int and batch_records_max > 0,
-            request_timeout_s=isinstance(request_timeout_s, int | float) and request_timeout_s > 0,
+            request_timeout_s=isinstance(request_timeout_s, int | float)
+            and 0 < request_timeout_s < math.inf,
         )
         self._source = KafkaSource(consumer, admin, topics, partitions, request_timeout_s)
         self._ledger, self._group, self._effect, self._ids = ledger, group, effect, ids
@@ -189,15 +195,48 @@ def _went_back(known: Mapping[PartitionKey, int], marks: Mapping[PartitionKey, i
     return any(marks.get(key, -1) < mark for key, mark in known.items())
 
 
-def _is_name(topic: object) -> bool:
-    return isinstance(topic, str) and topic != ""
+def _has(client: object, *methods: str) -> bool:
+    """Methods are asked for, not a class: a wrapper of a client is as good."""
+    return all(callable(getattr(client, name, None)) for name in methods)
 
 
-def _are_numbers(partitions: Collection[int]) -> bool:
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _are_names(topics: object) -> bool:
+    if not isinstance(topics, Sequence) or isinstance(topics, str):
+        return False
+    return len(topics) > 0 and all(map(_is_name, topics))
+
+
+def _are_numbers(partitions: object) -> bool:
+    if not isinstance(partitions, Collection):
+        return False
     return len(partitions) > 0 and all(type(n) is int and n >= 0 for n in partitions)
 
 
+_WANTED: Final = {
+    "consumer": "a confluent_kafka.Consumer",
+    "ledger": "a ledger, such as SQLiteLedger(path)",
+    "group": "a name",
+    "topics": "a list of names, one at least",
+    "admin": "a confluent_kafka.admin.AdminClient",
+    "effect": "a function of a connection and records",
+    "ids": "a function of a record, such as header_id(name), or None",
+    "partitions": "numbers from 0, one at least, or None",
+    "start": "'earliest' or 'latest'",
+    "fail_on_data_loss": "True or False",
+    "batch_records_max": "an integer from 1",
+    "request_timeout_s": "a number of seconds above 0",
+}
+
+
 def _check(**is_good: bool) -> None:
-    problems = [f"IdempotentConsumer: bad {name}" for name, good in is_good.items() if not good]
+    problems = [
+        f"IdempotentConsumer: {name} must be {_WANTED[name]}"
+        for name, good in is_good.items()
+        if not good
+    ]
     if problems:
         raise ConfigurationError(problems)

@@ -35,6 +35,7 @@ def ids_of(records: Sequence[Record], source: IdSource) -> list[bytes]:
 
     Raises:
         MessageIdError: Names the first record without a usable id.
+        Exception: Whatever the source raised, with a note that names the record.
     """
     return [_id_of(record, source) for record in records]
 
@@ -43,8 +44,14 @@ def _id_of(record: Record, source: IdSource) -> bytes:
     try:
         return message_id(source(record))
     except MessageIdError as error:
-        place = f"{record.topic()}-{record.partition()}"
-        raise MessageIdError(f"record at offset {record.offset()} of {place}: {error}") from None
+        raise MessageIdError(f"{_place(record)}: {error}") from None
+    except Exception as error:
+        error.add_note(f"from the function that gives message ids, for the {_place(record)}")
+        raise
+
+
+def _place(record: Record) -> str:
+    return f"record at offset {record.offset()} of {record.topic()}-{record.partition()}"
 
 
 def message_id(value: object) -> bytes:
@@ -57,7 +64,7 @@ def message_id(value: object) -> bytes:
         MessageIdError: Anything else.
     """
     if isinstance(value, str):
-        value = value.encode()
+        value = _encoded(value)
     if type(value) is not bytes:
         raise MessageIdError(f"a message id is bytes or str, not {type(value).__name__}")
     if not 1 <= len(value) <= ID_SIZE_MAX:
@@ -65,6 +72,13 @@ def message_id(value: object) -> bytes:
             f"a message id has 1 to {ID_SIZE_MAX} bytes, this one {len(value)}; hash it if it is long"
         )
     return value
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise MessageIdError(f"a message id's text must have a form in UTF-8: {error}") from None
 
 
 def checked_ids(ids: Sequence[bytes]) -> list[bytes]:

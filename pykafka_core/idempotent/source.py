@@ -27,6 +27,9 @@ class KafkaSource:
         topics: Their names.
         partitions: These partitions of each topic; None means all, later ones too.
         request_timeout_s: For each question to the broker.
+
+    Raises:
+        ImportError: confluent-kafka is not installed.
     """
 
     def __init__(
@@ -37,9 +40,7 @@ class KafkaSource:
         partitions: Collection[int] | None,
         request_timeout_s: float,
     ) -> None:
-        import confluent_kafka
-
-        self._kafka = confluent_kafka
+        self._kafka = _confluent_kafka()
         self._consumer, self._admin = consumer, admin
         self._topics, self._partitions = list(topics), partitions
         self._timeout_s = request_timeout_s
@@ -116,6 +117,16 @@ class KafkaSource:
             raise ConsumerError(
                 f"the broker did not give {wanted}: {error}; nothing was processed, try again"
             ) from error
+
+
+def _confluent_kafka() -> Any:
+    try:
+        import confluent_kafka
+    except ImportError as error:
+        raise ImportError(
+            "IdempotentConsumer needs confluent-kafka: pip install 'pykafka_core[idempotent]'"
+        ) from error
+    return confluent_kafka
 
 
 def _id_bytes(uuid: Any) -> bytes:

@@ -1,8 +1,9 @@
 """An idempotent consumer on a real broker: each record once, whatever happens between."""
 
 import shutil
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,21 @@ def test_a_record_written_twice_is_processed_once_by_its_id(world: World) -> Non
         assert drain(consumer, 27) == Batch(27, 0, 15, 12)
     assert world.effects() == values("a", 12)
     assert sorted(world.marks().values()) == [12, 15]
+
+
+@pytest.mark.parametrize("kind", [bytes, str])
+def test_an_id_may_come_from_any_function_of_the_record(world: World, kind: type) -> None:
+    """Two shops have orders of the same numbers."""
+
+    def order(record: Any) -> bytes | str:
+        number: bytes = record.value()[1:]
+        return number if kind is bytes else number.decode()
+
+    produce(world.bootstrap, "orders", values("a", 3))
+    produce(world.bootstrap, "orders", values("b", 4), partition=1)
+    with world.consuming(ids=order) as consumer:
+        assert drain(consumer, 7) == Batch(7, 0, 3, 4)
+    assert [value[1:] for value in world.effects()] == ["000", "001", "002", "003"]
 
 
 def test_an_effect_that_fails_gets_the_same_records_again(world: World) -> None:
@@ -357,24 +373,67 @@ def test_a_topic_that_does_not_exist_is_an_error(sqlite_world: World) -> None:
 @pytest.mark.parametrize(
     "option",
     [
+        {"consumer": None},
+        {"ledger": "x.db"},
+        {"group": ""},
+        {"group": 5},
         {"topics": "orders"},
         {"topics": []},
         {"topics": [""]},
+        {"topics": 5},
+        {"admin": None},
         {"effect": None},
         {"ids": "id"},
         {"partitions": []},
         {"partitions": ["0"]},
+        {"partitions": 0},
         {"start": "newest"},
         {"fail_on_data_loss": 1},
         {"batch_records_max": 0},
         {"request_timeout_s": -1},
+        {"request_timeout_s": float("inf")},
     ],
     ids=str,
 )
 def test_a_bad_argument_is_refused_by_name(option: dict[str, Any], tmp_path: Path) -> None:
-    ledger = SQLiteLedger(tmp_path / "l.db")
-    good: dict[str, Any] = {"topics": ["orders"], "admin": None, "effect": print}
-    with pytest.raises(ConfigurationError, match=next(iter(option))):
-        IdempotentConsumer(None, ledger, "g", **(good | option))
-    with pytest.raises(ConfigurationError, match="group"):
-        IdempotentConsumer(None, ledger, "", **good)
+    with pytest.raises(ConfigurationError) as raised:
+        consumer_with(tmp_path, option)
+    [problem] = raised.value.problems
+    assert problem.startswith(f"IdempotentConsumer: {next(iter(option))} must be ")
+
+
+def consumer_with(directory: Path, options: dict[str, Any]) -> IdempotentConsumer:
+    """Of clients that never reach a broker."""
+    nowhere = "127.0.0.1:1"
+    with (
+        SQLiteLedger(directory / "l.db") as ledger,
+        closing(consumer_of(nowhere)) as consumer,
+    ):
+        good = {
+            "consumer": consumer,
+            "ledger": ledger,
+            "group": "g",
+            "topics": ["orders"],
+            "admin": admin_of(nowhere),
+            "effect": print,
+        }
+        return IdempotentConsumer(**(good | options))
+
+
+def test_all_bad_arguments_are_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        consumer_with(tmp_path, {"ledger": "x.db", "admin": None, "effect": 1})
+    assert len(raised.value.problems) == 3
+
+
+def test_without_confluent_kafka_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer_with(tmp_path, {})
+    kafka, admin = consumer_of("127.0.0.1:1"), admin_of("127.0.0.1:1")
+    monkeypatch.setitem(sys.modules, "confluent_kafka", None)
+    with pytest.raises(ImportError, match=r"pip install 'pykafka_core\[idempotent\]'"):
+        IdempotentConsumer(
+            kafka, SQLiteLedger(tmp_path / "l.db"), "g", topics=["o"], admin=admin, effect=print
+        )
+    kafka.close()

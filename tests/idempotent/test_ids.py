@@ -47,3 +47,14 @@ def test_an_id_is_bytes_or_text() -> None:
 def test_anything_else_is_refused(value: object) -> None:
     with pytest.raises(MessageIdError):
         message_id(value)
+
+
+def test_text_without_a_form_in_utf8_is_refused_with_its_place() -> None:
+    with pytest.raises(MessageIdError, match=r"offset 17 of orders-3: .* UTF-8"):
+        ids_of([Record([])], lambda record: "\ud800")
+
+
+def test_a_function_that_fails_says_for_which_record() -> None:
+    with pytest.raises(ZeroDivisionError) as raised:
+        ids_of([Record([])], lambda record: 1 // 0)
+    assert "record at offset 17 of orders-3" in raised.value.__notes__[0]
