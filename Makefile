@@ -32,8 +32,8 @@ else
 endif
 
 # First among a target's prerequisites: what is missing is named before anything runs.
-.PHONY: need-spark need-test need-fuzz
-need-spark need-test need-fuzz: need-%:
+.PHONY: need-spark need-test need-torture need-fuzz
+need-spark need-test need-torture need-fuzz: need-%:
 	@tools/need $*
 
 test: need-test .venv/built ## every test
@@ -60,7 +60,8 @@ fuzz: need-fuzz ## cargo-fuzz on every target, FUZZ_SECONDS (60) each; needs a n
 	    -- -max_total_time=$${FUZZ_SECONDS:-60}; \
 	done
 
-torture: need-test .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) times a durability, LEDGER_ROUNDS (200) of ledgers, half with Spark
+torture: need-torture .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) times a durability, LEDGER_ROUNDS (200) of ledgers, half with Spark; needs root
+	python -m pytest -p no:xdist tests/faults/torture_ext4.py
 	TORTURE_ROUNDS=$${TORTURE_ROUNDS:-50} python -m pytest -p no:xdist tests/faults/test_kill.py
 	TORTURE_ROUNDS=$$(($${LEDGER_ROUNDS:-200} / 2)) python -m pytest -p no:xdist \
 	  tests/faults/test_idempotent_crash.py tests/spark/test_crashes.py
