@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_udfs.dedup.blocks import BLOCK_SCHEMA, Routing, pack, read, split
+from spark_udfs.dedup.blocks import BLOCK_SCHEMA, Routing, pack, read, rows_of, split, write
 from spark_udfs.dedup.columns import (
     Ids,
     check_buckets,
@@ -65,16 +65,22 @@ def dedup_batch(
     extra = [column.alias(f"__extra_{number}") for number, column in enumerate([*more, *order])]
     routing = Routing(width, tuple(at), buckets, seed=0)
     blocks = df.select("*", *extra).mapInArrow(pack(routing), BLOCK_SCHEMA)
-    return blocks.groupBy("bucket").applyInArrow(_reduce(width, keep), df.schema)
+    # Back by way of blocks: applyInArrow takes no timestamps of a session's own time zone, mapInArrow does.
+    kept = blocks.groupBy("bucket").applyInArrow(_reduce(width, keep), "rows binary")
+    return kept.mapInArrow(rows_of(width), df.schema)
 
 
 def _reduce(width: int, keep: Keep) -> Any:
-    """The function from the blocks of one bucket to the rows that stay."""
+    """The function from the blocks of one bucket to those of the rows that stay."""
 
     def reduce(blocks: pa.Table) -> pa.Table:
         ordered = blocks.sort_by("place").column("rows")
         rows = [read(block.as_buffer()) for block in ordered]
-        return pa.Table.from_batches(list(_winners(rows, width, keep)))
+        kept = [write(block) for block in _winners(rows, width, keep) if block.num_rows]
+        # A batch for each: an Arrow array of binaries ends at 2 GiB.
+        return pa.Table.from_batches(
+            [pa.RecordBatch.from_arrays([pa.array([block])], ["rows"]) for block in kept]
+        )
 
     reduce.__annotations__ = {"blocks": pa.Table, "return": pa.Table}
     return reduce

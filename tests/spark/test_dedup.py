@@ -230,6 +230,29 @@ def test_batch_passes_every_column_type_unchanged(spark: "SparkSession") -> None
     assert dedup_batch(twice.where("offset < 0"), "offset").count() == 0
 
 
+@pytest.mark.parametrize("zone", ["UTC", "Etc/UTC", "Europe/Berlin"])
+def test_batch_keeps_instants_in_every_time_zone(spark: "SparkSession", zone: str) -> None:
+    before = str(spark.conf.get("spark.sql.session.timeZone"))
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        instant = "timestamp_seconds(1357017300)"
+        df = spark.sql(f"""
+            SELECT 'k' AS key, id AS offset, {instant} AS t, named_struct('t', {instant}) AS s, array({instant}) AS a,
+                   map('t', {instant}) AS m
+            FROM range(2)
+        """)  # fmt: skip
+        seconds = [
+            f"CAST({part} AS bigint) AS s{at}"
+            for at, part in enumerate(("t", "s.t", "a[0]", "m['t']"))
+        ]
+        assert [tuple(row) for row in dedup_batch(df, "key").selectExpr(*seconds).collect()] == [
+            (1357017300,) * 4
+        ]
+        assert dedup_batch(df, "offset", order_by=["t", "offset"]).count() == 2
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", before)
+
+
 def test_fingerprint_is_the_kernels(spark: "SparkSession") -> None:
     rows = [("a", 1), ("", 2), (None, 3), ("flug über köln", None)]
     df = spark.createDataFrame(rows, "id string, part int")
@@ -241,7 +264,8 @@ def test_fingerprint_is_the_kernels(spark: "SparkSession") -> None:
         assert row.one == (None if digest is None else struct.pack("<QQ", *digest))
     names = pa.array([one for one, _ in rows])
     parts = pa.array([part for _, part in rows], pa.int32())
-    assert [row.two for row in found.collect()] == kernels.fingerprints(names, parts).to_pylist()
+    two = kernels.fingerprints(names, parts).to_pylist()
+    assert [row.two for row in found.collect()] == [*two[:2], None, None]  # part of an id is no id
     assert dict(found.dtypes) == {"one": "binary", "two": "binary"}
 
 
