@@ -112,22 +112,33 @@ def with_kafka_partition(
     key: str = "key",
     *,
     num_partitions: int,
-    out: str = "partition",
+    out: str | None = None,
     partitioner: kernels.Partitioner = "murmur2",
 ) -> "DataFrame":
-    """Add a column ``out`` with `kafka_partition` of the column ``key``, or replace the one of that name.
+    """Add a column with `kafka_partition` of the column ``key``.
 
     All columns pass through Python; where a table is wide and little of it is used, `kafka_partition` may be cheaper.
     A watermark does not: set it afterwards.
 
+    Args:
+        df: A table or a stream.
+        key: As `kafka_partition`, by name.
+        num_partitions: 1 to 2147483647.
+        out: The new column's name; if there is such a column it is replaced. None: "partition", which must be free. The
+            Kafka source has a column of this name, where each record was read, which other functions rely on.
+        partitioner: As `kafka_partition`.
+
     Raises:
-        ValueError: No such column, or two; no such partitioner or number of partitions.
+        ValueError: No such column, or two; a column "partition" and no ``out``; no such partitioner or number of
+            partitions.
         TypeError: A key of another type.
     """
     kernels.check_partitioner(num_partitions, partitioner)
     at = _position(df, key)
     _check_key(key, df.schema[at].dataType)
     fields = list(df.schema.fields)
+    if out is None:
+        out = _free_name(df)
     # The place of the new column: that of the replaced one, of no width behind the last one otherwise.
     start = _position(df, out) if _positions(df, out) else len(fields)
     fields[start : start + 1] = [StructField(out, IntegerType())]
@@ -187,6 +198,16 @@ def _position(df: "DataFrame", name: str) -> int:
         problem = f"{len(found)} columns" if found else "no column"
         raise ValueError(f"{problem} {name!r} in {df.columns}: rename or select first")
     return found[0]
+
+
+def _free_name(df: "DataFrame") -> str:
+    """The name of a partition column that takes no other's place."""
+    if _positions(df, "partition"):
+        raise ValueError(
+            "there is a column partition: name the new one, such as out='kafka_partition', or say out='partition' to "
+            "replace it (the Kafka source's tells where a record was read; ledgers and dedup_offsets need it)"
+        )
+    return "partition"
 
 
 def _check_key(name: str, type_: "DataType") -> None:

@@ -94,9 +94,15 @@ def test_the_udf_serves_sql(spark: SparkSession) -> None:
 
 def test_an_existing_column_is_replaced_where_it_stands(spark: SparkSession) -> None:
     df = rows(spark, "string").select("row", F.lit("old").alias("Partition"), "key")
-    assigned = spark_udfs.with_kafka_partition(df, num_partitions=COUNT)
+    assigned = spark_udfs.with_kafka_partition(df, num_partitions=COUNT, out="partition")
     assert assigned.columns == ["row", "partition", "key"]
     assert found(assigned) == expected("string")
+
+
+def test_a_partition_column_is_not_replaced_unless_it_is_named(spark: SparkSession) -> None:
+    df = rows(spark, "string").withColumn("Partition", F.lit(0))
+    with pytest.raises(ValueError, match=r"there is a column partition: .*out='kafka_partition'"):
+        spark_udfs.with_kafka_partition(df, num_partitions=COUNT)
 
 
 def test_names_are_found_as_spark_finds_them(spark: SparkSession) -> None:
