@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.pandas.functions import arrow_udf
 
 from pykafka_core import kernels
@@ -17,8 +18,8 @@ __all__ = ["fingerprint"]
 def fingerprint(*cols: "str | Column", seed: int = 0) -> "Column":
     """The fingerprint of an id: 16 bytes, by `pykafka_core.kernels.fingerprints`.
 
-    Of one column it is the MurmurHash3 (x64, 128 bits) of the value's bytes, and null for null; of several it is
-    never null.
+    Of one column it is the MurmurHash3 (x64, 128 bits) of the value's bytes. It is null where any of the columns is:
+    part of an id is no id.
 
     Args:
         cols: Columns of type string, binary, integer, date or timestamp.
@@ -32,7 +33,11 @@ def fingerprint(*cols: "str | Column", seed: int = 0) -> "Column":
     columns = as_columns("fingerprint", cols)
 
     def digest(*values: pa.Array) -> pa.Array:
-        return kernels.fingerprints(*values, seed=seed).cast(pa.binary())
+        digests = kernels.fingerprints(*values, seed=seed).cast(pa.binary())
+        for value in values:
+            if value.null_count:
+                digests = pc.if_else(value.is_valid(), digests, pa.scalar(None, pa.binary()))
+        return digests
 
     udf: Any = arrow_udf
     digested: Column = udf(digest, "binary")(*columns)
