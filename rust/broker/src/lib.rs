@@ -59,7 +59,7 @@ pub use partition::isr::{BrokerState, IsrOutcome};
 pub use partition::{Partition, PartitionOffsets};
 pub use partition_table::{KeyValue, PartitionOptions, PartitionTable};
 pub use purgatory::Purgatory;
-pub use reply::Reply;
+pub use reply::{Reply, StoredRecords};
 pub use settings::{SettingError, Settings};
 pub use statistics::{Counter, Statistics};
 pub use storage::StorageOpenError;

@@ -9,9 +9,9 @@ use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use pykafka_log::RecordsSlice;
 use pykafka_wire::frame;
 
+use crate::reply::StoredRecords;
 use crate::{Header, Reply};
 
 /// Chunks below this size are copied behind each other: an entry of their own costs more in `writev`.
@@ -25,7 +25,7 @@ const PIECE_BYTES: usize = 256 << 10;
 #[derive(Debug)]
 pub(crate) enum Part {
     Bytes(Bytes),
-    Slice(RecordsSlice),
+    Stored(StoredRecords),
 }
 
 /// Where answers go. What would wait is [`io::ErrorKind::WouldBlock`].
@@ -84,11 +84,12 @@ impl Output {
     /// Hands what is left to `transport` until all is gone or it fails.
     ///
     /// # Errors
-    /// Of the transport; or of a file that does not hold any more what was promised: the answer cannot be completed.
+    /// Of the transport, which [`is_of_peer`] tells; or of a file that does not hold any more what was promised: the
+    /// answer cannot be completed, and the partition knows if it is the file's fault.
     pub(crate) fn send(&mut self, transport: &mut impl Transport) -> io::Result<()> {
         while self.size > 0 {
             let sent = match self.closed.front() {
-                Some(Part::Slice(slice)) => send_slice(slice, transport)?,
+                Some(Part::Stored(records)) => send_stored(records, transport)?,
                 _ => Some(self.write(transport)?),
             };
             match sent {
@@ -107,7 +108,7 @@ impl Output {
         let mut more = false;
         let parts = self.closed.iter().map(|part| match part {
             Part::Bytes(bytes) => Some(&bytes[..]),
-            Part::Slice(_) => None,
+            Part::Stored(_) => None,
         });
         for bytes in parts.chain(open.map(Some)).take(SLICES_MAX) {
             let Some(bytes) = bytes else {
@@ -125,11 +126,11 @@ impl Output {
 
     /// Brings the next piece of the slice at the front into memory.
     fn read_piece(&mut self) -> io::Result<()> {
-        if let Some(Part::Slice(slice)) = self.closed.front_mut() {
-            let mut piece = vec![0; slice.len().min(PIECE_BYTES)];
-            slice.read(&mut piece)?;
-            slice.advance(piece.len());
-            if slice.is_empty() {
+        if let Some(Part::Stored(records)) = self.closed.front_mut() {
+            let mut piece = vec![0; records.slice.len().min(PIECE_BYTES)];
+            records.slice.read(&mut piece).map_err(|error| records.failed(error))?;
+            records.slice.advance(piece.len());
+            if records.slice.is_empty() {
                 self.closed.pop_front();
             }
             self.closed.push_front(Part::Bytes(piece.into()));
@@ -142,12 +143,12 @@ impl Output {
         while let Some(part) = self.closed.front_mut() {
             let size = match part {
                 Part::Bytes(bytes) => bytes.len(),
-                Part::Slice(slice) => slice.len(),
+                Part::Stored(records) => records.slice.len(),
             };
             if sent < size {
                 match part {
                     Part::Bytes(bytes) => bytes.advance(sent),
-                    Part::Slice(slice) => slice.advance(sent),
+                    Part::Stored(records) => records.slice.advance(sent),
                 }
                 return;
             }
@@ -169,14 +170,32 @@ impl Output {
     }
 }
 
-/// Sends from the slice's file; `None` if that cannot be done.
-fn send_slice(slice: &RecordsSlice, transport: &mut impl Transport) -> io::Result<Option<usize>> {
-    let Some(file) = slice.descriptor()? else { return Ok(None) };
+/// Whether sending failed because of what the peer did.
+pub(crate) fn is_of_peer(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::TimedOut
+            | io::ErrorKind::NotConnected
+    )
+}
+
+/// Sends from the file of `records`; `None` if they have to be read.
+fn send_stored(
+    records: &StoredRecords,
+    transport: &mut impl Transport,
+) -> io::Result<Option<usize>> {
+    let slice = &records.slice;
+    let Some(file) = slice.descriptor().map_err(|error| records.failed(error))? else {
+        return Ok(None);
+    };
     match transport.send_file(file, slice.position(), slice.len()) {
-        Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
-        Ok(sent) => Ok(Some(sent)),
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
-        Err(error) => Err(error),
+        Ok(sent) if sent > 0 => Ok(Some(sent)),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock || is_of_peer(&error) => Err(error),
+        // The end of the file, a file that cannot be sent from, or an error that may be the file's: reading tells.
+        _ => Ok(None),
     }
 }
 
@@ -186,12 +205,16 @@ mod tests {
     use proptest::prelude::*;
     use pykafka_log::{
         AppendOptions, AppendOrigin, BufferPool, FetchedRecords, Log, LogConfig, LogOptions,
-        ManualClock, RealDisk,
+        ManualClock, RealDisk, RecordsSlice,
     };
     use pykafka_record::{BatchBuilder, BatchOptions};
     use pykafka_wire::{ApiKey, Chunks, Sink};
     use std::os::unix::fs::FileExt;
     use std::sync::Arc;
+
+    use crate::partition::Partition;
+    use crate::testing::{Broker, TOPIC};
+    use crate::{Event, PartitionStateKind};
 
     fn header(correlation_id: i32) -> Header {
         Header {
@@ -204,17 +227,26 @@ mod tests {
         }
     }
 
+    /// What a transport does with files.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Files {
+        Sent,
+        Unsupported,
+        /// Sending fails, and not because of the peer.
+        Failing,
+    }
+
     /// Takes `portion` bytes a call, and would block at every other.
     struct Portions {
         portion: usize,
-        sends_files: bool,
+        files: Files,
         blocks: bool,
         sent: Vec<u8>,
     }
 
     impl Portions {
-        fn new(portion: usize, sends_files: bool) -> Portions {
-            Portions { portion, sends_files, blocks: false, sent: Vec::new() }
+        fn new(portion: usize, files: Files) -> Portions {
+            Portions { portion, files, blocks: false, sent: Vec::new() }
         }
 
         fn block(&mut self) -> io::Result<()> {
@@ -248,10 +280,11 @@ mod tests {
             position: u64,
             size: usize,
         ) -> io::Result<usize> {
-            if !self.sends_files {
-                return Err(io::ErrorKind::Unsupported.into());
+            match self.files {
+                Files::Sent => self.block()?,
+                Files::Unsupported => return Err(io::ErrorKind::Unsupported.into()),
+                Files::Failing => return Err(rustix::io::Errno::IO.into()),
             }
-            self.block()?;
             let mut bytes = vec![0; size.min(self.portion)];
             let file = std::fs::File::from(file.try_clone_to_owned()?);
             let read = file.read_at(&mut bytes, position)?;
@@ -293,12 +326,19 @@ mod tests {
         (log, slice, expected)
     }
 
-    fn with_slice(slice: RecordsSlice) -> Reply {
+    fn broker() -> (Broker, Arc<Partition>) {
+        let broker = Broker::in_memory().with_topic(1, &[]);
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        broker.events();
+        (broker, partition)
+    }
+
+    fn with_slice(slice: &RecordsSlice, partition: &Arc<Partition>) -> Reply {
         let mut chunks = Chunks::new();
         chunks.put(b"before");
         chunks.put_room(slice.len()).unwrap();
         chunks.put(b"after");
-        Reply::new(chunks, [slice])
+        Reply::new(chunks, [StoredRecords { slice: slice.clone(), partition: partition.clone() }])
     }
 
     fn frame_of(index: i32, body: &[u8]) -> Vec<u8> {
@@ -313,26 +353,34 @@ mod tests {
     fn slices_arrive_in_their_place_whether_files_can_be_sent_or_not() {
         let dir = tempfile::tempdir().unwrap();
         let (_log, slice, records) = sliced(dir.path());
+        let (broker, partition) = broker();
         let body = [&b"before"[..], &records, b"after"].concat();
-        for (portion, sends_files) in [(100_000, true), (usize::MAX, true), (70_000, false)] {
+        for (portion, files) in [
+            (100_000, Files::Sent),
+            (usize::MAX, Files::Sent),
+            (70_000, Files::Unsupported),
+            (usize::MAX, Files::Failing),
+        ] {
             let mut output = Output::default();
-            output.push(&header(0), with_slice(slice.clone()));
-            output.push(&header(1), with_slice(slice.clone()));
-            let mut transport = Portions::new(portion, sends_files);
+            output.push(&header(0), with_slice(&slice, &partition));
+            output.push(&header(1), with_slice(&slice, &partition));
+            let mut transport = Portions::new(portion, files);
             transport.drain(&mut output).unwrap();
             assert!(transport.sent == [frame_of(0, &body), frame_of(1, &body)].concat());
             assert_eq!(output.size(), 0);
         }
+        assert!(broker.events().is_empty());
     }
 
     #[test]
     fn truncated_log_ends_the_answer_with_an_error_and_nothing_else_in_its_place() {
-        for sends_files in [true, false] {
+        for files in [Files::Sent, Files::Unsupported] {
             let dir = tempfile::tempdir().unwrap();
             let (log, slice, records) = sliced(dir.path());
+            let (broker, partition) = broker();
             let mut output = Output::default();
-            output.push(&header(0), with_slice(slice));
-            let mut transport = Portions::new(100_000, sends_files);
+            output.push(&header(0), with_slice(&slice, &partition));
+            let mut transport = Portions::new(100_000, files);
             while transport.sent.len() < 150_000 {
                 assert!(output.send(&mut transport).is_err(), "it blocks at every other call");
             }
@@ -340,21 +388,48 @@ mod tests {
             assert_eq!(transport.drain(&mut output).unwrap_err().kind(), io::ErrorKind::Other);
             let sent = &transport.sent[4 + 5 + b"before".len()..];
             assert!(records.starts_with(sent), "only what was promised was sent");
+            assert!(broker.events().is_empty(), "the partition is as it should be");
         }
     }
 
     #[test]
-    fn file_that_ends_early_ends_the_answer_with_an_error() {
-        for sends_files in [true, false] {
+    fn file_that_ends_early_ends_the_answer_and_takes_its_partition_offline() {
+        for files in [Files::Sent, Files::Unsupported, Files::Failing] {
             let dir = tempfile::tempdir().unwrap();
             let (_log, slice, _) = sliced(dir.path());
+            let (broker, partition) = broker();
             let path = dir.path().join("t-0/00000000000000000000.log");
             std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(500_000).unwrap();
             let mut output = Output::default();
-            output.push(&header(0), with_slice(slice));
-            let error = Portions::new(70_000, sends_files).drain(&mut output).unwrap_err();
-            assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+            output.push(&header(0), with_slice(&slice, &partition));
+            let error = Portions::new(70_000, files).drain(&mut output).unwrap_err();
+            assert!(!is_of_peer(&error), "{error}");
+            assert!(broker.events().iter().any(|event| matches!(
+                event,
+                Event::PartitionState { state: PartitionStateKind::Offline, reason, .. }
+                    if reason.contains("cannot read")
+            )));
         }
+    }
+
+    #[test]
+    fn peer_that_goes_away_while_a_file_is_sent_is_no_fault_of_the_partition() {
+        struct Gone;
+        impl Transport for Gone {
+            fn write(&mut self, slices: &[IoSlice<'_>], _more: bool) -> io::Result<usize> {
+                Ok(slices.iter().map(|slice| slice.len()).sum())
+            }
+            fn send_file(&mut self, _: BorrowedFd<'_>, _: u64, _: usize) -> io::Result<usize> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let (_log, slice, _) = sliced(dir.path());
+        let (broker, partition) = broker();
+        let mut output = Output::default();
+        output.push(&header(0), with_slice(&slice, &partition));
+        assert!(is_of_peer(&output.send(&mut Gone).unwrap_err()));
+        assert!(broker.events().is_empty());
     }
 
     proptest! {
@@ -372,7 +447,7 @@ mod tests {
                 output.push(&header(index as i32), chunks.into());
             }
             prop_assert_eq!(output.size(), expected.len());
-            let mut transport = Portions::new(portion, true);
+            let mut transport = Portions::new(portion, Files::Sent);
             prop_assert!(transport.drain(&mut output).is_ok());
             prop_assert_eq!(transport.sent, expected);
             prop_assert_eq!(output.size(), 0);

@@ -1,22 +1,44 @@
 //! The body of an answer: an encoded message, and the slices of files that go into the room it leaves.
 
 use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
 
-use pykafka_log::RecordsSlice;
+use pykafka_log::{RecordsSlice, SliceError};
 use pykafka_wire::{Chunk, Chunks};
 
 use crate::output::Part;
+use crate::partition::Partition;
+
+/// Records that are sent from their file, and whose they are.
+#[derive(Debug, Clone)]
+pub struct StoredRecords {
+    /// Where they are.
+    pub slice: RecordsSlice,
+    /// Told of a file that cannot be read.
+    pub partition: Arc<Partition>,
+}
+
+impl StoredRecords {
+    /// Ends the answer: there is no room in it any more for an error code, the next one has it.
+    pub(crate) fn failed(&self, error: SliceError) -> io::Error {
+        if let SliceError::Storage(error) = &error {
+            self.partition.note_storage_error(error);
+        }
+        io::Error::other(error)
+    }
+}
 
 /// A response's body; the connection writes size and header.
 #[derive(Debug, Default)]
 pub struct Reply {
     body: Chunks,
-    slices: VecDeque<RecordsSlice>,
+    slices: VecDeque<StoredRecords>,
 }
 
 impl Reply {
     /// `body` has room for each of the `slices`, in their order.
-    pub fn new(body: Chunks, slices: impl IntoIterator<Item = RecordsSlice>) -> Reply {
+    pub fn new(body: Chunks, slices: impl IntoIterator<Item = StoredRecords>) -> Reply {
         Reply { body, slices: slices.into_iter().collect() }
     }
 
@@ -30,9 +52,9 @@ impl Reply {
         body.into_vec().into_iter().map(move |chunk| match chunk {
             Chunk::Bytes(bytes) => Part::Bytes(bytes),
             Chunk::Room(size) => {
-                let slice = slices.pop_front().expect("there is a slice for each room");
-                assert_eq!(slice.len(), size, "a slice is as long as its room");
-                Part::Slice(slice)
+                let records = slices.pop_front().expect("there is a slice for each room");
+                assert_eq!(records.slice.len(), size, "a slice is as long as its room");
+                Part::Stored(records)
             }
         })
     }
@@ -45,7 +67,7 @@ impl Reply {
         for part in copy.into_parts() {
             match part {
                 Part::Bytes(bytes) => all.extend_from_slice(&bytes),
-                Part::Slice(slice) => {
+                Part::Stored(StoredRecords { slice, .. }) => {
                     let start = all.len();
                     all.resize(start + slice.len(), 0);
                     slice.read(&mut all[start..]).expect("the log was not truncated");

@@ -97,3 +97,21 @@ fn topic_deleted_while_its_records_are_sent_is_still_sent_to_the_end() {
     let all = records(&slow.receive(ApiKey::FETCH, FETCH_VERSION).1);
     assert_eq!(fillings(&all).len(), 30);
 }
+
+#[test]
+fn file_that_was_cut_by_somebody_else_ends_one_answer_and_is_an_error_in_the_next() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let broker = filled(dir.path(), &[]);
+    let path = dir.path().join("t-0/00000000000000000000.log");
+    let file = std::fs::OpenOptions::new().write(true).open(path).expect("the segment");
+    // Within the last batch: its header, which is all that was read of it, is still there.
+    file.set_len(29 * 300_000 + 200_000).expect("a file");
+    let mut client = broker.connect();
+    client.send(ApiKey::FETCH, FETCH_VERSION, &fetch_body(28, 8 << 20));
+    let mut rest = Vec::new();
+    std::io::Read::read_to_end(&mut client.stream, &mut rest).expect("an end");
+    assert!(rest.len() > 300_000 && rest.len() < 600_000, "{}", rest.len());
+    let body = broker.connect().ask(ApiKey::FETCH, FETCH_VERSION, &fetch_body(0, 8 << 20));
+    let response = fetch::Response::decode(FETCH_VERSION, &body).expect("an answer");
+    assert_eq!(response.responses[0].partitions[0].error_code, 56);
+}

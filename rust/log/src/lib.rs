@@ -40,8 +40,8 @@ pub use flusher::Flusher;
 pub use library::LibraryLog;
 pub use log::{
     AppendError, AppendInfo, AppendOptions, FetchData, Fetched, FetchedRecords, Log, LogOffsets,
-    LogOptions, OpenError, ReadError, RecordsSlice, Recovery, SegmentEntries, StorageError,
-    SyncJob, TimestampOffset, Unsynced,
+    LogOptions, OpenError, ReadError, RecordsSlice, Recovery, SegmentEntries, SliceError,
+    StorageError, SyncJob, TimestampOffset, Unsynced,
 };
 pub use offset_index::OffsetEntry;
 pub use producer_state::{

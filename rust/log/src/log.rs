@@ -43,7 +43,7 @@ pub(crate) use load::{Damage, open as open_with};
 
 pub use error::{AppendError, OpenError, ReadError, StorageError};
 pub use lookup::SegmentEntries;
-pub use slice::{Fetched, FetchedRecords, RecordsSlice};
+pub use slice::{Fetched, FetchedRecords, RecordsSlice, SliceError};
 pub use sync::{SyncJob, Unsynced};
 pub use types::{
     AppendInfo, AppendOptions, FetchData, LogOffsets, LogOptions, Recovery, TimestampOffset,

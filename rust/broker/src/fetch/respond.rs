@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pykafka_log::{FetchedRecords, RecordsSlice};
+use pykafka_log::FetchedRecords;
 use pykafka_wire::fetch::{
     AbortedTransaction, EpochEndOffset, PartitionResponse, Request, Response, SnapshotId,
     TopicResponse,
@@ -17,7 +17,7 @@ use crate::fetch_session::{FetchedState, SESSION_NONE, TopicKey};
 use crate::kafka_error::KafkaError;
 use crate::leader_hint::{endpoints_of, leader_of};
 use crate::partition::Read;
-use crate::{Context, Outcome, Reply};
+use crate::{Context, Outcome, Reply, StoredRecords};
 
 /// First version whose answers name the leader a client should turn to (KIP-951).
 const LEADER_HINT_VERSION_MIN: i16 = 16;
@@ -72,7 +72,7 @@ fn refused(index: i32, error: KafkaError) -> PartitionResponse {
 }
 
 /// The answer with the `slices` for which it has room.
-fn encode(version: i16, response: &Response<'_>, slices: Vec<RecordsSlice>) -> Outcome {
+fn encode(version: i16, response: &Response<'_>, slices: Vec<StoredRecords>) -> Outcome {
     let mut chunks = Chunks::new();
     match response.encode(version, &mut chunks) {
         Ok(()) => Outcome::Reply(Reply::new(chunks, slices)),
@@ -116,8 +116,10 @@ impl Answer {
                 responses.push(topic_response(target));
                 last_topic = Some(&target.key.topic);
             }
-            if let Ok(Read { records: FetchedRecords::Slice(slice), .. }) = fetched {
-                slices.push(slice.clone());
+            if let (Ok(Read { records: FetchedRecords::Slice(slice), .. }), Ok(partition)) =
+                (fetched, &target.partition)
+            {
+                slices.push(StoredRecords { slice: slice.clone(), partition: partition.clone() });
             }
             let partition = partition_response(target.key.index, fetched, leader);
             if let Some(topic) = responses.last_mut() {

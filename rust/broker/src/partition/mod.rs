@@ -186,7 +186,7 @@ impl Partition {
         self.inner.lock().replication.high_watermark()
     }
 
-    /// Takes note of an error that upkeep met in this partition's log.
+    /// Takes note of an error that upkeep, or sending from a file, met in this partition's log.
     pub fn note_storage_error(&self, error: &StorageError) {
         let mut wakeups = Wakeups::default();
         let mut inner = self.inner.lock();
@@ -414,7 +414,7 @@ impl Partition {
 
     /// Takes the partition offline for good; who waits is told by the caller's wake-ups or by `fail_waiters`.
     fn fail(&self, inner: &mut Inner, reason: &str) -> KafkaError {
-        if !matches!(inner.log, LogSlot::Failed) {
+        if !matches!(inner.log, LogSlot::Failed | LogSlot::Deleted) {
             inner.log = LogSlot::Failed;
             inner.version += 1;
             let high_watermark = inner.replication.high_watermark();

@@ -12,12 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use thiserror::Error;
 
 use super::read::{Place, Request};
 use super::{Log, ReadError, StorageError};
 use crate::disk::DiskFile;
 use crate::scan::{Header, HeaderScanner, ScanError};
-use crate::segment::FileKind;
+use crate::segment::{FileKind, SegmentFiles};
 
 /// Reads below this size are copied: one `pread` and one `writev` cost less than the calls a slice takes.
 const SLICE_BYTES_MIN: u64 = 256 << 10;
@@ -55,9 +56,21 @@ impl FetchedRecords {
     }
 }
 
+/// Why a slice cannot be sent to its end.
+#[derive(Debug, Clone, Error)]
+pub enum SliceError {
+    /// The file may hold other batches by now; the log itself is as it should be.
+    #[error("the log was truncated while its records were sent")]
+    Truncated,
+    /// The file cannot be read, or is shorter than the log knows it to be.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
 /// Whole batches of a segment, in its file.
 #[derive(Debug, Clone)]
 pub struct RecordsSlice {
+    files: Arc<SegmentFiles>,
     file: Arc<dyn DiskFile>,
     position: u64,
     size: usize,
@@ -84,8 +97,8 @@ impl RecordsSlice {
     /// The file, if a transport can send from it.
     ///
     /// # Errors
-    /// The log was truncated: the file may hold other batches by now.
-    pub fn descriptor(&self) -> io::Result<Option<BorrowedFd<'_>>> {
+    /// [`SliceError::Truncated`].
+    pub fn descriptor(&self) -> Result<Option<BorrowedFd<'_>>, SliceError> {
         self.check()?;
         Ok(self.file.descriptor())
     }
@@ -93,14 +106,18 @@ impl RecordsSlice {
     /// Copies the first bytes of the rest, as many as `bytes` takes.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the file has become shorter; else as [`RecordsSlice::descriptor`], or what the disk says.
-    pub fn read(&self, bytes: &mut [u8]) -> io::Result<()> {
+    /// All of [`SliceError`].
+    pub fn read(&self, bytes: &mut [u8]) -> Result<(), SliceError> {
         self.check()?;
         let wanted = bytes.len().min(self.size);
-        if self.file.read_at(&mut bytes[..wanted], self.position)? < wanted {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        self.check()
+        let read = match self.file.read_at(&mut bytes[..wanted], self.position) {
+            Ok(read) if read < wanted => Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        // A truncation explains everything else.
+        self.check()?;
+        Ok(read.map_err(self.files.error("read", FileKind::Log))?)
     }
 
     /// Takes note that the first `size` bytes of the rest were sent.
@@ -109,11 +126,11 @@ impl RecordsSlice {
         self.size -= size;
     }
 
-    fn check(&self) -> io::Result<()> {
+    fn check(&self) -> Result<(), SliceError> {
         if self.truncations.load(Ordering::SeqCst) == self.truncations_seen {
             return Ok(());
         }
-        Err(io::Error::other("the log was truncated while its records were sent"))
+        Err(SliceError::Truncated)
     }
 }
 
@@ -145,6 +162,7 @@ impl Log {
         let Some(place) = self.place_of(request)? else { return Ok(None) };
         let Some(extent) = place.extent(request)? else { return Ok(None) };
         let slice = RecordsSlice {
+            files: place.files,
             file: extent.file,
             position: extent.start,
             size: (extent.end - extent.start) as usize,
