@@ -233,7 +233,7 @@ class Request:
 
 @final
 class Cancelled:
-    """The connection of request ``id`` went away; an answer would be dropped."""
+    """The connection of request ``id`` was reset, or idle for too long; an answer would be dropped."""
 
     id: int
 

@@ -82,8 +82,9 @@ def test_request_reaches_python_and_its_answer_the_client(core: _core.Core, port
         assert receive(stream) == struct.pack(">i", 7) + b"answer"
 
 
-def test_closed_connection_cancels_its_request(core: _core.Core, port: int) -> None:
+def test_reset_connection_cancels_its_request(core: _core.Core, port: int) -> None:
     with socket.create_connection(("127.0.0.1", port), timeout=20) as stream:
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         stream.sendall(frame(CREATE_TOPICS, 2, 7, b"body"))
         request = next_event(core)
     cancelled = next_event(core)

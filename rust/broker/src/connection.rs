@@ -8,14 +8,19 @@
 //! is muted: the task polls the answer and watches the peer. It reads ahead only to notice that the peer has gone, and at most
 //! [`READ_AHEAD_BYTES_MAX`]; dropping the pending answer is its cancellation.
 //!
-//! Deadlines: an idle connection is closed after `connections.max.idle.ms`; a frame that has begun must arrive at a minimal
-//! rate; a peer that does not take its answers is closed like an idle one.
+//! A peer that has ended its sending side still gets the answers to all it sent, as from Kafka; only then is its connection
+//! closed. A peer that has closed both sides looks the same until something is written to it, so its pending request lives
+//! until it is answered or the connection is idle for too long; a reset ends it at once.
+//!
+//! Deadlines: an idle connection is closed after `connections.max.idle.ms`, whether or not an answer is pending; a frame that
+//! has begun must arrive at a minimal rate; a peer that does not take its answers is closed like an idle one.
 
 use std::future;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::BufMut;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::task;
@@ -26,9 +31,9 @@ use crate::context::PendingOutcome;
 use crate::dispatch::{LastClientId, dispatch};
 use crate::input::Input;
 use crate::log_ring::escaped;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::socket::Socket;
-use crate::{ConnectionInfo, Context, Header, Level, Outcome, Settings, Statistics};
+use crate::{ConnectionInfo, Context, Header, Level, Outcome, Settings};
 
 /// A frame in transit must move at least this fast, once `internal.frame.max.ms` is over.
 pub(crate) const FRAME_BYTES_PER_MS_MIN: u64 = 64;
@@ -67,14 +72,10 @@ impl From<io::Error> for Ended {
 impl Ended {
     /// What the peer does is no news; but an answer that could not be completed is.
     fn of_sending(error: &io::Error) -> Ended {
-        match error.kind() {
-            io::ErrorKind::BrokenPipe
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::TimedOut
-            | io::ErrorKind::NotConnected => Ended::Peer,
-            _ => Ended::Killed(format!("an answer could not be sent to its end: {error}")),
+        if output::is_of_peer(error) {
+            return Ended::Peer;
         }
+        Ended::Killed(format!("an answer could not be sent to its end: {error}"))
     }
 }
 
@@ -203,12 +204,39 @@ impl Connection {
     ) -> Result<Outcome, Ended> {
         // A stop waits for what may be appended; it does not wait for polls or for Python.
         let drains = header.api_key == pykafka_wire::ApiKey::PRODUCE;
+        let idle_ms = self.settings().connections_idle_ms_max;
         tokio::select! {
             biased;
             outcome = &mut pending => Ok(outcome),
-            ended = watch_peer(
-                &self.ctx.statistics, &self.stream, &mut self.input, &self.closing, drains,
-            ) => Err(ended),
+            ended = self.watch_peer(drains) => Err(ended),
+            () = sleep_ms(idle_ms) => Err(Ended::Idle),
+        }
+    }
+
+    /// Returns when the connection should end although its answer is pending.
+    async fn watch_peer(&mut self, drains: bool) -> Ended {
+        let mut has_finished = false;
+        loop {
+            if self.closing.is_closed() {
+                return Ended::Asked;
+            }
+            if self.closing.is_draining() && !drains {
+                return Ended::Stopped;
+            }
+            let reads = !has_finished && self.input.size() < READ_AHEAD_BYTES_MAX;
+            let interest =
+                if reads { Interest::READABLE | Interest::ERROR } else { Interest::ERROR };
+            tokio::select! {
+                ready = self.stream.ready(interest) => match ready {
+                    Ok(ready) if !ready.is_error() => match self.read(None) {
+                        Ok(0) => has_finished = true,
+                        Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Ended::Peer,
+                        _ => {}
+                    },
+                    _ => return Ended::Peer,
+                },
+                () = self.closing.changed() => {}
+            }
         }
     }
 
@@ -252,7 +280,7 @@ impl Connection {
                 Ok(size) => size,
                 Err(error) => return self.kill(error.to_string()).await,
             };
-            match read(&self.ctx.statistics, &self.stream, &mut self.input, frame_size) {
+            match self.read(frame_size) {
                 Ok(0) => return Err(Ended::Peer),
                 Ok(_) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -261,6 +289,16 @@ impl Connection {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Takes what has arrived; 0 once the peer has ended its sending side and all was taken.
+    fn read(&mut self, frame_size: Option<usize>) -> io::Result<usize> {
+        let mut room = self.input.room(frame_size);
+        let wanted = room.remaining_mut();
+        let size = self.stream.try_read_buf(&mut room)?;
+        self.input.adapt(size, wanted);
+        self.ctx.statistics.bytes_received.add(size as u64);
+        Ok(size)
     }
 
     async fn wait_readable(&mut self, frame_size: Option<usize>) -> Result<(), Ended> {
@@ -324,60 +362,6 @@ impl Connection {
             Ended::Peer | Ended::Stopped => {}
         }
     }
-}
-
-fn read(
-    statistics: &Statistics,
-    stream: &TcpStream,
-    input: &mut Input,
-    frame_size: Option<usize>,
-) -> io::Result<usize> {
-    use bytes::BufMut;
-    let mut room = input.room(frame_size);
-    let wanted = room.remaining_mut();
-    let size = stream.try_read_buf(&mut room)?;
-    input.adapt(size, wanted);
-    statistics.bytes_received.add(size as u64);
-    Ok(size)
-}
-
-/// Returns when the connection should end although its answer is pending.
-async fn watch_peer(
-    statistics: &Statistics,
-    stream: &TcpStream,
-    input: &mut Input,
-    closing: &Closing,
-    drains: bool,
-) -> Ended {
-    loop {
-        if closing.is_closed() {
-            return Ended::Asked;
-        }
-        if closing.is_draining() && !drains {
-            return Ended::Stopped;
-        }
-        let watching = input.size() < READ_AHEAD_BYTES_MAX;
-        tokio::select! {
-            ready = gone_or_readable(stream, watching) => match ready {
-                Ok(true) | Err(_) => return Ended::Peer,
-                Ok(false) => match read(statistics, stream, input, None) {
-                    Ok(0) => return Ended::Peer,
-                    Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Ended::Peer,
-                    _ => {}
-                },
-            },
-            () = closing.changed() => {}
-        }
-    }
-}
-
-/// `true` if the peer has closed its side.
-async fn gone_or_readable(stream: &TcpStream, watching: bool) -> io::Result<bool> {
-    if !watching {
-        return future::pending().await;
-    }
-    let ready = stream.ready(Interest::READABLE).await?;
-    Ok(ready.is_read_closed() || ready.is_error())
 }
 
 /// Never returns for a negative duration.

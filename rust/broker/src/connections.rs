@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use crate::slots::Slots;
 
@@ -60,24 +61,34 @@ impl Closing {
 
 pub(crate) struct Connections {
     slots: Slots<Arc<Closing>>,
-    gone: Notify,
+    /// Told whenever fewer are open than before, or more may be.
+    room: Notify,
 }
 
 impl Connections {
     pub(crate) fn new() -> Connections {
-        Connections { slots: Slots::new(), gone: Notify::new() }
+        Connections { slots: Slots::new(), room: Notify::new() }
     }
 
-    pub(crate) fn open(&self) -> (u64, Arc<Closing>) {
+    /// Registers a connection; `None` while `count_max` are open.
+    pub(crate) fn open(&self, count_max: usize) -> Option<(u64, Arc<Closing>)> {
         let closing = Arc::new(Closing::new());
-        (self.slots.insert(closing.clone()), closing)
+        Some((self.slots.insert_below(count_max, closing.clone())?, closing))
     }
 
     pub(crate) fn forget(&self, id: u64) {
         self.slots.remove(id);
-        if self.slots.count() == 0 {
-            self.gone.notify_waiters();
-        }
+        self.room.notify_waiters();
+    }
+
+    /// Returns at the next change that may leave room for one more; it counts from this call on, not from the first poll.
+    pub(crate) fn room(&self) -> Notified<'_> {
+        self.room.notified()
+    }
+
+    /// `max.connections` may have been raised.
+    pub(crate) fn limit_changed(&self) {
+        self.room.notify_waiters();
     }
 
     pub(crate) fn close(&self, id: u64, reason: &str) {
@@ -101,13 +112,11 @@ impl Connections {
     /// Returns when no connection is open.
     pub(crate) async fn wait_none(&self) {
         loop {
-            let gone = self.gone.notified();
-            tokio::pin!(gone);
-            gone.as_mut().enable();
+            let room = self.room();
             if self.slots.count() == 0 {
                 return;
             }
-            gone.await;
+            room.await;
         }
     }
 }

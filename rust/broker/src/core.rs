@@ -162,6 +162,7 @@ impl Core {
         self.ctx.requests.set_bytes_max(step.image.settings.parked_bytes_max);
         self.ctx.partitions.apply(&step.image, &step.changed, &step.deleted);
         self.ctx.image.store(Arc::new(step.image));
+        self.ctx.connections.limit_changed();
         Ok(())
     }
 

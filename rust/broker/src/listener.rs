@@ -1,4 +1,7 @@
 //! Binding and accepting.
+//!
+//! With `max.connections` open a listener accepts one more and lets it wait until another one ends, and so does the
+//! system with those behind it: as in Kafka, nobody is turned away and nobody is closed for a newcomer.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener, ToSocketAddrs};
@@ -9,6 +12,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
+use crate::connections::Closing;
 use crate::{ConnectionInfo, Context, Level, connection};
 
 const BACKLOG: i32 = 1_024;
@@ -47,7 +51,7 @@ fn bind_to(address: SocketAddr) -> io::Result<StdListener> {
 pub(crate) async fn accept(ctx: Arc<Context>, name: Arc<str>, listener: TcpListener) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => admit(&ctx, &name, stream, peer),
+            Ok((stream, peer)) => admit(&ctx, &name, stream, peer).await,
             Err(error) => {
                 ctx.log_ring
                     .log(Level::Warning, TARGET, || format!("{name}: accept failed: {error}"));
@@ -57,20 +61,19 @@ pub(crate) async fn accept(ctx: Arc<Context>, name: Arc<str>, listener: TcpListe
     }
 }
 
-fn admit(ctx: &Arc<Context>, name: &Arc<str>, stream: TcpStream, peer: SocketAddr) {
+async fn admit(ctx: &Arc<Context>, name: &Arc<str>, stream: TcpStream, peer: SocketAddr) {
     ctx.statistics.connections_accepted.add(1);
-    let connections_max = ctx.image.load().settings.connections_max;
-    if ctx.is_stopping() || ctx.connections.count() >= connections_max {
-        ctx.statistics.connections_refused.add(1);
-        ctx.log_ring.log(Level::Warning, TARGET, || {
-            format!("{name}: refused {}: max.connections={connections_max}", peer.ip())
-        });
-        return;
-    }
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let (id, closing) = ctx.connections.open();
+    let (id, closing) = match open(ctx) {
+        Some(opened) => opened,
+        None => wait_open(ctx, name, peer).await,
+    };
+    // A stop that began meanwhile may have passed over it.
+    if ctx.is_stopping() {
+        closing.drain();
+    }
     let info = ConnectionInfo {
         id,
         listener: name.clone(),
@@ -82,6 +85,25 @@ fn admit(ctx: &Arc<Context>, name: &Arc<str>, stream: TcpStream, peer: SocketAdd
         let _registered = Registered { ctx: ctx.clone(), id };
         connection::run(ctx, stream, info, closing).await;
     });
+}
+
+fn open(ctx: &Context) -> Option<(u64, Arc<Closing>)> {
+    ctx.connections.open(ctx.image.load().settings.connections_max)
+}
+
+async fn wait_open(ctx: &Context, name: &str, peer: SocketAddr) -> (u64, Arc<Closing>) {
+    ctx.statistics.connections_delayed.add(1);
+    ctx.log_ring.log(Level::Warning, TARGET, || {
+        let connections_max = ctx.image.load().settings.connections_max;
+        format!("{name}: {} waits for max.connections={connections_max}", peer.ip())
+    });
+    loop {
+        let room = ctx.connections.room();
+        if let Some(opened) = open(ctx) {
+            return opened;
+        }
+        room.await;
+    }
 }
 
 /// Leaves the registry also if the task panics.

@@ -19,7 +19,7 @@ pub struct Settings {
     pub socket_request_bytes_max: usize,
     /// `connections.max.idle.ms`; negative never.
     pub connections_idle_ms_max: i64,
-    /// `max.connections`: what is accepted beyond is closed at once.
+    /// `max.connections`: what comes beyond waits until another one ends.
     pub connections_max: usize,
     /// `internal.frame.max.ms`: a frame that has begun must be complete after this and what its size takes at
     /// [`crate::connection::FRAME_BYTES_PER_MS_MIN`].

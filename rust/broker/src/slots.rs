@@ -7,6 +7,24 @@ struct Entries<T> {
     free: Vec<u32>,
 }
 
+impl<T> Entries<T> {
+    fn insert(&mut self, value: T) -> u64 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.entries.push((0, None));
+            self.entries.len() as u32 - 1
+        });
+        let entry = &mut self.entries[index as usize];
+        // Half the range keeps keys positive as a signed number.
+        entry.0 = (entry.0 + 1) & 0x7fff_ffff;
+        entry.1 = Some(value);
+        u64::from(entry.0) << 32 | u64::from(index)
+    }
+
+    fn count(&self) -> usize {
+        self.entries.len() - self.free.len()
+    }
+}
+
 /// Concurrent; every call is short.
 pub(crate) struct Slots<T> {
     inner: Mutex<Entries<T>>,
@@ -19,16 +37,13 @@ impl<T> Slots<T> {
 
     /// The key holds the generation in its upper, the place in its lower half; never 0.
     pub(crate) fn insert(&self, value: T) -> u64 {
+        self.inner.lock().insert(value)
+    }
+
+    /// As `insert`, unless there are `count_max` entries.
+    pub(crate) fn insert_below(&self, count_max: usize, value: T) -> Option<u64> {
         let mut inner = self.inner.lock();
-        let index = inner.free.pop().unwrap_or_else(|| {
-            inner.entries.push((0, None));
-            inner.entries.len() as u32 - 1
-        });
-        let entry = &mut inner.entries[index as usize];
-        // Half the range keeps keys positive as a signed number.
-        entry.0 = (entry.0 + 1) & 0x7fff_ffff;
-        entry.1 = Some(value);
-        u64::from(entry.0) << 32 | u64::from(index)
+        (inner.count() < count_max).then(|| inner.insert(value))
     }
 
     pub(crate) fn remove(&self, key: u64) -> Option<T> {
@@ -44,8 +59,7 @@ impl<T> Slots<T> {
     }
 
     pub(crate) fn count(&self) -> usize {
-        let inner = self.inner.lock();
-        inner.entries.len() - inner.free.len()
+        self.inner.lock().count()
     }
 }
 

@@ -27,8 +27,8 @@ impl Counter {
 pub struct Statistics {
     /// Connections accepted.
     pub connections_accepted: Counter,
-    /// Of these, closed because of `max.connections`.
-    pub connections_refused: Counter,
+    /// Of these, made to wait because of `max.connections`.
+    pub connections_delayed: Counter,
     /// Connections closed for what the peer did: malformed, too large, too slow.
     pub connections_killed: Counter,
     /// From sockets.
@@ -46,7 +46,7 @@ impl Statistics {
     pub(crate) fn write(&self, out: &mut String) {
         let named = [
             ("connections_accepted", &self.connections_accepted),
-            ("connections_refused", &self.connections_refused),
+            ("connections_delayed", &self.connections_delayed),
             ("connections_killed", &self.connections_killed),
             ("bytes_received", &self.bytes_received),
             ("bytes_sent", &self.bytes_sent),

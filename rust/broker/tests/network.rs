@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+
 use common::{Broker, Client, encoded, frame};
-use pykafka_broker::Event;
+use pykafka_broker::{Event, ImageDelta};
 use pykafka_wire::{ApiKey, api_versions, metadata};
 
 fn api_versions_body(version: i16) -> Vec<u8> {
@@ -139,20 +141,39 @@ fn an_idle_connection_is_closed_after_its_time() {
 }
 
 #[test]
-fn connections_beyond_the_maximum_are_refused_and_the_others_served() {
+fn connections_beyond_the_maximum_wait_for_their_turn_and_nobody_is_closed_for_them() {
     let broker = Broker::start(&[("max.connections", "2")]);
+    let body = metadata_body(9);
     let mut kept = [broker.connect(), broker.connect()];
     broker.wait_statistic("connections_open", 2);
-    for _ in 0..50 {
-        assert!(broker.connect().is_closed());
-    }
+    let mut waiting = [broker.connect(), broker.connect()];
+    let sent = waiting.each_mut().map(|client| client.send(ApiKey::METADATA, 9, &body));
+    broker.wait_statistic("connections_delayed", 1);
     for client in &mut kept {
-        client.ask(ApiKey::METADATA, 9, &metadata_body(9));
+        client.ask(ApiKey::METADATA, 9, &body);
     }
-    let [first, _] = kept;
+    assert_eq!(broker.statistic("requests_metadata"), 2);
+    // Who waits is served in the order of coming.
+    let [first, _second] = kept;
     drop(first);
-    broker.wait_statistic("connections_open", 1);
-    broker.connect().ask(ApiKey::METADATA, 9, &metadata_body(9));
+    assert_eq!(waiting[0].receive(ApiKey::METADATA, 9).0, sent[0]);
+    broker.wait_statistic("connections_delayed", 2);
+    assert_eq!(broker.statistic("connections_open"), 2);
+    broker.apply(ImageDelta {
+        broker_settings: Some(BTreeMap::from([("max.connections".into(), "3".into())])),
+        ..ImageDelta::default()
+    });
+    assert_eq!(waiting[1].receive(ApiKey::METADATA, 9).0, sent[1]);
+}
+
+#[test]
+fn stop_does_not_wait_for_connections_that_wait_for_their_turn() {
+    let broker = Broker::start(&[("max.connections", "1")]);
+    let _kept = broker.connect();
+    let mut waiting = broker.connect();
+    broker.wait_statistic("connections_delayed", 1);
+    broker.core.stop(1_000);
+    assert!(waiting.is_closed());
 }
 
 #[test]
@@ -219,7 +240,34 @@ fn a_hundred_thousand_requests_without_reading_are_held_back_and_then_all_answer
 }
 
 #[test]
-fn a_connection_that_goes_away_cancels_its_request_and_frees_everything() {
+fn a_peer_that_ended_its_side_gets_every_answer_and_then_the_end() {
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect();
+    let sent = [
+        client.send(ApiKey::METADATA, 9, &metadata_body(9)),
+        send_control(&mut client),
+        client.send(ApiKey::API_VERSIONS, 3, &api_versions_body(3)),
+        send_control(&mut client),
+    ];
+    client.send_raw(&frame(ApiKey::METADATA, 9, 9, &metadata_body(9))[..10]);
+    client.finish();
+    let mut received = vec![client.receive(ApiKey::METADATA, 9).0];
+    respond_next(&broker);
+    received.push(client.receive(CONTROL, CONTROL_VERSION).0);
+    received.push(client.receive(ApiKey::API_VERSIONS, 3).0);
+    respond_next(&broker);
+    received.push(client.receive(CONTROL, CONTROL_VERSION).0);
+    assert_eq!(received, sent);
+    assert!(client.is_closed());
+    broker.wait_statistic("connections_open", 0);
+}
+
+fn respond_next(broker: &Broker) {
+    broker.core.respond([(broker.request().id, vec![].into())]);
+}
+
+#[test]
+fn a_connection_that_was_reset_cancels_its_request_and_frees_everything() {
     let broker = Broker::start(&[]);
     for half in [false, true] {
         let mut client = broker.connect();
@@ -227,15 +275,30 @@ fn a_connection_that_goes_away_cancels_its_request_and_frees_everything() {
         let request = broker.request();
         if half {
             client.finish();
-        } else {
-            drop(client);
         }
-        let Event::Cancelled { id } = broker.event() else { panic!("not cancelled") };
-        assert_eq!(id, request.id);
-        broker.core.respond([(request.id, vec![1].into())]);
-        broker.wait_statistic("connections_open", 0);
-        assert_eq!(broker.statistic("requests_parked"), 0);
+        let socket = socket2::SockRef::from(&client.stream);
+        socket.set_linger(Some(std::time::Duration::ZERO)).expect("a socket");
+        drop(client);
+        assert_cancelled(&broker, request.id);
     }
+}
+
+#[test]
+fn a_request_of_a_peer_that_went_away_quietly_lives_no_longer_than_an_idle_connection() {
+    let broker = Broker::start(&[("connections.max.idle.ms", "50")]);
+    let mut client = broker.connect();
+    send_control(&mut client);
+    let request = broker.request();
+    drop(client);
+    assert_cancelled(&broker, request.id);
+}
+
+fn assert_cancelled(broker: &Broker, request: u64) {
+    let Event::Cancelled { id } = broker.event() else { panic!("not cancelled") };
+    assert_eq!(id, request);
+    broker.core.respond([(request, vec![1].into())]);
+    broker.wait_statistic("connections_open", 0);
+    assert_eq!(broker.statistic("requests_parked"), 0);
 }
 
 #[test]
