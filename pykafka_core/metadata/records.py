@@ -1,9 +1,14 @@
 """Metadata records as the log holds them: bytes ↔ messages."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from pykafka_core.errors import MetadataError
-from pykafka_core.protocol import decode_metadata_records, encode_metadata_record
+from pykafka_core.errors import KafkaError, MetadataError
+from pykafka_core.protocol import (
+    decode_metadata_record,
+    decode_metadata_records,
+    encode_metadata_record,
+)
 from pykafka_core.protocol.messages import Message
 
 VERSIONS = {
@@ -36,21 +41,47 @@ def decode_batches(batches: bytes) -> Decoded:
     """The metadata records in whole record batches, of a log or a snapshot.
 
     Raises:
-        MetadataError: A record's type or version is unknown to this version, or it is damaged.
+        MetadataError: A record's type or version is unknown to this version, or it is damaged; the
+            message names its offset.
     """
     try:
         return Decoded(decode_metadata_records(batches), _next_offset(batches))
     except ValueError as error:
-        raise MetadataError(f"the metadata log cannot be understood: {error}") from error
+        raise MetadataError(_refusal(batches) or str(error)) from error
+
+
+def split_batches(batches: bytes) -> Iterator[bytes]:
+    """One batch after the other; the last may be a part of one, or garbage."""
+    position = 0
+    while position < len(batches):
+        size_at = position + _LENGTH_AT
+        size = int.from_bytes(batches[size_at : position + _BATCH_OVERHEAD], "big", signed=True)
+        end = position + max(_BATCH_HEADER_SIZE, _BATCH_OVERHEAD + size)
+        yield batches[position:end]
+        position = end
+
+
+def _refusal(batches: bytes) -> str | None:
+    """Which record cannot be decoded and why; None if the batches themselves are damaged."""
+    from pykafka_core._records import RecordBatchReader  # not before: a start has no use for it
+
+    try:
+        for record in RecordBatchReader(batches):
+            try:
+                decode_metadata_record(record.value or b"")
+            except ValueError as error:
+                return f"the record at offset {record.offset} cannot be understood: {error}"
+    except KafkaError:
+        return None
+    return None
 
 
 def _next_offset(batches: bytes) -> int:
     """The offset after the last batch: control batches count too, which hold no metadata record."""
-    position, offset = 0, 0
-    while position + _BATCH_HEADER_SIZE <= len(batches):
-        base = int.from_bytes(batches[position : position + _LENGTH_AT], "big")
-        size = int.from_bytes(batches[position + _LENGTH_AT : position + _BATCH_OVERHEAD], "big")
-        at = position + _LAST_OFFSET_DELTA_AT
-        offset = base + int.from_bytes(batches[at : at + 4], "big") + 1
-        position += _BATCH_OVERHEAD + size
+    offset = 0
+    for batch in split_batches(batches):
+        if len(batch) >= _BATCH_HEADER_SIZE:
+            at = _LAST_OFFSET_DELTA_AT
+            delta = int.from_bytes(batch[at : at + 4], "big")
+            offset = int.from_bytes(batch[:_LENGTH_AT], "big") + delta + 1
     return offset

@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 
 from pykafka_core._core import build_batch
+from pykafka_core._records import RecordBatchReader
+from pykafka_core.errors import KafkaError, MetadataError
 from pykafka_core.metadata.image import Broker, Controller, MetadataImage, Partition, Topic
-from pykafka_core.metadata.records import encode
+from pykafka_core.metadata.records import decode_batches, encode, split_batches
 from pykafka_core.protocol import encode_message
 from pykafka_core.protocol.messages import (
     ClientQuotaRecord,
@@ -158,6 +160,35 @@ def encode_snapshot(records: Iterable[Message], leader_epoch: int, time_ms: int)
         offset += len(some)
     batches.append(_control(FOOTER_KEY, SnapshotFooterRecord(), offset, leader_epoch, time_ms))
     return b"".join(batches)
+
+
+def decode_snapshot(content: bytes) -> list[Message]:
+    """The metadata records of a snapshot file, or of the ``bootstrap.checkpoint`` of a new cluster.
+
+    Raises:
+        MetadataError: It is not whole, damaged, or holds a record that this version does not know.
+    """
+    records = [record for _, record in decode_batches(content).records]
+    batches = list(split_batches(content))
+    if not batches or (_last_key(batches[-1]), _first_key(batches[0])) != (FOOTER_KEY, HEADER_KEY):
+        raise MetadataError("it does not reach from a snapshot's header to its footer")
+    return records
+
+
+def _first_key(batch: bytes) -> bytes | None:
+    return _control_keys(batch)[0]
+
+
+def _last_key(batch: bytes) -> bytes | None:
+    return _control_keys(batch)[-1]
+
+
+def _control_keys(batch: bytes) -> list[bytes | None]:
+    """Keys of a batch's control records; one that is None if there are none."""
+    try:
+        return [record.key for record in RecordBatchReader(batch, control=True)] or [None]
+    except KafkaError as error:
+        raise MetadataError(f"a batch is damaged: {error}") from error
 
 
 def _control(key: bytes, message: Message, offset: int, leader_epoch: int, time_ms: int) -> bytes:

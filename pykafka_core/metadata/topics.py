@@ -1,5 +1,6 @@
 """Topic and partition records: how each changes an image."""
 
+import re
 from typing import TYPE_CHECKING
 
 from pykafka_core.errors import MetadataError
@@ -19,9 +20,14 @@ if TYPE_CHECKING:
 LEADER_UNCHANGED = -2
 RECOVERY_UNCHANGED = -1
 
+_LEGAL = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
+"""Names that Kafka gives topics: they become directories. Handlers say which rule is broken."""
+
 
 def apply_topic(draft: "Draft", record: "TopicRecord") -> None:
     """A topic begins, without partitions."""
+    if not _LEGAL.fullmatch(record.name):
+        raise MetadataError(f"TopicRecord names topic {record.name!r}, which Kafka does not allow")
     topics = draft.own_topics()
     old = topics.by_name.get(record.name)
     if old is not None or record.topic_id in topics.by_id:
@@ -32,6 +38,8 @@ def apply_topic(draft: "Draft", record: "TopicRecord") -> None:
 def apply_partition(draft: "Draft", record: "PartitionRecord") -> None:
     """A partition begins, or is stated anew (in snapshots)."""
     topic = draft.own_topic(record.topic_id, "PartitionRecord")
+    if record.partition_id < 0:
+        raise MetadataError(f"PartitionRecord names {topic.name}-{record.partition_id}")
     topic.partitions[record.partition_id] = Partition(
         replicas=tuple(record.replicas),
         isr=tuple(record.isr),
