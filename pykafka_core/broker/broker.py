@@ -20,6 +20,7 @@ from pykafka_core.broker.listeners import bind
 from pykafka_core.broker.log_bridge import DRAIN_INTERVAL_MS, drain_into_logging
 from pykafka_core.broker.loop import ControlLoop, Timer
 from pykafka_core.broker.requests import LocalRequest
+from pykafka_core.broker.reserve import CHECK_INTERVAL_MS
 from pykafka_core.broker.snapshots import Snapshots
 from pykafka_core.broker.startup import Started, plan, start
 from pykafka_core.config import BrokerConfigs, parse_listeners
@@ -236,6 +237,8 @@ def _loop(core: Core, started: Started, settings: BrokerConfigs) -> ControlLoop:
     if started.snapshots is not None:
         every_ms = started.snapshots.check_interval_ms
         timers.append(Timer(every_ms, now, started.controller.write_snapshot_if_due))
+    if started.reserve is not None:
+        timers.append(Timer(CHECK_INTERVAL_MS, now, started.reserve.refill))
     return ControlLoop(core, started.controller, timers, "pykafka-core-control")
 
 

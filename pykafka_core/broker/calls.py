@@ -11,7 +11,7 @@ from pykafka_core.metadata.image import Endpoint
 from pykafka_core.protocol.messages import Message
 
 if TYPE_CHECKING:
-    from pykafka_core.broker.data_directory import Identity
+    from pykafka_core.broker.identity import Identity
 
 CREATE_TOPICS_VERSION = 7
 DELETE_TOPICS_VERSION = 6

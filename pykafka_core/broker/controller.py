@@ -6,7 +6,7 @@ after another on a draft, each seeing what those before it propose, until the ba
 batch goes to the quorum; their replies are parked behind it, reads of the draft included, so an
 uncommitted state is never seen. On `Committed` the draft becomes the image, the core takes the
 step, and only then the replies leave: a client that was told of a topic can use it. On `Rejected`
-the draft is dropped.
+the draft is dropped, unless the disk is full and there is a reserve to try again with.
 
 A request whose handler fails by a bug costs its connection, never the broker.
 """
@@ -21,6 +21,7 @@ from pykafka_core.broker.core import Core
 from pykafka_core.broker.facts import CoreFacts
 from pykafka_core.broker.projection import Projection
 from pykafka_core.broker.requests import Asked, RemoteRequest
+from pykafka_core.broker.reserve import Reserve
 from pykafka_core.broker.snapshots import METADATA_PARTITION, Snapshots
 from pykafka_core.errors import PolicyViolationError, UnknownServerError
 from pykafka_core.handlers.context import Context, ProducerIds
@@ -88,6 +89,7 @@ class Controller:
         facts: Answers the handlers' questions.
         new_token: Gives a token that is not open; shared with ``quorum``.
         snapshots: Writes the image now and then; None where nothing outlives the process.
+        reserve: Space for a batch that finds the disk full; None where there is none.
     """
 
     def __init__(
@@ -101,8 +103,10 @@ class Controller:
         facts: CoreFacts,
         new_token: Callable[[], int],
         snapshots: Snapshots | None = None,
+        reserve: Reserve | None = None,
     ) -> None:
         self._core = core
+        self._reserve = reserve
         self._snapshots = snapshots
         self._committed_bytes = 0
         self._quorum = quorum
@@ -191,6 +195,9 @@ class Controller:
             return
         self._in_flight = None
         if isinstance(outcome, Rejected):
+            if self._reserve is not None and self._reserve.make_way():
+                self._send(batch)
+                return
             _log.error("metadata records were refused with error code %d", outcome.error_code)
             self._release(batch, outcome.error_code)
             return
@@ -312,6 +319,9 @@ class Controller:
         if not batch.values:
             self._release(batch, 0)
             return
+        self._send(batch)
+
+    def _send(self, batch: _Batch) -> None:
         self._in_flight = batch
         append_metadata(self._core, self._quorum.propose(batch.values))
 

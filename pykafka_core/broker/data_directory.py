@@ -6,23 +6,39 @@ Logs, checkpoints and locks are the core's. Formats: Kafka 4.2, ``MetaProperties
 
 import json
 import os
-from collections.abc import Callable
+import re
 from pathlib import Path
 from typing import NamedTuple
 
-from pykafka_core.config import parse_properties
+from pykafka_core.broker.files import (
+    make_directory,
+    open_regular,
+    read_file,
+    storage_errors,
+    write_atomically,
+)
+from pykafka_core.broker.identity import SIZE_MAX, Identity, decode_identity, encode_identity
+from pykafka_core.broker.reserve import RESERVE_FILE, Reserve
 from pykafka_core.errors import StorageError
-from pykafka_core.types import id_bytes, id_text
 
-DEFAULT_NODE_ID = 1
 METADATA_DIRECTORY = "__cluster_metadata-0"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+BOOTSTRAP = "bootstrap.checkpoint"
+"""Left by ``kafka-storage format``: records that a new cluster begins with."""
 PART = ".part"
 """Behind the name of a snapshot that is being written, as Kafka's."""
-
+QUORUM_STATE_SIZE_MAX = 64 * 1024
+EPOCH_MAX = 2**31 - 2
+"""Of a quorum-state that is found: the next epoch has to be a number of 32 bits too."""
+SNAPSHOT_SIZE_MAX = 512 * 1024 * 1024
+"""Of some five million partitions."""
+OFFSET_MAX = 2**63 - 1
 
 _MAX_TIMESTAMP_AT = 35
 """Of a record batch: the snapshot's first holds the time of the last record it stands for."""
+_SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
+_DELETED = re.compile(r".+\.[0-9a-f]{32}-delete")
+"""A partition's directory that was renamed for removal, as Kafka names it."""
 
 
 class SnapshotFile(NamedTuple):
@@ -35,12 +51,12 @@ class SnapshotFile(NamedTuple):
     path: Path
 
 
-class Identity(NamedTuple):
-    """Who this broker is; fixed when its directory is made."""
+class Content(NamedTuple):
+    """A file of metadata records as it was read. ``end_offset`` is that of a `SnapshotFile`, else 0."""
 
-    cluster_id: str
-    node_id: int
-    directory_id: bytes
+    end_offset: int
+    path: Path
+    bytes: bytes
 
 
 class DataDirectory:
@@ -52,6 +68,8 @@ class DataDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.reserve = Reserve(path / RESERVE_FILE)
+        self._metadata = path / METADATA_DIRECTORY
 
     def identity(self) -> Identity | None:
         """Who the directory belongs to, None if it is new.
@@ -60,31 +78,42 @@ class DataDirectory:
             StorageError: meta.properties cannot be understood.
         """
         file = self.path / "meta.properties"
-        try:
-            found = parse_properties(file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        content = read_file(file, SIZE_MAX)
+        if content is None:
             return None
-        except (OSError, UnicodeDecodeError) as error:
-            raise StorageError(f"cannot read {file}: {error}") from error
         try:
-            return Identity(
-                cluster_id=found["cluster.id"],
-                node_id=int(found["node.id" if "node.id" in found else "broker.id"]),
-                directory_id=id_bytes(found["directory.id"]),
-            )
-        except (KeyError, ValueError) as error:
-            raise StorageError(f"{file} is not a meta.properties of Kafka: {error}") from error
+            return decode_identity(content)
+        except ValueError as error:
+            raise StorageError(
+                f"{file} is not a meta.properties of Kafka: {error}; restore it"
+            ) from error
+
+    def make_room(self) -> None:
+        """Fill the reserve; the caller holds the lock. Where space is short, what was deleted goes first.
+
+        Raises:
+            StorageError: Something else stands in the reserve's place.
+        """
+        if self.reserve.is_short():
+            self._remove_deleted()
+        self.reserve.fill()
+
+    def _remove_deleted(self) -> None:
+        """Remove partitions' directories that an earlier run renamed; what is left the core tries again."""
+        import shutil  # not before: few starts need it, and it takes milliseconds
+
+        for name in _names(self.path):
+            path = self.path / name
+            if _DELETED.fullmatch(name) and path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
 
     def create(self, identity: Identity) -> None:
-        """Write who the directory belongs to; the caller holds its lock."""
-        lines = (
-            "#",
-            f"cluster.id={identity.cluster_id}",
-            f"directory.id={id_text(identity.directory_id)}",
-            f"node.id={identity.node_id}",
-            "version=1",
-        )
-        _write_atomically(self.path / "meta.properties", "\n".join(lines) + "\n")
+        """Write who the directory belongs to; the caller holds its lock.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        self._write(self.path / "meta.properties", encode_identity(identity))
 
     def was_closed_cleanly(self) -> bool:
         """Whether the last broker stopped in good order; ask before the core opens it."""
@@ -96,16 +125,25 @@ class DataDirectory:
         Raises:
             StorageError: quorum-state cannot be understood.
         """
-        file = self.path / METADATA_DIRECTORY / "quorum-state"
-        try:
-            return int(json.loads(file.read_text(encoding="utf-8"))["leaderEpoch"])
-        except FileNotFoundError:
+        file = self._metadata / "quorum-state"
+        content = read_file(file, QUORUM_STATE_SIZE_MAX)
+        if content is None:
             return 0
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StorageError(f"{file} is not a quorum-state of Kafka: {error}") from error
+        try:
+            return _leader_epoch(json.loads(content))
+        except (ValueError, RecursionError) as error:
+            raise StorageError(
+                f"{file} is not a quorum-state of Kafka: {error}; restore it"
+            ) from error
 
     def write_quorum_state(self, node_id: int, epoch: int) -> None:
-        """Remember that ``node_id`` leads in ``epoch``: before anything is written in it."""
+        """Remember that ``node_id`` leads in ``epoch``: before anything is written in it.
+
+        The metadata log's directory is durable then too, made now or by a run that did not get far.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
         state = {
             "clusterId": "",
             "leaderId": node_id,
@@ -115,80 +153,115 @@ class DataDirectory:
             "currentVoters": [{"voterId": node_id}],
             "data_version": 0,
         }
-        file = self.path / METADATA_DIRECTORY / "quorum-state"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        _write_atomically(file, json.dumps(state, separators=(",", ":")))
+        with storage_errors("make", self._metadata):
+            self.reserve.spend_on(lambda: make_directory(self._metadata))
+        content = json.dumps(state, separators=(",", ":")).encode()
+        self._write(self._metadata / "quorum-state", content)
 
-    def latest_snapshot(self) -> tuple[int, bytes] | None:
-        """End offset (exclusive) and content of the newest metadata snapshot."""
-        directory = self.path / METADATA_DIRECTORY
-        names = [name for name in _names(directory) if _is_snapshot(name)]
-        if not names:
-            return None
-        newest = max(names)
-        return int(newest[:20]), (directory / newest).read_bytes()
+    def _write(self, path: Path, content: bytes) -> None:
+        """Write what the broker cannot do without."""
+        with storage_errors("write", path):
+            self.reserve.spend_on(lambda: write_atomically(path, content))
+
+    def bootstrap(self) -> Content | None:
+        """Content of the file with a new cluster's first records, None if it was not formatted with one.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        return _content(0, self.path / BOOTSTRAP)
+
+    def latest_snapshot(self) -> Content | None:
+        """Content of the newest metadata snapshot.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        newest = max(self._snapshot_names(), default=None)
+        return None if newest is None else _content(int(newest[:20]), self._metadata / newest)
+
+    def _snapshot_names(self) -> list[str]:
+        return [name for name in _names(self._metadata) if _is_snapshot(name)]
 
     def snapshots(self) -> list[SnapshotFile]:
-        """The metadata snapshots, oldest first."""
-        directory = self.path / METADATA_DIRECTORY
-        names = sorted(name for name in _names(directory) if _is_snapshot(name))
-        return [_snapshot_file(directory / name) for name in names]
+        """The metadata snapshots, oldest first.
+
+        Raises:
+            StorageError: One cannot be read.
+        """
+        return [_snapshot_file(self._metadata / name) for name in sorted(self._snapshot_names())]
 
     def write_snapshot(self, end_offset: int, leader_epoch: int, content: bytes) -> None:
-        """Add a metadata snapshot; there is a file of its name only once all of it is durable."""
-        name = f"{end_offset:020}-{leader_epoch:010}.checkpoint"
-        _write_atomically(self.path / METADATA_DIRECTORY / name, content, PART)
+        """Add a metadata snapshot; there is a file of its name only once all of it is durable.
+
+        Raises:
+            StorageError: It cannot be written. The reserve is not touched: the log holds all of it.
+        """
+        file = self._metadata / f"{end_offset:020}-{leader_epoch:010}.checkpoint"
+        with storage_errors("write", file):
+            write_atomically(file, content, PART)
 
     def remove_snapshot(self, snapshot: SnapshotFile) -> None:
-        """Remove one that another stands in for."""
-        snapshot.path.unlink(missing_ok=True)
+        """Remove one that another stands in for.
+
+        Raises:
+            StorageError: The system does not let go of it.
+        """
+        with storage_errors("remove", snapshot.path):
+            snapshot.path.unlink(missing_ok=True)
 
     def remove_unfinished_snapshots(self) -> None:
-        """Remove what a crash left of a snapshot that was being written; the caller holds the lock."""
-        for name in _names(self.path / METADATA_DIRECTORY):
+        """Remove what a crash left of a snapshot that was being written; the caller holds the lock.
+
+        Raises:
+            StorageError: The system does not let go of it.
+        """
+        for name in _names(self._metadata):
             if name.endswith(PART) and _is_snapshot(name.removesuffix(PART)):
-                (self.path / METADATA_DIRECTORY / name).unlink()
+                with storage_errors("remove", self._metadata / name):
+                    (self._metadata / name).unlink()
+
+    def metadata_segment(self, offset: int) -> Path:
+        """The file of the metadata log's segment that holds ``offset``, for messages."""
+        name = f"{offset:020}.log"
+        below = (found for found in _names(self._metadata) if found.endswith(".log"))
+        return self._metadata / max((found for found in below if found <= name), default=name)
 
     def metadata_log_size(self) -> int:
         """Bytes of the metadata log's segments; those of a file that just went are not counted."""
-        directory = self.path / METADATA_DIRECTORY
-        return sum(_size(directory / name) for name in _names(directory) if name.endswith(".log"))
-
-
-def new_identity(node_id: int | None, new_id: Callable[[], bytes]) -> Identity:
-    """An identity for a new directory, or for a broker in memory.
-
-    Args:
-        node_id: As given, or None for `DEFAULT_NODE_ID`.
-        new_id: Gives a `types.random_id` at each call.
-    """
-    return Identity(
-        cluster_id=id_text(new_id()),
-        node_id=DEFAULT_NODE_ID if node_id is None else node_id,
-        directory_id=new_id(),
-    )
+        names = (name for name in _names(self._metadata) if name.endswith(".log"))
+        return sum(_size(self._metadata / name) for name in names)
 
 
 def _names(directory: Path) -> list[str]:
-    try:
-        return os.listdir(directory)
-    except FileNotFoundError:
-        return []
+    with storage_errors("read", directory):
+        try:
+            return os.listdir(directory)
+        except FileNotFoundError:
+            return []
 
 
 def _is_snapshot(name: str) -> bool:
-    """``<20 digits>-<10 digits>.checkpoint``."""
-    stem, dot, suffix = name.partition(".")
-    offset, dash, epoch = stem.partition("-")
-    return (
-        (dot, suffix, dash) == (".", "checkpoint", "-")
-        and (len(offset), len(epoch)) == (20, 10)
-        and (offset + epoch).isdigit()
-    )
+    return _SNAPSHOT.fullmatch(name) is not None and int(name[:20]) <= OFFSET_MAX
+
+
+def _leader_epoch(state: object) -> int:
+    epoch = state.get("leaderEpoch") if isinstance(state, dict) else None
+    if type(epoch) is not int or not 0 <= epoch <= EPOCH_MAX:
+        raise ValueError(f"its leaderEpoch is not a number of 0 to {EPOCH_MAX}")
+    return epoch
+
+
+def _content(end_offset: int, path: Path) -> Content | None:
+    content = read_file(path, SNAPSHOT_SIZE_MAX)
+    return None if content is None else Content(end_offset, path, content)
 
 
 def _snapshot_file(path: Path) -> SnapshotFile:
-    with path.open("rb") as file:
+    with (
+        storage_errors("read", path),
+        open(open_regular(path, os.O_RDONLY), "rb") as file,
+    ):
         head = file.read(_MAX_TIMESTAMP_AT + 8)
     return SnapshotFile(
         end_offset=int(path.name[:20]),
@@ -204,18 +277,3 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except FileNotFoundError:
         return 0
-
-
-def _write_atomically(path: Path, content: str | bytes, suffix: str = ".tmp") -> None:
-    """After this returns, a power cut leaves the new content; before, the old or the new."""
-    temporary = path.with_name(path.name + suffix)
-    with open(temporary, "wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pykafka_core.broker.core import Core
-from pykafka_core.broker.data_directory import Identity
+from pykafka_core.broker.identity import Identity
 from pykafka_core.handlers.context import QuorumStatus
 from pykafka_core.metadata.image import Endpoint
 from pykafka_core.metadata.quorum import MetadataQuorum

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pykafka_core.broker.data_directory import Identity
+from pykafka_core.broker.identity import Identity
 from pykafka_core.metadata.features import SUPPORTED_FEATURES
 from pykafka_core.metadata.image import Endpoint
 from pykafka_core.protocol.messages import RegisterBrokerRecord

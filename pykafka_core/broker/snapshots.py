@@ -22,6 +22,7 @@ from threading import Thread
 from pykafka_core.broker.core import Core, PartitionId
 from pykafka_core.broker.data_directory import DataDirectory
 from pykafka_core.config import BrokerConfigs
+from pykafka_core.errors import StorageError
 from pykafka_core.metadata.image import MetadataImage
 from pykafka_core.types import METADATA_TOPIC_ID
 
@@ -67,7 +68,7 @@ class Snapshots:
         self._last_ms = core.time_ms()
         self._last_offset = -1
         self._writing: Thread | None = None
-        self._error: OSError | None = None
+        self._error: StorageError | None = None
         """Why the thread that ended could not write; the control thread has not seen it yet."""
 
     @property
@@ -115,7 +116,7 @@ class Snapshots:
         try:
             self._write(image, now_ms)
             self._clean(now_ms)
-        except OSError as error:
+        except StorageError as error:
             self._error = error
 
     def _write(self, image: MetadataImage, now_ms: int) -> None:

@@ -1,15 +1,17 @@
 """How a broker comes up, step by step, before its control thread exists.
 
 1. Identity from meta.properties, or a new one; the core takes the directory's lock.
-2. A new epoch, remembered in quorum-state before anything is written in it.
-3. The core opens the metadata log alone; snapshot and log are replayed into an image.
-4. Listeners are bound; the epoch's first records are committed: LeaderChange, the bootstrap
+2. The reserve for a full disk is filled; where space is short, what was deleted is removed first.
+3. A new epoch, remembered in quorum-state before anything is written in it.
+4. The core opens the metadata log alone; snapshot and log are replayed into an image.
+5. Listeners are bound; the epoch's first records are committed: LeaderChange, the bootstrap
    records of a new directory, this broker's registration, and the elections of its partitions.
-5. The core takes in the whole image, and serves.
+6. The core takes in the whole image, and serves.
 """
 
 import os
 from collections.abc import Callable
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -20,11 +22,14 @@ from pykafka_core.broker.controller import (
     append_metadata,
 )
 from pykafka_core.broker.core import Core, CoreTypes
-from pykafka_core.broker.data_directory import DataDirectory, Identity, new_identity
+from pykafka_core.broker.data_directory import DataDirectory
 from pykafka_core.broker.facts import CoreFacts
+from pykafka_core.broker.identity import Identity, new_identity
 from pykafka_core.broker.listeners import advertised, bind
+from pykafka_core.broker.loading import formatted_records, load
 from pykafka_core.broker.projection import Projection
 from pykafka_core.broker.registration import registration
+from pykafka_core.broker.reserve import Reserve
 from pykafka_core.broker.snapshots import METADATA_PARTITION, Snapshots
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import MetadataError, StorageError, error_of
@@ -36,16 +41,16 @@ from pykafka_core.metadata.quorum import (
     BATCH_BYTES_SOFT_MAX,
     Append,
     Committed,
+    Rejected,
     SingleVoter,
 )
-from pykafka_core.metadata.records import decode_batches, encode
+from pykafka_core.metadata.records import encode
 from pykafka_core.metadata.replay import Replay
 from pykafka_core.protocol.messages import (
     AbortTransactionRecord,
     Message,
 )
 
-READ_BYTES = 1024 * 1024
 APPEND_WAIT_NS = 30 * 10**9
 """A disk that takes longer for one batch at start is a failure."""
 
@@ -68,6 +73,8 @@ class Started(NamedTuple):
     bound: tuple[Endpoint, ...]
     snapshots: Snapshots | None
     """None in memory: nothing is read again there."""
+    reserve: Reserve | None
+    """None in memory."""
 
 
 def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]) -> Plan:
@@ -99,8 +106,8 @@ def start(core: Core, types: CoreTypes, plan: Plan) -> Started:
     """Bring a broker up on a core that was just made.
 
     Raises:
-        MetadataError: The metadata log holds what this version does not understand.
-        KafkaError: The metadata log refused the first records.
+        MetadataError: The metadata is damaged, or holds what this version does not understand.
+        StorageError: The disk is full beyond the reserve, or has failed.
     """
     return _Startup(core, types, plan).run()
 
@@ -112,16 +119,18 @@ class _Startup:
         self._identity = plan.identity
         self._projection = Projection(types, plan.identity.node_id, plan.settings)
         self._tokens = count(1)
-        self._log_bytes = 0
+        self._reserve = plan.directory.reserve if plan.directory else None
 
     def run(self) -> Started:
         directory = self._plan.directory
-        if directory is not None and directory.identity() is None:
-            directory.create(self._identity)
+        if directory is not None:
+            directory.make_room()
+            if directory.identity() is None:
+                directory.create(self._identity)
         epoch = self._begin_epoch(directory)
         on_disk = directory is not None
         self._core.apply(self._projection.metadata_log(epoch, on_disk=on_disk))
-        replay = self._load(directory)
+        replay, log_bytes = load(self._core, directory)
         quorum = SingleVoter(
             node_id=self._identity.node_id,
             leader_epoch=epoch,
@@ -131,10 +140,13 @@ class _Startup:
         bound = bind(self._core, self._plan.settings.start.listeners)
         endpoints = advertised(bound, self._plan.settings.start.advertised_listeners)
         image = self._first_records(quorum, replay, endpoints)
-        self._core.apply(self._projection.whole(whole(image), self._projection.settings(image)))
-        return self._serve(quorum, image, bound, endpoints, self._snapshots(directory, epoch))
+        self._apply(image)
+        snapshots = self._snapshots(directory, epoch, log_bytes)
+        return self._serve(quorum, image, bound, endpoints, snapshots)
 
-    def _snapshots(self, directory: DataDirectory | None, epoch: int) -> Snapshots | None:
+    def _snapshots(
+        self, directory: DataDirectory | None, epoch: int, log_bytes: int
+    ) -> Snapshots | None:
         if directory is None:
             return None
         return Snapshots(
@@ -143,7 +155,7 @@ class _Startup:
             settings=self._plan.settings,
             leader_epoch=epoch,
             new_token=lambda: next(self._tokens),
-            bytes_before=self._log_bytes,
+            bytes_before=log_bytes,
         )
 
     def _serve(
@@ -171,9 +183,16 @@ class _Startup:
             facts=facts,
             new_token=lambda: next(self._tokens),
             snapshots=snapshots,
+            reserve=self._reserve,
         )
         self._core.serve()
-        return Started(controller=controller, facts=facts, bound=bound, snapshots=snapshots)
+        return Started(
+            controller=controller,
+            facts=facts,
+            bound=bound,
+            snapshots=snapshots,
+            reserve=self._reserve,
+        )
 
     def _begin_epoch(self, directory: DataDirectory | None) -> int:
         if directory is None:
@@ -182,43 +201,27 @@ class _Startup:
         directory.write_quorum_state(self._identity.node_id, epoch)
         return epoch
 
-    def _load(self, directory: DataDirectory | None) -> Replay:
-        replay = Replay()
-        found = self._core.offsets(METADATA_PARTITION)
-        offset = found.log_start_offset
-        snapshot = directory.latest_snapshot() if directory else None
-        if directory is not None:
-            directory.remove_unfinished_snapshots()
-        _check_no_gap(offset, found.log_end_offset, 0 if snapshot is None else snapshot[0])
-        if snapshot is not None:
-            end, content = snapshot
-            replay.apply_snapshot((record for _, record in decode_batches(content).records), end)
-            offset = max(offset, end)
-        while True:
-            data = self._core.read(METADATA_PARTITION, offset, READ_BYTES, "log_end")
-            if not data:
-                return replay
-            batches = decode_batches(data)
-            if batches.next_offset <= offset:
-                raise MetadataError(f"the metadata log cannot be read at offset {offset}")
-            replay.apply((at, record) for at, record in batches.records if at >= offset)
-            offset = batches.next_offset
-            self._log_bytes += len(data)
-
     def _first_records(
         self, quorum: SingleVoter, replay: Replay, endpoints: tuple[Endpoint, ...]
     ) -> MetadataImage:
-        new = not replay.image().features
         clean = self._plan.clean
-        self._commit(quorum, quorum.begin_epoch())
         records: list[Message] = [AbortTransactionRecord()] if replay.in_transaction else []
-        records += bootstrap_records() if new else []
+        records += self._bootstrap_records() if not replay.image().features else []
+        self._commit(quorum, quorum.begin_epoch)
         records.append(self._registration(quorum.log_end_offset + len(records), endpoints))
         records += elections(replay.image(), self._identity.node_id, clean=clean)
         for batch in _batches(records):
-            offset = self._commit(quorum, quorum.propose([encode(record) for record in batch]))
+            offset = self._commit(
+                quorum, partial(quorum.propose, [encode(record) for record in batch])
+            )
             replay.apply(enumerate(batch, offset))
         return replay.image()
+
+    def _bootstrap_records(self) -> list[Message]:
+        """Those the directory was formatted with, or this version's."""
+        directory = self._plan.directory
+        formatted = formatted_records(directory) if directory else None
+        return bootstrap_records() if formatted is None else formatted
 
     def _registration(self, offset: int, endpoints: tuple[Endpoint, ...]) -> Message:
         return registration(
@@ -229,8 +232,18 @@ class _Startup:
             rack=self._plan.settings.start.rack,
         )
 
-    def _commit(self, quorum: SingleVoter, command: Append) -> int:
+    def _commit(self, quorum: SingleVoter, propose: Callable[[], Append]) -> int:
         """Append one batch and wait until it is committed; its first offset."""
+        while isinstance(outcome := self._append(quorum, propose()), Rejected):
+            if self._reserve is None or not self._reserve.make_way():
+                name = error_of(outcome.error_code).name
+                raise StorageError(
+                    f"the metadata log refused its first records with {name}: free some space on "
+                    "the disk, or look for damage with pykafka-core repair"
+                )
+        return outcome.first_offset
+
+    def _append(self, quorum: SingleVoter, command: Append) -> Committed | Rejected:
         append_metadata(self._core, command)
         deadline = self._core.now_ns() + APPEND_WAIT_NS
         while self._core.now_ns() < deadline:
@@ -238,25 +251,16 @@ class _Startup:
                 if type(event).__name__ != "Appended":
                     continue
                 outcome = quorum.appended(event.token, event.error_code, event.offset)  # type: ignore[union-attr]
-                if isinstance(outcome, Committed):
-                    return outcome.first_offset
                 if outcome is not None:
-                    raise error_of(outcome.error_code)("the metadata log refused its first records")
+                    return outcome
         raise StorageError("the metadata log did not take its first records in time")
 
-
-def _check_no_gap(log_start_offset: int, log_end_offset: int, snapshot_end: int) -> None:
-    if log_start_offset > snapshot_end:
-        raise MetadataError(
-            f"the metadata log begins at offset {log_start_offset} and no snapshot reaches up to it: "
-            "restore the newest .checkpoint of __cluster_metadata-0"
-        )
-    if log_end_offset < snapshot_end:
-        raise MetadataError(
-            f"the metadata log ends at offset {log_end_offset}, below its newest snapshot, "
-            f"which stands for the log up to {snapshot_end}: restore the .log files of "
-            "__cluster_metadata-0, or new records would take offsets that were given out already"
-        )
+    def _apply(self, image: MetadataImage) -> None:
+        settings = self._projection.settings(image)
+        try:
+            self._core.apply(self._projection.whole(whole(image), settings))
+        except (ValueError, OverflowError) as error:
+            raise MetadataError(f"the metadata says what cannot be served: {error}") from error
 
 
 def _batches(records: list[Message]) -> list[list[Message]]:

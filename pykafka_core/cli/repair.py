@@ -12,6 +12,7 @@ from pathlib import Path
 
 from pykafka_core._core import Repair
 from pykafka_core.broker.data_directory import METADATA_DIRECTORY, DataDirectory
+from pykafka_core.broker.loading import apply_snapshot
 from pykafka_core.errors import LocalError, StorageLockedError
 from pykafka_core.log import Log
 from pykafka_core.metadata.image import MetadataImage
@@ -187,11 +188,10 @@ def _image(data: Path) -> MetadataImage:
     replay = Replay()
     snapshot = DataDirectory(data).latest_snapshot()
     if snapshot is not None:
-        end, content = snapshot
-        replay.apply_snapshot((record for _, record in decode_batches(content).records), end)
+        apply_snapshot(replay, snapshot)
     if (data / METADATA_DIRECTORY).is_dir():
         with Log.open(data / METADATA_DIRECTORY, read_only=True) as log:
-            offset = max(log.log_start_offset, 0 if snapshot is None else snapshot[0])
+            offset = max(log.log_start_offset, 0 if snapshot is None else snapshot.end_offset)
             while batches := log.read(offset):
                 decoded = decode_batches(batches)
                 replay.apply((at, record) for at, record in decoded.records if at >= offset)

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_core.broker.data_directory import DataDirectory, Identity
+from pykafka_core.broker.data_directory import DataDirectory
+from pykafka_core.broker.identity import Identity
 from pykafka_core.errors import StorageError
 from pykafka_core.types import id_bytes
 
@@ -83,7 +84,6 @@ def test_the_newest_snapshot_counts(tmp_path: Path) -> None:
         "bootstrap.checkpoint",
     ):
         (metadata / name).write_bytes(name.encode())
-    assert DataDirectory(tmp_path).latest_snapshot() == (
-        120,
-        b"00000000000000000120-0000000003.checkpoint",
-    )
+    name = "00000000000000000120-0000000003.checkpoint"
+    newest = DataDirectory(tmp_path).latest_snapshot()
+    assert newest == (120, metadata / name, name.encode())

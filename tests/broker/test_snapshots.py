@@ -14,7 +14,7 @@ from pykafka_core import Broker
 from pykafka_core.broker import snapshots
 from pykafka_core.broker.data_directory import DataDirectory
 from pykafka_core.broker.snapshots import Snapshots
-from pykafka_core.errors import MetadataError
+from pykafka_core.errors import MetadataError, StorageError
 from tests.support.java import java
 
 EACH_COMMIT = {
@@ -183,7 +183,7 @@ def test_kafkas_tool_reads_a_snapshot(data: Path) -> None:
 @pytest.fixture
 def full(data: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def refuse(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+        raise StorageError("no space")
 
     monkeypatch.setattr(DataDirectory, "write_snapshot", refuse)
     yield

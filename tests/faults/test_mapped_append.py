@@ -4,7 +4,6 @@ Each scenario runs in a process of its own, the full disk on a small tmpfs; `tor
 is promised and what is not is in docs/design/0003-mapped-appends.md.
 """
 
-import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -12,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.mounts import tmpfs
+
 CHILD = Path(__file__).with_name("mapped_append_child.py")
-MOUNT = 'mount -t "$0" -o "$1" "$2" "$3"; shift 3; exec "$@"'
 
 
 def run(scenario: str, directory: Path, prefix: Sequence[str] = ()) -> None:
@@ -22,14 +22,8 @@ def run(scenario: str, directory: Path, prefix: Sequence[str] = ()) -> None:
     assert done.returncode == 0, f"ended with {done.returncode}\n{done.stdout}{done.stderr}"
 
 
-def mounted(directory: Path, kind: str, options: str, source: str) -> list[str]:
-    """Run what follows with ``source`` mounted at ``directory``, in a mount namespace of its own."""
-    unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
-    return [*unshare, "sh", "-ec", MOUNT, kind, options, source, str(directory)]
-
-
 def test_a_full_disk_is_a_typed_error_and_appends_resume(tmp_path: Path) -> None:
-    run("full_disk", tmp_path, mounted(tmp_path, "tmpfs", "size=4m", "tmpfs"))
+    run("full_disk", tmp_path, tmpfs(tmp_path, "4m"))
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 import subprocess
 from pathlib import Path
 
-from tests.faults.test_mapped_append import mounted, run
+from tests.faults.test_mapped_append import run
+from tests.support.mounts import mounted
 
 
 def test_a_full_ext4_is_a_typed_error_and_appends_resume(tmp_path: Path) -> None:

@@ -1,0 +1,251 @@
+"""What `test_disk_full` runs on a small tmpfs of its own: ``disk_full_child.py SCENARIO DIRECTORY``.
+
+A scenario is a function of the mounted directory. A filler file beside the data takes the space up to
+the last byte, whenever a scenario says so.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pykafka_core import Broker
+from pykafka_core.broker.data_directory import CLEAN_SHUTDOWN
+from pykafka_core.broker.reserve import RESERVE_BYTES, RESERVE_FILE
+from pykafka_core.errors import StorageError
+
+SIZE = 24 << 20
+STORAGE_ERROR = 56
+# Compression must not make more room than the test wants to use up.
+VALUE_BYTES = 100_000
+PATIENCE_S = 40
+TOPICS = 60
+"""Their records take more than one page of the metadata log."""
+AT_ONCE = {"file.delete.delay.ms": "0"}
+
+
+class Sender:
+    """Sends one record at a time, without retries, and keeps what was acknowledged."""
+
+    def __init__(self, bootstrap: str) -> None:
+        from confluent_kafka import Producer
+
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "retries": 0, "linger.ms": 0, "log_level": 0}
+        )
+        self.acknowledged: dict[str, list[bytes]] = {}
+
+    def send(self, topic: str, value: bytes) -> int:
+        """The record's error code, 0 for none."""
+        codes: list[int] = []
+        self._producer.produce(
+            topic,
+            value,
+            partition=0,
+            on_delivery=lambda error, _: codes.append(error.code() if error else 0),
+        )
+        assert self._producer.flush(30) == 0
+        if codes == [0]:
+            self.acknowledged.setdefault(topic, []).append(value)
+        return codes[0]
+
+    def send_until_full(self, topic: str) -> int:
+        """The code that ended it."""
+        for number in range(2 * SIZE // VALUE_BYTES):
+            code = self.send(topic, f"{number:06}".encode() + bytes(VALUE_BYTES))
+            if code != 0:
+                return code
+        raise AssertionError("the disk never was full")
+
+    def send_until_accepted(self, topic: str, value: bytes) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while (code := self.send(topic, value)) != 0:
+            assert code == STORAGE_ERROR
+            assert time.monotonic() < deadline, "space never returned"
+
+
+def read(bootstrap: str, topic: str) -> list[bytes]:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
+    )
+    end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1]
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    values: list[bytes] = []
+    deadline = time.monotonic() + PATIENCE_S
+    while len(values) < end:
+        assert time.monotonic() < deadline
+        values += [record.value() for record in consumer.consume(1000, timeout=0.1)]
+    consumer.close()
+    return values
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+class Disk:
+    """The mounted directory, with the data in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.data = path / "data"
+        self._filler = path / "filler"
+
+    def fill(self) -> None:
+        """Take every byte that is left."""
+        with open(self._filler, "ab", buffering=0) as file:
+            for size in (1 << 20, 4096, 1):
+                try:
+                    while True:
+                        file.write(bytes(size))
+                except OSError:
+                    pass
+        assert self.free() == 0
+
+    def empty(self) -> None:
+        self._filler.unlink()
+
+    def free(self) -> int:
+        status = os.statvfs(self.path)
+        return status.f_bavail * status.f_frsize
+
+    def broker(self) -> Broker:
+        return Broker(self.data, durability="os", listeners="127.0.0.1:0")
+
+    def reserve(self) -> int:
+        return (self.data / RESERVE_FILE).stat().st_size
+
+    def deleted(self) -> list[Path]:
+        return list(self.data.glob("*-delete"))
+
+
+def producers(path: Path) -> None:
+    with Disk(path).broker() as broker:
+        producers_resume(broker)
+
+
+def producers_resume(broker: Broker) -> None:
+    """A full disk is an error of producers alone, and passes when space returns."""
+    for topic in ("ballast", "load", "other"):
+        broker.create_topic(topic, config=AT_ONCE)
+    sender = Sender(broker.bootstrap_servers)
+    for topic in ("other", "load"):
+        assert sender.send(topic, b"first") == 0
+    assert sender.send_until_full("ballast") == STORAGE_ERROR
+    assert sender.send_until_full("load") == STORAGE_ERROR
+
+    # Reading, metadata, and what has its space reserved already go on.
+    for topic in ("other", "load", "ballast"):
+        assert read(broker.bootstrap_servers, topic) == sender.acknowledged[topic]
+    assert sender.send("other", b"small") in (0, STORAGE_ERROR)
+    assert set(broker.topics()) >= {"ballast", "load", "other"}
+
+    broker.delete_topic("ballast")
+    sender.send_until_accepted("load", b"after")
+    assert sender.send("other", b"after") == 0
+    for topic in ("other", "load"):
+        assert read(broker.bootstrap_servers, topic) == sender.acknowledged[topic]
+
+
+def metadata(path: Path) -> None:
+    """Without a byte left topics are made and deleted, and a deleted one gives its space back."""
+    disk = Disk(path)
+    with disk.broker() as broker:
+        for number in range(TOPICS):
+            broker.create_topic(f"small-{number}")
+        broker.create_topic("ballast", config=AT_ONCE)
+        sender = Sender(broker.bootstrap_servers)
+        for _ in range(40):
+            assert sender.send("ballast", bytes(VALUE_BYTES)) == 0
+        disk.fill()
+        for number in range(TOPICS):
+            broker.delete_topic(f"small-{number}")
+            if number % 20 == 0:
+                disk.fill()  # others take what the reserve gives
+        for number in range(TOPICS):
+            broker.create_topic(f"late-{number}")
+        assert 0 < disk.reserve() < RESERVE_BYTES
+        broker.delete_topic("ballast")
+        until(lambda: not disk.deleted(), "the deleted topic's files still take up space")
+        until(lambda: disk.reserve() == RESERVE_BYTES, "the reserve never was made anew")
+        sender.send_until_accepted("late-7", b"after")
+        topics = broker.topics()
+    assert topics == {f"late-{number}": 1 for number in range(TOPICS)}
+    disk.fill()
+    with disk.broker() as broker:
+        assert broker.topics() == topics
+        assert read(broker.bootstrap_servers, "late-7") == [b"after"]
+
+
+def start(path: Path) -> None:
+    """A broker starts without a byte left, after a stop and after a kill."""
+    disk = Disk(path)
+    with disk.broker() as broker:
+        broker.create_topic("kept")
+        assert Sender(broker.bootstrap_servers).send("kept", b"first") == 0
+    disk.fill()
+    done = subprocess.run([sys.executable, __file__, "killed", str(path)], check=False)
+    assert done.returncode == -signal.SIGKILL
+    disk.fill()
+    with disk.broker() as broker:
+        assert broker.topics() == {"before-kill": 1, "kept": 1}
+        assert read(broker.bootstrap_servers, "kept") == [b"first"]
+
+
+def killed(path: Path) -> None:
+    """The middle of `start`."""
+    with Disk(path).broker() as broker:
+        broker.create_topic("before-kill")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def removal(path: Path) -> None:
+    """Where space is short, what was deleted before the stop goes before anything is written."""
+    disk = Disk(path)
+    disk.broker().close()
+    (disk.data / RESERVE_FILE).unlink()
+    deleted = disk.data / f"ballast-0.{7:032x}-delete"
+    deleted.mkdir()
+    (deleted / f"{0:020}.log").write_bytes(bytes(4 << 20))
+    for kept in ("a-delete", "b-0.7-delete", "__cluster_metadata-0.7"):
+        (disk.data / kept).mkdir()
+    outside = path / f"outside.{7:032x}-delete"
+    outside.mkdir()
+    (outside / "file").write_bytes(b"kept")
+    (disk.data / outside.name).symlink_to(outside)
+    disk.fill()
+    with disk.broker():
+        assert not deleted.exists()
+        assert disk.reserve() == RESERVE_BYTES
+        assert (outside / "file").read_bytes() == b"kept"
+
+
+def no_reserve(path: Path) -> None:
+    """Where the reserve is gone as well, the error says what to do, and changes nothing."""
+    disk = Disk(path)
+    disk.broker().close()
+    (disk.data / RESERVE_FILE).unlink()
+    (disk.data / CLEAN_SHUTDOWN).unlink()  # a start removes it: that would be space enough
+    disk.fill()
+    for data in (disk.data, path / "new"):
+        with pytest.raises(StorageError, match="free some space"):
+            Broker(data)
+    assert not list(disk.data.rglob("*.tmp"))
+    disk.empty()
+    disk.broker().close()
+
+
+SCENARIOS = {f.__name__: f for f in (producers, metadata, start, killed, removal, no_reserve)}
+
+if __name__ == "__main__":
+    SCENARIOS[sys.argv[1]](Path(sys.argv[2]))
