@@ -55,6 +55,12 @@ def test_core_is_told_every_topic_default() -> None:
     assert set(defaults) == set(topic_settings()) - {"internal.segment.bytes"}
 
 
+def test_core_is_told_how_long_a_follower_may_be_silent() -> None:
+    given = BrokerConfigs({"replica.lag.time.max.ms": "7000"})
+    assert given.broker_settings()["replica.lag.time.max.ms"] == "7000"
+    assert given.warnings == ()
+
+
 @pytest.mark.parametrize(
     ("durability", "messages", "ms"),
     [

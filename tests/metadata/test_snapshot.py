@@ -1,6 +1,6 @@
 """A snapshot holds all that an image says."""
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pykafka_core._records import RecordBatchReader
@@ -112,16 +112,17 @@ def topics(draw: st.DrawFn) -> list[Message]:
                     last_known_elr=draw(st.none() | nodes),
                 )
             )
-        settings = draw(
+        configs = draw(
             st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from(["", "1", "é"]))
         )
-        for name, value in settings.items():
+        for name, value in configs.items():
             records.append(
                 ConfigRecord(resource_type=2, resource_name=f"t{number}", name=name, value=value)
             )
     return records
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # many draws; a busy machine is no fault
 @given(topics())
 def test_an_image_comes_back_from_its_snapshot(records: list[Message]) -> None:
     image = image_of(ALL + records)
