@@ -183,10 +183,15 @@ impl Core {
         if self.ctx.stopping.swap(true, Ordering::AcqRel) {
             return;
         }
-        self.tasks.lock().drain(..).for_each(|task| task.abort());
-        self.ctx.connections.drain_all();
+        let tasks: Vec<_> = self.tasks.lock().drain(..).collect();
+        tasks.iter().for_each(JoinHandle::abort);
         self.engine.handle().block_on(async {
+            // An aborted task ends later, on a thread of its own: until then its listener accepts.
+            for task in tasks {
+                let _ = timeout(CLOSE_WAIT, task).await;
+            }
             let connections = &self.ctx.connections;
+            connections.drain_all();
             if timeout(Duration::from_millis(grace_ms), connections.wait_none()).await.is_err() {
                 connections.close_all("the broker stops");
                 let _ = timeout(CLOSE_WAIT, connections.wait_none()).await;

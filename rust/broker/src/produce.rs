@@ -189,4 +189,6 @@ fn malformed(error: &BatchError) -> (KafkaError, String) {
 type Loaded<'a> = &'a Image;
 
 #[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
 mod tests;
