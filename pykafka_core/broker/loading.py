@@ -14,7 +14,8 @@ from pykafka_core.metadata.records import decode_batches
 from pykafka_core.metadata.replay import Replay
 from pykafka_core.protocol.messages import FeatureLevelRecord, Message
 
-READ_BYTES = 1024 * 1024
+READ_BYTES = 64 * 1024
+"""Decoded at a time, or one batch: what a start decodes at once is memory it does not give back."""
 
 
 class Loaded(NamedTuple):
