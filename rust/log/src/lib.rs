@@ -11,6 +11,7 @@ pub mod disk;
 mod epoch_cache;
 mod flusher;
 pub mod fuzz;
+mod index_entries;
 mod index_file;
 mod indexes;
 mod library;

@@ -3,6 +3,8 @@
 //! An entry names the *last* offset of the batch that begins at its position. Entries are 8 bytes: offset
 //! relative to the segment's base, then position, both 32 bits (`docs/FORMAT.md`).
 
+use crate::index_entries::{Entry, IndexEntries};
+
 /// Bytes of an entry.
 pub(crate) const ENTRY_SIZE: usize = 8;
 
@@ -24,13 +26,14 @@ impl OffsetEntry {
             position: u64::from(be_u32(position)),
         }
     }
+}
 
-    fn encode(self, base_offset: i64) -> [u8; ENTRY_SIZE] {
-        let relative = (self.offset - base_offset) as u32;
-        let mut bytes = [0; ENTRY_SIZE];
-        bytes[..4].copy_from_slice(&relative.to_be_bytes());
-        bytes[4..].copy_from_slice(&(self.position as u32).to_be_bytes());
-        bytes
+impl Entry for OffsetEntry {
+    const SIZE: usize = ENTRY_SIZE;
+
+    fn encode(self, base_offset: i64, out: &mut Vec<u8>) {
+        out.extend_from_slice(&((self.offset - base_offset) as u32).to_be_bytes());
+        out.extend_from_slice(&(self.position as u32).to_be_bytes());
     }
 }
 
@@ -38,20 +41,10 @@ fn be_u32(bytes: &[u8]) -> u32 {
     u32::from_be_bytes(*bytes.first_chunk().expect("an entry's halves are 4 bytes"))
 }
 
-/// The offset index of the active segment, in memory; what is not `stored` yet is appended to its file lazily.
-#[derive(Debug)]
-pub(crate) struct OffsetIndex {
-    base_offset: i64,
-    entries: Vec<OffsetEntry>,
-    stored: usize,
-}
+/// The offset index of the active segment.
+pub(crate) type OffsetIndex = IndexEntries<OffsetEntry>;
 
 impl OffsetIndex {
-    /// An index without entries, and with nothing in its file.
-    pub(crate) fn new(base_offset: i64) -> OffsetIndex {
-        OffsetIndex { base_offset, entries: Vec::new(), stored: 0 }
-    }
-
     /// The index in a file's bytes. Kafka preallocates with zeros, which end it; an entry for position 0
     /// cannot exist, as the first batch of a segment has none.
     ///
@@ -67,64 +60,32 @@ impl OffsetIndex {
             .windows(2)
             .all(|pair| pair[0].offset < pair[1].offset && pair[0].position < pair[1].position);
         let zeros_follow = chunks[entries.len()..].iter().all(|chunk| chunk == &[0; ENTRY_SIZE]);
-        let stored = entries.len();
-        (ragged.is_empty() && grows && zeros_follow).then_some(OffsetIndex {
-            base_offset,
-            entries,
-            stored,
-        })
+        (ragged.is_empty() && grows && zeros_follow)
+            .then(|| OffsetIndex::of_file(base_offset, entries))
     }
 
     pub(crate) fn append(&mut self, offset: i64, position: u64) {
-        self.entries.push(OffsetEntry { offset, position });
+        self.push(OffsetEntry { offset, position });
     }
 
     /// The position to read from for `offset`: that of the last entry not after it.
     pub(crate) fn position_of(&self, offset: i64) -> u64 {
-        let after = self.entries.partition_point(|entry| entry.offset <= offset);
-        after.checked_sub(1).map_or(0, |index| self.entries[index].position)
+        self.last_where(|entry| entry.offset <= offset).map_or(0, |entry| entry.position)
     }
 
     /// The last position not behind `limit` where a batch begins that has offsets below `upto`.
     pub(crate) fn boundary(&self, limit: u64, upto: i64) -> u64 {
-        let is_before = |entry: &OffsetEntry| entry.position <= limit && entry.offset < upto;
-        let after = self.entries.partition_point(is_before);
-        after.checked_sub(1).map_or(0, |index| self.entries[index].position)
+        let found = self.last_where(|entry| entry.position <= limit && entry.offset < upto);
+        found.map_or(0, |entry| entry.position)
     }
 
     pub(crate) fn last(&self) -> Option<OffsetEntry> {
-        self.entries.last().copied()
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.entries.len()
-    }
-
-    pub(crate) fn entries(&self) -> &[OffsetEntry] {
-        &self.entries
+        self.entries().last().copied()
     }
 
     /// Drops entries of batches at or behind `position`, where the segment is cut. The file must follow.
     pub(crate) fn truncate_to_position(&mut self, position: u64) {
-        self.entries.retain(|entry| entry.position < position);
-        self.stored = self.stored.min(self.entries.len());
-    }
-
-    /// Bytes not yet in the file, and their position in it.
-    pub(crate) fn unstored(&self) -> (Vec<u8>, u64) {
-        let entries = &self.entries[self.stored..];
-        let bytes = entries.iter().flat_map(|entry| entry.encode(self.base_offset)).collect();
-        (bytes, (self.stored * ENTRY_SIZE) as u64)
-    }
-
-    /// Everything is in the file now.
-    pub(crate) fn set_stored(&mut self) {
-        self.stored = self.entries.len();
-    }
-
-    /// Length of the file when everything is stored.
-    pub(crate) fn size_bytes(&self) -> u64 {
-        (self.entries.len() * ENTRY_SIZE) as u64
+        self.retain(|entry| entry.position < position);
     }
 }
 

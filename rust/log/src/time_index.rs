@@ -6,6 +6,8 @@
 
 use pykafka_record::NO_TIMESTAMP;
 
+use crate::index_entries::{Entry, IndexEntries};
+
 /// Bytes of an entry.
 pub(crate) const ENTRY_SIZE: usize = 12;
 
@@ -34,29 +36,21 @@ impl TimeEntry {
             offset: base_offset + i64::from(u32::from_be_bytes(*relative)),
         }
     }
+}
 
-    fn encode(self, base_offset: i64) -> [u8; ENTRY_SIZE] {
-        let mut bytes = [0; ENTRY_SIZE];
-        bytes[..8].copy_from_slice(&self.timestamp.to_be_bytes());
-        bytes[8..].copy_from_slice(&((self.offset - base_offset) as u32).to_be_bytes());
-        bytes
+impl Entry for TimeEntry {
+    const SIZE: usize = ENTRY_SIZE;
+
+    fn encode(self, base_offset: i64, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.timestamp.to_be_bytes());
+        out.extend_from_slice(&((self.offset - base_offset) as u32).to_be_bytes());
     }
 }
 
-/// The time index of the active segment, in memory; what is not `stored` yet is appended to its file lazily.
-#[derive(Debug)]
-pub(crate) struct TimeIndex {
-    base_offset: i64,
-    entries: Vec<TimeEntry>,
-    stored: usize,
-}
+/// The time index of the active segment.
+pub(crate) type TimeIndex = IndexEntries<TimeEntry>;
 
 impl TimeIndex {
-    /// An index without entries, and with nothing in its file.
-    pub(crate) fn new(base_offset: i64) -> TimeIndex {
-        TimeIndex { base_offset, entries: Vec::new(), stored: 0 }
-    }
-
     /// The index in a file's bytes; Kafka preallocates with zeros, which end it.
     ///
     /// `None` if the bytes are no index: a ragged length, or entries that do not grow.
@@ -68,57 +62,30 @@ impl TimeIndex {
         let grows = entries
             .windows(2)
             .all(|pair| pair[0].timestamp < pair[1].timestamp && pair[0].offset <= pair[1].offset);
-        let stored = entries.len();
-        (ragged.is_empty() && grows).then_some(TimeIndex { base_offset, entries, stored })
+        (ragged.is_empty() && grows).then(|| TimeIndex::of_file(base_offset, entries))
     }
 
     /// Appends the largest timestamp so far, unless the last entry tells it already.
     pub(crate) fn append(&mut self, max: TimeEntry) {
         if max.timestamp > self.last().timestamp {
-            self.entries.push(max);
+            self.push(max);
         }
     }
 
     /// The last entry, or what stands for it in an empty index.
     pub(crate) fn last(&self) -> TimeEntry {
-        self.entries.last().copied().unwrap_or(TimeEntry::none(self.base_offset))
+        self.entries().last().copied().unwrap_or(TimeEntry::none(self.base_offset))
     }
 
     /// The offset to search from for `timestamp`: no batch that ends before it holds one as young.
     pub(crate) fn offset_of(&self, timestamp: i64) -> i64 {
-        let after = self.entries.partition_point(|entry| entry.timestamp <= timestamp);
-        after.checked_sub(1).map_or(self.base_offset, |index| self.entries[index].offset)
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.entries.len()
-    }
-
-    pub(crate) fn entries(&self) -> &[TimeEntry] {
-        &self.entries
+        let found = self.last_where(|entry| entry.timestamp <= timestamp);
+        found.map_or(self.base_offset, |entry| entry.offset)
     }
 
     /// Drops entries of batches that end at or behind `offset`, where the log is cut. The file must follow.
     pub(crate) fn truncate_to(&mut self, offset: i64) {
-        self.entries.retain(|entry| entry.offset < offset);
-        self.stored = self.stored.min(self.entries.len());
-    }
-
-    /// Bytes not yet in the file, and their position in it.
-    pub(crate) fn unstored(&self) -> (Vec<u8>, u64) {
-        let entries = &self.entries[self.stored..];
-        let bytes = entries.iter().flat_map(|entry| entry.encode(self.base_offset)).collect();
-        (bytes, (self.stored * ENTRY_SIZE) as u64)
-    }
-
-    /// Everything is in the file now.
-    pub(crate) fn set_stored(&mut self) {
-        self.stored = self.entries.len();
-    }
-
-    /// Length of the file when everything is stored.
-    pub(crate) fn size_bytes(&self) -> u64 {
-        (self.entries.len() * ENTRY_SIZE) as u64
+        self.retain(|entry| entry.offset < offset);
     }
 }
 
