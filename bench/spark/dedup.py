@@ -48,8 +48,19 @@ def _marks(df: DataFrame, _: str) -> DataFrame:
     return dedup_offsets(named)
 
 
+def _through_python(df: DataFrame, _: str) -> DataFrame:
+    return df.mapInArrow(iter, df.schema)
+
+
+def _shuffled_through_python(df: DataFrame, folder: str) -> DataFrame:
+    return _through_python(df.repartition(16, "id"), folder)
+
+
 STREAMS = {
     "no dedup": Way(lambda df, _: df, unique=False),
+    # What Spark itself takes of any way that is written in Python.
+    "to Python and back": Way(_through_python, unique=False),
+    "a shuffle, to Python and back": Way(_shuffled_through_python, unique=False),
     "dropDuplicates, heap": Way(lambda df, _: df.dropDuplicates(["id"])),
     "dropDuplicates, RocksDB": Way(lambda df, _: df.dropDuplicates(["id"]), store=ROCKSDB),
     "dropDuplicatesWithinWatermark, heap": Way(_within_watermark),
