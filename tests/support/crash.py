@@ -4,11 +4,15 @@
 ends there: by SIGKILL, or by an exception where the process has to live on.
 """
 
+import linecache
 import os
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 from pykafka_core.idempotent import Ledger, PartitionKey, Transaction
@@ -37,6 +41,10 @@ class Crash:
         nth: How often to pass it first.
         how: ``kill``: SIGKILL; ``raise``: `Crashed`, which at "inside the commit" comes before it.
         spin: How many steps to let the commit go on before it is interrupted; about 10 to 100 ns each.
+
+    A kill inside the commit. The database driver gives up the interpreter's lock while it waits for the disk or the
+    server; a thread that then has it sees where the other one stands, and kills when that is in the commit. Threads
+    change so often that the driver meets it at its first wait, and while it has the lock no commit returns.
     """
 
     def __init__(self, point: str, nth: int = 0, how: str = "kill", spin: int = 0) -> None:
@@ -53,15 +61,23 @@ class Crash:
         if self._how == "raise":
             raise Crashed(point)
         if point == "inside the commit":
-            # The commit releases the interpreter's lock while it waits for the disk or the server.
-            threading.Thread(target=self._kill_after_a_while, daemon=True).start()
+            if self._left < -1:
+                return  # The thread is there, and missed a commit.
+            sys.setswitchinterval(1e-5)
+            committer = threading.get_ident()
+            threading.Thread(target=self._kill_inside, args=(committer,), daemon=True).start()
         else:
             _kill()
 
-    def _kill_after_a_while(self) -> None:
-        for _ in range(self._spin):
-            pass
-        _kill()
+    def _kill_inside(self, committer: int) -> None:
+        def is_inside() -> bool:
+            return _is_committing(sys._current_frames()[committer])
+
+        while True:
+            time.sleep(0)
+            # A sum, as no other thread gets a turn in one.
+            if is_inside() and sum(range(self._spin)) >= 0 and is_inside():
+                _kill()
 
     def effect(self, effect: Callable[[Any, Any], object]) -> Callable[[Any, Any], object]:
         """The effect, and then perhaps death."""
@@ -72,6 +88,20 @@ class Crash:
             return result
 
         return crashing
+
+
+def _is_committing(frame: FrameType) -> bool:
+    """Whether a thread waits in SQLite's COMMIT, or for what PostgreSQL says to that of psycopg's transaction block."""
+    line = linecache.getline(frame.f_code.co_filename, frame.f_lineno)
+    return 'execute("COMMIT")' in line or ("waiting.wait(" in line and _is_in_block_exit(frame))
+
+
+def _is_in_block_exit(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.endswith("psycopg/transaction.py"):
+            return frame.f_code.co_name == "__exit__"
+        frame = frame.f_back
+    return False
 
 
 def _kill() -> None:
