@@ -11,12 +11,14 @@
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from spark_udfs.environment import (
     Spark,
     SparkSetupError,
+    check_java,
     installed_spark,
     java_command,
     version_key,
@@ -63,7 +65,7 @@ def connector_jars(ivy_settings: str | Path | None = None) -> list[Path]:
 
     Raises:
         ConnectorMissing: They are nowhere and could not be fetched, or are for another Spark or Scala.
-        SparkSetupError: See `installed_spark`.
+        SparkSetupError: See `installed_spark`; no Java to fetch them with.
     """
     spark = installed_spark()
     if folder := os.environ.get(JARS_VARIABLE):
@@ -118,24 +120,39 @@ def _cache() -> Path:
 
 def _fetch(spark: Spark, target: Path, ivy_settings: str | Path | None) -> None:
     """Resolve the connector into `target`, which appears complete or not at all."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=target.parent) as name:
-        work = Path(name)
-        done = subprocess.run(
-            _ivy_command(spark, work, ivy_settings),
-            capture_output=True,
-            text=True,
-            timeout=FETCH_TIMEOUT_SECONDS,
-            check=False,
+    check_java()
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=target.parent) as name:
+            _resolve(spark, Path(name), ivy_settings)
+            jars = Path(name) / "jars"
+            jars.chmod(0o755)
+            try:
+                jars.rename(target)
+            except OSError:  # another process was faster
+                if not target.exists():
+                    raise
+    except subprocess.TimeoutExpired as error:
+        reason = f"no answer in {FETCH_TIMEOUT_SECONDS} s"
+        raise ConnectorMissing(_explain(spark, [reason])) from error
+    except OSError as error:
+        raise ConnectorMissing(_explain(spark, [str(error)])) from error
+
+
+def _resolve(spark: Spark, work: Path, ivy_settings: str | Path | None) -> None:
+    """Let Ivy put the jars into `work/jars`."""
+    done = subprocess.run(
+        _ivy_command(spark, work, ivy_settings),
+        capture_output=True,
+        text=True,
+        timeout=FETCH_TIMEOUT_SECONDS,
+        check=False,
+    )
+    if done.returncode != 0 or not any((work / "jars").glob(f"{ARTIFACT}*.jar")):
+        said = (done.stdout + done.stderr).splitlines()
+        raise ConnectorMissing(
+            _explain(spark, [line.strip(" :\t") for line in said if "not found" in line.lower()])
         )
-        if done.returncode != 0 or not any((work / "jars").glob(f"{ARTIFACT}*.jar")):
-            raise ConnectorMissing(_explain(spark, done.stdout + done.stderr))
-        (work / "jars").chmod(0o755)
-        try:
-            (work / "jars").rename(target)
-        except OSError:  # another process was faster
-            if not target.exists():
-                raise
 
 
 def _ivy_command(spark: Spark, work: Path, ivy_settings: str | Path | None) -> list[str]:
@@ -160,8 +177,7 @@ def _ivy_command(spark: Spark, work: Path, ivy_settings: str | Path | None) -> l
 _JAR_NAME = re.compile(r"(.+?)-\d[\w.-]*\.jar$")
 
 
-def _explain(spark: Spark, output: str) -> str:
-    problems = [line.strip(" :\t") for line in output.splitlines() if "not found" in line.lower()]
+def _explain(spark: Spark, problems: Sequence[str]) -> str:
     return (
         f"{connector_coordinate(spark)} could not be fetched"
         + (f" ({'; '.join(dict.fromkeys(problems))})" if problems else "")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pyspark.find_spark_home import _find_spark_home
 
-from spark_udfs import ConnectorMissing, connector_jars
+from spark_udfs import ConnectorMissing, SparkSetupError, connector, connector_jars
 from spark_udfs.environment import installed_spark
 
 SPARK = installed_spark()
@@ -106,6 +106,34 @@ def test_a_part_that_is_missing_leaves_nothing_behind(cache: Path, tmp_path: Pat
     with pytest.raises(ConnectorMissing, match=r"kafka-clients;9\.1: not found"):
         connector_jars(repository.settings)
     assert list(cache.iterdir()) == []
+
+
+def test_no_java_is_said_before_anything_is_fetched(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SparkSetupError, match="Spark needs Java"):
+        connector_jars()
+    assert not cache.exists()
+
+
+def test_a_repository_that_does_not_answer_is_told_with_what_to_do(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(
+        connector, "FETCH_TIMEOUT_SECONDS", 0.01
+    )  # less than it takes Java to start
+    with pytest.raises(ConnectorMissing, match=r"\(no answer in 0.01 s\)\. Give its jars by"):
+        connector_jars(Repository(tmp_path / "repository").settings)
+    assert list(cache.iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_is_named(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.parent.write_text("no folder")
+    with pytest.raises(ConnectorMissing, match=r"\(.*Errno.*\)\. Give its jars by"):
+        connector_jars()
 
 
 def test_ivy_settings_that_are_no_file_are_named(cache: Path) -> None:
