@@ -1,0 +1,54 @@
+"""The broker goes away under a running query: it ends with an error in the time asked for, and goes on later."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from pykafka_core import Broker
+from pykafka_core.idempotent import SQLiteLedger
+from spark_udfs.idempotent import IdempotentConsumer
+from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+TOPIC = "orders"
+QUICK = {
+    "kafka.default.api.timeout.ms": 1000,
+    "kafka.request.timeout.ms": 500,
+    "fetchOffset.numRetries": 1,
+}
+
+
+def test_a_query_whose_broker_is_gone_ends_and_loses_nothing(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(tmp_path / "orders.db")) as connection, connection:
+        connection.execute("CREATE TABLE effects (value TEXT)")
+    with closing(SQLiteLedger(tmp_path / "orders.db")) as ledger:
+        for life in range(2):
+            with Broker(tmp_path / "data") as broker:
+                address = broker.bootstrap_servers
+                consumer = IdempotentConsumer(
+                    ledger, "g", effect=insert_values("?"), topic_ids=address
+                )
+                df = stream(spark, address, TOPIC, **QUICK).selectExpr(*COLUMNS)
+                send(address, TOPIC, [Sent(0, f"{life} {n}") for n in range(3)])
+                if life == 0:
+                    writer = df.writeStream.foreachBatch(consumer.foreach_batch)
+                    query = writer.option(
+                        "checkpointLocation", str(tmp_path / "checkpoint")
+                    ).start()
+                    query.processAllAvailable()
+                else:
+                    run(df, tmp_path / "checkpoint", consumer.foreach_batch)
+            if life == 0:
+                with pytest.raises(StreamingQueryException, match="TimeoutException"):
+                    query.awaitTermination(120)
+    with closing(sqlite3.connect(tmp_path / "orders.db")) as connection:
+        found = [value for (value,) in connection.execute("SELECT value FROM effects")]
+    assert found == [f"{life} {n}" for life in range(2) for n in range(3)]
