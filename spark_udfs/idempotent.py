@@ -13,12 +13,13 @@ the progress commit together, in the database that the effect goes to::
 
 The marks decide, not Spark's batch id. A checkpoint that was put back to an earlier state, or lost its
 last entries in a power cut, plans a batch of the same number with other offsets: to skip that as "done"
-would lose records. Where rows have no offsets (aggregates in update mode, sources other than Kafka)
-the batch id is all there is: ``progress="batches"``, exact as long as the checkpoint is.
+would lose records. Where Spark itself would pass over records, the batch is refused: see `spark_udfs.starts`.
+Where rows have no offsets (aggregates in update mode, sources other than Kafka) the batch id is all there is:
+``progress="batches"``, exact as long as the checkpoint is.
 """
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -26,9 +27,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import pyarrow as pa
 
 from pykafka_core.errors import ConfigurationError, ConsumerError, UsageError
-from pykafka_core.idempotent import Ledger, PartitionKey, Transaction
+from pykafka_core.idempotent import Ledger, Transaction
 from spark_udfs.message_ids import ID_COLUMN, check_ids, with_ids
-from spark_udfs.redelivery import PLACE, Run, fresh, in_log_order, runs
+from spark_udfs.redelivery import PLACE, fresh, in_log_order, runs
+from spark_udfs.starts import QUERY_ID, Place, Planned, Read, planned
 from spark_udfs.topic_ids import BrokerTopicIds, TopicIds
 
 if TYPE_CHECKING:
@@ -39,7 +41,6 @@ Effect = Callable[[Any, pa.Table], object]
 """Gets the ledger's connection and the rows; neither commits nor rolls back."""
 
 _PLACE_TYPES: Final = {"topic": "string", "partition": "int", "offset": "bigint"}
-_QUERY_ID: Final = "sql.streaming.queryId"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +72,9 @@ class IdempotentConsumer:
             order of topic, partition and offset, with the columns of the DataFrame.
         topic_ids: Where to ask for topic ids, so that a topic deleted and made anew starts at its
             beginning: "host:port", settings of librdkafka, or a function. Only for "offsets".
+        fail_on_data_loss: Raise when a new checkpoint begins after the group's marks, as it does under the connector's
+            default ``startingOffsets`` (latest); with "earliest" nothing is lost, and nothing done twice. False: go
+            on without what is between. Only for "offsets".
         progress: "offsets" needs the columns topic, partition and offset of the Kafka source. "batches"
             trusts the query's batch numbers instead.
 
@@ -86,12 +90,24 @@ class IdempotentConsumer:
         *,
         effect: Effect,
         topic_ids: str | Mapping[str, Any] | TopicIds | None = None,
+        fail_on_data_loss: bool = True,
         progress: Literal["offsets", "batches"] = "offsets",
     ) -> None:
-        _check_arguments(effect, topic_ids, progress)
+        _check_arguments(
+            ledger=ledger,
+            group=group,
+            ids=ids,
+            effect=effect,
+            topic_ids=topic_ids,
+            fail_on_data_loss=fail_on_data_loss,
+            progress=progress,
+        )
         self._ledger, self._group, self._ids, self._effect = ledger, group, ids, effect
         self._topic_ids = None if topic_ids is None else _resolver(topic_ids)
+        self._fail_on_data_loss = fail_on_data_loss
         self._known: dict[str, bytes] = {}
+        self._processed: set[str] = set()
+        """Topics of batches that were committed."""
         self._statistics = Statistics()
         self._lock = threading.Lock()
 
@@ -106,15 +122,15 @@ class IdempotentConsumer:
             ConfigurationError: The columns are not what the arguments need; nothing was read.
             MessageIdError: A row has no id that can be claimed.
             ConsumerError: The broker does not tell the topics' ids, or a topic was replaced meanwhile.
+            DataLossError: A new checkpoint begins after the marks.
             LedgerError: The database; if it was lost during the commit, the replay will tell.
             Exception: Of the effect, or of Spark's tasks. Whatever is raised, nothing was processed.
         """
         with self._lock, _noting(self._group, batch_id):
-            table = self._read(df)
             if self._topic_ids is None:
-                self._by_batches(table, _query_id(df), batch_id)
+                self._by_batches(self._read(df), _query_id(df), batch_id)
             else:
-                self._by_offsets(in_log_order(table), self._topic_ids)
+                self._by_offsets(df, batch_id, self._topic_ids)
 
     def _read(self, df: "DataFrame") -> pa.Table:
         """Check the columns, then collect the batch, with its ids as one more column if they are computed."""
@@ -131,21 +147,40 @@ class IdempotentConsumer:
                 )
         return table
 
-    def _by_offsets(self, table: pa.Table, topic_ids: TopicIds) -> None:
+    def _by_offsets(self, df: "DataFrame", batch_id: int, topic_ids: TopicIds) -> None:
+        plan = planned(df)
+        self._ids_of_topics(plan.topics - self._known.keys(), topic_ids)  # the same afterwards
+        table = in_log_order(self._read(df))
         batch = runs(table)
-        ids = self._ids_of_topics(batch, topic_ids)
+        ids = self._ids_of_topics({run.topic for run in batch} | plan.topics, topic_ids)
         with self._ledger.transaction(self._group) as transaction:
+            read = Read(marks=transaction.marks(), ids=ids, log_starts=self._log_starts)
+            self._check_plan(plan, read, batch_id)
             marks = {
                 (key.topic, key.partition): offset
-                for key, offset in transaction.marks().items()
+                for key, offset in read.marks.items()
                 if ids.get(key.topic) == key.topic_id
             }
             rows, moved = fresh(table, batch, marks)
             done = self._process(transaction, rows)
             transaction.advance(
-                {PartitionKey(ids[topic], topic, p): mark for (topic, p), mark in moved.items()}
+                read.unnoted(plan) | {read.key(place): mark for place, mark in moved.items()}
             )
+        self._processed |= ids.keys()
         self._count(table.num_rows, rows.num_rows, done)
+
+    def _check_plan(self, plan: Planned, read: Read, batch_id: int) -> None:
+        if batch_id > 0:
+            new = {at: start for at, start in plan.starts.items() if at[0] not in self._processed}
+            read.check_lives(Planned(new))
+        elif self._fail_on_data_loss:
+            read.check_gaps(plan)
+
+    def _log_starts(self, places: Collection[Place]) -> Mapping[Place, int]:
+        """Where only a function tells the ids, logs are taken to begin at 0."""
+        if isinstance(self._topic_ids, BrokerTopicIds):
+            return self._topic_ids.log_starts(places)
+        return dict.fromkeys(places, 0)
 
     def _by_batches(self, table: pa.Table, query_id: str, batch_id: int) -> None:
         with self._ledger.transaction(self._group) as transaction:
@@ -169,18 +204,23 @@ class IdempotentConsumer:
     def _id_column(self) -> str | None:
         return self._ids if self._ids is None or isinstance(self._ids, str) else ID_COLUMN
 
-    def _ids_of_topics(self, batch: list[Run], topic_ids: TopicIds) -> dict[str, bytes]:
-        """The ids of the batch's topics, asked after it was read.
+    def _ids_of_topics(self, topics: Collection[str], topic_ids: TopicIds) -> dict[str, bytes]:
+        """The ids of the batch's topics, asked before and after it was read.
 
         Rows of a topic that was replaced after they were read would move the new topic's marks. So a
-        topic that has another id than at the last batch is an error once; a restart begins with it anew.
+        topic that has another id than before is an error.
         """
-        found = dict(topic_ids({run.topic for run in batch}))
+        found = dict(topic_ids(topics)) if topics else {}
+        unknown = sorted(topic for topic in topics if not _is_topic_id(found.get(topic)))
+        if unknown:
+            raise ConsumerError(
+                f"topic_ids tells no id of {', '.join(unknown)}: 16 bytes are needed"
+            )
         replaced = sorted(t for t, value in found.items() if self._known.get(t, value) != value)
         if replaced:
             raise ConsumerError(
                 f"{', '.join(replaced)}: deleted and made anew while the query ran; "
-                "start it again, with a new checkpoint"
+                "start it again, with a new checkpoint and startingOffsets=earliest"
             )
         self._known |= found
         return found
@@ -196,18 +236,45 @@ class IdempotentConsumer:
         )
 
 
-def _check_arguments(effect: object, topic_ids: object, progress: str) -> None:
-    problems = []
-    if not callable(effect):
-        problems.append("effect must be a function of (connection, table)")
-    if progress not in ("offsets", "batches"):
-        problems.append(f'progress is "offsets" or "batches", not {progress!r}')
-    if progress == "offsets" and topic_ids is None:
-        problems.append('topic_ids is needed for progress="offsets": the brokers as "host:port"')
-    if progress == "batches" and topic_ids is not None:
-        problems.append('topic_ids has no effect with progress="batches"; leave it out')
+def _check_arguments(
+    *,
+    ledger: object,
+    group: object,
+    ids: object,
+    effect: object,
+    topic_ids: object,
+    fail_on_data_loss: object,
+    progress: object,
+) -> None:
+    from pyspark.sql import Column
+
+    is_place = isinstance(topic_ids, str | Mapping) and bool(topic_ids)
+    good = {
+        "ledger is a Ledger, such as SQLiteLedger(path)": hasattr(ledger, "transaction"),
+        "group is a name": isinstance(group, str) and bool(group),
+        "ids is the name of a column, a Column or None": ids is None
+        or isinstance(ids, Column)
+        or (isinstance(ids, str) and bool(ids)),
+        "effect is a function of (connection, table)": callable(effect),
+        'progress is "offsets" or "batches"': progress in ("offsets", "batches"),
+        'topic_ids is "host:port", settings of librdkafka or a function': topic_ids is None
+        or is_place
+        or callable(topic_ids),
+        "fail_on_data_loss is True or False": type(fail_on_data_loss) is bool,
+        'topic_ids is needed for progress="offsets": the brokers as "host:port"': not (
+            progress == "offsets" and topic_ids is None
+        ),
+        'topic_ids has no effect with progress="batches"; leave it out': not (
+            progress == "batches" and topic_ids is not None
+        ),
+    }
+    problems = [problem for problem, is_good in good.items() if not is_good]
     if problems:
         raise ConfigurationError(problems)
+
+
+def _is_topic_id(value: object) -> bool:
+    return isinstance(value, bytes) and len(value) == 16
 
 
 def _resolver(topic_ids: str | Mapping[str, Any] | TopicIds) -> TopicIds:
@@ -218,7 +285,8 @@ def _resolver(topic_ids: str | Mapping[str, Any] | TopicIds) -> TopicIds:
 
 def _column_problems(schema: "StructType", id_column: str | None, places: bool) -> list[str]:
     types = {field.name: field.dataType.simpleString() for field in schema.fields}
-    problems = []
+    repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    problems = [f"two columns {name}: rename one" for name in repeated]
     for name, wanted in _PLACE_TYPES.items() if places else ():
         if name not in types:
             problems.append(f"there is no column {name}: keep the Kafka source's in the select")
@@ -234,7 +302,7 @@ def _column_problems(schema: "StructType", id_column: str | None, places: bool) 
 
 
 def _query_id(df: "DataFrame") -> str:
-    query_id = df.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+    query_id = df.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
     if query_id is None:
         raise UsageError('progress="batches" works only inside a streaming query')
     return str(query_id)

@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from pykafka_core.errors import ConfigurationError, MessageIdError
 from pykafka_core.idempotent import ID_SIZE_MAX
+from spark_udfs.redelivery import PLACE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -56,8 +57,8 @@ def check_ids(rows: pa.Table, ids: pa.Array) -> None:
     if first < 0:
         return
     where = f"row {first} of the batch"
-    if "offset" in rows.column_names:
-        topic, partition, offset = (rows[name][first] for name in ("topic", "partition", "offset"))
+    if set(PLACE) <= set(rows.column_names):
+        topic, partition, offset = (rows[name][first] for name in PLACE)
         where = f"the record at offset {offset} of {topic}-{partition}"
     what = "is null" if not ids[first].is_valid else f"has {size[first]} bytes"
     raise MessageIdError(

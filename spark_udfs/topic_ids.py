@@ -4,6 +4,7 @@ Spark's rows carry a topic's name only. The broker knows the id that goes with i
 """
 
 from collections.abc import Callable, Collection, Mapping
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_core.errors import ConfigurationError, ConsumerError
@@ -25,10 +26,16 @@ class BrokerTopicIds:
         timeout_s: How long to wait for an answer.
 
     Raises:
-        ConfigurationError: No ``bootstrap.servers``.
+        ImportError: There is no confluent-kafka.
+        ConfigurationError: No ``bootstrap.servers``; at the first call, other settings that librdkafka does not know.
     """
 
     def __init__(self, config: Mapping[str, Any], *, timeout_s: float = TIMEOUT_S) -> None:
+        if find_spec("confluent_kafka") is None:
+            raise ImportError(
+                "topic ids need confluent-kafka: pip install 'pykafka_core[spark]', or give topic_ids a function",
+                name="confluent_kafka",
+            )
         if not config.get("bootstrap.servers"):
             raise ConfigurationError(["bootstrap.servers is missing: it says who knows the ids"])
         self._timeout_s = timeout_s
@@ -51,16 +58,43 @@ class BrokerTopicIds:
             )
             return {topic: _bytes(found.result().topic_id) for topic, found in asked.items()}
         except KafkaException as error:
+            raise ConsumerError(self._said("ids", topics, error)) from error
+
+    def log_starts(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """The first offset that each (topic, partition) has.
+
+        Raises:
+            ConsumerError: No answer in time, or there is no such partition.
+        """
+        from confluent_kafka import KafkaException, TopicPartition
+        from confluent_kafka.admin import OffsetSpec
+
+        wanted = {TopicPartition(*place): OffsetSpec.earliest() for place in places}
+        try:
+            asked = self._admin().list_offsets(wanted, request_timeout=self._timeout_s)
+            return {(at.topic, at.partition): found.result().offset for at, found in asked.items()}
+        except KafkaException as error:
             raise ConsumerError(
-                f"the broker at {self._config['bootstrap.servers']} did not tell the ids of "
-                f"{', '.join(sorted(topics))}: {error.args[0].str()}; restart the query when it does"
+                self._said("first offsets", [topic for topic, _ in places], error)
             ) from error
 
+    def _said(self, what: str, topics: Collection[str], error: Exception) -> str:
+        return (
+            f"the broker at {self._config['bootstrap.servers']} did not tell the {what} of "
+            f"{', '.join(sorted(set(topics)))}: {error.args[0].str()}; restart the query when it does"
+        )
+
     def _admin(self) -> Any:
+        from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
         if self._client is None:
-            self._client = AdminClient(self._config)
+            try:
+                self._client = AdminClient(self._config)
+            except (KafkaException, TypeError, ValueError) as error:
+                raise ConfigurationError(
+                    [f"topic_ids are no settings of librdkafka: {error}"]
+                ) from error
         return self._client
 
 

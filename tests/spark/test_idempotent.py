@@ -10,12 +10,14 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import Row
+from pyspark.sql import functions as F
 
 from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError, ConsumerError, MessageIdError
 from pykafka_core.idempotent import SQLiteLedger
+from spark_udfs import fingerprint
 from spark_udfs.idempotent import IdempotentConsumer, Statistics
-from spark_udfs.message_ids import message_header
+from spark_udfs.message_ids import check_ids, message_header
 from spark_udfs.topic_ids import BrokerTopicIds
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
@@ -180,10 +182,16 @@ def test_batches_without_offsets_are_told_by_their_number(
             "column partition must be int, not bigint",
         ),
         (["topic", "partition", "offset", "value"], "id", "no column 'id'"),
+        ([*COLUMNS, "1 AS value"], None, "two columns value: rename one"),
         (["topic", "partition", "offset", "value"], "offset", "binary or string, not bigint"),
         (["topic", "partition", "offset"], message_header, "ids cannot be computed .*headers"),
         (["topic", "partition", "nullif(offset, 0) AS offset", "value"], None, "offset has nulls"),
         (COLUMNS, message_header, "offset 1 of orders-0: its message id is null"),
+        (
+            COLUMNS,
+            lambda name: fingerprint(F.nullif("offset", F.lit(0)), F.lit(name)),
+            "offset 0 of orders-0: its message id is null",
+        ),
         (
             ["topic", "partition", "offset", "value", "repeat('x', 1025) AS id"],
             "id",
@@ -208,7 +216,7 @@ def test_rows_that_cannot_be_told_apart_are_refused_and_nothing_is_processed(
     rows = spark.createDataFrame(
         [(TOPIC, 0, 0, b"with", [header]), (TOPIC, 0, 1, b"without", [])], SOURCE
     )
-    column = message_header("message-id") if callable(ids) else ids
+    column = ids("message-id") if callable(ids) else ids
     consumer = IdempotentConsumer(ledger, "g", column, effect=effect, topic_ids=known)
     with pytest.raises((ConfigurationError, MessageIdError), match=f"(?s){problem}") as refusal:
         consumer.foreach_batch(rows.selectExpr(*columns), 7)
@@ -232,13 +240,57 @@ def test_the_query_that_fails_tells_why_and_what_to_do(
 
 def test_arguments_are_refused_by_name_all_at_once(ledger: SQLiteLedger) -> None:
     with pytest.raises(ConfigurationError) as refusal:
-        IdempotentConsumer(ledger, "g", effect="no", progress="epochs")  # type: ignore[arg-type]
-    assert "effect" in refusal.value.problems[0]
-    assert "'epochs'" in refusal.value.problems[1]
+        IdempotentConsumer(
+            "orders.db",  # type: ignore[arg-type]
+            "",
+            5,  # type: ignore[arg-type]
+            effect="no",  # type: ignore[arg-type]
+            topic_ids=5,  # type: ignore[arg-type]
+            fail_on_data_loss="no",  # type: ignore[arg-type]
+            progress="epochs",  # type: ignore[arg-type]
+        )
+    named = [problem.split()[0] for problem in refusal.value.problems]
+    assert named == [
+        "ledger",
+        "group",
+        "ids",
+        "effect",
+        "progress",
+        "topic_ids",
+        "fail_on_data_loss",
+    ]
+    with pytest.raises(ConfigurationError, match="ids is the name of a column, a Column or None"):
+        IdempotentConsumer(ledger, "g", message_header, effect=effect, topic_ids="x:1")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="topic_ids is needed"):
         IdempotentConsumer(ledger, "g", effect=effect)
     with pytest.raises(ConfigurationError, match="topic_ids has no effect"):
         IdempotentConsumer(ledger, "g", effect=effect, topic_ids="x:1", progress="batches")
+
+
+def test_settings_that_the_client_does_not_know_are_named(
+    spark: "SparkSession", ledger: SQLiteLedger
+) -> None:
+    rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE)
+    settings = {"bootstrap.servers": "127.0.0.1:1", "nope": 1}
+    consumer = IdempotentConsumer(ledger, "g", effect=effect, topic_ids=settings)
+    with pytest.raises(ConfigurationError, match=r"no settings of librdkafka: .*nope"):
+        consumer.foreach_batch(rows, 0)
+
+
+@pytest.mark.parametrize("told", [{}, {TOPIC: "id"}, {TOPIC: b"short"}])
+def test_a_function_that_does_not_tell_a_topics_id_is_named(
+    spark: "SparkSession", ledger: SQLiteLedger, told: Any
+) -> None:
+    rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE)
+    consumer = IdempotentConsumer(ledger, "g", effect=effect, topic_ids=lambda _: told)
+    with pytest.raises(ConsumerError, match="topic_ids tells no id of orders: 16 bytes"):
+        consumer.foreach_batch(rows, 0)
+
+
+def test_a_row_without_an_id_is_told_by_its_number_where_it_has_no_place() -> None:
+    table = pa.table({"offset": [7, 8], "id": ["a", None]})
+    with pytest.raises(MessageIdError, match="row 1 of the batch: its message id is null"):
+        check_ids(table, table["id"].combine_chunks())
 
 
 def test_a_broker_that_is_gone_is_named_and_nothing_is_processed(
