@@ -64,7 +64,8 @@ impl Storage {
 }
 
 fn locked(dir: &Path) -> Result<DirectoryLock, StorageOpenError> {
-    std::fs::create_dir_all(dir)
+    RealDisk
+        .create_dir_all_durably(dir)
         .map_err(|source| StorageOpenError::Make { dir: dir.into(), source })?;
     Ok(DirectoryLock::acquire(dir)?)
 }

@@ -64,6 +64,14 @@ pub trait Disk: Send + Sync + Debug {
     /// Creates a directory and its parents; no error if it exists.
     fn create_dir_all(&self, path: &Path) -> io::Result<()>;
 
+    /// As [`Disk::create_dir_all`], and on return the name of each directory that was made is durable.
+    fn create_dir_all_durably(&self, path: &Path) -> io::Result<()> {
+        let is_missing = |dir: &&Path| !dir.as_os_str().is_empty() && !self.exists(dir);
+        let missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+        self.create_dir_all(path)?;
+        missing.iter().rev().filter_map(|dir| dir.parent()).try_for_each(|dir| self.sync_dir(dir))
+    }
+
     /// The entries of a directory, sorted by name.
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>>;
 

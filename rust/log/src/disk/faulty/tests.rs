@@ -128,3 +128,16 @@ fn space_ends_where_it_was_set_and_comes_back() {
     disk.remove_file(&dir.join("a")).unwrap();
     assert_eq!(disk.used_bytes(), 0);
 }
+
+#[test]
+fn directories_made_durably_outlive_a_power_cut_however_many_were_missing() {
+    let (disk, dir) = disk_with_dir();
+    let path = dir.join("a/b/c");
+    disk.create_dir_all(&path).unwrap();
+    assert!(!disk.after_power_cut(0).exists(&dir.join("a")));
+    let path = dir.join("d/e/f");
+    for _ in 0..2 {
+        disk.create_dir_all_durably(&path).unwrap();
+        assert!(disk.after_power_cut(0).exists(&path));
+    }
+}
