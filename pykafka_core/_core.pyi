@@ -448,12 +448,13 @@ class Log:
         durability: str,
         settings: Sequence[tuple[str, str]],
         read_only: bool,
+        memory_max: int,
         clock_ms: int | None,
     ) -> tuple[Log, int | None, int]:
         """The log, where it is damaged, and how many bytes recovery has cut."""
 
-    def append(self, batch: bytes) -> tuple[int, int, int, bool]:
-        """First and last offset, log end offset, whether it was a duplicate."""
+    def append(self, batches: bytes) -> tuple[int, int, int, bool]:
+        """First and last offset, log end offset, whether all of them were duplicates."""
 
     def read(self, offset: int, bytes_max: int) -> tuple[bytes, int]:
         """Whole batches and where to read on."""
@@ -470,7 +471,9 @@ class Log:
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None: ...
     def truncate_to(self, offset: int) -> None: ...
     def delete_before(self, offset: int) -> int: ...
+    def enforce_retention(self) -> int: ...
     def roll(self) -> None: ...
+    def now_ms(self) -> int: ...
     def flush(self) -> None: ...
     def size(self) -> tuple[int, int]:
         """Segments and their bytes."""

@@ -10,7 +10,8 @@ class LogConfig:
     """Kafka's topic settings with underscores for dots; ``None`` leaves the default.
 
     Sizes are bytes, times are milliseconds; -1 is "no limit" for the two of retention. ``flush_messages`` and
-    ``flush_ms`` override what the durability says.
+    ``flush_ms`` override what the durability says. One default is not Kafka's: without ``retention_ms`` nothing goes
+    for its age. Retention is enforced at every roll of a segment and by `Log.enforce_retention`.
     """
 
     segment_bytes: int | None = None

@@ -4,20 +4,24 @@ from collections.abc import Iterable, Iterator
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from pykafka_core import _core
 from pykafka_core._records import Record, RecordBatchReader
 
 from .config import LogConfig
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
 __all__ = ["Appended", "Log", "LogStatistics"]
 
 _CHUNK_BYTES = 1 << 20
+_MEMORY_BYTES_MAX = 256 << 20
 
 
 class Appended(NamedTuple):
-    """What an append did; ``duplicate`` says that the same batch of an idempotent producer was there already."""
+    """What an append did; ``duplicate`` says that the same batches of idempotent producers were there already."""
 
     first_offset: int
     last_offset: int
@@ -57,6 +61,7 @@ class Log:
         durability: str = "fsync",
         config: LogConfig | None = None,
         read_only: bool = False,
+        memory_max: int = _MEMORY_BYTES_MAX,
         clock: int | None = None,
     ) -> Self:
         """Open the log in a directory; it is made if needed, the partition's files with the first append.
@@ -65,29 +70,41 @@ class Log:
 
         Args:
             durability: ``fsync`` (each append is on disk when it returns), ``interval`` (on disk at the latest 100 ms
-                later, by a thread that the first append starts) or ``os``; ``config`` overrides it.
+                later, by a thread that the first append starts) or ``os``; ``config`` overrides it. ``memory`` makes
+                an empty log that no file holds and `close` forgets: ``path`` is only its name.
             read_only: Take no lock and change nothing; what needs recovery is recovered in memory.
+            memory_max: Bytes that a log in memory may hold; beyond, an append is a StorageError.
             clock: Milliseconds since 1970 at which time stands still; ``None`` is the machine's clock.
 
         Raises:
             StorageLockedError: A broker or another library has it.
             StorageError: It cannot be read or made.
-            ValueError: An unknown durability, or a setting out of range.
+            ValueError: An unknown durability, a setting out of range, or a log in memory for reading only.
         """
         settings = (config or LogConfig()).settings()
-        return cls(*_core.Log.open(Path(fspath(path)), durability, settings, read_only, clock))
+        opened = _core.Log.open(
+            Path(fspath(path)), durability, settings, read_only, memory_max, clock
+        )
+        return cls(*opened)
 
-    def append(self, records: "bytes | Iterable[_core.RecordInput]") -> Appended:
-        """Append records, or one ready batch, atomically at the log end.
+    def append(self, records: "ReadableBuffer | Iterable[_core.RecordInput]") -> Appended:
+        """Append records as one batch, or ready batches, at the log end: all of them or none.
 
-        Records are ``(key, value[, headers[, timestamp]])`` or objects with these attributes.
+        Records are ``(key, value[, headers[, timestamp]])`` or objects with these attributes; those without a timestamp
+        get the clock's. Ready batches are any object that holds their bytes, such as what `read` returns: they get
+        new offsets and together fit one segment.
 
         Raises:
             CorruptMessageError, InvalidRecordError, InvalidTimestampError, MessageTooLargeError: Nothing was appended.
+            DuplicateSequenceNumberError: Some of several batches were appended before; nothing was appended.
+            RecordListTooLargeError: More than a segment holds.
             StorageError: Read-only, damaged, out of space, or the disk failed.
         """
-        batch = records if isinstance(records, bytes) else _core.build_batch(records)
-        return Appended(*self._core.append(batch))
+        batches = _ready(records)
+        if batches is None:
+            timestamp = self._core.now_ms()
+            batches = _core.build_batch(records, timestamp_default=timestamp)  # type: ignore[arg-type]
+        return Appended(*self._core.append(batches))
 
     def read(self, offset: int, bytes_max: int = _CHUNK_BYTES) -> bytes:
         """Return whole batches that hold ``offset`` and what follows it; empty at the log end.
@@ -96,7 +113,10 @@ class Log:
 
         Raises:
             OffsetOutOfRangeError: Before the log start or behind the log end.
+            ValueError: A negative ``bytes_max``.
         """
+        if bytes_max < 0:
+            raise ValueError(f"bytes_max is a number of bytes, not {bytes_max}")
         return self._core.read(offset, bytes_max)[0]
 
     def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record]:
@@ -153,8 +173,16 @@ class Log:
         """Move the log start up to ``offset`` and drop segments below it; returns the log start offset."""
         return self._core.delete_before(offset)
 
+    def enforce_retention(self) -> int:
+        """Drop the segments past ``retention_ms`` and ``retention_bytes``; returns the log start offset.
+
+        Every roll of a segment and `delete_before` do it too. A log that is seldom written needs this call, since a
+        library has no thread that looks at the time.
+        """
+        return self._core.enforce_retention()
+
     def roll(self) -> None:
-        """Seal the active segment and begin a new one, unless it is empty."""
+        """Seal the active segment and begin a new one, unless it is empty; then `enforce_retention`."""
         self._core.roll()
 
     def flush(self) -> None:
@@ -179,3 +207,14 @@ class Log:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _ready(records: object) -> bytes | None:
+    """The bytes that an object holds; ``None`` for what does not hold bytes."""
+    if isinstance(records, bytes):
+        return records
+    try:
+        view = memoryview(records)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+    return view.tobytes() if view.itemsize == 1 else None

@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -200,3 +201,133 @@ def test_producer_errors_have_their_own_classes(tmp_path: Path) -> None:
             log.append(batch(base_sequence=5))
         with pytest.raises(errors.InvalidProducerEpochError):
             log.append(batch(producer_epoch=2, base_sequence=1))
+
+
+def many_batches(path: Path) -> bytes:
+    """Three batches of two records each, as `Log.read` gives them."""
+    with open_log(path, durability="memory") as log:
+        for number in range(3):
+            log.append([(b"key", b"%d" % number), (None, b"second")])
+        return log.read(0)
+
+
+@pytest.mark.parametrize("holder", [bytes, bytearray, memoryview, pa.py_buffer])
+def test_all_batches_of_a_buffer_are_appended(
+    tmp_path: Path, holder: Callable[[bytes], bytes]
+) -> None:
+    batches = many_batches(tmp_path / "source")
+    with open_log(tmp_path / "events-0") as log:
+        log.append([(None, b"before")])
+        assert log.append(holder(batches)) == (1, 6, 7, False)
+        assert [record.offset for record in log] == list(range(7))
+        assert [record.value for record in log.records(1)][::2] == [b"0", b"1", b"2"]
+        # What begins in the middle of another log is welcome too.
+        assert log.append(log.read(5)) == (7, 8, 9, False)
+        assert [record.value for record in log.records(7)] == [b"2", b"second"]
+    with open_log(tmp_path / "events-0", read_only=True) as log:
+        assert [record.offset for record in log] == list(range(9))
+
+
+def test_batches_are_appended_all_or_none(tmp_path: Path) -> None:
+    batches = many_batches(tmp_path / "source")
+    with open_log(tmp_path / "events-0") as log:
+        for damaged in (
+            batches[:-1],
+            batches[:-1] + b"?",
+            batches + b"?" * 20,
+            batches + b"\0",
+            b"",
+        ):
+            with pytest.raises(errors.CorruptMessageError):
+                log.append(damaged)
+        with pytest.raises(errors.RecordListTooLargeError):
+            log.append(batches * 20)
+        assert log.log_end_offset == 0
+        assert log.append(batches).log_end_offset == 6
+
+
+@pytest.mark.parametrize("codec", ["producer", "lz4"])
+def test_several_batches_of_one_producer_are_judged_in_their_order(
+    tmp_path: Path, codec: str
+) -> None:
+    def batch(base_sequence: int) -> bytes:
+        records = [(None, b"v"), (None, b"w")]
+        return _core.build_batch(
+            records,
+            producer_id=7,
+            producer_epoch=0,
+            base_sequence=base_sequence,
+            timestamp_default=NOW_MS,
+        )
+
+    config = LogConfig(compression_type=codec)
+    with Log.open(tmp_path / "events-0", config=config, clock=NOW_MS) as log:
+        with pytest.raises(errors.OutOfOrderSequenceNumberError):
+            log.append(batch(0) + batch(4))
+        assert log.append(batch(0) + batch(2) + batch(4)) == (0, 5, 6, False)
+        assert log.append(batch(2) + batch(4)) == (2, 5, 6, True)
+        with pytest.raises(errors.DuplicateSequenceNumberError):
+            log.append(batch(4) + batch(6))
+        assert log.append(batch(6)).log_end_offset == 8
+        assert len(list(log)) == 8
+
+
+def test_records_without_a_time_get_the_clocks(tmp_path: Path) -> None:
+    with open_log(tmp_path / "events-0") as log:
+        log.append([(None, b"old", [], NOW_MS - 5), (None, b"now")])
+        assert [record.timestamp for record in log] == [NOW_MS - 5, NOW_MS]
+        assert log.offset_for_timestamp(NOW_MS) == (1, NOW_MS)
+
+
+def test_log_in_memory_is_bounded_leaves_no_file_and_is_forgotten(tmp_path: Path) -> None:
+    path = tmp_path / "events-0"
+    with Log.open(path, durability="memory", memory_max=1 << 20) as log:
+        for number in range(300):
+            log.append([(b"%d" % number, b"v" * 500)])
+        assert len(list(log)) == sum(map(len, log.to_arrow(views=True))) == 300
+        log.truncate_to(200)
+        many = [[(None, os.urandom(5_000))]] * 300
+        with pytest.raises(errors.StorageError, match="no space"):
+            list(map(log.append, many))
+        assert len(list(log.records(0, 200))) == 200
+        log.truncate_to(200)
+        assert log.append([(None, b"there is space again")]).first_offset == 200
+    assert not list(tmp_path.iterdir())
+    with Log.open(path, durability="memory") as log:
+        assert log.log_end_offset == 0
+    with pytest.raises(ValueError, match="read_only"):
+        Log.open(path, durability="memory", read_only=True)
+
+
+@pytest.mark.parametrize("by_size", [True, False])
+def test_retention_that_was_asked_for_is_enforced_at_each_roll(
+    tmp_path: Path, by_size: bool
+) -> None:
+    config = LogConfig(
+        segment_bytes=4_096,
+        file_delete_delay_ms=0,
+        retention_bytes=8_192 if by_size else None,
+        retention_ms=None if by_size else 60_000,
+    )
+    old_ms = NOW_MS - 3_600_000
+    with Log.open(tmp_path / "events-0", config=config, clock=NOW_MS) as log:
+        for _ in range(50):
+            log.append([(None, b"v" * 1_000, [], old_ms)])
+        assert 0 < log.log_start_offset < log.log_end_offset == 50
+        assert log.statistics().size_bytes < 16_384
+        log.roll()
+        assert log.enforce_retention() == (log.log_start_offset if by_size else 50)
+        assert sum(1 for _ in (tmp_path / "events-0").glob("*.log*")) <= 4
+
+
+def test_without_retention_nothing_goes_for_its_age(tmp_path: Path) -> None:
+    with open_log(tmp_path / "events-0") as log:
+        for _ in range(20):
+            log.append([(None, b"v" * 1_000, [], 1_000)])
+        assert log.statistics().segments > 3
+        assert log.enforce_retention() == 0
+
+
+def test_negative_number_of_bytes_is_refused(tmp_path: Path) -> None:
+    with open_log(tmp_path / "events-0") as log, pytest.raises(ValueError, match="-5"):
+        log.read(0, -5)

@@ -38,7 +38,7 @@ type Appended = (i64, i64, i64, bool);
 #[pymethods]
 impl PyLog {
     #[staticmethod]
-    #[pyo3(signature = (path, durability, settings, read_only, clock_ms))]
+    #[pyo3(signature = (path, durability, settings, read_only, memory_max, clock_ms))]
     #[expect(clippy::needless_pass_by_value, reason = "what pyo3 converts arguments to")]
     fn open(
         py: Python<'_>,
@@ -46,12 +46,19 @@ impl PyLog {
         durability: &str,
         settings: Vec<(String, String)>,
         read_only: bool,
+        memory_max: u64,
         clock_ms: Option<i64>,
     ) -> PyResult<(PyLog, Option<i64>, u64)> {
         let durability = Durability::from_name(durability)
-            .filter(|durability| *durability != Durability::Memory)
-            .ok_or_else(|| PyValueError::new_err("durability is fsync, interval or os"))?;
-        let base = LogConfig::for_durability(durability);
+            .ok_or_else(|| PyValueError::new_err("durability is fsync, interval, os or memory"))?;
+        let in_memory = durability == Durability::Memory;
+        if in_memory && read_only {
+            return Err(PyValueError::new_err(
+                "a log in memory begins empty: read_only is of no use",
+            ));
+        }
+        // A library deletes nothing that nobody asked it to delete.
+        let base = LogConfig { retention_ms: -1, ..LogConfig::for_durability(durability) };
         let overrides = settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let config = LogConfig::from_settings(&base, overrides)
             .map_err(|error| PyValueError::new_err(error.to_string()))?;
@@ -60,7 +67,9 @@ impl PyLog {
             None => Arc::new(SystemClock::new()),
         };
         let opened = py.detach(|| {
-            if read_only {
+            if in_memory {
+                LibraryLog::open_in_memory(&path, memory_max, Arc::new(config), clock.clone())
+            } else if read_only {
                 LibraryLog::open_read_only(&path, Arc::new(config), clock.clone())
             } else {
                 LibraryLog::open(&path, Arc::new(config), clock.clone())
@@ -77,18 +86,23 @@ impl PyLog {
         Ok((log, recovery.damaged_at, recovery.truncated_bytes))
     }
 
-    /// Append one batch at the log end, and sync where the settings ask for it.
-    fn append(&self, py: Python<'_>, batch: &[u8]) -> PyResult<Appended> {
+    /// Append whole batches at the log end, sync where the settings ask for it, and let go what a roll made old.
+    fn append(&self, py: Python<'_>, batches: &[u8]) -> PyResult<Appended> {
         self.check_process(py)?;
-        let mut batch = batch.to_vec();
+        let mut batches = batches.to_vec();
         let appended = py.detach(|| {
             let leader_epoch = self.log.latest_epoch().unwrap_or(0);
             let options = AppendOptions { leader_epoch, origin: AppendOrigin::Client };
-            let info = self.log.append_as_leader(&mut batch, options)?;
+            let segments_count = self.log.segments_count();
+            let info = self.log.append_all_as_leader(&mut batches, options)?;
             if self.log.sync_due(self.clock.now_ms()) {
                 self.log.flush()?;
             } else if let Some(flusher) = &self.flusher {
                 flusher.note_append();
+            }
+            if self.log.segments_count() > segments_count {
+                // The append has happened. An error that matters is the log's own, and the next call tells it.
+                let _ = self.retain();
             }
             Ok((info.first_offset, info.last_offset, info.log_end_offset, info.duplicate))
         });
@@ -152,14 +166,26 @@ impl PyLog {
 
     fn delete_before(&self, py: Python<'_>, offset: i64) -> PyResult<i64> {
         self.run(py, || {
-            let start = self.log.delete_before(offset)?;
-            self.log.enforce_retention(self.log.log_end_offset())?;
-            Ok(start)
+            self.log.delete_before(offset)?;
+            self.retain()
         })
     }
 
+    /// The log start offset once everything went that may go.
+    fn enforce_retention(&self, py: Python<'_>) -> PyResult<i64> {
+        self.run(py, || self.retain())
+    }
+
     fn roll(&self, py: Python<'_>) -> PyResult<()> {
-        self.run(py, || self.log.roll())
+        self.run(py, || {
+            self.log.roll()?;
+            self.retain().map(drop)
+        })
+    }
+
+    /// The log's clock.
+    fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
     }
 
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
@@ -181,6 +207,13 @@ impl PyLog {
 }
 
 impl PyLog {
+    /// Removes segments past the settings' limits or below the log start, and files whose delay is over.
+    fn retain(&self) -> Result<i64, StorageError> {
+        self.log.enforce_retention(self.log.log_end_offset())?;
+        self.log.delete_expired_files(self.clock.now_ms())?;
+        Ok(self.log.offsets().log_start_offset)
+    }
+
     fn run<T: Send>(
         &self,
         py: Python<'_>,
@@ -255,6 +288,7 @@ fn append_error(py: Python<'_>, cause: &AppendError) -> PyErr {
             }
         },
         AppendError::StaleLeaderEpoch { .. } => "FencedLeaderEpochError",
+        AppendError::PartlyDuplicate { .. } => "DuplicateSequenceNumberError",
         AppendError::Invalid(_) | AppendError::UnexpectedOffset { .. } => "InvalidRecordError",
     };
     error(py, class, &cause.to_string())

@@ -11,14 +11,14 @@ use crate::clock::Clock;
 use crate::config::LogConfig;
 use crate::directory::{DirectoryOptions, LogDirectory, read_offsets};
 use crate::directory_lock::DirectoryLock;
-use crate::disk::{Disk, RealDisk};
+use crate::disk::{Disk, MemoryDisk, RealDisk};
 use crate::flusher::Flusher;
 use crate::log::{Log, LogOptions, OpenError, Recovery, StorageError};
 
 /// Kafka's `producer.id.expiration.ms`.
 pub(crate) const PRODUCER_ID_EXPIRATION_MS: i64 = 86_400_000;
 
-/// A log with all it needs, on the real disk.
+/// A log with all it needs, on the real disk or in memory.
 #[derive(Debug)]
 pub struct LibraryLog {
     log: Arc<Log>,
@@ -40,13 +40,35 @@ impl LibraryLog {
     ) -> Result<(LibraryLog, Recovery), OpenError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         let dir = container(&*disk, path);
-        disk.create_dir_all(&dir).map_err(|error| StorageError::io("create", &dir, error))?;
+        disk.create_dir_all_durably(&dir)
+            .map_err(|error| StorageError::io("create", &dir, error))?;
         let lock = DirectoryLock::acquire(&dir)
             .map_err(|error| OpenError::Locked { path: dir.clone(), reason: error.to_string() })?;
+        LibraryLog::open_in(&dir, path, disk, Some(lock), config, clock)
+    }
+
+    /// Makes an empty log that lives as long as this object, in at most `memory_max` bytes. `path` only names it.
+    pub fn open_in_memory(
+        path: &Path,
+        memory_max: u64,
+        config: Arc<LogConfig>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(LibraryLog, Recovery), OpenError> {
+        LibraryLog::open_in(path, path, Arc::new(MemoryDisk::new(memory_max)), None, config, clock)
+    }
+
+    fn open_in(
+        dir: &Path,
+        path: &Path,
+        disk: Arc<dyn Disk>,
+        lock: Option<DirectoryLock>,
+        config: Arc<LogConfig>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<(LibraryLog, Recovery), OpenError> {
         let options = DirectoryOptions {
-            dir: &dir,
+            dir,
             disk,
-            lock: Some(lock),
+            lock,
             producer_id_expiration_ms: PRODUCER_ID_EXPIRATION_MS,
             random_seed: clock.now_ms() as u64 ^ clock.now_ns(),
         };

@@ -19,6 +19,7 @@
 
 mod active;
 mod append;
+mod append_all;
 mod error;
 mod load;
 mod lookup;

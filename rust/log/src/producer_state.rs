@@ -347,6 +347,18 @@ impl ProducerStateManager {
         Ok(Check::Accepted)
     }
 
+    /// A copy of what is known of some producers, to judge batches ahead of the log.
+    #[must_use]
+    pub fn excerpt(&self, producer_ids: impl Iterator<Item = i64>) -> ProducerStateManager {
+        let mut excerpt = ProducerStateManager::new(self.expiration_ms);
+        for producer_id in producer_ids {
+            if let Some(entry) = self.producers.get(&producer_id) {
+                excerpt.producers.entry(producer_id).or_insert_with(|| entry.clone());
+            }
+        }
+        excerpt
+    }
+
     /// Judges a marker that is to be appended; changes nothing.
     pub fn check_marker(
         &self,

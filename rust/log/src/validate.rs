@@ -80,6 +80,8 @@ pub struct Validated {
     pub rewritten: Option<Vec<u8>>,
     /// Bytes of the first batch in the input. What follows it is ignored, as Kafka does.
     pub size: usize,
+    /// What the batch would have without compression.
+    pub uncompressed_size: usize,
     /// Number of records.
     pub records_count: i32,
     /// As now in the header.
@@ -278,9 +280,11 @@ fn validate_batch(
         TimestampType::LogAppendTime => now_ms,
     };
     let as_is = target.0 == source && (walk.consecutive || source == Compression::None);
+    let uncompressed_size = batch.size() - batch.payload().len() + records.rest().len();
     let mut validated = Validated {
         rewritten: None,
         size: batch.size(),
+        uncompressed_size,
         records_count: batch.records_count(),
         max_timestamp: stamp,
         log_append_time_ms: match rules.timestamp_type {

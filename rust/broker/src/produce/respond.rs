@@ -139,7 +139,9 @@ pub(crate) fn code_of(error: &AppendError) -> KafkaError {
         AppendError::LargerThanSegment { .. } => KafkaError::RecordListTooLarge,
         AppendError::StaleLeaderEpoch { .. } => KafkaError::NotLeaderOrFollower,
         AppendError::Corrupt { .. } => KafkaError::CorruptMessage,
-        AppendError::UnexpectedOffset { .. } => KafkaError::UnknownServerError,
+        AppendError::PartlyDuplicate { .. } | AppendError::UnexpectedOffset { .. } => {
+            KafkaError::UnknownServerError
+        }
         AppendError::Storage(_) => KafkaError::KafkaStorageError,
     }
 }

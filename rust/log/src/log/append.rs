@@ -8,7 +8,7 @@ use super::active::Incoming;
 use super::state::State;
 use super::{AppendError, AppendInfo, AppendOptions, Log, Shared, StorageError};
 use crate::config::{CompressionType, LogConfig, MessageTimestampType};
-use crate::producer_state::{AppendOrigin, BatchSummary, Check};
+use crate::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Check};
 use crate::segment::FileKind;
 use crate::time_index::TimeEntry;
 use crate::validate::{self, ValidateError, ValidateRules, Validated};
@@ -185,23 +185,33 @@ impl State {
             match self.producers.check(&BatchSummary::of(&batch), options.origin)? {
                 Check::Accepted => {}
                 Check::Duplicate(original) => {
-                    return Ok(AppendInfo {
-                        first_offset: original.first_offset(),
-                        last_offset: original.last_offset,
-                        max_timestamp: original.timestamp,
-                        log_append_time_ms: original.timestamp,
-                        log_start_offset: self.log_start_offset,
-                        log_end_offset: self.log_end_offset,
-                        records_count: batch.records_count(),
-                        duplicate: true,
-                    });
+                    return Ok(self.appended_before(&original, &original, batch.records_count()));
                 }
             }
         }
         Ok(AppendInfo { log_append_time_ms, ..self.write_all(shared, bytes)? })
     }
 
-    fn check_epoch(&self, leader_epoch: i32) -> Result<(), AppendError> {
+    /// The answer to what is in the log already, from batch `first` to batch `last`.
+    pub(super) fn appended_before(
+        &self,
+        first: &BatchMetadata,
+        last: &BatchMetadata,
+        records_count: i32,
+    ) -> AppendInfo {
+        AppendInfo {
+            first_offset: first.first_offset(),
+            last_offset: last.last_offset,
+            max_timestamp: last.timestamp,
+            log_append_time_ms: last.timestamp,
+            log_start_offset: self.log_start_offset,
+            log_end_offset: self.log_end_offset,
+            records_count,
+            duplicate: true,
+        }
+    }
+
+    pub(super) fn check_epoch(&self, leader_epoch: i32) -> Result<(), AppendError> {
         match self.epochs.latest_epoch() {
             Some(current) if leader_epoch < current => {
                 Err(AppendError::StaleLeaderEpoch { current, given: leader_epoch })
@@ -237,7 +247,11 @@ impl State {
     }
 
     /// Writes whole batches whose offsets are final, and takes note of each.
-    fn write_all(&mut self, shared: &Shared, bytes: &[u8]) -> Result<AppendInfo, AppendError> {
+    pub(super) fn write_all(
+        &mut self,
+        shared: &Shared,
+        bytes: &[u8],
+    ) -> Result<AppendInfo, AppendError> {
         let summary = Summary::of(bytes);
         let Some(summary) = summary else { return Ok(self.nothing_appended()) };
         self.prepare_append(shared, summary.incoming(bytes.len()))?;

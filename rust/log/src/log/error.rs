@@ -106,6 +106,14 @@ pub enum AppendError {
         /// The batch's base offset.
         found: i64,
     },
+    /// Of several batches some are in the log already and others are not.
+    #[error("{duplicates} of {count} batches were appended before: leave those out")]
+    PartlyDuplicate {
+        /// How many were.
+        duplicates: usize,
+        /// Of how many.
+        count: usize,
+    },
     /// The batch is of an older leader epoch than the log.
     #[error("leader epoch {given} is older than the log's {current}")]
     StaleLeaderEpoch {

@@ -83,6 +83,7 @@ fn good_batches_of_every_codec_stay_byte_for_byte() {
         let expected = Validated {
             rewritten: None,
             size: original.len(),
+            uncompressed_size: three(Compression::None).len(),
             records_count: 3,
             max_timestamp: NOW + 5,
             log_append_time_ms: -1,
