@@ -51,7 +51,9 @@ class Broker:
             on disk, ``interval``, ``os``; without a directory ``memory`` is the only one.
         config: Broker settings by Kafka name, as in server.properties.
         clock: The wall clock in milliseconds, fixed, for tests; default is the machine's.
-        memory_max: Bytes the broker may use beside the page cache.
+        memory_max: Bytes that requests and answers on their way may take beside the page cache, a
+            half of it for requests that have begun; one request more may be let in. Without a
+            directory the logs may take as much again.
 
     Raises:
         ConfigurationError: Settings that cannot be used; it lists all of them.
@@ -203,7 +205,14 @@ class Broker:
         return {name: len(topics[name].partitions) for name in sorted(topics)}
 
     def statistics(self) -> Mapping[str, int]:
-        """One snapshot of the broker's counters by name; ``control.wait.ns.*`` is the GIL's toll."""
+        """One snapshot of the broker's counters by name; ``control.wait.ns.*`` is the GIL's toll.
+
+        ``batches_appended``, ``records_appended``, ``bytes_appended`` (as stored) and
+        ``bytes_appended_uncompressed`` are what clients produced, each batch once; with
+        ``bytes_received`` and ``bytes_sent`` their changes over time are the throughput. What
+        ``memory_max`` bounds now: ``input_held_bytes``, ``answers_held_bytes``,
+        ``requests_parked_bytes``, and the ``connections_muted`` that wait for it.
+        """
         self._check_usable()
         return {**_counters(self._core.statistics()), **self._loop.waits.snapshot()}
 

@@ -93,6 +93,7 @@ def _joint_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
             text = f"{name} names {len(directories)} directories; this broker keeps its log in one"
             yield SettingProblem(name, text, "name exactly one directory")
     yield from _quorum_problems(given)
+    yield from _memory_problems(given)
     for name in ("listeners", "advertised.listeners"):
         try:
             listeners = client_listeners(given, name)
@@ -113,6 +114,18 @@ def _quorum_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
         if count > 1:
             text = f"{name} names {count} nodes, and a quorum of several is not built yet"
             yield SettingProblem(name, text, "name this node alone, or remove it")
+
+
+def _memory_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
+    """Kafka wants room for one request of any size that is allowed."""
+    queued, largest = (
+        int(given.get(name, broker_settings()[name].default or 0))
+        for name in ("queued.max.request.bytes", "socket.request.max.bytes")
+    )
+    if 0 < queued < largest:
+        name = "queued.max.request.bytes"
+        text = f"{name} must be at least socket.request.max.bytes, which is {largest}"
+        yield SettingProblem(name, text, "raise it, or lower socket.request.max.bytes")
 
 
 def _listener_problems(

@@ -43,7 +43,7 @@ def demo(data: Path | None, count: int, spark: bool, plots: Path) -> None:
         console.print(f"A broker serves at {broker.bootstrap_servers} after {ready_ms:.0f} ms.")
         with progress_bars(console) as progress:
             source = prepare(progress, count)
-        send_and_read_back(broker, directory, source, console)
+        send_and_read_back(broker, source, console)
         if spark:
             count_with_spark(broker, source, console, plots)
     console.print(NEXT)

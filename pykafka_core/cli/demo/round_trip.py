@@ -10,7 +10,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -18,7 +17,6 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from pykafka_core.cli.batches import batch_headers
 from pykafka_core.cli.clients import consumer
 from pykafka_core.cli.errors import CliError
 from pykafka_core.cli.flights import airline_names
@@ -61,13 +59,8 @@ class _Read:
     flights: dict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))
 
 
-def send_and_read_back(
-    broker: "Broker", directory: Path, source: Sequence[Flight], console: Console
-) -> None:
+def send_and_read_back(broker: "Broker", source: Sequence[Flight], console: Console) -> None:
     """Send the flights, read them back, hold them against the source, print what happened.
-
-    Args:
-        directory: The broker's data.
 
     Raises:
         CliError: What came back is not what was sent.
@@ -85,7 +78,7 @@ def send_and_read_back(
         f"each carrier's in order, {miles:,} miles in all.\n"
     )
     console.print(_delays(carriers, read, airline_names()))
-    console.print(_statistics(broker, directory, source, send_s, read_s))
+    console.print(_statistics(broker.statistics(), source, send_s, read_s))
 
 
 def _timed(work: Callable[[], None]) -> float:
@@ -206,28 +199,25 @@ def _delays(carriers: Mapping[str, _Carrier], read: _Read, names: Mapping[str, s
 
 
 def _statistics(
-    broker: "Broker", directory: Path, source: Sequence[Flight], send_s: float, read_s: float
+    counted: Mapping[str, int], source: Sequence[Flight], send_s: float, read_s: float
 ) -> Table:
-    headers = [
-        h for path in sorted(directory.glob(f"{TOPIC}-*/*.log")) for h in batch_headers(path)
-    ]
-    stored = sum(header.size for header in headers)
     given = sum(len(carrier) + len(value) for carrier, value in source)
-    batches = max(len(headers), 1)
+    batches, stored = counted["batches_appended"], counted["bytes_appended"]
+    records = counted["records_appended"]
     table = Table(title="The broker", title_justify="left", show_header=False)
     table.add_column()
     table.add_column(justify="right")
-    table.add_row("batches", f"{len(headers):,}")
+    table.add_row("batches", f"{batches:,}")
     table.add_row(
-        "average batch", f"{len(source) / batches:,.0f} records, {stored / batches:,.0f} bytes"
+        "average batch", f"{records / batches:,.0f} records, {stored / batches:,.0f} bytes"
     )
     table.add_row("keys and values", f"{given / 1e6:,.1f} MB")
     table.add_row("bytes on disk, lz4", f"{stored / 1e6:,.1f} MB")
-    table.add_row("compression ratio", f"{given / max(stored, 1):.1f}")
+    ratio = counted["bytes_appended_uncompressed"] / stored
+    table.add_row("compression ratio", f"{ratio:.1f}")
     for name, seconds in (("sent and confirmed", send_s), ("read back", read_s)):
         rate = f"{len(source) / seconds:,.0f} records/s, {given / seconds / 1e6:,.0f} MB/s"
         table.add_row(name, rate)
-    for name, value in broker.statistics().items():
-        if isinstance(value, int) and name in _COUNTERS:
-            table.add_row(_COUNTERS[name], f"{value:,}")
+    for name, label in _COUNTERS.items():
+        table.add_row(label, f"{counted[name]:,}")
     return table

@@ -37,6 +37,8 @@ use crate::{ConnectionInfo, Context, Header, Level, Outcome, Settings};
 
 /// A frame in transit must move at least this fast, once `internal.frame.max.ms` is over.
 pub(crate) const FRAME_BYTES_PER_MS_MIN: u64 = 64;
+/// And at least this fast while others wait for the memory that it holds.
+const FRAME_IN_THE_WAY_BYTES_PER_MS_MIN: u64 = 1_024;
 /// Answers are written at the latest when they are this large.
 const GATHERED_BYTES_MAX: usize = 256 << 10;
 /// Read while an answer is pending.
@@ -91,7 +93,7 @@ pub(crate) async fn run(
         info,
         closing,
         ctx: ctx.clone(),
-        input: Input::new(),
+        input: Input::new(ctx.memory.input.share()),
         output: Output::default(),
         client_id: LastClientId::new(),
         frame_since_ns: None,
@@ -121,6 +123,7 @@ impl Connection {
         loop {
             self.handle_buffered().await?;
             self.flush().await?;
+            self.input.settle();
             if self.closing.is_draining() {
                 return Err(Ended::Stopped);
             }
@@ -246,10 +249,13 @@ impl Connection {
         if size == 0 {
             return Ok(());
         }
+        let mut held = None;
         loop {
             match self.output.send(&mut Socket(&self.stream)) {
                 Ok(()) => break,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let memory = &self.ctx.memory;
+                    held.get_or_insert_with(|| memory.hold_answers(self.output.memory_size()));
                     self.wait_writable().await?;
                 }
                 Err(error) => return Err(Ended::of_sending(&error)),
@@ -280,6 +286,7 @@ impl Connection {
                 Ok(size) => size,
                 Err(error) => return self.kill(error.to_string()).await,
             };
+            self.admit(frame_size).await?;
             match self.read(frame_size) {
                 Ok(0) => return Err(Ended::Peer),
                 Ok(_) => return Ok(()),
@@ -301,16 +308,40 @@ impl Connection {
         Ok(size)
     }
 
+    /// Waits until there is memory for what is read next. Meanwhile nothing is read, and the frame's time stands still.
+    async fn admit(&mut self, frame_size: Option<usize>) -> Result<(), Ended> {
+        if self.input.try_admit(frame_size) {
+            return Ok(());
+        }
+        let muted_ns = self.ctx.clock.now_ns();
+        tokio::select! {
+            () = self.input.admit(frame_size) => {}
+            _ = self.stream.ready(Interest::ERROR) => return Err(Ended::Peer),
+            () = self.closing.changed() => return Err(Ended::Stopped),
+        }
+        if let Some(since_ns) = &mut self.frame_since_ns {
+            *since_ns += self.ctx.clock.now_ns().saturating_sub(muted_ns);
+        }
+        Ok(())
+    }
+
     async fn wait_readable(&mut self, frame_size: Option<usize>) -> Result<(), Ended> {
         let settings = self.settings();
         if !self.input.is_empty() {
             let remaining_ms = self.frame_remaining_ms(&settings, frame_size);
-            return tokio::select! {
-                ready = self.stream.readable() => Ok(ready?),
-                () = self.closing.changed() => Err(Ended::Stopped),
-                () = sleep_ms(remaining_ms) => {
-                    Err(Ended::Killed(format!("a frame took longer than {} ms", settings.frame_ms_max)))
-                }
+            let stalled_ms = settings.frame_ms_max as i64;
+            tokio::select! {
+                ready = self.stream.readable() => return Ok(ready?),
+                () = self.closing.changed() => return Err(Ended::Stopped),
+                () = sleep_ms(remaining_ms.min(stalled_ms)) => {}
+            }
+            return if remaining_ms <= stalled_ms {
+                Err(Ended::Killed(format!("a frame took longer than {stalled_ms} ms")))
+            } else if self.input.is_in_the_way() {
+                let text = "a frame stood still for {} ms in memory that others wait for";
+                Err(Ended::Killed(text.replace("{}", &stalled_ms.to_string())))
+            } else {
+                Ok(())
             };
         }
         let idle_ms = settings.connections_idle_ms_max;
@@ -333,8 +364,12 @@ impl Connection {
     fn frame_remaining_ms(&mut self, settings: &Settings, frame_size: Option<usize>) -> i64 {
         let now_ns = self.ctx.clock.now_ns();
         let since_ns = *self.frame_since_ns.get_or_insert(now_ns);
-        let allowed =
-            settings.frame_ms_max + frame_size.unwrap_or(0) as u64 / FRAME_BYTES_PER_MS_MIN;
+        let bytes_per_ms_min = if self.input.is_in_the_way() {
+            FRAME_IN_THE_WAY_BYTES_PER_MS_MIN
+        } else {
+            FRAME_BYTES_PER_MS_MIN
+        };
+        let allowed = settings.frame_ms_max + frame_size.unwrap_or(0) as u64 / bytes_per_ms_min;
         let elapsed = now_ns.saturating_sub(since_ns) / 1_000_000;
         allowed.saturating_sub(elapsed) as i64
     }

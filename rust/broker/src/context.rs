@@ -12,6 +12,8 @@ use pykafka_wire::ApiKey;
 use tokio::sync::watch;
 
 use crate::connections::Connections;
+use crate::memory::Memory;
+use crate::purgatory;
 use crate::requests::ParkedRequests;
 use crate::{
     EventQueue, FetchSessions, Image, LogRing, PartitionOptions, PartitionTable, Purgatory, Reply,
@@ -31,7 +33,7 @@ pub struct Context {
     /// Facts and requests on their way to Python.
     pub events: Arc<EventQueue>,
     /// Log lines on their way to Python.
-    pub log_ring: LogRing,
+    pub log_ring: Arc<LogRing>,
     /// Counters of the network and the requests.
     pub statistics: Statistics,
     /// The partitions of this broker.
@@ -40,6 +42,7 @@ pub struct Context {
     pub purgatory: Purgatory,
     /// Sessions of consumers.
     pub fetch_sessions: FetchSessions,
+    pub(crate) memory: Memory,
     pub(crate) requests: ParkedRequests,
     pub(crate) connections: Connections,
     pub(crate) serving: watch::Sender<bool>,
@@ -60,6 +63,8 @@ pub struct ContextOptions {
     pub directory: LogDirectory,
     /// Whether that is memory.
     pub in_memory: bool,
+    /// Bytes that requests and answers on their way may take, beside logs and the page cache.
+    pub memory_max: u64,
     /// Draws ids that strangers should not guess.
     pub seed: u64,
 }
@@ -68,11 +73,15 @@ impl Context {
     /// A broker that serves nothing yet; without sockets and threads.
     pub fn new(options: ContextOptions) -> Context {
         let image = Image::empty(options.log_defaults);
+        let memory = Memory::new(options.memory_max);
+        let waiting_bytes_max = |bytes_max| memory.waiting_bytes_max(bytes_max);
         let events = Arc::new(EventQueue::new());
+        let log_ring = Arc::new(LogRing::new(options.clock.clone()));
         let partitions = PartitionTable::new(PartitionOptions {
             node_id: options.node_id,
             clock: options.clock.clone(),
             events: events.clone(),
+            log_ring: log_ring.clone(),
             directory: options.directory,
             in_memory: options.in_memory,
         });
@@ -81,12 +90,16 @@ impl Context {
             cluster_id: Arc::from(options.cluster_id),
             events,
             partitions,
-            purgatory: Purgatory::new(options.clock.clone()),
+            purgatory: Purgatory::new(
+                options.clock.clone(),
+                waiting_bytes_max(purgatory::PARKED_BYTES_MAX),
+            ),
             fetch_sessions: FetchSessions::new(options.seed),
-            log_ring: LogRing::new(options.clock.clone()),
+            log_ring,
             clock: options.clock,
             statistics: Statistics::default(),
-            requests: ParkedRequests::new(image.settings.parked_bytes_max),
+            requests: ParkedRequests::new(waiting_bytes_max(image.settings.parked_bytes_max)),
+            memory,
             image: ArcSwap::from_pointee(image),
             connections: Connections::new(),
             serving: watch::Sender::new(false),

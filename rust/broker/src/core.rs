@@ -36,7 +36,7 @@ pub struct CoreOptions {
     pub cluster_id: String,
     /// Of topics that do not say.
     pub durability: Durability,
-    /// Bytes of logs in memory, without a data directory.
+    /// Bytes that requests and answers on their way may take; without a data directory also those of logs.
     pub memory_max: u64,
     /// The broker's only clock.
     pub clock: Arc<dyn Clock>,
@@ -92,6 +92,7 @@ impl Core {
             log_defaults: LogConfig::for_durability(options.durability),
             directory: storage.directory,
             in_memory: storage.in_memory,
+            memory_max,
             seed,
         }));
         let tasks = vec![
@@ -159,7 +160,9 @@ impl Core {
             return Err(CoreError::Stopped);
         }
         let Some(step) = self.ctx.image.load().step(delta)? else { return Ok(()) };
-        self.ctx.requests.set_bytes_max(step.image.settings.parked_bytes_max);
+        let (settings, memory) = (&step.image.settings, &self.ctx.memory);
+        self.ctx.requests.set_bytes_max(memory.waiting_bytes_max(settings.parked_bytes_max));
+        memory.set_queued_bytes_max(settings.queued_request_bytes_max);
         self.ctx.partitions.apply(&step.image, &step.changed, &step.deleted);
         self.ctx.image.store(Arc::new(step.image));
         self.ctx.connections.limit_changed();
@@ -284,11 +287,15 @@ impl Core {
     pub fn statistics(&self) -> String {
         let mut out = String::new();
         self.ctx.statistics.write(&mut out);
+        self.ctx.partitions.host().appended.write(&mut out);
         let levels = [
             ("connections_open", self.ctx.connections.count()),
             ("requests_parked", self.ctx.requests.count()),
             ("requests_parked_bytes", self.ctx.requests.parked_bytes()),
             ("events_waiting", self.ctx.events.count()),
+            ("connections_muted", self.ctx.memory.input.waiting()),
+            ("input_held_bytes", self.ctx.memory.input.held()),
+            ("answers_held_bytes", self.ctx.memory.answers_held()),
         ];
         for (name, value) in levels {
             statistics::put(&mut out, name, value as u64);

@@ -2,9 +2,12 @@
 //!
 //! The buffer grows with the bytes that arrived, never by the size prefix alone: a prefix of 100 MiB followed by silence costs
 //! what one read costs. Handlers get the frame's own region of the buffer; once they are done with it the same memory takes
-//! the next frame.
+//! the next frame. What a large frame takes, and what is read ahead for speed, comes out of the broker's memory for input
+//! (`memory`).
 
 use bytes::{Buf, BufMut, BytesMut, buf::Limit};
+
+use crate::memory::{Lane, Share};
 
 const PREFIX_SIZE: usize = 4;
 /// Room for a read when nothing is known of the next frame.
@@ -28,11 +31,52 @@ pub(crate) struct Input {
     /// The buffer's memory from its beginning, as far as it was seen; taken back whole once every frame is gone.
     whole_bytes: usize,
     read_bytes: usize,
+    share: Share,
 }
 
 impl Input {
-    pub(crate) fn new() -> Input {
-        Input { buffer: BytesMut::new(), whole_bytes: 0, read_bytes: READ_BYTES_MIN }
+    pub(crate) fn new(share: Share) -> Input {
+        Input { buffer: BytesMut::new(), whole_bytes: 0, read_bytes: READ_BYTES_MIN, share }
+    }
+
+    /// Whether there is memory for the next read of a frame of `frame_size`; else wait for [`Input::admit`].
+    pub(crate) fn try_admit(&mut self, frame_size: Option<usize>) -> bool {
+        match self.missing_share(frame_size) {
+            Some((lane, bytes)) => self.share.try_grow(lane, bytes),
+            None => true,
+        }
+    }
+
+    /// Waits for memory for the next read of a frame of `frame_size`.
+    pub(crate) async fn admit(&mut self, frame_size: Option<usize>) {
+        if let Some((lane, bytes)) = self.missing_share(frame_size) {
+            self.share.grow(lane, bytes).await;
+        }
+    }
+
+    /// What the share lacks for the next read; nothing for small frames.
+    fn missing_share(&self, frame_size: Option<usize>) -> Option<(Lane, usize)> {
+        let size = frame_size.filter(|size| *size >= LARGE_FRAME_BYTES)?;
+        let bytes = self.reach(size).saturating_sub(self.share.bytes());
+        (bytes > 0).then_some((Lane::of(size), bytes))
+    }
+
+    /// How far the next read of a large frame may fill the buffer: to twice of what there is.
+    fn reach(&self, size: usize) -> usize {
+        let received = self.buffer.len();
+        (PREFIX_SIZE + size).min(received + received.max(self.read_bytes))
+    }
+
+    /// Whether it holds memory that others wait for.
+    pub(crate) fn is_in_the_way(&self) -> bool {
+        self.share.bytes() > 0 && self.share.budget().waiting() > 0
+    }
+
+    /// Gives back what is not needed between frames, if others might need it.
+    pub(crate) fn settle(&mut self) {
+        if self.share.is_wanted() {
+            self.release();
+        }
     }
 
     /// Bytes received.
@@ -71,13 +115,25 @@ impl Input {
     /// Where the next read goes.
     pub(crate) fn room(&mut self, frame_size: Option<usize>) -> Limit<&mut BytesMut> {
         let Some(size) = frame_size.filter(|size| *size >= LARGE_FRAME_BYTES) else {
-            self.reserve(self.read_bytes);
-            return (&mut self.buffer).limit(self.read_bytes);
+            let read_bytes = self.read_bytes_spared();
+            self.reserve(read_bytes);
+            return (&mut self.buffer).limit(read_bytes);
         };
-        let missing = size + PREFIX_SIZE - self.buffer.len();
-        self.reserve(missing.min(self.buffer.len().max(self.read_bytes)));
-        let spare = self.buffer.capacity() - self.buffer.len();
-        (&mut self.buffer).limit(missing.min(spare))
+        let received = self.buffer.len();
+        self.reserve(self.reach(size) - received);
+        let room = self.buffer.capacity().min(self.share.bytes()).saturating_sub(received);
+        (&mut self.buffer).limit((PREFIX_SIZE + size - received).min(room))
+    }
+
+    /// What is read at once of frames that need no share: less where memory is scarce.
+    fn read_bytes_spared(&mut self) -> usize {
+        let reach = self.buffer.len() + self.read_bytes;
+        let missing = reach.saturating_sub(self.share.bytes());
+        if self.read_bytes == READ_BYTES_MIN || missing == 0 || self.share.try_spare(missing) {
+            self.read_bytes
+        } else {
+            READ_BYTES_MIN
+        }
     }
 
     /// Makes room for `size` bytes. An empty buffer begins anew at its beginning, or a large frame would reach its end and
@@ -100,7 +156,7 @@ impl Input {
     /// Gives the memory back while nothing is in it.
     pub(crate) fn release(&mut self) {
         if self.buffer.is_empty() {
-            *self = Input::new();
+            *self = Input::new(self.share.budget().share());
         }
     }
 }
@@ -108,7 +164,12 @@ impl Input {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::Memory;
     use proptest::prelude::*;
+
+    fn input() -> Input {
+        Input::new(Memory::new(1 << 40).input.share())
+    }
 
     fn receive(input: &mut Input, bytes: &[u8]) {
         input.buffer.extend_from_slice(bytes);
@@ -117,7 +178,7 @@ mod tests {
     #[test]
     fn sizes_outside_the_bounds_are_refused_without_room_for_them() {
         for size in [0, -1, i32::MIN, 101, i32::MAX] {
-            let mut input = Input::new();
+            let mut input = input();
             receive(&mut input, &size.to_be_bytes());
             assert_eq!(input.next_frame(100), Err(FrameSizeError { size, size_max: 100 }));
             assert!(input.buffer.capacity() < 1_024);
@@ -126,28 +187,31 @@ mod tests {
 
     #[test]
     fn room_grows_with_what_arrived_and_not_by_the_prefix() {
-        let mut input = Input::new();
+        let mut input = input();
         let size = 100 << 20;
         receive(&mut input, &(size as i32).to_be_bytes());
+        assert!(input.try_admit(Some(size)));
         assert_eq!(input.room(Some(size)).remaining_mut(), READ_BYTES_MIN);
         receive(&mut input, &vec![0; 1 << 20]);
+        assert!(input.try_admit(Some(size)));
         let room = input.room(Some(size)).remaining_mut();
         assert!(room <= 3 << 20, "{room}");
     }
 
     #[test]
     fn a_large_frame_is_read_to_its_end_and_no_further() {
-        let mut input = Input::new();
+        let mut input = input();
         let size = 1 << 20;
         receive(&mut input, &(size as i32).to_be_bytes());
         receive(&mut input, &vec![0; size - 20_000]);
+        assert!(input.try_admit(Some(size)));
         assert_eq!(input.room(Some(size)).remaining_mut(), 20_000);
         assert_eq!(input.next_frame(size).map(|frame| frame.is_some()), Ok(false));
     }
 
     #[test]
     fn large_frames_one_after_the_other_stay_where_they_were_read() {
-        let mut input = Input::new();
+        let mut input = input();
         let size = 1 << 20;
         let mut stream = (size as i32).to_be_bytes().to_vec();
         stream.resize(PREFIX_SIZE + size, 7);
@@ -156,6 +220,7 @@ mod tests {
         while at < stream.len() {
             let frame_size = input.frame_size(size).expect("sizes are allowed");
             let before = input.buffer.as_ptr();
+            assert!(input.try_admit(frame_size));
             let (held, mut room) = (input.size(), input.room(frame_size));
             let taken = room.remaining_mut().min(stream.len() - at);
             room.put_slice(&stream[at..at + taken]);
@@ -180,7 +245,7 @@ mod tests {
                 stream.extend_from_slice(&(frame.len() as i32).to_be_bytes());
                 stream.extend_from_slice(frame);
             }
-            let mut input = Input::new();
+            let mut input = input();
             let mut got = Vec::new();
             for piece in stream.chunks(cut) {
                 receive(&mut input, piece);

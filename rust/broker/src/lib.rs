@@ -22,6 +22,7 @@ pub mod list_offsets;
 mod listener;
 mod log_ring;
 pub mod maintenance;
+mod memory;
 pub mod metadata;
 pub mod offset_for_leader_epoch;
 mod output;

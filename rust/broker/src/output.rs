@@ -53,6 +53,15 @@ impl Output {
         self.size
     }
 
+    /// Bytes that are not in a file.
+    pub(crate) fn memory_size(&self) -> usize {
+        let closed = self.closed.iter().map(|part| match part {
+            Part::Bytes(bytes) => bytes.len(),
+            Part::Stored(_) => 0,
+        });
+        closed.sum::<usize>() + self.open.len()
+    }
+
     /// Adds the frame of one answer.
     pub(crate) fn push(&mut self, header: &Header, reply: Reply) {
         let start = self.open.len();

@@ -22,7 +22,8 @@ use crate::kafka_error::KafkaError;
 use crate::partition::isr::ProposalId;
 use crate::partition::replication::Assignment;
 use crate::partition::{Host, Partition};
-use crate::{EventQueue, Image, PartitionEntry, TopicEntry, TopicId};
+use crate::statistics::AppendStatistics;
+use crate::{EventQueue, Image, LogRing, PartitionEntry, TopicEntry, TopicId};
 
 /// What a partition table is made with.
 pub struct PartitionOptions {
@@ -32,6 +33,8 @@ pub struct PartitionOptions {
     pub clock: Arc<dyn Clock>,
     /// Facts for Python.
     pub events: Arc<EventQueue>,
+    /// Log lines on their way to Python.
+    pub log_ring: Arc<LogRing>,
     /// Where logs are.
     pub directory: LogDirectory,
     /// Whether that is memory.
@@ -66,6 +69,8 @@ impl PartitionTable {
             in_memory: options.in_memory,
             eligible: ArcSwap::default(),
             replica_lag_ns_max: AtomicU64::default(),
+            appended: AppendStatistics::default(),
+            log_ring: options.log_ring,
             is_disk_full: AtomicBool::default(),
             syncer: Syncer::default(),
             directory: options.directory,

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 
 /// Bytes that all parked requests may hold together (frames and parsed requests); above it a fetch is answered at once
 /// with what there is, so that slow readers cannot fill the memory (attack case 17).
-const PARKED_BYTES_MAX: usize = 64 << 20;
+pub(crate) const PARKED_BYTES_MAX: usize = 64 << 20;
 
 /// One waiting request, shared by its future, the partitions it watches and the deadlines.
 #[derive(Debug)]
@@ -101,13 +101,8 @@ pub struct Parking {
 }
 
 impl Purgatory {
-    /// An empty purgatory on `clock`.
-    pub fn new(clock: Arc<dyn Clock>) -> Purgatory {
-        Purgatory::with_bytes_max(clock, PARKED_BYTES_MAX)
-    }
-
-    /// As [`Purgatory::new`], with a bound of one's own.
-    pub fn with_bytes_max(clock: Arc<dyn Clock>, parked_bytes_max: usize) -> Purgatory {
+    /// An empty purgatory on `clock`, for requests of at most `parked_bytes_max` bytes together.
+    pub fn new(clock: Arc<dyn Clock>, parked_bytes_max: usize) -> Purgatory {
         let shared = Shared {
             clock,
             deadlines: Mutex::default(),
@@ -190,7 +185,7 @@ mod tests {
     use super::*;
 
     fn purgatory(bytes_max: usize) -> Purgatory {
-        Purgatory::with_bytes_max(Arc::new(ManualClock::new(0)), bytes_max)
+        Purgatory::new(Arc::new(ManualClock::new(0)), bytes_max)
     }
 
     #[test]

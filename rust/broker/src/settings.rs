@@ -26,6 +26,8 @@ pub struct Settings {
     pub frame_ms_max: u64,
     /// `internal.parked.max.bytes`: bodies on their way through Python; beyond, connections are muted (SEAM S7).
     pub parked_bytes_max: usize,
+    /// `queued.max.request.bytes`: frames that have begun, unless the broker's memory allows less; not positive is no limit.
+    pub queued_request_bytes_max: i64,
     /// `fetch.max.bytes`.
     pub fetch_bytes_max: i32,
     /// `max.request.partition.size.limit`: partitions in one answer of `DescribeTopicPartitions`.
@@ -48,6 +50,7 @@ impl Default for Settings {
             connections_max: i32::MAX as usize,
             frame_ms_max: 30_000,
             parked_bytes_max: 64 << 20,
+            queued_request_bytes_max: -1,
             fetch_bytes_max: 57_671_680,
             request_partitions_max: 2_000,
             fetch_session_slots: 1_000,
@@ -80,6 +83,7 @@ impl Settings {
             "max.connections" => self.connections_max = parse(value)?,
             "internal.frame.max.ms" => self.frame_ms_max = parse(value)?,
             "internal.parked.max.bytes" => self.parked_bytes_max = parse(value)?,
+            "queued.max.request.bytes" => self.queued_request_bytes_max = parse(value)?,
             "fetch.max.bytes" => self.fetch_bytes_max = parse(value)?,
             "max.request.partition.size.limit" => self.request_partitions_max = parse(value)?,
             "max.incremental.fetch.session.cache.slots" => self.fetch_session_slots = parse(value)?,

@@ -41,6 +41,34 @@ pub struct Statistics {
     pub hot_requests: [Counter; HOT_APIS.len()],
 }
 
+/// What clients appended, in batches that were not there before. The logs that only the broker writes do not count.
+#[derive(Debug, Default)]
+pub struct AppendStatistics {
+    /// Batches.
+    pub batches: Counter,
+    /// The records in them.
+    pub records: Counter,
+    /// Their bytes as stored, which is what they take on disk.
+    pub bytes: Counter,
+    /// What these bytes would be without compression.
+    pub bytes_uncompressed: Counter,
+}
+
+impl AppendStatistics {
+    /// Lines `name value`, in UTF-8.
+    pub(crate) fn write(&self, out: &mut String) {
+        let named = [
+            ("batches_appended", &self.batches),
+            ("records_appended", &self.records),
+            ("bytes_appended", &self.bytes),
+            ("bytes_appended_uncompressed", &self.bytes_uncompressed),
+        ];
+        for (name, counter) in named {
+            put(out, name, counter.value());
+        }
+    }
+}
+
 impl Statistics {
     /// Lines `name value`, in UTF-8.
     pub(crate) fn write(&self, out: &mut String) {

@@ -59,6 +59,7 @@ impl Broker {
             log_defaults: LogConfig::for_durability(durability),
             directory,
             in_memory,
+            memory_max: 1 << 28,
             seed: 1,
         }));
         let mut broker = Broker { ctx, clock, gate, metadata_offset: 0 };

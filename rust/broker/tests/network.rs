@@ -341,6 +341,42 @@ fn parked_bytes_beyond_the_cap_mute_further_connections() {
 }
 
 #[test]
+fn a_frame_that_stands_still_in_the_memory_of_others_is_closed_and_they_go_on() {
+    let settings = [("queued.max.request.bytes", "1000000"), ("internal.frame.max.ms", "300")];
+    let broker = Broker::start(&settings);
+    let mut still = broker.connect();
+    still.send_raw(&(64_i32 << 20).to_be_bytes());
+    still.send_raw(&vec![0; 4 << 20]);
+    broker.wait_statistic("bytes_received", (4 << 20) + 4);
+    assert!(broker.statistic("input_held_bytes") > 4 << 20, "one frame goes beyond the bound");
+    let mut waiting = broker.connect();
+    let mut sender = waiting.clone();
+    let body = vec![0; 3 << 20];
+    let sending = std::thread::spawn(move || sender.send(CONTROL, CONTROL_VERSION, &body));
+    let request = broker.request();
+    broker.core.respond([(request.id, vec![].into())]);
+    sending.join().expect("all was sent");
+    waiting.receive(CONTROL, CONTROL_VERSION);
+    assert!(still.is_closed());
+    let lines = broker.core.drain_log();
+    assert!(lines.iter().any(|line| line.text.contains("stood still")), "{lines:?}");
+    broker.wait_statistic("input_held_bytes", 0);
+}
+
+#[test]
+fn a_frame_that_stands_still_in_nobodys_way_may() {
+    let broker = Broker::start(&[("internal.frame.max.ms", "20")]);
+    let mut client = broker.connect();
+    let whole = frame(CONTROL, CONTROL_VERSION, 1, &vec![0; 3 << 20]);
+    client.send_raw(&whole[..2 << 20]);
+    let since_ns = broker.core.now_ns();
+    // Events are none: this waits five times as long as a frame in the way may stand still.
+    assert!(broker.core.wait(since_ns + 100_000_000, 1).is_empty());
+    client.send_raw(&whole[2 << 20..]);
+    broker.request();
+}
+
+#[test]
 fn nothing_is_answered_before_serve() {
     let broker = Broker::bound(&[]);
     let mut client = broker.connect();

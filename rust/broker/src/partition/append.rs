@@ -97,6 +97,8 @@ impl Partition {
         let (mut inner, log) = self.lock_for_append(needs_isr, leader_epoch)?;
         let leader_epoch = inner.replication.assignment().leader_epoch;
         let options = AppendOptions { leader_epoch, origin };
+        let size = validated.rewritten.as_ref().map_or(validated.size, Vec::len);
+        let uncompressed_size = validated.uncompressed_size;
         let appended = log.append_validated(batch, validated, options);
         let info = match appended {
             Ok(info) => info,
@@ -110,6 +112,13 @@ impl Partition {
         self.report_space();
         if !info.duplicate {
             inner.uncredited_bytes += batch.len() as i64;
+            if !self.hidden {
+                let appended = &self.host.appended;
+                appended.batches.add(1);
+                appended.records.add(info.records_count as u64);
+                appended.bytes.add(size as u64);
+                appended.bytes_uncompressed.add(uncompressed_size as u64);
+            }
             *begun = self.sync_after_append(&mut inner, &log);
         }
         let ends = self.progress(&mut inner, &log, wakeups);

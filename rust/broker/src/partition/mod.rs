@@ -31,7 +31,7 @@ use std::sync::{Arc, Weak};
 use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
 use pykafka_log::{
-    Clock, Log, LogConfig, LogDirectory, LogSurvey, OpenError, StorageError, Syncer,
+    Clock, Log, LogConfig, LogDirectory, LogSurvey, OpenError, Recovery, StorageError, Syncer,
 };
 use tokio::sync::Notify;
 
@@ -43,7 +43,10 @@ use self::follower::Follower;
 use self::replication::{EligibleBrokers, LogEnds, Replication, Role};
 use self::waiters::{Waiters, Wakeups};
 use crate::kafka_error::KafkaError;
-use crate::{DiskStateKind, Event, EventQueue, PartitionStateKind, TopicId};
+use crate::statistics::AppendStatistics;
+use crate::{DiskStateKind, Event, EventQueue, Level, LogRing, PartitionStateKind, TopicId};
+
+const TARGET: &str = "broker.partition";
 
 /// What all partitions of one broker share.
 pub struct Host {
@@ -63,6 +66,10 @@ pub struct Host {
     pub replica_lag_ns_max: AtomicU64,
     /// Whether an append last failed for want of space.
     pub is_disk_full: AtomicBool,
+    /// Counts what clients append.
+    pub appended: AppendStatistics,
+    /// Log lines on their way to Python.
+    pub log_ring: Arc<LogRing>,
     /// Threads that wait for disks.
     pub syncer: Syncer,
     /// Partitions with unsynced data and a time to sync it by (`flush.ms`).
@@ -289,6 +296,7 @@ impl Partition {
             }
             Err(error) => return Err(self.fail(inner, &error.to_string())),
         };
+        self.report_recovery(&recovery);
         if let Some(offset) = recovery.damaged_at {
             let reason = format!("valid batches follow a damaged one at offset {offset}");
             self.report(inner, PartitionStateKind::ReadOnly, offset, reason);
@@ -440,6 +448,22 @@ impl Partition {
             offset,
             reason,
         });
+    }
+
+    /// Tells what recovery cut off and what it had to make anew: nobody acknowledged it, but somebody may have seen it.
+    fn report_recovery(&self, recovery: &Recovery) {
+        let (topic, index) = (&self.topic, self.index);
+        let warn = |text: String| {
+            self.host
+                .log_ring
+                .log(Level::Warning, TARGET, || format!("{topic}-{index}: recovery {text}"));
+        };
+        if let (Some(offset), bytes @ 1..) = (recovery.truncated_at, recovery.truncated_bytes) {
+            warn(format!("cut a torn tail of {bytes} bytes: the log ends at offset {offset}"));
+        }
+        for warning in &recovery.warnings {
+            warn(format!("found {warning}"));
+        }
     }
 
     /// After an append: the disk is not full any more, if it was.

@@ -1,0 +1,83 @@
+"""`memory_max` holds against requests that never end, and others are served beside them."""
+
+import socket
+import struct
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import pytest
+from confluent_kafka import Producer
+
+from pykafka_core import Broker
+from pykafka_core.errors import ConfigurationError
+
+MIB = 1 << 20
+PATIENCE_S = 60
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+
+
+class Unfinished:
+    """A client that sends 60 MiB of a request of 64 MiB, as fast as they are taken."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), PATIENCE_S)
+        self.socket.sendall(struct.pack(">i", 64 * MIB))
+        self.socket.setblocking(False)
+        self.left = 60 * MIB
+
+    def push(self) -> None:
+        try:
+            while self.left:
+                self.left -= self.socket.send(bytes(min(self.left, MIB)))
+        except BlockingIOError:
+            pass
+
+
+def resident_bytes() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+def test_unfinished_requests_stay_below_the_ceiling_and_others_are_served() -> None:
+    with Broker(memory_max=16 * MIB) as broker, ExitStack() as sockets:
+        broker.create_topic("orders")
+        before = resident_bytes()
+        clients = [Unfinished(broker.bootstrap_servers) for _ in range(4)]
+        for client in clients:
+            sockets.enter_context(client.socket)
+
+        def only_one_went_on() -> bool:
+            for client in clients:
+                client.push()
+            return broker.statistics()["connections_muted"] == 3 and any(
+                not client.left for client in clients
+            )
+
+        wait_until(only_one_went_on)
+        # A half of the ceiling, and the one frame that is always let in.
+        wait_until(lambda: broker.statistics()["input_held_bytes"] > 60 * MIB)
+        assert broker.statistics()["input_held_bytes"] < (8 + 64) * MIB
+        assert resident_bytes() - before < 120 * MIB
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0})
+        for _ in range(8):
+            producer.produce("orders", bytes(900_000))
+            assert producer.flush(PATIENCE_S) == 0
+        # Whoever ends makes room for the next.
+        for client in clients:
+            client.socket.close()
+        wait_until(lambda: broker.statistics()["input_held_bytes"] < 2 * MIB)
+        assert broker.statistics()["connections_muted"] == 0
+
+
+def test_queued_bytes_below_the_largest_request_are_refused() -> None:
+    name = "queued.max.request.bytes"
+    with pytest.raises(ConfigurationError, match=name):
+        Broker(config={name: 1000})
+    Broker(config={name: 1000, "socket.request.max.bytes": 1000}).close()
