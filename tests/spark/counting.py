@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pykafka_core.idempotent import Ledger
 from spark_udfs.idempotent import IdempotentConsumer
@@ -22,46 +22,71 @@ from tests.support.spark import start_session
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+GROUP = "bank"
+
+Batch = Callable[["DataFrame", int], None]
+Effect = Callable[[Any, Any], object]
+Memory = Literal["ledger", "dropDuplicates"]
+
 
 @dataclass(frozen=True)
 class Counting:
-    """Count a topic's records in a database, each message id once."""
+    """Count a topic's records in a database, each message id once: what was counted, ``memory`` knows."""
 
     bootstrap: str
     topic: str
     database: str
     checkpoint: str
     trap: str
+    memory: Memory = "ledger"
 
-    def run(
-        self,
-        spark: "SparkSession",
-        ledger: Ledger,
-        effect: Callable[[Any, Any], object],
-    ) -> None:
+    def run(self, spark: "SparkSession", ledger: Ledger, effect: Effect) -> None:
         """Up to the end of what is there now, in batches of about 50 records.
 
         Raises:
             StreamingQueryException: Something failed.
         """
+        df = stream(spark, self.bootstrap, self.topic, maxOffsetsPerTrigger=50)
+        df = through_python(df.selectExpr(*COLUMNS), Path(self.trap))
+        count = self._by_ledger
+        if self.memory == "dropDuplicates":
+            df = df.withColumn("id", message_header(ID_HEADER)).dropDuplicates(["id"])
+            count = self._whatever_comes
+        run(df, Path(self.checkpoint), _reporting_crashes(count(ledger, effect)))
+
+    def _by_ledger(self, ledger: Ledger, effect: Effect) -> Batch:
         ids = message_header(ID_HEADER)
-        consumer = IdempotentConsumer(ledger, "bank", ids, effect=effect, topic_ids=self.bootstrap)
+        consumer = IdempotentConsumer(ledger, GROUP, ids, effect=effect, topic_ids=self.bootstrap)
+        return consumer.foreach_batch
+
+    def _whatever_comes(self, ledger: Ledger, effect: Effect) -> Batch:
+        """One transaction a batch, as with the ledger, in which nothing is claimed and no mark is moved."""
 
         def batch(df: "DataFrame", batch_id: int) -> None:
-            try:
-                consumer.foreach_batch(df, batch_id)
-            except Crashed as crash:  # the bridge to Java lets only exceptions through
-                raise RuntimeError("crashed") from crash
+            table = df.toArrow()
+            with ledger.transaction(GROUP) as transaction:
+                effect(transaction.connection, table)
 
-        df = stream(spark, self.bootstrap, self.topic, maxOffsetsPerTrigger=50)
-        run(through_python(df.selectExpr(*COLUMNS), Path(self.trap)), Path(self.checkpoint), batch)
+        return batch
 
     def in_another_driver(self, **how: Any) -> list[str]:
         """The command: a master, and the arguments of a `Crash`."""
         return [sys.executable, "-m", "tests.spark.counting", json.dumps(asdict(self) | how)]
 
 
-def main(master: str, crash: dict[str, Any] | None = None, **what: str) -> None:
+def _reporting_crashes(count: Batch) -> Batch:
+    """The bridge to Java lets only exceptions through."""
+
+    def batch(df: "DataFrame", batch_id: int) -> None:
+        try:
+            count(df, batch_id)
+        except Crashed as crash:
+            raise RuntimeError("crashed") from crash
+
+    return batch
+
+
+def main(master: str, crash: dict[str, Any] | None = None, **what: Any) -> None:
     counting = Counting(**what)
     database = database_at(counting.database)
     effect = insert_values(database.placeholder)

@@ -31,13 +31,22 @@ def through_python(df: "DataFrame", trap: Path) -> "DataFrame":
                 if fault == "worker killed":
                     os.kill(os.getpid(), signal.SIGKILL)
                 if fault == EXECUTOR_KILLED:
-                    os.kill(
-                        _parent(os.getppid()), signal.SIGKILL
-                    )  # the worker's parent is a daemon
+                    _kill_the_executor(victim_of(trap))
                 raise RuntimeError(fault)
             yield batch
 
     return df.mapInArrow(spring, df.schema)
+
+
+def victim_of(trap: Path) -> Path:
+    """Where the name of the program is noted that died in the executor's place."""
+    return trap.with_name("victim")
+
+
+def _kill_the_executor(victim: Path) -> None:
+    executor = _parent(os.getppid())  # this worker's parent is a daemon
+    victim.write_text(Path(f"/proc/{executor}/comm").read_text().strip())
+    os.kill(executor, signal.SIGKILL)
 
 
 def _parent(pid: int) -> int:

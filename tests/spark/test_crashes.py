@@ -3,7 +3,8 @@
 A round sends records in instalments, 3 of 10 a second time, and lets one thing die in each. Its last run finds
 nothing in its way; then the database must hold each message once. Rounds share one session, whose driver "dies"
 by an exception; drivers and executors in processes of their own are killed. `TORTURE_ROUNDS` is the number of
-rounds for both databases together (`make torture`); there are at least as many as it takes to meet every fault.
+rounds for both databases together (`make torture`: 200); there are at least as many as it takes to meet every
+fault. The last test shows what is left of the same round when Spark's own memory takes the ledger's place.
 """
 
 import os
@@ -21,8 +22,8 @@ from pyspark.errors import StreamingQueryException
 
 from pykafka_core import Broker
 from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase, effects
-from tests.spark.counting import Counting
-from tests.spark.faults import EXECUTOR_KILLED, TASK_FAULTS, locked_by_another
+from tests.spark.counting import Counting, Memory
+from tests.spark.faults import EXECUTOR_KILLED, TASK_FAULTS, locked_by_another, victim_of
 from tests.support.crash import POINTS, Crash, CrashingLedger
 from tests.support.pipeline import Sent, insert_values, send
 from tests.support.postgres import PostgresServer
@@ -40,7 +41,9 @@ KILLS = max(1, ROUNDS // 20)
 """Drivers and executors of their own: each costs a start of Java."""
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-PARTITIONS, INSTALMENT, PATIENCE_S = 3, 60, 240
+PARTITIONS, INSTALMENT = 3, 60
+JAVA_S_MAX = 600
+"""A driver of its own starts Java up to three times: half a minute on a machine that is free."""
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +61,7 @@ class Round:
         self._broker, self._database, self._server = broker, database, server
         self._random, self._home = random.Random(home.name), home
         self._checkpoints = 0
+        self.memory: Memory = "ledger"
         self.sent: list[Sent] = []
         broker.create_topic(home.name, partitions=PARTITIONS)
 
@@ -69,6 +73,7 @@ class Round:
             database=self._database.address,
             checkpoint=str(self._home / f"checkpoint-{self._checkpoints}"),
             trap=str(self._home / "trap"),
+            memory=self.memory,
         )
 
     def send_more(self) -> None:
@@ -95,12 +100,14 @@ class Round:
         elif fault == "database gone":
             self._without_database(spark)
         elif fault == "new checkpoint":
-            self._checkpoints += 1
-            self._crash(
-                spark, Crash("after the commit", how="raise")
-            )  # so that batch 0 comes again
+            self.forget_checkpoint()
+            # So that batch 0 comes again.
+            self._crash(spark, Crash("after the commit", how="raise"))
         else:
             self._crash(spark, Crash(fault, self._random.randrange(2), how="raise"))
+
+    def forget_checkpoint(self) -> None:
+        self._checkpoints += 1
 
     def set_trap(self, fault: str) -> None:
         Path(self.counting.trap).write_text(fault)
@@ -117,20 +124,30 @@ class Round:
         crash = {"point": fault, "nth": nth, "spin": spin}
         command = self.counting.in_another_driver(master="local[2]", crash=crash)
         with subprocess.Popen(command, start_new_session=True) as driver:
-            assert driver.wait(PATIENCE_S) == -signal.SIGKILL
+            assert driver.wait(JAVA_S_MAX) == -signal.SIGKILL
             os.killpg(driver.pid, signal.SIGKILL)  # Java, too, says no more good-byes
 
-    def run_in_another_driver(self, master: str) -> None:
-        command = self.counting.in_another_driver(master=master)
+    def finish_without_its_executor(self) -> None:
+        """A driver whose only executor, a Java process of its own, dies by SIGKILL runs to the end."""
+        self.set_trap(EXECUTOR_KILLED)
+        command = self.counting.in_another_driver(master="local-cluster[1,1,1024]")
         there = os.environ | {"PYTHONPATH": str(ROOT)}  # executors run in folders of their own
-        subprocess.run(command, check=True, timeout=PATIENCE_S, env=there)
+        subprocess.run(command, check=True, timeout=JAVA_S_MAX, env=there)
+        assert victim_of(Path(self.counting.trap)).read_text() == "java"
+
+    def lost_and_repeated(self) -> tuple[set[str], set[str]]:
+        """The messages without an effect and those with several, in the database."""
+        found = Counter(effects(self._database))
+        assert found.keys() <= self.messages
+        return self.messages - found.keys(), {value for value in found if found[value] > 1}
+
+    @property
+    def messages(self) -> set[str]:
+        """The values sent, one for each message id."""
+        return {record.value for record in self.sent}
 
     def assert_each_message_once(self) -> None:
-        found = effects(self._database)
-        twice = [value for value, count in Counter(found).items() if count > 1]
-        lost = {record.value for record in self.sent} - set(found)
-        assert (lost, twice) == (set(), []), "(lost, done twice)"
-        assert len(found) == len({record.id for record in self.sent})
+        assert self.lost_and_repeated() == (set(), set()), "(lost, done twice)"
 
     def _crash(self, spark: "SparkSession", crash: Crash) -> None:
         with (
@@ -198,23 +215,51 @@ def faults_of(number: int) -> list[str]:
     return order[number % rounds :: rounds]
 
 
+@pytest.mark.timeout(2 * JAVA_S_MAX)
 @pytest.mark.parametrize("number", range(KILLS))
 @pytest.mark.parametrize("ledger", LEDGERS)
 def test_each_message_counts_once_when_the_driver_is_killed(
     spark: "SparkSession", trial: Round, ledger: str, number: int
 ) -> None:
     points = random.Random(ledger).sample(POINTS, len(POINTS))
-    trial.send_more()
-    trial.kill_another_driver(points[number % len(points)])
-    trial.send_more()
-    trial.finish(spark)
+    kill_the_driver_and_go_on(spark, trial, points[number % len(points)])
     trial.assert_each_message_once()
 
 
+def kill_the_driver_and_go_on(spark: "SparkSession", trial: Round, point: str) -> None:
+    trial.send_more()
+    trial.kill_another_driver(point)
+    trial.send_more()
+    trial.finish(spark)
+
+
+@pytest.mark.timeout(2 * JAVA_S_MAX)
 @pytest.mark.parametrize("ledger", LEDGERS[:1])
 @pytest.mark.usefixtures("spark")  # whose jars and Python the other driver takes
 def test_each_message_counts_once_when_an_executor_is_killed(trial: Round) -> None:
     trial.send_more()
-    trial.set_trap(EXECUTOR_KILLED)
-    trial.run_in_another_driver("local-cluster[1,1,1024]")
+    trial.finish_without_its_executor()
     trial.assert_each_message_once()
+
+
+@pytest.mark.timeout(2 * JAVA_S_MAX)
+@pytest.mark.parametrize("ledger", LEDGERS[:1])
+def test_drop_duplicates_alone_repeats_what_the_ledger_counts_once(
+    spark: "SparkSession", trial: Round
+) -> None:
+    """It knows what producers sent twice, and that is all: the same input and deaths as above, other ends."""
+    trial.memory = "dropDuplicates"
+    trial.send_more()
+    trial.finish(spark)
+    trial.assert_each_message_once()
+    before = trial.messages
+
+    kill_the_driver_and_go_on(spark, trial, "after the commit")
+    lost, repeated = trial.lost_and_repeated()
+    assert not lost
+    assert repeated
+    assert repeated.isdisjoint(before)
+
+    trial.forget_checkpoint()
+    trial.finish(spark)
+    assert trial.lost_and_repeated() == (set(), trial.messages)

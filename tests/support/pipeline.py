@@ -67,7 +67,7 @@ def run(df: "DataFrame", checkpoint: Path, batch: Callable[["DataFrame", int], N
     """
     query = start(df, checkpoint, batch)
     try:
-        assert query.awaitTermination(120), "the query does not end"
+        assert query.awaitTermination(240), "the query does not end"
     finally:
         query.stop()
 
