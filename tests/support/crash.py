@@ -50,9 +50,12 @@ class Crash:
     def __init__(self, point: str, nth: int = 0, how: str = "kill", spin: int = 0) -> None:
         assert point in POINTS, point
         self._point, self._left, self._how, self._spin = point, nth, how, spin
+        self._hunted = False
 
     def reach(self, point: str) -> None:
         """Die here if this is the point and its turn."""
+        if self._hunted and point == "after the commit":
+            _kill()  # The commit was too quick for the thread; a process that is to die does.
         if point != self._point:
             return
         self._left -= 1
@@ -61,8 +64,7 @@ class Crash:
         if self._how == "raise":
             raise Crashed(point)
         if point == "inside the commit":
-            if self._left < -1:
-                return  # The thread is there, and missed a commit.
+            self._hunted = True
             sys.setswitchinterval(1e-5)
             committer = threading.get_ident()
             threading.Thread(target=self._kill_inside, args=(committer,), daemon=True).start()
