@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -100,11 +101,16 @@ class Ours:
 
 
 class ApacheKafka:
-    """Apache Kafka of `java/pom.xml`, one KRaft node under its defaults; 1 GiB of heap as its scripts give it."""
+    """Apache Kafka of `java/pom.xml`, one KRaft node under its defaults; 1 GiB of heap as its scripts give it.
+
+    Args:
+        folder: Where its files go.
+        config: Settings that are not to be its defaults.
+    """
 
     name = "Apache Kafka"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, config: Mapping[str, str] | None = None) -> None:
         self._folder = folder / "kafka"
         self._folder.mkdir(parents=True)
         broker, controller = free_port(), free_port()
@@ -116,6 +122,7 @@ class ApacheKafka:
             f"advertised.listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}\n"
             "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
             f"log.dirs={self._folder / 'data'}\noffsets.topic.replication.factor=1\n"
+            + "".join(f"{name}={value}\n" for name, value in (config or {}).items())
         )
         java = ["java", "-Xmx1g", "-Xms1g", "-XX:+UseG1GC", "-cp", self.classpath()]
         cluster = id_text(random_id(os.urandom))

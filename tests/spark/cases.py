@@ -14,6 +14,7 @@ from tests.spark.sides import Event, Headers, Options, Side, failure, rows
 Case = Callable[[Side], object]
 CASES: dict[str, Case] = {}
 START = 1_700_000_000_000  # ms; record n of a partition is n seconds later
+YEAR_MS = 365 * 24 * 3600 * 1000
 PARTITIONS, RECORDS = 3, 20
 
 
@@ -140,6 +141,15 @@ def max_records_per_partition_splits_the_ranges_of_a_stream(side: Side) -> objec
     [got] = side.batches(side.checkpoint(), *task, startingOffsets="earliest", **options)
     assert len({row[2] for row in got}) == PARTITIONS * RECORDS / 5
     return got, rows(side.read(**options).select(*task))
+
+
+@case
+def min_partitions_splits_the_ranges_of_a_stream(side: Side) -> object:
+    task = ("partition", "offset", F.spark_partition_id().alias("task"))
+    options = {"subscribe": shared(side), "startingOffsets": "earliest", "minPartitions": 6}
+    [got] = side.batches(side.checkpoint(), *task, **options)
+    assert len({row[2] for row in got}) == 6
+    return got
 
 
 @case
@@ -390,6 +400,22 @@ def retention_in_the_middle_of_a_stream(side: Side) -> object:
     rest = side.batches(lenient, **quick, failOnDataLoss="false")
     assert sum(map(len, rest)) >= 5 + 10
     return error, rest
+
+
+@case
+def records_that_expired_before_a_stream_came_to_them(side: Side) -> object:
+    """Records two years later are in a segment of their own. One partition: of two, either may fail first."""
+    topic, strict, lenient = filled(side, "expired", 1), side.checkpoint(), side.checkpoint()
+    options = {"subscribe": topic, "startingOffsets": "earliest"}
+    for checkpoint in (strict, lenient):
+        side.batches(checkpoint, **options)
+    side.produce(topic, events(1, first=RECORDS, records=10))
+    side.produce(topic, [Event(partition=0, value=b"late", timestamp=START + 2 * YEAR_MS)] * 3)
+    side.expire(topic, START + YEAR_MS, {0: RECORDS + 10})
+    error = failure(lambda: side.batches(strict, **options))
+    rest = side.batches(lenient, **options, failOnDataLoss="false")
+    assert [row[4] for batch in rest for row in batch] == [30, 31, 32]
+    return error, rest, rows(side.read(subscribe=topic))
 
 
 @case

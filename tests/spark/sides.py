@@ -2,14 +2,24 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.captured import CapturedException
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -70,6 +80,24 @@ class Side:
         wanted = [TopicPartition(topic, partition, offset) for partition, offset in before.items()]
         for done in self.admin.delete_records(wanted).values():
             done.result(30)
+
+    def expire(self, topic: str, before_ms: int, firsts: Mapping[int, int]) -> None:
+        """Let retention delete the segments of records before that time; return when it has, down to these offsets."""
+        kept_ms = time.time_ns() // 1_000_000 - before_ms
+        entry = ConfigEntry(
+            "retention.ms", str(kept_ms), incremental_operation=AlterConfigOpType.SET
+        )
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        for done in self.admin.incremental_alter_configs([resource]).values():
+            done.result(30)
+        deadline = time.monotonic() + 60
+        while (found := self._firsts(topic, firsts)) != firsts:
+            assert time.monotonic() < deadline, f"retention is at {found}"
+
+    def _firsts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        wanted = {TopicPartition(topic, number): OffsetSpec.earliest() for number in partitions}
+        asked = self.admin.list_offsets(wanted)
+        return {place.partition: found.result(30).offset for place, found in asked.items()}
 
     def produce(self, topic: str, events: Sequence[Event], codec: str = "none") -> None:
         """Return when all are acknowledged, in order within each partition."""

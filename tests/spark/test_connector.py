@@ -10,13 +10,15 @@ from pykafka_core import Broker
 from tests.spark.cases import CASES
 from tests.spark.sides import Side
 
+RETENTION = {"log.retention.check.interval.ms": "100"}
+
 
 @pytest.fixture(scope="module")
 def sides(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Side]]:
     folder = tmp_path_factory.mktemp("connector")
-    kafka = ApacheKafka(folder)
+    kafka = ApacheKafka(folder, RETENTION | {"log.initial.task.delay.ms": "0"})
     try:
-        with Broker(folder / "ours", durability="os") as ours:
+        with Broker(folder / "ours", durability="os", config=RETENTION) as ours:
             yield [
                 Side("ours", ours.bootstrap_servers, spark, folder / "ours-spark"),
                 Side("kafka", kafka.bootstrap, spark, folder / "kafka-spark"),
