@@ -1,57 +1,11 @@
 //! The fuzz targets on files as they should be, on mutations of them and on random bytes, `FUZZ_SECONDS` each.
 
-use std::time::Duration;
-
+use driver::run;
 use pykafka_log::{ProducerStateManager, fuzz};
 
 mod common;
-
-/// A small generator (xorshift) with a fixed seed: a failing run can be repeated.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound.max(1) as u64) as usize
-    }
-
-    fn mutate(&mut self, data: &mut Vec<u8>) {
-        let at = self.below(data.len());
-        match self.below(5) {
-            0 if at < data.len() => data[at] ^= 1 << self.below(8),
-            1 if at < data.len() => data[at] = [0, 1, 0x7f, 0x80, 0xff][self.below(5)],
-            2 => data.truncate(at),
-            3 => drop(data.splice(at..at, [self.next() as u8; 3])),
-            _ => drop(data.drain(at..(at + self.below(9)).min(data.len()))),
-        }
-    }
-}
-
-fn run(corpus: &[Vec<u8>], target: fn(&[u8])) {
-    for data in corpus {
-        target(data);
-    }
-    let seconds = std::env::var("FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
-    let duration = Duration::from_secs(seconds.unwrap_or(2));
-    #[expect(clippy::disallowed_methods, reason = "a time limit of the run, not of what is tested")]
-    let start = std::time::Instant::now();
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    while start.elapsed() < duration {
-        for _ in 0..20 {
-            let mut data = corpus[random.below(corpus.len())].clone();
-            for _ in 0..=random.below(4) {
-                random.mutate(&mut data);
-            }
-            target(&data);
-        }
-    }
-}
+#[path = "../../fuzz/driver.rs"]
+mod driver;
 
 /// Each content behind each first byte.
 fn with_choices(contents: &[Vec<u8>], choices: &[u8]) -> Vec<Vec<u8>> {

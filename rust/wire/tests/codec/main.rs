@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "../../../fuzz/driver.rs"]
+mod driver;
 mod frames;
 mod fuzz;
 mod golden;

@@ -1,0 +1,87 @@
+//! Short runs of the fuzz targets by `cargo test`: on a corpus, its mutations and random bytes. The tests of record, wire
+//! and log include this file.
+#![allow(dead_code, reason = "each test program uses its own part")]
+
+use std::time::{Duration, Instant};
+
+/// A small generator (`SplitMix64`) with a fixed seed: the same run every time, but for its length.
+pub struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`; 0 if there is none.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+
+    /// Fewer than `size_max` bytes. Small numbers make more of the structure, so there are many.
+    pub fn bytes(&mut self, size_max: usize) -> Vec<u8> {
+        let size = self.below(size_max);
+        (0..size)
+            .map(|_| if self.below(3) == 0 { self.next() as u8 } else { self.below(4) as u8 })
+            .collect()
+    }
+
+    /// One to four of the usual mutations, each at a random place.
+    pub fn mutate(&mut self, data: &mut Vec<u8>) {
+        for _ in 0..=self.below(4) {
+            let at = self.below(data.len());
+            let until = (at + self.below(9)).min(data.len());
+            match self.below(6) {
+                0 if at < data.len() => data[at] ^= 1 << self.below(8),
+                1 if at < data.len() => data[at] = [0, 1, 0x7f, 0x80, 0xff][self.below(5)],
+                2 if at < data.len() => data[at] = self.next() as u8,
+                3 => data.truncate(at),
+                4 => drop(data.splice(at..at, self.bytes(9))),
+                _ => drop(data.drain(at..until)),
+            }
+        }
+    }
+}
+
+/// Calls `step` again and again for `FUZZ_SECONDS` (2).
+pub fn repeat(mut step: impl FnMut(&mut Random)) {
+    let seconds = std::env::var("FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
+    #[expect(clippy::disallowed_methods, reason = "a time limit of the run, not of what is tested")]
+    let (now, limit) = (Instant::now, Duration::from_secs_f64(seconds.unwrap_or(2.0)));
+    let start = now();
+    let mut random = Random(1);
+    while start.elapsed() < limit {
+        (0..20).for_each(|_| step(&mut random));
+    }
+}
+
+/// Gives `target` all of `corpus`, then mutations of it, the end of one behind another, and random bytes.
+pub fn run(corpus: &[Vec<u8>], target: fn(&[u8])) {
+    for data in corpus {
+        target(data);
+    }
+    repeat(|random| {
+        let mut data = match random.below(8) {
+            0 => random.bytes(300),
+            _ => corpus[random.below(corpus.len())].clone(),
+        };
+        if random.below(4) == 0 {
+            let other = &corpus[random.below(corpus.len())];
+            data.extend_from_slice(&other[random.below(other.len())..]);
+        }
+        random.mutate(&mut data);
+        target(&data);
+    });
+}
+
+/// The files of `tests/corpus/TARGET` of the crate that includes this: what a fuzz run has found once.
+pub fn corpus(target: &str) -> Vec<Vec<u8>> {
+    let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let files = std::fs::read_dir(tests.join("corpus").join(target)).expect("the corpus");
+    let mut paths: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    paths.sort();
+    paths.iter().map(|path| std::fs::read(path).expect("a file")).collect()
+}
