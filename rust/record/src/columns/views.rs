@@ -1,5 +1,10 @@
 //! Columns whose keys and values point into the buffers that the batches lie in.
+//!
+//! Nothing reads the values, so of a large record only its first bytes are loaded, and where the next one begins is known
+//! only when they are there: a walk would wait for memory once a record. Records of a batch are mostly about as large as
+//! the one before, so the places where the next ones should begin are loaded first, all at the same time.
 
+use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -11,6 +16,11 @@ use super::{ColumnsError, Shared, schema_of_views, wants};
 use crate::batch::{Batch, batches};
 use crate::compression::{Compression, Limits};
 use crate::record::{Record, RecordError};
+
+/// Records whose beginnings are loaded together: about as many loads as a core can have under way.
+const RECORDS_AHEAD: usize = 16;
+/// The processor itself looks ahead where records are smaller.
+const STRIDE_MIN: usize = 256;
 
 /// Rows gathered from buffers of batches without copying keys and values.
 #[derive(Debug, Default)]
@@ -60,7 +70,10 @@ impl ColumnViews {
                 continue;
             }
             let compressed = batch.compression().map_err(RecordError::from)? != Compression::None;
-            for record in batch.records(&mut scratch, self.limits)? {
+            let mut records = batch.records(&mut scratch, self.limits)?;
+            let mut ahead = Ahead::default();
+            while let Some(record) = records.next() {
+                ahead.passed(records.rest());
                 let record = record?;
                 if !wants(wanted, &record) {
                     continue;
@@ -86,6 +99,29 @@ impl ColumnViews {
     pub fn finish(&mut self) -> Result<RecordBatch, ColumnsError> {
         let (keys, values) = (Arc::new(self.keys.finish()), Arc::new(self.values.finish()));
         self.shared.finish(schema_of_views(), keys, values)
+    }
+}
+
+/// Loads the beginnings of the records to come; see the module.
+#[derive(Debug, Default)]
+struct Ahead {
+    rest_size: usize,
+    loaded: usize,
+}
+
+impl Ahead {
+    /// Takes note that `rest` is behind the last record.
+    #[inline]
+    fn passed(&mut self, rest: &[u8]) {
+        let stride = self.rest_size.wrapping_sub(rest.len());
+        self.rest_size = rest.len();
+        if self.loaded > 0 {
+            self.loaded -= 1;
+        } else if (STRIDE_MIN..=rest.len()).contains(&stride) {
+            let places = rest.iter().step_by(stride).take(RECORDS_AHEAD);
+            black_box(places.fold(0, |seen, byte| seen ^ byte));
+            self.loaded = RECORDS_AHEAD - 1;
+        }
     }
 }
 
