@@ -43,10 +43,11 @@ impl PartitionTable {
         }
         self.release_idle();
         let directory = &self.host.directory;
-        let written = (directory.checkpoint(&self.high_watermarks()))
-            .and_then(|()| directory.remove_deleted(now_ms));
-        if let Err(error) = written {
-            self.report_failed(&error);
+        // In this order: on a full disk the checkpoints need the space of what was deleted.
+        let removed = directory.remove_deleted(now_ms);
+        let written = directory.checkpoint(&self.high_watermarks());
+        for error in [removed, written].iter().filter_map(|result| result.as_ref().err()) {
+            self.report_failed(error);
         }
     }
 
@@ -96,7 +97,8 @@ mod tests {
 
     use pykafka_log::Durability;
 
-    use crate::testing::{Broker, batch};
+    use crate::ImageDelta;
+    use crate::testing::{Broker, TOPIC, batch};
 
     #[test]
     fn checkpoint_that_comes_after_the_end_writes_nothing() {
@@ -110,5 +112,22 @@ mod tests {
         disk.remove_file(path).unwrap();
         partitions.checkpoint();
         assert!(!disk.exists(path));
+    }
+
+    #[test]
+    fn deleted_directories_go_even_where_no_checkpoint_can_be_written() {
+        let mut broker =
+            Broker::on_disk(Durability::Os).with_topic(1, &[("file.delete.delay.ms", "0")]);
+        assert_eq!(broker.append(&batch(&["a"])), 0);
+        broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
+        broker.gate.fail();
+        let partitions = &broker.ctx.partitions;
+        let deleted = || {
+            let entries = partitions.host().directory.disk().list(Path::new("/data")).unwrap();
+            entries.iter().filter(|entry| entry.is_dir).count()
+        };
+        assert_eq!(deleted(), 1);
+        partitions.checkpoint();
+        assert_eq!(deleted(), 0);
     }
 }
