@@ -129,11 +129,16 @@ class Round:
 
     def finish_without_its_executor(self) -> None:
         """A driver whose only executor, a Java process of its own, dies by SIGKILL runs to the end."""
+        victim = victim_of(Path(self.counting.trap))
+        victim.unlink(missing_ok=True)
         self.set_trap(EXECUTOR_KILLED)
         command = self.counting.in_another_driver(master="local-cluster[1,1,1024]")
-        there = os.environ | {"PYTHONPATH": str(ROOT)}  # executors run in folders of their own
+        there = os.environ | {
+            "PYTHONPATH": str(ROOT),  # executors run in folders of their own
+            "SPARK_LOCAL_IP": "127.0.0.1",  # for the ports of a cluster's master and worker, too
+        }
         subprocess.run(command, check=True, timeout=JAVA_S_MAX, env=there)
-        assert victim_of(Path(self.counting.trap)).read_text() == "java"
+        assert victim.read_text() == "java"
 
     def lost_and_repeated(self) -> tuple[set[str], set[str]]:
         """The messages without an effect and those with several, in the database."""
@@ -234,11 +239,13 @@ def kill_the_driver_and_go_on(spark: "SparkSession", trial: Round, point: str) -
 
 
 @pytest.mark.timeout(2 * JAVA_S_MAX)
-@pytest.mark.parametrize("ledger", LEDGERS[:1])
+@pytest.mark.parametrize("number", range(KILLS))
+@pytest.mark.parametrize("ledger", LEDGERS)
 @pytest.mark.usefixtures("spark")  # whose jars and Python the other driver takes
-def test_each_message_counts_once_when_an_executor_is_killed(trial: Round) -> None:
-    trial.send_more()
-    trial.finish_without_its_executor()
+def test_each_message_counts_once_when_an_executor_is_killed(trial: Round, number: int) -> None:
+    for _ in range(1 + number % 2):  # from a new checkpoint, and from one that is under way
+        trial.send_more()
+        trial.finish_without_its_executor()
     trial.assert_each_message_once()
 
 

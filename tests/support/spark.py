@@ -35,6 +35,8 @@ def start_session(warehouse: Path, master: str = "local[2,2]") -> "SparkSession"
     from spark_udfs.session import configure_spark
 
     os.environ["PYKAFKA_CONNECTOR_JARS"] = str(connector_folder())
+    # Most of what a test runs runs once: compiling it well costs more than it saves.
+    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     builder = SparkSession.builder.master(master).config(
         map={
             "spark.ui.enabled": "false",
@@ -42,9 +44,10 @@ def start_session(warehouse: Path, master: str = "local[2,2]") -> "SparkSession"
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "1g",
-            # Most of what a test runs runs once: compiling it well costs more than it saves. Spark matches
-            # the traces of failed tasks with recursive regular expressions, too deep for the default stack.
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m",
+            # Spark matches the traces of failed tasks with recursive regular expressions, too deep for the
+            # default stack.
+            "spark.driver.extraJavaOptions": f"{java} -Xss4m",
+            "spark.executor.extraJavaOptions": java,
             "spark.sql.shuffle.partitions": "2",
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.warehouse.dir": str(warehouse / "warehouse"),
