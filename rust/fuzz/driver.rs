@@ -46,11 +46,11 @@ impl Random {
     }
 }
 
-/// Calls `step` again and again for `FUZZ_SECONDS` (2).
+/// Calls `step` again and again for `FUZZ_SECONDS` (10).
 pub fn repeat(mut step: impl FnMut(&mut Random)) {
     let seconds = std::env::var("FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
     #[expect(clippy::disallowed_methods, reason = "a time limit of the run, not of what is tested")]
-    let (now, limit) = (Instant::now, Duration::from_secs_f64(seconds.unwrap_or(2.0)));
+    let (now, limit) = (Instant::now, Duration::from_secs_f64(seconds.unwrap_or(10.0)));
     let start = now();
     let mut random = Random(1);
     while start.elapsed() < limit {
