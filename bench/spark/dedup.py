@@ -49,7 +49,7 @@ def _marks(df: DataFrame, _: str) -> DataFrame:
 
 
 def _through_python(df: DataFrame, _: str) -> DataFrame:
-    return df.mapInArrow(iter, df.schema)
+    return df.mapInArrow(lambda batches: batches, df.schema)
 
 
 def _shuffled_through_python(df: DataFrame, folder: str) -> DataFrame:
