@@ -128,6 +128,13 @@ struct Waiting {
     granted: oneshot::Sender<Share>,
 }
 
+/// One who waits in line; dropping it leaves the line.
+struct InLine {
+    budget: Arc<InputBudget>,
+    lane: Lane,
+    receiver: oneshot::Receiver<Share>,
+}
+
 /// What one connection holds of the budget; dropping it gives all back.
 #[derive(Debug)]
 pub(crate) struct Share {
@@ -204,18 +211,11 @@ impl InputBudget {
     fn serve_lines(self: &Arc<Self>, state: &mut State) {
         for lane in [Lane::Ordinary, Lane::Large] {
             while let Some(first) = state.lines[lane as usize].waiting.front() {
-                let (bytes, is_gone) = (first.bytes, first.granted.is_closed());
-                let share = if is_gone { None } else { self.take(state, lane, bytes) };
-                if share.is_none() && !is_gone {
-                    break;
-                }
-                let first = state.lines[lane as usize].waiting.pop_front();
-                self.waiting.fetch_sub(1, Ordering::Relaxed);
-                // Who left in this moment gives back here, since a drop would ask for the mutex.
-                if let Some(Err(mut share)) =
-                    first.zip(share).map(|(w, share)| w.granted.send(share))
-                {
-                    self.put_back(state, &mut share);
+                let bytes = first.bytes;
+                let Some(share) = self.take(state, lane, bytes) else { break };
+                if let Some(first) = state.lines[lane as usize].waiting.pop_front() {
+                    self.waiting.fetch_sub(1, Ordering::Relaxed);
+                    first.granted.send(share).expect("who leaves the line holds the mutex");
                 }
             }
         }
@@ -268,16 +268,16 @@ impl Share {
 
     /// Waits in line for `bytes` more. Dropping the future leaves the line.
     pub(crate) async fn grow(&mut self, lane: Lane, bytes: usize) {
-        let receiver = {
+        let mut in_line = {
             let mut state = self.budget.state.lock();
             let (granted, receiver) = oneshot::channel();
             state.lines[lane as usize].waiting.push_back(Waiting { bytes, granted });
             self.budget.waiting.fetch_add(1, Ordering::Relaxed);
             // Somebody may have given back since `try_grow`.
             self.budget.serve_lines(&mut state);
-            receiver
+            InLine { budget: self.budget.clone(), lane, receiver }
         };
-        if let Ok(share) = receiver.await {
+        if let Ok(share) = (&mut in_line.receiver).await {
             self.add(share);
         }
     }
@@ -285,6 +285,18 @@ impl Share {
     fn add(&mut self, mut other: Share) {
         self.bytes += std::mem::take(&mut other.bytes);
         self.overdrawn = self.overdrawn.or(other.overdrawn.take());
+    }
+}
+
+impl Drop for InLine {
+    fn drop(&mut self) {
+        let mut state = self.budget.state.lock();
+        self.receiver.close();
+        let line = &mut state.lines[self.lane as usize].waiting;
+        let before = line.len();
+        line.retain(|waiting| !waiting.granted.is_closed());
+        self.budget.waiting.fetch_sub(before - line.len(), Ordering::Relaxed);
+        self.budget.serve_lines(&mut state);
     }
 }
 

@@ -64,6 +64,7 @@ fn who_leaves_the_line_takes_nothing_along() {
     assert!(poll(unread.as_mut()).is_pending());
     assert!(poll(staying.as_mut()).is_pending());
     drop(leaving);
+    assert_eq!(budget.waiting(), 2);
     drop(held);
     // Granted, and gone before it knew.
     drop(unread);
