@@ -9,7 +9,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from pykafka_core.config import SettingsFileError, read_settings
 from pykafka_core.errors import ConfigurationError, LocalError
@@ -23,12 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
 OBJECTS_BEFORE_COLLECTION = 10_000
-DURABILITIES: dict[str, Durability] = {
-    "fsync": "fsync",
-    "interval": "interval",
-    "os": "os",
-    "memory": "memory",
-}
+DURABILITIES: dict[str, Durability] = {name: name for name in get_args(Durability)}
 
 
 class ServeOptions(NamedTuple):

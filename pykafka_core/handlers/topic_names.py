@@ -1,14 +1,8 @@
 """Which topic names Kafka allows."""
 
-import re
-
 from pykafka_core.errors import InvalidTopicError
 from pykafka_core.metadata.image import MetadataImage
-
-NAME_LENGTH_MAX = 249
-"""The partition's directory ``name-partition`` and its suffixes have to fit into a file name."""
-
-_LEGAL = re.compile(r"[a-zA-Z0-9._-]+\Z")
+from pykafka_core.metadata.topics import topic_name_problem
 
 
 def check_topic_name(name: str) -> None:
@@ -17,20 +11,9 @@ def check_topic_name(name: str) -> None:
     Raises:
         InvalidTopicError: Says which rule it breaks.
     """
-    if not name:
-        raise InvalidTopicError("Topic name is invalid: it must not be empty.")
-    if name in (".", ".."):
-        raise InvalidTopicError("Topic name is invalid: '.' and '..' are not allowed.")
-    if len(name) > NAME_LENGTH_MAX:
-        raise InvalidTopicError(
-            f"Topic name is invalid: it has {len(name)} characters, at most "
-            f"{NAME_LENGTH_MAX} are allowed."
-        )
-    if not _LEGAL.match(name):
-        raise InvalidTopicError(
-            f"Topic name is invalid: {name!r} holds characters other than ASCII letters, digits, "
-            "'.', '_' and '-'."
-        )
+    problem = topic_name_problem(name)
+    if problem is not None:
+        raise InvalidTopicError(f"Topic name is invalid: {problem}.")
 
 
 class Collisions:

@@ -170,17 +170,12 @@ def decode_snapshot(content: bytes) -> list[Message]:
     """
     records = [record for _, record in decode_batches(content).records]
     batches = list(split_batches(content))
-    if not batches or (_last_key(batches[-1]), _first_key(batches[0])) != (FOOTER_KEY, HEADER_KEY):
+    if not batches or (_control_keys(batches[0])[0], _control_keys(batches[-1])[-1]) != (
+        HEADER_KEY,
+        FOOTER_KEY,
+    ):
         raise MetadataError("it does not reach from a snapshot's header to its footer")
     return records
-
-
-def _first_key(batch: bytes) -> bytes | None:
-    return _control_keys(batch)[0]
-
-
-def _last_key(batch: bytes) -> bytes | None:
-    return _control_keys(batch)[-1]
 
 
 def _control_keys(batch: bytes) -> list[bytes | None]:

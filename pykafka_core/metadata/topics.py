@@ -20,14 +20,30 @@ if TYPE_CHECKING:
 LEADER_UNCHANGED = -2
 RECOVERY_UNCHANGED = -1
 
-_LEGAL = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}")
-"""Names that Kafka gives topics: they become directories. Handlers say which rule is broken."""
+NAME_LENGTH_MAX = 249
+"""The partition's directory ``name-partition`` and its suffixes have to fit into a file name."""
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]*")
+
+
+def topic_name_problem(name: str) -> str | None:
+    """Which rule of Kafka the name of a topic breaks; names become directories."""
+    if not name:
+        return "it must not be empty"
+    if name in (".", ".."):
+        return "'.' and '..' are not allowed"
+    if len(name) > NAME_LENGTH_MAX:
+        return f"it has {len(name)} characters, at most {NAME_LENGTH_MAX} are allowed"
+    if not _LEGAL.fullmatch(name):
+        return f"{name!r} holds characters other than ASCII letters, digits, '.', '_' and '-'"
+    return None
 
 
 def apply_topic(draft: "Draft", record: "TopicRecord") -> None:
     """A topic begins, without partitions."""
-    if not _LEGAL.fullmatch(record.name):
-        raise MetadataError(f"TopicRecord names topic {record.name!r}, which Kafka does not allow")
+    problem = topic_name_problem(record.name)
+    if problem is not None:
+        raise MetadataError(f"TopicRecord has a name that Kafka does not allow: {problem}")
     topics = draft.own_topics()
     old = topics.by_name.get(record.name)
     if old is not None or record.topic_id in topics.by_id:

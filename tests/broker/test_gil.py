@@ -4,7 +4,6 @@ import ctypes
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 
 import pytest
 
@@ -36,15 +35,6 @@ def client(bootstrap: str) -> None:
         print(time.monotonic(), flush=True)
         slow.receive()
         print(time.monotonic(), flush=True)
-
-
-@pytest.fixture
-def gil_kept_while_python_runs() -> Iterator[None]:
-    """No thread may ask for the GIL while another computes: it goes only when that one waits."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(60)
-    yield
-    sys.setswitchinterval(before)
 
 
 @pytest.mark.usefixtures("gil_kept_while_python_runs")

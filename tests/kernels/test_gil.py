@@ -1,8 +1,7 @@
 """Columns are hashed without the interpreter's lock."""
 
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -14,15 +13,6 @@ ROWS = 2_000_000
 CALLS_MAX = 200
 
 
-@pytest.fixture
-def only_who_lets_go() -> Iterator[None]:
-    """The interpreter takes the lock from no thread: another one runs when its holder gives it up."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1000)
-    yield
-    sys.setswitchinterval(before)
-
-
 @pytest.mark.parametrize(
     "kernel",
     [
@@ -31,7 +21,7 @@ def only_who_lets_go() -> Iterator[None]:
     ],
     ids=["partitions", "fingerprints"],
 )
-@pytest.mark.usefixtures("only_who_lets_go")
+@pytest.mark.usefixtures("gil_kept_while_python_runs")
 def test_another_thread_runs_while_a_column_is_hashed(kernel: Callable[[object], object]) -> None:
     # Our own array: pyarrow would let the lock go for a moment when asked for its own.
     column = _core.fingerprints(pa.array(np.arange(ROWS)), seed=0)

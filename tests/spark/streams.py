@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import StreamingQueryException
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,6 +80,22 @@ def random_batches(seed: int, *sizes: int) -> list[Rows]:
         batches.append(rows_of(start, ids))
         start += size
     return batches
+
+
+def check_replay(stream: Stream, operator: Operator) -> None:
+    """Two batches whose sinks fail and do them again: both times the same rows."""
+    batches = random_batches(5, 20, 20)
+    stream.add(*batches)
+    for crash_after in (0, 1):
+        with pytest.raises(StreamingQueryException):
+            stream.run(operator, crash_after=crash_after)
+    stream.run(operator)
+    assert [batch for batch, _ in stream.effects] == [0, 0, 1, 1]
+    for batch in (0, 1):
+        once, again = [sorted(numbers) for at, numbers in stream.effects if at == batch]
+        assert once == again
+    by_batch = dict(stream.effects)  # a sink that knows the batch's number has each row once
+    assert sorted(by_batch[0] + by_batch[1]) == first_of_each(batches, [1])
 
 
 def first_of_each(batches: Sequence[Rows], columns: Sequence[int]) -> list[int]:

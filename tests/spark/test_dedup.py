@@ -20,6 +20,7 @@ from tests.spark.streams import (
     Operator,
     Rows,
     Stream,
+    check_replay,
     first_of_each,
     random_batches,
     rows_of,
@@ -53,18 +54,7 @@ def test_stream_keeps_the_first_row_of_each_id_over_batches_and_a_restart(
 
 
 def test_replayed_batches_give_what_they_gave_at_first(stream: Stream) -> None:
-    batches = random_batches(5, 20, 20)
-    stream.add(*batches)
-    for crash_after in (0, 1):
-        with pytest.raises(StreamingQueryException):
-            stream.run(lambda df: dedup_stream(df, "id"), crash_after=crash_after)
-    stream.run(lambda df: dedup_stream(df, "id"))
-    assert [batch for batch, _ in stream.effects] == [0, 0, 1, 1]
-    for batch in (0, 1):
-        once, again = [sorted(numbers) for at, numbers in stream.effects if at == batch]
-        assert once == again
-    by_batch = dict(stream.effects)  # a sink that knows the batch's number has each row once
-    assert sorted(by_batch[0] + by_batch[1]) == first_of_each(batches, [1])
+    check_replay(stream, lambda df: dedup_stream(df, "id"))
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,14 @@ from spark_udfs import dedup_stream
 from spark_udfs.dedup.choice import choose
 from spark_udfs.dedup.store import Store, StoreError
 from spark_udfs.dedup.stream import _keep
-from tests.spark.streams import Operator, Stream, first_of_each, random_batches, rows_of
+from tests.spark.streams import (
+    Operator,
+    Stream,
+    check_replay,
+    first_of_each,
+    random_batches,
+    rows_of,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -137,18 +144,7 @@ def test_stream_with_a_store_keeps_the_first_row_of_each_id_over_a_restart(
 
 
 def test_replayed_batches_give_what_they_gave_at_first(stream: Stream) -> None:
-    batches = random_batches(5, 20, 20)
-    stream.add(*batches)
-    for crash_after in (0, 1):
-        with pytest.raises(StreamingQueryException):
-            stream.run(stored(stream), crash_after=crash_after)
-    stream.run(stored(stream))
-    assert [batch for batch, _ in stream.effects] == [0, 0, 1, 1]
-    for batch in (0, 1):
-        once, again = [sorted(numbers) for at, numbers in stream.effects if at == batch]
-        assert once == again
-    by_batch = dict(stream.effects)
-    assert sorted(by_batch[0] + by_batch[1]) == first_of_each(batches, [1])
+    check_replay(stream, stored(stream))
 
 
 def test_buckets_run_in_one_task_keep_their_memories_apart(stream: Stream) -> None:

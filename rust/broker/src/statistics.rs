@@ -57,22 +57,20 @@ pub struct AppendStatistics {
 impl AppendStatistics {
     /// Lines `name value`, in UTF-8.
     pub(crate) fn write(&self, out: &mut String) {
-        let named = [
+        let counters = [
             ("batches_appended", &self.batches),
             ("records_appended", &self.records),
             ("bytes_appended", &self.bytes),
             ("bytes_appended_uncompressed", &self.bytes_uncompressed),
         ];
-        for (name, counter) in named {
-            put(out, name, counter.value());
-        }
+        put_all(out, &counters);
     }
 }
 
 impl Statistics {
     /// Lines `name value`, in UTF-8.
     pub(crate) fn write(&self, out: &mut String) {
-        let named = [
+        let counters = [
             ("connections_accepted", &self.connections_accepted),
             ("connections_delayed", &self.connections_delayed),
             ("connections_killed", &self.connections_killed),
@@ -80,13 +78,17 @@ impl Statistics {
             ("bytes_sent", &self.bytes_sent),
             ("control_requests", &self.control_requests),
         ];
-        for (name, counter) in named {
-            put(out, name, counter.value());
-        }
+        put_all(out, &counters);
         for (api, counter) in HOT_APIS.iter().zip(&self.hot_requests) {
             let name = format!("requests_{}", api.name);
             put(out, &name, counter.value());
         }
+    }
+}
+
+fn put_all(out: &mut String, counters: &[(&str, &Counter)]) {
+    for (name, counter) in counters {
+        put(out, name, counter.value());
     }
 }
 

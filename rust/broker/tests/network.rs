@@ -180,12 +180,7 @@ fn stop_does_not_wait_for_connections_that_wait_for_their_turn() {
 fn pipelined_requests_are_answered_in_order_whoever_answers_them() {
     let broker = Broker::start(&[]);
     let mut client = broker.connect();
-    let sent = [
-        client.send(ApiKey::METADATA, 9, &metadata_body(9)),
-        send_control(&mut client),
-        client.send(ApiKey::API_VERSIONS, 3, &api_versions_body(3)),
-        send_control(&mut client),
-    ];
+    let sent = send_mixed(&mut client);
     let mut received = vec![client.receive(ApiKey::METADATA, 9).0];
     for _ in 0..2 {
         let request = broker.request();
@@ -243,12 +238,7 @@ fn a_hundred_thousand_requests_without_reading_are_held_back_and_then_all_answer
 fn a_peer_that_ended_its_side_gets_every_answer_and_then_the_end() {
     let broker = Broker::start(&[]);
     let mut client = broker.connect();
-    let sent = [
-        client.send(ApiKey::METADATA, 9, &metadata_body(9)),
-        send_control(&mut client),
-        client.send(ApiKey::API_VERSIONS, 3, &api_versions_body(3)),
-        send_control(&mut client),
-    ];
+    let sent = send_mixed(&mut client);
     client.send_raw(&frame(ApiKey::METADATA, 9, 9, &metadata_body(9))[..10]);
     client.finish();
     let mut received = vec![client.receive(ApiKey::METADATA, 9).0];
@@ -260,6 +250,16 @@ fn a_peer_that_ended_its_side_gets_every_answer_and_then_the_end() {
     assert_eq!(received, sent);
     assert!(client.is_closed());
     broker.wait_statistic("connections_open", 0);
+}
+
+/// Requests that Rust and Python answer in turn.
+fn send_mixed(client: &mut Client) -> [i32; 4] {
+    [
+        client.send(ApiKey::METADATA, 9, &metadata_body(9)),
+        send_control(client),
+        client.send(ApiKey::API_VERSIONS, 3, &api_versions_body(3)),
+        send_control(client),
+    ]
 }
 
 fn respond_next(broker: &Broker) {

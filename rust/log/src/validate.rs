@@ -90,6 +90,14 @@ pub struct Validated {
     pub log_append_time_ms: i64,
 }
 
+impl Validated {
+    /// Bytes that the batch takes in the log.
+    #[must_use]
+    pub fn stored_size(&self) -> usize {
+        self.rewritten.as_ref().map_or(self.size, Vec::len)
+    }
+}
+
 /// Why a batch is refused. Nothing of it may be appended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ValidateError {

@@ -97,7 +97,7 @@ impl Partition {
         let (mut inner, log) = self.lock_for_append(needs_isr, leader_epoch)?;
         let leader_epoch = inner.replication.assignment().leader_epoch;
         let options = AppendOptions { leader_epoch, origin };
-        let size = validated.rewritten.as_ref().map_or(validated.size, Vec::len);
+        let size = validated.stored_size();
         let uncompressed_size = validated.uncompressed_size;
         let appended = log.append_validated(batch, validated, options);
         let info = match appended {

@@ -46,7 +46,7 @@ impl Log {
         let now_ms = self.shared.clock.now_ms();
         let validated = (self.shared.buffers)
             .with_scratch(|scratch| validate::validate(bytes, &rules, now_ms, scratch))?;
-        let size = validated.rewritten.as_ref().map_or(validated.size, Vec::len);
+        let size = validated.stored_size();
         if size > config.segment_bytes as usize {
             let segment_bytes = config.segment_bytes;
             return Err(AppendError::LargerThanSegment { size, segment_bytes });
