@@ -152,6 +152,7 @@ fn read_tagged<'a, B: Builder<'a>>(
     Ok(())
 }
 
+#[inline]
 fn read_field<'a, B: Builder<'a>>(
     step: &Step,
     tagged: bool,
@@ -176,6 +177,7 @@ fn read_field<'a, B: Builder<'a>>(
     }
 }
 
+#[inline]
 fn is_struct_null(tagged: bool, reader: &mut Reader<'_>) -> Result<bool, DecodeError> {
     if tagged { Ok(reader.uvarint()? == 0) } else { Ok(reader.i8()? < 0) }
 }

@@ -119,12 +119,10 @@ impl<'py> Builder<'_> for Objects<'py> {
 
     #[inline]
     fn string(&mut self, bytes: &[u8]) -> Result<Self::Value, CodecError> {
-        Ok(match str::from_utf8(bytes) {
-            Ok(text) => PyString::new(self.py, text),
-            // Kafka's strings come out of Java's decoder, which replaces what is not UTF-8.
-            Err(_) => PyString::new(self.py, &String::from_utf8_lossy(bytes)),
-        }
-        .into_any())
+        let text = PyString::from_bytes(self.py, bytes);
+        // Kafka's strings come out of Java's decoder, which replaces what is not UTF-8.
+        let text = text.unwrap_or_else(|_| PyString::new(self.py, &String::from_utf8_lossy(bytes)));
+        Ok(text.into_any())
     }
 
     #[inline]
