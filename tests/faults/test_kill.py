@@ -1,23 +1,34 @@
 """kill -9 under load: nothing acknowledged is missing or stands twice, offsets never regress (docs/DURABILITY.md).
 
+And indexes equal rebuilt ones, entry by entry. The one thing that batches alone do not tell is when a log was closed or
+recovered: Kafka then forces the largest timestamp so far into the active segment's time index (`LogSegment.close` and
+`recover` call `maybeAppend`), and so do we. What is forced after a kill is read off a copy of the killed directory.
+
 `TORTURE_ROUNDS` sets the rounds for each durability (`make torture`: 50).
 """
 
 import os
 import random
+import shutil
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from tests.faults.rebuilt import Indexes, reopened, stored
 from tests.support.java import java
 from tests.support.server import Server, serving
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
 PARTITIONS = 3
-# Small segments, so that rolls, indexes and snapshots are among what the kill interrupts.
-TOPIC_CONFIG = {"internal.segment.bytes": "65536", "index.interval.bytes": "512"}
+# Small segments, so that rolls, indexes and snapshots are among what the kill interrupts. Compressed batches are smaller
+# than the interval, others are larger.
+INDEX_INTERVAL_BYTES = 2048
+TOPIC_CONFIG = {
+    "internal.segment.bytes": "65536",
+    "index.interval.bytes": str(INDEX_INTERVAL_BYTES),
+}
 
 # One argument of a command has at most 128 KiB.
 FILES_PER_DUMP = 500
@@ -130,6 +141,24 @@ def assert_nothing_lost(
         assert [offset for offset, _ in rows] == list(range(len(rows)))
 
 
+def recovered_indexes(killed: Path) -> Indexes:
+    """What recovery leaves of a killed directory: the same as when it finds no index there."""
+    found = reopened(killed, "load", INDEX_INTERVAL_BYTES)
+    assert found == reopened(killed, "load", INDEX_INTERVAL_BYTES, without_indexes=True)
+    return found
+
+
+def assert_indexes_equal_rebuilt_ones(data: Path, after_kill: Indexes) -> None:
+    """In the directory of a server that stopped in good order, and that began with the indexes ``after_kill``."""
+    found = stored(data, "load")
+    rebuilt = reopened(data, "load", INDEX_INTERVAL_BYTES, without_indexes=True)
+    assert found.keys() == rebuilt.keys()
+    assert sum(bool(found[name]) for name in found if name.endswith(".index")) >= PARTITIONS
+    for name, entries in rebuilt.items():
+        forced = after_kill.get(name, []) if name.endswith(".timeindex") else []
+        assert found[name] == sorted({*entries, *forced}), name
+
+
 def assert_files_are_sound(dirs: Sequence[Path]) -> None:
     """Kafka's own reader finds no fault in any file of servers that stopped in good order."""
     logs = [str(path) for data in dirs for path in sorted(data.glob("load-*/*.log"))]
@@ -170,12 +199,14 @@ def create_topic(server: Server) -> None:
 @pytest.mark.parametrize("durability", ["fsync", "interval", "os"])
 def test_kill_9_under_load_loses_nothing_acknowledged(durability: str, tmp_path: Path) -> None:
     dirs = [tmp_path / f"{durability}-{seed}" for seed in range(ROUNDS)]
+    killed = tmp_path / "killed"
     for seed, data in enumerate(dirs):
         with serving(data, "--durability", durability) as server:
             create_topic(server)
             load = Load(server.address, seed)
             load.wait_until_busy()
             server.kill()
+            shutil.copytree(data, killed)
             server.start()
             load.finish()
             read = read_all(server.address)
@@ -184,4 +215,6 @@ def test_kill_9_under_load_loses_nothing_acknowledged(durability: str, tmp_path:
             assert [[value for _, value in rows] for rows in read] == load.sent
             load.close()
             assert server.stop() == 0
+        assert_indexes_equal_rebuilt_ones(data, recovered_indexes(killed))
+        shutil.rmtree(killed)
     assert_files_are_sound(dirs)
