@@ -22,8 +22,8 @@ from tests.support.server import Server, serving
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
 PARTITIONS = 3
-# Small segments, so that rolls, indexes and snapshots are among what the kill interrupts. Compressed batches are smaller
-# than the interval, others are larger.
+# Small segments, so that rolls, indexes and snapshots are among what the kill interrupts. Compressed batches are
+# smaller than the interval, others are larger.
 INDEX_INTERVAL_BYTES = 2048
 TOPIC_CONFIG = {
     "internal.segment.bytes": "65536",
