@@ -3,9 +3,9 @@
 import errno
 import gc
 import logging
+import os
 import signal
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import FrameType
@@ -73,15 +73,14 @@ def serve(options: ServeOptions) -> None:
         level=logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    stop = threading.Event()
-    _stop_on_signals(stop)
+    signalled = _catch_signals()
     with _start(options) as broker:
         data = broker.data_dir or "memory"
         _begin_collecting()
         print(
             f"ready {broker.bootstrap_servers} data={data} cluster={broker.cluster_id}", flush=True
         )
-        stop.wait()
+        os.read(signalled, 1)
 
 
 def _begin_collecting() -> None:
@@ -94,13 +93,23 @@ def _begin_collecting() -> None:
     gc.enable()
 
 
-def _stop_on_signals(stop: threading.Event) -> None:
-    def on_signal(number: int, _frame: FrameType | None) -> None:
-        stop.set()
-        signal.signal(number, signal.SIG_DFL)  # a second one ends the process at once
+def _catch_signals() -> int:
+    """Take SIGTERM and Ctrl-C from here on; return a descriptor that can be read once one of them has come.
 
+    An event of `threading` would not do. Python runs handlers in the main thread: asleep it wakes only for
+    signals that the system gave to itself, and a handler that comes while it goes to sleep would wait for the event's
+    lock, which it holds. A wake-up descriptor is written to by whichever thread the signal came to.
+    """
+    signalled, wake_up = os.pipe()
+    os.set_blocking(wake_up, False)
+    signal.set_wakeup_fd(wake_up)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, on_signal)
+        signal.signal(number, _let_the_next_one_kill)
+    return signalled
+
+
+def _let_the_next_one_kill(number: int, _frame: FrameType | None) -> None:
+    signal.signal(number, signal.SIG_DFL)
 
 
 def _start(options: ServeOptions) -> "Broker":
