@@ -1,0 +1,53 @@
+"""Ctrl-C ends a program that embeds a broker as it ends any other, and leaves a directory that needs no recovery."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pykafka_core import Broker
+from pykafka_core.log import Log
+
+CHILD = Path(__file__).with_name("interrupted_child.py")
+ENOUGH = 20
+"""What the child has done at least when it says that it is busy."""
+
+
+@pytest.mark.parametrize("end", ["with", "exit"])
+@pytest.mark.parametrize("way", ["produce and wait", "produce ahead", "create topics"])
+def test_ctrl_c_is_a_keyboard_interrupt_and_a_clean_stop(
+    tmp_path: Path, way: str, end: str
+) -> None:
+    interrupt(way, end, tmp_path)
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+    if way == "create topics":
+        with Broker(tmp_path) as broker:
+            assert len(broker.topics()) >= ENOUGH
+    else:
+        assert sum(map(count_without_recovery, tmp_path.glob("orders-*"))) >= ENOUGH
+
+
+def interrupt(way: str, end: str, data: Path) -> None:
+    """Run the child until it is busy, and end it by Ctrl-C."""
+    command = [sys.executable, str(CHILD), way, end, str(data)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True) as program:
+        try:
+            assert program.stdout is not None
+            assert program.stdout.readline() == "busy\n"
+            program.send_signal(signal.SIGINT)
+            # It ends at once; the time is what a slow machine may need.
+            _, errors = program.communicate(timeout=30)
+        finally:
+            program.kill()
+    assert program.returncode == -signal.SIGINT, errors
+    assert errors.count("Traceback") == 1, errors
+    assert errors.endswith("KeyboardInterrupt\n"), errors
+
+
+def count_without_recovery(partition: Path) -> int:
+    with Log.open(partition) as log:
+        assert (log.damaged_at, log.truncated_bytes) == (None, 0)
+        return len(list(log))
