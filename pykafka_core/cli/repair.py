@@ -171,7 +171,7 @@ def _name(segment: int) -> str:
 
 
 def _compacted(partitions: Sequence[Path]) -> frozenset[Path]:
-    """The partitions of compacted topics, whose segments need not follow each other without gaps."""
+    """The partitions of compacted topics, whose logs may end with a gap and an empty segment."""
     image = _image(partitions[0].absolute().parent)
     everywhere = image.configs.of(RESOURCE_BROKER, "").get("log.cleanup.policy", "delete")
 

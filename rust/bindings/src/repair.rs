@@ -74,7 +74,7 @@ impl PyRepair {
     }
 }
 
-/// Kafka's defaults; of all settings, repair asks only whether segments may leave gaps between them.
+/// Kafka's defaults; of all settings, repair asks only whether a log may end with a gap.
 fn config(is_compacted: bool) -> Arc<LogConfig> {
     let cleanup_policy = CleanupPolicy { delete: !is_compacted, compact: is_compacted };
     Arc::new(LogConfig { cleanup_policy, ..LogConfig::default() })

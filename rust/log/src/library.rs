@@ -91,7 +91,7 @@ impl LibraryLog {
             Ok(offsets.get(&partition_key(path)).copied().unwrap_or(0))
         };
         let log_start_offset = offset(checkpoint::LOG_START_OFFSET_FILE)?;
-        // Without it every gap of a log that is compacted would look like one that a crash has left.
+        // An end below it is damage, and a gap below it is in order.
         let recovery_point = offset(checkpoint::RECOVERY_POINT_FILE).unwrap_or(0);
         let (log, recovery) = Log::open(LogOptions {
             dir: path.to_owned(),

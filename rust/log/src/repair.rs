@@ -79,7 +79,7 @@ impl Repair {
 
     /// Reads every batch of a partition and says what would go; `None` for a whole log. Changes nothing.
     ///
-    /// `config` must tell whether the topic is compacted: its segments need not follow each other without gaps.
+    /// `config` must tell whether the topic is compacted: its log may end with a gap and an empty segment.
     pub fn look(
         &self,
         partition: &Path,

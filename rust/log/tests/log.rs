@@ -219,9 +219,8 @@ fn truncation_inside_a_batch_leaves_no_gap_for_recovery_to_find() {
     assert_eq!((recovery.damaged_at, log.log_end_offset()), (None, 2));
 }
 
-#[test]
-fn gap_between_segments_is_damage_only_where_nothing_was_synced() {
-    let bench = Bench::default();
+/// A log of three records, then a segment that begins at 7 with three more.
+fn with_gap(bench: &Bench) {
     let (log, _) = bench.open(true);
     append(&log, 3, NOW_MS);
     log.roll().unwrap();
@@ -235,15 +234,90 @@ fn gap_between_segments_is_damage_only_where_nothing_was_synced() {
         let to = bench.dir.join(name.replace("0003.", "0007."));
         bench.disk.rename(&bench.dir.join(name), &to).unwrap();
     }
-    for (recovery_point, end) in [(10, 10), (0, 3)] {
-        for (name, _) in bench.files().iter().filter(|(name, _)| name.ends_with("index")) {
-            bench.disk.remove_file(&bench.dir.join(name)).unwrap();
-        }
+}
+
+fn remove_indexes(bench: &Bench) {
+    for (name, _) in bench.files().iter().filter(|(name, _)| name.ends_with("index")) {
+        bench.disk.remove_file(&bench.dir.join(name)).unwrap();
+    }
+}
+
+/// Apache Kafka asks only that offsets grow. What was not synced may be lost, so there is a word about it.
+#[test]
+fn gap_between_segments_is_no_damage_and_told_where_it_was_not_synced() {
+    let bench = Bench::default();
+    with_gap(&bench);
+    for (recovery_point, warnings) in [(10, 0), (0, 1)] {
+        remove_indexes(&bench);
         let options = LogOptions { recovery_point, ..bench.options(false) };
         let (log, recovery) = Log::open(options).unwrap();
-        assert_eq!((log.log_end_offset(), recovery.damaged_at.is_some()), (end, end == 3));
+        assert_eq!((recovery.damaged_at, recovery.truncated_at), (None, None));
+        assert_eq!(recovery.warnings.len(), warnings, "{:?}", recovery.warnings);
+        assert_eq!(batch_offsets(&log, 0), [(0, 2), (7, 9)]);
+        assert_eq!(log.read(4, 1, 10, true).unwrap().base_offset, 7);
         log.close().unwrap();
     }
+    let (log, recovery) = bench.open(false);
+    assert!(recovery.warnings[0].contains("no offsets 3 to 6"), "{:?}", recovery.warnings);
+    assert_eq!(append(&log, 1, NOW_MS).first_offset, 10);
+}
+
+#[test]
+fn damage_behind_a_gap_is_damage() {
+    let bench = Bench::default();
+    with_gap(&bench);
+    let (log, _) = bench.open(true);
+    append(&log, 3, NOW_MS);
+    log.close().unwrap();
+    let (name, mut content) = last_log(&bench);
+    content[70] ^= 255;
+    rewrite(&bench, &name, &content);
+    let (log, recovery) = bench.open(false);
+    assert!(recovery.damaged_at.is_some() && log.is_read_only());
+    assert_eq!(batch_offsets(&log, 0), [(0, 2)]);
+}
+
+#[test]
+fn log_ends_before_a_gap_with_nothing_behind_it() {
+    let bench = Bench::default();
+    with_gap(&bench);
+    let (name, _) = last_log(&bench);
+    for behind in [&[][..], &[0; 5000], &[0, 1, 2, 3]] {
+        rewrite(&bench, &name, behind);
+        let (log, recovery) = bench.open(false);
+        assert_eq!((recovery.damaged_at, log.log_end_offset()), (None, 3));
+        assert_eq!(recovery.truncated_at.is_some(), behind.len() == 4);
+        log.roll().unwrap();
+        drop(log);
+        let from = bench.dir.join(format!("{:020}.log", 3));
+        bench.disk.rename(&from, &bench.dir.join(&name)).unwrap();
+    }
+}
+
+/// A power cut took the first segment's records and left its producers' snapshot, and the records behind.
+#[test]
+fn batch_lost_in_a_gap_is_not_taken_for_a_duplicate_when_it_is_sent_again() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    let mut lost = batch_with(producer(0, false), 2, 50, NOW_MS);
+    log.append_as_leader(&mut lost, LEADER).unwrap();
+    log.roll().unwrap();
+    append(&log, 3, NOW_MS);
+    drop(log);
+    rewrite(&bench, "00000000000000000000.log", &[]);
+    for _ in 0..2 {
+        let (log, recovery) = bench.open(false);
+        assert_eq!((recovery.damaged_at, log.log_end_offset()), (None, 5));
+        assert_eq!(log.active_producers().len(), 0);
+        drop(log);
+        // Now the newest snapshot below the recovery point is used.
+        let options = LogOptions { recovery_point: 3, ..bench.options(false) };
+        assert_eq!(Log::open(options).unwrap().0.active_producers().len(), 0);
+    }
+    let (log, _) = bench.open(false);
+    let mut again = batch_with(producer(0, false), 2, 50, NOW_MS);
+    let info = log.append_as_leader(&mut again, LEADER).unwrap();
+    assert_eq!((info.first_offset, info.duplicate), (5, false));
 }
 
 #[test]

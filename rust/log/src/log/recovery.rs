@@ -10,15 +10,19 @@
 //! - nothing but zeros (space reserved ahead) or bytes that form no batch: a *torn tail*. It is cut.
 //! - a valid batch, or the end lies below the recovery point: *damage*. What follows was once acknowledged, so
 //!   nothing is touched; readers get the part before, and `repair` may cut.
+//!
+//! Offsets have to grow, and no more: gaps are in order ([`gap`]).
 
 mod behind;
 mod belief;
+mod gap;
 mod snapshots;
 
 use pykafka_record::Batch;
 
 use self::behind::{last_non_zero, look_behind};
 use self::belief::{dirty_segments, note_max_timestamp, trust_last};
+use self::gap::Gap;
 pub(crate) use self::snapshots::reload_producers;
 use self::snapshots::{
     load_producers, remove_snapshot, replay, snapshot_offsets, store_boundary_snapshot,
@@ -76,7 +80,8 @@ pub(crate) fn recover(
         store_boundary_snapshot(state, shared)?;
         let position = recover_segment(state, shared, index)?;
         let is_cut_off = position < state.segments[index].size;
-        if is_followed_by_gap(state, plan, index)
+        let gap = Gap::behind(state, shared, plan, index)?;
+        if matches!(gap, Gap::BeforeNothing)
             || (is_cut_off && !is_untrimmed(state, shared, index, position)?)
         {
             end_log(state, shared, plan, index, position, recovery)?;
@@ -84,6 +89,9 @@ pub(crate) fn recover(
         }
         if is_cut_off {
             cut_file(state, shared, index, position, false)?;
+        }
+        if let Gap::BeforeBatches(warning) = gap {
+            recovery.warnings.push(warning);
         }
         store_recovered(state, shared, index)?;
     }
@@ -175,15 +183,6 @@ fn end_log(
     state.remove_segments(shared, index + 1..count)?;
     cut_file(state, shared, index, position, index + 1 < count)?;
     store_recovered(state, shared, index)
-}
-
-/// Whether records are missing between a segment, just read, and the next: its file never grew on disk, but the
-/// next one's name was kept. Compaction leaves such gaps too, and Apache Kafka where it truncates inside of a
-/// batch: one that was synced on both sides lost nothing.
-fn is_followed_by_gap(state: &State, plan: Plan, index: usize) -> bool {
-    let next = state.segments.get(index + 1).map(Segment::base_offset);
-    let is_gap = next.is_some_and(|next| next > state.log_end_offset && next > plan.recovery_point);
-    is_gap && !state.config.cleanup_policy.compact
 }
 
 /// Whether a segment is sealed and whole, and only lost its trimming to the crash: all that stands behind its

@@ -51,7 +51,7 @@ pub struct Recovery {
     pub truncated_at: Option<i64>,
     /// Where valid batches follow a damaged one: the log end for readers, and writes are refused.
     pub damaged_at: Option<i64>,
-    /// Derived files that were unreadable and made anew, in words for a log line.
+    /// Derived files that were unreadable and made anew, and offsets that are missing, in words for a log line.
     pub warnings: Vec<String>,
 }
 

@@ -86,11 +86,17 @@ pub(super) fn replay(state: &mut State, segment: &Segment) -> Result<(), Storage
 }
 
 /// Writes the snapshot that a roll at the log end would have written, if it is lost.
+///
+/// Behind a gap one that is there is replaced: it may tell of batches that a power cut took, and their producer,
+/// sending them again, would be told that they are in the log.
 pub(super) fn store_boundary_snapshot(
     state: &mut State,
     shared: &Shared,
 ) -> Result<(), StorageError> {
-    if state.check_writable().is_err() || state.producers.map_end_offset() < state.log_end_offset {
+    if state.producers.map_end_offset() < state.log_end_offset {
+        state.producers.set_map_end_offset(state.log_end_offset);
+    }
+    if state.check_writable().is_err() {
         return Ok(());
     }
     let is_first = state.segments.first().map(Segment::base_offset) == Some(state.log_end_offset);
