@@ -34,6 +34,7 @@ __all__ = [
     "check_seed",
     "horizon_in_ms",
     "placed",
+    "type_names",
     "type_of",
 ]
 
@@ -176,6 +177,11 @@ def types_of(df: "DataFrame", columns: Sequence[Column]) -> list[DataType]:
     """The types of ``columns`` of ``df``."""
     named = [column.alias(f"column{at}") for at, column in enumerate(columns)]
     return [field.dataType for field in df.select(*named).schema.fields]
+
+
+def type_names(df: "DataFrame", columns: Sequence[Column]) -> list[str]:
+    """The types of ``columns`` of ``df`` as Spark writes them."""
+    return [kind.simpleString() for kind in types_of(df, columns)]
 
 
 def type_of(df: "DataFrame", column: Column) -> DataType:

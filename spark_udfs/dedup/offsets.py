@@ -16,6 +16,7 @@ from spark_udfs.dedup.columns import (
     check_ids,
     check_names,
     is_integral,
+    type_names,
     type_of,
 )
 from spark_udfs.dedup.fingerprints import Fingerprints
@@ -68,7 +69,10 @@ def dedup_offsets(
     if not df.isStreaming:
         raise ValueError("dedup_offsets of a table needs marks; for a stream Spark keeps them")
     check_names(df)
-    settings = {"partition_by": df.select(*columns).columns}
+    settings = {
+        "partition_by": df.select(*columns).columns,
+        "types": type_names(df, columns),
+    }
     known = [F.when(at.isNotNull(), column) for column in columns]
     keeper = Keeper(_keep, settings)
     return keep_new(df, known, at.cast("bigint"), buckets=buckets, seed=0, keeper=keeper)

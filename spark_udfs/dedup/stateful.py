@@ -7,7 +7,6 @@ micro-batch gives is what it gave at first, since its state is that of the batch
 place in the input.
 """
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -17,6 +16,7 @@ import pyarrow as pa
 from spark_udfs.dedup.blocks import BLOCK_SCHEMA, Routing, pack, read, rows_of, write
 from spark_udfs.dedup.choice import Keep, choose, numbers_of
 from spark_udfs.dedup.columns import Ids, placed
+from spark_udfs.dedup.settings import agree, written
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ def keep_new(
     if number is not None:
         extra.append(number.alias("__number"))
     routing = Routing(len(df.columns), tuple(at), buckets, seed, every_batch=True)
-    settings = json.dumps({**keeper.settings, "buckets": buckets, "seed": seed}, sort_keys=True)
+    settings = written({**keeper.settings, "buckets": buckets, "seed": seed})
     blocks = df.select("*", *extra).mapInArrow(pack(routing), BLOCK_SCHEMA)
     kept = blocks.groupBy("bucket").applyInPandasWithState(
         _step(keeper.keep, settings, numbered=number is not None),
@@ -104,7 +104,7 @@ def _known(state: "GroupState", settings: str) -> bytes | None:
     if not state.exists:
         return None
     before, memory = state.get
-    if before != settings:
+    if not agree(before, settings):
         raise ValueError(
             f"the checkpoint remembers ids under the settings {before}, and this query has {settings}: "
             "go on with those of the checkpoint, or start with a new one"

@@ -25,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from spark_udfs.dedup.settings import agree, written
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -54,9 +56,9 @@ class Store:
             StoreError: It is there, and was made with other settings.
         """
         self.folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(settings, sort_keys=True)
+        text = written(settings)
         before = _create(self.folder / "settings.json", text)
-        if before != text:
+        if not agree(before, text):
             raise StoreError(
                 f"{self.folder} remembers ids under the settings {before}, and this query has {text}: "
                 "go on with those, or take a new folder and a new checkpoint"

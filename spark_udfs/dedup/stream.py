@@ -21,6 +21,7 @@ from spark_udfs.dedup.columns import (
     check_names,
     check_seed,
     horizon_in_ms,
+    type_names,
     type_of,
 )
 from spark_udfs.dedup.fingerprints import Fingerprints
@@ -89,8 +90,9 @@ def dedup_stream(
         ValueError, TypeError: Not a stream, or one of the arguments is none of the above, or other than what ``store``
             was made with.
         pyspark.errors.AnalysisException: No such column.
-        pyspark.errors.StreamingQueryException: From the query: the checkpoint was written with other ids, horizon,
-            buckets or seed; ``store`` is of another checkpoint; or a bucket would hold more than 2**26 ids.
+        pyspark.errors.StreamingQueryException: From the query: the checkpoint was written with other ids, or ids of
+            other types, horizon, buckets or seed; ``store`` is of another checkpoint; or a bucket would hold more than
+            2**26 ids.
     """
     if not df.isStreaming:
         raise ValueError("dedup_stream needs a stream; for a table there is dedup_batch")
@@ -102,6 +104,7 @@ def dedup_stream(
     horizon_ms = horizon_in_ms(horizon)
     settings = {
         "ids": df.select(*columns).columns,
+        "types": type_names(df, columns),
         "horizon_ms": horizon_ms,
         "event_time": event_time is not None,
     }

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pykafka_core import kernels
 from pykafka_core.idempotent import PartitionKey
 from spark_udfs import dedup_batch, dedup_offsets, dedup_stream, fingerprint
+from spark_udfs.dedup.store import StoreError
 from tests.spark.streams import (
     COLUMNS,
     Operator,
@@ -133,6 +134,18 @@ def test_a_checkpoint_of_other_settings_is_refused(stream: Stream) -> None:
     ):
         with pytest.raises(StreamingQueryException, match="go on with those of the checkpoint"):
             stream.run(operator)
+    assert stream.numbers() == [0]
+
+
+@pytest.mark.parametrize("by_store", [False, True])
+def test_ids_of_another_type_are_refused(stream: Stream, by_store: bool) -> None:
+    store = stream.folder / "ids" if by_store else None
+    stream.add(rows_of(0, [("a", 1)]))
+    stream.run(lambda df: dedup_stream(df, "part", buckets=1, store=store))
+    stream.add(rows_of(1, [("b", 1)]))  # the fingerprint of 1 is another as a bigint
+    wider = F.col("part").cast("bigint").alias("part")
+    with pytest.raises((StreamingQueryException, StoreError), match="go on with those"):
+        stream.run(lambda df: dedup_stream(df, wider, buckets=1, store=store))
     assert stream.numbers() == [0]
 
 

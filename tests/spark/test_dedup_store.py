@@ -1,5 +1,6 @@
 """Ids remembered in a folder: the files by themselves, and `dedup_stream` on top of them."""
 
+import json
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -158,6 +159,18 @@ def test_buckets_run_in_one_task_keep_their_memories_apart(stream: Stream) -> No
     stream.add(*batches)
     stream.run(operator)
     assert stream.numbers() == first_of_each(batches, [1])
+
+
+def test_a_folder_that_does_not_tell_types_is_gone_on_with(stream: Stream) -> None:
+    stream.add(rows_of(0, [("a", 0)]))
+    stream.run(stored(stream))
+    kept = stream.folder / "ids" / "settings.json"
+    of_old = json.loads(kept.read_text())
+    del of_old["types"]
+    kept.write_text(json.dumps(of_old, sort_keys=True))
+    stream.add(rows_of(1, [("a", 0), ("b", 0)]))
+    stream.run(stored(stream))
+    assert stream.numbers() == [0, 2]
 
 
 def test_a_new_checkpoint_with_an_old_folder_fails_the_query(stream: Stream) -> None:
