@@ -292,6 +292,8 @@ def test_log_in_memory_is_bounded_leaves_no_file_and_is_forgotten(tmp_path: Path
         assert len(list(log.records(0, 200))) == 200
         log.truncate_to(200)
         assert log.append([(None, b"there is space again")]).first_offset == 200
+        with pytest.raises(errors.StorageError, match="no space"):
+            list(map(log.append, many))
     assert not list(tmp_path.iterdir())
     with Log.open(path, durability="memory") as log:
         assert log.log_end_offset == 0

@@ -325,12 +325,7 @@ impl LogDirectory {
             expired.into_iter().map(|(_, path)| path).collect()
         };
         for path in expired {
-            match self.disk.remove_dir_all(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(StorageError::io("remove", &path, error));
-                }
-                _ => {}
-            }
+            remove_dir(&*self.disk, &path)?;
         }
         Ok(())
     }
@@ -352,6 +347,16 @@ impl LogDirectory {
         self.disk
             .write_atomically(&path, &marker.write())
             .map_err(|error| StorageError::io("write", &path, error))
+    }
+
+    /// Closes all logs and removes every file: for a disk that nobody sees again, and that may have no space left for
+    /// what a stop in good order writes.
+    pub fn discard(&self) -> Result<(), StorageError> {
+        let logs = std::mem::take(&mut self.state.lock().logs);
+        for log in logs.values() {
+            log.discard();
+        }
+        remove_dir(&*self.disk, &self.dir)
     }
 
     /// Whether no log on disk still waits for the recovery that an unclean stop asks for.
@@ -407,6 +412,16 @@ impl DirectoryState {
                 self.log_start_offsets.remove(key);
             }
         }
+    }
+}
+
+/// Removes a directory with all it holds, if it is there.
+fn remove_dir(disk: &dyn Disk, path: &Path) -> Result<(), StorageError> {
+    match disk.remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(StorageError::io("remove", path, error))
+        }
+        _ => Ok(()),
     }
 }
 

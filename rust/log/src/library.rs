@@ -24,8 +24,18 @@ pub struct LibraryLog {
     log: Arc<Log>,
     /// Ends before the lock is given up.
     flusher: Option<Arc<Flusher>>,
-    /// None for a log opened for reading only, which takes no lock and writes nothing.
-    directory: Option<LogDirectory>,
+    home: Home,
+}
+
+/// Where the files are, and what becomes of them at the end.
+#[derive(Debug)]
+enum Home {
+    /// A directory that the log leaves in good order.
+    Disk(LogDirectory),
+    /// Nobody sees them again.
+    Memory(LogDirectory),
+    /// Somebody else's: no lock is taken and nothing written.
+    Foreign,
 }
 
 impl LibraryLog {
@@ -44,7 +54,7 @@ impl LibraryLog {
             .map_err(|error| StorageError::io("create", &dir, error))?;
         let lock = DirectoryLock::acquire(&dir)
             .map_err(|error| OpenError::Locked { path: dir.clone(), reason: error.to_string() })?;
-        LibraryLog::open_in(&dir, path, disk, Some(lock), config, clock)
+        LibraryLog::open_in(&dir, path, disk, Some(lock), config, clock, Home::Disk)
     }
 
     /// Makes an empty log that lives as long as this object, in at most `memory_max` bytes. `path` only names it.
@@ -54,7 +64,8 @@ impl LibraryLog {
         config: Arc<LogConfig>,
         clock: Arc<dyn Clock>,
     ) -> Result<(LibraryLog, Recovery), OpenError> {
-        LibraryLog::open_in(path, path, Arc::new(MemoryDisk::new(memory_max)), None, config, clock)
+        let disk = Arc::new(MemoryDisk::new(memory_max));
+        LibraryLog::open_in(path, path, disk, None, config, clock, Home::Memory)
     }
 
     fn open_in(
@@ -64,6 +75,7 @@ impl LibraryLog {
         lock: Option<DirectoryLock>,
         config: Arc<LogConfig>,
         clock: Arc<dyn Clock>,
+        home: fn(LogDirectory) -> Home,
     ) -> Result<(LibraryLog, Recovery), OpenError> {
         let options = DirectoryOptions {
             dir,
@@ -75,7 +87,7 @@ impl LibraryLog {
         let directory = LogDirectory::open(options, clock)?;
         let (log, recovery) = directory.open_log_in(path, config)?;
         let flusher = Flusher::of(&log).map(Arc::new);
-        Ok((LibraryLog { log, flusher, directory: Some(directory) }, recovery))
+        Ok((LibraryLog { log, flusher, home: home(directory) }, recovery))
     }
 
     /// Opens the log in `path` for reading only: no lock, nothing is written, files are read by `pread`.
@@ -107,7 +119,7 @@ impl LibraryLog {
             jitter_seed: 0,
             buffers: Arc::default(),
         })?;
-        Ok((LibraryLog { log: Arc::new(log), flusher: None, directory: None }, recovery))
+        Ok((LibraryLog { log: Arc::new(log), flusher: None, home: Home::Foreign }, recovery))
     }
 
     /// The log.
@@ -126,17 +138,22 @@ impl LibraryLog {
     /// taken for damage.
     pub fn truncate_to(&self, offset: i64) -> Result<(), StorageError> {
         self.log.truncate_to(offset)?;
-        self.directory.as_ref().map_or(Ok(()), |directory| directory.checkpoint(&[]))
+        match &self.home {
+            Home::Disk(directory) => directory.checkpoint(&[]),
+            Home::Memory(_) | Home::Foreign => Ok(()),
+        }
     }
 
-    /// Stores and syncs everything, and leaves the directory as after a stop in good order.
+    /// Stores and syncs everything, and leaves the directory as after a stop in good order. What was in memory is
+    /// given back.
     pub fn close(self) -> Result<(), StorageError> {
         if let Some(flusher) = &self.flusher {
             flusher.close();
         }
-        match &self.directory {
-            Some(directory) => directory.close(true),
-            None => self.log.close(),
+        match &self.home {
+            Home::Disk(directory) => directory.close(true),
+            Home::Memory(directory) => directory.discard(),
+            Home::Foreign => self.log.close(),
         }
     }
 }
@@ -157,5 +174,42 @@ pub(crate) fn partition_key(path: &Path) -> (String, i32) {
     match crate::directory::parse_partition_dir(&name) {
         Some((topic, partition)) => (topic.to_owned(), partition),
         None => (name.into_owned(), 0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pykafka_record::{BatchBuilder, BatchOptions};
+
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::log::{AppendError, AppendOptions};
+    use crate::producer_state::AppendOrigin;
+
+    const LEADER: AppendOptions = AppendOptions { leader_epoch: 0, origin: AppendOrigin::Client };
+
+    fn append(log: &Log) -> Result<(), AppendError> {
+        let mut builder = BatchBuilder::new(BatchOptions::default());
+        builder.append(0, None, Some(&[7; 3000]), &[]).unwrap();
+        let mut bytes = Vec::new();
+        builder.build(&mut bytes).unwrap();
+        log.append_as_leader(&mut bytes, LEADER).map(drop)
+    }
+
+    #[test]
+    fn full_log_in_memory_closes_and_gives_its_memory_back() {
+        let path = Path::new("/events-0");
+        let clock = Arc::new(ManualClock::new(0));
+        let opened = LibraryLog::open_in_memory(path, 40_960, Arc::default(), clock);
+        let (library, _) = opened.unwrap();
+        let log = library.log().clone();
+        let Home::Memory(directory) = &library.home else { panic!("it is in memory") };
+        let disk = directory.disk().clone();
+        let refused = std::iter::repeat_with(|| append(&log)).find_map(Result::err).unwrap();
+        assert!(matches!(refused, AppendError::Storage(StorageError::NoSpace { .. })));
+        assert!(disk.available_bytes(path).unwrap().usable < 4096);
+        library.close().unwrap();
+        assert_eq!(disk.available_bytes(path).unwrap().usable, 40_960);
+        assert!(matches!(append(&log), Err(AppendError::Storage(StorageError::Closed))));
     }
 }

@@ -231,10 +231,15 @@ impl Log {
     /// What could not be stored; the log is closed all the same, and needs recovery when opened again.
     pub fn close(&self) -> Result<(), StorageError> {
         let result = self.close_open_state();
+        self.discard();
+        result
+    }
+
+    /// Refuses all further use and stores nothing: for a log whose disk goes with it.
+    pub fn discard(&self) {
         let mut state = self.state.lock();
         state.status = Status::Closed;
         state.release();
-        result
     }
 
     fn close_open_state(&self) -> Result<(), StorageError> {
