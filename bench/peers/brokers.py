@@ -41,11 +41,15 @@ def resident_bytes(pid: int) -> int:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
 
 
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def reserve_port() -> socket.socket:
+    """A socket with a port of 127.0.0.1 that nobody is given by chance until it is closed.
+
+    A server with SO_REUSEADDR may listen there, and again after it died, because this socket never does.
+    """
+    reserved = socket.socket()
+    reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    reserved.bind(("127.0.0.1", 0))
+    return reserved
 
 
 def wait_until_serving(bootstrap: str, process: subprocess.Popen[bytes]) -> None:
@@ -113,7 +117,8 @@ class ApacheKafka:
     def __init__(self, folder: Path, config: Mapping[str, str] | None = None) -> None:
         self._folder = folder / "kafka"
         self._folder.mkdir(parents=True)
-        broker, controller = free_port(), free_port()
+        self._reserved = [reserve_port() for _ in range(2)]
+        broker, controller = (int(reserved.getsockname()[1]) for reserved in self._reserved)
         properties = self._folder / "server.properties"
         properties.write_text(
             "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
@@ -149,6 +154,7 @@ class ApacheKafka:
         listed = HERE / "java" / "target" / "classpath"
         listed.parent.mkdir(exist_ok=True)
         if not listed.exists():
+            part = listed.with_suffix(f".{os.getpid()}")
             subprocess.run(
                 [
                     "mvn",
@@ -158,9 +164,10 @@ class ApacheKafka:
                     str(HERE / "java" / "pom.xml"),
                     "dependency:build-classpath",
                 ]
-                + [f"-Dmdep.outputFile={listed}"],
+                + [f"-Dmdep.outputFile={part}"],
                 check=True,
             )
+            part.replace(listed)
         return listed.read_text().strip()
 
     def halt(self) -> None:
@@ -171,6 +178,8 @@ class ApacheKafka:
     def stop(self) -> None:
         """See `Peer`."""
         self.halt()
+        for reserved in self._reserved:
+            reserved.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

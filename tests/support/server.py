@@ -8,12 +8,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.peers.brokers import reserve_port
+
+PATIENCE_S = 100
+
 
 class Server:
     """One broker process on a data directory; `start` again after `kill` serves the same address."""
 
     def __init__(self, data: Path, *options: str) -> None:
-        self.data, self.options, self.address = data, options, "127.0.0.1:0"
+        self.data, self.options = data, options
+        self._reserved = reserve_port()
+        self.address = f"127.0.0.1:{self._reserved.getsockname()[1]}"
         self.process: subprocess.Popen[str] | None = None
 
     def start(self) -> str:
@@ -30,7 +36,6 @@ class Server:
         if not line.startswith("ready "):
             _, errors = self.process.communicate()
             raise AssertionError(f"the server did not start: {line}{errors}")
-        self.address = line.split()[1]
         return self.address
 
     def kill(self) -> None:
@@ -41,10 +46,16 @@ class Server:
         """SIGTERM; the exit code."""
         return self._end(signal.SIGTERM)
 
+    def close(self) -> None:
+        """Kill it if it runs, and give its address back."""
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+        self._reserved.close()
+
     def _end(self, number: signal.Signals) -> int:
         assert self.process is not None
         os.kill(self.process.pid, number)
-        self.process.communicate(timeout=30)
+        self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode
 
 
@@ -52,9 +63,8 @@ class Server:
 def serving(data: Path, *options: str) -> Iterator[Server]:
     """A started server, ended in any case."""
     server = Server(data, *options)
-    server.start()
     try:
+        server.start()
         yield server
     finally:
-        if server.process is not None and server.process.poll() is None:
-            server.kill()
+        server.close()
