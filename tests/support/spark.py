@@ -9,6 +9,8 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.support.alone import alone
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -18,14 +20,16 @@ POM = Path(__file__).resolve().parent.parent / "spark" / "pom.xml"
 def connector_folder() -> Path:
     """The folder of the connector's jars, fetched by `tests/spark/pom.xml` when first asked for."""
     folder = POM.parent / "target" / "jars"
-    if folder.exists() and folder.stat().st_mtime >= POM.stat().st_mtime:
+    with alone(folder.parent):
+        if folder.exists() and folder.stat().st_mtime >= POM.stat().st_mtime:
+            return folder
+        part = folder.with_name("part")
+        command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
+        command.append(f"-DoutputDirectory={part}")
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        shutil.rmtree(folder, ignore_errors=True)
+        part.rename(folder)
         return folder
-    part = folder.with_name(f"jars.{os.getpid()}")
-    command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies"]
-    subprocess.run([*command, f"-DoutputDirectory={part}"], check=True, stdout=subprocess.DEVNULL)
-    shutil.rmtree(folder, ignore_errors=True)
-    part.rename(folder)
-    return folder
 
 
 def start_session(warehouse: Path, master: str = "local[2,2]") -> "SparkSession":
