@@ -1,9 +1,10 @@
-"""Run an example again and again, dying elsewhere each time: `-m tests.docs.deaths PROGRAM ADDRESS DIRECTORY`.
+"""Run an example again and again, dying elsewhere each time: `-m tests.docs.deaths PROGRAM ADDRESS DIRECTORY COUNT`.
 
 Theory of operation. Counted are the lines of the program and of ``pykafka_core.idempotent`` from the program's
 loop on. A first run makes the tables, a second tells which lines two batches come by. Then each of the chosen lines
 has its run, which is a fork of this process (it holds no client) and ends by SIGKILL where it comes to the line;
-the n-th time counts, so that a line may be met in the second batch. The last run is left alone.
+the n-th time counts, so that a line may be met in the second batch. One more run dies when all records of COUNT
+are behind it, and the last one, which finds nothing more, ends by itself.
 
 Prints what each death left behind, as JSON.
 """
@@ -26,8 +27,8 @@ from confluent_kafka import Consumer  # noqa: F401  (loaded once, before the for
 
 import pykafka_core.idempotent
 
-# A run that is to die has records to come; only the last one waits for its end.
-IDLE_SECONDS, IDLE_SECONDS_LAST = 60.0, 4.0
+# A run that is to die has records to come; only the last one waits in vain.
+IDLE_SECONDS, IDLE_SECONDS_LAST = 100.0, 1.0
 LIBRARY = str(Path(pykafka_core.idempotent.__file__).parent)
 EFFECTS = ("append", "insert")
 """What the programs call their effect."""
@@ -88,11 +89,27 @@ class Death:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+class End:
+    """SIGKILL at the loop once the position is the last."""
+
+    def __init__(self, loop: Line, directory: Path, count: int) -> None:
+        self._loop, self._directory, self._count = loop, directory, count
+
+    def trace(self, frame: FrameType, event: str, argument: Any) -> Any:
+        line = Line(frame.f_code.co_filename, frame.f_code.co_name, frame.f_lineno)
+        if line.file != self._loop.file:
+            return None
+        if event == "line" and line == self._loop and position(self._directory) == self._count:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.trace
+
+
 class Trial:
     """One program on one directory, whose runs follow each other."""
 
-    def __init__(self, program: str, address: str, directory: Path) -> None:
+    def __init__(self, program: str, address: str, directory: Path, count: int) -> None:
         self._program, self._address, self._directory = program, address, directory
+        self._count = count
         nodes = ast.walk(ast.parse(Path(program).read_text()))
         loop = next(node.lineno for node in nodes if isinstance(node, ast.While))
         self.loop = Line(program, "main", loop)
@@ -108,9 +125,10 @@ class Trial:
         return left, [Line(*line) for line in passed]
 
     def finish(self) -> None:
+        assert self._run(End(self.loop, self._directory, self._count)) == signal.SIGKILL
         assert self._run(None) == 0
 
-    def _run(self, death: Death | None) -> int:
+    def _run(self, death: Death | End | None) -> int:
         """In a child; its wait status."""
         child = os.fork()
         if child == 0:
@@ -162,9 +180,19 @@ def made(directory: Path) -> list[str]:
         return [value for (value,) in connection.execute("SELECT value FROM payments")]
 
 
-def main(program: str, address: str, directory: str) -> None:
+def position(directory: Path) -> int:
+    """How many records the program has behind it, as it would find out after a crash."""
+    text, database = directory / "position.txt", directory / "payments.db"
+    if text.exists():
+        return int(text.read_text())
+    with closing(sqlite3.connect(database)) as connection:
+        marks = connection.execute("SELECT next_offset FROM pykafka_marks").fetchall()
+    return int(marks[0][0])
+
+
+def main(program: str, address: str, directory: str, count: str) -> None:
     warnings.simplefilter("error")
-    trial = Trial(program, address, Path(directory))
+    trial = Trial(program, address, Path(directory), int(count))
     two_batches = Point(trial.loop, 3)
     trial.die(two_batches)
     _, passed = trial.die(two_batches)

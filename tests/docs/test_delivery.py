@@ -24,15 +24,15 @@ def outcome(program: str, directory: Path) -> tuple[Counter[str], list[Left]]:
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers, **QUIET})
         for value in SENT:
             producer.produce("payments", value, headers=[("message-id", value.encode())])
-        assert producer.flush(20) == 0
+        assert producer.flush(60) == 0
         arguments = [str(PROGRAMS / program), broker.bootstrap_servers, str(directory)]
-        command = [sys.executable, "-m", "tests.docs.deaths", *arguments]
+        command = [sys.executable, "-m", "tests.docs.deaths", *arguments, str(len(SENT))]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
     return Counter(made(directory)), [Left(*one) for one in json.loads(done.stdout)]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_at_most_once_loses_and_never_repeats(tmp_path: Path) -> None:
     count, left = outcome("at_most_once.py", tmp_path)
     assert {"main", "save", "append"} <= {death.function for death in left}
@@ -40,7 +40,7 @@ def test_at_most_once_loses_and_never_repeats(tmp_path: Path) -> None:
     assert 0 < len(count) < len(SENT)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_at_least_once_repeats_and_never_loses(tmp_path: Path) -> None:
     count, left = outcome("at_least_once.py", tmp_path)
     assert {"main", "save", "append"} <= {death.function for death in left}
@@ -48,7 +48,7 @@ def test_at_least_once_repeats_and_never_loses(tmp_path: Path) -> None:
     assert max(count.values()) > 1
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_exactly_once_does_neither(tmp_path: Path) -> None:
     count, left = outcome("exactly_once.py", tmp_path)
     assert count == Counter(SENT)
