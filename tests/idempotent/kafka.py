@@ -30,12 +30,12 @@ def admin_of(bootstrap: str) -> AdminClient:
 
 def make_topic(bootstrap: str, topic: str, partitions: int = 1) -> None:
     admin = admin_of(bootstrap)  # It must outlive its answers.
-    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(20)
+    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(60)
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:
     admin = admin_of(bootstrap)
-    admin.delete_topics([topic])[topic].result(20)
+    admin.delete_topics([topic])[topic].result(60)
 
 
 def produce(bootstrap: str, topic: str, values: Sequence[str], *, partition: int = 0) -> None:
@@ -43,7 +43,7 @@ def produce(bootstrap: str, topic: str, values: Sequence[str], *, partition: int
     producer = Producer({"bootstrap.servers": bootstrap, **QUIET})
     for value in values:
         producer.produce(topic, value, partition=partition, headers=[("id", value.encode())])
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
 
 
 def drain(consumer: IdempotentConsumer, polled: int) -> Batch:
