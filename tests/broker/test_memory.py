@@ -81,7 +81,13 @@ def test_unfinished_requests_stay_below_the_ceiling_and_others_are_served() -> N
 
 
 def test_queued_bytes_below_the_largest_request_are_refused() -> None:
-    name = "queued.max.request.bytes"
+    """As by Kafka 4.2.1, which asks for room for one request, and takes what is not positive for no limit."""
+    name, largest = "queued.max.request.bytes", "socket.request.max.bytes"
+    for queued in (1, 104_857_599):
+        with pytest.raises(ConfigurationError, match=name):
+            Broker(config={name: queued})
     with pytest.raises(ConfigurationError, match=name):
-        Broker(config={name: 1000})
-    Broker(config={name: 1000, "socket.request.max.bytes": 1000}).close()
+        Broker(config={name: 999, largest: 1000})
+    Broker(config={name: 1000, largest: 1000}).close()
+    for unlimited in (0, -1, -5):
+        Broker(config={name: unlimited}).close()
