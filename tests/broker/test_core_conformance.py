@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 TOPIC = b"0123456789abcdef"
 PARTITION = (TOPIC, 0)
 EPOCH = 3
-SOON_NS = 10**10
+SOON_NS = 60 * 10**9
 
 RECORDS = [(None, encode(ProducerIdsRecord(next_producer_id=number))) for number in range(3)]
 

@@ -110,7 +110,7 @@ def consumed(consumer: Consumer, partitions: int) -> dict[tuple[str | None, int 
     rows: dict[tuple[str | None, int | None], list[Row]] = defaultdict(list)
     ended = 0
     while ended < partitions:
-        message = consumer.poll(20)
+        message = consumer.poll(60)
         assert message is not None, "the end of each partition is told in time"
         error = message.error()
         if error is not None:

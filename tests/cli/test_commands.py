@@ -15,6 +15,7 @@ from pykafka_core import cli as command
 from pykafka_core.cli import main
 
 Capture = pytest.CaptureFixture[str]
+PATIENCE_S = 100
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +149,7 @@ def test_output_that_nobody_reads_on_is_no_failure(
         assert consume.stderr is not None
         assert "a value" in consume.stdout.readline()
         consume.stdout.close()
-        assert (consume.wait(30), consume.stderr.read()) == (0, "")
+        assert (consume.wait(PATIENCE_S), consume.stderr.read()) == (0, "")
 
 
 def test_dump_log_does_not_call_a_closed_pipe_a_fault_of_the_file(tmp_path: Path) -> None:
@@ -161,7 +162,7 @@ def test_dump_log_does_not_call_a_closed_pipe_a_fault_of_the_file(tmp_path: Path
         assert dump.stderr is not None
         assert dump.stdout.readline().startswith("Dumping")
         dump.stdout.close()
-        assert (dump.wait(30), dump.stderr.read()) == (0, "")
+        assert (dump.wait(PATIENCE_S), dump.stderr.read()) == (0, "")
 
 
 def test_ctrl_c_ends_produce_after_what_was_read(topic: str, capsys: Capture) -> None:
@@ -174,11 +175,11 @@ def test_ctrl_c_ends_produce_after_what_was_read(topic: str, capsys: Capture) ->
         assert produce.stdin is not None
         produce.stdin.write("a\nb\n")
         produce.stdin.flush()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE_S
         while end_of_partition_0() < 2:
             assert time.monotonic() < deadline, "the lines were not sent"
         produce.send_signal(signal.SIGINT)
-        out, errors = produce.communicate(timeout=30)
+        out, errors = produce.communicate(timeout=PATIENCE_S)
     assert (produce.returncode, out) == (130, f"produced 2 records to {topic}\n")
     assert "interrupted" in errors
     assert "Traceback" not in errors

@@ -75,7 +75,7 @@ class Confluent:
         consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(PARTITIONS)])
         rows: list[Row] = []
         while len(rows) < count:
-            for got in consumer.consume(count - len(rows), timeout=30):
+            for got in consumer.consume(count - len(rows), timeout=1):
                 assert got.error() is None, got.error()
                 headers = tuple((k, v) for k, v in got.headers() or ())
                 rows.append(

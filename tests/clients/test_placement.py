@@ -42,7 +42,7 @@ def test_kafka_python_places_keys_as_our_kernel_does(bootstrap: str) -> None:
 
     producer = KafkaProducer(bootstrap_servers=bootstrap)
     sent = {key: producer.send("kafka-python", key=key, value=b"v") for key in KEYS}
-    placed = {key: future.get(timeout=30).partition for key, future in sent.items()}
+    placed = {key: future.get(timeout=60).partition for key, future in sent.items()}
     producer.close()
     assert placed == expected()
 
@@ -73,6 +73,6 @@ def test_librdkafka_places_keys_as_our_kernel_does(
             key,
             on_delivery=lambda _, sent: placed.__setitem__(sent.key(), sent.partition()),
         )
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     found = kernels.partitions(keys, PARTITIONS, ours).to_pylist()
     assert placed == dict(zip(keys, found, strict=True))

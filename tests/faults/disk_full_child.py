@@ -23,7 +23,7 @@ SIZE = 24 << 20
 STORAGE_ERROR = 56
 # Compression must not make more room than the test wants to use up.
 VALUE_BYTES = 100_000
-PATIENCE_S = 40
+PATIENCE_S = 100
 TOPICS = 60
 """Their records take more than one page of the metadata log."""
 AT_ONCE = {"file.delete.delay.ms": "0"}
@@ -49,7 +49,7 @@ class Sender:
             partition=0,
             on_delivery=lambda error, _: codes.append(error.code() if error else 0),
         )
-        assert self._producer.flush(30) == 0
+        assert self._producer.flush(60) == 0
         if codes == [0]:
             self.acknowledged.setdefault(topic, []).append(value)
         return codes[0]
@@ -75,7 +75,7 @@ def read(bootstrap: str, topic: str) -> list[bytes]:
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
     )
-    end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=20)[1]
+    end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=60)[1]
     consumer.assign([TopicPartition(topic, 0, 0)])
     values: list[bytes] = []
     deadline = time.monotonic() + PATIENCE_S

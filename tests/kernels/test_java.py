@@ -98,7 +98,7 @@ def stored(bootstrap: str) -> dict[int, int]:
         {"bootstrap.servers": bootstrap, "group.id": "unused", "enable.auto.commit": False}
     )
     ends = {
-        partition: consumer.get_watermark_offsets(TopicPartition("keyed", partition), timeout=30)[1]
+        partition: consumer.get_watermark_offsets(TopicPartition("keyed", partition), timeout=60)[1]
         for partition in range(PARTITIONS)
     }
     consumer.close()

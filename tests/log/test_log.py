@@ -179,7 +179,7 @@ def test_interval_syncs_without_another_append(tmp_path: Path) -> None:
     with open_log(tmp_path / "events-0", durability="interval") as log:
         for end in (1, 2):
             log.append([(None, b"v")])
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 60
             while log.statistics().synced_offset < end:
                 assert time.monotonic() < deadline
 

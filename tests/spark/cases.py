@@ -50,7 +50,7 @@ def filled(side: Side, topic: str, partitions: int = PARTITIONS, **config: str) 
 def shared(side: Side) -> str:
     """The topic that cases which only read share."""
     topic = "shared"
-    if topic not in side.admin.list_topics(timeout=10).topics:
+    if topic not in side.admin.list_topics(timeout=60).topics:
         filled(side, topic)
     return topic
 

@@ -60,26 +60,26 @@ class Side:
         settings = {name.replace("_", "."): value for name, value in config.items()}
         settings.setdefault("retention.ms", "-1")
         done = self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])
-        done[topic].result(30)
+        done[topic].result(60)
         return topic
 
     def delete(self, topic: str) -> None:
         """Delete the topic and wait until no client sees it."""
-        self.admin.delete_topics([topic])[topic].result(30)
-        while topic in self.admin.list_topics(timeout=10).topics:
+        self.admin.delete_topics([topic])[topic].result(60)
+        while topic in self.admin.list_topics(timeout=60).topics:
             pass
 
     def widen(self, topic: str, partitions: int) -> None:
         """Add partitions, up to so many."""
-        self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(30)
-        while len(self.admin.list_topics(timeout=10).topics[topic].partitions) < partitions:
+        self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
+        while len(self.admin.list_topics(timeout=60).topics[topic].partitions) < partitions:
             pass
 
     def delete_records(self, topic: str, before: Mapping[int, int]) -> None:
         """Move the log start offsets, as retention does."""
         wanted = [TopicPartition(topic, partition, offset) for partition, offset in before.items()]
         for done in self.admin.delete_records(wanted).values():
-            done.result(30)
+            done.result(60)
 
     def expire(self, topic: str, before_ms: int, firsts: Mapping[int, int]) -> None:
         """Let retention delete the segments of records before that time; return when it has, down to these offsets."""
@@ -89,15 +89,15 @@ class Side:
         )
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         for done in self.admin.incremental_alter_configs([resource]).values():
-            done.result(30)
-        deadline = time.monotonic() + 60
+            done.result(60)
+        deadline = time.monotonic() + 120
         while (found := self._firsts(topic, firsts)) != firsts:
             assert time.monotonic() < deadline, f"retention is at {found}"
 
     def _firsts(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         wanted = {TopicPartition(topic, number): OffsetSpec.earliest() for number in partitions}
         asked = self.admin.list_offsets(wanted)
-        return {place.partition: found.result(30).offset for place, found in asked.items()}
+        return {place.partition: found.result(60).offset for place, found in asked.items()}
 
     def produce(self, topic: str, events: Sequence[Event], codec: str = "none") -> None:
         """Return when all are acknowledged, in order within each partition."""
@@ -124,7 +124,7 @@ class Side:
                 headers=list(event.headers),
                 on_delivery=on_delivery,
             )
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         assert not failed, failed
 
     def read(self, **options: object) -> DataFrame:
@@ -166,7 +166,7 @@ class Side:
             .start()
         )
         try:
-            assert query.awaitTermination(60), "the stream did not end"
+            assert query.awaitTermination(240), "the stream did not end"
         finally:
             query.stop()
         return [batch for batch in seen if batch]

@@ -130,7 +130,7 @@ def test_a_topic_made_anew_begins_at_the_first_record_it_still_has(query: Query)
     query.send(5)
     admin = AdminClient({"bootstrap.servers": query.broker.bootstrap_servers})
     for done in admin.delete_records([TopicPartition(TOPIC, 0, 2)]).values():
-        done.result(30)
+        done.result(60)
     with pytest.raises(StreamingQueryException, match=r"begins at offset 5, .* before 2"):
         query.run("at the end", start="latest")
     query.run("second")

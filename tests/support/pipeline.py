@@ -35,7 +35,7 @@ def send(bootstrap: str, topic: str, records: Iterable[Sent]) -> None:
             on_delivery=lambda error, _: failed.append(error) if error else None,
         )
         producer.poll(0)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
     assert not failed, failed[:3]
 
 

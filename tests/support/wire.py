@@ -13,7 +13,7 @@ class Connection:
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), 20)
+        self._socket = socket.create_connection((host, int(port)), 60)
 
     def __enter__(self) -> "Connection":
         return self
