@@ -96,21 +96,34 @@ fn bad_sizes_close_the_connection_at_once() {
 
 #[test]
 fn a_prefix_followed_by_silence_costs_no_memory_and_no_other_client() {
+    const SILENT: u64 = 1_000;
+    // Both ends of each connection are in this process.
+    raise_descriptors_to(2 * SILENT + 500);
     let broker = Broker::start(&[]);
     let before = resident_bytes();
-    let silent: Vec<_> = (0..500)
+    let silent: Vec<_> = (0..SILENT)
         .map(|_| {
             let mut client = broker.connect();
             client.send_raw(&(100_i32 << 20).to_be_bytes());
             client
         })
         .collect();
-    broker.wait_statistic("bytes_received", 4 * 500);
+    broker.wait_statistic("bytes_received", 4 * SILENT);
     broker.connect().ask(ApiKey::METADATA, 9, &metadata_body(9));
     let grown = resident_bytes().saturating_sub(before);
     assert!(grown < 64 << 20, "{grown}");
     drop(silent);
     broker.wait_statistic("connections_open", 0);
+}
+
+/// Lets this process have as many, where the soft limit is what forbids it.
+fn raise_descriptors_to(count: u64) {
+    use rustix::process::{Resource, getrlimit, setrlimit};
+    let mut limit = getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < count) {
+        limit.current = Some(count);
+        setrlimit(Resource::Nofile, limit).expect("a hard limit of so many descriptors");
+    }
 }
 
 fn resident_bytes() -> usize {
