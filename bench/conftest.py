@@ -23,13 +23,24 @@ class Rate(NamedTuple):
     records: int
 
 
+class Figure(NamedTuple):
+    name: str
+    value: float
+    unit: str
+
+
 RATES: list[Rate] = []
+FIGURES: list[Figure] = []
 
 
 class Timed(Protocol):
     def __call__(
         self, call: Callable[[], object], *, size_bytes: int = 0, records: int = 0
     ) -> None: ...
+
+
+Noted = Callable[[str, float, str], None]
+"""Takes name, value and unit of a figure that is no rate."""
 
 
 def pytest_configure() -> None:
@@ -66,12 +77,28 @@ def timed(benchmark: Any, request: pytest.FixtureRequest) -> Iterator[Timed]:
         RATES.append(Rate(request.node.nodeid.removeprefix("bench/"), seconds, *kept[0]))
 
 
+@pytest.fixture
+def noted(request: pytest.FixtureRequest) -> Noted:
+    """Have a figure printed at the end; it is saved with the times if there are any."""
+
+    def note(name: str, value: float, unit: str) -> None:
+        FIGURES.append(Figure(name, value, unit))
+        if "benchmark" in request.fixturenames:
+            request.getfixturevalue("benchmark").extra_info[f"{name}, {unit}"] = value
+
+    return note
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    if not RATES:
-        return
-    terminalreporter.section("rates, by the median")
-    for rate in RATES:
-        terminalreporter.write_line(_line(rate))
+    sections = {
+        "rates, by the median": [_line(rate) for rate in RATES],
+        "figures": [f"{name:<78} {value:>12.3f} {unit}" for name, value, unit in FIGURES],
+    }
+    for title, lines in sections.items():
+        if lines:
+            terminalreporter.section(title)
+        for line in lines:
+            terminalreporter.write_line(line)
 
 
 def _line(rate: Rate) -> str:

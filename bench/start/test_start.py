@@ -1,21 +1,66 @@
-"""From the call or the command to a broker that serves, its memory, and a cold start with 10,000 partitions."""
+"""From the call or the command to a broker that serves, what it costs idle, and 10,000 partitions without records.
 
+Memory is resident memory, read from procfs (Linux). Partitions are counted against the same broker without any.
+"""
+
+import os
+import shutil
 import subprocess
 import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import pykafka_core
+from bench.conftest import Noted
 from pykafka_core import Broker
 
 TOPICS = {f"wide-{number}": 2_000 for number in range(5)}
+SETTLED_S, IDLE_S = 1, 10
+"""The second spans two rounds of what happens every 5 s."""
 
 
 def resident_mib(pid: int | str = "self") -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    kib = next(line.split()[1] for line in lines if line.startswith("VmRSS:"))
+    return _resident_mib(Path(f"/proc/{pid}/status").read_text())
+
+
+def bare_interpreter_mib() -> float:
+    program = "print(open('/proc/self/status').read())"
+    return _resident_mib(subprocess.check_output([sys.executable, "-c", program], text=True))
+
+
+def _resident_mib(status: str) -> float:
+    kib = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS:"))
     return int(kib) / 1024
+
+
+def descriptors(pid: int | str = "self") -> int:
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def cpu_ns(pid: int) -> int:
+    """Time on a core so far, of all threads: finer than the ticks of /proc/PID/stat."""
+    threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
+    return sum(int(thread.read_text().split()[0]) for thread in threads)
+
+
+@contextmanager
+def serving(data: Path, env: Mapping[str, str] | None = None) -> Iterator[int]:
+    """The process id of a `serve` that has said that it is ready."""
+    command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(
+        [*command, "--data", str(data)], stdout=subprocess.PIPE, text=True, env=env
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().startswith("ready ")
+            yield process.pid
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("place", ["memory", "disk"])
@@ -36,41 +81,53 @@ def test_broker(benchmark: Any, place: str, tmp_path: Path) -> None:
     stop()
 
 
+def environment(tmp_path: Path, bytecode: str) -> Mapping[str, str]:
+    """One in which all of Python's bytecode is cached, or all but this package's; and nothing adds to it."""
+    cache = tmp_path / "bytecode"
+    env = {**os.environ, "PYTHONPYCACHEPREFIX": str(cache)}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    with serving(tmp_path / "first", env):
+        pass
+    ours = cache / Path(pykafka_core.__file__).parent.relative_to("/")
+    assert list(ours.rglob("*.pyc"))
+    if bytecode == "cold":
+        shutil.rmtree(ours)
+    return {**env, "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+@pytest.mark.parametrize("bytecode", ["cached", "cold"])
 @pytest.mark.benchmark(group="start: serve prints ready")
-def test_serve(benchmark: Any, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--listen", "127.0.0.1:0"]
+def test_serve(benchmark: Any, noted: Noted, bytecode: str, tmp_path: Path) -> None:
+    env = environment(tmp_path, bytecode)
     resident: list[float] = []
 
     def serve(data: Path) -> None:
-        with subprocess.Popen(
-            [*command, "--data", str(data)], stdout=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stdout is not None
-            assert process.stdout.readline().startswith("ready ")
-            resident.append(resident_mib(process.pid))
-            process.kill()
+        with serving(data, env) as pid:
+            resident.append(resident_mib(pid))
 
     rounds = iter(range(100))
     benchmark.pedantic(serve, setup=lambda: ((tmp_path / str(next(rounds)),), {}), rounds=5)
-    benchmark.extra_info["resident_mib"] = max(resident)
-    interpreter = subprocess.run(
-        [sys.executable, "-c", "print(open('/proc/self/status').read())"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    lines = interpreter.stdout.splitlines()
-    bare = int(next(line.split()[1] for line in lines if line.startswith("VmRSS:"))) / 1024
-    print(f"resident {max(resident):.1f} MiB, a bare interpreter {bare:.1f} MiB")
+    above = max(resident) - bare_interpreter_mib()
+    noted(f"serve above a bare interpreter, bytecode {bytecode}", above, "MiB")
+
+
+def test_idle_cpu(noted: Noted, tmp_path: Path) -> None:
+    with serving(tmp_path) as pid:
+        time.sleep(SETTLED_S)
+        begun, used = time.monotonic_ns(), cpu_ns(pid)
+        time.sleep(IDLE_S)
+        percent = 100 * (cpu_ns(pid) - used) / (time.monotonic_ns() - begun)
+    noted(f"serve without clients for {IDLE_S} s", percent, "% of a core")
 
 
 @pytest.mark.benchmark(group="start: 10,000 partitions")
-def test_cold_start_with_10_000_partitions(benchmark: Any, tmp_path: Path) -> None:
+def test_cold_start_with_10_000_partitions(benchmark: Any, noted: Noted, tmp_path: Path) -> None:
     with Broker(tmp_path) as broker:
-        before = resident_mib()
+        before = resident_mib(), descriptors()
         for name, partitions in TOPICS.items():
             broker.create_topic(name, partitions)
-        benchmark.extra_info["partitions_mib"] = resident_mib() - before
+        noted("10,000 partitions made while it runs", resident_mib() - before[0], "MiB")
+        noted("10,000 partitions made while it runs", descriptors() - before[1], "descriptors")
 
     def open_and_close() -> None:
         with Broker(tmp_path, listeners="PLAINTEXT://127.0.0.1:0") as broker:
@@ -78,4 +135,22 @@ def test_cold_start_with_10_000_partitions(benchmark: Any, tmp_path: Path) -> No
 
     benchmark.pedantic(open_and_close, rounds=3)
     assert not list(tmp_path.glob("wide-*")), "a partition without records has a directory"
-    print(f"10,000 partitions: {benchmark.extra_info['partitions_mib']:.1f} MiB")
+
+
+def test_cold_serve_with_10_000_partitions(noted: Noted, tmp_path: Path) -> None:
+    with Broker(tmp_path / "wide") as broker:
+        for name, partitions in TOPICS.items():
+            broker.create_topic(name, partitions)
+    costs = {}
+    for place in ("empty", "wide"):
+        begun = time.monotonic()
+        with serving(tmp_path / place) as pid:
+            ready_s = time.monotonic() - begun
+            costs[place] = ready_s, resident_mib(pid), descriptors(pid)
+    ready, resident, opened = (
+        wide - empty for wide, empty in zip(costs["wide"], costs["empty"], strict=True)
+    )
+    noted("10,000 partitions found by serve", resident, "MiB")
+    noted("10,000 partitions found by serve", opened, "descriptors")
+    noted("10,000 partitions found by serve, until ready", costs["wide"][0], "s")
+    noted("of these more than for none", ready, "s")
