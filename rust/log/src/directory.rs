@@ -315,19 +315,23 @@ impl LogDirectory {
     }
 
     /// Removes renamed directories whose delay is over at `now_ms`.
+    ///
+    /// # Errors
+    /// The first that could not be removed. Each is tried, and what stays is tried again the next time.
     pub fn remove_deleted(&self, now_ms: i64) -> Result<(), StorageError> {
-        let expired: Vec<PathBuf> = {
+        let expired: Vec<_> = {
             let mut state = self.state.lock();
-            let (expired, kept) =
-                std::mem::take(&mut state.deleted).into_iter().partition(|(at, _)| *at <= now_ms);
-            state.deleted = kept;
-            let expired: Vec<(i64, PathBuf)> = expired;
-            expired.into_iter().map(|(_, path)| path).collect()
+            state.deleted.extract_if(.., |(expiry, _)| *expiry <= now_ms).collect()
         };
-        for path in expired {
-            remove_dir(&*self.disk, &path)?;
+        let mut result = Ok(());
+        for (expiry, path) in expired {
+            let removed = remove_dir(&*self.disk, &path);
+            if removed.is_err() {
+                self.state.lock().deleted.push((expiry, path));
+            }
+            result = result.and(removed);
         }
-        Ok(())
+        result
     }
 
     /// Closes all logs and writes the checkpoints; with `clean`, and if all went well, the marker too.

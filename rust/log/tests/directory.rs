@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::{LEADER, NOW_MS, append, batch_with};
+use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
     DirectoryOptions, Disk, Log, LogConfig, LogDirectory, ManualClock, MemoryDisk, OpenError,
 };
@@ -107,6 +108,25 @@ fn deleted_partitions_go_after_their_delay_and_a_new_one_takes_the_name() {
     directory.mark_stray("a.b-c", 0).unwrap();
     directory.delete_partition("never-made", 3).unwrap();
     assert_eq!(directory.partitions(), []);
+}
+
+#[test]
+fn partition_that_cannot_be_removed_now_keeps_no_other_and_goes_later() {
+    let faulty = FaultyDisk::default();
+    let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
+    let directory = open(&disk);
+    for topic in ["a", "b", "c"] {
+        let log = open_log(&directory, topic);
+        append(&log, 3, NOW_MS);
+        directory.delete_log(&log).unwrap();
+    }
+    let left = || disk.list(Path::new("/data")).unwrap().len();
+    assert_eq!(left(), 3);
+    faulty.arm(Fault::Error(std::io::ErrorKind::PermissionDenied), Operations::All, 0);
+    directory.remove_deleted(NOW_MS + 60_000).unwrap_err();
+    assert_eq!(left(), 1);
+    directory.remove_deleted(NOW_MS + 60_000).unwrap();
+    assert_eq!(left(), 0);
 }
 
 #[test]

@@ -5,7 +5,10 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{Bench, LEADER, NOW_MS, append, batch, batch_offsets, batch_with};
+use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
     AppendError, AppendOptions, AppendOrigin, Log, LogConfig, LogOptions, OpenMode, ReadError,
     StorageError,
@@ -351,6 +354,23 @@ fn retention_by_time_takes_old_segments_and_rolls_the_active_one() {
     log.delete_expired_files(NOW_MS + 66_000).unwrap();
     assert!(!bench.file_names().iter().any(|name| name.ends_with(".deleted")));
     assert_eq!(append(&log, 1, NOW_MS + 70_000).first_offset, 120);
+}
+
+#[test]
+fn file_that_cannot_be_removed_now_keeps_no_other_and_goes_later() {
+    let faulty = FaultyDisk::default();
+    let bench = Bench { disk: Arc::new(faulty.clone()), ..Bench::default() };
+    let end = filled(&bench);
+    let (log, _) = bench.open(true);
+    log.delete_before(end - 1).unwrap();
+    assert!(log.enforce_retention(end).unwrap() > 2);
+    let left = || bench.file_names().iter().filter(|name| name.ends_with(".deleted")).count();
+    assert!(left() > 6);
+    faulty.arm(Fault::Error(std::io::ErrorKind::PermissionDenied), Operations::All, 0);
+    log.delete_expired_files(i64::MAX).unwrap_err();
+    assert_eq!((left(), log.is_read_only()), (1, false));
+    assert_eq!(log.delete_expired_files(i64::MAX).unwrap(), 0);
+    assert_eq!(left(), 0);
 }
 
 #[test]

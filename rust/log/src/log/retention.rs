@@ -118,22 +118,25 @@ impl State {
         Ok(())
     }
 
-    /// Removes the renamed files whose time has come.
+    /// Removes the renamed files whose time has come: each is tried, and what stays is tried again the next time.
     pub(crate) fn delete_expired_files(
         &mut self,
         shared: &Shared,
         now_ms: i64,
     ) -> Result<(), StorageError> {
-        while let Some(index) = self.deleted.iter().position(|(expiry, _)| *expiry <= now_ms) {
-            let (_, path) = self.deleted.swap_remove(index);
+        let is_expired = |(expiry, _): &mut (i64, PathBuf)| *expiry <= now_ms;
+        let expired: Vec<_> = self.deleted.extract_if(.., is_expired).collect();
+        let mut result = Ok(());
+        for (expiry, path) in expired {
             match shared.disk.remove_file(&path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(StorageError::io("remove", &path, error));
+                    result = result.and(Err(StorageError::io("remove", &path, error)));
+                    self.deleted.push((expiry, path));
                 }
                 _ => {}
             }
         }
-        Ok(())
+        result
     }
 }
 
