@@ -19,7 +19,7 @@ use pykafka_wire::frame::{RequestHeader, decode_response_header};
 /// Node id of the broker under test.
 pub const NODE: i32 = 1;
 /// Long enough for a slow machine; no test waits for it when all is well.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A serving core, in memory unless said otherwise.
 pub struct Broker {
