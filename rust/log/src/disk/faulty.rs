@@ -192,10 +192,13 @@ impl State {
 
 impl Disk for FaultyDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        if mode == OpenMode::New && self.look()?.store.exists(path) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
         let found = self.look()?.store.file(path)?;
         let inode = match found {
             Some(inode) => inode,
-            None if mode == OpenMode::Create => self.change(Operations::All)?.store.create(path)?,
+            None if mode.creates() => self.change(Operations::All)?.store.create(path)?,
             None => return Err(io::ErrorKind::NotFound.into()),
         };
         Ok(Arc::new(FaultyFile { disk: self.clone(), inode, writable: mode != OpenMode::Read }))

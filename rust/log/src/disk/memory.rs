@@ -79,12 +79,13 @@ impl Disk for MemoryDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         let mut names = self.names.write();
         match names.get(path) {
+            Some(_) if mode == OpenMode::New => return Err(io::ErrorKind::AlreadyExists.into()),
             Some(Node::File(file)) => {
                 let writable = mode != OpenMode::Read;
                 return Ok(Arc::new(MemoryHandle { file: Arc::clone(file), writable }));
             }
             Some(Node::Directory) => return Err(io::ErrorKind::IsADirectory.into()),
-            None if mode != OpenMode::Create => return Err(io::ErrorKind::NotFound.into()),
+            None if !mode.creates() => return Err(io::ErrorKind::NotFound.into()),
             None => {}
         }
         if !parent_exists(&names, path) {

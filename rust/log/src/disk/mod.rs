@@ -30,6 +30,15 @@ pub enum OpenMode {
     Write,
     /// A new or an existing file, for reading and writing.
     Create,
+    /// A new file, for reading and writing; `AlreadyExists` if anything has this name.
+    New,
+}
+
+impl OpenMode {
+    /// Whether a file that is not there is made.
+    fn creates(self) -> bool {
+        matches!(self, OpenMode::Create | OpenMode::New)
+    }
 }
 
 /// One entry of a directory.
@@ -57,7 +66,7 @@ pub trait Disk: Send + Sync + Debug {
     /// Opens a regular file.
     ///
     /// # Errors
-    /// `NotFound` without the file (modes `Read`, `Write`) or its directory. Links and special files
+    /// `NotFound` without the file (modes `Read`, `Write`) or its directory; `AlreadyExists` in mode `New`. Links and special files
     /// are refused rather than followed, so that a crafted directory leads nowhere else.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
 
@@ -97,6 +106,18 @@ pub trait Disk: Send + Sync + Debug {
     /// Whether [`DiskFile::map_window`] may be used for files in `dir`, which need not exist yet.
     fn supports_mapped_window(&self, dir: &Path) -> bool;
 
+    /// A new file of this name. What stood there is removed, whatever kind of file it was: nothing that has another
+    /// name as well is written to.
+    fn create_anew(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
+        match self.open(path, OpenMode::New) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.remove_file(path)?;
+                self.open(path, OpenMode::New)
+            }
+            opened => opened,
+        }
+    }
+
     /// The whole content of a file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         let file = self.open(path, OpenMode::Read)?;
@@ -109,22 +130,36 @@ pub trait Disk: Send + Sync + Debug {
 
     /// Replaces the content of `path` so that a crash leaves the old content or the new, never a mix.
     ///
-    /// Writes `path` + `.tmp`, syncs it, renames it and syncs the directory, as Kafka does for its
+    /// Writes `path` + `.tmp` anew, syncs it, renames it and syncs the directory, as Kafka does for its
     /// checkpoints. On return the content is durable.
     fn write_atomically(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        let mut temporary = path.as_os_str().to_owned();
-        temporary.push(".tmp");
-        let temporary = Path::new(&temporary);
-        let file = self.open(temporary, OpenMode::Create)?;
-        file.set_len(0)?;
-        file.write_at(bytes, 0)?;
-        file.sync_data()?;
-        self.rename(temporary, path)?;
+        replace(self, path, |file| {
+            file.write_at(bytes, 0)?;
+            file.sync_data()
+        })?;
         match path.parent() {
             Some(dir) => self.sync_dir(dir),
             None => Ok(()),
         }
     }
+}
+
+/// Gives `path` the content that `write` writes to `path` + `.tmp`; on return it need not be durable.
+pub(crate) fn replace<D: Disk + ?Sized>(
+    disk: &D,
+    path: &Path,
+    write: impl FnOnce(&dyn DiskFile) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    let temporary = Path::new(&temporary);
+    let file = disk.create_anew(temporary)?;
+    let result = write(&*file).and_then(|()| disk.rename(temporary, path));
+    if result.is_err() {
+        // The disk may be full: what was half written has to go.
+        let _ = disk.remove_file(temporary);
+    }
+    result
 }
 
 /// An open regular file. Positions are bytes from its beginning. Safe to share between threads; ranges

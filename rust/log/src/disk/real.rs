@@ -28,6 +28,7 @@ impl Disk for RealDisk {
             .read(true)
             .write(mode != OpenMode::Read)
             .create(mode == OpenMode::Create)
+            .create_new(mode == OpenMode::New)
             .custom_flags(flags.bits().cast_signed())
             .open(path)?;
         if !file.metadata()?.is_file() {

@@ -136,6 +136,51 @@ fn write_atomically_replaces_and_leaves_no_temporary_file() {
 }
 
 #[test]
+fn a_new_file_takes_no_name_that_is_taken_and_removes_what_has_it_if_told() {
+    for (disk, dir, _guard) in disks() {
+        let path = dir.join("a");
+        let old = disk.open(&path, OpenMode::New).unwrap();
+        old.write_at(b"old", 0).unwrap();
+        let error = disk.open(&path, OpenMode::New).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists, "{disk:?}");
+        disk.create_anew(&path).unwrap().write_at(b"n", 0).unwrap();
+        assert_eq!((disk.read(&path).unwrap(), content(&*old)), (b"n".to_vec(), b"old".to_vec()));
+    }
+}
+
+#[test]
+fn write_atomically_writes_through_nothing_that_stands_at_the_temporary_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let (outside, path) = (dir.path().join("outside"), dir.path().join("checkpoint"));
+    let temporary = dir.path().join("checkpoint.tmp");
+    std::fs::write(&outside, b"untouched").unwrap();
+    let hard_link = || std::fs::hard_link(&outside, &temporary).unwrap();
+    let link = || std::os::unix::fs::symlink(&outside, &temporary).unwrap();
+    let pipe = || {
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        let fifo = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &temporary, fifo, mode, 0).unwrap();
+    };
+    for stand in [&hard_link as &dyn Fn(), &link, &pipe] {
+        stand();
+        RealDisk.write_atomically(&path, b"content").unwrap();
+        assert_eq!(RealDisk.read(&path).unwrap(), b"content");
+        assert_eq!(std::fs::read(&outside).unwrap(), b"untouched");
+        assert!(!temporary.exists() && !temporary.is_symlink());
+    }
+}
+
+#[test]
+fn what_write_atomically_has_no_space_for_is_removed() {
+    let disk = MemoryDisk::new(2 * 4096);
+    let path = Path::new("/checkpoint");
+    disk.write_atomically(path, b"old").unwrap();
+    let error = disk.write_atomically(path, &[1; 8192]).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    assert_eq!((disk.used_bytes(), disk.read(path).unwrap()), (4096, b"old".to_vec()));
+}
+
+#[test]
 fn missing_files_are_not_found_and_readers_do_not_write() {
     for (disk, dir, _guard) in disks() {
         let error = disk.open(&dir.join("a"), OpenMode::Write).unwrap_err();

@@ -8,6 +8,7 @@ use super::{Shared, StorageError};
 use crate::append::Appender;
 use crate::checkpoint;
 use crate::config::LogConfig;
+use crate::disk;
 use crate::epoch_cache::EpochCache;
 use crate::indexes::Indexes;
 use crate::producer_state::ProducerStateManager;
@@ -141,7 +142,7 @@ impl State {
         let replace = if self.config.syncs_every_append() {
             shared.disk.write_atomically(&path, bytes)
         } else {
-            write_and_rename(shared, &path, bytes)
+            disk::replace(&*shared.disk, &path, |file| file.write_at(bytes, 0))
         };
         replace.map_err(|error| StorageError::io("write", &path, error))?;
         if !self.config.syncs_every_append() {
@@ -195,12 +196,4 @@ fn write_file(shared: &Shared, path: &std::path::Path, bytes: &[u8]) -> std::io:
     let file = shared.disk.open(path, crate::disk::OpenMode::Create)?;
     file.set_len(0)?;
     file.write_at(bytes, 0)
-}
-
-fn write_and_rename(shared: &Shared, path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".tmp");
-    let temporary = PathBuf::from(temporary);
-    write_file(shared, &temporary, bytes)?;
-    shared.disk.rename(&temporary, path)
 }

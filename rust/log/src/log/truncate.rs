@@ -229,8 +229,7 @@ fn replace_by_copy(
     let mut copy_path = path.as_os_str().to_owned();
     // Recovery removes files of this name, should the process end here.
     copy_path.push(".cleaned");
-    let copy = shared.disk.open(Path::new(&copy_path), OpenMode::Create)?;
-    copy.set_len(0)?;
+    let copy = shared.disk.create_anew(Path::new(&copy_path))?;
     let mut buffer = vec![0; COPY_BYTES.min(size as usize)];
     let mut position = 0;
     while position < size {
