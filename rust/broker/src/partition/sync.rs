@@ -1,4 +1,5 @@
-//! Group commit: the sync in flight defines the next one.
+//! Group commit: the sync in flight defines the next one. A segment that was rolled is synced without being asked for, as
+//! Kafka does, so that a stop, and recovery after a crash, have no more to do than the active one.
 //!
 //! Appends that arrive while a sync runs are covered by the one after it, however many they are; there is no timer.
 //! A failed sync is final: the log refuses everything from then on, and everyone who waits is told. Rounds are begun
@@ -39,6 +40,7 @@ impl Partition {
         let flush_messages = inner.config.flush_messages;
         if self.syncs_every_append(inner)
             || (flush_messages != i64::MAX && unsynced_count(log) >= flush_messages)
+            || log.has_unsynced_sealed_segment()
         {
             return self.begin_sync(inner, log);
         }
@@ -124,4 +126,33 @@ impl Partition {
 fn unsynced_count(log: &Log) -> i64 {
     let offsets = log.offsets();
     offsets.log_end_offset - offsets.recovery_point
+}
+
+#[cfg(test)]
+mod tests {
+    use pykafka_log::Durability;
+
+    use crate::testing::{Broker, TOPIC, batch};
+
+    #[test]
+    fn a_rolled_segment_is_synced_although_nobody_asks_and_nobody_waits() {
+        let broker = Broker::on_disk(Durability::Os);
+        let broker = broker.with_topic(1, &[("internal.segment.bytes", "100")]);
+        broker.gate.hold();
+        assert_eq!(broker.append(&batch(&["a"])), 0);
+        let partitions = &broker.ctx.partitions;
+        let log = partitions.get(&TOPIC, 0).and_then(|partition| partition.opened_log()).unwrap();
+        assert!(!log.has_unsynced_sealed_segment());
+        assert_eq!(broker.append(&batch(&["b"])), 1);
+        broker.gate.until_waiting(1);
+        assert_eq!(log.recovery_point(), 0);
+        broker.gate.open();
+        partitions.host().syncer.wait_idle();
+        assert_eq!(log.recovery_point(), 2);
+        assert_eq!(broker.append(&batch(&["c"])), 2);
+        assert!(!log.has_unsynced_sealed_segment(), "all of it was synced while it was active");
+        assert_eq!(broker.append(&batch(&["d"])), 3);
+        partitions.host().syncer.wait_idle();
+        assert_eq!(log.recovery_point(), 4);
+    }
 }

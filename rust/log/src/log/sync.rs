@@ -80,6 +80,12 @@ impl Log {
         (state.recovery_point < state.log_end_offset).then_some(state.log_end_offset)
     }
 
+    /// Whether a segment that was rolled is not all durable.
+    pub fn has_unsynced_sealed_segment(&self) -> bool {
+        let state = self.state.lock();
+        state.segments.last().is_some_and(|active| state.recovery_point < active.base_offset())
+    }
+
     /// Whether `flush.messages` or `flush.ms` asks for a sync now.
     pub fn sync_due(&self, now_ms: i64) -> bool {
         let state = self.state.lock();
