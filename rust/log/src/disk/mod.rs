@@ -66,8 +66,8 @@ pub trait Disk: Send + Sync + Debug {
     /// Opens a regular file.
     ///
     /// # Errors
-    /// `NotFound` without the file (modes `Read`, `Write`) or its directory; `AlreadyExists` in mode `New`. Links and special files
-    /// are refused rather than followed, so that a crafted directory leads nowhere else.
+    /// `NotFound` without the file (modes `Read`, `Write`) or its directory; `AlreadyExists` in mode `New`. Links and
+    /// special files are refused rather than followed, so that a crafted directory leads nowhere else.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
 
     /// Creates a directory and its parents; no error if it exists.
