@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 from bench.peers import work
@@ -122,15 +123,16 @@ def main() -> None:
     names = [name for name in WORK if options.only in name]
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        peers = [make(folder) for name, make in PEERS.items() if name not in options.without]
-        try:
+        peers: list[Peer] = []
+        with ExitStack() as running:
+            for name, make in PEERS.items():
+                if name not in options.without:
+                    peers.append(make(folder))
+                    running.callback(peers[-1].stop)
             results = measure(peers, names, options.rounds)
             for peer in peers:
                 results["start s"][peer.name] = [peer.start_seconds]
                 results["resident MB at the end"][peer.name] = [resident_bytes(peer.pid) / MB]
-        finally:
-            for peer in peers:
-                peer.stop()
         limits = work.machine(folder)
     show(results, peers)
     print("machine: " + ", ".join(f"{name} {value:.3g}" for name, value in limits.items()))
