@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from pykafka_core import Broker
 
 ENOUGH = 20
+"""What is done at least when it says that it is busy."""
 
 
 def producer_of(broker: Broker) -> Producer:

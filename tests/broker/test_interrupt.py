@@ -9,10 +9,9 @@ import pytest
 
 from pykafka_core import Broker
 from pykafka_core.log import Log
+from tests.broker.interrupted_child import ENOUGH
 
 CHILD = Path(__file__).with_name("interrupted_child.py")
-ENOUGH = 20
-"""What the child has done at least when it says that it is busy."""
 
 
 @pytest.mark.parametrize("end", ["with", "exit"])
