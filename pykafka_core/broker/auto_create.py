@@ -1,4 +1,4 @@
-"""Topics that Metadata requests named and nobody made: contract 34."""
+"""Topics that Metadata requests named and nobody made: contract/kafka.md#34."""
 
 import logging
 from collections.abc import Iterable

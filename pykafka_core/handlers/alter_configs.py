@@ -1,4 +1,4 @@
-"""AlterConfigs (33): replaces all settings of a resource; contract 38."""
+"""AlterConfigs (33): replaces all settings of a resource; contract/kafka.md#38."""
 
 from pykafka_core.handlers.config_changes import SET, Asked, Operation, plan_all
 from pykafka_core.handlers.context import Context

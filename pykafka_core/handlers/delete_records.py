@@ -1,4 +1,4 @@
-"""DeleteRecords (21): contract 39; ``ReplicaManager.deleteRecords`` in Kafka."""
+"""DeleteRecords (21): contract/kafka.md#39; ``ReplicaManager.deleteRecords`` in Kafka."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""DeleteTopics (20): contract 40; ``ControllerApis.deleteTopics`` in Kafka."""
+"""DeleteTopics (20): contract/kafka.md#40; ``ControllerApis.deleteTopics`` in Kafka."""
 
 from typing import NamedTuple
 

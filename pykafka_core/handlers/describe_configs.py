@@ -1,4 +1,4 @@
-"""DescribeConfigs (32): contract 38; ``ConfigHelper`` in Kafka."""
+"""DescribeConfigs (32): contract/kafka.md#38; ``ConfigHelper`` in Kafka."""
 
 from pykafka_core.config import (
     ConfigRow,

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (44): contract 38, 68; ``ConfigurationControlManager`` in Kafka."""
+"""IncrementalAlterConfigs (44): contract/kafka.md#38, #68; ``ConfigurationControlManager`` in Kafka."""
 
 from pykafka_core.handlers.config_changes import Asked, Operation, plan_all
 from pykafka_core.handlers.context import Context

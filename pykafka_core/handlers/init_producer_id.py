@@ -49,7 +49,7 @@ def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
 
 
 def _refusal(context: Context, request: InitProducerIdRequest) -> type[KafkaError]:
-    """What Kafka checks before it asks the coordinator (contract 18), else that there is none."""
+    """What Kafka checks before it asks the coordinator (contract/kafka.md#18), else that there is none."""
     if request.transactional_id == "":
         return InvalidRequestError
     timeout_ms_max = context.settings.int("transaction.max.timeout.ms")

@@ -1,4 +1,4 @@
-"""Directories of Apache Kafka 4.2.1, asked over the wire: we answer as Kafka did (contract 22, 30, 31)."""
+"""Directories of Apache Kafka 4.2.1, asked over the wire: we answer as Kafka did (contract/kafka.md#22, #30, #31)."""
 
 import hashlib
 import shutil

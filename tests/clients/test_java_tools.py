@@ -1,4 +1,4 @@
-"""Kafka's own command-line tools work against the broker as against Apache Kafka (contract 36 to 40)."""
+"""Kafka's own command-line tools work against the broker as against Apache Kafka (contract/kafka.md#36–#40)."""
 
 import json
 import re

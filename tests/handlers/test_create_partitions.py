@@ -1,4 +1,4 @@
-"""CreatePartitions: contract 37."""
+"""CreatePartitions: contract/kafka.md#37."""
 
 from collections.abc import Sequence
 

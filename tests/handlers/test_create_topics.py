@@ -1,4 +1,4 @@
-"""CreateTopics: contract 37, 66, attack cases 8 and 19."""
+"""CreateTopics: contract/kafka.md#37, #66, and attack cases 8 and 19 of contract/replication.md."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""DeleteRecords: contract 39."""
+"""DeleteRecords: contract/kafka.md#39."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""DeleteTopics: contract 40."""
+"""DeleteTopics: contract/kafka.md#40."""
 
 import pytest
 

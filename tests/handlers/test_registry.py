@@ -8,7 +8,7 @@ import pytest
 from pykafka_core.handlers.registry import API_VERSIONS, ROWS, Row, handler_of
 from pykafka_core.protocol import api_versions
 
-# Kafka 4.2.1 on a broker listener (docs/: contract 1), without what is answered in Rust.
+# Kafka 4.2.1 on a broker listener (contract/kafka.md#1), without what is answered in Rust.
 KAFKA_4_2_1 = {
     8: (2, 10), 9: (1, 10), 10: (0, 6), 11: (0, 9), 12: (0, 4), 13: (0, 5), 14: (0, 5), 15: (0, 6),
     16: (0, 5), 17: (0, 1), 19: (2, 7), 20: (1, 6), 21: (0, 2), 22: (0, 5), 24: (0, 5), 25: (0, 4),

@@ -1,6 +1,6 @@
 //! The seam's Python face (`docs/SEAM.md`): the class `Core`.
 //!
-//! No method holds the interpreter while it waits, and nothing below ever takes it (SEAM S1). In a forked child every method
+//! No method holds the interpreter while it waits, and nothing below ever takes it (docs/SEAM.md S1). In a forked child every method
 //! raises `ForkedError`, and nothing of the parent's is closed, cut or unlocked when the object dies there.
 
 mod event;

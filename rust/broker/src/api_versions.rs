@@ -83,7 +83,7 @@ pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &[u
     reply(&response(&image, version), version)
 }
 
-/// Answers a version that we do not know, in version 0, so that the client can choose another (contract 1).
+/// Answers a version that we do not know, in version 0, so that the client can choose another (contract/kafka.md#1).
 pub(crate) fn unsupported() -> Outcome {
     let own = ApiVersion {
         api_key: ApiKey::API_VERSIONS.0,
@@ -162,7 +162,7 @@ fn api_keys(image: &Image) -> Vec<ApiVersion> {
     keys
 }
 
-/// Letters and digits, with `-` and `.` inside (contract 3).
+/// Letters and digits, with `-` and `.` inside (contract/kafka.md#3).
 fn is_software_token(text: &str) -> bool {
     let bytes = text.as_bytes();
     let ends = [bytes.first(), bytes.last()];

@@ -1,6 +1,6 @@
 //! One connection, one task: read, handle, answer, in order.
 //!
-//! A connection has one request in hand at a time (contract 4). Whole frames that are already buffered are handled one after
+//! A connection has one request in hand at a time (contract/kafka.md#4). Whole frames that are already buffered are handled one after
 //! the other without a further read, and their answers go out in one write; that is all the batching there is, and a client
 //! that pipelines gets it without any hop between threads.
 //!

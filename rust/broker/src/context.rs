@@ -141,7 +141,7 @@ pub struct Header {
     pub api_version: i16,
     /// Echoed in the answer.
     pub correlation_id: i32,
-    /// `""` for null, as Kafka has it (contract 2).
+    /// `""` for null, as Kafka has it (contract/kafka.md#2).
     pub client_id: Arc<str>,
     /// Monotonic time at which the frame was complete.
     pub received_ns: u64,

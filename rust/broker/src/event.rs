@@ -1,6 +1,6 @@
 //! What Rust tells Python, in a queue whose size is bounded by connections, open tokens and partitions.
 //!
-//! Facts are levels (SEAM S5): a second [`Event::PartitionState`] of a partition replaces the first one where it stands, so
+//! Facts are levels (docs/SEAM.md S5): a second [`Event::PartitionState`] of a partition replaces the first one where it stands, so
 //! traffic never makes the queue grow. Requests are bounded by connections, completions by the tokens that Python opened.
 
 use std::collections::{HashMap, VecDeque};
@@ -38,7 +38,7 @@ pub struct RequestEvent {
     pub api_key: i16,
     /// Within the advertised range.
     pub api_version: i16,
-    /// Monotonic time at which the frame was complete (SEAM S6).
+    /// Monotonic time at which the frame was complete (docs/SEAM.md S6).
     pub received_ns: u64,
     /// Wall clock of the same moment.
     pub received_ms: i64,

@@ -5,7 +5,7 @@
 //! connection's own task. Records are the buffers they were read into, all the way to the socket.
 //!
 //! Contract 24–29, 62, 63. Followers do not fetch here before there is a cluster: a replica id is refused and changes
-//! nothing (attack case 16).
+//! nothing (contract/replication.md, attack case 16).
 
 mod parked;
 mod respond;
@@ -30,7 +30,7 @@ const WAIT_MS_MAX: i32 = 300_000;
 struct Limits {
     version: i16,
     isolation: Isolation,
-    /// Negative is refused where bytes would be read (contract 62).
+    /// Negative is refused where bytes would be read (contract/kafka.md#62).
     bytes_max: i64,
     bytes_min: i64,
     wait_ms: i32,
@@ -74,12 +74,12 @@ pub fn handle(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: 
     }
 }
 
-/// A session that is not there, or not as the client thinks: no partitions, no session (contract 27).
+/// A session that is not there, or not as the client thinks: no partitions, no session (contract/kafka.md#27).
 fn refuse_session(version: i16, error: KafkaError) -> Outcome {
     refuse(version, &Request::default(), error)
 }
 
-/// Whether there is something worth an answer now (contract 26).
+/// Whether there is something worth an answer now (contract/kafka.md#26).
 fn is_enough(fetched: &[Fetched], bytes_min: i64) -> bool {
     let urgent = |fetched: &Fetched| match fetched {
         Err(_) => true,

@@ -1,4 +1,4 @@
-//! Incremental fetch sessions (KIP-227, contract 27 and 63).
+//! Incremental fetch sessions (KIP-227, contract/kafka.md#27, #63).
 //!
 //! A session remembers what a consumer fetches, so that a request names only what changed and an answer only what is
 //! new. [`FetchSession`] is a value: partitions in the order they are served, the next epoch, and what the client was
@@ -80,7 +80,7 @@ struct CachedPartition {
     /// As last told; −1 makes the next answer tell.
     high_watermark: i64,
     log_start_offset: i64,
-    /// Whether its topic was found once: from then on its loss is code 3, not 100 (contract 63).
+    /// Whether its topic was found once: from then on its loss is code 3, not 100 (contract/kafka.md#63).
     resolved: bool,
 }
 

@@ -12,7 +12,7 @@ use crate::{SettingError, Settings};
 
 /// Sixteen bytes, as on the wire.
 pub type TopicId = [u8; 16];
-/// What a command names (SEAM S3).
+/// What a command names (docs/SEAM.md S3).
 pub type PartitionId = (TopicId, i32);
 /// The id of no topic.
 pub const TOPIC_ID_ZERO: TopicId = [0; 16];

@@ -1,4 +1,4 @@
-//! Where a client should turn that asked the wrong broker (KIP-951, contract 14).
+//! Where a client should turn that asked the wrong broker (KIP-951, contract/kafka.md#14).
 
 use pykafka_wire::structs::{LeaderIdAndEpoch, NodeEndpoint};
 

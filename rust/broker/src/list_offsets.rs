@@ -1,4 +1,4 @@
-//! `ListOffsets` (API key 2): contract 29, 31, 64.
+//! `ListOffsets` (API key 2): contract/kafka.md#29, #31, #64.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

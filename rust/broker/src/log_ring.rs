@@ -1,4 +1,4 @@
-//! Rust's log lines on their way to Python's `logging`: a bounded ring that the control thread drains (SEAM S1).
+//! Rust's log lines on their way to Python's `logging`: a bounded ring that the control thread drains (docs/SEAM.md S1).
 //!
 //! Clients cause lines, so lines are limited per target and second, and client bytes are written by [`escaped`] alone: no
 //! line feed, control character or escape sequence of theirs reaches a terminal or forges a line.

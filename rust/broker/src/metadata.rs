@@ -1,4 +1,4 @@
-//! `Metadata`, from the image alone (contract 34, 35, 67).
+//! `Metadata`, from the image alone (contract/kafka.md#34, #35, #67).
 
 use std::collections::HashSet;
 use std::sync::Arc;

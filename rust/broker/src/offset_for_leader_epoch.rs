@@ -1,4 +1,4 @@
-//! `OffsetForLeaderEpoch` (API key 23): where an epoch ends, for readers that check for truncation (contract 29, 30).
+//! `OffsetForLeaderEpoch` (API key 23): where an epoch ends, for readers that check for truncation (contract/kafka.md#29, #30).
 
 use std::sync::Arc;
 

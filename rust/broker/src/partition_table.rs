@@ -2,7 +2,7 @@
 //!
 //! Readers load one immutable map; a step of the image replaces it, copied once per step. A topic's partitions are one
 //! slice, found by index. The control plane's commands come through here: each names a partition by its topic id, so
-//! that a late one for a deleted topic finds nothing (SEAM S3).
+//! that a late one for a deleted topic finds nothing (docs/SEAM.md S3).
 
 mod command;
 mod upkeep;

@@ -4,7 +4,7 @@
 //! record is copied or allocated for. Partitions fail one by one; the answer keeps the request's order.
 //!
 //! Contract 4, 6–17, 57–61. A transactional batch is refused as a whole until there is a transaction coordinator:
-//! 53 without a transactional id, 49 with one, since none can have been initialised (contract 61).
+//! 53 without a transactional id, 49 with one, since none can have been initialised (contract/kafka.md#61).
 
 mod pending;
 mod plan;
@@ -25,7 +25,7 @@ use crate::partition::waiters::Promise;
 use crate::partition::{Appended, Partition};
 use crate::{ConnectionInfo, Context, Header, Image, Outcome};
 
-/// The client id that may write to internal topics (contract 11).
+/// The client id that may write to internal topics (contract/kafka.md#11).
 const ADMIN_CLIENT_ID: &str = "__admin_client";
 
 /// First version that may carry zstd.
@@ -114,7 +114,7 @@ pub fn handle(
     PendingProduce::begin(ctx, conn, acks.promise(), plan.timeout_ms, answer, waiting)
 }
 
-/// With acks=0 the only way to tell of an error is to close (contract 4).
+/// With acks=0 the only way to tell of an error is to close (contract/kafka.md#4).
 fn answer_nothing(topics: &[TopicResults]) -> Outcome {
     let failed = (topics.iter().flat_map(|topic| &topic.partitions))
         .find(|partition| partition.error != KafkaError::None);
@@ -156,7 +156,7 @@ fn append_entry(
         .map_err(|refusal| PartitionResult::refused(entry.index, refusal, &partition))
 }
 
-/// What a produce request may carry for a partition: one batch of magic 2, whose tail may be torn (contract 6, 58).
+/// What a produce request may carry for a partition: one batch of magic 2, whose tail may be torn (contract/kafka.md#6, #58).
 fn check_records(version: i16, records: &[u8]) -> Result<(), (KafkaError, String)> {
     let invalid = |text: &str| (KafkaError::InvalidRecord, text.to_owned());
     let (batch, rest) = match Batch::split(records) {

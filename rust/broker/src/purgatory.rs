@@ -18,7 +18,7 @@ use pykafka_log::Clock;
 use tokio::sync::Notify;
 
 /// Bytes that all parked requests may hold together (frames and parsed requests); above it a fetch is answered at once
-/// with what there is, so that slow readers cannot fill the memory (attack case 17).
+/// with what there is, so that slow readers cannot fill the memory (contract/replication.md, attack case 17).
 pub(crate) const PARKED_BYTES_MAX: usize = 64 << 20;
 
 /// One waiting request, shared by its future, the partitions it watches and the deadlines.

@@ -1,7 +1,7 @@
 //! Requests that Python answers, from the event to the reply.
 //!
 //! A request takes permits for its body's size before it is queued. Without permits its connection waits and reads nothing
-//! more: that is the cap on bytes parked for Python (SEAM S7), shared fairly by the order of arrival.
+//! more: that is the cap on bytes parked for Python (docs/SEAM.md S7), shared fairly by the order of arrival.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

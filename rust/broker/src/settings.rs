@@ -24,7 +24,7 @@ pub struct Settings {
     /// `internal.frame.max.ms`: a frame that has begun must be complete after this and what its size takes at
     /// [`crate::connection::FRAME_BYTES_PER_MS_MIN`].
     pub frame_ms_max: u64,
-    /// `internal.parked.max.bytes`: bodies on their way through Python; beyond, connections are muted (SEAM S7).
+    /// `internal.parked.max.bytes`: bodies on their way through Python; beyond, connections are muted (docs/SEAM.md S7).
     pub parked_bytes_max: usize,
     /// `queued.max.request.bytes`: frames that have begun, unless the broker's memory allows less; not positive is no limit.
     pub queued_request_bytes_max: i64,

@@ -9,7 +9,7 @@ pub(crate) const CLUSTER_OPERATIONS_ALL: i32 = 0b1_1111_1010_0000;
 const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
 const INVALID_TOPIC_EXCEPTION: i16 = 17;
 
-/// `[A-Za-z0-9._-]{1,249}`, neither `.` nor `..` (contract 34).
+/// `[A-Za-z0-9._-]{1,249}`, neither `.` nor `..` (contract/kafka.md#34).
 pub(crate) fn is_valid(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     !name.is_empty()

@@ -1,4 +1,4 @@
-//! `Metadata` and `DescribeTopicPartitions` over real sockets (contract 34, 35, 67).
+//! `Metadata` and `DescribeTopicPartitions` over real sockets (contract/kafka.md#34, #35, #67).
 
 mod common;
 

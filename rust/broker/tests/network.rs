@@ -1,4 +1,4 @@
-//! Frames, order and limits over real sockets (contract 1 to 5, SEAM S7).
+//! Frames, order and limits over real sockets (contract/kafka.md#1–#5, docs/SEAM.md S7).
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! A fetch that waits for more bytes (contract 26): no thread, no polling.
+//! A fetch that waits for more bytes (contract/kafka.md#26): no thread, no polling.
 
 use std::sync::Arc;
 

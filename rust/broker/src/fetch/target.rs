@@ -170,7 +170,7 @@ impl Targets {
                 SessionUse::New(session) => session.resolve(&key, entry.is_some()),
                 SessionUse::Continued(_, session) => session.lock().resolve(&key, entry.is_some()),
             };
-            // By id: 100 for one never known, 3 for one that this session knew (contract 63).
+            // By id: 100 for one never known, 3 for one that this session knew (contract/kafka.md#63).
             let deleted_as = match key.topic {
                 TopicKey::Id(_) if !was_known => KafkaError::UnknownTopicId,
                 _ => KafkaError::UnknownTopicOrPartition,

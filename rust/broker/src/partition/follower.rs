@@ -32,7 +32,7 @@ pub struct FollowerFetch {
 
 impl Follower {
     /// A follower at the start of a leader epoch: members of the ISR get a fresh lag clock, others none
-    /// (replication-contract 8).
+    /// (contract/replication.md#8).
     pub fn at_epoch_start(broker_id: i32, in_sync: bool, now_ns: u64) -> Follower {
         Follower {
             broker_id,
@@ -46,7 +46,7 @@ impl Follower {
     }
 
     /// Notes a fetch; `false` and unchanged if it comes from an older registration than one already seen
-    /// (replication-contract 27).
+    /// (contract/replication.md#27).
     pub fn fetched(&mut self, fetch: FollowerFetch, leader_log_end: i64) -> bool {
         if self
             .broker_epoch
@@ -55,7 +55,7 @@ impl Follower {
             return false;
         }
         // Caught up now, or caught up with the end that the leader had at the fetch before this one: a follower that
-        // steadily trails a busy leader by one fetch never lags (replication-contract 28).
+        // steadily trails a busy leader by one fetch never lags (contract/replication.md#28).
         if fetch.fetch_offset >= leader_log_end {
             self.caught_up_ns = self.caught_up_ns.max(fetch.arrived_ns);
         } else if fetch.fetch_offset >= self.leader_log_end_at_fetch {

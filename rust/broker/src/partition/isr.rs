@@ -2,7 +2,7 @@
 //!
 //! A proposal (`AlterPartition` in flight) does not replace what is committed: until the controller's answer the high
 //! watermark counts the *maximal* ISR, committed ∪ proposed adds, and a proposed removal still counts
-//! (replication-contract 1). So whichever way the answer goes, nothing was acknowledged too early.
+//! (contract/replication.md#1). So whichever way the answer goes, nothing was acknowledged too early.
 
 /// Broker ids the controller has committed as in sync; the leader is always one of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -38,11 +38,11 @@ pub enum IsrOutcome {
     Committed,
     /// Refused (for example `INELIGIBLE_REPLICA`): back to the committed state.
     Rejected,
-    /// Nobody knows: the proposal stays pending until the next image names an ISR (replication-contract 32).
+    /// Nobody knows: the proposal stays pending until the next image names an ISR (contract/replication.md#32).
     Unknown,
 }
 
-/// Committed, or committed with one change in flight; never two (replication-contract 29).
+/// Committed, or committed with one change in flight; never two (contract/replication.md#29).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IsrState {
     /// Nothing in flight.

@@ -5,7 +5,7 @@ use pykafka_log::TimestampOffset;
 use super::{Isolation, Partition, offsets_of};
 use crate::kafka_error::KafkaError;
 
-/// What `ListOffsets` can ask (contract 31).
+/// What `ListOffsets` can ask (contract/kafka.md#31).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OffsetQuery {
     /// End of what the reader may see.
@@ -87,7 +87,7 @@ impl Partition {
         if lags { Err(KafkaError::OffsetNotAvailable) } else { Ok(answer) }
     }
 
-    /// The largest epoch not above `epoch` and its exclusive end; (−1, −1) if there is none (contract 30).
+    /// The largest epoch not above `epoch` and its exclusive end; (−1, −1) if there is none (contract/kafka.md#30).
     ///
     /// # Errors
     /// The epoch errors, `NOT_LEADER_OR_FOLLOWER`, `KAFKA_STORAGE_ERROR`.

@@ -3,7 +3,7 @@
 //! Theory of operation. Every change (append, sync done, follower fetch, transition) runs under the mutex and ends in
 //! `progress`, which recomputes the high watermark from what the change made true and collects whom to wake; they are
 //! woken after the mutex is released. Reads take the mutex only to check leadership and to take the offsets; the bytes
-//! are read outside of it, bounded by those offsets (replication-contract 10).
+//! are read outside of it, bounded by those offsets (contract/replication.md#10).
 //!
 //! A batch counts for the high watermark, and so for acks=1 as well as acks=all, only when its promise holds: in
 //! `fsync` mode when a finished sync covers it, otherwise once it is in the log. So in the other modes every
@@ -323,7 +323,7 @@ impl Partition {
         Ok(log)
     }
 
-    /// Writes the leader epoch at the log end before any append of it (replication-contract 8).
+    /// Writes the leader epoch at the log end before any append of it (contract/replication.md#8).
     fn begin_leader_epoch(&self, inner: &mut Inner, log: &Log) -> Result<(), KafkaError> {
         let epoch = inner.replication.assignment().leader_epoch;
         let log_end_offset = log.log_end_offset();

@@ -42,9 +42,9 @@ impl Isolation {
 pub struct ReadRequest {
     /// First offset wanted.
     pub fetch_offset: i64,
-    /// Soft limit; negative is refused (contract 62).
+    /// Soft limit; negative is refused (contract/kafka.md#62).
     pub bytes_max: i64,
-    /// Return the first batch whole even if it is larger (contract 25).
+    /// Return the first batch whole even if it is larger (contract/kafka.md#25).
     pub at_least_one: bool,
     /// −1 for no check.
     pub current_leader_epoch: i32,
@@ -159,7 +159,7 @@ impl Partition {
     }
 }
 
-/// Compares the epoch of the reader's last record with our history (contract 30, replication-contract 12).
+/// Compares the epoch of the reader's last record with our history (contract/kafka.md#30, contract/replication.md#12).
 fn diverging_epoch(log: &Log, request: &ReadRequest) -> Result<Option<(i32, i64)>, KafkaError> {
     if request.last_fetched_epoch < 0 {
         return Ok(None);

@@ -10,7 +10,7 @@ use crate::{Event, ReplicaStateKind};
 
 impl Partition {
     /// Books a follower's fetch that did not diverge, lets the high watermark follow, and tells Python how the
-    /// follower stands (replication-contract 12, 24–28).
+    /// follower stands (contract/replication.md#12, #24–#28).
     ///
     /// # Errors
     /// The epoch errors and `NOT_LEADER_OR_FOLLOWER` first; then `UNKNOWN_LEADER_EPOCH` for a broker outside of the

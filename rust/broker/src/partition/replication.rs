@@ -125,18 +125,18 @@ impl Replication {
         self.leader_epoch_start
     }
 
-    /// min.insync.replicas cannot ask for more than there are replicas (contract 13).
+    /// min.insync.replicas cannot ask for more than there are replicas (contract/kafka.md#13).
     pub fn effective_min_isr(&self, min_insync_replicas: i32) -> usize {
         let asked = usize::try_from(min_insync_replicas).unwrap_or(1);
         asked.min(self.assignment.replicas.len().max(1))
     }
 
-    /// Whether acks=all may append at all (replication-contract 6).
+    /// Whether acks=all may append at all (contract/replication.md#6).
     pub fn has_enough_replicas(&self, min_insync_replicas: i32) -> bool {
         self.isr.effective_count() >= self.effective_min_isr(min_insync_replicas)
     }
 
-    /// Compares an epoch that a client believes in with ours; −1 is no belief (contract 29).
+    /// Compares an epoch that a client believes in with ours; −1 is no belief (contract/kafka.md#29).
     ///
     /// # Errors
     /// `FENCED_LEADER_EPOCH` if older, `UNKNOWN_LEADER_EPOCH` if newer: checked before anything else.
@@ -162,7 +162,7 @@ impl Replication {
         }
     }
 
-    /// Takes the committed state of a partition, once, in the order of partition epochs (replication-contract 8, 9).
+    /// Takes the committed state of a partition, once, in the order of partition epochs (contract/replication.md#8, #9).
     pub fn assign(&mut self, next: Assignment, now_ns: u64) -> Change {
         let now = &self.assignment;
         if next.partition_epoch <= now.partition_epoch || next.leader_epoch < now.leader_epoch {
@@ -222,13 +222,13 @@ impl Replication {
     }
 
     /// Whether the high watermark may still lie below what an earlier leader had committed: until it reaches the
-    /// start of this epoch, offsets asked for could step back (contract 31).
+    /// start of this epoch, offsets asked for could step back (contract/kafka.md#31).
     pub fn high_watermark_lags(&self) -> bool {
         self.role == Role::Leader && self.high_watermark < self.leader_epoch_start
     }
 
     /// Recomputes the high watermark: the least end over the maximal ISR and over followers that could join it now
-    /// (replication-contract 1–4). Returns whether it moved; it never moves back.
+    /// (contract/replication.md#1–#4). Returns whether it moved; it never moves back.
     pub fn advance_high_watermark(
         &mut self,
         ends: LogEnds,
@@ -252,7 +252,7 @@ impl Replication {
         moved
     }
 
-    /// Takes a follower's fetch (its divergence already excluded, replication-contract 12).
+    /// Takes a follower's fetch (its divergence already excluded, contract/replication.md#12).
     ///
     /// # Errors
     /// `UNKNOWN_LEADER_EPOCH` if the follower is not (yet) in the assignment (24); `NOT_LEADER_OR_FOLLOWER` if it fetches
@@ -273,7 +273,7 @@ impl Replication {
     }
 
     /// Whether `follower` may join the ISR: it has all that is committed and reached this leader epoch, and its
-    /// registration is live (replication-contract 25, 26).
+    /// registration is live (contract/replication.md#25, #26).
     pub fn may_join(&self, follower: &Follower, eligible: &EligibleBrokers) -> bool {
         follower.log_end_offset >= self.high_watermark.max(self.leader_epoch_start)
             && follower.broker_epoch.is_some()
@@ -316,7 +316,7 @@ impl Replication {
         )
     }
 
-    /// Takes the answer to a proposal; `false` if another one, or an image, replaced it (replication-contract 29).
+    /// Takes the answer to a proposal; `false` if another one, or an image, replaced it (contract/replication.md#29).
     pub fn settle(&mut self, proposal: ProposalId, outcome: IsrOutcome) -> bool {
         self.isr.settle(proposal, outcome)
     }

@@ -151,7 +151,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// replication-contract 1–5: whatever happens, log start ≤ HW ≤ log end, the HW never steps back, and no member
+    /// contract/replication.md#1–#5: whatever happens, log start ≤ HW ≤ log end, the HW never steps back, and no member
     /// of the maximal ISR lacks what is below it.
     #[test]
     fn high_watermark_stays_within_the_log_and_never_steps_back(

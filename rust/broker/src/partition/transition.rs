@@ -13,7 +13,7 @@ use crate::PartitionStateKind;
 use crate::kafka_error::KafkaError;
 
 impl Partition {
-    /// Takes the committed assignment and settings; idempotent (replication-contract 5, 7–9).
+    /// Takes the committed assignment and settings; idempotent (contract/replication.md#5, #7–#9).
     ///
     /// On return who waited under another leader epoch is told, and a log that is open has the new epoch written.
     pub fn assign(&self, assignment: Assignment, config: &Arc<LogConfig>) -> Change {
@@ -66,7 +66,7 @@ impl Partition {
     }
 
     /// Recomputes after any change of the ISR; with too few members left, appends that wait are told at once that they
-    /// are ambiguous (contract 13, replication-contract 6).
+    /// are ambiguous (contract/kafka.md#13, contract/replication.md#6).
     fn isr_changed(&self, inner: &mut Inner, wakeups: &mut Wakeups) {
         if let LogSlot::Open(log) = &inner.log {
             let log = log.clone();
@@ -141,7 +141,7 @@ impl Partition {
         wakeups.tell();
     }
 
-    /// Moves the log start to `offset` (−1 for the high watermark); returns the new log start (contract 39).
+    /// Moves the log start to `offset` (−1 for the high watermark); returns the new log start (contract/kafka.md#39).
     ///
     /// # Errors
     /// `OFFSET_OUT_OF_RANGE` above the high watermark or below −1; as for any leader.
@@ -157,7 +157,7 @@ impl Partition {
         deleted
     }
 
-    /// Deletes segments past the topic's limits, below the high watermark only (contract 52).
+    /// Deletes segments past the topic's limits, below the high watermark only (contract/kafka.md#52).
     ///
     /// # Errors
     /// `KAFKA_STORAGE_ERROR`.

@@ -1,4 +1,4 @@
-//! What the control plane asks of partitions. Commands with a token complete exactly once (SEAM S4).
+//! What the control plane asks of partitions. Commands with a token complete exactly once (docs/SEAM.md S4).
 
 use std::sync::Arc;
 

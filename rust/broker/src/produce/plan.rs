@@ -126,7 +126,7 @@ fn is_transactional(records: &[u8]) -> bool {
     Batch::split(records).is_ok_and(|(batch, _)| batch.is_transactional())
 }
 
-/// A partition named twice is appended to once, with the later records (contract 61).
+/// A partition named twice is appended to once, with the later records (contract/kafka.md#61).
 fn last_of_each(entries: Vec<Entry>) -> Vec<Entry> {
     if entries.len() < 2 {
         return entries;

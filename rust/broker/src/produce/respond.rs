@@ -122,7 +122,7 @@ fn tells_log_start(error: KafkaError) -> bool {
     )
 }
 
-/// The log's refusals as Kafka's codes (contract 6–10, 15–17, 57, 58).
+/// The log's refusals as Kafka's codes (contract/kafka.md#6–#10, #15–#17, #57, #58).
 pub(crate) fn code_of(error: &AppendError) -> KafkaError {
     match error {
         AppendError::Invalid(invalid) => code_of_invalid(invalid),
