@@ -8,17 +8,25 @@ TYPE_CHECKING = False  # as type checkers know it; importing typing would take l
 if TYPE_CHECKING:
     from pykafka_core.broker.broker import Broker as Broker
 
+    __version__: str
+
 __all__ = ["Broker"]
 
 _HOMES = {"Broker": "pykafka_core.broker.broker"}
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+    value: object
+    if name == "__version__":
+        from importlib.metadata import version
 
-    value = getattr(import_module(_HOMES[name]), name)
+        value = version("pykafka-core")
+    elif name in _HOMES:
+        from importlib import import_module
+
+        value = getattr(import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = value
     return value
 

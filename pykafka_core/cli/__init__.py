@@ -1,8 +1,8 @@
 """The command ``pykafka-core``.
 
-``serve`` starts without typer and rich, which cost more time to import than the broker to start; everything else is a
-typer application. Exit codes: 0 done, 1 it failed, 2 it was asked wrongly, 130 Ctrl-C ended it early; of ``serve``
-and ``consume --follow``, which only Ctrl-C ends, it is 0. That nobody reads the output any more is no failure.
+``serve`` starts without typer and rich, which take longer to import than the broker takes to start; everything else is
+a typer application. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C; ``serve`` and
+``consume --follow``, which only Ctrl-C ends, exit with 0. A closed output pipe is not a failure.
 """
 
 import gc
@@ -14,7 +14,8 @@ from .errors import INTERRUPTED, USAGE, CliError
 
 __all__ = ["CliError", "main"]
 
-_MISSING = "typer", "rich", "confluent_kafka"
+# Modules that a plain install does not bring, and what to install for them.
+_EXTRAS = {"confluent_kafka": ("confluent-kafka", "'pykafka-core[cli]'")}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -36,11 +37,12 @@ def _outcome(asked: list[str]) -> str | int | None:
         print(f"pykafka-core: {error}", file=sys.stderr)
         return error.exit_code
     except ModuleNotFoundError as error:
-        if error.name not in _MISSING:
+        package = (error.name or "").partition(".")[0]
+        if package not in _EXTRAS:
             raise
+        name, requirement = _EXTRAS[package]
         print(
-            f"pykafka-core: this command needs {error.name}: pip install 'pykafka-core[cli]'",
-            file=sys.stderr,
+            f"pykafka-core: this command needs {name}: pip install {requirement}", file=sys.stderr
         )
         return USAGE
     except BrokenPipeError:  # whoever read our output has seen enough

@@ -13,13 +13,30 @@ from .flights import FLIGHTS_COUNT
 from .options import Bootstrap, Json
 
 app = typer.Typer(
-    help="Kafka in a Python wheel: serve a broker, and look at one.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 app.add_typer(topics_command.app, name="topics")
 app.add_typer(configs_command.app, name="configs")
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from pykafka_core import __version__
+
+        print(f"pykafka-core {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Kafka in a Python wheel: serve a broker, and look at one."""
 
 
 @app.command()

@@ -216,21 +216,3 @@ def test_errors_say_what_is_wrong(
 ) -> None:
     assert run(*arguments) == code
     assert text in capsys.readouterr().err
-
-
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    import sys
-
-    for name in ("pykafka_core.cli.app", "typer"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.setattr(sys, "meta_path", [_Missing(), *sys.meta_path])
-    assert run("topics", "list") == 2
-    assert "pip install 'pykafka-core[cli]'" in capsys.readouterr().err
-
-
-class _Missing:
-    """An importer to which typer is not installed."""
-
-    def find_spec(self, name: str, *_: object) -> None:
-        if name == "typer":
-            raise ModuleNotFoundError("No module named 'typer'", name="typer")

@@ -32,6 +32,8 @@ def demo(data: Path | None, count: int, spark: bool, plots: Path) -> None:
     Raises:
         CliError: What came back is not what was sent, or something that Spark needs is missing.
     """
+    import confluent_kafka  # noqa: F401  (missing, it is reported before anything starts)
+
     from pykafka_core import Broker
 
     if spark:
