@@ -8,24 +8,24 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from pykafka_core.broker.calls import (
+from pykafka_core.broker.runtime.calls import (
     create_topics,
     delete_topic,
     raise_code,
     raise_first_error,
-    register,
 )
-from pykafka_core.broker.core import Core, CoreTypes
-from pykafka_core.broker.listeners import bind
-from pykafka_core.broker.log_bridge import DRAIN_INTERVAL_MS, drain_into_logging
-from pykafka_core.broker.loop import ControlLoop, Timer
-from pykafka_core.broker.requests import LocalRequest
-from pykafka_core.broker.reserve import CHECK_INTERVAL_MS
-from pykafka_core.broker.snapshots import Snapshots
-from pykafka_core.broker.startup import Started, plan, start
+from pykafka_core.broker.runtime.loop import ControlLoop, Timer
+from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.broker.seam.core import Core, CoreTypes
+from pykafka_core.broker.seam.log_bridge import DRAIN_INTERVAL_MS, drain_into_logging
+from pykafka_core.broker.start.listeners import bind
+from pykafka_core.broker.start.registration import register
+from pykafka_core.broker.start.startup import Started, plan, start
+from pykafka_core.broker.storage.reserve import CHECK_INTERVAL_MS
+from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs, parse_listeners
 from pykafka_core.errors import ClosedError, ConfigurationError, ForkedError
-from pykafka_core.metadata.image import Endpoint, MetadataImage
+from pykafka_core.metadata.image.image import Endpoint, MetadataImage
 from pykafka_core.protocol.messages import Message
 from pykafka_core.types import Durability, random_id
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pykafka_core._core import Repair
-from pykafka_core.broker.data_directory import METADATA_DIRECTORY, DataDirectory
-from pykafka_core.broker.loading import apply_snapshot
+from pykafka_core.broker.start.loading import apply_snapshot
+from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
 from pykafka_core.errors import LocalError, StorageLockedError
 from pykafka_core.log import Log
-from pykafka_core.metadata.image import MetadataImage
-from pykafka_core.metadata.records import decode_batches
-from pykafka_core.metadata.replay import Replay
+from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.metadata.image.replay import Replay
+from pykafka_core.metadata.records.codec import decode_batches
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
 
 from .batches import last_offset_behind

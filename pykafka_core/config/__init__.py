@@ -1,6 +1,6 @@
 """Kafka's settings: one table of names, checked values, and where a value comes from."""
 
-from .broker_configs import BrokerConfigs, ConfigSource, ConfigValue, canonical_overrides
+from .effective import BrokerConfigs, ConfigSource, ConfigValue, canonical_overrides
 from .files import SettingsFileError, parse_properties, read_settings
 from .listeners import Listener, ListenerError, parse_listeners
 from .rows import (

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from .broker_configs import BrokerConfigs, ConfigSource, ConfigValue
+from .effective import BrokerConfigs, ConfigSource, ConfigValue
 from .setting import ConfigType, Scope, Setting
 from .table import broker_settings, settings, topic_settings
 

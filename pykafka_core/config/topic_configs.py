@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pykafka_core.errors import InvalidConfigError
 
-from .broker_configs import BrokerConfigs
+from .effective import BrokerConfigs
 from .rows import ConfigRow, topic_rows
 from .setting import Support
 from .table import topic_settings

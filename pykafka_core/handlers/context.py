@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka_core.config import BrokerConfigs
-from pykafka_core.metadata.image import Endpoint, MetadataImage
+from pykafka_core.metadata.image.image import Endpoint, MetadataImage
 
 if TYPE_CHECKING:
     from pykafka_core._core import ProducerState

@@ -16,29 +16,39 @@ Handle = Callable[[Context, Any], Outcome]
 
 
 class Row(NamedTuple):
-    """One API. ``writes``: it may propose metadata records, so it waits for the batch in flight."""
+    """One API.
+
+    Attributes:
+        module: Below ``pykafka_core.handlers``.
+        writes: It may propose metadata records, so it waits for the batch in flight.
+    """
 
     api_key: int
     module: str
     versions: tuple[int, int]
     writes: bool = False
 
+    @property
+    def name(self) -> str:
+        """The API's name in snake case."""
+        return self.module.rpartition(".")[2]
+
 
 ROWS: tuple[Row, ...] = (
-    Row(10, "find_coordinator", (0, 6)),
-    Row(19, "create_topics", (2, 7), writes=True),
-    Row(20, "delete_topics", (1, 6), writes=True),
-    Row(21, "delete_records", (0, 2)),
-    Row(22, "init_producer_id", (0, 5), writes=True),
-    Row(32, "describe_configs", (1, 4)),
-    Row(33, "alter_configs", (0, 2), writes=True),
-    Row(35, "describe_log_dirs", (1, 4)),
-    Row(37, "create_partitions", (0, 3), writes=True),
-    Row(44, "incremental_alter_configs", (0, 1), writes=True),
-    Row(55, "describe_quorum", (0, 2)),
-    Row(60, "describe_cluster", (0, 2)),
-    Row(61, "describe_producers", (0, 0)),
-    Row(74, "list_config_resources", (0, 1)),
+    Row(10, "coordinators.find_coordinator", (0, 6)),
+    Row(19, "topics.create_topics", (2, 7), writes=True),
+    Row(20, "topics.delete_topics", (1, 6), writes=True),
+    Row(21, "logs.delete_records", (0, 2)),
+    Row(22, "coordinators.init_producer_id", (0, 5), writes=True),
+    Row(32, "configs.describe_configs", (1, 4)),
+    Row(33, "configs.alter_configs", (0, 2), writes=True),
+    Row(35, "logs.describe_log_dirs", (1, 4)),
+    Row(37, "topics.create_partitions", (0, 3), writes=True),
+    Row(44, "configs.incremental_alter_configs", (0, 1), writes=True),
+    Row(55, "cluster.describe_quorum", (0, 2)),
+    Row(60, "cluster.describe_cluster", (0, 2)),
+    Row(61, "logs.describe_producers", (0, 0)),
+    Row(74, "configs.list_config_resources", (0, 1)),
 )
 
 BY_KEY: Mapping[int, Row] = {row.api_key: row for row in ROWS}

@@ -1,8 +1,8 @@
 """Which topic names Kafka allows."""
 
 from pykafka_core.errors import InvalidTopicError
-from pykafka_core.metadata.image import MetadataImage
-from pykafka_core.metadata.topics import topic_name_problem
+from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.metadata.image.topics import topic_name_problem
 
 
 def check_topic_name(name: str) -> None:

@@ -1,6 +1,6 @@
 """Who leads once the only broker has (re)started."""
 
-from pykafka_core.metadata.image import MetadataImage, Partition
+from pykafka_core.metadata.image.image import MetadataImage, Partition
 from pykafka_core.protocol.messages import Message, PartitionChangeRecord
 
 RECOVERING = 1

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
-from pykafka_core.broker.controller import Controller
-from pykafka_core.broker.startup import plan, start
+from pykafka_core.broker.runtime.controller import Controller
+from pykafka_core.broker.start.startup import plan, start
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.registry import ROWS
-from pykafka_core.metadata.image import MetadataImage
+from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.protocol import decode_response, encode_request
 from pykafka_core.protocol.messages import Message
 from pykafka_core.testing import fake_core
@@ -16,11 +16,11 @@ from pykafka_core.testing.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Event
-    from pykafka_core.broker.core import Core, CoreTypes
+    from pykafka_core.broker.seam.core import Core, CoreTypes
 
 FIRST_ID = 1000
 
-_ROWS = {f"{row.module.title().replace('_', '')}Request": row for row in ROWS}
+_ROWS = {f"{row.name.title().replace('_', '')}Request": row for row in ROWS}
 
 
 class SimulatedBroker:

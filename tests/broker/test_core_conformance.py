@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from pykafka_core import _core
-from pykafka_core.metadata.quorum import leader_change
-from pykafka_core.metadata.records import decode_batches, encode
+from pykafka_core.metadata.records.codec import decode_batches, encode
 from pykafka_core.protocol.messages import ProducerIdsRecord
+from pykafka_core.quorum.single_voter import leader_change
 from pykafka_core.testing import fake_core
 
 if TYPE_CHECKING:
-    from pykafka_core.broker.core import Core
+    from pykafka_core.broker.seam.core import Core
 
 TOPIC = b"0123456789abcdef"
 PARTITION = (TOPIC, 0)

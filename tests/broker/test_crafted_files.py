@@ -11,18 +11,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pykafka_core import Broker
-from pykafka_core.broker.data_directory import (
+from pykafka_core.broker.start.loading import apply_snapshot, formatted_records
+from pykafka_core.broker.storage.data_directory import (
     BOOTSTRAP,
     METADATA_DIRECTORY,
     DataDirectory,
 )
-from pykafka_core.broker.identity import Identity, encode_identity
-from pykafka_core.broker.loading import apply_snapshot, formatted_records
-from pykafka_core.broker.reserve import RESERVE_FILE
+from pykafka_core.broker.storage.identity import Identity, encode_identity
+from pykafka_core.broker.storage.reserve import RESERVE_FILE
 from pykafka_core.errors import LocalError, MetadataError, StorageError
-from pykafka_core.metadata.bootstrap import bootstrap_records
-from pykafka_core.metadata.replay import Replay
-from pykafka_core.metadata.snapshot import encode_snapshot
+from pykafka_core.metadata.image.replay import Replay
+from pykafka_core.metadata.records.bootstrap import bootstrap_records
+from pykafka_core.metadata.records.snapshot import encode_snapshot
 from pykafka_core.protocol.messages import Message, PartitionRecord, TopicRecord
 
 QUORUM_STATE = f"{METADATA_DIRECTORY}/quorum-state"

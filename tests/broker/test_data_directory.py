@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from pykafka_core.broker.data_directory import DataDirectory
-from pykafka_core.broker.identity import Identity
+from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.errors import StorageError
 from pykafka_core.types import id_bytes
 

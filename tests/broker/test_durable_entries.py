@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from pykafka_core.broker.data_directory import METADATA_DIRECTORY, DataDirectory
-from pykafka_core.broker.identity import Identity
+from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
+from pykafka_core.broker.storage.identity import Identity
 
 IDENTITY = Identity("2EmZYW-FRB2ZlZqcy_R5Fw", 1, bytes(range(16)))
 

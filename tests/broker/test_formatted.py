@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from pykafka_core import Broker
-from pykafka_core.broker.data_directory import BOOTSTRAP, METADATA_DIRECTORY
-from pykafka_core.metadata.bootstrap import bootstrap_records
-from pykafka_core.metadata.features import METADATA_VERSION
-from pykafka_core.metadata.snapshot import encode_snapshot
+from pykafka_core.broker.storage.data_directory import BOOTSTRAP, METADATA_DIRECTORY
+from pykafka_core.metadata.image.features import METADATA_VERSION
+from pykafka_core.metadata.records.bootstrap import bootstrap_records
+from pykafka_core.metadata.records.snapshot import encode_snapshot
 from pykafka_core.protocol.messages import ConfigRecord, FeatureLevelRecord
 from tests.support.java import java
 

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from pykafka_core.broker.loop import ControlLoop, Timer
-from pykafka_core.broker.requests import LocalRequest
+from pykafka_core.broker.runtime.loop import ControlLoop, Timer
+from pykafka_core.broker.runtime.requests import LocalRequest
 from pykafka_core.errors import BrokerNotAvailableError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Outcome
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pykafka_core._core import Event
-    from pykafka_core.broker.core import Core
-    from pykafka_core.broker.requests import Asked
+    from pykafka_core.broker.runtime.requests import Asked
+    from pykafka_core.broker.seam.core import Core
 
 
 class Recorder:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pykafka_core import Broker
-from pykafka_core.broker import snapshots
-from pykafka_core.broker.data_directory import DataDirectory
-from pykafka_core.broker.snapshots import Snapshots
+from pykafka_core.broker.storage import snapshots
+from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.errors import MetadataError, StorageError
 from tests.support.java import java
 

@@ -7,10 +7,10 @@ import pytest
 
 from pykafka_core import Broker
 from pykafka_core._core import build_batch
-from pykafka_core.broker.data_directory import METADATA_DIRECTORY
+from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY
 from pykafka_core.errors import MetadataError
 from pykafka_core.log import Log
-from pykafka_core.metadata.records import decode_batches, encode
+from pykafka_core.metadata.records.codec import decode_batches, encode
 from pykafka_core.protocol.messages import NoOpRecord, TopicRecord
 
 UNKNOWN_TYPE = b"\x01\xc8\x01\x00"

@@ -148,7 +148,7 @@ def test_the_path_of_serve_is_light() -> None:
     code = (
         "import sys, pykafka_core.cli, pykafka_core.cli.serve, pykafka_core.broker.broker\n"
         "heavy = {'typer', 'rich', 'click', 'confluent_kafka', 'numpy', 'asyncio', 'tomllib'}\n"
-        "heavy |= {'dataclasses', 'inspect', 'pykafka_core.metadata.snapshot'}\n"
+        "heavy |= {'dataclasses', 'inspect', 'pykafka_core.metadata.records.snapshot'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

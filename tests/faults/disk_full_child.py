@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from pykafka_core import Broker
-from pykafka_core.broker.data_directory import CLEAN_SHUTDOWN
-from pykafka_core.broker.reserve import RESERVE_BYTES, RESERVE_FILE
+from pykafka_core.broker.storage.data_directory import CLEAN_SHUTDOWN
+from pykafka_core.broker.storage.reserve import RESERVE_BYTES, RESERVE_FILE
 from pykafka_core.errors import StorageError
 
 SIZE = 24 << 20

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.context import Context, Facts, ProducerIds
-from pykafka_core.metadata.image import Broker, Configs, MetadataImage, Topic, Topics
+from pykafka_core.metadata.image.image import Broker, Configs, MetadataImage, Topic, Topics
 from pykafka_core.types import ConfigResource
 
 

@@ -1,6 +1,6 @@
 """AlterConfigs answers as Apache Kafka 4.2.1 does."""
 
-from pykafka_core.handlers import alter_configs
+from pykafka_core.handlers.configs import alter_configs
 from pykafka_core.protocol.messages import AlterConfigsRequest, AlterConfigsResponse, ConfigRecord
 from tests.handlers.config_world import new_context
 

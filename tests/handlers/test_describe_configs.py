@@ -3,7 +3,7 @@
 import pytest
 
 from pykafka_core.config import BrokerConfigs, Scope, settings
-from pykafka_core.handlers import describe_configs
+from pykafka_core.handlers.configs import describe_configs
 from pykafka_core.handlers.context import Context
 from pykafka_core.protocol.messages import (
     DescribeConfigsRequest,

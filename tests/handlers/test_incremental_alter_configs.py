@@ -2,7 +2,7 @@
 
 import pytest
 
-from pykafka_core.handlers import incremental_alter_configs
+from pykafka_core.handlers.configs import incremental_alter_configs
 from pykafka_core.handlers.context import Context
 from pykafka_core.protocol.messages import (
     ConfigRecord,

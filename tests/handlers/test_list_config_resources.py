@@ -1,6 +1,6 @@
 """ListConfigResources answers as Apache Kafka 4.2.1 does."""
 
-from pykafka_core.handlers import list_config_resources
+from pykafka_core.handlers.configs import list_config_resources
 from pykafka_core.handlers.context import Context
 from pykafka_core.protocol.messages import ListConfigResourcesRequest
 from tests.handlers.config_world import new_context

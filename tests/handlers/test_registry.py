@@ -45,13 +45,13 @@ def test_declared_exceptions_are_offered_apis() -> None:
     assert DECLARED_EXCEPTIONS.keys() <= API_VERSIONS.keys()
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.module)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_every_row_has_a_handler_and_a_test(row: Row) -> None:
     assert handler_of(row.api_key) is import_module(f"pykafka_core.handlers.{row.module}").handle
-    assert (Path(__file__).parent / f"test_{row.module}.py").is_file()
+    assert (Path(__file__).parent / f"test_{row.name}.py").is_file()
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.module)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_every_offered_version_can_be_coded(row: Row) -> None:
     codable = api_versions(row.api_key)
     assert codable is not None

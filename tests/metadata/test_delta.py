@@ -1,6 +1,6 @@
-from pykafka_core.metadata.delta import delta_of, whole
-from pykafka_core.metadata.draft import draft_of
-from pykafka_core.metadata.image import MetadataImage
+from pykafka_core.metadata.image.delta import delta_of, whole
+from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.metadata.image.mutators import draft_of
 from pykafka_core.protocol.messages import (
     ConfigRecord,
     FeatureLevelRecord,

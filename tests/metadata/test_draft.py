@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core.errors import MetadataError
-from pykafka_core.metadata.draft import MUTATORS, Draft, draft_of
-from pykafka_core.metadata.image import MetadataImage
+from pykafka_core.metadata.image import mutators
+from pykafka_core.metadata.image.draft import Draft
+from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.metadata.image.mutators import MUTATORS, draft_of
 from pykafka_core.protocol import messages
 from pykafka_core.protocol.messages import (
     ClearElrRecord,
@@ -63,7 +65,7 @@ def test_every_record_type_of_kafka_4_2_is_applied() -> None:
 
 def test_an_unknown_record_is_refused_by_name() -> None:
     with pytest.raises(MetadataError, match="FetchRequest"):
-        Draft(MetadataImage()).apply(messages.FetchRequest())
+        mutators.apply(Draft(MetadataImage()), messages.FetchRequest())
 
 
 def test_the_base_stays_as_it_was() -> None:
@@ -76,7 +78,7 @@ def test_the_base_stays_as_it_was() -> None:
         *topic("other", b"x" * 16),
         RemoveTopicRecord(topic_id=ID),
     ]:
-        draft.apply(record)
+        mutators.apply(draft, record)
     assert repr(base) == before
     assert list(draft.image.topics.by_name) == ["other"]
 
@@ -129,7 +131,7 @@ def test_eligible_leaders_are_kept_and_cleared() -> None:
 )
 def test_a_record_that_contradicts_is_refused(record: Message) -> None:
     with pytest.raises(MetadataError):
-        Draft(image(*topic())).apply(record)
+        mutators.apply(Draft(image(*topic())), record)
 
 
 def test_a_topic_takes_its_settings_along() -> None:
@@ -229,7 +231,7 @@ def test_applying_in_one_draft_or_in_many_is_the_same(steps: list[tuple[int, str
         elif action == "set":
             records = [config("retention.ms", str(number), resource=str(number))]
         for record in records:
-            one.apply(record)
+            mutators.apply(one, record)
         many = draft_of(many, records).image
     assert one.image == many
     assert one.image.topics.by_id == {t.topic_id: t for t in many.topics.by_name.values()}

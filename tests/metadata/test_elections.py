@@ -1,8 +1,8 @@
 import pytest
 
-from pykafka_core.metadata.draft import draft_of
 from pykafka_core.metadata.elections import elections
-from pykafka_core.metadata.image import MetadataImage, Partition, Topic, Topics
+from pykafka_core.metadata.image.image import MetadataImage, Partition, Topic, Topics
+from pykafka_core.metadata.image.mutators import draft_of
 
 ID = b"0123456789abcdef"
 ME = 1

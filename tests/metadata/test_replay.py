@@ -1,7 +1,7 @@
 import pytest
 
 from pykafka_core.errors import MetadataError
-from pykafka_core.metadata.replay import Replay
+from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.protocol.messages import (
     AbortTransactionRecord,
     BeginTransactionRecord,

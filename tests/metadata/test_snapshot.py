@@ -4,10 +4,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pykafka_core._records import RecordBatchReader
-from pykafka_core.metadata.image import MetadataImage
-from pykafka_core.metadata.records import decode_batches
-from pykafka_core.metadata.replay import Replay
-from pykafka_core.metadata.snapshot import (
+from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.metadata.image.replay import Replay
+from pykafka_core.metadata.records.codec import decode_batches
+from pykafka_core.metadata.records.snapshot import (
     BATCH_RECORDS_MAX,
     FOOTER_KEY,
     HEADER_KEY,

@@ -1,0 +1,1 @@
+"""The control thread: events in, decisions, answers out."""

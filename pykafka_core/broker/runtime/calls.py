@@ -1,0 +1,70 @@
+"""The broker's own methods as requests: the same handlers as for clients, nothing encoded."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.errors import error_of
+from pykafka_core.protocol.messages import Message
+
+CREATE_TOPICS_VERSION = 7
+DELETE_TOPICS_VERSION = 6
+
+
+def create_topics(
+    names: Sequence[str],
+    partitions: int,
+    config: Mapping[str, str],
+    answered: Callable[[Message], None] | None = None,
+) -> LocalRequest:
+    """A CreateTopics request; ``partitions`` -1 is the broker's default."""
+    from pykafka_core.handlers.topics import create_topics as handler
+    from pykafka_core.protocol.messages import CreateTopicsRequest
+
+    configs = [
+        CreateTopicsRequest.CreatableTopicConfig(name=name, value=value)
+        for name, value in config.items()
+    ]
+    topics = [
+        CreateTopicsRequest.CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=-1, configs=configs
+        )
+        for name in names
+    ]
+    request = CreateTopicsRequest(topics=topics)
+    return LocalRequest(
+        lambda context: handler.handle(context, request), CREATE_TOPICS_VERSION, answered
+    )
+
+
+def delete_topic(name: str) -> LocalRequest:
+    """A DeleteTopics request for one name."""
+    from pykafka_core.handlers.topics import delete_topics as handler
+    from pykafka_core.protocol.messages import DeleteTopicsRequest
+
+    topic = DeleteTopicsRequest.DeleteTopicState(name=name)
+    request = DeleteTopicsRequest(topics=[topic])
+    return LocalRequest(lambda context: handler.handle(context, request), DELETE_TOPICS_VERSION)
+
+
+def raise_first_error(answer: Message) -> None:
+    """Raise the error a CreateTopics or DeleteTopics answer holds.
+
+    Raises:
+        KafkaError: Of the code and with the message of the first failed topic.
+    """
+    from pykafka_core.protocol.messages import CreateTopicsResponse, DeleteTopicsResponse
+
+    assert isinstance(answer, CreateTopicsResponse | DeleteTopicsResponse)
+    results = answer.topics if isinstance(answer, CreateTopicsResponse) else answer.responses
+    for result in results:
+        if result.error_code:
+            raise error_of(result.error_code)(result.error_message or "")
+
+
+def raise_code(answer: Message) -> None:
+    """Raise the error of an answer to `register`."""
+    from pykafka_core.protocol.messages import BrokerRegistrationResponse
+
+    assert isinstance(answer, BrokerRegistrationResponse)
+    if answer.error_code:
+        raise error_of(answer.error_code)()

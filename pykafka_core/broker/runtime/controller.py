@@ -1,0 +1,381 @@
+"""The controller: requests in, metadata committed, replies out. Runs on the control thread alone.
+
+Theory of operation. A request that only reads is answered at once from the committed image. One
+that may write waits in a queue; when no batch is in flight, the queue's requests are handled one
+after another on a draft, each seeing what those before it propose, until the batch is full. The
+batch goes to the quorum; their replies are parked behind it, reads of the draft included, so an
+uncommitted state is never seen. On `Committed` the draft becomes the image, the core takes the
+step, and only then the replies leave: a client that was told of a topic can use it. On `Rejected`
+the draft is dropped, unless the disk is full and there is a reserve to try again with.
+
+A request whose handler fails by a bug costs its connection, never the broker.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pykafka_core.broker.runtime.facts import CoreFacts
+from pykafka_core.broker.runtime.requests import Asked, RemoteRequest
+from pykafka_core.broker.seam.core import Core
+from pykafka_core.broker.seam.metadata_log import append_metadata
+from pykafka_core.broker.seam.projection import Projection
+from pykafka_core.broker.storage.reserve import Reserve
+from pykafka_core.broker.storage.snapshots import Snapshots
+from pykafka_core.errors import PolicyViolationError, UnknownServerError
+from pykafka_core.handlers.context import Context, ProducerIds
+from pykafka_core.handlers.outcome import Maintain, Maintained, Outcome, Propose
+from pykafka_core.handlers.registry import BY_KEY
+from pykafka_core.metadata.image import mutators
+from pykafka_core.metadata.image.delta import delta_of
+from pykafka_core.metadata.image.draft import Draft
+from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.metadata.records.codec import encode
+from pykafka_core.protocol import ProtocolError
+from pykafka_core.protocol.messages import Message
+from pykafka_core.quorum.quorum import (
+    BATCH_BYTES_MAX,
+    BATCH_BYTES_SOFT_MAX,
+    Committed,
+    MetadataQuorum,
+    Rejected,
+)
+
+if TYPE_CHECKING:
+    from pykafka_core import _core
+
+_log = logging.getLogger(__name__)
+
+
+class Node(NamedTuple):
+    """What does not change while the broker runs."""
+
+    node_id: int
+    cluster_id: str
+    new_id: Callable[[], bytes]
+
+
+class _Batch:
+    """Requests whose records travel together."""
+
+    __slots__ = "draft", "parked", "records", "size", "values"
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.records: list[Message] = []
+        self.values: list[bytes] = []
+        self.size = 0
+        self.parked: list[tuple[Asked, Propose | Message]] = []
+
+
+class _Maintenance(NamedTuple):
+    """A request that waits for its logs: one slot for each command."""
+
+    asked: Asked
+    outcome: Maintain
+    results: list[Maintained | None]
+
+
+class Controller:
+    """Answers requests and commits what they change.
+
+    Args:
+        core: Executes the commands.
+        quorum: Decides what is committed.
+        image: As loaded; everything in it is committed.
+        node: This broker.
+        projection: Makes the core's steps.
+        facts: Answers the handlers' questions.
+        new_token: Gives a token that is not open; shared with ``quorum``.
+        snapshots: Writes the image now and then; None where nothing outlives the process.
+        reserve: Space for a batch that finds the disk full; None where there is none.
+    """
+
+    def __init__(
+        self,
+        *,
+        core: Core,
+        quorum: MetadataQuorum,
+        image: MetadataImage,
+        node: Node,
+        projection: Projection,
+        facts: CoreFacts,
+        new_token: Callable[[], int],
+        snapshots: Snapshots | None = None,
+        reserve: Reserve | None = None,
+    ) -> None:
+        self._core = core
+        self._reserve = reserve
+        self._snapshots = snapshots
+        self._committed_bytes = 0
+        self._quorum = quorum
+        self._image = image
+        self._node = node
+        self._projection = projection
+        self._facts = facts
+        self._new_token = new_token
+        self._settings = projection.settings(image)
+        self._producer_ids = ProducerIds()
+        self._writers: deque[Asked] = deque()
+        self._in_flight: _Batch | None = None
+        self._maintained: dict[int, tuple[_Maintenance, int]] = {}
+        self._replies: list[tuple[int, bytes]] = []
+        # Events by class name: the real core's and the simulator's classes differ, names do not.
+        self._on: dict[str, Callable[[Any], None]] = {
+            "Request": self._on_request,
+            "Cancelled": self._on_cancelled,
+            "Appended": self._on_appended,
+            "Maintained": self._on_maintained,
+            "TopicsMissing": self._on_topics_missing,
+            "PartitionState": self._on_partition_state,
+            "Replica": self._on_replica,
+            "DiskState": self._on_disk_state,
+        }
+
+    @property
+    def image(self) -> MetadataImage:
+        """The committed image. May be read from any thread: it is replaced, never changed."""
+        return self._image
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether a batch waits for the quorum."""
+        return self._in_flight is not None
+
+    @property
+    def idle(self) -> bool:
+        """Nothing in flight and nothing waiting."""
+        return self._in_flight is None and not self._writers and not self._maintained
+
+    def handle(self, events: "Sequence[_core.Event]", asked: Sequence[Asked] = ()) -> None:
+        """Take in one batch of events and requests from this process, in order."""
+        for event in events:
+            self._on[type(event).__name__](event)
+        for request in asked:
+            self._take(request)
+        self._propose()
+        self._send_replies()
+        if self._snapshots is not None and self._committed_bytes:
+            self._snapshots.committed(self._image, self._committed_bytes)
+            self._committed_bytes = 0
+
+    def write_snapshot_if_due(self) -> None:
+        """Something that has to be done now and then, when nothing is committed for long."""
+        if self._snapshots is not None:
+            self._snapshots.write_if_due(self._image)
+
+    def fail_all(self, error_code: int) -> None:
+        """Answer everything that waits with an error: the broker stops."""
+        waiting = [*self._writers, *(asked for asked, _ in self._parked())]
+        waiting += {id(m): m.asked for m, _ in self._maintained.values()}.values()
+        self._writers.clear()
+        self._maintained.clear()
+        self._in_flight = None
+        for asked in waiting:
+            asked.abandon(error_code)
+
+    # Events.
+
+    def _on_request(self, event: "_core.Request") -> None:
+        row = BY_KEY.get(event.api_key)
+        if row is None or not row.versions[0] <= event.api_version <= row.versions[1]:
+            reason = f"API {event.api_key} version {event.api_version} is not answered here"
+            self._core.close_connection(event.connection, reason)
+        else:
+            self._take(RemoteRequest(event, row, self._core, self._replies))
+
+    def _on_cancelled(self, event: "_core.Cancelled") -> None:
+        """Its work goes on: metadata may be committed already; the core drops the answer."""
+
+    def _on_appended(self, event: "_core.Appended") -> None:
+        batch = self._in_flight
+        outcome = self._quorum.appended(event.token, event.error_code, event.offset)
+        if outcome is None or batch is None:
+            return
+        self._in_flight = None
+        if isinstance(outcome, Rejected):
+            if self._reserve is not None and self._reserve.make_way():
+                self._send(batch)
+                return
+            _log.error("metadata records were refused with error code %d", outcome.error_code)
+            self._release(batch, outcome.error_code)
+            return
+        self._commit(batch.draft, outcome)
+        self._committed_bytes += batch.size
+        self._release(batch, 0)
+
+    def _on_maintained(self, event: "_core.Maintained") -> None:
+        waiting = self._maintained.pop(event.token, None)
+        if waiting is None:  # nobody asked: the metadata log made way for a snapshot
+            if event.error_code:
+                _log.error("the metadata log kept its old part: error code %d", event.error_code)
+            return
+        maintenance, slot = waiting
+        maintenance.results[slot] = Maintained(event.error_code, event.offset)
+        self._finish(maintenance)
+
+    def _on_topics_missing(self, event: "_core.TopicsMissing") -> None:
+        from pykafka_core.broker.runtime.auto_create import missing_topics
+
+        request = missing_topics(self._image, self._settings, event.names)
+        if request is not None:
+            self._take(request)
+
+    def _on_partition_state(self, event: "_core.PartitionState") -> None:
+        if event.state in ("offline", "read_only"):
+            topic = self._image.topics.by_id.get(event.topic_id)
+            name = topic.name if topic else event.topic_id.hex()
+            _log.error(
+                "partition %s-%d is %s: %s", name, event.partition, event.state, event.reason
+            )
+
+    def _on_replica(self, event: "_core.Replica") -> None:
+        """A follower's progress: there is none on a single node."""
+
+    def _on_disk_state(self, event: "_core.DiskState") -> None:
+        level = logging.INFO if event.state == "ok" else logging.ERROR
+        _log.log(level, "data directory is %s: %s", event.state, event.reason)
+
+    # Requests.
+
+    def _take(self, asked: Asked) -> None:
+        if asked.writes:
+            self._writers.append(asked)
+            return
+        outcome = self._decide(asked, self._context(asked, self._image, 0))
+        if isinstance(outcome, Maintain):
+            self._maintain(asked, outcome)
+        elif outcome is not None:
+            assert not isinstance(outcome, Propose), "only a row that writes may propose"
+            self._answer(asked, lambda: outcome)
+
+    def _decide(self, asked: Asked, context: Context) -> Outcome | None:
+        """Ask the handler; ``None`` when the request was dealt with: malformed, or a bug."""
+        try:
+            return asked.decide(context)
+        except ProtocolError as error:
+            asked.refuse(f"malformed request: {error}")
+        except Exception:
+            _log.exception("a handler failed: %s", asked.circumstances)
+            asked.abandon(UnknownServerError.code)
+        return None
+
+    def _answer(self, asked: Asked, reply: Callable[[], Message]) -> None:
+        """Make and send an answer; a bug in making it costs the connection."""
+        try:
+            asked.answer(reply())
+        except Exception:
+            _log.exception("an answer could not be made: %s", asked.circumstances)
+            asked.abandon(UnknownServerError.code)
+
+    def _context(self, asked: Asked, image: MetadataImage, records_before: int) -> Context:
+        broker = image.brokers.get(self._node.node_id)
+        circumstances = asked.circumstances
+        return Context(
+            image=image,
+            settings=self._settings,
+            facts=self._facts,
+            producer_ids=self._producer_ids,
+            node_id=self._node.node_id,
+            cluster_id=self._node.cluster_id,
+            broker_epoch=broker.epoch if broker else -1,
+            next_offset=self._quorum.log_end_offset + records_before,
+            now_ms=self._core.time_ms(),
+            api_version=circumstances.api_version,
+            new_id=self._node.new_id,
+            principal=circumstances.principal,
+            client_host=circumstances.client_host,
+            client_id=circumstances.client_id,
+            listener=circumstances.listener,
+        )
+
+    def _maintain(self, asked: Asked, outcome: Maintain) -> None:
+        maintenance = _Maintenance(asked, outcome, [None] * len(outcome.commands))
+        for slot, command in enumerate(outcome.commands):
+            token = self._new_token()
+            self._maintained[token] = (maintenance, slot)
+            partition = (command.topic_id, command.partition)
+            self._core.delete_before(token, partition, command.offset)
+        self._finish(maintenance)
+
+    def _finish(self, maintenance: _Maintenance) -> None:
+        results = [result for result in maintenance.results if result is not None]
+        if len(results) == len(maintenance.results):
+            self._answer(maintenance.asked, lambda: maintenance.outcome.reply(results))
+
+    # Metadata.
+
+    def _propose(self) -> None:
+        if not self._writers or not self._quorum.can_propose():
+            return
+        batch = _Batch(Draft(self._image))
+        while self._writers and batch.size < BATCH_BYTES_SOFT_MAX:
+            asked = self._writers.popleft()
+            context = self._context(asked, batch.draft.image, len(batch.values))
+            outcome = self._decide(asked, context)
+            if outcome is not None:
+                self._join(batch, asked, outcome)
+        if not batch.values:
+            self._release(batch, 0)
+            return
+        self._send(batch)
+
+    def _send(self, batch: _Batch) -> None:
+        self._in_flight = batch
+        append_metadata(self._core, self._quorum.propose(batch.values))
+
+    def _join(self, batch: _Batch, asked: Asked, outcome: Outcome) -> None:
+        """Add a request's records to the batch, all or none, and park its reply."""
+        assert not isinstance(outcome, Maintain), "a row that writes does not maintain"
+        if isinstance(outcome, Propose) and outcome.records:
+            try:
+                if not self._add(batch, outcome.records):
+                    outcome = outcome.reply(PolicyViolationError.code)
+            except Exception:
+                _log.exception("a handler proposed records that cannot be: %s", asked.circumstances)
+                batch.draft = mutators.draft_of(self._image, batch.records)
+                asked.abandon(UnknownServerError.code)
+                return
+        batch.parked.append((asked, outcome))
+
+    def _add(self, batch: _Batch, records: Sequence[Message]) -> bool:
+        """Whether ``records`` still fit; then they are part of the batch."""
+        values = [encode(record) for record in records]
+        size = sum(map(len, values))
+        if batch.size + size > BATCH_BYTES_MAX:
+            return False
+        for record in records:
+            mutators.apply(batch.draft, record)
+        batch.records += records
+        batch.values += values
+        batch.size += size
+        return True
+
+    def _commit(self, draft: Draft, committed: Committed) -> None:
+        image, changes = draft.image, draft.changes
+        image.offset = committed.last_offset
+        if changes.features:
+            image.features_epoch = committed.last_offset
+        delta = delta_of(image, changes, self._node.node_id)
+        if delta.settings_changed:
+            self._settings = self._projection.settings(image)
+        self._core.apply(self._projection.step(delta, self._settings))
+        self._image = image
+
+    def _release(self, batch: _Batch, error_code: int) -> None:
+        for asked, outcome in batch.parked:
+            self._answer(asked, partial(_reply, outcome, error_code))
+
+    def _parked(self) -> list[tuple[Asked, Propose | Message]]:
+        return self._in_flight.parked if self._in_flight else []
+
+    def _send_replies(self) -> None:
+        if self._replies:
+            self._core.respond(self._replies)
+            self._replies.clear()
+
+
+def _reply(outcome: Propose | Message, error_code: int) -> Message:
+    return outcome.reply(error_code) if isinstance(outcome, Propose) else outcome

@@ -1,0 +1,152 @@
+"""Where a request comes from and where its answer goes: a client's connection, or this process."""
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from pykafka_core.broker.seam.core import Core
+from pykafka_core.errors import error_of
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Outcome
+from pykafka_core.handlers.registry import Row, handler_of
+from pykafka_core.protocol import decode_request, encode_response
+from pykafka_core.protocol.messages import Message
+
+if TYPE_CHECKING:
+    from pykafka_core import _core
+
+
+class Circumstances(NamedTuple):
+    """Who asks, how; this process when nothing is said."""
+
+    api_version: int = 0
+    principal: str = "User:ANONYMOUS"
+    client_host: str = ""
+    client_id: str = ""
+    listener: str = ""
+
+
+class Asked(Protocol):
+    """A request. It gets exactly one of `answer`, `refuse` and `abandon`."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may propose metadata records."""
+
+    @property
+    def circumstances(self) -> Circumstances:
+        """Who asks, how."""
+
+    def decide(self, context: Context) -> Outcome:
+        """What is to be done.
+
+        Raises:
+            ValueError: The request cannot be decoded.
+        """
+
+    def answer(self, message: Message) -> None:
+        """Send the answer."""
+
+    def refuse(self, reason: str) -> None:
+        """There is no answer to such a request."""
+
+    def abandon(self, error_code: int) -> None:
+        """The broker cannot answer: it stops, or met a bug of its own."""
+
+
+class RemoteRequest:
+    """A client's request. Its answer joins ``replies``, which leave with the event batch."""
+
+    def __init__(
+        self, event: "_core.Request", row: Row, core: Core, replies: list[tuple[int, bytes]]
+    ) -> None:
+        self._event = event
+        self._row = row
+        self._core = core
+        self._replies = replies
+        self.writes = row.writes
+        self.circumstances = Circumstances(
+            event.api_version,
+            event.principal,
+            event.client_host,
+            event.client_id,
+            event.listener,
+        )
+
+    def decide(self, context: Context) -> Outcome:
+        """Decode the request, now that it is its turn, and ask its handler."""
+        event = self._event
+        request = decode_request(event.api_key, event.api_version, event.body)
+        return handler_of(self._row.api_key)(context, request)
+
+    def answer(self, message: Message) -> None:
+        """Encode and queue the answer."""
+        self._replies.append((self._event.id, encode_response(message, self._event.api_version)))
+
+    def refuse(self, reason: str) -> None:
+        """Close the connection, as Kafka does with what it cannot parse."""
+        self._core.close_connection(self._event.connection, reason)
+
+    def abandon(self, error_code: int) -> None:
+        """Close the connection: the client asks another broker, or again."""
+        self._core.close_connection(self._event.connection, error_of(error_code).text)
+
+
+class LocalRequest:
+    """A request of this process that writes; any thread may wait for its answer.
+
+    Args:
+        decide: What a handler would do.
+        api_version: The newest of the API, for handlers that look at it.
+        answered: Called with the answer, on the control thread; for requests nobody waits for.
+    """
+
+    writes = True
+
+    def __init__(
+        self,
+        decide: Callable[[Context], Outcome],
+        api_version: int = 0,
+        answered: Callable[[Message], None] | None = None,
+    ) -> None:
+        self.circumstances = Circumstances(api_version)
+        self._decide = decide
+        self._answered = answered
+        self._done = threading.Event()
+        self._answer: Message | None = None
+        self._error: Exception | None = None
+
+    def decide(self, context: Context) -> Outcome:
+        """What is to be done."""
+        return self._decide(context)
+
+    def answer(self, message: Message) -> None:
+        """Wake who waits."""
+        self._answer = message
+        self._done.set()
+        if self._answered is not None:
+            self._answered(message)
+
+    def refuse(self, reason: str) -> None:
+        """Wake who waits, with the error."""
+        self._fail(ValueError(reason))
+
+    def abandon(self, error_code: int) -> None:
+        """Wake who waits, with the error."""
+        self._fail(error_of(error_code)())
+
+    def wait(self) -> Message:
+        """Block until the answer.
+
+        Raises:
+            KafkaError: The broker stopped meanwhile, or met a bug of its own.
+        """
+        self._done.wait()
+        if self._error is not None:
+            raise self._error
+        assert self._answer is not None, "done means answered or failed"
+        return self._answer
+
+    def _fail(self, error: Exception) -> None:
+        self._error = error
+        self._done.set()

@@ -1,0 +1,160 @@
+"""From a metadata delta to the step the core takes in: the projection Rust answers from."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pykafka_core.broker.seam.core import CoreTypes
+from pykafka_core.config import BrokerConfigs, canonical_overrides
+from pykafka_core.handlers.registry import API_VERSIONS
+from pykafka_core.metadata.image.delta import Delta
+from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
+from pykafka_core.metadata.image.image import Broker, MetadataImage, Partition, Topic
+from pykafka_core.types import INTERNAL_TOPICS, METADATA_TOPIC, METADATA_TOPIC_ID, RESOURCE_BROKER
+
+if TYPE_CHECKING:
+    from pykafka_core._core import BrokerEndpoint, ImageDelta, PartitionImage, TopicImage
+
+METADATA_LOG_OVERRIDES: dict[str, str] = {"retention.ms": "-1", "retention.bytes": "-1"}
+"""Nothing in the metadata log may go before a snapshot holds it."""
+ON_DISK_OVERRIDES: dict[str, str] = {**METADATA_LOG_OVERRIDES, "flush.messages": "1"}
+"""A voter counts its own vote only after fsync, whatever the topics' durability."""
+
+
+class Projection:
+    """Makes deltas in the classes of one core.
+
+    Args:
+        types: Those classes.
+        node_id: This broker.
+        given: The settings it was started with.
+    """
+
+    def __init__(self, types: CoreTypes, node_id: int, given: BrokerConfigs) -> None:
+        self._types = types
+        self._node_id = node_id
+        self._given = given
+
+    def settings(self, image: MetadataImage) -> BrokerConfigs:
+        """The broker's settings as ``image`` has altered them."""
+        return self._given.with_dynamic(
+            cluster_default=image.configs.of(RESOURCE_BROKER, ""),
+            broker=image.configs.of(RESOURCE_BROKER, str(self._node_id)),
+        )
+
+    def metadata_log(self, leader_epoch: int, *, on_disk: bool) -> "ImageDelta":
+        """The very first step: the metadata log alone, led by this node."""
+        overrides = self._metadata_segments() | (
+            ON_DISK_OVERRIDES if on_disk else METADATA_LOG_OVERRIDES
+        )
+        partition = Partition((self._node_id,), (self._node_id,), self._node_id, leader_epoch, 0)
+        topic = Topic(METADATA_TOPIC, METADATA_TOPIC_ID, {0: partition})
+        made = self._types.TopicImage(
+            name=METADATA_TOPIC,
+            topic_id=METADATA_TOPIC_ID,
+            partitions=_Partitions(self._types).of(topic),
+            overrides=overrides,
+            internal=True,
+            hidden=True,
+        )
+        return self._types.ImageDelta(metadata_offset=0, topics=[made])
+
+    def _metadata_segments(self) -> dict[str, str]:
+        given = self._given
+        small = given.string("internal.metadata.log.segment.bytes")
+        overrides = {
+            "segment.bytes": given.string("metadata.log.segment.bytes"),
+            "segment.ms": given.string("metadata.log.segment.ms"),
+            "internal.segment.bytes": small,
+        }
+        return {name: text for name, text in overrides.items() if text is not None}
+
+    def whole(self, delta: Delta, settings: BrokerConfigs) -> "ImageDelta":
+        """The step to a loaded image, with everything that never changes afterwards."""
+        return self._delta(
+            delta, settings, api_versions=API_VERSIONS, supported_features=SUPPORTED_FEATURES
+        )
+
+    def step(self, delta: Delta, settings: BrokerConfigs) -> "ImageDelta":
+        """One committed step."""
+        return self._delta(delta, settings, api_versions=None, supported_features=None)
+
+    def _delta(
+        self,
+        delta: Delta,
+        settings: BrokerConfigs,
+        *,
+        api_versions: Mapping[int, tuple[int, int]] | None,
+        supported_features: Mapping[str, tuple[int, int]] | None,
+    ) -> "ImageDelta":
+        changed = delta.settings_changed
+        partitions = _Partitions(self._types)
+        return self._types.ImageDelta(
+            metadata_offset=delta.offset,
+            brokers=None if delta.brokers is None else self._brokers(delta.brokers),
+            controller_id=self._node_id,
+            topics=[
+                self._topic(topic, delta.overrides[topic.name], partitions)
+                for topic in delta.topics
+            ],
+            deleted=delta.deleted,
+            log_defaults=settings.log_defaults() if changed else None,
+            broker_settings=settings.broker_settings() if changed else None,
+            finalized_features=delta.features,
+            api_versions=api_versions,
+            supported_features=supported_features,
+        )
+
+    def _brokers(self, brokers: tuple[Broker, ...]) -> "list[BrokerEndpoint]":
+        return [
+            self._types.BrokerEndpoint(
+                node_id=broker.node_id,
+                listener=endpoint.name,
+                host=endpoint.host,
+                port=endpoint.port,
+                rack=broker.rack,
+                broker_epoch=broker.epoch,
+            )
+            for broker in brokers
+            for endpoint in broker.endpoints
+        ]
+
+    def _topic(
+        self, topic: Topic, overrides: Mapping[str, str], partitions: "_Partitions"
+    ) -> "TopicImage":
+        return self._types.TopicImage(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=partitions.of(topic),
+            overrides=canonical_overrides(overrides) if overrides else {},
+            internal=topic.name in INTERNAL_TOPICS,
+        )
+
+
+class _Partitions:
+    """Makes the partitions of one step; equal ones, as those of 1,000 new topics are, are made once."""
+
+    def __init__(self, types: CoreTypes) -> None:
+        self._types = types
+        self._made: dict[tuple[int, Partition], PartitionImage] = {}
+
+    def of(self, topic: Topic) -> "list[PartitionImage]":
+        """A topic's partitions, by index."""
+        return [self._one(item) for item in sorted(topic.partitions.items())]
+
+    def _one(self, item: tuple[int, Partition]) -> "PartitionImage":
+        made = self._made.get(item)
+        if made is None:
+            made = self._made[item] = self._make(*item)
+        return made
+
+    def _make(self, index: int, partition: Partition) -> "PartitionImage":
+        return self._types.PartitionImage(
+            index=index,
+            leader=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            partition_epoch=partition.partition_epoch,
+            replicas=partition.replicas,
+            isr=partition.isr,
+            elr=partition.elr,
+            last_known_elr=partition.last_known_elr,
+        )

@@ -1,0 +1,1 @@
+"""How a broker comes up, before its control thread exists."""

@@ -1,0 +1,124 @@
+"""What a start knows of the metadata: the newest snapshot and the log behind it, replayed into an image."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from pykafka_core.broker.seam.core import Core
+from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
+from pykafka_core.broker.storage.data_directory import Content, DataDirectory
+from pykafka_core.errors import MetadataError
+from pykafka_core.metadata.image.features import METADATA_VERSION
+from pykafka_core.metadata.image.replay import Replay
+from pykafka_core.metadata.records.codec import decode_batches
+from pykafka_core.protocol.messages import FeatureLevelRecord, Message
+
+READ_BYTES = 64 * 1024
+"""Decoded at a time, or one batch: what a start decodes at once is memory it does not give back."""
+
+
+class Loaded(NamedTuple):
+    """The metadata as found. ``log_bytes`` are those of the log behind the newest snapshot."""
+
+    replay: Replay
+    log_bytes: int
+
+
+def load(core: Core, directory: DataDirectory | None) -> Loaded:
+    """Replay a directory's metadata, or that of a new broker in memory.
+
+    Raises:
+        StorageError: A file cannot be read.
+        MetadataError: Records are missing, damaged or not known to this version; the message names
+            the file and, of records, the offset.
+    """
+    if directory is not None:
+        directory.remove_unfinished_snapshots()
+    replay = Replay()
+    snapshot = directory.latest_snapshot() if directory else None
+    end = 0 if snapshot is None else snapshot.end_offset
+    _check_no_gap(core, end)
+    if snapshot is not None:
+        apply_snapshot(replay, snapshot)
+    return Loaded(replay, _replay_log(core, directory, replay, end))
+
+
+def apply_snapshot(replay: Replay, snapshot: Content) -> None:
+    """Replay a snapshot file.
+
+    Raises:
+        MetadataError: It is damaged, or holds what this version does not know.
+    """
+    with _naming(snapshot.path):
+        replay.apply_snapshot(_decoded(snapshot), snapshot.end_offset)
+
+
+def formatted_records(directory: DataDirectory) -> list[Message] | None:
+    """Records that ``kafka-storage format`` left for a cluster's first start, None if it was not used.
+
+    Raises:
+        StorageError: The file cannot be read.
+        MetadataError: It is damaged, or holds what this version does not know.
+    """
+    found = directory.bootstrap()
+    if found is None:
+        return None
+    with _naming(found.path):
+        records = _decoded(found)
+        if not any(_is_metadata_version(record) for record in records):
+            raise MetadataError(f"it has no FeatureLevelRecord of {METADATA_VERSION}")
+        return records
+
+
+def _decoded(found: Content) -> list[Message]:
+    # Not before: a start without such a file has no use for it.
+    from pykafka_core.metadata.records.snapshot import decode_snapshot
+
+    return decode_snapshot(found.bytes)
+
+
+def _is_metadata_version(record: Message) -> bool:
+    return isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION
+
+
+def _replay_log(core: Core, directory: DataDirectory | None, replay: Replay, end: int) -> int:
+    """Replay the log from ``end`` on, or from its start; returns how many bytes that were."""
+    size = 0
+    offset = max(end, core.offsets(METADATA_PARTITION).log_start_offset)
+    while data := core.read(METADATA_PARTITION, offset, READ_BYTES, "log_end"):
+        # A read does not cross segments.
+        with _naming(directory.metadata_segment(offset) if directory else Path("memory")):
+            batches = decode_batches(data)
+            if batches.next_offset <= offset:
+                raise MetadataError(f"it cannot be read at offset {offset}")
+            replay.apply((at, record) for at, record in batches.records if at >= offset)
+        offset = batches.next_offset
+        size += len(data)
+    return size
+
+
+def _check_no_gap(core: Core, snapshot_end: int) -> None:
+    found = core.offsets(METADATA_PARTITION)
+    if found.log_start_offset > snapshot_end:
+        raise MetadataError(
+            f"the metadata log begins at offset {found.log_start_offset} and no snapshot reaches up to it: "
+            "restore the newest .checkpoint of __cluster_metadata-0"
+        )
+    if found.log_end_offset < snapshot_end:
+        raise MetadataError(
+            f"the metadata log ends at offset {found.log_end_offset}, below its newest snapshot, "
+            f"which stands for the log up to {snapshot_end}: restore the .log files of "
+            "__cluster_metadata-0, or new records would take offsets that were given out already"
+        )
+
+
+@contextmanager
+def _naming(file: Path) -> Iterator[None]:
+    """Say in which file the metadata is that cannot be understood, and what to do."""
+    try:
+        yield
+    except MetadataError as error:
+        raise MetadataError(
+            f"{file}: {error}; start the version that wrote it, or restore the file"
+        ) from error

@@ -1,0 +1,269 @@
+"""How a broker comes up, step by step, before its control thread exists.
+
+1. Identity from meta.properties, or a new one; the core takes the directory's lock.
+2. The reserve for a full disk is filled; where space is short, what was deleted is removed first.
+3. A new epoch, remembered in quorum-state before anything is written in it.
+4. The core opens the metadata log alone; snapshot and log are replayed into an image.
+5. Listeners are bound; the epoch's first records are committed: LeaderChange, the bootstrap
+   records of a new directory, this broker's registration, and the elections of its partitions.
+6. The core takes in the whole image, and serves.
+"""
+
+import os
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import NamedTuple
+
+from pykafka_core.broker.runtime.controller import (
+    Controller,
+    Node,
+)
+from pykafka_core.broker.runtime.facts import CoreFacts
+from pykafka_core.broker.seam.core import Core, CoreTypes
+from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION, append_metadata
+from pykafka_core.broker.seam.projection import Projection
+from pykafka_core.broker.start.listeners import advertised, bind
+from pykafka_core.broker.start.loading import formatted_records, load
+from pykafka_core.broker.start.registration import registration
+from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.identity import Identity, new_identity
+from pykafka_core.broker.storage.reserve import Reserve
+from pykafka_core.broker.storage.snapshots import Snapshots
+from pykafka_core.config import BrokerConfigs
+from pykafka_core.errors import MetadataError, StorageError, error_of
+from pykafka_core.metadata.elections import elections
+from pykafka_core.metadata.image.delta import whole
+from pykafka_core.metadata.image.image import Endpoint, MetadataImage
+from pykafka_core.metadata.image.replay import Replay
+from pykafka_core.metadata.records.bootstrap import bootstrap_records
+from pykafka_core.metadata.records.codec import encode
+from pykafka_core.protocol.messages import (
+    AbortTransactionRecord,
+    Message,
+)
+from pykafka_core.quorum.quorum import (
+    BATCH_BYTES_SOFT_MAX,
+    Append,
+    Committed,
+    Rejected,
+)
+from pykafka_core.quorum.single_voter import SingleVoter
+
+APPEND_WAIT_NS = 30 * 10**9
+"""A disk that takes longer for one batch at start is a failure."""
+
+
+class Plan(NamedTuple):
+    """What a broker is to be."""
+
+    settings: BrokerConfigs
+    identity: Identity
+    directory: DataDirectory | None
+    clean: bool
+    new_id: Callable[[], bytes]
+
+
+class Started(NamedTuple):
+    """A broker that serves; its control thread may start."""
+
+    controller: Controller
+    facts: CoreFacts
+    bound: tuple[Endpoint, ...]
+    snapshots: Snapshots | None
+    """None in memory: nothing is read again there."""
+    reserve: Reserve | None
+    """None in memory."""
+
+
+def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]) -> Plan:
+    """Look at the data directory, without changing anything.
+
+    Args:
+        settings: As given.
+        path: The data directory, None for memory.
+        new_id: Gives a `types.random_id` at each call.
+
+    Raises:
+        StorageError: The directory belongs to another node, or cannot be understood.
+    """
+    node_id = settings.start.node_id
+    directory = DataDirectory(path) if path is not None else None
+    found = directory.identity() if directory else None
+    if found is not None and node_id not in (None, found.node_id):
+        raise StorageError(f"{path} belongs to node {found.node_id}, not to node {node_id}")
+    return Plan(
+        settings=settings,
+        identity=found or new_identity(node_id, new_id),
+        directory=directory,
+        clean=directory is None or directory.was_closed_cleanly(),
+        new_id=new_id,
+    )
+
+
+def start(core: Core, types: CoreTypes, plan: Plan) -> Started:
+    """Bring a broker up on a core that was just made.
+
+    Raises:
+        MetadataError: The metadata is damaged, or holds what this version does not understand.
+        StorageError: The disk is full beyond the reserve, or has failed.
+    """
+    return _Startup(core, types, plan).run()
+
+
+class _Startup:
+    def __init__(self, core: Core, types: CoreTypes, plan: Plan) -> None:
+        self._core = core
+        self._plan = plan
+        self._identity = plan.identity
+        self._projection = Projection(types, plan.identity.node_id, plan.settings)
+        self._tokens = count(1)
+        self._reserve = plan.directory.reserve if plan.directory else None
+
+    def run(self) -> Started:
+        directory = self._plan.directory
+        if directory is not None:
+            directory.make_room()
+            if directory.identity() is None:
+                directory.create(self._identity)
+        epoch = self._begin_epoch(directory)
+        on_disk = directory is not None
+        self._core.apply(self._projection.metadata_log(epoch, on_disk=on_disk))
+        replay, log_bytes = load(self._core, directory)
+        quorum = SingleVoter(
+            node_id=self._identity.node_id,
+            leader_epoch=epoch,
+            log_end_offset=self._core.offsets(METADATA_PARTITION).log_end_offset,
+            new_token=lambda: next(self._tokens),
+        )
+        bound = bind(self._core, self._plan.settings.start.listeners)
+        endpoints = advertised(bound, self._plan.settings.start.advertised_listeners)
+        image = self._first_records(quorum, replay, endpoints)
+        self._apply(image)
+        snapshots = self._snapshots(directory, epoch, log_bytes)
+        return self._serve(quorum, image, bound, endpoints, snapshots)
+
+    def _snapshots(
+        self, directory: DataDirectory | None, epoch: int, log_bytes: int
+    ) -> Snapshots | None:
+        if directory is None:
+            return None
+        return Snapshots(
+            core=self._core,
+            directory=directory,
+            settings=self._plan.settings,
+            leader_epoch=epoch,
+            new_token=lambda: next(self._tokens),
+            bytes_before=log_bytes,
+        )
+
+    def _serve(
+        self,
+        quorum: SingleVoter,
+        image: MetadataImage,
+        bound: tuple[Endpoint, ...],
+        endpoints: tuple[Endpoint, ...],
+        snapshots: Snapshots | None,
+    ) -> Started:
+        directory = self._plan.directory
+        log_dir = os.path.abspath(directory.path) if directory else "memory"
+        facts = CoreFacts(self._core, quorum, self._identity, log_dir)
+        facts.endpoints = endpoints
+        controller = Controller(
+            core=self._core,
+            quorum=quorum,
+            image=image,
+            node=Node(
+                node_id=self._identity.node_id,
+                cluster_id=self._identity.cluster_id,
+                new_id=self._plan.new_id,
+            ),
+            projection=self._projection,
+            facts=facts,
+            new_token=lambda: next(self._tokens),
+            snapshots=snapshots,
+            reserve=self._reserve,
+        )
+        self._core.serve()
+        return Started(
+            controller=controller,
+            facts=facts,
+            bound=bound,
+            snapshots=snapshots,
+            reserve=self._reserve,
+        )
+
+    def _begin_epoch(self, directory: DataDirectory | None) -> int:
+        if directory is None:
+            return 1
+        epoch = directory.quorum_epoch() + 1
+        directory.write_quorum_state(self._identity.node_id, epoch)
+        return epoch
+
+    def _first_records(
+        self, quorum: SingleVoter, replay: Replay, endpoints: tuple[Endpoint, ...]
+    ) -> MetadataImage:
+        clean = self._plan.clean
+        records: list[Message] = [AbortTransactionRecord()] if replay.in_transaction else []
+        records += self._bootstrap_records() if not replay.image().features else []
+        self._commit(quorum, quorum.begin_epoch)
+        records.append(self._registration(quorum.log_end_offset + len(records), endpoints))
+        records += elections(replay.image(), self._identity.node_id, clean=clean)
+        for batch in _batches(records):
+            offset = self._commit(
+                quorum, partial(quorum.propose, [encode(record) for record in batch])
+            )
+            replay.apply(enumerate(batch, offset))
+        return replay.image()
+
+    def _bootstrap_records(self) -> list[Message]:
+        """Those the directory was formatted with, or this version's."""
+        directory = self._plan.directory
+        formatted = formatted_records(directory) if directory else None
+        return bootstrap_records() if formatted is None else formatted
+
+    def _registration(self, offset: int, endpoints: tuple[Endpoint, ...]) -> Message:
+        return registration(
+            identity=self._identity,
+            incarnation_id=self._plan.new_id(),
+            broker_epoch=offset,
+            endpoints=endpoints,
+            rack=self._plan.settings.start.rack,
+        )
+
+    def _commit(self, quorum: SingleVoter, propose: Callable[[], Append]) -> int:
+        """Append one batch and wait until it is committed; its first offset."""
+        while isinstance(outcome := self._append(quorum, propose()), Rejected):
+            if self._reserve is None or not self._reserve.make_way():
+                name = error_of(outcome.error_code).name
+                raise StorageError(
+                    f"the metadata log refused its first records with {name}: free some space on "
+                    "the disk, or look for damage with pykafka-core repair"
+                )
+        return outcome.first_offset
+
+    def _append(self, quorum: SingleVoter, command: Append) -> Committed | Rejected:
+        append_metadata(self._core, command)
+        deadline = self._core.now_ns() + APPEND_WAIT_NS
+        while self._core.now_ns() < deadline:
+            for event in self._core.wait(deadline):
+                if type(event).__name__ != "Appended":
+                    continue
+                outcome = quorum.appended(event.token, event.error_code, event.offset)  # type: ignore[union-attr]
+                if outcome is not None:
+                    return outcome
+        raise StorageError("the metadata log did not take its first records in time")
+
+    def _apply(self, image: MetadataImage) -> None:
+        settings = self._projection.settings(image)
+        try:
+            self._core.apply(self._projection.whole(whole(image), settings))
+        except (ValueError, OverflowError) as error:
+            raise MetadataError(f"the metadata says what cannot be served: {error}") from error
+
+
+def _batches(records: list[Message]) -> list[list[Message]]:
+    """Split so that no batch comes near the limit: an election takes some 50 bytes."""
+    step = BATCH_BYTES_SOFT_MAX // 128
+    return [records[i : i + step] for i in range(0, len(records), step)]

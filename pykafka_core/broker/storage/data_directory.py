@@ -1,0 +1,284 @@
+"""The files of a data directory that are the control plane's: identity and quorum state.
+
+Logs, checkpoints and locks are the core's. Formats: Kafka 4.2, ``MetaProperties.java``,
+``QuorumStateData.json``; the directory may have been made by Apache Kafka.
+"""
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from pykafka_core.broker.storage.files import (
+    make_directory,
+    open_regular,
+    read_file,
+    storage_errors,
+    write_atomically,
+)
+from pykafka_core.broker.storage.identity import (
+    SIZE_MAX,
+    Identity,
+    decode_identity,
+    encode_identity,
+)
+from pykafka_core.broker.storage.reserve import RESERVE_FILE, Reserve
+from pykafka_core.errors import StorageError
+
+METADATA_DIRECTORY = "__cluster_metadata-0"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+BOOTSTRAP = "bootstrap.checkpoint"
+"""Left by ``kafka-storage format``: records that a new cluster begins with."""
+PART = ".part"
+"""Behind the name of a snapshot that is being written, as Kafka's."""
+QUORUM_STATE_SIZE_MAX = 64 * 1024
+EPOCH_MAX = 2**31 - 2
+"""Of a quorum-state that is found: the next epoch has to be a number of 32 bits too."""
+SNAPSHOT_SIZE_MAX = 512 * 1024 * 1024
+"""Of some five million partitions."""
+OFFSET_MAX = 2**63 - 1
+
+_MAX_TIMESTAMP_AT = 35
+"""Of a record batch: the snapshot's first holds the time of the last record it stands for."""
+_SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
+_DELETED = re.compile(r".+\.[0-9a-f]{32}-delete")
+"""A partition's directory that was renamed for removal, as Kafka names it."""
+
+
+class SnapshotFile(NamedTuple):
+    """A metadata snapshot on disk. ``end_offset`` is exclusive; ``time_ms`` is of its last record."""
+
+    end_offset: int
+    leader_epoch: int
+    size: int
+    time_ms: int
+    path: Path
+
+
+class Content(NamedTuple):
+    """A file of metadata records as it was read. ``end_offset`` is that of a `SnapshotFile`, else 0."""
+
+    end_offset: int
+    path: Path
+    bytes: bytes
+
+
+class DataDirectory:
+    """The control plane's view of one data directory; only looks until `create` or `write_…`.
+
+    Args:
+        path: The directory; it need not exist.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.reserve = Reserve(path / RESERVE_FILE)
+        self._metadata = path / METADATA_DIRECTORY
+
+    def identity(self) -> Identity | None:
+        """Who the directory belongs to, None if it is new.
+
+        Raises:
+            StorageError: meta.properties cannot be understood.
+        """
+        file = self.path / "meta.properties"
+        content = read_file(file, SIZE_MAX)
+        if content is None:
+            return None
+        try:
+            return decode_identity(content)
+        except ValueError as error:
+            raise StorageError(
+                f"{file} is not a meta.properties of Kafka: {error}; restore it"
+            ) from error
+
+    def make_room(self) -> None:
+        """Fill the reserve; the caller holds the lock. Where space is short, what was deleted goes first.
+
+        Raises:
+            StorageError: Something else stands in the reserve's place.
+        """
+        if self.reserve.is_short():
+            self._remove_deleted()
+        self.reserve.fill()
+
+    def _remove_deleted(self) -> None:
+        """Remove partitions' directories that an earlier run renamed; what is left the core tries again."""
+        import shutil  # not before: few starts need it, and it takes milliseconds
+
+        for name in _names(self.path):
+            path = self.path / name
+            if _DELETED.fullmatch(name) and path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+
+    def create(self, identity: Identity) -> None:
+        """Write who the directory belongs to; the caller holds its lock.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        self._write(self.path / "meta.properties", encode_identity(identity))
+
+    def was_closed_cleanly(self) -> bool:
+        """Whether the last broker stopped in good order; ask before the core opens it."""
+        return (self.path / CLEAN_SHUTDOWN).exists()
+
+    def quorum_epoch(self) -> int:
+        """The last epoch this node knew of, 0 for none.
+
+        Raises:
+            StorageError: quorum-state cannot be understood.
+        """
+        file = self._metadata / "quorum-state"
+        content = read_file(file, QUORUM_STATE_SIZE_MAX)
+        if content is None:
+            return 0
+        try:
+            return _leader_epoch(json.loads(content))
+        except (ValueError, RecursionError) as error:
+            raise StorageError(
+                f"{file} is not a quorum-state of Kafka: {error}; restore it"
+            ) from error
+
+    def write_quorum_state(self, node_id: int, epoch: int) -> None:
+        """Remember that ``node_id`` leads in ``epoch``: before anything is written in it.
+
+        The metadata log's directory is durable then too, made now or by a run that did not get far.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        state = {
+            "clusterId": "",
+            "leaderId": node_id,
+            "leaderEpoch": epoch,
+            "votedId": -1,
+            "appliedOffset": 0,
+            "currentVoters": [{"voterId": node_id}],
+            "data_version": 0,
+        }
+        with storage_errors("make", self._metadata):
+            self.reserve.spend_on(lambda: make_directory(self._metadata))
+        content = json.dumps(state, separators=(",", ":")).encode()
+        self._write(self._metadata / "quorum-state", content)
+
+    def _write(self, path: Path, content: bytes) -> None:
+        """Write what the broker cannot do without."""
+        with storage_errors("write", path):
+            self.reserve.spend_on(lambda: write_atomically(path, content))
+
+    def bootstrap(self) -> Content | None:
+        """Content of the file with a new cluster's first records, None if it was not formatted with one.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        return _content(0, self.path / BOOTSTRAP)
+
+    def latest_snapshot(self) -> Content | None:
+        """Content of the newest metadata snapshot.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        newest = max(self._snapshot_names(), default=None)
+        return None if newest is None else _content(int(newest[:20]), self._metadata / newest)
+
+    def _snapshot_names(self) -> list[str]:
+        return [name for name in _names(self._metadata) if _is_snapshot(name)]
+
+    def snapshots(self) -> list[SnapshotFile]:
+        """The metadata snapshots, oldest first.
+
+        Raises:
+            StorageError: One cannot be read.
+        """
+        return [_snapshot_file(self._metadata / name) for name in sorted(self._snapshot_names())]
+
+    def write_snapshot(self, end_offset: int, leader_epoch: int, content: bytes) -> None:
+        """Add a metadata snapshot; there is a file of its name only once all of it is durable.
+
+        Raises:
+            StorageError: It cannot be written. The reserve is not touched: the log holds all of it.
+        """
+        file = self._metadata / f"{end_offset:020}-{leader_epoch:010}.checkpoint"
+        with storage_errors("write", file):
+            write_atomically(file, content, PART)
+
+    def remove_snapshot(self, snapshot: SnapshotFile) -> None:
+        """Remove one that another stands in for.
+
+        Raises:
+            StorageError: The system does not let go of it.
+        """
+        with storage_errors("remove", snapshot.path):
+            snapshot.path.unlink(missing_ok=True)
+
+    def remove_unfinished_snapshots(self) -> None:
+        """Remove what a crash left of a snapshot that was being written; the caller holds the lock.
+
+        Raises:
+            StorageError: The system does not let go of it.
+        """
+        for name in _names(self._metadata):
+            if name.endswith(PART) and _is_snapshot(name.removesuffix(PART)):
+                with storage_errors("remove", self._metadata / name):
+                    (self._metadata / name).unlink()
+
+    def metadata_segment(self, offset: int) -> Path:
+        """The file of the metadata log's segment that holds ``offset``, for messages."""
+        name = f"{offset:020}.log"
+        below = (found for found in _names(self._metadata) if found.endswith(".log"))
+        return self._metadata / max((found for found in below if found <= name), default=name)
+
+    def metadata_log_size(self) -> int:
+        """Bytes of the metadata log's segments; those of a file that just went are not counted."""
+        names = (name for name in _names(self._metadata) if name.endswith(".log"))
+        return sum(_size(self._metadata / name) for name in names)
+
+
+def _names(directory: Path) -> list[str]:
+    with storage_errors("read", directory):
+        try:
+            return os.listdir(directory)
+        except FileNotFoundError:
+            return []
+
+
+def _is_snapshot(name: str) -> bool:
+    return _SNAPSHOT.fullmatch(name) is not None and int(name[:20]) <= OFFSET_MAX
+
+
+def _leader_epoch(state: object) -> int:
+    epoch = state.get("leaderEpoch") if isinstance(state, dict) else None
+    if type(epoch) is not int or not 0 <= epoch <= EPOCH_MAX:
+        raise ValueError(f"its leaderEpoch is not a number of 0 to {EPOCH_MAX}")
+    return epoch
+
+
+def _content(end_offset: int, path: Path) -> Content | None:
+    content = read_file(path, SNAPSHOT_SIZE_MAX)
+    return None if content is None else Content(end_offset, path, content)
+
+
+def _snapshot_file(path: Path) -> SnapshotFile:
+    with (
+        storage_errors("read", path),
+        open(open_regular(path, os.O_RDONLY), "rb") as file,
+    ):
+        head = file.read(_MAX_TIMESTAMP_AT + 8)
+    return SnapshotFile(
+        end_offset=int(path.name[:20]),
+        leader_epoch=int(path.name[21:31]),
+        size=_size(path),
+        time_ms=int.from_bytes(head[_MAX_TIMESTAMP_AT:], "big", signed=True),
+        path=path,
+    )
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,237 @@
+"""What AlterConfigs and IncrementalAlterConfigs share: changes of one resource → records.
+
+Each resource is planned by itself: refused changes leave it as it was, and do not hinder others.
+The checks stand in Kafka's order, so that a request with several faults gets Kafka's answer.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from pykafka_core.config import Scope, TopicConfigs, settings
+from pykafka_core.errors import (
+    InvalidConfigError,
+    InvalidRequestError,
+    KafkaError,
+    PolicyViolationError,
+    UnknownServerError,
+    UnknownTopicOrPartitionError,
+    error_of,
+)
+from pykafka_core.handlers.configs.checks import (
+    check_broker_changes,
+    check_client_metrics,
+    check_group,
+)
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import bounded
+from pykafka_core.handlers.topic_names import check_topic_name
+from pykafka_core.protocol.messages import ConfigRecord, Message
+from pykafka_core.types import (
+    RESOURCE_BROKER,
+    RESOURCE_BROKER_LOGGER,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
+    RESOURCE_TOPIC,
+)
+
+SET: Final = 0
+DELETE: Final = 1
+APPEND: Final = 2
+SUBTRACT: Final = 3
+
+_SCOPES = {
+    RESOURCE_TOPIC: Scope.TOPIC,
+    RESOURCE_BROKER: Scope.BROKER,
+    RESOURCE_CLIENT_METRICS: Scope.CLIENT_METRICS,
+    RESOURCE_GROUP: Scope.GROUP,
+}
+
+
+class Operation(NamedTuple):
+    """One change of one setting; ``kind`` is SET, DELETE, APPEND or SUBTRACT."""
+
+    name: str
+    kind: int
+    value: str | None
+
+
+class Asked(NamedTuple):
+    """What is asked of one resource."""
+
+    resource_type: int
+    resource_name: str
+    operations: Sequence[Operation]
+
+
+class Answer(NamedTuple):
+    """One resource's part of the response; the names are those of its fields."""
+
+    error_code: int
+    error_message: str | None
+    resource_type: int
+    resource_name: str
+
+
+class Plan(NamedTuple):
+    """What comes of one resource: records to append, or the reason why not."""
+
+    asked: Asked
+    records: Sequence[Message]
+    error: KafkaError | None
+
+    def outcome(self, code: int) -> Answer:
+        """Answer after the append ended with ``code``."""
+        error = self.error or (error_of(code)() if code and self.records else None)
+        kind, name, _ = self.asked
+        return Answer(error.code, str(error), kind, name) if error else Answer(0, None, kind, name)
+
+
+def plan_all(context: Context, asked: Sequence[Asked], *, replace: bool) -> list[Plan]:
+    """Plan every resource of a request.
+
+    Args:
+        replace: What a resource has and the operations do not name is removed.
+    """
+    counts = Counter((one.resource_type, one.resource_name) for one in asked)
+    plans = []
+    for one in asked:
+        try:
+            if counts[one.resource_type, one.resource_name] > 1:
+                raise InvalidRequestError("Each resource must appear at most once.")
+            plans.append(Plan(one, _plan(context, one, replace=replace), None))
+        except KafkaError as error:
+            plans.append(Plan(one, (), error))
+    try:
+        bounded([record for plan in plans for record in plan.records])
+    except PolicyViolationError as error:
+        return [Plan(plan.asked, (), plan.error or error) for plan in plans]
+    return plans
+
+
+def _plan(context: Context, asked: Asked, *, replace: bool) -> Sequence[Message]:
+    _check_operations(asked.operations)
+    if asked.resource_type == RESOURCE_BROKER_LOGGER and not replace:
+        return _plan_loggers(context, asked)
+    if asked.resource_type not in _SCOPES:
+        raise InvalidRequestError(f"Unknown resource type {asked.resource_type}")
+    _check_resource(context, asked)
+    existing = context.image.configs.of(asked.resource_type, asked.resource_name)
+    changes = _changes(asked, existing)
+    if replace:
+        changes = {**dict.fromkeys(existing), **changes}
+    merged = {**existing, **changes}
+    future = {name: value for name, value in merged.items() if value is not None}
+    _check_future(context, asked, existing, changes, future)
+    return [
+        ConfigRecord(
+            resource_type=asked.resource_type,
+            resource_name=asked.resource_name,
+            name=name,
+            value=value,
+        )
+        for name, value in changes.items()
+        if existing.get(name) != value
+    ]
+
+
+def _check_operations(operations: Sequence[Operation]) -> None:
+    if len({operation.name for operation in operations}) != len(operations):
+        raise InvalidRequestError("Error due to duplicate config keys")
+    nulls = [o.name for o in operations if o.value is None and o.kind != DELETE]
+    if nulls:
+        raise InvalidRequestError(f"Null value not supported for : {','.join(nulls)}")
+
+
+def _check_resource(context: Context, asked: Asked) -> None:
+    kind, name, _ = asked
+    if kind == RESOURCE_TOPIC:
+        if not name:
+            raise InvalidRequestError("Default topic resources are not allowed.")
+        check_topic_name(name)
+        if name not in context.image.topics.by_name:
+            raise UnknownTopicOrPartitionError(f"The topic '{name}' does not exist.")
+    elif kind == RESOURCE_BROKER and name and _node_id(name) != context.node_id:
+        raise InvalidRequestError(
+            f"Unexpected broker id, expected {context.node_id}, but received {name}"
+        )
+    elif kind == RESOURCE_CLIENT_METRICS and not name:
+        raise InvalidRequestError("Subscription name can't be empty")
+    elif kind == RESOURCE_GROUP and not name:
+        raise InvalidRequestError("Default group resources are not allowed.")
+
+
+def _plan_loggers(context: Context, asked: Asked) -> Sequence[Message]:
+    """No logger exists for clients: levels are set by Python's ``logging`` in the process."""
+    if _node_id(asked.resource_name) != context.node_id:
+        raise InvalidRequestError(
+            f"Unexpected node id. Expected {context.node_id}, but received {asked.resource_name}"
+        )
+    for operation in asked.operations:
+        raise InvalidConfigError(f"Logger {operation.name} does not exist!")
+    return ()
+
+
+def _node_id(name: str) -> int:
+    try:
+        return int(name)
+    except ValueError:
+        raise InvalidRequestError(f"Node id must be an integer, but it is: {name}") from None
+
+
+def _changes(asked: Asked, existing: Mapping[str, str]) -> dict[str, str | None]:
+    """The new value of each named setting; None removes it."""
+    changes: dict[str, str | None] = {}
+    for name, kind, value in asked.operations:
+        if kind == SET:
+            changes[name] = value
+        elif kind == DELETE:
+            changes[name] = None
+        elif kind in (APPEND, SUBTRACT):
+            assert value is not None, "nulls were refused"
+            changes[name] = _list_change(asked.resource_type, name, kind, value, existing)
+        else:
+            raise UnknownServerError(f"Unknown operation {kind}")
+    return changes
+
+
+def _list_change(
+    resource_type: int, name: str, kind: int, value: str, existing: Mapping[str, str]
+) -> str:
+    setting = settings(_SCOPES[resource_type]).get(name)
+    if setting is None or setting.type.name != "LIST":
+        word = "APPEND" if kind == APPEND else "SUBTRACT"
+        if resource_type == RESOURCE_BROKER:
+            text = f"Config value {word.lower()} is not allowed for config key: {name}"
+        else:
+            text = f"Can't {word} to key {name} because its type is not LIST."
+        raise InvalidConfigError(text)
+    old = _parts(existing.get(name, setting.default or ""))
+    new = _parts(value)
+    if kind == SUBTRACT:
+        return ",".join(part for part in old if part not in new)
+    return ",".join(dict.fromkeys([*old, *new]))
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _check_future(
+    context: Context,
+    asked: Asked,
+    existing: Mapping[str, str],
+    changes: Mapping[str, str | None],
+    future: Mapping[str, str],
+) -> None:
+    """Check what the resource would have then."""
+    kind = asked.resource_type
+    if kind == RESOURCE_TOPIC:
+        TopicConfigs.validate(future, context.settings, existing)
+    elif kind == RESOURCE_BROKER:
+        sets = {n: v for n, v in changes.items() if v is not None and existing.get(n) != v}
+        check_broker_changes(sets, per_broker=bool(asked.resource_name))
+    elif kind == RESOURCE_CLIENT_METRICS:
+        check_client_metrics(future)
+    else:
+        check_group(future, context.settings)

@@ -1,0 +1,1 @@
+"""What coordinators answer, as far as there are any."""

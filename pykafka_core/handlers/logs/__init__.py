@@ -1,0 +1,1 @@
+"""What partitions' logs hold: records deleted, sizes and producers described."""

@@ -1,0 +1,106 @@
+"""CreatePartitions (37): contract/kafka.md#37; ``ReplicationControlManager.createPartitions`` in Kafka."""
+
+from collections import Counter
+
+from pykafka_core.errors import (
+    InvalidPartitionsError,
+    InvalidReplicaAssignmentError,
+    InvalidRequestError,
+    KafkaError,
+    PolicyViolationError,
+    UnknownTopicOrPartitionError,
+    error_of,
+)
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import RECORDS_MAX, Propose, bounded
+from pykafka_core.handlers.topics.placement import NewPartitions, check_assignment, place
+from pykafka_core.metadata.image.image import Topic
+from pykafka_core.protocol.messages import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    Message,
+    PartitionRecord,
+)
+
+_Result = CreatePartitionsResponse.CreatePartitionsTopicResult
+
+
+def handle(context: Context, request: CreatePartitionsRequest) -> Propose:
+    """Add partitions topic by topic; a topic that cannot grow does not hinder the others."""
+    counts = Counter(topic.name for topic in request.topics)
+    results: dict[str, _Result] = {}
+    records: list[Message] = []
+    for topic in request.topics:
+        if topic.name in results:
+            continue
+        try:
+            if counts[topic.name] > 1:
+                raise InvalidRequestError("Duplicate topic name.")
+            added = _plan(context, topic)
+            bounded([*records, *added])
+            records += added
+            results[topic.name] = _Result(name=topic.name)
+        except KafkaError as error:
+            results[topic.name] = _failed(topic.name, error)
+
+    def reply(code: int) -> CreatePartitionsResponse:
+        answers = [
+            _failed(result.name, error_of(code)()) if code and not result.error_code else result
+            for result in results.values()
+        ]
+        return CreatePartitionsResponse(results=answers)
+
+    return Propose([] if request.validate_only else records, reply)
+
+
+def _plan(
+    context: Context, topic: CreatePartitionsRequest.CreatePartitionsTopic
+) -> list[PartitionRecord]:
+    found = context.image.topics.by_name.get(topic.name)
+    if found is None:
+        raise UnknownTopicOrPartitionError
+    first = len(found.partitions)
+    _check_count(topic, first)
+    replicas = _replicas(context, topic, found)
+    partitions = NewPartitions(context.image)
+    return [
+        partitions.record(found.topic_id, first + step, nodes)
+        for step, nodes in enumerate(replicas)
+    ]
+
+
+def _check_count(topic: CreatePartitionsRequest.CreatePartitionsTopic, first: int) -> None:
+    if topic.count == first:
+        raise InvalidPartitionsError(f"Topic already has {first} partition(s).")
+    if topic.count < first:
+        raise InvalidPartitionsError(
+            f"The topic {topic.name} currently has {first} partition(s); "
+            f"{topic.count} would not be an increase."
+        )
+    added = topic.count - first
+    if topic.assignments is not None and len(topic.assignments) != added:
+        raise InvalidReplicaAssignmentError(
+            f"Attempted to add {added} additional partition(s), "
+            f"but only {len(topic.assignments)} assignment(s) were specified."
+        )
+    if added > RECORDS_MAX:
+        raise PolicyViolationError(
+            f"Excessively large number of partitions per request: {added}, "
+            f"at most {RECORDS_MAX} are allowed."
+        )
+
+
+def _replicas(
+    context: Context, topic: CreatePartitionsRequest.CreatePartitionsTopic, found: Topic
+) -> list[tuple[int, ...]]:
+    first = len(found.partitions)
+    factor = len(found.partitions[0].replicas)
+    if topic.assignments is None:
+        return place(context.image, first, topic.count - first, factor)
+    for assignment in topic.assignments:
+        check_assignment(context.image, assignment.broker_ids, factor)
+    return [tuple(assignment.broker_ids) for assignment in topic.assignments]
+
+
+def _failed(name: str, error: KafkaError) -> _Result:
+    return _Result(name=name, error_code=error.code, error_message=str(error))

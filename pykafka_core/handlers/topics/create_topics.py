@@ -1,0 +1,214 @@
+"""CreateTopics (19): contract/kafka.md#37, #66; ``ReplicationControlManager.createTopics`` in Kafka."""
+
+from collections import Counter
+from typing import NamedTuple
+
+from pykafka_core.config import TopicConfigs
+from pykafka_core.errors import (
+    InvalidConfigError,
+    InvalidPartitionsError,
+    InvalidReplicaAssignmentError,
+    InvalidReplicationFactorError,
+    InvalidRequestError,
+    KafkaError,
+    PolicyViolationError,
+    TopicAlreadyExistsError,
+    error_of,
+)
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import RECORDS_MAX, Propose, bounded
+from pykafka_core.handlers.topic_names import Collisions, check_topic_name
+from pykafka_core.handlers.topics.config_rows import TopicRows
+from pykafka_core.handlers.topics.placement import NewPartitions, check_assignment, place
+from pykafka_core.protocol.messages import (
+    ConfigRecord,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    Message,
+    TopicRecord,
+)
+from pykafka_core.types import METADATA_TOPIC, RESOURCE_TOPIC
+
+_Result = CreateTopicsResponse.CreatableTopicResult
+
+
+class _Plan(NamedTuple):
+    """A topic that can be made: its answer, and the records that make it."""
+
+    result: _Result
+    records: list[Message]
+
+
+def handle(context: Context, request: CreateTopicsRequest) -> Propose:
+    """Plan each topic by itself; those that cannot be made do not hinder the others."""
+    try:
+        plans = _plan_all(context, request)
+        records = bounded([record for plan in plans for record in plan.records])
+    except PolicyViolationError as error:
+        names = dict.fromkeys(topic.name for topic in request.topics)
+        plans = [_Plan(_failed(name, error), []) for name in names]
+        records = []
+    if request.validate_only:
+        records = []
+
+    def reply(code: int) -> CreateTopicsResponse:
+        results = [
+            _failed(plan.result.name, error_of(code)()) if code and plan.records else plan.result
+            for plan in plans
+        ]
+        return CreateTopicsResponse(topics=results)
+
+    return Propose(records, reply)
+
+
+def _plan_all(context: Context, request: CreateTopicsRequest) -> list[_Plan]:
+    counts = Counter(topic.name for topic in request.topics)
+    _check_size(context, request)
+    planner = _Planner(context)
+    plans: dict[str, _Plan] = {}
+    for topic in request.topics:
+        if topic.name in plans:
+            continue
+        try:
+            if counts[topic.name] > 1:
+                raise InvalidRequestError("Duplicate topic name.")
+            plans[topic.name] = planner.plan(topic)
+        except KafkaError as error:
+            plans[topic.name] = _Plan(_failed(topic.name, error), [])
+    return list(plans.values())
+
+
+def _check_size(context: Context, request: CreateTopicsRequest) -> None:
+    """Refuse before anything is planned: 10^6 partitions must not cost 10^6 objects."""
+    default = context.settings.int("num.partitions")
+    total = 0
+    for topic in request.topics:
+        if topic.assignments:
+            total += len(topic.assignments)
+        else:
+            total += default if topic.num_partitions == -1 else max(topic.num_partitions, 0)
+    if total > RECORDS_MAX:
+        raise PolicyViolationError(
+            f"Excessively large number of partitions per request: {total}, "
+            f"at most {RECORDS_MAX} are allowed."
+        )
+
+
+class _Planner:
+    """Plans the topics of one request. What they have in common is worked out once, for 1,000 at a time are usual."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._collisions = Collisions(context.image)
+        self._rows = TopicRows(context.settings)
+        self._new_partitions = NewPartitions(context.image)
+        self._placed: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+
+    def plan(self, topic: CreateTopicsRequest.CreatableTopic) -> _Plan:
+        """A topic's answer and records; later topics may not collide with it.
+
+        Raises:
+            KafkaError: It cannot be made.
+        """
+        _check_name(self._context, topic.name, self._collisions)
+        overrides = _overrides(self._context, topic) if topic.configs else {}
+        assignments = self._assignments(topic)
+        topic_id = self._context.new_id()
+        records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
+        for name, value in overrides.items():
+            records.append(
+                ConfigRecord(
+                    resource_type=RESOURCE_TOPIC, resource_name=topic.name, name=name, value=value
+                )
+            )
+        for index, replicas in enumerate(assignments):
+            records.append(self._new_partitions.record(topic_id, index, replicas))
+        result = _Result(
+            name=topic.name,
+            topic_id=topic_id,
+            error_message=None,
+            num_partitions=len(assignments),
+            replication_factor=len(assignments[0]),
+            configs=self._rows.rows(overrides),
+        )
+        self._collisions.add(topic.name)
+        return _Plan(result, records)
+
+    def _assignments(self, topic: CreateTopicsRequest.CreatableTopic) -> list[tuple[int, ...]]:
+        if topic.assignments:
+            return _manual(self._context, topic)
+        asked = topic.num_partitions, topic.replication_factor
+        placed = self._placed.get(asked)
+        if placed is None:
+            placed = self._placed[asked] = _automatic(self._context, *asked)
+        return placed
+
+
+def _check_name(context: Context, name: str, collisions: Collisions) -> None:
+    if name == METADATA_TOPIC:
+        raise InvalidRequestError(f"Creation of internal topic {name} is prohibited.")
+    check_topic_name(name)
+    if name in context.image.topics.by_name:
+        raise TopicAlreadyExistsError(f"Topic '{name}' already exists.")
+    collisions.check(name)
+
+
+def _overrides(context: Context, topic: CreateTopicsRequest.CreatableTopic) -> dict[str, str]:
+    overrides: dict[str, str] = {}
+    missing = [config.name for config in topic.configs if config.value is None]
+    if missing:
+        raise InvalidConfigError(
+            f"Null value not supported for topic configs: {', '.join(missing)}"
+        )
+    for config in topic.configs:
+        assert config.value is not None, "nulls were refused above"
+        overrides[config.name] = config.value
+    TopicConfigs.validate(overrides, context.settings)
+    return overrides
+
+
+def _automatic(context: Context, count: int, factor: int) -> list[tuple[int, ...]]:
+    if count < -1 or count == 0:
+        raise InvalidPartitionsError(
+            "Number of partitions was set to an invalid non-positive value."
+        )
+    if factor < -1 or factor == 0:
+        raise InvalidReplicationFactorError(
+            "Replication factor must be larger than 0, or -1 to use the default value."
+        )
+    if count == -1:
+        count = context.settings.int("num.partitions")
+    if factor == -1:
+        factor = context.settings.int("default.replication.factor")
+    return place(context.image, 0, count, factor)
+
+
+def _manual(context: Context, topic: CreateTopicsRequest.CreatableTopic) -> list[tuple[int, ...]]:
+    if topic.replication_factor != -1:
+        raise InvalidRequestError(
+            "A manual partition assignment was specified, but replication factor was not set to -1."
+        )
+    if topic.num_partitions != -1:
+        raise InvalidRequestError(
+            "A manual partition assignment was specified, but numPartitions was not set to -1."
+        )
+    chosen: dict[int, tuple[int, ...]] = {}
+    factor: int | None = None
+    for assignment in topic.assignments:
+        index = assignment.partition_index
+        if index in chosen:
+            raise InvalidReplicaAssignmentError(
+                f"Found multiple manual partition assignments for partition {index}"
+            )
+        check_assignment(context.image, assignment.broker_ids, factor)
+        factor = len(assignment.broker_ids)
+        chosen[index] = tuple(assignment.broker_ids)
+    if sorted(chosen) != list(range(len(chosen))):
+        raise InvalidReplicaAssignmentError(
+            "partitions should be a consecutive 0-based integer sequence"
+        )
+    return [chosen[index] for index in range(len(chosen))]
+
+
+def _failed(name: str, error: KafkaError) -> _Result:
+    return _Result(name=name, error_code=error.code, error_message=str(error))

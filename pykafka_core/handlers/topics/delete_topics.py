@@ -1,0 +1,107 @@
+"""DeleteTopics (20): contract/kafka.md#40; ``ControllerApis.deleteTopics`` in Kafka."""
+
+from typing import NamedTuple
+
+from pykafka_core.errors import (
+    InvalidRequestError,
+    KafkaError,
+    TopicDeletionDisabledError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    error_of,
+)
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Propose
+from pykafka_core.metadata.image.image import Topic
+from pykafka_core.protocol.messages import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    RemoveTopicRecord,
+)
+from pykafka_core.types import ZERO_ID
+
+VERSION_WITH_DELETION_DISABLED = 3
+"""Older versions do not know TOPIC_DELETION_DISABLED and get INVALID_REQUEST."""
+
+_Result = DeleteTopicsResponse.DeletableTopicResult
+
+
+class _Asked(NamedTuple):
+    """One topic of the request: by name, or by id when ``name`` is None."""
+
+    name: str | None
+    topic_id: bytes
+
+
+def handle(context: Context, request: DeleteTopicsRequest) -> Propose:
+    """Delete what exists; the data goes once the records are committed."""
+    asked = [_Asked(topic.name, topic.topic_id) for topic in request.topics]
+    asked += [_Asked(name, ZERO_ID) for name in request.topic_names]
+    if not context.settings.boolean("delete.topic.enable"):
+        disabled = _disabled(context.api_version)
+        return Propose([], lambda _: _response([_failed(topic, disabled) for topic in asked]))
+    results: list[_Result] = []
+    doomed: list[bytes] = []
+    by_id = {topic.topic_id for topic in asked if topic.name is None}
+    for topic in dict.fromkeys(asked):
+        try:
+            found = _find(context, topic, asked)
+            if topic.name is not None and found.topic_id in by_id:
+                error = InvalidRequestError(
+                    "The provided topic name maps to an ID that was already supplied."
+                )
+                results.append(_failed(_Asked(found.name, found.topic_id), error))
+                continue
+            if topic.name is None and _Asked(found.name, ZERO_ID) in asked:
+                continue  # its row by name says so
+            doomed.append(found.topic_id)
+            results.append(_Result(name=found.name, topic_id=found.topic_id))
+        except KafkaError as refusal:
+            results.append(_failed(topic, refusal))
+
+    def reply(code: int) -> DeleteTopicsResponse:
+        for result in results:
+            if code and not result.error_code:
+                result.error_code = code
+                result.error_message = str(error_of(code)())
+        return _response(results)
+
+    return Propose([RemoveTopicRecord(topic_id=topic_id) for topic_id in doomed], reply)
+
+
+def _find(context: Context, topic: _Asked, asked: list[_Asked]) -> Topic:
+    topics = context.image.topics
+    if topic.name is None:
+        if topic.topic_id == ZERO_ID:
+            raise InvalidRequestError("Neither topic name nor id were specified.")
+        if asked.count(topic) > 1:
+            raise InvalidRequestError("Duplicate topic id.")
+        if topic.topic_id not in topics.by_id:
+            raise UnknownTopicIdError
+        return topics.by_id[topic.topic_id]
+    if topic.topic_id != ZERO_ID:
+        raise InvalidRequestError("You may not specify both topic name and topic id.")
+    if asked.count(topic) > 1:
+        raise InvalidRequestError("Duplicate topic name.")
+    if topic.name not in topics.by_name:
+        raise UnknownTopicOrPartitionError
+    return topics.by_name[topic.name]
+
+
+def _disabled(version: int) -> KafkaError:
+    if version < VERSION_WITH_DELETION_DISABLED:
+        return InvalidRequestError("Topic deletion is disabled.")
+    return TopicDeletionDisabledError()
+
+
+def _failed(topic: _Asked, error: KafkaError) -> _Result:
+    return _Result(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        error_code=error.code,
+        error_message=str(error),
+    )
+
+
+def _response(results: list[_Result]) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(responses=results)

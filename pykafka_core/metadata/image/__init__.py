@@ -1,0 +1,1 @@
+"""The metadata as values: the image, its drafts and what each record changes."""

@@ -1,0 +1,117 @@
+"""A proposed image, the only place where an image changes.
+
+Theory of operation. A `Draft` begins as a copy that shares every table with its base; it copies a
+table the first time it writes to it, so a batch costs the tables it touches and the base stays as
+it was. `mutators.apply` is the only caller of its methods, for new records as for replay. The draft
+also notes *what* it touched (`Changes`), from which `delta.py` computes the step that the core has to make.
+A draft whose records are not committed is dropped: there is no rollback.
+"""
+
+from typing import TypeVar
+
+from pykafka_core.errors import MetadataError
+from pykafka_core.metadata.image.image import Configs, MetadataImage, Topic, Topics
+from pykafka_core.types import ConfigResource
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class Changes:
+    """What a draft touched since its base.
+
+    Attributes:
+        topics: Ids of topics made or changed, in order; not those deleted again.
+        deleted_topics: Topics of the base that are gone: id → name.
+    """
+
+    __slots__ = "brokers", "configs", "deleted_topics", "features", "topics"
+
+    def __init__(self) -> None:
+        self.topics: dict[bytes, None] = {}
+        self.deleted_topics: dict[bytes, str] = {}
+        self.configs: set[ConfigResource] = set()
+        self.brokers = False
+        self.features = False
+
+
+class Draft:
+    """An image in the making.
+
+    Args:
+        base: A committed image, or that of an earlier draft; it is not changed.
+    """
+
+    def __init__(self, base: MetadataImage) -> None:
+        self._base = base
+        self._owned: set[str] = set()
+        self._owned_topics: set[bytes] = set()
+        self._owned_configs: set[ConfigResource] = set()
+        self.changes = Changes()
+        self.image = _shallow_copy(base)
+
+    def own(self, name: str, table: dict[_K, _V]) -> dict[_K, _V]:
+        """``table``, or on the first call for ``name`` a copy of it: free to be changed."""
+        if name in self._owned:
+            return table
+        self._owned.add(name)
+        return dict(table)
+
+    def own_topics(self) -> Topics:
+        """The topic tables, free to be changed; the topics in them are not."""
+        image = self.image
+        if "topics" not in self._owned:
+            self._owned.add("topics")
+            image.topics = Topics(dict(image.topics.by_id), dict(image.topics.by_name))
+        return image.topics
+
+    def begin_topic(self, topic: Topic) -> None:
+        """Take in a topic that was just made, and is free to be changed."""
+        tables = self.own_topics()
+        tables.by_id[topic.topic_id] = tables.by_name[topic.name] = topic
+        self._owned_topics.add(topic.topic_id)
+        self.changes.topics[topic.topic_id] = None
+
+    def own_topic(self, topic_id: bytes, what: str) -> Topic:
+        """The topic of an id, free to be changed, and noted as changed."""
+        tables = self.own_topics()
+        topic = tables.by_id.get(topic_id)
+        if topic is None:
+            raise MetadataError(f"{what} names topic id {topic_id.hex()}, which does not exist")
+        if topic_id not in self._owned_topics:
+            self._owned_topics.add(topic_id)
+            topic = Topic(topic.name, topic_id, dict(topic.partitions))
+            tables.by_id[topic_id] = tables.by_name[topic.name] = topic
+        self.changes.topics[topic_id] = None
+        return topic
+
+    def own_configs(self) -> dict[ConfigResource, dict[str, str]]:
+        """The table of resources, free to be changed; the settings in it are not."""
+        self.image.configs = Configs(self.own("configs", self.image.configs.by_resource))
+        return self.image.configs.by_resource
+
+    def own_config(self, resource: ConfigResource) -> dict[str, str]:
+        """A resource's settings, free to be changed, and noted as changed."""
+        table = self.own_configs()
+        if resource not in self._owned_configs:
+            self._owned_configs.add(resource)
+            table[resource] = dict(table.get(resource, {}))
+        self.changes.configs.add(resource)
+        return table[resource]
+
+    def forget_config(self, resource: ConfigResource) -> None:
+        """Drop all settings of a resource."""
+        if self.own_configs().pop(resource, None) is not None:
+            self.changes.configs.add(resource)
+        self._owned_configs.discard(resource)
+
+    def was_in_base(self, topic_id: bytes) -> bool:
+        """Whether the base knew the topic, so that its deletion is a change."""
+        return topic_id in self._base.topics.by_id
+
+
+def _shallow_copy(base: MetadataImage) -> MetadataImage:
+    copy = MetadataImage.__new__(MetadataImage)
+    for name in MetadataImage.__slots__:
+        setattr(copy, name, getattr(base, name))
+    return copy

@@ -1,0 +1,47 @@
+"""Records of the cluster as a whole: feature levels, producer ids, the ZooKeeper migration."""
+
+from typing import TYPE_CHECKING
+
+from pykafka_core.metadata.image.draft import Draft
+
+if TYPE_CHECKING:
+    from pykafka_core.protocol.messages import (
+        FeatureLevelRecord,
+        ProducerIdsRecord,
+        ZkMigrationStateRecord,
+    )
+
+METADATA_VERSION = "metadata.version"
+METADATA_VERSION_LEVEL = 29
+"""4.2-IV1, the level of Kafka 4.2."""
+ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
+KRAFT_VERSION = "kraft.version"
+
+SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
+    ELIGIBLE_LEADER_REPLICAS: (0, 1),
+    KRAFT_VERSION: (0, 1),
+    METADATA_VERSION: (7, METADATA_VERSION_LEVEL),
+}
+"""What ApiVersions offers. ``transaction.version``, ``group.version``, ``share.version`` and
+``streams.version`` join with their coordinators: a client takes them as a promise."""
+
+
+def apply_feature_level(draft: Draft, record: "FeatureLevelRecord") -> None:
+    """Finalise a level; 0 means the feature is off."""
+    image = draft.image
+    image.features = table = draft.own("features", image.features)
+    if record.feature_level:
+        table[record.name] = record.feature_level
+    else:
+        table.pop(record.name, None)
+    draft.changes.features = True
+
+
+def apply_producer_ids(draft: Draft, record: "ProducerIdsRecord") -> None:
+    """Every producer id below ``next_producer_id`` belongs to somebody."""
+    draft.image.next_producer_id = record.next_producer_id
+
+
+def apply_zk_migration_state(draft: Draft, record: "ZkMigrationStateRecord") -> None:
+    """Left in logs that began with ZooKeeper; kept, and without effect since Kafka 4.0."""
+    draft.image.zk_migration_state = record.zk_migration_state

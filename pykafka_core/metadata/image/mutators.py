@@ -1,0 +1,67 @@
+"""How each record type changes a draft: the table, and the only way in."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pykafka_core.errors import MetadataError
+from pykafka_core.metadata.image import brokers, configs, features, quotas, security, topics
+from pykafka_core.metadata.image.draft import Draft
+from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.protocol.messages import Message
+
+
+def apply(draft: Draft, record: Message) -> None:
+    """Take one record in.
+
+    Raises:
+        MetadataError: Its type is unknown, or it names a topic, partition or broker that does
+            not exist. The draft has to be dropped.
+    """
+    name = type(record).__name__
+    mutate = MUTATORS.get(name)
+    if mutate is None:
+        raise MetadataError(f"metadata record {name} is not known to this version")
+    mutate(draft, record)
+
+
+def draft_of(image: MetadataImage, records: Iterable[Message]) -> Draft:
+    """A draft of ``image`` with ``records`` applied."""
+    draft = Draft(image)
+    for record in records:
+        apply(draft, record)
+    return draft
+
+
+def _no_change(draft: Draft, record: Message) -> None:
+    """NoOpRecord, and the brackets of a metadata transaction, which `replay.py` resolves."""
+
+
+# Every record type of Kafka 4.2, by class name; each function knows its own record's class.
+MUTATORS: dict[str, Callable[[Draft, Any], None]] = {
+    "AbortTransactionRecord": _no_change,
+    "AccessControlEntryRecord": security.apply_access_control_entry,
+    "BeginTransactionRecord": _no_change,
+    "BrokerRegistrationChangeRecord": brokers.apply_broker_registration_change,
+    "ClearElrRecord": topics.apply_clear_elr,
+    "ClientQuotaRecord": quotas.apply_client_quota,
+    "ConfigRecord": configs.apply_config,
+    "DelegationTokenRecord": security.apply_delegation_token,
+    "EndTransactionRecord": _no_change,
+    "FeatureLevelRecord": features.apply_feature_level,
+    "FenceBrokerRecord": brokers.apply_fence_broker,
+    "NoOpRecord": _no_change,
+    "PartitionChangeRecord": topics.apply_partition_change,
+    "PartitionRecord": topics.apply_partition,
+    "ProducerIdsRecord": features.apply_producer_ids,
+    "RegisterBrokerRecord": brokers.apply_register_broker,
+    "RegisterControllerRecord": brokers.apply_register_controller,
+    "RemoveAccessControlEntryRecord": security.apply_remove_access_control_entry,
+    "RemoveDelegationTokenRecord": security.apply_remove_delegation_token,
+    "RemoveTopicRecord": topics.apply_remove_topic,
+    "RemoveUserScramCredentialRecord": security.apply_remove_user_scram_credential,
+    "TopicRecord": topics.apply_topic,
+    "UnfenceBrokerRecord": brokers.apply_unfence_broker,
+    "UnregisterBrokerRecord": brokers.apply_unregister_broker,
+    "UserScramCredentialRecord": security.apply_user_scram_credential,
+    "ZkMigrationStateRecord": features.apply_zk_migration_state,
+}

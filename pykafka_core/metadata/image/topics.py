@@ -1,0 +1,132 @@
+"""Topic and partition records: how each changes an image."""
+
+import re
+from typing import TYPE_CHECKING
+
+from pykafka_core.errors import MetadataError
+from pykafka_core.metadata.image.draft import Draft
+from pykafka_core.metadata.image.image import Partition, Topic
+from pykafka_core.types import RESOURCE_TOPIC, ConfigResource
+
+if TYPE_CHECKING:
+    from pykafka_core.protocol.messages import (
+        ClearElrRecord,
+        PartitionChangeRecord,
+        PartitionRecord,
+        RemoveTopicRecord,
+        TopicRecord,
+    )
+
+LEADER_UNCHANGED = -2
+RECOVERY_UNCHANGED = -1
+
+NAME_LENGTH_MAX = 249
+"""The partition's directory ``name-partition`` and its suffixes have to fit into a file name."""
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]*")
+
+
+def topic_name_problem(name: str) -> str | None:
+    """Which rule of Kafka the name of a topic breaks; names become directories."""
+    if not name:
+        return "it must not be empty"
+    if name in (".", ".."):
+        return "'.' and '..' are not allowed"
+    if len(name) > NAME_LENGTH_MAX:
+        return f"it has {len(name)} characters, at most {NAME_LENGTH_MAX} are allowed"
+    if not _LEGAL.fullmatch(name):
+        return f"{name!r} holds characters other than ASCII letters, digits, '.', '_' and '-'"
+    return None
+
+
+def apply_topic(draft: Draft, record: "TopicRecord") -> None:
+    """A topic begins, without partitions."""
+    problem = topic_name_problem(record.name)
+    if problem is not None:
+        raise MetadataError(f"TopicRecord has a name that Kafka does not allow: {problem}")
+    topics = draft.own_topics()
+    old = topics.by_name.get(record.name)
+    if old is not None or record.topic_id in topics.by_id:
+        raise MetadataError(f"TopicRecord makes topic {record.name!r} a second time")
+    draft.begin_topic(Topic(record.name, record.topic_id, {}))
+
+
+def apply_partition(draft: Draft, record: "PartitionRecord") -> None:
+    """A partition begins, or is stated anew (in snapshots)."""
+    topic = draft.own_topic(record.topic_id, "PartitionRecord")
+    if record.partition_id < 0:
+        raise MetadataError(f"PartitionRecord names {topic.name}-{record.partition_id}")
+    topic.partitions[record.partition_id] = Partition(
+        replicas=tuple(record.replicas),
+        isr=tuple(record.isr),
+        leader=record.leader,
+        leader_epoch=record.leader_epoch,
+        partition_epoch=record.partition_epoch,
+        removing=tuple(record.removing_replicas),
+        adding=tuple(record.adding_replicas),
+        recovering=record.leader_recovery_state == 1,
+        directories=tuple(record.directories),
+        elr=tuple(record.eligible_leader_replicas or ()),
+        last_known_elr=tuple(record.last_known_elr or ()),
+    )
+
+
+def apply_partition_change(draft: Draft, record: "PartitionChangeRecord") -> None:
+    """Fields that are not null replace the old; naming a leader, even the same, is an election."""
+    topic = draft.own_topic(record.topic_id, "PartitionChangeRecord")
+    old = topic.partitions.get(record.partition_id)
+    if old is None:
+        raise MetadataError(
+            f"PartitionChangeRecord names {topic.name}-{record.partition_id}, which does not exist"
+        )
+    elected = record.leader != LEADER_UNCHANGED
+    recovery = record.leader_recovery_state
+    topic.partitions[record.partition_id] = Partition(
+        replicas=_or(record.replicas, old.replicas),
+        isr=_or(record.isr, old.isr),
+        leader=record.leader if elected else old.leader,
+        leader_epoch=old.leader_epoch + 1 if elected else old.leader_epoch,
+        partition_epoch=old.partition_epoch + 1,
+        removing=_or(record.removing_replicas, old.removing),
+        adding=_or(record.adding_replicas, old.adding),
+        recovering=old.recovering if recovery == RECOVERY_UNCHANGED else recovery == 1,
+        directories=(old.directories if record.directories is None else tuple(record.directories)),
+        elr=_or(record.eligible_leader_replicas, old.elr),
+        last_known_elr=_or(record.last_known_elr, old.last_known_elr),
+    )
+
+
+def apply_clear_elr(draft: Draft, record: "ClearElrRecord") -> None:
+    """Forget the eligible leaders of one topic, or of all when no name is given."""
+    by_name = draft.own_topics().by_name
+    if record.topic_name and record.topic_name not in by_name:
+        raise MetadataError(
+            f"ClearElrRecord names topic {record.topic_name!r}, which does not exist"
+        )
+    for found in [by_name[record.topic_name]] if record.topic_name else list(by_name.values()):
+        if not any(
+            partition.elr or partition.last_known_elr for partition in found.partitions.values()
+        ):
+            continue
+        topic = draft.own_topic(found.topic_id, "ClearElrRecord")
+        for index, partition in topic.partitions.items():
+            topic.partitions[index] = partition._replace(elr=(), last_known_elr=())
+
+
+def apply_remove_topic(draft: Draft, record: "RemoveTopicRecord") -> None:
+    """A topic ends, and its settings with it."""
+    topics = draft.own_topics()
+    topic = topics.by_id.pop(record.topic_id, None)
+    if topic is None:
+        raise MetadataError(
+            f"RemoveTopicRecord names topic id {record.topic_id.hex()}, which does not exist"
+        )
+    del topics.by_name[topic.name]
+    draft.changes.topics.pop(record.topic_id, None)
+    if draft.was_in_base(record.topic_id):
+        draft.changes.deleted_topics[record.topic_id] = topic.name
+    draft.forget_config(ConfigResource(RESOURCE_TOPIC, topic.name))
+
+
+def _or(new: list[int] | None, old: tuple[int, ...]) -> tuple[int, ...]:
+    return old if new is None else tuple(new)

@@ -1,0 +1,1 @@
+"""Metadata records as bytes, in the log and in snapshots."""

@@ -1,0 +1,1 @@
+"""Who decides that metadata records are committed."""
