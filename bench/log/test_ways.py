@@ -1,4 +1,4 @@
-"""What `MAPPED_BATCH_BYTES_MAX` (rust/log/src/append.rs) rests on: a batch copied into a mapped window, or written.
+"""What `MAPPED_BATCH_BYTES_MAX` of rust/log/src/segment/appender.rs rests on: a batch copied into a window, or written.
 
 Both fill the same 16 MiB of a fresh file whose space was reserved, as the log does, so that page faults, zeroed pages
 and the file system's own bookkeeping are in each figure, which is CPU time. The constant is where the two cross: below,

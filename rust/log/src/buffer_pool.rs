@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-use crate::validate::Scratch;
+use crate::log::append::validate::Scratch;
 
 /// Buffers smaller than this are not worth keeping.
 const KEPT_BYTES_MIN: usize = 16 << 10;

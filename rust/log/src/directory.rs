@@ -4,6 +4,12 @@
 //! a segment, and their high watermarks. They are written after the logs' data was synced, so they are never
 //! ahead of it; a log that is not open keeps its line.
 
+pub mod checkpoint;
+pub(crate) mod library;
+pub(crate) mod lock;
+pub(crate) mod repair;
+pub(crate) mod survey;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,15 +19,15 @@ use std::thread;
 
 use parking_lot::Mutex;
 
+use self::checkpoint::{CleanShutdown, PartitionOffsets};
 use crate::buffer_pool::BufferPool;
-use crate::checkpoint::{self, CleanShutdown, PartitionOffsets};
 use crate::clock::Clock;
 use crate::config::LogConfig;
-use crate::directory_lock::DirectoryLock;
+use crate::directory::library::partition_key;
+use crate::directory::lock::DirectoryLock;
+use crate::directory::survey::LogSurvey;
 use crate::disk::Disk;
-use crate::library::partition_key;
 use crate::log::{Log, LogOptions, OpenError, Recovery, StorageError};
-use crate::survey::LogSurvey;
 use crate::syncer::SYNC_THREADS_MAX;
 
 /// A stop closes so many logs on its own before it takes another thread.

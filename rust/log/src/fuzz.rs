@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use pykafka_record::{BatchBuilder, BatchOptions, Limits, TimestampType};
 
-use crate::checkpoint::{self, CleanShutdown, MetaProperties};
+use crate::directory::checkpoint::{self, CleanShutdown, MetaProperties};
 use crate::disk::{Disk, MemoryDisk, OpenMode};
-use crate::validate::{CompressionType, Scratch, ValidateRules, validate};
+use crate::log::append::validate::{CompressionType, Scratch, ValidateRules, validate};
 use crate::{
     AppendOptions, AppendOrigin, BufferPool, Log, LogConfig, LogOptions, ManualClock,
     ProducerStateManager,

@@ -18,16 +18,14 @@
 //! since space is reserved before anything is written.
 
 mod active;
-mod append;
-mod append_all;
+pub(crate) mod append;
+pub(crate) mod epoch_cache;
 mod error;
-mod load;
-mod lookup;
+pub(crate) mod producer_state;
 mod producers;
 mod read;
 mod recovery;
 mod retention;
-mod slice;
 mod state;
 mod swap;
 mod sync;
@@ -40,11 +38,11 @@ use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
 
-pub(crate) use load::{Damage, open as open_with};
+pub(crate) use recovery::load::{Damage, open as open_with};
 
 pub use error::{AppendError, OpenError, ReadError, StorageError};
-pub use lookup::SegmentEntries;
-pub use slice::{Fetched, FetchedRecords, RecordsSlice, SliceError};
+pub use read::lookup::SegmentEntries;
+pub use read::slice::{Fetched, FetchedRecords, RecordsSlice, SliceError};
 pub use sync::{SyncJob, Unsynced};
 pub use types::{
     AppendInfo, AppendOptions, FetchData, LogOffsets, LogOptions, Recovery, TimestampOffset,
@@ -54,8 +52,8 @@ use crate::buffer_pool::BufferPool;
 use crate::clock::Clock;
 use crate::config::LogConfig;
 use crate::disk::Disk;
-use crate::epoch_cache::EpochEntry;
-use crate::producer_state::ProducerEntry;
+use crate::log::epoch_cache::EpochEntry;
+use crate::log::producer_state::ProducerEntry;
 use state::{State, Status};
 
 /// One partition's log; see the module's head. All methods may be called from any thread.
@@ -85,7 +83,7 @@ impl Log {
     /// # Errors
     /// Files that cannot be read or written, or that belong to another topic id.
     pub fn open(options: LogOptions) -> Result<(Log, Recovery), OpenError> {
-        load::open(options, load::Damage::Keep)
+        recovery::load::open(options, Damage::Keep)
     }
 
     /// Checks every batch of a closed log and cuts it at the first damaged one, with all that follows.
@@ -93,7 +91,7 @@ impl Log {
     /// This is what Apache Kafka does when it starts. `dir` must not be open.
     pub fn repair(options: LogOptions) -> Result<Recovery, OpenError> {
         let options = LogOptions { clean: false, recovery_point: 0, ..options };
-        let (log, recovery) = load::open(options, load::Damage::Cut)?;
+        let (log, recovery) = recovery::load::open(options, Damage::Cut)?;
         log.close()?;
         Ok(recovery)
     }

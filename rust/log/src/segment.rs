@@ -3,19 +3,28 @@
 //! [`Segment`] is what the log's lock guards. [`SegmentFiles`] is shared with readers, who open, search and
 //! `pread` without that lock; a file that retention has renamed meanwhile stays readable through its handle.
 
+pub(crate) mod appender;
+pub(crate) mod index_entries;
+pub(crate) mod index_file;
+pub(crate) mod indexes;
+pub(crate) mod offset_index;
+pub(crate) mod scan;
+pub(crate) mod time_index;
+pub(crate) mod transaction_index;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use self::offset_index::OffsetEntry;
+use self::time_index::TimeEntry;
 use crate::disk::{Disk, DiskFile, OpenMode};
-use crate::index_file::IndexFile;
-use crate::indexes::Indexes;
 use crate::log::StorageError;
-use crate::offset_index::{self, OffsetEntry};
-use crate::time_index::{self, TimeEntry};
-use crate::transaction_index::AbortedTxn;
+use crate::segment::index_file::IndexFile;
+use crate::segment::indexes::Indexes;
+use crate::segment::transaction_index::AbortedTxn;
 
 /// The files of a segment, by suffix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +172,7 @@ impl SegmentFiles {
         self.last_position(|entry| entry.offset <= offset)
     }
 
-    /// As [`crate::offset_index::OffsetIndex::boundary`], by the stored offset index.
+    /// As [`crate::segment::offset_index::OffsetIndex::boundary`], by the stored offset index.
     pub(crate) fn boundary(&self, limit: u64, upto: i64) -> Result<u64, StorageError> {
         if let Some((indexes, _)) = &*self.rebuilt.lock() {
             return Ok(indexes.offsets.boundary(limit, upto));

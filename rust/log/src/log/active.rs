@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::state::State;
 use super::{Log, Shared, StorageError};
-use crate::append::{AppendRule, Appender};
-use crate::checkpoint;
+use crate::directory::checkpoint;
 use crate::disk::OpenMode;
-use crate::indexes::Indexes;
-use crate::scan::BatchScanner;
+use crate::segment::appender::{AppendRule, Appender};
+use crate::segment::indexes::Indexes;
+use crate::segment::scan::BatchScanner;
+use crate::segment::time_index::TimeEntry;
 use crate::segment::{FileKind, Segment, SegmentFiles, file_name};
-use crate::time_index::TimeEntry;
 
 /// What is about to be appended, as far as rolling depends on it.
 #[derive(Debug, Clone, Copy)]

@@ -1,17 +1,20 @@
 //! Appending: validated and stamped as leader, as given as follower.
 
+mod all;
+pub mod validate;
+
 use pykafka_record::{
     Batch, BatchBuilder, BatchMut, BatchOptions, EndTransactionMarker, NO_SEQUENCE, batches,
 };
 
+use self::validate::{ValidateError, ValidateRules, Validated};
 use super::active::Incoming;
 use super::state::State;
 use super::{AppendError, AppendInfo, AppendOptions, Log, Shared, StorageError};
 use crate::config::{CompressionType, LogConfig, MessageTimestampType};
-use crate::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Check};
+use crate::log::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Check};
 use crate::segment::FileKind;
-use crate::time_index::TimeEntry;
-use crate::validate::{self, ValidateError, ValidateRules, Validated};
+use crate::segment::time_index::TimeEntry;
 
 impl Log {
     /// Appends the first batch in `bytes`, at the log end, stamped with the leader's epoch.

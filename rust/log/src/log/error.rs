@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::producer_state::ProducerError;
-use crate::validate::ValidateError;
+use crate::log::append::validate::ValidateError;
+use crate::log::producer_state::ProducerError;
 
 /// The log cannot be used, or not for this. Every variant is Kafka's `KAFKA_STORAGE_ERROR` on the wire.
 #[derive(Debug, Clone, Error)]

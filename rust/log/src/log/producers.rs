@@ -5,9 +5,9 @@ use pykafka_record::{Batch, EndTransactionMarker, Limits};
 use super::state::{State, Status};
 use super::{Shared, StorageError};
 use crate::disk::OpenMode;
-use crate::producer_state::{BatchSummary, ProducerStateManager};
+use crate::log::producer_state::{BatchSummary, ProducerStateManager};
 use crate::segment::FileKind;
-use crate::transaction_index::AbortedTxn;
+use crate::segment::transaction_index::AbortedTxn;
 
 impl State {
     /// Updates the producers with a batch of the log; returns the transaction it aborts, if it does.
@@ -24,7 +24,7 @@ impl State {
         let files = self.segments.last().expect("a batch was appended to it").files.clone();
         let result = files.aborted().and_then(|known| {
             let path = files.path(FileKind::TransactionIndex);
-            let position = (known.len() * crate::transaction_index::ENTRY_SIZE) as u64;
+            let position = (known.len() * crate::segment::transaction_index::ENTRY_SIZE) as u64;
             shared
                 .disk
                 .open(&path, OpenMode::Create)

@@ -1,5 +1,8 @@
 //! Reading whole batches: the segment is found under the lock, the bytes are read without it.
 
+pub(super) mod lookup;
+pub(super) mod slice;
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -7,7 +10,7 @@ use bytes::Bytes;
 use pykafka_record::{Batch, BatchError, HEADER_SIZE};
 
 use super::{FetchData, Log, ReadError, StorageError};
-use crate::scan::peek_offsets;
+use crate::segment::scan::peek_offsets;
 use crate::segment::{FileKind, SegmentFiles};
 
 /// Read beyond the size asked for, since the index points up to an interval before the batch wanted.

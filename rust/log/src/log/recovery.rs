@@ -16,6 +16,7 @@
 mod behind;
 mod belief;
 mod gap;
+pub(super) mod load;
 mod snapshots;
 
 use pykafka_record::Batch;
@@ -23,20 +24,20 @@ use pykafka_record::Batch;
 use self::behind::{last_non_zero, look_behind};
 use self::belief::{dirty_segments, note_max_timestamp, trust_last};
 use self::gap::Gap;
+use self::load::Damage;
 pub(crate) use self::snapshots::reload_producers;
 use self::snapshots::{
     load_producers, remove_snapshot, replay, snapshot_offsets, store_boundary_snapshot,
 };
-use super::load::Damage;
 use super::state::{State, Status};
 use super::truncate::shorten;
 use super::{OpenError, Recovery, Shared, StorageError, producers};
 use crate::disk::OpenMode;
-use crate::indexes::Indexes;
-use crate::scan::{BatchScanner, ScanError};
+use crate::segment::indexes::Indexes;
+use crate::segment::scan::{BatchScanner, ScanError};
+use crate::segment::time_index::TimeEntry;
+use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, Segment, SegmentFiles};
-use crate::time_index::TimeEntry;
-use crate::transaction_index::AbortedTxn;
 
 /// What to believe, and what to do with damage.
 #[derive(Debug, Clone, Copy)]

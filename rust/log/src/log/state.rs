@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::sync::Unsynced;
 use super::{Shared, StorageError};
-use crate::append::Appender;
-use crate::checkpoint;
 use crate::config::LogConfig;
+use crate::directory::checkpoint;
 use crate::disk;
-use crate::epoch_cache::EpochCache;
-use crate::indexes::Indexes;
-use crate::producer_state::ProducerStateManager;
+use crate::log::epoch_cache::EpochCache;
+use crate::log::producer_state::ProducerStateManager;
+use crate::segment::appender::Appender;
+use crate::segment::indexes::Indexes;
 use crate::segment::{FileKind, Segment, file_name};
 
 /// What may be done with a log.

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use crate::disk::Disk;
-use crate::scan::BatchScanner;
+use crate::segment::scan::BatchScanner;
 use crate::segment::{FileKind, parse_file_name};
 
 /// Brings `dir` to a state with plain names only; returns whether a swap was completed.

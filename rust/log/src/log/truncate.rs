@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 use super::state::{State, Status};
 use super::{Log, Shared, StorageError, recovery};
 use crate::disk::{DiskFile, OpenMode};
-use crate::indexes::Indexes;
-use crate::scan::{BatchScanner, ScanError};
+use crate::segment::indexes::Indexes;
+use crate::segment::scan::{BatchScanner, ScanError};
+use crate::segment::time_index::TimeEntry;
+use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, Segment, SegmentFiles};
-use crate::time_index::TimeEntry;
-use crate::transaction_index::AbortedTxn;
 
 /// Bytes copied at once when a segment gets a new inode.
 const COPY_BYTES: usize = 1 << 20;

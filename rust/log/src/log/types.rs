@@ -9,7 +9,7 @@ use crate::buffer_pool::BufferPool;
 use crate::clock::Clock;
 use crate::config::LogConfig;
 use crate::disk::Disk;
-use crate::producer_state::AppendOrigin;
+use crate::log::producer_state::AppendOrigin;
 
 /// What a log needs from outside. It reads no other clock, disk or randomness.
 #[derive(Clone)]

@@ -2,11 +2,11 @@
 
 use pykafka_record::{Batch, HEADER_SIZE};
 
-use super::super::state::State;
-use super::super::{Shared, StorageError};
 use crate::disk::{DiskFile, OpenMode};
-use crate::scan::peek_offsets;
+use crate::log::state::State;
+use crate::log::{Shared, StorageError};
 use crate::segment::FileKind;
+use crate::segment::scan::peek_offsets;
 
 /// What stands behind the end of the valid batches.
 pub(super) struct Tail {

@@ -2,16 +2,16 @@
 
 use pykafka_record::Batch;
 
-use super::super::state::State;
-use super::super::{Shared, StorageError};
 use super::Plan;
 use super::behind::last_non_zero;
 use crate::disk::{Disk, OpenMode};
-use crate::indexes::Indexes;
-use crate::offset_index::{self, OffsetEntry};
-use crate::scan::{BatchScanner, ScanError};
+use crate::log::state::State;
+use crate::log::{Shared, StorageError};
+use crate::segment::indexes::Indexes;
+use crate::segment::offset_index::{self, OffsetEntry};
+use crate::segment::scan::{BatchScanner, ScanError};
+use crate::segment::time_index::{self, TimeEntry};
 use crate::segment::{FileKind, Segment, SegmentFiles};
-use crate::time_index::{self, TimeEntry};
 
 /// Which segments must be read batch by batch; the others get their largest timestamp from their index.
 pub(super) fn dirty_segments(

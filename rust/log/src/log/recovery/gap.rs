@@ -4,11 +4,11 @@
 //! where files and names reach the disk in their own order: records that were never synced are missing before later
 //! ones. Nothing in the files tells these apart, and Apache Kafka does not try: it asks that offsets grow.
 
-use super::super::state::State;
-use super::super::{Shared, StorageError};
 use super::{Plan, is_valid};
 use crate::disk::OpenMode;
-use crate::scan::{BatchScanner, ScanError};
+use crate::log::state::State;
+use crate::log::{Shared, StorageError};
+use crate::segment::scan::{BatchScanner, ScanError};
 use crate::segment::{FileKind, Segment};
 
 /// A gap behind a segment.

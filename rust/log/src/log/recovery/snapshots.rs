@@ -1,9 +1,9 @@
 //! Producer state from its snapshots, and the batches behind the newest of them.
 
-use super::super::load::read_if_there;
-use super::super::state::State;
-use super::super::{Shared, StorageError, producers};
-use crate::scan::{BatchScanner, ScanError};
+use crate::log::recovery::load::read_if_there;
+use crate::log::state::State;
+use crate::log::{Shared, StorageError, producers};
+use crate::segment::scan::{BatchScanner, ScanError};
 use crate::segment::{FileKind, Segment, parse_file_name};
 
 /// Loads the newest readable snapshot at or below `limit`; without one, producers begin with the first segment.

@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::state::{State, Status};
-use super::sync::Unsynced;
-use super::{Log, LogOptions, OpenError, Recovery, Shared, StorageError, recovery, swap};
-use crate::checkpoint;
+use super::{Plan, recover};
+use crate::directory::checkpoint;
 use crate::disk::{DirEntry, Disk};
-use crate::epoch_cache::EpochCache;
-use crate::producer_state::ProducerStateManager;
+use crate::log::epoch_cache::EpochCache;
+use crate::log::producer_state::ProducerStateManager;
+use crate::log::state::{State, Status};
+use crate::log::sync::Unsynced;
+use crate::log::{Log, LogOptions, OpenError, Recovery, Shared, StorageError, swap};
+use crate::segment::time_index::TimeEntry;
 use crate::segment::{FileKind, Segment, SegmentFiles, parse_file_name};
-use crate::time_index::TimeEntry;
 
 /// What to do with valid batches behind a damaged one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,12 +45,12 @@ pub(crate) fn open(options: LogOptions, damage: Damage) -> Result<(Log, Recovery
         if !read_only {
             remove_orphans(&shared, &entries, &state.segments)?;
         }
-        let plan = recovery::Plan {
+        let plan = Plan {
             clean: clean && !are_epochs_lost,
             recovery_point: if are_epochs_lost { 0 } else { recovery_point },
             damage,
         };
-        recovery::recover(&mut state, &shared, plan, &mut recovery)?;
+        recover(&mut state, &shared, plan, &mut recovery)?;
         start_at(&mut state, &shared, log_start_offset)?;
     }
     let log = Log { shared, state: Mutex::new(state), truncations: Arc::default() };

@@ -20,7 +20,7 @@ use pykafka_record::{
     UnknownCompression,
 };
 
-use crate::producer_state::AppendOrigin;
+use crate::log::producer_state::AppendOrigin;
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 //! An entry names the *last* offset of the batch that begins at its position. Entries are 8 bytes: offset
 //! relative to the segment's base, then position, both 32 bits (`docs/FORMAT.md`).
 
-use crate::index_entries::{Entry, IndexEntries};
+use crate::segment::index_entries::{Entry, IndexEntries};
 
 /// Bytes of an entry.
 pub(crate) const ENTRY_SIZE: usize = 8;

@@ -7,13 +7,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::checkpoint;
 use crate::clock::Clock;
 use crate::config::LogConfig;
+use crate::directory::checkpoint;
+use crate::directory::library::{PRODUCER_ID_EXPIRATION_MS, container, partition_key};
+use crate::directory::lock::DirectoryLock;
 use crate::directory::{parse_partition_dir, read_offsets};
-use crate::directory_lock::DirectoryLock;
 use crate::disk::{Disk, RealDisk};
-use crate::library::{PRODUCER_ID_EXPIRATION_MS, container, partition_key};
 use crate::log::{Damage, Log, LogOptions, OpenError, StorageError, open_with};
 use crate::segment::{FileKind, parse_file_name};
 

@@ -6,11 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::checkpoint;
 use crate::clock::Clock;
 use crate::config::LogConfig;
+use crate::directory::checkpoint;
+use crate::directory::lock::DirectoryLock;
 use crate::directory::{DirectoryOptions, LogDirectory, read_offsets};
-use crate::directory_lock::DirectoryLock;
 use crate::disk::{Disk, MemoryDisk, RealDisk};
 use crate::flusher::Flusher;
 use crate::log::{Log, LogOptions, OpenError, Recovery, StorageError};
@@ -183,8 +183,8 @@ mod tests {
 
     use super::*;
     use crate::clock::ManualClock;
+    use crate::log::producer_state::AppendOrigin;
     use crate::log::{AppendError, AppendOptions};
-    use crate::producer_state::AppendOrigin;
 
     const LEADER: AppendOptions = AppendOptions { leader_epoch: 0, origin: AppendOrigin::Client };
 

@@ -7,9 +7,9 @@ use pykafka_record::Batch;
 use crate::config::LogConfig;
 use crate::disk::{Disk, OpenMode};
 use crate::log::StorageError;
-use crate::offset_index::{self, OffsetIndex};
+use crate::segment::offset_index::{self, OffsetIndex};
+use crate::segment::time_index::{self, TimeEntry, TimeIndex};
 use crate::segment::{FileKind, Segment, SegmentFiles};
-use crate::time_index::{self, TimeEntry, TimeIndex};
 
 /// Both indexes, which grow together.
 #[derive(Debug)]

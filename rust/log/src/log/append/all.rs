@@ -2,10 +2,10 @@
 
 use pykafka_record::{BatchMut, batches};
 
-use super::state::State;
-use super::{AppendError, AppendInfo, AppendOptions, Log, Shared};
-use crate::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Check};
-use crate::validate::ValidateError;
+use crate::log::append::validate::ValidateError;
+use crate::log::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Check};
+use crate::log::state::State;
+use crate::log::{AppendError, AppendInfo, AppendOptions, Log, Shared};
 
 impl Log {
     /// Appends every batch in `bytes`, one behind the other at the log end, whatever offsets they had.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use crate::config::LogConfig;
 use crate::disk::{Disk, OpenMode};
+use crate::segment::time_index::{self, TimeEntry};
 use crate::segment::{FileKind, file_name, parse_file_name};
-use crate::time_index::{self, TimeEntry};
 
 /// A closed log, after a stop in good order: only then do files end where their logs end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use pykafka_record::{Batch, Limits, RecordError};
 
-use super::{Log, StorageError, TimestampOffset};
 use crate::disk::ReadMap;
-use crate::indexes::Indexes;
-use crate::offset_index::OffsetEntry;
-use crate::scan::{BatchScanner, ScanError};
+use crate::log::{Log, StorageError, TimestampOffset};
+use crate::segment::indexes::Indexes;
+use crate::segment::offset_index::OffsetEntry;
+use crate::segment::scan::{BatchScanner, ScanError};
+use crate::segment::time_index::TimeEntry;
+use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, Segment, SegmentFiles};
-use crate::time_index::TimeEntry;
-use crate::transaction_index::AbortedTxn;
 
 /// A segment to search, as it was under the lock.
 struct Candidate {

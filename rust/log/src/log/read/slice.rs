@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use thiserror::Error;
 
-use super::read::{Place, Request};
-use super::{Log, ReadError, StorageError};
 use crate::disk::DiskFile;
-use crate::scan::{Header, HeaderScanner, ScanError};
+use crate::log::read::{Place, Request};
+use crate::log::{Log, ReadError, StorageError};
+use crate::segment::scan::{Header, HeaderScanner, ScanError};
 use crate::segment::{FileKind, SegmentFiles};
 
 /// Reads below this size are copied: one `pread` and one `writev` cost less than the calls a slice takes.
@@ -28,7 +28,7 @@ const SLICE_BYTES_MIN: u64 = 256 << 10;
 pub struct Fetched {
     /// Whole batches.
     pub records: FetchedRecords,
-    /// As [`super::FetchData::next_offset`].
+    /// As [`crate::log::FetchData::next_offset`].
     pub next_offset: i64,
 }
 

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::epoch_cache::EpochEntry;
+use crate::log::epoch_cache::EpochEntry;
 
 mod properties;
 

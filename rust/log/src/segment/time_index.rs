@@ -6,7 +6,7 @@
 
 use pykafka_record::NO_TIMESTAMP;
 
-use crate::index_entries::{Entry, IndexEntries};
+use crate::segment::index_entries::{Entry, IndexEntries};
 
 /// Bytes of an entry.
 pub(crate) const ENTRY_SIZE: usize = 12;
