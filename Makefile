@@ -36,9 +36,9 @@ endif
 need-spark need-test need-torture need-fuzz: need-%:
 	@tools/need $*
 
-test: need-test .venv/built ## every test
+test: need-test .venv/built ## every test, TEST_JOBS (one a core) files at a time
 	cargo test --locked --workspace -q
-	python -m pytest
+	python -m pytest -n $(or $(TEST_JOBS),auto) --dist loadgroup
 
 bench: .venv/built-release ## time kernels, log, wire, control and start; results in .benchmarks/ (BENCH="-k crc" picks)
 	python -m pytest bench -p no:xdist --benchmark-autosave $(BENCH)
@@ -81,18 +81,23 @@ fix: .venv/ready ## what `verify` complains about and a tool can mend
 clean: ## remove what was built
 	rm -rf .venv target build pykafka_core/*.so
 
+# Python's packages are installed while cargo compiles, and cargo shows its progress, which pip would hide.
 .venv/ready: pyproject.toml tools/need
 	@tools/need build
 	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install -q --upgrade 'pip>=25.1'
-	.venv/bin/python -m pip install -q --group dev
+	cargo build --locked -p pykafka-bindings & cargo=$$!; trap "kill $$cargo 2>/dev/null || true" EXIT; \
+	  .venv/bin/python -m pip install -q --upgrade 'pip>=25.1'; \
+	  .venv/bin/python -m pip install -q --group dev; \
+	  wait $$cargo
 	touch $@
 
 .venv/built: .venv/ready $(RUST_SOURCES) $(PYX_SOURCES)
+	cargo build --locked -p pykafka-bindings
 	.venv/bin/python -m pip install -q --no-build-isolation -e . --config-settings=build-args="--profile dev --locked"
 	touch $@
 
 # The wheel's own profile, in place of the one that tests use; the next change builds the latter again.
 .venv/built-release: .venv/ready .venv/built
+	cargo build --release --locked -p pykafka-bindings
 	.venv/bin/python -m pip install -q --no-build-isolation -e . --config-settings=build-args="--profile release --locked"
 	touch $@
