@@ -9,7 +9,10 @@ import pytest
 from tests.support.postgres import postgres_dsn as postgres_dsn
 from tests.support.postgres import postgres_server as postgres_server
 
-CLIENTS = Path(__file__).parent / "clients"
+HERE = Path(__file__).parent
+CLIENTS = HERE / "clients"
+# Folders by the time that their longest file takes.
+LONGEST_FIRST = ["spark", "faults", "clients", "formats", "docs", "idempotent", "cli"]
 
 
 @pytest.fixture
@@ -22,8 +25,22 @@ def gil_kept_while_python_runs() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Warnings are errors, but those that foreign clients raise about their own code are not ours to mend."""
+    """Spread the files over processes, the longest first; hush what foreign clients warn about themselves."""
+    items.sort(
+        key=lambda item: _place_in_line(item.path)
+    )  # stable: a file's tests keep their order
     for item in items:
+        item.add_marker(pytest.mark.xdist_group(_group(item.path)))
         if item.path.is_relative_to(CLIENTS):
             for kind in ("DeprecationWarning", "ResourceWarning"):
                 item.add_marker(pytest.mark.filterwarnings(f"ignore::{kind}"))
+
+
+def _place_in_line(path: Path) -> int:
+    folder = path.relative_to(HERE).parts[0]
+    return LONGEST_FIRST.index(folder) if folder in LONGEST_FIRST else len(LONGEST_FIRST)
+
+
+def _group(path: Path) -> str:
+    """Tests of one group run in one process: Spark has one session a process, and other files their own fixtures."""
+    return "spark" if path.is_relative_to(HERE / "spark") else str(path.relative_to(HERE))
