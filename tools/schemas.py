@@ -268,7 +268,7 @@ def message_rows(messages: list[Message], indexes: dict[str, int]) -> str:
 
 
 def module_rows(jars: list[str]) -> str:
-    """``tables/mod.rs``."""
+    """``tables.rs``."""
     modules = [jar.replace("-", "_") for jar in jars]
     lines = ["", "pub mod api_keys;", *(f"mod {module};" for module in sorted(modules)), ""]
     lines += ["use crate::schema::Message;", "", "/// All messages, by jar."]
@@ -331,7 +331,7 @@ def main() -> None:
         (TABLES / name).write_text(HEAD.format(what, version) + text)
 
     write("api_keys.rs", "API keys", api_rows(by_jar["clients"]))
-    write("mod.rs", "Facts of Kafka's message schemas", module_rows(list(by_jar)))
+    write("../tables.rs", "Facts of Kafka's message schemas", module_rows(list(by_jar)))
     everything = [message for messages in by_jar.values() for message in messages]
     names = sorted(message.name for message in everything)
     indexes = {name: index for index, name in enumerate(names)}

@@ -12,10 +12,9 @@ use pykafka_record::{BatchBuilder, BatchOptions};
 use pykafka_wire::{ApiKey, fetch, produce};
 
 use self::gate_disk::{Gate, GateDisk};
-use crate::{
-    BrokerEndpoint, ConnectionInfo, Context, ContextOptions, Event, Header, ImageDelta, Outcome,
-    PartitionEntry, TopicId, TopicImage,
-};
+use crate::api::context::{ConnectionInfo, Context, ContextOptions, Header, Outcome};
+use crate::seam::event::Event;
+use crate::seam::image::{BrokerEndpoint, ImageDelta, PartitionEntry, TopicId, TopicImage};
 
 pub(crate) const NODE: i32 = 1;
 pub(crate) const TOPIC: TopicId = [7; 16];
@@ -112,7 +111,7 @@ impl Broker {
         request.encode(version, &mut body).unwrap();
         let mut header = header(ApiKey::PRODUCE, version);
         header.client_id = Arc::from(client_id);
-        crate::produce::handle(&self.ctx, &connection(), &header, body)
+        crate::api::produce::handle(&self.ctx, &connection(), &header, body)
     }
 
     /// Produces with acks=all and takes the base offset.
@@ -128,7 +127,7 @@ impl Broker {
         let mut body = BytesMut::new();
         request.encode(version, &mut body).unwrap();
         let header = header(ApiKey::FETCH, version);
-        crate::fetch::handle(&self.ctx, &connection(), &header, &body.freeze())
+        crate::api::fetch::handle(&self.ctx, &connection(), &header, &body.freeze())
     }
 
     /// Everything in the event queue.
@@ -225,7 +224,7 @@ pub(crate) fn replied(outcome: Outcome) -> Bytes {
 }
 
 /// The future of an outcome that waits.
-pub(crate) fn pending(outcome: Outcome) -> crate::PendingOutcome {
+pub(crate) fn pending(outcome: Outcome) -> crate::api::context::PendingOutcome {
     match outcome {
         Outcome::Pending(future) => future,
         other => panic!("not pending: {other:?}"),
@@ -233,7 +232,7 @@ pub(crate) fn pending(outcome: Outcome) -> crate::PendingOutcome {
 }
 
 /// Polls once; `None` while it waits.
-pub(crate) fn poll(future: &mut crate::PendingOutcome) -> Option<Outcome> {
+pub(crate) fn poll(future: &mut crate::api::context::PendingOutcome) -> Option<Outcome> {
     let mut task = TaskContext::from_waker(Waker::noop());
     match future.as_mut().poll(&mut task) {
         Poll::Ready(outcome) => Some(outcome),

@@ -80,6 +80,7 @@ impl IsrState {
     }
 
     /// The proposal in flight.
+    #[cfg(test)]
     pub fn proposal(&self) -> Option<ProposalId> {
         match self {
             IsrState::Committed(_) => None,

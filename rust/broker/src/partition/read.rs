@@ -7,7 +7,7 @@ use pykafka_log::{AbortedTxn, FetchedRecords, Log, ReadError};
 
 use super::{Partition, PartitionOffsets, offsets_of};
 use crate::kafka_error::KafkaError;
-use crate::purgatory::Parked;
+use crate::partition::purgatory::Parked;
 
 /// Which records a reader may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use super::Partition;
 use super::follower::FollowerFetch;
 use super::waiters::Wakeups;
 use crate::kafka_error::KafkaError;
-use crate::{Event, ReplicaStateKind};
+use crate::seam::event::{Event, ReplicaStateKind};
 
 impl Partition {
     /// Books a follower's fetch that did not diverge, lets the high watermark follow, and tells Python how the
@@ -55,9 +55,11 @@ impl Partition {
 
 #[cfg(test)]
 mod tests {
+    use crate::api::context::Outcome;
     use crate::partition::follower::FollowerFetch;
+    use crate::seam::event::{Event, ReplicaStateKind};
+    use crate::seam::image::ImageDelta;
     use crate::testing::{Broker, TOPIC, batch, topic};
-    use crate::{Event, ImageDelta, Outcome, ReplicaStateKind};
 
     #[test]
     fn acks_all_waits_for_the_follower_in_the_isr() {

@@ -40,6 +40,7 @@ pub struct Assignment {
 
 /// The local log's ends, read together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_field_names, reason = "the names are Kafka's")]
 pub struct LogEnds {
     /// First offset that can be read.
     pub log_start_offset: i64,
@@ -111,6 +112,7 @@ impl Replication {
     }
 
     /// Committed and pending ISR.
+    #[cfg(test)]
     pub fn isr(&self) -> &IsrState {
         &self.isr
     }
@@ -118,11 +120,6 @@ impl Replication {
     /// Exclusive end of what is committed.
     pub fn high_watermark(&self) -> i64 {
         self.high_watermark
-    }
-
-    /// Log end at which this leader epoch began.
-    pub fn leader_epoch_start(&self) -> i64 {
-        self.leader_epoch_start
     }
 
     /// min.insync.replicas cannot ask for more than there are replicas (contract/kafka.md#13).
@@ -343,5 +340,4 @@ impl Replication {
 }
 
 #[cfg(test)]
-#[path = "replication_tests.rs"]
 mod tests;

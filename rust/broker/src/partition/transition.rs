@@ -9,8 +9,8 @@ use super::isr::{BrokerState, IsrOutcome, ProposalId};
 use super::replication::{Assignment, Change};
 use super::waiters::Wakeups;
 use super::{Inner, LogSlot, Partition};
-use crate::PartitionStateKind;
 use crate::kafka_error::KafkaError;
+use crate::seam::event::PartitionStateKind;
 
 impl Partition {
     /// Takes the committed assignment and settings; idempotent (contract/replication.md#5, #7–#9).

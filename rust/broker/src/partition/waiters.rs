@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::kafka_error::KafkaError;
-use crate::purgatory::Parked;
+use crate::partition::purgatory::Parked;
 
 /// What an acknowledgement waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,17 @@
+//! Requests: one file per API that Rust answers, the queue to Python for the others, and what they share.
+
+pub(crate) mod api_versions;
+pub(crate) mod context;
+mod control;
+mod describe_topic_partitions;
+pub(crate) mod dispatch;
+mod endpoints;
+pub(crate) mod fetch;
+pub(crate) mod fetch_session;
+mod leader_hint;
+mod list_offsets;
+mod metadata;
+pub(crate) mod offset_for_leader_epoch;
+pub(crate) mod produce;
+pub(crate) mod reply;
+mod topic_name;

@@ -1,0 +1,218 @@
+//! `ApiVersions`: what we serve, and the table of the APIs that are answered here.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+#[cfg(test)]
+use bytes::Bytes;
+use pykafka_wire::api_versions::{
+    ApiVersion, FinalizedFeatureKey, Request, Response, SupportedFeatureKey,
+};
+use pykafka_wire::{ApiKey, Chunks};
+
+use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::seam::image::Image;
+
+const UNSUPPORTED_VERSION: i16 = 35;
+const INVALID_REQUEST: i16 = 42;
+
+/// An API that is answered in Rust.
+#[derive(Debug, Clone, Copy)]
+pub struct HotApi {
+    /// Which one.
+    pub key: ApiKey,
+    /// As statistics name it.
+    pub name: &'static str,
+    /// Lowest version that is advertised.
+    pub advertised_min: i16,
+    /// Lowest version that is served.
+    pub min: i16,
+    /// Highest version that is served.
+    pub max: i16,
+}
+
+const fn hot(key: ApiKey, name: &'static str, advertised_min: i16, min: i16, max: i16) -> HotApi {
+    HotApi { key, name, advertised_min, min, max }
+}
+
+/// The APIs that are answered in Rust, by key.
+///
+/// Produce is advertised from 0 on, as Kafka does: librdkafka turns compression off where the low versions are missing
+/// (KAFKA-18659). They are not served.
+pub const HOT_APIS: [HotApi; 7] = [
+    hot(ApiKey::PRODUCE, "produce", 0, 3, 13),
+    hot(ApiKey::FETCH, "fetch", 4, 4, 18),
+    hot(ApiKey::LIST_OFFSETS, "list_offsets", 1, 1, 11),
+    hot(ApiKey::METADATA, "metadata", 0, 0, 13),
+    hot(ApiKey::API_VERSIONS, "api_versions", 0, 0, 4),
+    hot(ApiKey::OFFSET_FOR_LEADER_EPOCH, "offset_for_leader_epoch", 2, 2, 4),
+    hot(ApiKey::DESCRIBE_TOPIC_PARTITIONS, "describe_topic_partitions", 0, 0, 0),
+];
+
+const API_VERSIONS_RANGE: RangeInclusive<i16> = 0..=4;
+
+/// Place of a key in [`HOT_APIS`].
+#[inline]
+pub(crate) fn hot_index(key: ApiKey) -> Option<usize> {
+    HOT_APIS.iter().position(|api| api.key == key)
+}
+
+/// Versions that are served, hot or by Python.
+pub(crate) fn served_versions(image: &Image, key: ApiKey) -> Option<RangeInclusive<i16>> {
+    let given = image.api_versions.get(&key.0).copied();
+    match hot_index(key).map(|index| HOT_APIS[index]) {
+        Some(api) => Some(match given {
+            Some((min, max)) => api.min.max(min)..=api.max.min(max),
+            None => api.min..=api.max,
+        }),
+        None => given.map(|(min, max)| min..=max),
+    }
+}
+
+/// Answers a supported version.
+pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &[u8]) -> Outcome {
+    let version = header.api_version;
+    let request = match Request::decode(version, body) {
+        Ok(request) => request,
+        Err(error) => return Outcome::malformed(error),
+    };
+    let known = [request.client_software_name, request.client_software_version];
+    if version >= 3 && !known.iter().all(|text| is_software_token(text)) {
+        return reply(&Response { error_code: INVALID_REQUEST, ..Response::default() }, version);
+    }
+    let image = ctx.image.load();
+    reply(&response(&image, version), version)
+}
+
+/// Answers a version that we do not know, in version 0, so that the client can choose another (contract/kafka.md#1).
+pub(crate) fn unsupported() -> Outcome {
+    let own = ApiVersion {
+        api_key: ApiKey::API_VERSIONS.0,
+        min_version: *API_VERSIONS_RANGE.start(),
+        max_version: *API_VERSIONS_RANGE.end(),
+    };
+    reply(
+        &Response { error_code: UNSUPPORTED_VERSION, api_keys: vec![own], ..Response::default() },
+        0,
+    )
+}
+
+pub(crate) fn is_supported(version: i16) -> bool {
+    API_VERSIONS_RANGE.contains(&version)
+}
+
+fn reply(response: &Response<'_>, version: i16) -> Outcome {
+    encoded(|out| response.encode(version, out))
+}
+
+/// The reply that `encode` writes. What we answer fits its version, so an error is a bug of ours: it costs the connection.
+pub(crate) fn encoded<E: std::fmt::Display>(
+    encode: impl FnOnce(&mut Chunks) -> Result<(), E>,
+) -> Outcome {
+    let mut out = Chunks::new();
+    match encode(&mut out) {
+        Ok(()) => Outcome::Reply(out.into()),
+        Err(error) => Outcome::Close(format!("the answer cannot be encoded: {error}")),
+    }
+}
+
+fn response(image: &Image, version: i16) -> Response<'_> {
+    let finalized = image.finalized_features.levels.iter();
+    Response {
+        api_keys: api_keys(image),
+        supported_features: image
+            .supported_features
+            .iter()
+            // Clients of version 3 choke on a lowest version 0 (KAFKA-17492).
+            .filter(|(_, range)| version >= 4 || range.0 > 0)
+            .map(|(name, &(min_version, max_version))| SupportedFeatureKey {
+                name,
+                min_version,
+                max_version,
+            })
+            .collect(),
+        finalized_features_epoch: image.finalized_features.epoch,
+        finalized_features: finalized
+            .map(|(name, &level)| FinalizedFeatureKey {
+                name,
+                max_version_level: level,
+                min_version_level: level,
+            })
+            .collect(),
+        ..Response::default()
+    }
+}
+
+fn api_keys(image: &Image) -> Vec<ApiVersion> {
+    let hot = HOT_APIS.iter().filter_map(|api| {
+        let served = served_versions(image, api.key)?;
+        let unchanged = *served.start() == api.min;
+        let min_version = if unchanged { api.advertised_min } else { *served.start() };
+        Some(ApiVersion { api_key: api.key.0, min_version, max_version: *served.end() })
+    });
+    let others =
+        image.api_versions.iter().filter(|&(&key, _)| hot_index(ApiKey(key)).is_none()).map(
+            |(&api_key, &(min_version, max_version))| ApiVersion {
+                api_key,
+                min_version,
+                max_version,
+            },
+        );
+    let mut keys: Vec<ApiVersion> = hot.chain(others).collect();
+    keys.sort_unstable_by_key(|api| api.api_key);
+    keys
+}
+
+/// Letters and digits, with `-` and `.` inside (contract/kafka.md#3).
+fn is_software_token(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let ends = [bytes.first(), bytes.last()];
+    ends.iter().all(|end| end.is_some_and(u8::is_ascii_alphanumeric))
+        && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
+}
+
+/// A body that is only bytes.
+#[cfg(test)]
+pub(crate) fn bytes_of(outcome: Outcome) -> Bytes {
+    match outcome {
+        Outcome::Reply(chunks) => chunks.to_bytes(),
+        other => panic!("not a reply: {other:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn software_tokens_are_alphanumeric_at_both_ends() {
+        for token in ["a", "9", "apache-kafka-java", "4.2.1", "a..b"] {
+            assert!(is_software_token(token), "{token}");
+        }
+        for token in ["", "-", "a-", ".a", "a b", "é", "a_b"] {
+            assert!(!is_software_token(token), "{token}");
+        }
+    }
+
+    #[test]
+    fn hot_apis_stand_in_the_order_of_their_keys_and_within_kafka_s_ranges() {
+        assert!(HOT_APIS.is_sorted_by_key(|api| api.key));
+        for api in HOT_APIS {
+            let kafka = pykafka_wire::supported_versions(api.key).expect("Kafka knows it");
+            assert_eq!((api.min, api.max), (*kafka.start(), *kafka.end()), "{}", api.name);
+        }
+    }
+
+    #[test]
+    fn an_unknown_version_is_answered_in_version_0_with_error_35() {
+        let body = bytes_of(unsupported());
+        let response = Response::decode(0, &body).expect("version 0");
+        assert_eq!(response.error_code, 35);
+        let ranges: Vec<_> = response
+            .api_keys
+            .iter()
+            .map(|api| (api.api_key, api.min_version, api.max_version))
+            .collect();
+        assert_eq!(ranges, [(18, 0, 4)]);
+    }
+}

@@ -1,0 +1,186 @@
+//! What every hot handler is given, and the one shape of its answer.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwap;
+use pykafka_log::{Clock, LogConfig, LogDirectory};
+use pykafka_wire::ApiKey;
+use tokio::sync::watch;
+
+use crate::api::fetch_session::FetchSessions;
+use crate::api::reply::Reply;
+use crate::network::connections::Connections;
+use crate::network::memory::Memory;
+use crate::partition::partition_table::{PartitionOptions, PartitionTable};
+use crate::partition::purgatory::{self, Purgatory};
+use crate::seam::event::EventQueue;
+use crate::seam::image::Image;
+use crate::seam::log_ring::LogRing;
+use crate::seam::requests::ParkedRequests;
+use crate::seam::statistics::Statistics;
+
+/// What the parts of one broker share. A handler loads the image once per request.
+pub struct Context {
+    /// This broker.
+    pub node_id: i32,
+    /// As in meta.properties; named by Metadata.
+    pub cluster_id: Arc<str>,
+    /// The only clock of this broker.
+    pub clock: Arc<dyn Clock>,
+    /// The projection of the metadata, swapped whole.
+    pub image: ArcSwap<Image>,
+    /// Facts and requests on their way to Python.
+    pub events: Arc<EventQueue>,
+    /// Log lines on their way to Python.
+    pub log_ring: Arc<LogRing>,
+    /// Counters of the network and the requests.
+    pub statistics: Statistics,
+    /// The partitions of this broker.
+    pub partitions: PartitionTable,
+    /// Requests that wait.
+    pub purgatory: Purgatory,
+    /// Sessions of consumers.
+    pub fetch_sessions: FetchSessions,
+    pub(crate) memory: Memory,
+    pub(crate) requests: ParkedRequests,
+    pub(crate) connections: Connections,
+    pub(crate) serving: watch::Sender<bool>,
+    pub(crate) stopping: AtomicBool,
+}
+
+/// What a context is made of.
+pub struct ContextOptions {
+    /// This broker.
+    pub node_id: i32,
+    /// As in meta.properties.
+    pub cluster_id: String,
+    /// The only clock.
+    pub clock: Arc<dyn Clock>,
+    /// Hold until the first step brings others.
+    pub log_defaults: LogConfig,
+    /// Where logs are.
+    pub directory: LogDirectory,
+    /// Whether that is memory.
+    pub in_memory: bool,
+    /// Bytes that requests and answers on their way may take, beside logs and the page cache.
+    pub memory_max: u64,
+    /// Draws ids that strangers should not guess.
+    pub seed: u64,
+}
+
+impl Context {
+    /// A broker that serves nothing yet; without sockets and threads.
+    pub fn new(options: ContextOptions) -> Context {
+        let image = Image::empty(options.log_defaults);
+        let memory = Memory::new(options.memory_max);
+        let waiting_bytes_max = |bytes_max| memory.waiting_bytes_max(bytes_max);
+        let events = Arc::new(EventQueue::new());
+        let log_ring = Arc::new(LogRing::new(options.clock.clone()));
+        let partitions = PartitionTable::new(PartitionOptions {
+            node_id: options.node_id,
+            clock: options.clock.clone(),
+            events: events.clone(),
+            log_ring: log_ring.clone(),
+            directory: options.directory,
+            in_memory: options.in_memory,
+        });
+        Context {
+            node_id: options.node_id,
+            cluster_id: Arc::from(options.cluster_id),
+            events,
+            partitions,
+            purgatory: Purgatory::new(
+                options.clock.clone(),
+                waiting_bytes_max(purgatory::PARKED_BYTES_MAX),
+            ),
+            fetch_sessions: FetchSessions::new(options.seed),
+            log_ring,
+            clock: options.clock,
+            statistics: Statistics::default(),
+            requests: ParkedRequests::new(waiting_bytes_max(image.settings.parked_bytes_max)),
+            memory,
+            image: ArcSwap::from_pointee(image),
+            connections: Connections::new(),
+            serving: watch::Sender::new(false),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether `stop` has begun: new work is refused.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Context").field("node_id", &self.node_id).finish_non_exhaustive()
+    }
+}
+
+/// What does not change while a connection lives (until there is authentication).
+#[derive(Debug, Clone)]
+pub struct ConnectionInfo {
+    /// Generation-tagged, so never that of another connection.
+    pub id: u64,
+    /// Name of the listener that accepted it; Metadata answers with the endpoints of that listener.
+    pub listener: Arc<str>,
+    /// The peer's address without its port.
+    pub client_host: Arc<str>,
+    /// `User:ANONYMOUS` until there is authentication.
+    pub principal: Arc<str>,
+}
+
+/// A request's header, owned, so that the frame belongs to the handler.
+#[derive(Debug, Clone)]
+pub struct Header {
+    /// Which API.
+    pub api_key: ApiKey,
+    /// Within the range that we serve.
+    pub api_version: i16,
+    /// Echoed in the answer.
+    pub correlation_id: i32,
+    /// `""` for null, as Kafka has it (contract/kafka.md#2).
+    pub client_id: Arc<str>,
+    /// Monotonic time at which the frame was complete.
+    pub received_ns: u64,
+    /// Wall clock of the same moment.
+    pub received_ms: i64,
+}
+
+/// An answer that is not there yet. Dropping it cancels the request: its connection went away.
+pub type PendingOutcome = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+/// How a request ends.
+pub enum Outcome {
+    /// This is the answer.
+    Reply(Reply),
+    /// Nothing is sent: produce with `acks=0`.
+    NoReply,
+    /// The connection is closed without an answer; the reason goes to the log.
+    Close(String),
+    /// Decided later, polled by the connection's own task; no further frame is read until then.
+    Pending(PendingOutcome),
+}
+
+impl Outcome {
+    /// A request that does not parse closes its connection, as in Kafka.
+    pub fn malformed(error: impl fmt::Display) -> Outcome {
+        Outcome::Close(format!("malformed request: {error}"))
+    }
+}
+
+impl fmt::Debug for Outcome {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Outcome::Reply(reply) => formatter.debug_tuple("Reply").field(reply).finish(),
+            Outcome::NoReply => formatter.write_str("NoReply"),
+            Outcome::Close(reason) => formatter.debug_tuple("Close").field(reason).finish(),
+            Outcome::Pending(_) => formatter.write_str("Pending"),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! From a frame to the handler that answers it.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use pykafka_wire::ApiKey;
+use pykafka_wire::frame::RequestHeader;
+
+use crate::api::api_versions::{hot_index, served_versions};
+use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::{
+    api_versions, control, describe_topic_partitions, fetch, list_offsets, metadata,
+    offset_for_leader_epoch, produce,
+};
+
+/// Frames below this size are copied before they wait for Python, so that they do not hold the whole input buffer.
+const COPIED_BYTES_MAX: usize = 16 << 10;
+
+/// The client id of the last request: a connection's requests share one string.
+#[derive(Debug)]
+pub(crate) struct LastClientId(Arc<str>);
+
+impl LastClientId {
+    pub(crate) fn new() -> LastClientId {
+        LastClientId(Arc::from(""))
+    }
+
+    fn shared(&mut self, client_id: &str) -> Arc<str> {
+        if *self.0 != *client_id {
+            self.0 = Arc::from(client_id);
+        }
+        self.0.clone()
+    }
+}
+
+/// Reads the header and asks the handler; the header is `None` if it cannot be read.
+pub(crate) fn dispatch(
+    ctx: &Arc<Context>,
+    conn: &ConnectionInfo,
+    last: &mut LastClientId,
+    mut frame: BytesMut,
+    (received_ns, received_ms): (u64, i64),
+) -> (Option<Header>, Outcome) {
+    let (header, body_size) = match RequestHeader::decode(&frame) {
+        Ok((header, body)) => {
+            let header = Header {
+                api_key: header.api_key,
+                api_version: header.api_version,
+                correlation_id: header.correlation_id,
+                client_id: last.shared(header.client_id.unwrap_or_default()),
+                received_ns,
+                received_ms,
+            };
+            (header, body.len())
+        }
+        Err(error) => return (None, Outcome::Close(format!("malformed request header: {error}"))),
+    };
+    let body = frame.split_off(frame.len() - body_size);
+    drop(frame);
+    let outcome = answer(ctx, conn, &header, body);
+    (Some(header), outcome)
+}
+
+fn answer(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: BytesMut) -> Outcome {
+    let (key, version) = (header.api_key, header.api_version);
+    if key == ApiKey::API_VERSIONS && !api_versions::is_supported(version) {
+        return api_versions::unsupported();
+    }
+    if !served_versions(&ctx.image.load(), key).is_some_and(|served| served.contains(&version)) {
+        return Outcome::Close(format!("API key {} in version {version} is not served", key.0));
+    }
+    let Some(hot) = hot_index(key) else {
+        ctx.statistics.control_requests.add(1);
+        return control::park(ctx, conn, header, parked(body));
+    };
+    ctx.statistics.hot_requests[hot].add(1);
+    match key {
+        ApiKey::API_VERSIONS => api_versions::handle(ctx, conn, header, &body),
+        ApiKey::METADATA => metadata::handle(ctx, conn, header, &body),
+        ApiKey::DESCRIBE_TOPIC_PARTITIONS => {
+            describe_topic_partitions::handle(ctx, conn, header, &body)
+        }
+        ApiKey::PRODUCE => produce::handle(ctx, conn, header, body),
+        ApiKey::FETCH => fetch::handle(ctx, conn, header, &body.freeze()),
+        ApiKey::LIST_OFFSETS => list_offsets::handle(ctx, conn, header, &body.freeze()),
+        ApiKey::OFFSET_FOR_LEADER_EPOCH => {
+            offset_for_leader_epoch::handle(ctx, conn, header, &body.freeze())
+        }
+        _ => Outcome::Close(format!("API key {} is not served", key.0)),
+    }
+}
+
+fn parked(body: BytesMut) -> Bytes {
+    if body.len() <= COPIED_BYTES_MAX { Bytes::copy_from_slice(&body) } else { body.freeze() }
+}

@@ -1,0 +1,53 @@
+//! Which brokers a client of one listener can reach, and what that makes of a partition's leader.
+
+use crate::seam::image::{BrokerEndpoint, Image, PartitionEntry};
+
+const LEADER_NOT_AVAILABLE: i16 = 5;
+const LISTENER_NOT_FOUND: i16 = 72;
+/// Node id of no leader.
+pub(crate) const NO_LEADER: i32 = -1;
+
+/// The live brokers as one listener's clients see them.
+pub(crate) struct Endpoints<'a> {
+    brokers: &'a [BrokerEndpoint],
+    listener: &'a str,
+}
+
+impl<'a> Endpoints<'a> {
+    pub(crate) fn new(image: &'a Image, listener: &'a str) -> Endpoints<'a> {
+        Endpoints { brokers: &image.brokers, listener }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'a BrokerEndpoint> {
+        self.brokers.iter().filter(|broker| &*broker.listener == self.listener)
+    }
+
+    pub(crate) fn has(&self, node_id: i32) -> bool {
+        self.iter().any(|broker| broker.node_id == node_id)
+    }
+
+    fn is_alive(&self, node_id: i32) -> bool {
+        self.brokers.iter().any(|broker| broker.node_id == node_id)
+    }
+
+    /// Error code and node id of the leader. `names_listener`: whether the client knows `LISTENER_NOT_FOUND`.
+    pub(crate) fn leader(&self, partition: &PartitionEntry, names_listener: bool) -> (i16, i32) {
+        if self.has(partition.leader) {
+            return (0, partition.leader);
+        }
+        if names_listener && self.is_alive(partition.leader) {
+            return (LISTENER_NOT_FOUND, NO_LEADER);
+        }
+        (LEADER_NOT_AVAILABLE, NO_LEADER)
+    }
+
+    /// Replicas that this listener's clients cannot reach.
+    pub(crate) fn offline(&self, replicas: &[i32]) -> Vec<i32> {
+        replicas.iter().copied().filter(|&replica| !self.has(replica)).collect()
+    }
+
+    /// Those that they can reach.
+    pub(crate) fn online(&self, replicas: &[i32]) -> Vec<i32> {
+        replicas.iter().copied().filter(|&replica| self.has(replica)).collect()
+    }
+}

@@ -1,0 +1,96 @@
+//! Fetch (API key 1).
+//!
+//! A request becomes a list of targets (from itself or from its session), each is read within the size limits, and if
+//! the bytes do not suffice the request is parked: it watches its partitions, and each wake-up reads again, in the
+//! connection's own task. Records are the buffers they were read into, all the way to the socket.
+//!
+//! Contract 24–29, 62, 63. Followers do not fetch here before there is a cluster: a replica id is refused and changes
+//! nothing (contract/replication.md, attack case 16).
+
+mod parked;
+mod respond;
+mod target;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pykafka_wire::fetch::Request;
+
+use self::respond::{Answer, refuse};
+use self::target::{Fetched, Opened, Targets};
+use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::kafka_error::KafkaError;
+use crate::partition::Isolation;
+
+/// No client waits longer than librdkafka may be told to (`fetch.wait.max.ms` ≤ 300000); it asks again.
+const WAIT_MS_MAX: i32 = 300_000;
+
+/// What a request asks, apart from its partitions.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    version: i16,
+    isolation: Isolation,
+    /// Negative is refused where bytes would be read (contract/kafka.md#62).
+    bytes_max: i64,
+    bytes_min: i64,
+    wait_ms: i32,
+}
+
+/// Reads, or waits until there is enough to read; see the module.
+pub fn handle(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: &Bytes) -> Outcome {
+    let version = header.api_version;
+    let request = match Request::decode(version, body) {
+        Ok(request) => request,
+        Err(error) => return Outcome::malformed(error),
+    };
+    if request.replica() >= 0 {
+        return refuse(version, &request, KafkaError::ClusterAuthorizationFailed);
+    }
+    let Some(isolation) = Isolation::from_id(request.isolation_level) else {
+        return refuse(version, &request, KafkaError::UnknownServerError);
+    };
+    let image = ctx.image.load();
+    let bytes_max = i64::from(request.max_bytes.min(image.settings.fetch_bytes_max));
+    let bytes_max = ctx.memory.answer_bytes_max(bytes_max);
+    let limits = Limits {
+        version,
+        isolation,
+        bytes_max,
+        bytes_min: i64::from(request.min_bytes).min(bytes_max),
+        wait_ms: request.max_wait_ms.min(WAIT_MS_MAX),
+    };
+    let opened = match Opened::of(ctx, &image, version, &request) {
+        Ok(opened) => opened,
+        Err(error) => return refuse_session(version, error),
+    };
+    let targets = Targets::resolve(ctx, &image, opened);
+    drop(image);
+    let fetched = targets.read(&limits);
+    let answer = Answer { ctx: ctx.clone(), listener: conn.listener.clone(), limits, targets };
+    if limits.wait_ms <= 0 || is_enough(&fetched, limits.bytes_min) {
+        answer.encode(&fetched)
+    } else {
+        parked::park(answer, &fetched)
+    }
+}
+
+/// A session that is not there, or not as the client thinks: no partitions, no session (contract/kafka.md#27).
+fn refuse_session(version: i16, error: KafkaError) -> Outcome {
+    refuse(version, &Request::default(), error)
+}
+
+/// Whether there is something worth an answer now (contract/kafka.md#26).
+fn is_enough(fetched: &[Fetched], bytes_min: i64) -> bool {
+    let urgent = |fetched: &Fetched| match fetched {
+        Err(_) => true,
+        Ok(read) => read.diverging.is_some(),
+    };
+    fetched.is_empty() || fetched.iter().any(urgent) || bytes_of(fetched) >= bytes_min
+}
+
+fn bytes_of(fetched: &[Fetched]) -> i64 {
+    fetched.iter().flatten().map(|read| read.records.len() as i64).sum()
+}
+
+#[cfg(test)]
+mod tests;

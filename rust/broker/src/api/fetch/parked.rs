@@ -1,0 +1,65 @@
+//! A fetch that waits for more bytes (contract/kafka.md#26): no thread, no polling.
+
+use std::sync::Arc;
+
+use super::respond::Answer;
+use super::target::Fetched;
+use super::{bytes_of, is_enough};
+use crate::api::context::Outcome;
+use crate::partition::Partition;
+use crate::partition::purgatory::Parked;
+
+/// What a parked partition costs in memory, roughly: its target, its watch, its key.
+const TARGET_BYTES: usize = 256;
+
+/// Watches of one fetch; dropping ends them.
+struct Watches {
+    parked: Arc<Parked>,
+    partitions: Vec<Arc<Partition>>,
+}
+
+impl Drop for Watches {
+    fn drop(&mut self) {
+        for partition in &self.partitions {
+            partition.unwatch(&self.parked);
+        }
+    }
+}
+
+/// Waits until there is enough, the deadline passes, or something else is worth an answer.
+pub(super) fn park(answer: Answer, fetched: &[Fetched]) -> Outcome {
+    let limits = answer.limits;
+    let parked = Parked::new(limits.bytes_min);
+    let wait_ns = u64::try_from(limits.wait_ms).unwrap_or(0) * 1_000_000;
+    let deadline_ns = answer.ctx.clock.now_ns().saturating_add(wait_ns);
+    let held_bytes = answer.targets.list.len() * TARGET_BYTES;
+    let Some(parking) = answer.ctx.purgatory.park(&parked, deadline_ns, held_bytes) else {
+        return answer.encode(fetched);
+    };
+    let mut watches = Watches { parked: parked.clone(), partitions: Vec::new() };
+    for (target, fetched) in answer.targets.list.iter().zip(fetched) {
+        let (Ok(partition), Ok(read)) = (&target.partition, fetched) else { continue };
+        if !partition.watch(&parked, read.version) {
+            // It changed since it was read: the first turn reads again at once.
+            parked.wake();
+        }
+        watches.partitions.push(partition.clone());
+    }
+    parked.credit(bytes_of(fetched));
+    Outcome::Pending(Box::pin(async move {
+        let _parking = parking;
+        let watches = watches;
+        loop {
+            parked.wait().await;
+            // Bytes that come from here on count towards what this read does not find; those it does find are
+            // credited below, so that none is missed (some may count twice, which only wakes early).
+            parked.expect_bytes(limits.bytes_min);
+            let fetched = answer.targets.read(&limits);
+            if parked.is_expired() || is_enough(&fetched, limits.bytes_min) {
+                drop(watches);
+                return answer.encode(&fetched);
+            }
+            parked.credit(bytes_of(&fetched));
+        }
+    }))
+}

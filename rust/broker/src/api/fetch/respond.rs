@@ -1,0 +1,227 @@
+//! The answer to a fetch, with what its session lets it leave out.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pykafka_log::FetchedRecords;
+use pykafka_wire::fetch::{
+    AbortedTransaction, EpochEndOffset, PartitionResponse, Request, Response, SnapshotId,
+    TopicResponse,
+};
+use pykafka_wire::structs::LeaderIdAndEpoch;
+use pykafka_wire::{Chunks, Records};
+
+use super::Limits;
+use super::target::{Fetched, SessionUse, Target, Targets};
+use crate::api::context::{Context, Outcome};
+use crate::api::fetch_session::{FetchedState, SESSION_NONE, TopicKey};
+use crate::api::leader_hint::{endpoints_of, leader_of};
+use crate::api::reply::{Reply, StoredRecords};
+use crate::kafka_error::KafkaError;
+use crate::partition::Read;
+
+/// First version whose answers name the leader a client should turn to (KIP-951).
+const LEADER_HINT_VERSION_MIN: i16 = 16;
+/// First version with an error for the whole request, and none for each partition.
+const TOP_LEVEL_ERROR_ONLY_VERSION_MIN: i16 = 13;
+
+/// Refuses a whole request: in the head of the answer, and up to version 12 for each partition too.
+pub(super) fn refuse(version: i16, request: &Request<'_>, error: KafkaError) -> Outcome {
+    let named = version < TOP_LEVEL_ERROR_ONLY_VERSION_MIN;
+    let topics = if named { request.topics.as_slice() } else { &[] };
+    let responses = (topics.iter())
+        .map(|topic| TopicResponse {
+            topic: topic.topic,
+            topic_id: topic.topic_id,
+            partitions: (topic.partitions.iter())
+                .map(|partition| refused(partition.partition, error))
+                .collect(),
+        })
+        .collect();
+    let response = Response {
+        throttle_time_ms: 0,
+        error_code: error.code(),
+        session_id: SESSION_NONE,
+        responses,
+        node_endpoints: Vec::new(),
+    };
+    encode(version, &response, Vec::new())
+}
+
+fn failed(index: i32, error: KafkaError, current_leader: LeaderIdAndEpoch) -> PartitionResponse {
+    PartitionResponse {
+        partition_index: index,
+        error_code: error.code(),
+        high_watermark: -1,
+        last_stable_offset: -1,
+        log_start_offset: -1,
+        diverging_epoch: EpochEndOffset::NONE,
+        current_leader,
+        snapshot_id: SnapshotId::NONE,
+        aborted_transactions: None,
+        preferred_read_replica: -1,
+        records: Some(Records::Bytes(Bytes::new())),
+    }
+}
+
+/// Refused before any log was asked. Kafka then lists no aborted transactions, where a log's refusal has no list.
+fn refused(index: i32, error: KafkaError) -> PartitionResponse {
+    PartitionResponse {
+        aborted_transactions: Some(Vec::new()),
+        ..failed(index, error, LeaderIdAndEpoch::UNKNOWN)
+    }
+}
+
+/// The answer with the `slices` for which it has room.
+fn encode(version: i16, response: &Response<'_>, slices: Vec<StoredRecords>) -> Outcome {
+    let mut chunks = Chunks::new();
+    match response.encode(version, &mut chunks) {
+        Ok(()) => Outcome::Reply(Reply::new(chunks, slices)),
+        Err(error) => Outcome::Close(format!("cannot answer fetch: {error}")),
+    }
+}
+
+/// All that is needed to answer, now or later.
+pub(super) struct Answer {
+    pub(super) ctx: Arc<Context>,
+    pub(super) listener: Arc<str>,
+    pub(super) limits: Limits,
+    pub(super) targets: Targets,
+}
+
+impl Answer {
+    /// Tells the session what is answered, leaves out what it may, and encodes.
+    pub(super) fn encode(mut self, fetched: &[Fetched]) -> Outcome {
+        let (session_id, told) = self.tell_session(fetched);
+        let image = self.ctx.image.load();
+        let mut leaders: Vec<i32> = Vec::new();
+        let mut responses: Vec<TopicResponse<'_>> = Vec::new();
+        let mut last_topic: Option<&TopicKey> = None;
+        let mut slices = Vec::new();
+        for ((target, fetched), told) in self.targets.list.iter().zip(fetched).zip(told) {
+            if !told {
+                continue;
+            }
+            let leader = match fetched {
+                Err(KafkaError::NotLeaderOrFollower | KafkaError::FencedLeaderEpoch)
+                    if self.limits.version >= LEADER_HINT_VERSION_MIN =>
+                {
+                    leader_of(&image, &target.topic_id, target.key.index)
+                }
+                _ => LeaderIdAndEpoch::UNKNOWN,
+            };
+            if leader.leader_id >= 0 && !leaders.contains(&leader.leader_id) {
+                leaders.push(leader.leader_id);
+            }
+            if last_topic != Some(&target.key.topic) {
+                responses.push(topic_response(target));
+                last_topic = Some(&target.key.topic);
+            }
+            if let (Ok(Read { records: FetchedRecords::Slice(slice), .. }), Ok(partition)) =
+                (fetched, &target.partition)
+            {
+                slices.push(StoredRecords { slice: slice.clone(), partition: partition.clone() });
+            }
+            let partition = partition_response(target.key.index, fetched, leader);
+            if let Some(topic) = responses.last_mut() {
+                topic.partitions.push(partition);
+            }
+        }
+        let node_endpoints = endpoints_of(&image, &self.listener, &leaders);
+        let response =
+            Response { throttle_time_ms: 0, error_code: 0, session_id, responses, node_endpoints };
+        encode(self.limits.version, &response, slices)
+    }
+}
+
+impl Answer {
+    /// The session's id, and which partitions the answer names: all of them unless a session continues.
+    fn tell_session(&mut self, fetched: &[Fetched]) -> (i32, Vec<bool>) {
+        let answered = || self.targets.list.iter().map(|target| &target.key).zip(fetched);
+        match std::mem::replace(&mut self.targets.session, SessionUse::None) {
+            SessionUse::None => (SESSION_NONE, vec![true; fetched.len()]),
+            SessionUse::New(mut session) => {
+                for (key, fetched) in answered() {
+                    session.answer(key, state_of(fetched));
+                }
+                let slots = self.ctx.image.load().settings.fetch_session_slots;
+                let now_ns = self.ctx.clock.now_ns();
+                let id = self.ctx.fetch_sessions.insert(*session, slots, now_ns);
+                (id, vec![true; fetched.len()])
+            }
+            SessionUse::Continued(id, shared) => {
+                let mut session = shared.lock();
+                let told = answered()
+                    .map(|(key, fetched)| session.answer(key, state_of(fetched)))
+                    .collect();
+                (id, told)
+            }
+        }
+    }
+}
+
+fn state_of(fetched: &Fetched) -> FetchedState {
+    match fetched {
+        Ok(read) => FetchedState {
+            high_watermark: read.offsets.high_watermark,
+            log_start_offset: read.offsets.log_start_offset,
+            has_records: !read.records.is_empty(),
+            must_tell: read.diverging.is_some(),
+        },
+        Err(_) => FetchedState {
+            high_watermark: -1,
+            log_start_offset: -1,
+            has_records: false,
+            must_tell: true,
+        },
+    }
+}
+
+fn topic_response(target: &Target) -> TopicResponse<'_> {
+    match &target.key.topic {
+        TopicKey::Name(name) => {
+            TopicResponse { topic: name, topic_id: [0; 16], partitions: Vec::new() }
+        }
+        TopicKey::Id(id) => TopicResponse { topic: "", topic_id: *id, partitions: Vec::new() },
+    }
+}
+
+fn partition_response(
+    index: i32,
+    fetched: &Fetched,
+    leader: LeaderIdAndEpoch,
+) -> PartitionResponse {
+    let read = match fetched {
+        Err(error @ (KafkaError::UnknownTopicOrPartition | KafkaError::UnknownTopicId)) => {
+            return refused(index, *error);
+        }
+        Err(error) => return failed(index, *error, leader),
+        Ok(read) => read,
+    };
+    let diverging_epoch = read
+        .diverging
+        .map_or(EpochEndOffset::NONE, |(epoch, end_offset)| EpochEndOffset { epoch, end_offset });
+    PartitionResponse {
+        partition_index: index,
+        error_code: 0,
+        high_watermark: read.offsets.high_watermark,
+        last_stable_offset: read.offsets.last_stable_offset,
+        log_start_offset: read.offsets.log_start_offset,
+        diverging_epoch,
+        current_leader: leader,
+        snapshot_id: SnapshotId::NONE,
+        aborted_transactions: read.aborted.as_ref().map(|aborted| {
+            (aborted.iter())
+                .map(|txn| AbortedTransaction {
+                    producer_id: txn.producer_id,
+                    first_offset: txn.first_offset,
+                })
+                .collect()
+        }),
+        preferred_read_replica: -1,
+        records: Some(match &read.records {
+            FetchedRecords::Read(bytes) => Records::Bytes(bytes.clone()),
+            FetchedRecords::Slice(slice) => Records::Room(slice.len()),
+        }),
+    }
+}

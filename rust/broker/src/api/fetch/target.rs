@@ -1,0 +1,231 @@
+//! What a fetch reads: the partitions of the request or of its session, resolved against the image.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use pykafka_wire::fetch::Request;
+
+use super::Limits;
+use crate::api::context::Context;
+use crate::api::fetch_session::{
+    EPOCH_FINAL, EPOCH_INITIAL, FetchSession, FetchSpec, PartitionKey, SESSION_NONE, SharedSession,
+    TopicKey,
+};
+use crate::kafka_error::KafkaError;
+use crate::partition::{Partition, Read, ReadRequest};
+use crate::seam::image::{Image, TopicEntry, TopicId};
+
+/// First version that names topics by id.
+const TOPIC_ID_VERSION_MIN: i16 = 13;
+
+/// What one partition gave.
+pub(super) type Fetched = Result<Read, KafkaError>;
+
+/// How a request stands to sessions (KIP-227).
+pub(super) enum SessionUse {
+    /// None is wanted.
+    None,
+    /// A new one, to be granted with the answer.
+    New(Box<FetchSession>),
+    /// This one, continued.
+    Continued(i32, SharedSession),
+}
+
+/// A request with its session looked up.
+pub(super) struct Opened {
+    pub(super) session: SessionUse,
+    pub(super) specs: Vec<(PartitionKey, FetchSpec)>,
+}
+
+impl Opened {
+    /// Finds, opens or closes the session that the request names.
+    pub(super) fn of(
+        ctx: &Context,
+        image: &Image,
+        version: i16,
+        request: &Request<'_>,
+    ) -> Result<Opened, KafkaError> {
+        let uses_topic_ids = version >= TOPIC_ID_VERSION_MIN;
+        let now_ns = ctx.clock.now_ns();
+        let epoch = request.session_epoch;
+        if epoch != EPOCH_INITIAL && epoch != EPOCH_FINAL {
+            let session = ctx.fetch_sessions.get(request.session_id, now_ns)?;
+            return Opened::continued(ctx, image, uses_topic_ids, request, session);
+        }
+        if request.session_id != SESSION_NONE {
+            ctx.fetch_sessions.remove(request.session_id);
+        }
+        if epoch == EPOCH_FINAL {
+            let specs = last_of_each(wanted(image, uses_topic_ids, request).collect());
+            return Ok(Opened { session: SessionUse::None, specs });
+        }
+        let mut session = FetchSession::new(uses_topic_ids);
+        wanted(image, uses_topic_ids, request).for_each(|(key, spec)| session.upsert(key, spec));
+        let specs = session.specs().map(|(key, spec)| (key.clone(), spec)).collect();
+        Ok(Opened { session: SessionUse::New(Box::new(session)), specs })
+    }
+
+    fn continued(
+        ctx: &Context,
+        image: &Image,
+        uses_topic_ids: bool,
+        request: &Request<'_>,
+        shared: SharedSession,
+    ) -> Result<Opened, KafkaError> {
+        let id = request.session_id;
+        let mut session = shared.lock();
+        session.begin(request.session_epoch, uses_topic_ids)?;
+        wanted(image, uses_topic_ids, request).for_each(|(key, spec)| session.upsert(key, spec));
+        for topic in &request.forgotten_topics_data {
+            let key = topic_key(image, uses_topic_ids, topic.topic, topic.topic_id);
+            for index in &topic.partitions {
+                session.forget(&PartitionKey { topic: key.clone(), index: *index });
+            }
+        }
+        if session.count() == 0 {
+            ctx.fetch_sessions.remove(id);
+            return Ok(Opened { session: SessionUse::None, specs: Vec::new() });
+        }
+        ctx.fetch_sessions.resized(id, session.count());
+        let specs = session.specs().map(|(key, spec)| (key.clone(), spec)).collect();
+        drop(session);
+        Ok(Opened { session: SessionUse::Continued(id, shared), specs })
+    }
+}
+
+/// What the request itself names, in its order.
+fn wanted<'a>(
+    image: &'a Image,
+    uses_topic_ids: bool,
+    request: &'a Request<'_>,
+) -> impl Iterator<Item = (PartitionKey, FetchSpec)> + 'a {
+    request.topics.iter().flat_map(move |topic| {
+        let key = topic_key(image, uses_topic_ids, topic.topic, topic.topic_id);
+        topic.partitions.iter().map(move |partition| {
+            let key = PartitionKey { topic: key.clone(), index: partition.partition };
+            let spec = FetchSpec {
+                fetch_offset: partition.fetch_offset,
+                bytes_max: partition.partition_max_bytes,
+                // Kafka takes any negative epoch for none here, though not in ListOffsets.
+                current_leader_epoch: partition.current_leader_epoch.max(-1),
+                last_fetched_epoch: partition.last_fetched_epoch,
+            };
+            (key, spec)
+        })
+    })
+}
+
+/// A partition named twice is read and answered once, as wanted last; sessions do the same.
+fn last_of_each(specs: Vec<(PartitionKey, FetchSpec)>) -> Vec<(PartitionKey, FetchSpec)> {
+    if specs.len() < 2 {
+        return specs;
+    }
+    let mut places: HashMap<PartitionKey, usize> = HashMap::with_capacity(specs.len());
+    let mut kept: Vec<(PartitionKey, FetchSpec)> = Vec::with_capacity(specs.len());
+    for (key, spec) in specs {
+        match places.entry(key.clone()) {
+            Entry::Occupied(place) => kept[*place.get()].1 = spec,
+            Entry::Vacant(place) => {
+                place.insert(kept.len());
+                kept.push((key, spec));
+            }
+        }
+    }
+    kept
+}
+
+/// Names are shared with the image where it knows them.
+fn topic_key(image: &Image, uses_topic_ids: bool, name: &str, id: TopicId) -> TopicKey {
+    if uses_topic_ids {
+        return TopicKey::Id(id);
+    }
+    TopicKey::Name(image.topic(name).map_or_else(|| name.into(), |entry| entry.name.clone()))
+}
+
+/// One partition to read.
+pub(super) struct Target {
+    pub(super) key: PartitionKey,
+    pub(super) spec: FetchSpec,
+    pub(super) topic_id: TopicId,
+    pub(super) partition: Result<Arc<Partition>, KafkaError>,
+    /// What the partition's deletion means to this client.
+    deleted_as: KafkaError,
+}
+
+/// All partitions to read, in the order of service, and the session they belong to.
+pub(super) struct Targets {
+    pub(super) session: SessionUse,
+    pub(super) list: Vec<Target>,
+}
+
+impl Targets {
+    /// Looks every partition up.
+    pub(super) fn resolve(ctx: &Context, image: &Image, opened: Opened) -> Targets {
+        let Opened { mut session, specs } = opened;
+        let mut list = Vec::with_capacity(specs.len());
+        for (key, spec) in specs {
+            let entry = find_topic(image, &key.topic);
+            let was_known = match &mut session {
+                SessionUse::None => entry.is_some(),
+                SessionUse::New(session) => session.resolve(&key, entry.is_some()),
+                SessionUse::Continued(_, session) => session.lock().resolve(&key, entry.is_some()),
+            };
+            // By id: 100 for one never known, 3 for one that this session knew (contract/kafka.md#63).
+            let deleted_as = match key.topic {
+                TopicKey::Id(_) if !was_known => KafkaError::UnknownTopicId,
+                _ => KafkaError::UnknownTopicOrPartition,
+            };
+            let partition =
+                entry.ok_or(deleted_as).and_then(|entry| ctx.partitions.find(entry, key.index));
+            let topic_id = entry.map_or([0; 16], |entry| entry.id);
+            list.push(Target { key, spec, topic_id, partition, deleted_as });
+        }
+        Targets { session, list }
+    }
+
+    /// Reads all within the limits: the first partition with data gives at least one batch, later ones what is left.
+    pub(super) fn read(&self, limits: &Limits) -> Vec<Fetched> {
+        let mut bytes_left = limits.bytes_max;
+        let mut is_first = true;
+        let mut fetched = Vec::with_capacity(self.list.len());
+        for target in &self.list {
+            let read = target.read(limits, bytes_left, is_first);
+            if let Ok(read) = &read
+                && !read.records.is_empty()
+            {
+                is_first = false;
+                bytes_left = (bytes_left - read.records.len() as i64).max(0);
+            }
+            fetched.push(read);
+        }
+        fetched
+    }
+}
+
+impl Target {
+    fn read(&self, limits: &Limits, bytes_left: i64, at_least_one: bool) -> Fetched {
+        let partition = self.partition.as_ref().map_err(|error| *error)?;
+        let request = ReadRequest {
+            fetch_offset: self.spec.fetch_offset,
+            bytes_max: bytes_left.min(i64::from(self.spec.bytes_max)),
+            at_least_one,
+            current_leader_epoch: self.spec.current_leader_epoch,
+            last_fetched_epoch: self.spec.last_fetched_epoch,
+            isolation: limits.isolation,
+        };
+        partition.read(&request).map_err(|error| match error {
+            KafkaError::UnknownTopicId => self.deleted_as,
+            error => error,
+        })
+    }
+}
+
+/// Hidden topics are the control plane's own.
+fn find_topic<'a>(image: &'a Image, key: &TopicKey) -> Option<&'a Arc<TopicEntry>> {
+    let entry = match key {
+        TopicKey::Name(name) => image.topic(name),
+        TopicKey::Id(id) => image.topic_by_id(id),
+    };
+    entry.filter(|entry| !entry.hidden)
+}

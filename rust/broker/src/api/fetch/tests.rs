@@ -1,0 +1,347 @@
+//! Fetch at the handler: sizes, sessions, waiting and fencing on memory logs.
+
+use pykafka_record::batches;
+use pykafka_wire::Records;
+use pykafka_wire::fetch::{
+    ForgottenTopic, Partition, PartitionResponse, ReplicaState, Request, Response, Topic,
+};
+
+use crate::api::context::Outcome;
+use crate::seam::image::ImageDelta;
+use crate::testing::{Broker, TOPIC, batch, led_here, pending, poll, replied, topic};
+
+/// What an answer says, owned.
+#[derive(Debug)]
+struct Answer {
+    error_code: i16,
+    session_id: i32,
+    partitions: Vec<PartitionResponse>,
+}
+
+fn answer(version: i16, outcome: Outcome) -> Answer {
+    let bytes = replied(outcome);
+    let response = Response::decode_shared(version, &bytes).unwrap();
+    Answer {
+        error_code: response.error_code,
+        session_id: response.session_id,
+        partitions: response.responses.into_iter().flat_map(|topic| topic.partitions).collect(),
+    }
+}
+
+fn wanting(partition: i32, fetch_offset: i64) -> Partition {
+    Partition { partition, fetch_offset, partition_max_bytes: 1 << 20, ..Partition::default() }
+}
+
+/// A fetch of `t` that does not wait.
+fn request<'a>(partitions: Vec<Partition>) -> Request<'a> {
+    Request {
+        max_bytes: 1 << 20,
+        min_bytes: 1,
+        topics: vec![Topic { topic: "t", topic_id: TOPIC, partitions }],
+        ..Request::default()
+    }
+}
+
+fn values_count(records: Option<&Records>) -> i32 {
+    let Some(Records::Bytes(records)) = records else { panic!("{records:?}") };
+    batches(records).map(|batch| batch.unwrap().records_count()).sum()
+}
+
+fn broker() -> Broker {
+    Broker::in_memory().with_topic(3, &[])
+}
+
+#[test]
+fn every_version_reads_what_was_appended() {
+    let broker = broker();
+    broker.append(&batch(&["a", "b"]));
+    for version in 4..=18 {
+        let answer = answer(version, broker.fetch(version, &request(vec![wanting(0, 0)])));
+        let partition = &answer.partitions[0];
+        assert_eq!((partition.error_code, partition.high_watermark), (0, 2), "{version}");
+        assert_eq!(values_count(partition.records.as_ref()), 2);
+    }
+}
+
+#[test]
+fn contract_24_offsets_inside_at_the_end_and_outside() {
+    let broker = broker();
+    broker.append(&batch(&["a", "b"]));
+    for (offset, code, count) in [(1, 0, 2), (2, 0, 0), (3, 1, 0), (-5, 1, 0), (i64::MAX, 1, 0)] {
+        let answer = answer(12, broker.fetch(12, &request(vec![wanting(0, offset)])));
+        let partition = &answer.partitions[0];
+        assert_eq!(partition.error_code, code, "{offset}");
+        assert_eq!(values_count(partition.records.as_ref()), count, "{offset}");
+    }
+}
+
+#[test]
+fn contract_25_first_partition_gives_a_whole_batch_and_later_ones_keep_the_limit() {
+    let broker = broker();
+    let large = "x".repeat(500);
+    for index in [0, 1] {
+        let records = batch(&[&large]);
+        let request = crate::testing::request_of(-1, &[(index, Some(&records))]);
+        replied(broker.produce_request(9, &request));
+    }
+    let mut small = request(vec![wanting(0, 0), wanting(1, 0)]);
+    small.max_bytes = 1;
+    let answer = answer(12, broker.fetch(12, &small));
+    let counts: Vec<i32> =
+        answer.partitions.iter().map(|p| values_count(p.records.as_ref())).collect();
+    assert_eq!(counts, [1, 0]);
+}
+
+#[test]
+fn contract_26_parked_fetch_answers_when_bytes_come() {
+    let broker = broker();
+    let mut long = request(vec![wanting(0, 0)]);
+    long.max_wait_ms = 60_000;
+    let mut waiting = pending(broker.fetch(12, &long));
+    assert!(poll(&mut waiting).is_none());
+    broker.append(&batch(&["a"]));
+    let answer = answer(12, poll(&mut waiting).unwrap());
+    assert_eq!(values_count(answer.partitions[0].records.as_ref()), 1);
+    assert_eq!(broker.ctx.purgatory.parked_count(), 0);
+}
+
+#[test]
+fn contract_26_parked_fetch_waits_for_min_bytes_and_answers_what_there_is_in_the_end() {
+    let broker = broker();
+    let mut long = request(vec![wanting(0, 0)]);
+    (long.max_wait_ms, long.min_bytes) = (500, 100_000);
+    let mut waiting = pending(broker.fetch(12, &long));
+    broker.append(&batch(&["a"]));
+    assert!(poll(&mut waiting).is_none());
+    broker.clock.advance_ms(500);
+    broker.expire();
+    let answer = answer(12, poll(&mut waiting).unwrap());
+    assert_eq!(values_count(answer.partitions[0].records.as_ref()), 1);
+}
+
+#[test]
+fn attack_17_waits_are_clamped_and_memory_for_them_is_bounded() {
+    let broker = broker();
+    let mut greedy = request(vec![wanting(0, 0)]);
+    (greedy.max_wait_ms, greedy.min_bytes) = (i32::MAX, i32::MAX);
+    (greedy.max_bytes, greedy.topics[0].partitions[0].partition_max_bytes) = (i32::MAX, i32::MAX);
+    let mut waiting = pending(broker.fetch(12, &greedy));
+    assert!(poll(&mut waiting).is_none());
+    broker.clock.advance_ms(300_000);
+    broker.expire();
+    assert!(poll(&mut waiting).is_some());
+    let mut wide = request((0..300_000).map(|_| wanting(0, 0)).collect());
+    wide.max_wait_ms = 1_000;
+    let waiting = pending(broker.fetch(12, &wide));
+    let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+    assert!(partition.is_waited_on());
+    drop(waiting);
+    assert!(!partition.is_waited_on(), "named 300,000 times, it is one partition");
+}
+
+#[test]
+fn partition_named_twice_is_answered_once_as_wanted_last() {
+    let broker = broker();
+    broker.append(&batch(&["a", "b"]));
+    let answer = answer(12, broker.fetch(12, &request(vec![wanting(0, 99), wanting(0, 0)])));
+    let codes: Vec<i16> = answer.partitions.iter().map(|p| p.error_code).collect();
+    assert_eq!(codes, [0]);
+}
+
+#[test]
+fn only_what_no_log_was_asked_for_lists_aborted_transactions_of_an_error() {
+    let broker = broker();
+    let answer = answer(12, broker.fetch(12, &request(vec![wanting(9, 0), wanting(0, 7)])));
+    let told: Vec<(i16, bool)> = (answer.partitions.iter())
+        .map(|p| (p.error_code, p.aborted_transactions.is_some()))
+        .collect();
+    assert_eq!(told, [(3, true), (1, false)]);
+}
+
+#[test]
+fn parked_fetch_hears_of_deletion_and_leadership() {
+    for (deleted, version, code) in [(true, 12, 3), (false, 12, 6), (true, 13, 3)] {
+        let mut broker = broker();
+        let mut long = request(vec![wanting(0, 0)]);
+        (long.max_wait_ms, long.session_epoch) = (60_000, -1);
+        let mut waiting = pending(broker.fetch(version, &long));
+        assert!(poll(&mut waiting).is_none());
+        let mut moved = topic("t", TOPIC, 1, &[]);
+        moved.partitions[0].leader = 2;
+        moved.partitions[0].leader_epoch = 1;
+        moved.partitions[0].partition_epoch = 1;
+        broker.apply(if deleted {
+            ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() }
+        } else {
+            ImageDelta { topics: vec![moved], ..ImageDelta::default() }
+        });
+        let answer = answer(version, poll(&mut waiting).unwrap());
+        assert_eq!(answer.partitions[0].error_code, code);
+    }
+}
+
+#[test]
+fn dropped_fetch_watches_nothing() {
+    let broker = broker();
+    let mut long = request(vec![wanting(0, 0), wanting(1, 0)]);
+    long.max_wait_ms = 60_000;
+    drop(pending(broker.fetch(12, &long)));
+    assert_eq!(broker.ctx.purgatory.parked_count(), 0);
+    for partition in broker.ctx.partitions.all() {
+        assert!(!partition.is_waited_on());
+    }
+}
+
+#[test]
+fn attack_16_fetch_of_a_replica_is_refused() {
+    let broker = broker();
+    broker.append(&batch(&["a"]));
+    let old = Request { replica_id: 2, ..request(vec![wanting(0, 0)]) };
+    let refused = answer(12, broker.fetch(12, &old));
+    assert_eq!((refused.error_code, refused.partitions[0].error_code), (31, 31));
+    let replica_state = ReplicaState { replica_id: 2, replica_epoch: 1 };
+    let new = Request { replica_state, ..request(vec![wanting(0, 0)]) };
+    let refused = answer(16, broker.fetch(16, &new));
+    assert_eq!((refused.error_code, refused.partitions.len()), (31, 0));
+}
+
+#[test]
+fn contract_27_session_lives_and_dies() {
+    let broker = broker();
+    broker.append(&batch(&["a"]));
+    let open = Request { session_epoch: 0, ..request(vec![wanting(0, 0), wanting(1, 0)]) };
+    let opened = answer(12, broker.fetch(12, &open));
+    let id = opened.session_id;
+    assert!(id > 0);
+    assert_eq!(opened.partitions.len(), 2);
+
+    let next = |epoch, partitions: Vec<Partition>| Request {
+        session_id: id,
+        session_epoch: epoch,
+        ..if partitions.is_empty() {
+            Request { topics: Vec::new(), ..request(Vec::new()) }
+        } else {
+            request(partitions)
+        }
+    };
+    let moved = answer(12, broker.fetch(12, &next(1, vec![wanting(0, 1)])));
+    assert_eq!((moved.session_id, moved.partitions.len()), (id, 0), "nothing is new");
+    let wrong = answer(12, broker.fetch(12, &next(1, Vec::new())));
+    assert_eq!((wrong.error_code, wrong.session_id), (71, 0));
+    let switched = answer(13, broker.fetch(13, &next(2, Vec::new())));
+    assert_eq!(switched.error_code, 106);
+    broker.append(&batch(&["b"]));
+    let news = answer(12, broker.fetch(12, &next(2, Vec::new())));
+    assert_eq!(news.partitions.len(), 1);
+    assert_eq!(news.partitions[0].partition_index, 0);
+    let mut forget = next(3, Vec::new());
+    forget.forgotten_topics_data =
+        vec![ForgottenTopic { topic: "t", topic_id: TOPIC, partitions: vec![0, 1] }];
+    let empty = answer(12, broker.fetch(12, &forget));
+    assert_eq!((empty.error_code, empty.session_id), (0, 0), "an empty session ends");
+    assert_eq!(answer(12, broker.fetch(12, &next(4, Vec::new()))).error_code, 70);
+}
+
+#[test]
+fn contract_28_and_63_unknown_ids_and_topics_deleted_inside_a_session() {
+    let mut broker = broker();
+    let mut unknown = request(vec![wanting(0, 0)]);
+    unknown.topics[0].topic_id = [9; 16];
+    unknown.session_epoch = 0;
+    let opened = answer(17, broker.fetch(17, &unknown));
+    assert_eq!(opened.partitions[0].error_code, 100);
+    let known = Request { session_epoch: 0, ..request(vec![wanting(0, 0)]) };
+    let opened = answer(17, broker.fetch(17, &known));
+    broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
+    let next = Request {
+        session_id: opened.session_id,
+        session_epoch: 1,
+        topics: Vec::new(),
+        ..request(Vec::new())
+    };
+    let deleted = answer(17, broker.fetch(17, &next));
+    assert_eq!(deleted.partitions[0].error_code, 3);
+    let by_name = answer(12, broker.fetch(12, &request(vec![wanting(0, 0)])));
+    assert_eq!(by_name.partitions[0].error_code, 3);
+}
+
+#[test]
+fn contract_29_and_attack_18_epochs_fence() {
+    let mut broker = broker();
+    let mut newer = topic("t", TOPIC, 1, &[]);
+    newer.partitions = vec![led_here(0, 4, 4)];
+    broker.apply(ImageDelta { topics: vec![newer], ..ImageDelta::default() });
+    for (epoch, code) in [(3, 74), (4, 0), (5, 75), (i32::MAX, 75), (-1, 0), (-2, 0)] {
+        let mut fenced = request(vec![wanting(0, 0)]);
+        fenced.topics[0].partitions[0].current_leader_epoch = epoch;
+        let answer = answer(12, broker.fetch(12, &fenced));
+        assert_eq!(answer.partitions[0].error_code, code, "{epoch}");
+    }
+}
+
+#[test]
+fn contract_30_diverging_epoch_comes_without_records() {
+    let mut broker = Broker::in_memory().with_topic(1, &[]);
+    broker.append(&batch(&["a", "b"]));
+    let mut newer = topic("t", TOPIC, 1, &[]);
+    newer.partitions = vec![led_here(0, 3, 3)];
+    broker.apply(ImageDelta { topics: vec![newer], ..ImageDelta::default() });
+    broker.append(&batch(&["c"]));
+    let mut diverged = request(vec![wanting(0, 3)]);
+    diverged.topics[0].partitions[0].last_fetched_epoch = 0;
+    let answer = answer(12, broker.fetch(12, &diverged));
+    let partition = &answer.partitions[0];
+    assert_eq!((partition.diverging_epoch.epoch, partition.diverging_epoch.end_offset), (0, 2));
+    assert_eq!(partition.records.as_ref().map(Records::len), Some(0));
+}
+
+#[test]
+fn contract_30_reader_past_the_end_is_told_where_its_log_parts() {
+    let broker = broker();
+    broker.append(&batch(&["a", "b"]));
+    for (offset, last_fetched_epoch, code, end) in [(99, 0, 0, 2), (99, -1, 1, -1), (99, 3, 1, -1)]
+    {
+        let mut ahead = request(vec![wanting(0, offset)]);
+        ahead.topics[0].partitions[0].last_fetched_epoch = last_fetched_epoch;
+        let answer = answer(12, broker.fetch(12, &ahead));
+        let partition = &answer.partitions[0];
+        assert_eq!((partition.error_code, partition.diverging_epoch.end_offset), (code, end));
+    }
+}
+
+#[test]
+fn contract_62_negative_sizes_and_unknown_isolation_are_unknown_server_errors() {
+    let broker = broker();
+    broker.append(&batch(&["a"]));
+    let mut negative = request(vec![wanting(0, 0)]);
+    negative.topics[0].partitions[0].partition_max_bytes = -1;
+    assert_eq!(answer(12, broker.fetch(12, &negative)).partitions[0].error_code, -1);
+    let negative = Request { max_bytes: -1, ..request(vec![wanting(0, 0)]) };
+    assert_eq!(answer(12, broker.fetch(12, &negative)).partitions[0].error_code, -1);
+    let strange = Request { isolation_level: 7, ..request(vec![wanting(0, 0)]) };
+    assert_eq!(answer(12, broker.fetch(12, &strange)).error_code, -1);
+}
+
+#[test]
+fn contract_22_read_uncommitted_has_no_list_of_aborted_transactions() {
+    let broker = broker();
+    broker.append(&batch(&["a"]));
+    let uncommitted = answer(12, broker.fetch(12, &request(vec![wanting(0, 0)])));
+    assert_eq!(uncommitted.partitions[0].aborted_transactions, None);
+    let committed = Request { isolation_level: 1, ..request(vec![wanting(0, 0)]) };
+    let committed = answer(12, broker.fetch(12, &committed));
+    assert_eq!(committed.partitions[0].aborted_transactions, Some(Vec::new()));
+    assert_eq!(committed.partitions[0].last_stable_offset, 1);
+}
+
+#[test]
+fn hidden_topics_do_not_exist_for_clients() {
+    let mut broker = Broker::in_memory();
+    let mut hidden = topic("t", TOPIC, 1, &[]);
+    hidden.hidden = true;
+    broker.apply(ImageDelta { topics: vec![hidden], ..ImageDelta::default() });
+    for (version, code) in [(12, 3), (13, 100)] {
+        let answer = answer(version, broker.fetch(version, &request(vec![wanting(0, 0)])));
+        assert_eq!(answer.partitions[0].error_code, code);
+    }
+}

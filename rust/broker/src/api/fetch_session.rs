@@ -1,0 +1,321 @@
+//! Incremental fetch sessions (KIP-227, contract/kafka.md#27, #63).
+//!
+//! A session remembers what a consumer fetches, so that a request names only what changed and an answer only what is
+//! new. [`FetchSession`] is a value: partitions in the order they are served, the next epoch, and what the client was
+//! last told. Partitions that had data move to the back, so that under a size limit none starves.
+//!
+//! [`FetchSessions`] holds them under random ids, at most `slots` of them. A new session may push out one that was not
+//! used for [`EVICTION_NS`], or one that is as old and smaller. A client that is granted none gets id 0 and keeps
+//! sending full requests.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::kafka_error::KafkaError;
+use crate::seam::image::TopicId;
+
+/// `min.incremental.fetch.session.eviction.ms`, Kafka's default: a session is safe from others for so long.
+const EVICTION_NS: u64 = 120_000_000_000;
+
+/// Partitions in all sessions together; beyond it no session is granted, which clients cope with.
+const CACHED_PARTITIONS_MAX: usize = 1_000_000;
+
+/// Session epoch that opens a session.
+pub const EPOCH_INITIAL: i32 = 0;
+/// Session epoch that closes it, or asks for none.
+pub const EPOCH_FINAL: i32 = -1;
+/// "No session".
+pub const SESSION_NONE: i32 = 0;
+
+/// A topic as the request names it: by name up to version 12, by id from 13 on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum TopicKey {
+    /// Versions 4 to 12.
+    Name(Arc<str>),
+    /// Version 13 on.
+    Id(TopicId),
+}
+
+/// A partition as the request names it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PartitionKey {
+    /// Its topic.
+    pub topic: TopicKey,
+    /// Within the topic.
+    pub index: i32,
+}
+
+/// What a client wants of one partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FetchSpec {
+    /// First offset wanted.
+    pub fetch_offset: i64,
+    /// Soft limit; negative is answered with an error.
+    pub bytes_max: i32,
+    /// −1 for no check.
+    pub current_leader_epoch: i32,
+    /// −1 for no check.
+    pub last_fetched_epoch: i32,
+}
+
+/// What the answer to one partition says, as far as a session cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FetchedState {
+    /// Exclusive end of what is committed, −1 with an error.
+    pub high_watermark: i64,
+    /// First offset, −1 with an error.
+    pub log_start_offset: i64,
+    /// Whether there are records.
+    pub has_records: bool,
+    /// An error or a diverging epoch: always told.
+    pub must_tell: bool,
+}
+
+#[derive(Debug, Clone)]
+struct CachedPartition {
+    key: PartitionKey,
+    spec: FetchSpec,
+    /// As last told; −1 makes the next answer tell.
+    high_watermark: i64,
+    log_start_offset: i64,
+    /// Whether its topic was found once: from then on its loss is code 3, not 100 (contract/kafka.md#63).
+    resolved: bool,
+}
+
+/// One client's session.
+#[derive(Debug)]
+pub struct FetchSession {
+    uses_topic_ids: bool,
+    next_epoch: i32,
+    /// By place in the order of service.
+    partitions: BTreeMap<u64, CachedPartition>,
+    places: HashMap<PartitionKey, u64>,
+    next_place: u64,
+}
+
+/// The epoch after `epoch`; it wraps to 1, as 0 would open a session.
+fn epoch_after(epoch: i32) -> i32 {
+    if epoch == i32::MAX { 1 } else { epoch + 1 }
+}
+
+impl FetchSession {
+    /// A session on what a full request names, expecting epoch 1 next.
+    pub fn new(uses_topic_ids: bool) -> FetchSession {
+        FetchSession {
+            uses_topic_ids,
+            next_epoch: epoch_after(EPOCH_INITIAL),
+            partitions: BTreeMap::new(),
+            places: HashMap::new(),
+            next_place: 0,
+        }
+    }
+
+    /// Partitions in it.
+    pub fn count(&self) -> usize {
+        self.partitions.len()
+    }
+
+    /// Checks an incremental request's epoch and kind, and takes the epoch.
+    ///
+    /// # Errors
+    /// `INVALID_FETCH_SESSION_EPOCH`, `FETCH_SESSION_TOPIC_ID_ERROR`; nothing changes.
+    pub fn begin(&mut self, epoch: i32, uses_topic_ids: bool) -> Result<(), KafkaError> {
+        if epoch != self.next_epoch {
+            return Err(KafkaError::InvalidFetchSessionEpoch);
+        }
+        if uses_topic_ids != self.uses_topic_ids {
+            return Err(KafkaError::FetchSessionTopicIdError);
+        }
+        self.next_epoch = epoch_after(epoch);
+        Ok(())
+    }
+
+    /// Adds a partition, or changes what is wanted of one that is there already, which keeps its place.
+    pub fn upsert(&mut self, key: PartitionKey, spec: FetchSpec) {
+        if let Some(cached) = self.places.get(&key).and_then(|place| self.partitions.get_mut(place))
+        {
+            cached.spec = spec;
+            return;
+        }
+        self.places.insert(key.clone(), self.next_place);
+        let cached = CachedPartition {
+            key,
+            spec,
+            high_watermark: -1,
+            log_start_offset: -1,
+            resolved: false,
+        };
+        self.partitions.insert(self.next_place, cached);
+        self.next_place += 1;
+    }
+
+    /// Drops a partition.
+    pub fn forget(&mut self, key: &PartitionKey) {
+        if let Some(place) = self.places.remove(key) {
+            self.partitions.remove(&place);
+        }
+    }
+
+    /// What to fetch, in the order of service.
+    pub fn specs(&self) -> impl Iterator<Item = (&PartitionKey, FetchSpec)> {
+        self.partitions.values().map(|cached| (&cached.key, cached.spec))
+    }
+
+    /// Notes that the partition's topic exists; whether it was ever known to.
+    pub fn resolve(&mut self, key: &PartitionKey, exists: bool) -> bool {
+        let cached = self.places.get(key).and_then(|place| self.partitions.get_mut(place));
+        cached.is_some_and(|cached| {
+            cached.resolved |= exists;
+            cached.resolved
+        })
+    }
+
+    /// Takes what is about to be answered for a partition; whether an incremental answer must name it.
+    pub fn answer(&mut self, key: &PartitionKey, state: FetchedState) -> bool {
+        let Some(place) = self.places.get(key).copied() else { return true };
+        let Some(cached) = self.partitions.get_mut(&place) else { return true };
+        let changed = cached.high_watermark != state.high_watermark
+            || cached.log_start_offset != state.log_start_offset;
+        cached.high_watermark = if state.must_tell { -1 } else { state.high_watermark };
+        cached.log_start_offset = state.log_start_offset;
+        if state.has_records {
+            self.move_to_back(place);
+        }
+        state.has_records || state.must_tell || changed
+    }
+
+    fn move_to_back(&mut self, place: u64) {
+        if let Some(cached) = self.partitions.remove(&place) {
+            self.places.insert(cached.key.clone(), self.next_place);
+            self.partitions.insert(self.next_place, cached);
+            self.next_place += 1;
+        }
+    }
+}
+
+/// A session in the cache; its client's requests come one after the other, so the lock is never contended.
+pub type SharedSession = Arc<Mutex<FetchSession>>;
+
+struct Slot {
+    session: SharedSession,
+    count: usize,
+    created_ns: u64,
+    used_ns: u64,
+}
+
+struct Cache {
+    slots: HashMap<i32, Slot>,
+    partitions: usize,
+    random: u64,
+}
+
+/// All sessions of a broker.
+pub struct FetchSessions {
+    cache: Mutex<Cache>,
+}
+
+impl FetchSessions {
+    /// An empty cache; `seed` makes session ids that a stranger does not guess by counting.
+    pub fn new(seed: u64) -> FetchSessions {
+        FetchSessions {
+            cache: Mutex::new(Cache { slots: HashMap::new(), partitions: 0, random: seed }),
+        }
+    }
+
+    /// The session `id`, used now.
+    ///
+    /// # Errors
+    /// `FETCH_SESSION_ID_NOT_FOUND`.
+    pub fn get(&self, id: i32, now_ns: u64) -> Result<SharedSession, KafkaError> {
+        let mut cache = self.cache.lock();
+        let slot = cache.slots.get_mut(&id).ok_or(KafkaError::FetchSessionIdNotFound)?;
+        slot.used_ns = now_ns;
+        Ok(slot.session.clone())
+    }
+
+    /// Ends a session.
+    pub fn remove(&self, id: i32) {
+        self.cache.lock().remove(id);
+    }
+
+    /// Keeps `session` if there is a slot for it, or one to be had; its id, 0 if none.
+    pub fn insert(&self, session: FetchSession, slots_max: usize, now_ns: u64) -> i32 {
+        let mut cache = self.cache.lock();
+        let count = session.count();
+        if cache.partitions.saturating_add(count) > CACHED_PARTITIONS_MAX
+            || !cache.make_room(slots_max, count, now_ns)
+        {
+            return SESSION_NONE;
+        }
+        let id = cache.free_id();
+        let session = Arc::new(Mutex::new(session));
+        cache.slots.insert(id, Slot { session, count, created_ns: now_ns, used_ns: now_ns });
+        cache.partitions += count;
+        id
+    }
+
+    /// Notes how many partitions a session has by now.
+    pub fn resized(&self, id: i32, count: usize) {
+        let mut cache = self.cache.lock();
+        let Cache { slots, partitions, .. } = &mut *cache;
+        if let Some(slot) = slots.get_mut(&id) {
+            *partitions = *partitions - slot.count + count;
+            slot.count = count;
+        }
+    }
+
+    /// Sessions and the partitions in them.
+    pub fn counts(&self) -> (usize, usize) {
+        let cache = self.cache.lock();
+        (cache.slots.len(), cache.partitions)
+    }
+}
+
+impl Cache {
+    fn remove(&mut self, id: i32) {
+        if let Some(slot) = self.slots.remove(&id) {
+            self.partitions -= slot.count;
+        }
+    }
+
+    fn make_room(&mut self, slots_max: usize, count: usize, now_ns: u64) -> bool {
+        while self.slots.len() >= slots_max.max(1) {
+            let Some(victim) = self.victim(count, now_ns) else { return false };
+            self.remove(victim);
+        }
+        slots_max > 0
+    }
+
+    /// The longest unused session if it is stale, else the smallest one that has had its time and is smaller.
+    fn victim(&self, count: usize, now_ns: u64) -> Option<i32> {
+        let past = |since_ns: u64| now_ns.saturating_sub(since_ns) > EVICTION_NS;
+        let (oldest, slot) = self.slots.iter().min_by_key(|(id, slot)| (slot.used_ns, **id))?;
+        if past(slot.used_ns) {
+            return Some(*oldest);
+        }
+        self.slots
+            .iter()
+            .filter(|(_, slot)| past(slot.created_ns) && slot.count < count)
+            .min_by_key(|(id, slot)| (slot.count, **id))
+            .map(|(id, _)| *id)
+    }
+
+    fn free_id(&mut self) -> i32 {
+        loop {
+            // SplitMix64: the increments walk all values, the mixing hides the order.
+            self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut mixed = self.random;
+            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            let id = (mixed >> 33) as i32;
+            if id > SESSION_NONE && !self.slots.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! Offsets by time, by end and by epoch at the handlers.
+
+use bytes::BytesMut;
+use pykafka_record::{BatchBuilder, BatchOptions};
+use pykafka_wire::list_offsets::{Partition, Request, Response, Topic};
+use pykafka_wire::{ApiKey, offset_for_leader_epoch as epochs};
+
+use crate::seam::event::Event;
+use crate::seam::image::ImageDelta;
+use crate::testing::{
+    Broker, START_MS, TOPIC, batch, connection, header, led_here, replied, topic,
+};
+
+/// Code, offset, timestamp and epoch of each partition asked for.
+fn ask(
+    broker: &Broker,
+    version: i16,
+    isolation_level: i8,
+    of: &[Partition],
+) -> Vec<(i16, i64, i64, i32)> {
+    let partitions = of.to_vec();
+    let topics = vec![Topic { name: "t", partitions }];
+    let request = Request { replica_id: -1, isolation_level, topics, timeout_ms: 0 };
+    let mut body = BytesMut::new();
+    request.encode(version, &mut body).unwrap();
+    let header = header(ApiKey::LIST_OFFSETS, version);
+    let bytes = replied(super::handle(&broker.ctx, &connection(), &header, &body.freeze()));
+    let response = Response::decode(version, &bytes).unwrap();
+    (response.topics[0].partitions.iter())
+        .map(|p| (p.error_code, p.offset, p.timestamp, p.leader_epoch))
+        .collect()
+}
+
+fn at(timestamp: i64) -> Partition {
+    Partition { partition_index: 0, current_leader_epoch: -1, timestamp }
+}
+
+fn find(broker: &Broker, version: i16, timestamp: i64) -> (i16, i64, i64) {
+    let (code, offset, timestamp, _) = ask(broker, version, 0, &[at(timestamp)])[0];
+    (code, offset, timestamp)
+}
+
+/// Offsets 0, 1, 2 at 10, 30, 20 ms after the start.
+fn broker() -> Broker {
+    let broker = Broker::in_memory().with_topic(1, &[]);
+    for after_ms in [10, 30, 20] {
+        let mut builder = BatchBuilder::new(BatchOptions::default());
+        builder.append(START_MS + after_ms, None, Some(b"v"), &[]).unwrap();
+        let mut records = Vec::new();
+        builder.build(&mut records).unwrap();
+        broker.append(&records);
+    }
+    broker
+}
+
+#[test]
+fn every_version_answers_and_carries_an_epoch_from_4_on() {
+    let broker = broker();
+    for version in 1..=11 {
+        let epoch = if version < 4 { -1 } else { 0 };
+        assert_eq!(ask(&broker, version, 0, &[at(-1)]), [(0, 3, -1, epoch)], "v{version}");
+    }
+}
+
+#[test]
+fn contract_31_ends_and_times() {
+    let broker = broker();
+    assert_eq!(find(&broker, 9, -1), (0, 3, -1));
+    assert_eq!(find(&broker, 9, -2), (0, 0, -1));
+    assert_eq!(find(&broker, 9, -3), (0, 1, START_MS + 30));
+    assert_eq!(find(&broker, 9, -4), (0, 0, -1));
+    assert_eq!(find(&broker, 9, -5), (0, -1, -1));
+    assert_eq!(find(&broker, 11, -6), (0, -1, -1));
+    assert_eq!(find(&broker, 9, START_MS + 15), (0, 1, START_MS + 30));
+    assert_eq!(find(&broker, 9, 0), (0, 0, START_MS + 10));
+    assert_eq!(find(&broker, 9, START_MS + 31), (0, -1, -1));
+    assert_eq!(ask(&broker, 9, 1, &[at(-1)])[0], (0, 3, -1, 0));
+}
+
+#[test]
+fn contract_31_negative_times_need_their_version() {
+    let broker = broker();
+    for (version, timestamp) in [(6, -3), (7, -4), (8, -5), (10, -6), (11, -7), (11, i64::MIN)] {
+        assert_eq!(find(&broker, version, timestamp), (35, -1, -1), "{version} {timestamp}");
+    }
+}
+
+#[test]
+fn contract_31_partition_named_twice_is_an_invalid_request() {
+    let broker = broker();
+    let codes: Vec<i16> =
+        ask(&broker, 9, 0, &[at(-1), at(-2)]).into_iter().map(|answer| answer.0).collect();
+    assert_eq!(codes, [42], "answered once, as by Kafka");
+}
+
+#[test]
+fn contract_29_epochs_fence() {
+    let broker = broker();
+    for (current_leader_epoch, code) in [(0, 0), (1, 75), (-1, 0)] {
+        let partition = Partition { current_leader_epoch, ..at(-1) };
+        assert_eq!(ask(&broker, 9, 0, &[partition])[0].0, code);
+    }
+    let missing = Partition { partition_index: 9, ..at(-1) };
+    assert_eq!(ask(&broker, 9, 0, &[missing])[0].0, 3);
+    assert_eq!(ask(&broker, 9, 7, &[at(-1)])[0].0, -1);
+}
+
+#[test]
+fn contract_31_lagging_high_watermark_is_offset_not_available() {
+    let mut broker = Broker::in_memory();
+    let mut replicated = topic("t", TOPIC, 1, &[]);
+    replicated.partitions[0].replicas = vec![1, 2];
+    broker.apply(ImageDelta { topics: vec![replicated.clone()], ..ImageDelta::default() });
+    broker.append(&batch(&["a"]));
+    replicated.partitions[0] = led_here(0, 1, 1);
+    replicated.partitions[0].replicas = vec![1, 2];
+    replicated.partitions[0].isr = vec![1, 2];
+    broker.append(&batch(&["b"]));
+    // Appended but, with a second replica in the ISR, not committed; then a new epoch begins behind it.
+    broker.apply(ImageDelta { topics: vec![replicated.clone()], ..ImageDelta::default() });
+    assert!(matches!(broker.produce(9, 1, &batch(&["c"])), crate::api::context::Outcome::Reply(_)));
+    replicated.partitions[0].leader_epoch = 2;
+    replicated.partitions[0].partition_epoch = 2;
+    broker.apply(ImageDelta { topics: vec![replicated], ..ImageDelta::default() });
+    assert_eq!(find(&broker, 5, -1), (78, -1, -1));
+    assert_eq!(find(&broker, 4, -1), (5, -1, -1));
+    assert_eq!(find(&broker, 5, -2), (0, 0, -1));
+}
+
+fn end_of(broker: &Broker, leader_epoch: i32, current_leader_epoch: i32) -> (i16, i32, i64) {
+    let partition = epochs::Partition { partition: 0, current_leader_epoch, leader_epoch };
+    let topics = vec![epochs::Topic { topic: "t", partitions: vec![partition] }];
+    let mut body = BytesMut::new();
+    epochs::Request { replica_id: -2, topics }.encode(4, &mut body).unwrap();
+    let header = header(ApiKey::OFFSET_FOR_LEADER_EPOCH, 4);
+    let (ctx, body) = (&broker.ctx, body.freeze());
+    let outcome = crate::api::offset_for_leader_epoch::handle(ctx, &connection(), &header, &body);
+    let bytes = replied(outcome);
+    let response = epochs::Response::decode(4, &bytes).unwrap();
+    let partition = &response.topics[0].partitions[0];
+    (partition.error_code, partition.leader_epoch, partition.end_offset)
+}
+
+#[test]
+fn contract_30_ends_of_epochs() {
+    let mut broker = Broker::in_memory();
+    let mut led = topic("t", TOPIC, 1, &[]);
+    for epoch in [2, 5] {
+        led.partitions = vec![led_here(0, epoch, epoch)];
+        broker.apply(ImageDelta { topics: vec![led.clone()], ..ImageDelta::default() });
+        broker.append(&batch(&["a", "b"]));
+    }
+    assert_eq!(end_of(&broker, 5, -1), (0, 5, 4), "latest epoch: log end");
+    assert_eq!(end_of(&broker, 3, -1), (0, 2, 2), "between: largest below, start of next");
+    assert_eq!(end_of(&broker, 1, -1), (0, 1, 0), "older than all: first start");
+    assert_eq!(
+        end_of(&broker, -5, -1),
+        (0, -5, 0),
+        "negative, but not undefined: as older than all"
+    );
+    assert_eq!(end_of(&broker, -1, -1), (0, -1, -1), "undefined");
+    assert_eq!(end_of(&broker, 9, -1), (0, -1, -1), "unknown");
+    assert_eq!(end_of(&broker, 5, 4), (74, -1, -1));
+}
+
+#[test]
+fn contract_39_and_56_delete_records_moves_the_start_within_the_high_watermark() {
+    let broker = broker();
+    broker.events();
+    for (token, offset) in [(1, 2), (2, 4), (3, -2), (4, -1)] {
+        broker.ctx.partitions.delete_before(token, &(TOPIC, 0), offset);
+    }
+    let completions: Vec<(u64, i16, i64)> = (broker.events().into_iter())
+        .filter_map(|event| match event {
+            Event::Maintained { token, error_code, offset } => Some((token, error_code, offset)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(completions, [(1, 0, 2), (2, 1, -1), (3, 1, -1), (4, 0, 3)]);
+    assert_eq!(find(&broker, 9, -2), (0, 3, -1));
+    assert_eq!(broker.append(&batch(&["next"])), 3);
+}

@@ -1,0 +1,213 @@
+//! `Metadata`, from the image alone (contract/kafka.md#34, #35, #67).
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use pykafka_wire::metadata::{
+    Broker, OPERATIONS_UNKNOWN, Partition, Request, Response, Topic, TopicResponse,
+};
+
+use crate::api::api_versions::encoded;
+use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::endpoints::Endpoints;
+use crate::api::topic_name::{
+    CLUSTER_OPERATIONS_ALL, TOPIC_OPERATIONS_ALL, is_internal, is_valid, missing_code,
+};
+use crate::seam::event::Event;
+use crate::seam::image::{Image, PartitionEntry, TOPIC_ID_ZERO, TopicEntry};
+
+const UNKNOWN_SERVER_ERROR: i16 = -1;
+const REPLICA_NOT_AVAILABLE: i16 = 9;
+const INVALID_REQUEST: i16 = 42;
+const UNKNOWN_TOPIC_ID: i16 = 100;
+
+/// Answers every version.
+pub fn handle(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: &[u8]) -> Outcome {
+    let version = header.api_version;
+    let mut request = match Request::decode(version, body) {
+        Ok(request) => request,
+        Err(error) => return Outcome::malformed(error),
+    };
+    if version == 0 && request.topics.as_ref().is_some_and(Vec::is_empty) {
+        request.topics = None;
+    }
+    let image = ctx.image.load();
+    let asked = Asked { image: &image, endpoints: Endpoints::new(&image, &conn.listener), version };
+    let response = match refusal(&request, version) {
+        Some(error_code) => refused(&request, error_code),
+        None => asked.response(ctx, conn, &request),
+    };
+    encoded(|out| response.encode(version, out))
+}
+
+/// The code of a request that is refused whole.
+fn refusal(request: &Request<'_>, version: i16) -> Option<i16> {
+    let mut topics = request.topics.iter().flatten();
+    if version < 12 {
+        let by_id = |topic: &Topic<'_>| topic.name.is_none() || topic.topic_id != TOPIC_ID_ZERO;
+        return topics.any(by_id).then_some(INVALID_REQUEST);
+    }
+    let by_nothing = |topic: &Topic<'_>| topic.name.is_none() && topic.topic_id == TOPIC_ID_ZERO;
+    topics.any(by_nothing).then_some(UNKNOWN_SERVER_ERROR)
+}
+
+/// Without brokers and cluster, as Kafka answers what it throws on.
+fn refused<'a>(request: &Request<'a>, error_code: i16) -> Response<'a> {
+    let topics = request.topics.iter().flatten();
+    let topics = topics.map(|topic| TopicResponse {
+        error_code,
+        name: Some(topic.name.unwrap_or_default()),
+        topic_id: topic.topic_id,
+        ..TopicResponse::default()
+    });
+    Response { topics: topics.collect(), ..Response::default() }
+}
+
+struct Asked<'a> {
+    image: &'a Image,
+    endpoints: Endpoints<'a>,
+    version: i16,
+}
+
+impl<'a> Asked<'a> {
+    fn response(
+        &self,
+        ctx: &'a Context,
+        conn: &ConnectionInfo,
+        request: &Request<'a>,
+    ) -> Response<'a> {
+        let mut topics = match &request.topics {
+            None => self.all(),
+            Some(topics) if topics.iter().any(|topic| topic.topic_id != TOPIC_ID_ZERO) => {
+                self.by_id(topics)
+            }
+            Some(topics) => self.by_name(ctx, conn, request, topics),
+        };
+        if request.include_topic_authorized_operations {
+            let known = topics.iter_mut().filter(|topic| topic.name.is_some());
+            known.for_each(|topic| topic.topic_authorized_operations = TOPIC_OPERATIONS_ALL);
+        }
+        let include_cluster = request.include_cluster_authorized_operations;
+        Response {
+            brokers: self.brokers(),
+            cluster_id: Some(&ctx.cluster_id),
+            controller_id: self.image.controller_id,
+            topics,
+            cluster_authorized_operations: if include_cluster {
+                CLUSTER_OPERATIONS_ALL
+            } else {
+                OPERATIONS_UNKNOWN
+            },
+            ..Response::default()
+        }
+    }
+
+    fn brokers(&self) -> Vec<Broker<'a>> {
+        let endpoints = self.endpoints.iter();
+        endpoints
+            .map(|endpoint| Broker {
+                node_id: endpoint.node_id,
+                host: &endpoint.host,
+                port: i32::from(endpoint.port),
+                rack: endpoint.rack.as_deref(),
+            })
+            .collect()
+    }
+
+    fn all(&self) -> Vec<TopicResponse<'a>> {
+        let shown = self.image.topics().filter(|topic| !topic.hidden);
+        shown.map(|topic| self.topic(topic)).collect()
+    }
+
+    fn by_id(&self, topics: &[Topic<'a>]) -> Vec<TopicResponse<'a>> {
+        let mut seen = HashSet::new();
+        topics
+            .iter()
+            .map(|topic| topic.topic_id)
+            .filter(|&id| id != TOPIC_ID_ZERO && seen.insert(id))
+            .map(|id| match self.image.topic_by_id(&id).filter(|topic| !topic.hidden) {
+                Some(topic) => self.topic(topic),
+                None => TopicResponse {
+                    error_code: UNKNOWN_TOPIC_ID,
+                    name: None,
+                    topic_id: id,
+                    ..TopicResponse::default()
+                },
+            })
+            .collect()
+    }
+
+    fn by_name(
+        &self,
+        ctx: &Context,
+        conn: &ConnectionInfo,
+        request: &Request<'a>,
+        topics: &[Topic<'a>],
+    ) -> Vec<TopicResponse<'a>> {
+        let mut seen = HashSet::new();
+        let mut missing = Vec::new();
+        let names = topics.iter().filter_map(|topic| topic.name).filter(|&name| seen.insert(name));
+        let answers = names
+            .map(|name| match self.image.topic(name) {
+                Some(topic) if !topic.hidden => self.topic(topic),
+                hidden => {
+                    if hidden.is_none() && is_valid(name) {
+                        missing.push(Arc::from(name));
+                    }
+                    TopicResponse {
+                        error_code: missing_code(name),
+                        name: Some(name),
+                        is_internal: is_internal(name),
+                        ..TopicResponse::default()
+                    }
+                }
+            })
+            .collect();
+        let create =
+            request.allow_auto_topic_creation && self.image.settings.auto_create_topics_enable;
+        if create && !missing.is_empty() {
+            let principal = conn.principal.clone();
+            ctx.events.push(Event::TopicsMissing { names: missing, principal });
+        }
+        answers
+    }
+
+    fn topic(&self, topic: &'a TopicEntry) -> TopicResponse<'a> {
+        TopicResponse {
+            name: Some(&topic.name),
+            topic_id: topic.id,
+            is_internal: topic.internal,
+            partitions: topic
+                .partitions
+                .iter()
+                .map(|partition| self.partition(partition))
+                .collect(),
+            ..TopicResponse::default()
+        }
+    }
+
+    fn partition(&self, partition: &PartitionEntry) -> Partition {
+        let (mut error_code, leader_id) = self.endpoints.leader(partition, self.version >= 6);
+        let (mut replica_nodes, mut isr_nodes) =
+            (partition.replicas.clone(), partition.isr.clone());
+        if self.version == 0 {
+            // Clients of that time take every replica they are told of for reachable.
+            replica_nodes = self.endpoints.online(&replica_nodes);
+            isr_nodes = self.endpoints.online(&isr_nodes);
+            let fewer = replica_nodes.len() < partition.replicas.len()
+                || isr_nodes.len() < partition.isr.len();
+            if error_code == 0 && fewer {
+                error_code = REPLICA_NOT_AVAILABLE;
+            }
+        }
+        Partition {
+            error_code,
+            partition_index: partition.index,
+            leader_id,
+            leader_epoch: partition.leader_epoch,
+            offline_replicas: self.endpoints.offline(&partition.replicas),
+            replica_nodes,
+            isr_nodes,
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `OffsetForLeaderEpoch` (API key 23): where an epoch ends, for readers that check for truncation (contract/kafka.md#29, #30).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pykafka_wire::Chunks;
+use pykafka_wire::offset_for_leader_epoch::{
+    EpochEndOffset, Partition as PartitionRequest, Request, Response, TopicResponse,
+};
+
+use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::kafka_error::KafkaError;
+use crate::seam::image::Image;
+
+/// Looks ends of epochs up, each partition by itself.
+pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &Bytes) -> Outcome {
+    let version = header.api_version;
+    let request = match Request::decode(version, body) {
+        Ok(request) => request,
+        Err(error) => return Outcome::malformed(error),
+    };
+    let image = ctx.image.load();
+    let topics = (request.topics.iter())
+        .map(|topic| TopicResponse {
+            topic: topic.topic,
+            partitions: (topic.partitions.iter())
+                .map(|partition| {
+                    let found = find(ctx, &image, topic.topic, partition);
+                    partition_response(partition.partition, found)
+                })
+                .collect(),
+        })
+        .collect();
+    let response = Response { throttle_time_ms: 0, topics };
+    let mut chunks = Chunks::new();
+    match response.encode(version, &mut chunks) {
+        Ok(()) => Outcome::Reply(chunks.into()),
+        Err(error) => Outcome::Close(format!("cannot answer offset for leader epoch: {error}")),
+    }
+}
+
+fn find(
+    ctx: &Context,
+    image: &Image,
+    topic: &str,
+    request: &PartitionRequest,
+) -> Result<(i32, i64), KafkaError> {
+    let entry = image.topic(topic).filter(|entry| !entry.hidden);
+    let entry = entry.ok_or(KafkaError::UnknownTopicOrPartition)?;
+    let partition = ctx.partitions.find(entry, request.partition)?;
+    let found = partition.end_offset_for_epoch(request.leader_epoch, request.current_leader_epoch);
+    found.map_err(|error| match error {
+        KafkaError::UnknownTopicId => KafkaError::UnknownTopicOrPartition,
+        error => error,
+    })
+}
+
+fn partition_response(partition: i32, found: Result<(i32, i64), KafkaError>) -> EpochEndOffset {
+    let (error, (leader_epoch, end_offset)) = match found {
+        Ok(found) => (KafkaError::None, found),
+        Err(error) => (error, (-1, -1)),
+    };
+    EpochEndOffset { error_code: error.code(), partition, leader_epoch, end_offset }
+}

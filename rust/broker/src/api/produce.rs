@@ -1,0 +1,195 @@
+//! Produce (API key 0).
+//!
+//! The request's own buffer is the batch's buffer: the log validates and stamps it in place and writes it once; no
+//! record is copied or allocated for. Partitions fail one by one; the answer keeps the request's order.
+//!
+//! Contract 4, 6–17, 57–61. A transactional batch is refused as a whole until there is a transaction coordinator:
+//! 53 without a transactional id, 49 with one, since none can have been initialised (contract/kafka.md#61).
+
+mod pending;
+mod plan;
+mod respond;
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use pykafka_log::AppendOrigin;
+use pykafka_record::{Batch, BatchError, Compression};
+
+use self::pending::PendingProduce;
+use self::plan::{Entry, Plan};
+pub(crate) use self::respond::code_of;
+use self::respond::{PartitionResult, TopicResults};
+use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::kafka_error::KafkaError;
+use crate::partition::waiters::Promise;
+use crate::partition::{Appended, Partition};
+use crate::seam::image::Image;
+
+/// The client id that may write to internal topics (contract/kafka.md#11).
+const ADMIN_CLIENT_ID: &str = "__admin_client";
+
+/// First version that may carry zstd.
+const ZSTD_VERSION_MIN: i16 = 7;
+
+/// What acks the client wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Acks {
+    None,
+    Leader,
+    All,
+}
+
+impl Acks {
+    fn from_wire(acks: i16) -> Option<Acks> {
+        match acks {
+            0 => Some(Acks::None),
+            1 => Some(Acks::Leader),
+            -1 => Some(Acks::All),
+            _ => None,
+        }
+    }
+
+    fn promise(self) -> Promise {
+        if self == Acks::All { Promise::Committed } else { Promise::Durable }
+    }
+
+    fn is_kept(self, appended: &Appended) -> bool {
+        match self {
+            Acks::None => true,
+            Acks::Leader => appended.durable,
+            Acks::All => appended.committed && appended.durable,
+        }
+    }
+}
+
+/// Appends what the request carries; see the module.
+pub fn handle(
+    ctx: &Arc<Context>,
+    conn: &ConnectionInfo,
+    header: &Header,
+    mut body: BytesMut,
+) -> Outcome {
+    let image = ctx.image.load();
+    let plan = match Plan::decode(&image, header.api_version, &body) {
+        Ok(plan) => plan,
+        Err(error) => return Outcome::malformed(error),
+    };
+    let acks = Acks::from_wire(plan.acks);
+    let refusal = plan.refusal.or(acks.is_none().then_some(KafkaError::InvalidRequiredAcks));
+    let acks = acks.unwrap_or(Acks::Leader);
+    let may_write_internal = &*header.client_id == ADMIN_CLIENT_ID;
+    let mut topics = Vec::with_capacity(plan.topics.len());
+    let mut waiting = Vec::new();
+    for topic in plan.topics {
+        let mut results = TopicResults::new(topic.reference, topic.entries.len());
+        for entry in topic.entries {
+            let target = results.reference.partition(ctx, entry.index, may_write_internal);
+            let appended = append_entry(target, refusal, acks, header, &entry, &mut body);
+            let result = match appended {
+                Ok((partition, appended)) => {
+                    if !acks.is_kept(&appended) {
+                        waiting.push((
+                            topics.len(),
+                            results.partitions.len(),
+                            partition,
+                            appended.clone(),
+                        ));
+                    }
+                    PartitionResult::appended(entry.index, &appended)
+                }
+                Err(result) => result,
+            };
+            results.partitions.push(result);
+        }
+        topics.push(results);
+    }
+    if acks == Acks::None && refusal.is_none() {
+        return answer_nothing(&topics);
+    }
+    let answer = respond::Answer { version: header.api_version, topics };
+    if waiting.is_empty() {
+        return answer.encode(&image, &conn.listener);
+    }
+    drop(image);
+    PendingProduce::begin(ctx, conn, acks.promise(), plan.timeout_ms, answer, waiting)
+}
+
+/// With acks=0 the only way to tell of an error is to close (contract/kafka.md#4).
+fn answer_nothing(topics: &[TopicResults]) -> Outcome {
+    let failed = (topics.iter().flat_map(|topic| &topic.partitions))
+        .find(|partition| partition.error != KafkaError::None);
+    match failed {
+        None => Outcome::NoReply,
+        Some(result) => Outcome::Close(format!("produce with acks=0 failed: {}", result.error)),
+    }
+}
+
+fn append_entry(
+    target: Result<Arc<Partition>, KafkaError>,
+    refusal: Option<KafkaError>,
+    acks: Acks,
+    header: &Header,
+    entry: &Entry,
+    body: &mut BytesMut,
+) -> Result<(Arc<Partition>, Appended), PartitionResult> {
+    let failed = |error| PartitionResult::failed(entry.index, error);
+    if let Some(error) = refusal {
+        return Err(failed(error));
+    }
+    let span = entry.records.clone().unwrap_or(0..0);
+    let records = body.get_mut(span).unwrap_or_default();
+    let partition = match target {
+        // A topic that does not exist is told before a batch that is not one.
+        Err(error) if error != KafkaError::InvalidTopicException => return Err(failed(error)),
+        target => {
+            check_records(header.api_version, records)
+                .map_err(|(error, text)| failed(error).with_message(text))?;
+            target.map_err(failed)?
+        }
+    };
+    if entry.transactional {
+        return Err(failed(KafkaError::InvalidProducerIdMapping));
+    }
+    partition
+        .append(records, AppendOrigin::Client, acks == Acks::All, -1)
+        .map(|appended| (partition.clone(), appended))
+        .map_err(|refusal| PartitionResult::refused(entry.index, refusal, &partition))
+}
+
+/// What a produce request may carry for a partition: one batch of magic 2, whose tail may be torn (contract/kafka.md#6, #58).
+fn check_records(version: i16, records: &[u8]) -> Result<(), (KafkaError, String)> {
+    let invalid = |text: &str| (KafkaError::InvalidRecord, text.to_owned());
+    let (batch, rest) = match Batch::split(records) {
+        Ok(split) => split,
+        Err(BatchError::Incomplete { .. }) => {
+            return Err(invalid("a partition of a produce request must have one record batch"));
+        }
+        Err(error) => return Err(malformed(&error)),
+    };
+    if version < ZSTD_VERSION_MIN && batch.compression().ok() == Some(Compression::Zstd) {
+        let text = format!("zstd is not allowed in version {version} of produce requests");
+        return Err((KafkaError::UnsupportedCompressionType, text));
+    }
+    match Batch::split(rest) {
+        Err(BatchError::Incomplete { .. }) => Ok(()),
+        Ok(_) => Err(invalid("a partition of a produce request must have only one record batch")),
+        Err(error) => Err(malformed(&error)),
+    }
+}
+
+fn malformed(error: &BatchError) -> (KafkaError, String) {
+    let kafka_error = match error {
+        BatchError::Magic(0 | 1) => KafkaError::InvalidRecord,
+        _ => KafkaError::CorruptMessage,
+    };
+    (kafka_error, error.to_string())
+}
+
+/// Lets an image that was loaded once serve the whole request.
+type Loaded<'a> = &'a Image;
+
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod tests;

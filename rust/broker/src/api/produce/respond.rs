@@ -1,0 +1,235 @@
+//! The answer to a produce request: what became of each partition, and the log's errors as Kafka's codes.
+
+use std::sync::Arc;
+
+use pykafka_log::{AppendError, ProducerError, ValidateError};
+use pykafka_wire::Chunks;
+use pykafka_wire::produce::{PartitionResponse, RecordError, Response, TopicResponse};
+use pykafka_wire::structs::{LeaderIdAndEpoch, NodeEndpoint};
+
+use super::Loaded;
+use super::plan::{TOPIC_ID_VERSION_MIN, TopicReference};
+use crate::api::context::Outcome;
+use crate::api::leader_hint::endpoints_of;
+use crate::kafka_error::KafkaError;
+use crate::partition::{AppendRefusal, Appended, Partition};
+
+/// First version whose answers name the leader a client should turn to (KIP-951).
+const LEADER_HINT_VERSION_MIN: i16 = 10;
+
+/// What became of one partition's records.
+#[derive(Debug)]
+pub(super) struct PartitionResult {
+    pub(super) index: i32,
+    pub(super) error: KafkaError,
+    base_offset: i64,
+    log_append_time_ms: i64,
+    log_start_offset: i64,
+    record_errors: Vec<(i32, String)>,
+    message: Option<String>,
+}
+
+impl PartitionResult {
+    pub(super) fn appended(index: i32, appended: &Appended) -> PartitionResult {
+        PartitionResult {
+            index,
+            error: KafkaError::None,
+            base_offset: appended.info.first_offset,
+            log_append_time_ms: appended.info.log_append_time_ms,
+            log_start_offset: appended.info.log_start_offset,
+            record_errors: Vec::new(),
+            message: None,
+        }
+    }
+
+    pub(super) fn failed(index: i32, error: KafkaError) -> PartitionResult {
+        PartitionResult {
+            index,
+            error,
+            base_offset: -1,
+            log_append_time_ms: -1,
+            log_start_offset: -1,
+            record_errors: Vec::new(),
+            message: None,
+        }
+    }
+
+    pub(super) fn with_message(self, message: String) -> PartitionResult {
+        PartitionResult { message: Some(message), ..self }
+    }
+
+    /// Nothing was appended, as the partition or the log says.
+    pub(super) fn refused(
+        index: i32,
+        refusal: AppendRefusal,
+        partition: &Partition,
+    ) -> PartitionResult {
+        let error = match &refusal {
+            AppendRefusal::Partition(error) => *error,
+            AppendRefusal::Log(error) => code_of(error),
+        };
+        let mut result = PartitionResult::failed(index, error);
+        if tells_log_start(error) {
+            result.log_start_offset =
+                partition.opened_log().map_or(-1, |log| log.log_start_offset());
+        }
+        let AppendRefusal::Log(AppendError::Invalid(invalid)) = refusal else { return result };
+        if invalid.record_faults().is_empty() {
+            return result;
+        }
+        let message = Some(invalid.to_string());
+        let record_errors = (invalid.record_faults().iter())
+            .map(|fault| (fault.batch_index, fault.kind.to_string()))
+            .collect();
+        PartitionResult { record_errors, message, ..result }
+    }
+
+    /// The acknowledgement never came.
+    pub(super) fn fail(&mut self, error: KafkaError) {
+        *self = PartitionResult::failed(self.index, error);
+    }
+
+    fn encoded(&self, leader: LeaderIdAndEpoch) -> PartitionResponse<'_> {
+        PartitionResponse {
+            index: self.index,
+            error_code: self.error.code(),
+            base_offset: self.base_offset,
+            log_append_time_ms: self.log_append_time_ms,
+            log_start_offset: self.log_start_offset,
+            record_errors: (self.record_errors.iter())
+                .map(|(batch_index, message)| RecordError {
+                    batch_index: *batch_index,
+                    batch_index_error_message: Some(message),
+                })
+                .collect(),
+            error_message: self.message.as_deref(),
+            current_leader: leader,
+        }
+    }
+}
+
+/// Whether a refused append still tells where the log starts: not where Kafka knew better than to look.
+fn tells_log_start(error: KafkaError) -> bool {
+    !matches!(
+        error,
+        KafkaError::UnknownTopicOrPartition
+            | KafkaError::UnknownTopicId
+            | KafkaError::NotLeaderOrFollower
+            | KafkaError::MessageTooLarge
+            | KafkaError::RecordListTooLarge
+            | KafkaError::CorruptMessage
+            | KafkaError::KafkaStorageError
+    )
+}
+
+/// The log's refusals as Kafka's codes (contract/kafka.md#6–#10, #15–#17, #57, #58).
+pub(crate) fn code_of(error: &AppendError) -> KafkaError {
+    match error {
+        AppendError::Invalid(invalid) => code_of_invalid(invalid),
+        AppendError::Producer(ProducerError::OutOfOrderSequence { .. }) => {
+            KafkaError::OutOfOrderSequenceNumber
+        }
+        AppendError::Producer(ProducerError::InvalidProducerEpoch { .. }) => {
+            KafkaError::InvalidProducerEpoch
+        }
+        AppendError::Producer(ProducerError::InvalidTxnState { .. }) => KafkaError::InvalidTxnState,
+        AppendError::Producer(ProducerError::TransactionCoordinatorFenced { .. }) => {
+            KafkaError::TransactionCoordinatorFenced
+        }
+        AppendError::LargerThanSegment { .. } => KafkaError::RecordListTooLarge,
+        AppendError::StaleLeaderEpoch { .. } => KafkaError::NotLeaderOrFollower,
+        AppendError::Corrupt { .. } => KafkaError::CorruptMessage,
+        AppendError::PartlyDuplicate { .. } | AppendError::UnexpectedOffset { .. } => {
+            KafkaError::UnknownServerError
+        }
+        AppendError::Storage(_) => KafkaError::KafkaStorageError,
+    }
+}
+
+fn code_of_invalid(error: &ValidateError) -> KafkaError {
+    match error {
+        ValidateError::Malformed(_) | ValidateError::Crc { .. } => KafkaError::CorruptMessage,
+        ValidateError::TooLarge { .. } | ValidateError::DecompressedTooLarge(_) => {
+            KafkaError::MessageTooLarge
+        }
+        ValidateError::Rejected(_) if error.is_invalid_timestamp() => KafkaError::InvalidTimestamp,
+        ValidateError::Undecodable(_) | ValidateError::Rewrite(_) => KafkaError::UnknownServerError,
+        ValidateError::BaseOffset(_)
+        | ValidateError::OffsetRange(_)
+        | ValidateError::Count(_)
+        | ValidateError::CountMismatch { .. }
+        | ValidateError::Control
+        | ValidateError::Sequence { .. }
+        | ValidateError::Rejected(_)
+        | ValidateError::Records(_) => KafkaError::InvalidRecord,
+    }
+}
+
+/// One topic's results, in the request's order.
+#[derive(Debug)]
+pub(super) struct TopicResults {
+    pub(super) reference: TopicReference,
+    pub(super) partitions: Vec<PartitionResult>,
+}
+
+impl TopicResults {
+    pub(super) fn new(reference: TopicReference, count: usize) -> TopicResults {
+        TopicResults { reference, partitions: Vec::with_capacity(count) }
+    }
+
+    fn encoded(&self, image: Loaded<'_>, hints: bool, leaders: &mut Vec<i32>) -> TopicResponse<'_> {
+        let (name, topic_id): (&str, _) = match &self.reference {
+            TopicReference::Known(entry) => (&entry.name, entry.id),
+            TopicReference::UnknownName(name) => (name, [0; 16]),
+            TopicReference::UnknownId(id) => ("", *id),
+        };
+        let partitions = (self.partitions.iter())
+            .map(|result| {
+                let leader = if hints && result.error == KafkaError::NotLeaderOrFollower {
+                    crate::api::leader_hint::leader_of(image, &topic_id, result.index)
+                } else {
+                    LeaderIdAndEpoch::UNKNOWN
+                };
+                if leader.leader_id >= 0 && !leaders.contains(&leader.leader_id) {
+                    leaders.push(leader.leader_id);
+                }
+                result.encoded(leader)
+            })
+            .collect();
+        TopicResponse { name, topic_id, partitions }
+    }
+}
+
+/// All results, to be encoded.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) version: i16,
+    pub(super) topics: Vec<TopicResults>,
+}
+
+impl Answer {
+    pub(super) fn encode(&self, image: Loaded<'_>, listener: &Arc<str>) -> Outcome {
+        let mut leaders = Vec::new();
+        let hints = self.version >= LEADER_HINT_VERSION_MIN;
+        let responses =
+            self.topics.iter().map(|topic| topic.encoded(image, hints, &mut leaders)).collect();
+        let node_endpoints: Vec<NodeEndpoint<'_>> = endpoints_of(image, listener, &leaders);
+        let response = Response { responses, throttle_time_ms: 0, node_endpoints };
+        let mut chunks = Chunks::new();
+        match response.encode(self.version, &mut chunks) {
+            Ok(()) => Outcome::Reply(chunks.into()),
+            Err(error) => Outcome::Close(format!("cannot answer produce: {error}")),
+        }
+    }
+
+    /// A topic deleted while its append waited: unknown by the name the client used.
+    pub(super) fn fail(&mut self, topic: usize, partition: usize, error: KafkaError) {
+        let error = match error {
+            KafkaError::UnknownTopicId if self.version < TOPIC_ID_VERSION_MIN => {
+                KafkaError::UnknownTopicOrPartition
+            }
+            error => error,
+        };
+        self.topics[topic].partitions[partition].fail(error);
+    }
+}

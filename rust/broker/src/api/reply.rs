@@ -1,0 +1,85 @@
+//! The body of an answer: an encoded message, and the slices of files that go into the room it leaves.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use pykafka_log::{RecordsSlice, SliceError};
+use pykafka_wire::{Chunk, Chunks};
+
+use crate::network::output::Part;
+use crate::partition::Partition;
+
+/// Records that are sent from their file, and whose they are.
+#[derive(Debug, Clone)]
+pub struct StoredRecords {
+    /// Where they are.
+    pub slice: RecordsSlice,
+    /// Told of a file that cannot be read.
+    pub partition: Arc<Partition>,
+}
+
+impl StoredRecords {
+    /// Ends the answer: there is no room in it any more for an error code, the next one has it.
+    pub(crate) fn failed(&self, error: SliceError) -> io::Error {
+        if let SliceError::Storage(error) = &error {
+            self.partition.note_storage_error(error);
+        }
+        io::Error::other(error)
+    }
+}
+
+/// A response's body; the connection writes size and header.
+#[derive(Debug, Default)]
+pub struct Reply {
+    body: Chunks,
+    slices: VecDeque<StoredRecords>,
+}
+
+impl Reply {
+    /// `body` has room for each of the `slices`, in their order.
+    pub fn new(body: Chunks, slices: impl IntoIterator<Item = StoredRecords>) -> Reply {
+        Reply { body, slices: slices.into_iter().collect() }
+    }
+
+    /// Bytes on the wire.
+    pub fn size(&self) -> usize {
+        self.body.size()
+    }
+
+    pub(crate) fn into_parts(self) -> impl Iterator<Item = Part> {
+        let Reply { body, mut slices } = self;
+        body.into_vec().into_iter().map(move |chunk| match chunk {
+            Chunk::Bytes(bytes) => Part::Bytes(bytes),
+            Chunk::Room(size) => {
+                let records = slices.pop_front().expect("there is a slice for each room");
+                assert_eq!(records.slice.len(), size, "a slice is as long as its room");
+                Part::Stored(records)
+            }
+        })
+    }
+
+    /// Everything in one buffer, copied from the files.
+    #[cfg(test)]
+    pub(crate) fn to_bytes(&self) -> bytes::Bytes {
+        let mut all = bytes::BytesMut::new();
+        let copy = Reply { body: self.body.clone(), slices: self.slices.clone() };
+        for part in copy.into_parts() {
+            match part {
+                Part::Bytes(bytes) => all.extend_from_slice(&bytes),
+                Part::Stored(StoredRecords { slice, .. }) => {
+                    let start = all.len();
+                    all.resize(start + slice.len(), 0);
+                    slice.read(&mut all[start..]).expect("the log was not truncated");
+                }
+            }
+        }
+        all.freeze()
+    }
+}
+
+impl From<Chunks> for Reply {
+    fn from(body: Chunks) -> Reply {
+        Reply { body, slices: VecDeque::new() }
+    }
+}

@@ -1,0 +1,10 @@
+//! Sockets: listeners, connections, frames in and answers out, and the memory that peers may make them hold.
+
+mod connection;
+pub(crate) mod connections;
+pub(crate) mod engine;
+mod input;
+pub(crate) mod listener;
+pub(crate) mod memory;
+pub(crate) mod output;
+mod socket;

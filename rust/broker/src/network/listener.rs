@@ -1,0 +1,121 @@
+//! Binding and accepting.
+//!
+//! With `max.connections` open a listener accepts one more and lets it wait until another one ends, and so does the
+//! system with those behind it: as in Kafka, nobody is turned away and nobody is closed for a newcomer.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
+
+use crate::api::context::{ConnectionInfo, Context};
+use crate::network::connection;
+use crate::network::connections::Closing;
+use crate::seam::log_ring::Level;
+
+const BACKLOG: i32 = 1_024;
+/// Pause after a failed accept: without descriptors it fails again at once.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+const TARGET: &str = "broker.listener";
+const ANONYMOUS: &str = "User:ANONYMOUS";
+
+/// Binds `HOST:PORT`; an empty host is every address of IPv4.
+pub(crate) fn bind(address: &str) -> io::Result<StdListener> {
+    let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the address names no host");
+    for resolved in resolve(address)? {
+        match bind_to(resolved) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+fn resolve(address: &str) -> io::Result<Vec<SocketAddr>> {
+    let every = address.strip_prefix(':').map(|port| format!("0.0.0.0:{port}"));
+    Ok(every.as_deref().unwrap_or(address).to_socket_addrs()?.collect())
+}
+
+fn bind_to(address: SocketAddr) -> io::Result<StdListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Accepts until the task is aborted; each connection is a task of its own.
+pub(crate) async fn accept(ctx: Arc<Context>, name: Arc<str>, listener: TcpListener) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, peer)) => admit(&ctx, &name, stream, peer).await,
+            Err(error) => {
+                ctx.log_ring
+                    .log(Level::Warning, TARGET, || format!("{name}: accept failed: {error}"));
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn admit(ctx: &Arc<Context>, name: &Arc<str>, stream: TcpStream, peer: SocketAddr) {
+    ctx.statistics.connections_accepted.add(1);
+    if stream.set_nodelay(true).is_err() {
+        return;
+    }
+    let (id, closing) = match open(ctx) {
+        Some(opened) => opened,
+        None => wait_open(ctx, name, peer).await,
+    };
+    // A stop that began meanwhile may have passed over it.
+    if ctx.is_stopping() {
+        closing.drain();
+    }
+    let info = ConnectionInfo {
+        id,
+        listener: name.clone(),
+        client_host: Arc::from(peer.ip().to_string()),
+        principal: Arc::from(ANONYMOUS),
+    };
+    let ctx = ctx.clone();
+    tokio::spawn(async move {
+        let _registered = Registered { ctx: ctx.clone(), id };
+        connection::run(ctx, stream, info, closing).await;
+    });
+}
+
+fn open(ctx: &Context) -> Option<(u64, Arc<Closing>)> {
+    ctx.connections.open(ctx.image.load().settings.connections_max)
+}
+
+async fn wait_open(ctx: &Context, name: &str, peer: SocketAddr) -> (u64, Arc<Closing>) {
+    ctx.statistics.connections_delayed.add(1);
+    ctx.log_ring.log(Level::Warning, TARGET, || {
+        let connections_max = ctx.image.load().settings.connections_max;
+        format!("{name}: {} waits for max.connections={connections_max}", peer.ip())
+    });
+    loop {
+        let room = ctx.connections.room();
+        if let Some(opened) = open(ctx) {
+            return opened;
+        }
+        room.await;
+    }
+}
+
+/// Leaves the registry also if the task panics.
+struct Registered {
+    ctx: Arc<Context>,
+    id: u64,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.ctx.connections.forget(self.id);
+    }
+}

@@ -1,0 +1,202 @@
+//! All partitions of this broker, by topic id and index.
+//!
+//! Readers load one immutable map; a step of the image replaces it, copied once per step. A topic's partitions are one
+//! slice, found by index. The control plane's commands come through here: each names a partition by its topic id, so
+//! that a late one for a deleted topic finds nothing (docs/SEAM.md S3).
+
+mod command;
+mod upkeep;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use pykafka_log::{Clock, LogDirectory, Syncer};
+use tokio::sync::Notify;
+
+pub use command::KeyValue;
+
+use crate::kafka_error::KafkaError;
+use crate::partition::isr::ProposalId;
+use crate::partition::replication::Assignment;
+use crate::partition::{Host, Partition};
+use crate::seam::event::EventQueue;
+use crate::seam::image::{Image, PartitionEntry, TopicEntry, TopicId};
+use crate::seam::log_ring::LogRing;
+use crate::seam::statistics::AppendStatistics;
+
+/// What a partition table is made with.
+pub struct PartitionOptions {
+    /// This broker.
+    pub node_id: i32,
+    /// The broker's clock.
+    pub clock: Arc<dyn Clock>,
+    /// Facts for Python.
+    pub events: Arc<EventQueue>,
+    /// Log lines on their way to Python.
+    pub log_ring: Arc<LogRing>,
+    /// Where logs are.
+    pub directory: LogDirectory,
+    /// Whether that is memory.
+    pub in_memory: bool,
+}
+
+type Topics = HashMap<TopicId, Arc<[Arc<Partition>]>>;
+
+/// See the module.
+pub struct PartitionTable {
+    host: Arc<Host>,
+    topics: ArcSwap<Topics>,
+    proposals: Mutex<Proposals>,
+    /// Held by a checkpoint and by the end of it all: none runs on after the directory is given back.
+    closed: Mutex<bool>,
+}
+
+/// ISR proposals in flight, under ids that are unique in this broker.
+#[derive(Default)]
+struct Proposals {
+    last_id: u64,
+    open: HashMap<u64, (Arc<Partition>, ProposalId)>,
+}
+
+impl PartitionTable {
+    /// No partitions; none of the directory's logs is opened.
+    pub fn new(options: PartitionOptions) -> PartitionTable {
+        let host = Host {
+            node_id: options.node_id,
+            clock: options.clock,
+            events: options.events,
+            in_memory: options.in_memory,
+            eligible: ArcSwap::default(),
+            replica_lag_ns_max: AtomicU64::default(),
+            appended: AppendStatistics::default(),
+            log_ring: options.log_ring,
+            is_disk_full: AtomicBool::default(),
+            syncer: Syncer::default(),
+            directory: options.directory,
+            dirty: Mutex::default(),
+            dirty_added: Notify::new(),
+            listed: Mutex::default(),
+            listed_max: listed_max(),
+        };
+        PartitionTable {
+            host: Arc::new(host),
+            topics: ArcSwap::default(),
+            proposals: Mutex::default(),
+            closed: Mutex::default(),
+        }
+    }
+
+    /// The partition, if this broker holds it.
+    pub fn get(&self, topic_id: &TopicId, index: i32) -> Option<Arc<Partition>> {
+        let topics = self.topics.load();
+        let partitions = topics.get(topic_id)?;
+        let at = usize::try_from(index).ok()?;
+        match partitions.get(at) {
+            Some(partition) if partition.index == index => Some(partition.clone()),
+            _ => partitions.iter().find(|partition| partition.index == index).cloned(),
+        }
+    }
+
+    /// The partition of a topic that the image names.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TOPIC_OR_PARTITION` if the topic has no such partition, `NOT_LEADER_OR_FOLLOWER` if others hold it.
+    pub fn find(&self, topic: &TopicEntry, index: i32) -> Result<Arc<Partition>, KafkaError> {
+        self.get(&topic.id, index).ok_or_else(|| match topic.partition(index) {
+            Some(_) => KafkaError::NotLeaderOrFollower,
+            None => KafkaError::UnknownTopicOrPartition,
+        })
+    }
+
+    /// Every partition this broker holds.
+    pub fn all(&self) -> Vec<Arc<Partition>> {
+        self.topics.load().values().flat_map(|partitions| partitions.iter().cloned()).collect()
+    }
+
+    /// One step of the image, before it is visible to requests: deletes, then followers, then leaders. Idempotent,
+    /// since partitions ignore what is not newer. Called by one thread at a time.
+    pub fn apply(&self, image: &Image, changed: &[Arc<TopicEntry>], deleted: &[TopicId]) {
+        let eligible =
+            image.brokers.iter().map(|broker| (broker.node_id, broker.broker_epoch)).collect();
+        self.host.eligible.store(Arc::new(eligible));
+        let lag_ns_max = image.settings.replica_lag_ms_max.saturating_mul(1_000_000);
+        self.host.replica_lag_ns_max.store(lag_ns_max, Ordering::Relaxed);
+        let expiration_ms = image.settings.producer_id_expiration_ms;
+        self.host.directory.set_producer_id_expiration_ms(expiration_ms);
+        let mut topics = Topics::clone(&self.topics.load());
+        for topic_id in deleted {
+            for partition in topics.remove(topic_id).iter().flat_map(|partitions| partitions.iter())
+            {
+                self.delete(partition);
+            }
+        }
+        for topic in changed {
+            let partitions = self.partitions_of(topic, topics.get(&topic.id));
+            topics.insert(topic.id, partitions);
+        }
+        for leads in [false, true] {
+            for topic in changed {
+                for partition in topics.get(&topic.id).iter().flat_map(|list| list.iter()) {
+                    let Some(entry) = topic.partition(partition.index) else { continue };
+                    if (entry.leader == self.host.node_id) == leads {
+                        partition.assign(assignment_of(entry), &topic.config);
+                    }
+                }
+            }
+        }
+        self.topics.store(Arc::new(topics));
+    }
+
+    /// A topic's partitions on this broker, those that are there already kept.
+    fn partitions_of(
+        &self,
+        topic: &TopicEntry,
+        known: Option<&Arc<[Arc<Partition>]>>,
+    ) -> Arc<[Arc<Partition>]> {
+        let known = known.map_or(&[][..], |partitions| partitions);
+        (topic.partitions.iter())
+            .filter_map(|entry| {
+                let kept = known.iter().find(|partition| partition.index == entry.index);
+                let holds = entry.replicas.contains(&self.host.node_id);
+                kept.cloned().or_else(|| holds.then(|| self.new_partition(topic, entry.index)))
+            })
+            .collect()
+    }
+
+    fn new_partition(&self, topic: &TopicEntry, index: i32) -> Arc<Partition> {
+        let (host, config) = (self.host.clone(), topic.config.clone());
+        Partition::new(host, topic.name.clone(), topic.id, index, topic.hidden, config)
+    }
+
+    /// A directory that cannot be renamed stays behind as a stray; the next start finds it.
+    fn delete(&self, partition: &Partition) {
+        if let Err(error) = partition.delete() {
+            self.report_failed(&error);
+        }
+    }
+
+    pub(crate) fn host(&self) -> &Arc<Host> {
+        &self.host
+    }
+}
+
+/// Half of the descriptors that this process may have, at two for each log that is written to.
+fn listed_max() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let descriptors =
+        limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    (descriptors / 4).max(16)
+}
+
+fn assignment_of(entry: &PartitionEntry) -> Assignment {
+    Assignment {
+        leader: entry.leader,
+        leader_epoch: entry.leader_epoch,
+        partition_epoch: entry.partition_epoch,
+        replicas: entry.replicas.clone(),
+        isr: entry.isr.clone(),
+    }
+}

@@ -1,0 +1,199 @@
+//! What the control plane asks of partitions. Commands with a token complete exactly once (docs/SEAM.md S4).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pykafka_log::{AppendOrigin, ProducerEntry};
+use pykafka_record::{BatchBuilder, BatchOptions};
+
+use super::PartitionTable;
+use crate::api::produce;
+use crate::kafka_error::KafkaError;
+use crate::partition::isr::{BrokerState, IsrOutcome};
+use crate::partition::waiters::{AckWaiter, Promise};
+use crate::partition::{AppendRefusal, Partition, PartitionOffsets};
+use crate::seam::event::{Event, EventQueue, Token};
+use crate::seam::image::{PartitionId, TopicId};
+
+/// Key and value, as the control plane encoded them.
+pub type KeyValue = (Option<Bytes>, Option<Bytes>);
+
+/// Tells Python of an append that waited.
+struct TokenWaiter {
+    events: Arc<EventQueue>,
+    token: Token,
+    base_offset: i64,
+}
+
+impl AckWaiter for TokenWaiter {
+    fn acknowledged(&self, _: usize, result: Result<(), KafkaError>) {
+        let (error_code, offset) = match result {
+            Ok(()) => (0, self.base_offset),
+            Err(error) => (error.code(), -1),
+        };
+        self.events.push(Event::Appended { token: self.token, error_code, offset });
+    }
+}
+
+impl PartitionTable {
+    fn partition(&self, id: &PartitionId) -> Result<Arc<Partition>, KafkaError> {
+        self.get(&id.0, id.1).ok_or(KafkaError::UnknownTopicId)
+    }
+
+    /// Appends `records` as one batch in `leader_epoch`; `Appended` comes when the high watermark passed it, or with
+    /// the error. `control` makes it a control batch.
+    pub fn append(
+        &self,
+        token: Token,
+        id: &PartitionId,
+        leader_epoch: i32,
+        records: &[KeyValue],
+        control: Option<i32>,
+    ) {
+        if let Err(error) = self.try_append(token, id, leader_epoch, records, control) {
+            let error_code = error.code();
+            self.host().events.push(Event::Appended { token, error_code, offset: -1 });
+        }
+    }
+
+    fn try_append(
+        &self,
+        token: Token,
+        id: &PartitionId,
+        leader_epoch: i32,
+        records: &[KeyValue],
+        control: Option<i32>,
+    ) -> Result<(), KafkaError> {
+        let partition = self.partition(id)?;
+        let mut batch = encoded(records, control.is_some(), self.host().clock.now_ms())?;
+        let appended = partition
+            .append(&mut batch, AppendOrigin::Coordinator, true, leader_epoch)
+            .map_err(|refusal| match refusal {
+                AppendRefusal::Partition(error) => error,
+                AppendRefusal::Log(error) => produce::code_of(&error),
+            })?;
+        let waiter: Arc<dyn AckWaiter> = Arc::new(TokenWaiter {
+            events: self.host().events.clone(),
+            token,
+            base_offset: appended.info.first_offset,
+        });
+        let end_offset = appended.info.last_offset + 1;
+        let epoch = appended.leader_epoch;
+        if let Some(result) = partition.wait_ack(epoch, end_offset, Promise::Committed, &waiter, 0)
+        {
+            waiter.acknowledged(0, result);
+        }
+        Ok(())
+    }
+
+    /// Whole batches from `offset` on, up to the log end (a load) or the high watermark.
+    ///
+    /// # Errors
+    /// As for a client's read; `UNKNOWN_TOPIC_ID` if there is no such partition.
+    pub fn read(
+        &self,
+        id: &PartitionId,
+        offset: i64,
+        bytes_max: usize,
+        upto_log_end: bool,
+    ) -> Result<Bytes, KafkaError> {
+        self.partition(id)?.read_upto(offset, bytes_max, upto_log_end)
+    }
+
+    /// One consistent snapshot.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TOPIC_ID`, or as the partition says.
+    pub fn offsets(&self, id: &PartitionId) -> Result<PartitionOffsets, KafkaError> {
+        self.partition(id)?.offsets()
+    }
+
+    /// Makes an ISR pending; an id to settle it by, or `None` if it is not possible now.
+    pub fn propose_isr(
+        &self,
+        id: &PartitionId,
+        leader_epoch: i32,
+        partition_epoch: i32,
+        isr: Vec<BrokerState>,
+    ) -> Option<u64> {
+        let partition = self.partition(id).ok()?;
+        let proposal = partition.propose_isr(leader_epoch, partition_epoch, isr)?;
+        let mut proposals = self.proposals.lock();
+        proposals.last_id += 1;
+        let id = proposals.last_id;
+        proposals.open.insert(id, (partition, proposal));
+        Some(id)
+    }
+
+    /// Takes the controller's answer; one that was replaced meanwhile is ignored.
+    pub fn settle_isr(&self, proposal: u64, outcome: IsrOutcome) {
+        let open = self.proposals.lock().open.remove(&proposal);
+        if let Some((partition, proposal)) = open {
+            partition.settle_isr(proposal, outcome);
+        }
+    }
+
+    /// `DeleteRecords`; `Maintained` carries the new log start offset.
+    pub fn delete_before(&self, token: Token, id: &PartitionId, offset: i64) {
+        let deleted = self.partition(id).and_then(|partition| partition.delete_before(offset));
+        let (error_code, offset) = match deleted {
+            Ok(log_start_offset) => (0, log_start_offset),
+            Err(error) => (error.code(), -1),
+        };
+        self.host().events.push(Event::Maintained { token, error_code, offset });
+    }
+
+    /// Deletes every log's segments past its topic's limits, and forgets silent producers. A log that was not opened
+    /// is, if something of it may have to go; what fails is reported as a partition's state.
+    pub fn enforce_retention(&self) {
+        let now_ms = self.host().clock.now_ms();
+        for partition in self.all() {
+            if !partition.may_expire(now_ms) {
+                continue;
+            }
+            // The error was reported as an event where it arose; the next partition may fare better.
+            let _ = partition.enforce_retention();
+        }
+    }
+
+    /// Size in bytes of every log that exists.
+    pub fn describe_log_dirs(&self) -> Vec<(TopicId, i32, u64)> {
+        (self.all().iter())
+            .filter_map(|partition| {
+                Some((partition.topic_id, partition.index, partition.size_bytes()?))
+            })
+            .collect()
+    }
+
+    /// Total and usable bytes of the directory's file system; −1 in memory.
+    pub fn disk_space(&self) -> (i64, i64) {
+        let host = self.host();
+        if host.in_memory {
+            return (-1, -1);
+        }
+        let space = host.directory.disk().available_bytes(host.directory.path());
+        space.map_or((-1, -1), |space| (space.total as i64, space.usable as i64))
+    }
+
+    /// What is known of each idempotent producer of a partition.
+    ///
+    /// # Errors
+    /// `NOT_LEADER_OR_FOLLOWER`, `UNKNOWN_TOPIC_ID`, `KAFKA_STORAGE_ERROR`.
+    pub fn describe_producers(&self, id: &PartitionId) -> Result<Vec<ProducerEntry>, KafkaError> {
+        let partition = self.partition(id)?;
+        partition.offsets()?;
+        Ok(partition.log()?.active_producers())
+    }
+}
+
+/// One batch of `records`, stamped with the time.
+fn encoded(records: &[KeyValue], control: bool, now_ms: i64) -> Result<Vec<u8>, KafkaError> {
+    let mut builder = BatchBuilder::new(BatchOptions { control, ..BatchOptions::default() });
+    let mut batch = Vec::new();
+    for (key, value) in records {
+        let (key, value) = (key.as_deref(), value.as_deref());
+        builder.append(now_ms, key, value, &[]).map_err(|_| KafkaError::InvalidRecord)?;
+    }
+    builder.build(&mut batch).map_err(|_| KafkaError::InvalidRecord)?;
+    Ok(batch)
+}

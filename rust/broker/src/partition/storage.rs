@@ -1,0 +1,71 @@
+//! Where a broker's logs are: one locked directory, or memory.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pykafka_log::{
+    Clock, DirectoryLock, DirectoryOptions, Disk, LockError, LogDirectory, MemoryDisk, OpenError,
+    RealDisk,
+};
+
+use crate::seam::settings::Settings;
+
+/// Why the storage cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageOpenError {
+    /// Somebody else has the directory open.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// Its checkpoints cannot be read.
+    #[error(transparent)]
+    Directory(#[from] OpenError),
+    /// It cannot be made.
+    #[error("cannot make {dir}: {source}")]
+    Make {
+        /// As given.
+        dir: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// What a broker holds until it stops.
+pub(crate) struct Storage {
+    pub(crate) directory: LogDirectory,
+    /// Held by the core, so that a stop releases it though the directory object lives on.
+    pub(crate) lock: Option<DirectoryLock>,
+    pub(crate) in_memory: bool,
+}
+
+impl Storage {
+    /// Locks and opens `data_dir`; without one, logs are kept in at most `memory_max` bytes.
+    pub(crate) fn open(
+        data_dir: Option<&Path>,
+        memory_max: u64,
+        clock: Arc<dyn Clock>,
+        random_seed: u64,
+    ) -> Result<Storage, StorageOpenError> {
+        let disk: Arc<dyn Disk> = match data_dir {
+            Some(_) => Arc::new(RealDisk),
+            None => Arc::new(MemoryDisk::new(memory_max)),
+        };
+        let lock = data_dir.map(locked).transpose()?;
+        let options = DirectoryOptions {
+            dir: data_dir.unwrap_or(Path::new("memory")),
+            disk,
+            lock: None,
+            producer_id_expiration_ms: Settings::default().producer_id_expiration_ms,
+            random_seed,
+        };
+        let directory = LogDirectory::open(options, clock)?;
+        Ok(Storage { directory, lock, in_memory: data_dir.is_none() })
+    }
+}
+
+fn locked(dir: &Path) -> Result<DirectoryLock, StorageOpenError> {
+    RealDisk
+        .create_dir_all_durably(dir)
+        .map_err(|source| StorageOpenError::Make { dir: dir.into(), source })?;
+    Ok(DirectoryLock::acquire(dir)?)
+}

@@ -1,0 +1,10 @@
+//! The seam to Python: what it calls, and what it is sent (docs/SEAM.md).
+
+pub(crate) mod clock;
+pub(crate) mod core;
+pub(crate) mod event;
+pub(crate) mod image;
+pub(crate) mod log_ring;
+pub(crate) mod requests;
+pub(crate) mod settings;
+pub(crate) mod statistics;

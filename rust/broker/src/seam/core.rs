@@ -1,0 +1,321 @@
+//! The seam: what Python asks of the data plane (docs/SEAM.md). Every method may be called from any thread.
+
+use std::io;
+use std::net::TcpListener as StdListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use pykafka_log::{Clock, DirectoryLock, Durability, LogConfig, ProducerEntry};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::api::context::{Context, ContextOptions};
+use crate::kafka_error::KafkaError;
+use crate::network::engine::Engine;
+use crate::network::listener;
+use crate::partition::isr::{BrokerState, IsrOutcome};
+use crate::partition::partition_table::KeyValue;
+use crate::partition::storage::{Storage, StorageOpenError};
+use crate::partition::{PartitionOffsets, maintenance, purgatory};
+use crate::seam::event::{Event, Token};
+use crate::seam::image::{ApplyError, ImageDelta, PartitionId, TopicId};
+use crate::seam::log_ring::{Level, LogLine};
+use crate::seam::statistics;
+
+const TARGET: &str = "broker.core";
+/// What a stop gives the connections after their grace, to end as they were told.
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
+
+/// What a core is made with.
+pub struct CoreOptions {
+    /// The one log directory; `None` keeps every log in memory.
+    pub data_dir: Option<PathBuf>,
+    /// This broker.
+    pub node_id: i32,
+    /// As in meta.properties.
+    pub cluster_id: String,
+    /// Of topics that do not say.
+    pub durability: Durability,
+    /// Bytes that requests and answers on their way may take; without a data directory also those of logs.
+    pub memory_max: u64,
+    /// The broker's only clock.
+    pub clock: Arc<dyn Clock>,
+    /// Where ids that strangers should not guess, and jitter, are drawn from.
+    pub seed: u64,
+}
+
+/// Why a call of the seam failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CoreError {
+    /// The runtime's threads could not be started.
+    #[error("the engine cannot start: {0}")]
+    Engine(io::Error),
+    /// The data directory cannot be opened.
+    #[error(transparent)]
+    Storage(#[from] StorageOpenError),
+    /// Binding failed.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// As given.
+        address: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// See [`ApplyError`].
+    #[error(transparent)]
+    Apply(#[from] ApplyError),
+    /// `stop` was called.
+    #[error("the core is stopped")]
+    Stopped,
+}
+
+/// One broker's data plane.
+pub struct Core {
+    ctx: Arc<Context>,
+    engine: Arc<Engine>,
+    tasks: Mutex<Vec<JoinHandle<()>>>,
+    lock: Mutex<Option<DirectoryLock>>,
+    /// Serialises apply and stop: steps come in order.
+    steps: Mutex<()>,
+}
+
+impl Core {
+    /// Locks and opens the data directory; no partition is opened before [`Core::apply`] names it.
+    pub fn new(options: CoreOptions) -> Result<Core, CoreError> {
+        let engine = Engine::shared().map_err(CoreError::Engine)?;
+        let CoreOptions { data_dir, memory_max, clock, seed, .. } = options;
+        let storage = Storage::open(data_dir.as_deref(), memory_max, clock.clone(), seed)?;
+        let ctx = Arc::new(Context::new(ContextOptions {
+            node_id: options.node_id,
+            cluster_id: options.cluster_id,
+            clock,
+            log_defaults: LogConfig::for_durability(options.durability),
+            directory: storage.directory,
+            in_memory: storage.in_memory,
+            memory_max,
+            seed,
+        }));
+        let tasks = vec![
+            engine.handle().spawn(purgatory::run(ctx.purgatory.clone())),
+            engine.handle().spawn(maintenance::run(ctx.clone())),
+        ];
+        let (tasks, lock) = (Mutex::new(tasks), Mutex::new(storage.lock));
+        Ok(Core { ctx, engine, tasks, lock, steps: Mutex::default() })
+    }
+
+    /// What the parts of this broker share.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.ctx
+    }
+
+    /// Blocks until there are events, `deadline_ns` of [`Core::now_ns`] or [`Core::wake`]; at most `events_max` events.
+    pub fn wait(&self, deadline_ns: u64, events_max: usize) -> Vec<Event> {
+        self.ctx.events.wait(&*self.ctx.clock, deadline_ns, events_max)
+    }
+
+    /// Makes [`Core::wait`] return.
+    pub fn wake(&self) {
+        self.ctx.events.wake();
+    }
+
+    /// Monotonic; the broker's only clock for deadlines.
+    pub fn now_ns(&self) -> u64 {
+        self.ctx.clock.now_ns()
+    }
+
+    /// Wall clock.
+    pub fn time_ms(&self) -> i64 {
+        self.ctx.clock.now_ms()
+    }
+
+    /// Binds `HOST:PORT` (port 0 picks one) and accepts; nothing is answered before [`Core::serve`]. Returns the port.
+    pub fn listen(&self, name: &str, address: &str) -> Result<u16, CoreError> {
+        if self.ctx.is_stopping() {
+            return Err(CoreError::Stopped);
+        }
+        let failed = |source| CoreError::Listen { address: address.into(), source };
+        let bound = listener::bind(address).map_err(failed)?;
+        let port = bound.local_addr().map_err(failed)?.port();
+        self.accept(name, bound).map_err(failed)?;
+        Ok(port)
+    }
+
+    fn accept(&self, name: &str, bound: StdListener) -> io::Result<()> {
+        let _inside = self.engine.handle().enter();
+        let listener = TcpListener::from_std(bound)?;
+        let accepting = listener::accept(self.ctx.clone(), Arc::from(name), listener);
+        self.tasks.lock().push(self.engine.handle().spawn(accepting));
+        Ok(())
+    }
+
+    /// Begins to answer.
+    pub fn serve(&self) {
+        self.ctx.serving.send_replace(true);
+    }
+
+    /// Applies one committed metadata step; one that is not newer than the last changes nothing.
+    pub fn apply(&self, delta: ImageDelta) -> Result<(), CoreError> {
+        let _ordered = self.steps.lock();
+        if self.ctx.is_stopping() {
+            return Err(CoreError::Stopped);
+        }
+        let Some(step) = self.ctx.image.load().step(delta)? else { return Ok(()) };
+        let (settings, memory) = (&step.image.settings, &self.ctx.memory);
+        self.ctx.requests.set_bytes_max(memory.waiting_bytes_max(settings.parked_bytes_max));
+        memory.set_queued_bytes_max(settings.queued_request_bytes_max);
+        self.ctx.partitions.apply(&step.image, &step.changed, &step.deleted);
+        self.ctx.image.store(Arc::new(step.image));
+        self.ctx.connections.limit_changed();
+        Ok(())
+    }
+
+    /// Answers requests: encoded bodies by request id. Unknown and closed ids are dropped.
+    pub fn respond(&self, replies: impl IntoIterator<Item = (u64, Bytes)>) {
+        replies.into_iter().for_each(|(id, body)| self.ctx.requests.respond(id, body));
+    }
+
+    /// Closes a connection; an unknown one is gone already.
+    pub fn close_connection(&self, connection: u64, reason: &str) {
+        self.ctx.connections.close(connection, reason);
+    }
+
+    /// Refuses new connections and requests, finishes what is in hand within `grace_ms`, completes every token, closes
+    /// the logs and releases the directory. Idempotent.
+    pub fn stop(&self, grace_ms: u64) {
+        let _ordered = self.steps.lock();
+        if self.ctx.stopping.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let tasks: Vec<_> = self.tasks.lock().drain(..).collect();
+        tasks.iter().for_each(JoinHandle::abort);
+        self.engine.handle().block_on(async {
+            // An aborted task ends later, on a thread of its own: until then its listener accepts.
+            for task in tasks {
+                let _ = timeout(CLOSE_WAIT, task).await;
+            }
+            let connections = &self.ctx.connections;
+            connections.drain_all();
+            if timeout(Duration::from_millis(grace_ms), connections.wait_none()).await.is_err() {
+                connections.close_all("the broker stops");
+                let _ = timeout(CLOSE_WAIT, connections.wait_none()).await;
+            }
+        });
+        self.ctx.purgatory.expire_all();
+        self.ctx.partitions.close();
+        drop(self.lock.lock().take());
+        self.ctx.log_ring.log(Level::Info, TARGET, || "stopped".into());
+        self.ctx.events.close();
+    }
+
+    /// Appends `records` as one batch; `Appended` comes when the high watermark passed it, or with the error.
+    pub fn append(
+        &self,
+        token: Token,
+        partition: &PartitionId,
+        leader_epoch: i32,
+        records: &[KeyValue],
+        control: Option<i32>,
+    ) {
+        if self.ctx.is_stopping() {
+            let error_code = KafkaError::BrokerNotAvailable.code();
+            return self.ctx.events.push(Event::Appended { token, error_code, offset: -1 });
+        }
+        self.ctx.partitions.append(token, partition, leader_epoch, records, control);
+    }
+
+    /// Whole batches from `offset` on, up to the log end or the high watermark.
+    pub fn read(
+        &self,
+        partition: &PartitionId,
+        offset: i64,
+        bytes_max: usize,
+        upto_log_end: bool,
+    ) -> Result<Bytes, KafkaError> {
+        self.ctx.partitions.read(partition, offset, bytes_max, upto_log_end)
+    }
+
+    /// One consistent snapshot of a partition's offsets.
+    pub fn offsets(&self, partition: &PartitionId) -> Result<PartitionOffsets, KafkaError> {
+        self.ctx.partitions.offsets(partition)
+    }
+
+    /// Makes an ISR pending; its proposal's id, or `None` if it is not possible now.
+    pub fn propose_isr(
+        &self,
+        partition: &PartitionId,
+        leader_epoch: i32,
+        partition_epoch: i32,
+        isr: Vec<BrokerState>,
+    ) -> Option<u64> {
+        self.ctx.partitions.propose_isr(partition, leader_epoch, partition_epoch, isr)
+    }
+
+    /// Takes the controller's answer to a proposal.
+    pub fn settle_isr(&self, proposal: u64, outcome: IsrOutcome) {
+        self.ctx.partitions.settle_isr(proposal, outcome);
+    }
+
+    /// `DeleteRecords`; `Maintained` carries the new log start offset.
+    pub fn delete_before(&self, token: Token, partition: &PartitionId, offset: i64) {
+        self.ctx.partitions.delete_before(token, partition, offset);
+    }
+
+    /// Deletes every log's segments past its topic's limits.
+    pub fn enforce_retention(&self) {
+        self.ctx.partitions.enforce_retention();
+    }
+
+    /// Size in bytes of every log that exists.
+    pub fn describe_log_dirs(&self) -> Vec<(TopicId, i32, u64)> {
+        self.ctx.partitions.describe_log_dirs()
+    }
+
+    /// Total and usable bytes of the data directory's file system; -1 in memory.
+    pub fn disk_space(&self) -> (i64, i64) {
+        self.ctx.partitions.disk_space()
+    }
+
+    /// What is known of each idempotent producer of a partition.
+    pub fn describe_producers(
+        &self,
+        partition: &PartitionId,
+    ) -> Result<Vec<ProducerEntry>, KafkaError> {
+        self.ctx.partitions.describe_producers(partition)
+    }
+
+    /// Lines `name value` in UTF-8: one flat snapshot.
+    pub fn statistics(&self) -> String {
+        let mut out = String::new();
+        self.ctx.statistics.write(&mut out);
+        self.ctx.partitions.host().appended.write(&mut out);
+        let levels = [
+            ("connections_open", self.ctx.connections.count()),
+            ("requests_parked", self.ctx.requests.count()),
+            ("requests_parked_bytes", self.ctx.requests.parked_bytes()),
+            ("events_waiting", self.ctx.events.count()),
+            ("connections_muted", self.ctx.memory.input.waiting()),
+            ("input_held_bytes", self.ctx.memory.input.held()),
+            ("answers_held_bytes", self.ctx.memory.answers_held()),
+        ];
+        for (name, value) in levels {
+            statistics::put(&mut out, name, value as u64);
+        }
+        out
+    }
+
+    /// Log lines since the last call.
+    pub fn drain_log(&self) -> Vec<LogLine> {
+        self.ctx.log_ring.drain()
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.stop(0);
+    }
+}

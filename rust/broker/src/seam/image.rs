@@ -1,0 +1,408 @@
+//! The projection: what the data plane knows of the metadata, immutable and swapped whole.
+//!
+//! Python owns the truth (committed metadata records) and sends steps, [`ImageDelta`]. A request loads one image and answers
+//! from it alone, so an answer is never made of two steps.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use pykafka_log::{ConfigError, LogConfig};
+
+use crate::seam::settings::{SettingError, Settings};
+
+/// Sixteen bytes, as on the wire.
+pub type TopicId = [u8; 16];
+/// What a command names (docs/SEAM.md S3).
+pub type PartitionId = (TopicId, i32);
+/// The id of no topic.
+pub const TOPIC_ID_ZERO: TopicId = [0; 16];
+
+/// A live broker's endpoint at one listener.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BrokerEndpoint {
+    /// Which broker.
+    pub node_id: i32,
+    /// Name of the listener.
+    pub listener: Arc<str>,
+    /// As advertised.
+    pub host: Arc<str>,
+    /// As advertised.
+    pub port: u16,
+    /// `broker.rack`.
+    pub rack: Option<Arc<str>>,
+    /// Of its registration, -1 if not known.
+    pub broker_epoch: i64,
+}
+
+/// A partition as decided.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PartitionEntry {
+    /// Index.
+    pub index: i32,
+    /// Node id, -1 for none.
+    pub leader: i32,
+    /// Grows with every change of leader.
+    pub leader_epoch: i32,
+    /// Grows with every change.
+    pub partition_epoch: i32,
+    /// In assignment order.
+    pub replicas: Vec<i32>,
+    /// Committed.
+    pub isr: Vec<i32>,
+    /// Eligible leader replicas (KIP-966).
+    pub elr: Vec<i32>,
+    /// See KIP-966.
+    pub last_known_elr: Vec<i32>,
+}
+
+/// A topic as decided.
+#[derive(Debug, Clone)]
+pub struct TopicEntry {
+    /// Kafka's rules hold; Python checked them.
+    pub name: Arc<str>,
+    /// Never zero.
+    pub id: TopicId,
+    /// One of Kafka's own topics.
+    pub internal: bool,
+    /// Served to the seam alone: `__cluster_metadata`.
+    pub hidden: bool,
+    /// By ascending index.
+    pub partitions: Vec<PartitionEntry>,
+    /// Settings of the topic that differ from the broker's defaults, by Kafka's names.
+    pub overrides: BTreeMap<String, String>,
+    /// Effective: the broker's defaults with the overrides.
+    pub config: Arc<LogConfig>,
+}
+
+impl TopicEntry {
+    /// The entry of a partition.
+    pub fn partition(&self, index: i32) -> Option<&PartitionEntry> {
+        // Indexes are dense but for topics under creation by hand.
+        match self.partitions.get(index as usize) {
+            Some(entry) if entry.index == index => Some(entry),
+            _ => self.partitions.iter().find(|entry| entry.index == index),
+        }
+    }
+}
+
+/// A topic of a delta: new, or replaced whole.
+#[derive(Debug, Clone, Default)]
+pub struct TopicImage {
+    /// As in [`TopicEntry`].
+    pub name: String,
+    /// As in [`TopicEntry`].
+    pub topic_id: TopicId,
+    /// In any order.
+    pub partitions: Vec<PartitionEntry>,
+    /// As in [`TopicEntry`].
+    pub overrides: BTreeMap<String, String>,
+    /// As in [`TopicEntry`].
+    pub internal: bool,
+    /// As in [`TopicEntry`].
+    pub hidden: bool,
+}
+
+/// Finalized features: their epoch, and level by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FinalizedFeatures {
+    /// Metadata offset at which they were finalized; -1 for never.
+    pub epoch: i64,
+    /// By name.
+    pub levels: BTreeMap<String, i16>,
+}
+
+/// One committed metadata step. `None` leaves a part as it was.
+#[derive(Debug, Clone, Default)]
+pub struct ImageDelta {
+    /// Last offset of the step.
+    pub metadata_offset: i64,
+    /// Every live broker's endpoints, replaced whole.
+    pub brokers: Option<Vec<BrokerEndpoint>>,
+    /// Named by Metadata.
+    pub controller_id: Option<i32>,
+    /// Created or changed.
+    pub topics: Vec<TopicImage>,
+    /// Deletes come before creates.
+    pub deleted: Vec<TopicId>,
+    /// Effective broker-level defaults of every topic setting, by topic-level name.
+    pub log_defaults: Option<BTreeMap<String, String>>,
+    /// Effective broker settings.
+    pub broker_settings: Option<BTreeMap<String, String>>,
+    /// What `ApiVersions` says.
+    pub finalized_features: Option<FinalizedFeatures>,
+    /// Version ranges of the APIs that Python answers.
+    pub api_versions: Option<BTreeMap<i16, (i16, i16)>>,
+    /// What `ApiVersions` says.
+    pub supported_features: Option<BTreeMap<String, (i16, i16)>>,
+}
+
+/// A delta that cannot be applied; nothing changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ApplyError {
+    /// Of the defaults or of a topic.
+    #[error("settings of {of}: {source}")]
+    Config {
+        /// `defaults`, or the topic's name.
+        of: String,
+        /// What is wrong.
+        source: ConfigError,
+    },
+    /// Of the broker.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
+    /// Two topics of one name.
+    #[error("topic {name} exists with another id")]
+    NameTaken {
+        /// Of both.
+        name: String,
+    },
+}
+
+/// The projection after one step.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// Of the last step; -1 before the first.
+    pub metadata_offset: i64,
+    /// Live brokers, an entry for each listener.
+    pub brokers: Arc<[BrokerEndpoint]>,
+    /// Node id, -1 if not known.
+    pub controller_id: i32,
+    /// Effective broker-level defaults.
+    pub log_defaults: Arc<LogConfig>,
+    /// What the broker's durability alone says; `log_defaults` stand on it.
+    durability_defaults: Arc<LogConfig>,
+    /// Effective broker settings.
+    pub settings: Arc<Settings>,
+    /// What `ApiVersions` says.
+    pub finalized_features: Arc<FinalizedFeatures>,
+    /// What `ApiVersions` says.
+    pub supported_features: Arc<BTreeMap<String, (i16, i16)>>,
+    /// Version ranges of the APIs that Python answers, and narrower ranges of ours.
+    pub api_versions: Arc<BTreeMap<i16, (i16, i16)>>,
+    by_name: HashMap<Arc<str>, Arc<TopicEntry>>,
+    by_id: HashMap<TopicId, Arc<TopicEntry>>,
+}
+
+/// The image after a delta, and what the partitions must hear of it.
+#[derive(Debug)]
+pub struct Step {
+    /// Not yet visible to requests.
+    pub image: Image,
+    /// Topics that are new, replaced, or of which the effective settings changed.
+    pub changed: Vec<Arc<TopicEntry>>,
+    /// Topics that are gone.
+    pub deleted: Vec<TopicId>,
+}
+
+impl Image {
+    /// Before the first step; `log_defaults` hold until Python sends its own.
+    pub fn empty(log_defaults: LogConfig) -> Image {
+        let log_defaults = Arc::new(log_defaults);
+        Image {
+            durability_defaults: log_defaults.clone(),
+            metadata_offset: -1,
+            brokers: Arc::new([]),
+            controller_id: -1,
+            log_defaults,
+            settings: Arc::new(Settings::default()),
+            finalized_features: Arc::new(FinalizedFeatures { epoch: -1, levels: BTreeMap::new() }),
+            supported_features: Arc::default(),
+            api_versions: Arc::default(),
+            by_name: HashMap::new(),
+            by_id: HashMap::new(),
+        }
+    }
+
+    /// A topic by name, hidden ones too.
+    #[inline]
+    pub fn topic(&self, name: &str) -> Option<&Arc<TopicEntry>> {
+        self.by_name.get(name)
+    }
+
+    /// A topic by id, hidden ones too.
+    #[inline]
+    pub fn topic_by_id(&self, id: &TopicId) -> Option<&Arc<TopicEntry>> {
+        self.by_id.get(id)
+    }
+
+    /// All topics, hidden ones too, in no order.
+    pub fn topics(&self) -> impl Iterator<Item = &Arc<TopicEntry>> {
+        self.by_name.values()
+    }
+
+    /// The image after `delta`; `None` if the delta is not newer than this.
+    pub fn step(&self, delta: ImageDelta) -> Result<Option<Step>, ApplyError> {
+        if delta.metadata_offset <= self.metadata_offset {
+            return Ok(None);
+        }
+        let mut image = self.clone();
+        image.metadata_offset = delta.metadata_offset;
+        image.controller_id = delta.controller_id.unwrap_or(self.controller_id);
+        if let Some(brokers) = delta.brokers {
+            image.brokers = brokers.into();
+        }
+        if let Some(values) = delta.broker_settings {
+            image.settings = Arc::new(Settings::default().with(pairs(&values))?);
+        }
+        if let Some(features) = delta.finalized_features {
+            image.finalized_features = Arc::new(features);
+        }
+        if let Some(features) = delta.supported_features {
+            image.supported_features = Arc::new(features);
+        }
+        if let Some(versions) = delta.api_versions {
+            image.api_versions = Arc::new(versions);
+        }
+        let mut changed = match delta.log_defaults {
+            Some(defaults) => image.set_log_defaults(&defaults)?,
+            None => BTreeMap::new(),
+        };
+        let deleted: Vec<TopicId> =
+            delta.deleted.into_iter().filter(|id| image.remove(id)).collect();
+        changed.retain(|id, _| !deleted.contains(id));
+        for topic in delta.topics {
+            let entry = image.put(topic)?;
+            changed.insert(entry.id, entry);
+        }
+        Ok(Some(Step { image, changed: changed.into_values().collect(), deleted }))
+    }
+
+    /// Topics whose effective settings change with the defaults: all of them.
+    fn set_log_defaults(
+        &mut self,
+        defaults: &BTreeMap<String, String>,
+    ) -> Result<BTreeMap<TopicId, Arc<TopicEntry>>, ApplyError> {
+        self.log_defaults = config(&self.durability_defaults, defaults, "defaults")?;
+        let mut changed = BTreeMap::new();
+        for entry in self.by_id.values_mut() {
+            let mut topic = TopicEntry::clone(entry);
+            topic.config = config(&self.log_defaults, &topic.overrides, &topic.name)?;
+            *entry = Arc::new(topic);
+            self.by_name.insert(entry.name.clone(), entry.clone());
+            changed.insert(entry.id, entry.clone());
+        }
+        Ok(changed)
+    }
+
+    fn remove(&mut self, id: &TopicId) -> bool {
+        let Some(entry) = self.by_id.remove(id) else { return false };
+        self.by_name.remove(&entry.name);
+        true
+    }
+
+    fn put(&mut self, topic: TopicImage) -> Result<Arc<TopicEntry>, ApplyError> {
+        let mut partitions = topic.partitions;
+        partitions.sort_by_key(|partition| partition.index);
+        let config = config(&self.log_defaults, &topic.overrides, &topic.name)?;
+        let TopicImage { topic_id: id, overrides, internal, hidden, .. } = topic;
+        if self.by_name.get(topic.name.as_str()).is_some_and(|taken| taken.id != id) {
+            return Err(ApplyError::NameTaken { name: topic.name });
+        }
+        let name = Arc::from(topic.name);
+        let entry =
+            Arc::new(TopicEntry { name, id, internal, hidden, partitions, overrides, config });
+        self.by_name.insert(entry.name.clone(), entry.clone());
+        self.by_id.insert(id, entry.clone());
+        Ok(entry)
+    }
+}
+
+fn pairs(values: &BTreeMap<String, String>) -> impl Iterator<Item = (&str, &str)> {
+    values.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+}
+
+/// `values` on top of `base`, which is shared by those who override nothing: nearly all topics.
+fn config(
+    base: &Arc<LogConfig>,
+    values: &BTreeMap<String, String>,
+    of: &str,
+) -> Result<Arc<LogConfig>, ApplyError> {
+    if values.is_empty() {
+        return Ok(base.clone());
+    }
+    LogConfig::from_settings(base, pairs(values))
+        .map(Arc::new)
+        .map_err(|source| ApplyError::Config { of: of.into(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn topic(name: &str, id: u8) -> TopicImage {
+        let partitions =
+            [1, 0].map(|index| PartitionEntry { index, leader: 1, ..PartitionEntry::default() });
+        TopicImage {
+            name: name.into(),
+            topic_id: [id; 16],
+            partitions: partitions.into(),
+            ..TopicImage::default()
+        }
+    }
+
+    fn delta(metadata_offset: i64) -> ImageDelta {
+        ImageDelta { metadata_offset, ..ImageDelta::default() }
+    }
+
+    fn stepped(image: &Image, delta: ImageDelta) -> Step {
+        image.step(delta).expect("valid").expect("newer")
+    }
+
+    #[test]
+    fn an_older_delta_changes_nothing() {
+        let image = stepped(&Image::empty(LogConfig::default()), delta(5)).image;
+        assert!(image.step(delta(5)).expect("valid").is_none());
+        assert!(image.step(delta(4)).expect("valid").is_none());
+    }
+
+    #[test]
+    fn deletes_come_before_creates_of_the_same_name() {
+        let empty = Image::empty(LogConfig::default());
+        let image = stepped(&empty, ImageDelta { topics: vec![topic("a", 1)], ..delta(1) }).image;
+        let recreate =
+            ImageDelta { deleted: vec![[1; 16]], topics: vec![topic("a", 2)], ..delta(2) };
+        let step = stepped(&image, recreate);
+        assert_eq!(step.deleted, [[1; 16]]);
+        assert_eq!(step.image.topic("a").map(|entry| entry.id), Some([2; 16]));
+        assert!(step.image.topic_by_id(&[1; 16]).is_none());
+        assert!(matches!(
+            image.step(ImageDelta { topics: vec![topic("a", 2)], ..delta(2) }),
+            Err(ApplyError::NameTaken { .. })
+        ));
+    }
+
+    #[test]
+    fn new_defaults_change_every_topic_but_not_its_overrides() {
+        let mut first = topic("a", 1);
+        first.overrides.insert("retention.ms".into(), "7".into());
+        let empty = Image::empty(LogConfig::default());
+        let image =
+            stepped(&empty, ImageDelta { topics: vec![first, topic("b", 2)], ..delta(1) }).image;
+        let defaults = BTreeMap::from([("retention.ms".into(), "9".into())]);
+        let step = stepped(&image, ImageDelta { log_defaults: Some(defaults), ..delta(2) });
+        let retention = |name| step.image.topic(name).map(|entry| entry.config.retention_ms);
+        assert_eq!((retention("a"), retention("b")), (Some(7), Some(9)));
+        assert_eq!(step.changed.len(), 2);
+    }
+
+    /// `fsync` was lost with the first delta: nothing was synced before its acknowledgement.
+    #[test]
+    fn defaults_that_do_not_name_flushing_keep_what_the_durability_says() {
+        let empty = Image::empty(LogConfig::for_durability(pykafka_log::Durability::Fsync));
+        let defaults = BTreeMap::from([("retention.ms".into(), "9".into())]);
+        let delta =
+            ImageDelta { log_defaults: Some(defaults), topics: vec![topic("a", 1)], ..delta(1) };
+        let step = stepped(&empty, delta);
+        let synced = step.image.topic("a").map(|entry| entry.config.syncs_every_append());
+        assert_eq!((synced, step.image.log_defaults.retention_ms), (Some(true), 9));
+    }
+
+    #[test]
+    fn partitions_are_found_by_index_in_any_order_of_the_delta() {
+        let empty = Image::empty(LogConfig::default());
+        let step = stepped(&empty, ImageDelta { topics: vec![topic("a", 1)], ..delta(1) });
+        let entry = step.image.topic("a").expect("created");
+        assert_eq!(entry.partition(1).map(|partition| partition.index), Some(1));
+        assert!(entry.partition(2).is_none() && entry.partition(-1).is_none());
+    }
+}

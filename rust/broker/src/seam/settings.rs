@@ -1,0 +1,125 @@
+//! The broker settings that Rust honours, by Kafka's names. Python validates; here a wrong value is an error, never a default.
+
+use std::str::FromStr;
+
+/// A setting whose value is not of its type.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name}: not a valid value: {value:?}")]
+pub struct SettingError {
+    /// Kafka's name.
+    pub name: String,
+    /// As given.
+    pub value: String,
+}
+
+/// Effective values; the defaults are Kafka's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// `socket.request.max.bytes`: a larger size prefix closes the connection.
+    pub socket_request_bytes_max: usize,
+    /// `connections.max.idle.ms`; negative never.
+    pub connections_idle_ms_max: i64,
+    /// `max.connections`: what comes beyond waits until another one ends.
+    pub connections_max: usize,
+    /// `internal.frame.max.ms`: a frame that has begun must be complete after this and what its size takes at
+    /// [`crate::network::connection::FRAME_BYTES_PER_MS_MIN`].
+    pub frame_ms_max: u64,
+    /// `internal.parked.max.bytes`: bodies on their way through Python; beyond, connections are muted (docs/SEAM.md S7).
+    pub parked_bytes_max: usize,
+    /// `queued.max.request.bytes`: frames that have begun, unless the broker's memory allows less; not positive is no limit.
+    pub queued_request_bytes_max: i64,
+    /// `fetch.max.bytes`.
+    pub fetch_bytes_max: i32,
+    /// `max.request.partition.size.limit`: partitions in one answer of `DescribeTopicPartitions`.
+    pub request_partitions_max: i32,
+    /// `max.incremental.fetch.session.cache.slots`.
+    pub fetch_session_slots: usize,
+    /// `producer.id.expiration.ms`.
+    pub producer_id_expiration_ms: i64,
+    /// `replica.lag.time.max.ms`.
+    pub replica_lag_ms_max: u64,
+    /// `auto.create.topics.enable`: whether Metadata tells Python of topics that are missing.
+    pub auto_create_topics_enable: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            socket_request_bytes_max: 104_857_600,
+            connections_idle_ms_max: 600_000,
+            connections_max: i32::MAX as usize,
+            frame_ms_max: 30_000,
+            parked_bytes_max: 64 << 20,
+            queued_request_bytes_max: -1,
+            fetch_bytes_max: 57_671_680,
+            request_partitions_max: 2_000,
+            fetch_session_slots: 1_000,
+            producer_id_expiration_ms: 86_400_000,
+            replica_lag_ms_max: 30_000,
+            auto_create_topics_enable: true,
+        }
+    }
+}
+
+impl Settings {
+    /// These settings with those of `values` that Rust honours; other names are Python's business.
+    pub fn with<'a>(
+        &self,
+        values: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Settings, SettingError> {
+        let mut settings = self.clone();
+        for (name, value) in values {
+            settings
+                .set(name, value)
+                .map_err(|()| SettingError { name: name.into(), value: value.into() })?;
+        }
+        Ok(settings)
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), ()> {
+        match name {
+            "socket.request.max.bytes" => self.socket_request_bytes_max = parse(value)?,
+            "connections.max.idle.ms" => self.connections_idle_ms_max = parse(value)?,
+            "max.connections" => self.connections_max = parse(value)?,
+            "internal.frame.max.ms" => self.frame_ms_max = parse(value)?,
+            "internal.parked.max.bytes" => self.parked_bytes_max = parse(value)?,
+            "queued.max.request.bytes" => self.queued_request_bytes_max = parse(value)?,
+            "fetch.max.bytes" => self.fetch_bytes_max = parse(value)?,
+            "max.request.partition.size.limit" => self.request_partitions_max = parse(value)?,
+            "max.incremental.fetch.session.cache.slots" => self.fetch_session_slots = parse(value)?,
+            "producer.id.expiration.ms" => self.producer_id_expiration_ms = parse(value)?,
+            "replica.lag.time.max.ms" => self.replica_lag_ms_max = parse(value)?,
+            "auto.create.topics.enable" => self.auto_create_topics_enable = parse(value)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn parse<T: FromStr>(value: &str) -> Result<T, ()> {
+    value.trim().parse().map_err(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_names_are_taken_and_others_left_alone() {
+        let values = [
+            ("max.connections", "7"),
+            ("num.io.threads", "8"),
+            ("auto.create.topics.enable", "false"),
+        ];
+        let settings = Settings::default().with(values).expect("valid");
+        assert_eq!(settings.connections_max, 7);
+        assert!(!settings.auto_create_topics_enable);
+    }
+
+    #[test]
+    fn a_wrong_value_is_an_error_that_names_it() {
+        let error =
+            Settings::default().with([("fetch.max.bytes", "lots")]).expect_err("not a number");
+        assert_eq!(error.to_string(), "fetch.max.bytes: not a valid value: \"lots\"");
+    }
+}
