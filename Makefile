@@ -16,7 +16,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test bench peers bench-spark fuzz torture verify fix clean
+.PHONY: help build demo test bench peers bench-spark fuzz torture wheel verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -65,6 +65,10 @@ torture: need-torture .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) tim
 	TORTURE_ROUNDS=$${TORTURE_ROUNDS:-50} python -m pytest -p no:xdist tests/faults/test_kill.py
 	TORTURE_ROUNDS=$${LEDGER_ROUNDS:-200} python -m pytest -p no:xdist \
 	  tests/faults/test_idempotent_crash.py tests/spark/test_crashes.py
+
+# WHEEL_PROFILE=dev takes what `make build` has compiled.
+wheel: .venv/ready ## a manylinux wheel for each CPython found, in dist/ (PYTHONS="python3.12" picks)
+	@python tools/wheels.py $(or $(OUT),dist) $(or $(WHEEL_PROFILE),release) $(PYTHONS)
 
 verify: .venv/built ## lints, types, import contracts; writes nothing
 	ruff check . && ruff format --check .

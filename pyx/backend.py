@@ -4,7 +4,11 @@
 """
 
 import os
+import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import maturin
@@ -57,10 +61,26 @@ def compile_pyx() -> None:
     command.run()
 
 
+@contextmanager
+def only_this_interpreter() -> Iterator[None]:
+    """Hide the modules compiled for other interpreters: maturin would pack them too."""
+    package, suffix = ROOT / "pykafka_core", sysconfig.get_config_var("EXT_SUFFIX")
+    foreign = [file for file in package.glob("_*.so") if not file.name.endswith(suffix)]
+    with TemporaryDirectory(dir=ROOT / "build") as aside:
+        for file in foreign:
+            file.rename(Path(aside, file.name))
+        try:
+            yield
+        finally:
+            for file in foreign:
+                Path(aside, file.name).rename(file)
+
+
 def build_wheel(directory: str, config_settings: Any = None, metadata_directory: Any = None) -> str:
     """PEP 517: Cython's modules first, then maturin packs everything."""
     compile_pyx()
-    return str(maturin.build_wheel(directory, config_settings, metadata_directory))
+    with only_this_interpreter():
+        return str(maturin.build_wheel(directory, config_settings, metadata_directory))
 
 
 def build_editable(

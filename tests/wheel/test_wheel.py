@@ -1,0 +1,157 @@
+"""The wheel in an empty environment: what a new user meets first. It is packed from what `make build` compiled."""
+
+import os
+import re
+import subprocess
+import sys
+import venv
+import zipfile
+from collections.abc import Iterator
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+from tests.support.examples import ROOT, examples
+
+README = ROOT / "README.md"
+PATIENCE_S = 250
+_BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
+COMMANDS = [
+    line.removeprefix("$ ")
+    for block in _BLOCK.findall(README.read_text())
+    for line in block.splitlines()
+]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    values = f"OUT={folder}", "WHEEL_PROFILE=dev", f"PYTHONS={sys.executable}"
+    run("make", "-s", "-o", ".venv/ready", "wheel", *values, folder=ROOT)
+    (wheel,) = folder.iterdir()
+    return wheel
+
+
+@pytest.fixture(scope="module")
+def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the commands are of an environment that holds the wheel, its extra ``cli`` and pytest."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, symlinks=True, with_pip=False)
+    pip = sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")
+    run(*pip, "install", "-q", f"{wheel}[cli]", "pytest", folder=folder)
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path) -> Message:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return Parser().parsestr(archive.read(name).decode())
+
+
+def test_the_wheel_runs_on_other_linux_systems_and_holds_one_interpreters_modules(
+    wheel: Path,
+) -> None:
+    tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    assert re.fullmatch(rf"pykafka_core-[\d.]+-{tag}-{tag}-manylinux_2_\d+_\w+\.whl", wheel.name)
+    with zipfile.ZipFile(wheel) as archive:
+        modules = [name for name in archive.namelist() if name.endswith(".so")]
+    assert len(modules) == 1 + len(list((ROOT / "pyx").glob("*.pyx")))
+    assert all(f".cpython-{tag[2:]}-" in name for name in modules), modules
+
+
+def test_the_metadata_is_complete(metadata: Message) -> None:
+    required = metadata.get_all("Requires-Dist", [])
+    assert {one.partition(">")[0] for one in required if ";" not in one} == {"typer", "rich"}
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert {"LICENSE", "NOTICE"} <= set(metadata.get_all("License-File", []))
+    assert "kafka" in metadata["Keywords"]
+    assert "Typing :: Typed" in metadata.get_all("Classifier", [])
+
+
+def test_the_page_of_a_package_index_has_no_link_into_the_repository(metadata: Message) -> None:
+    page = str(metadata.get_payload())
+    assert page.startswith("# pykafka_core")
+    targets = re.findall(r"\]\(([^)]+)\)", page)
+    assert [one for one in targets if not one.startswith(("https://", "#"))] == []
+
+
+def test_the_readme_begins_with_the_install_command() -> None:
+    assert COMMANDS[0] == "pip install 'pykafka-core[cli]'"
+    assert COMMANDS[1].startswith("pykafka-core serve")
+
+
+def test_the_commands_of_the_readme_run(scripts: Path, tmp_path: Path) -> None:
+    commands = [command for command in COMMANDS if "pykafka-core " in command]
+    assert len(commands) > 4
+    printed = "".join(_session(scripts, tmp_path, commands))
+    for value in ("hello", "v"):
+        assert f'"value": "{value}"' in printed
+
+
+def test_the_examples_of_the_readme_run(scripts: Path, tmp_path: Path) -> None:
+    count = 0
+    for number, code in enumerate(examples(README)):
+        is_test = "def test_" in code
+        count += is_test
+        file = tmp_path / f"{'test' if is_test else 'example'}_{number}.py"
+        file.write_text(code)
+        if not is_test:
+            run(str(scripts / "python"), file.name, folder=tmp_path)
+    out = run(str(scripts / "python"), "-m", "pytest", "-q", folder=tmp_path)
+    assert f"{count} passed" in out
+
+
+def _session(scripts: Path, folder: Path, commands: list[str]) -> Iterator[str]:
+    """Run the commands one after the other, `serve` in the background; yield what they print."""
+    server: subprocess.Popen[str] | None = None
+    address = ""
+    try:
+        for command in commands:
+            if command.startswith("pykafka-core serve"):
+                _stop(server)
+                server, address = _serve(scripts, folder, command)
+            else:
+                shell = "bash", "-euo", "pipefail", "-c", command
+                yield run(*shell, folder=folder, scripts=scripts, address=address)
+    finally:
+        _stop(server)
+
+
+def _serve(scripts: Path, folder: Path, command: str) -> tuple[subprocess.Popen[str], str]:
+    program, *arguments = command.replace("127.0.0.1:9092", "127.0.0.1:0").split()
+    server = subprocess.Popen(
+        [scripts / program, *arguments], cwd=folder, stdout=subprocess.PIPE, text=True
+    )
+    assert server.stdout is not None
+    word, address, *_ = server.stdout.readline().split()
+    assert word == "ready"
+    return server, address
+
+
+def _stop(server: subprocess.Popen[str] | None) -> None:
+    if server is not None:
+        server.terminate()
+        server.communicate(timeout=PATIENCE_S)
+
+
+def run(*command: str, folder: Path, scripts: Path | None = None, address: str = "") -> str:
+    """What it prints; stderr is in the assertion if it fails."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    if scripts is not None:
+        environment["PATH"] = f"{scripts}{os.pathsep}{environment['PATH']}"
+    if address:
+        environment["PYKAFKA_BOOTSTRAP_SERVERS"] = address
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
