@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use parking_lot::MutexGuard;
 use pykafka_log::{AppendError, AppendInfo, AppendOptions, AppendOrigin, Log, Validated};
 
-use super::sync::Begun;
-use super::waiters::{Ack, AckWaiter, Promise, Wakeups};
-use super::{Inner, LogSlot, Partition};
+use super::turn::Turn;
+use super::waiters::{Ack, AckWaiter, Promise};
+use super::{LogSlot, Partition};
 use crate::kafka_error::KafkaError;
 
 /// An append that happened; its acknowledgement may still be due.
@@ -56,62 +55,46 @@ impl Partition {
     /// # Errors
     /// Nothing was appended: `NOT_LEADER_OR_FOLLOWER`, the epoch errors, `NOT_ENOUGH_REPLICAS`, or what the log says.
     pub fn append(
-        self: &Arc<Self>,
+        &self,
         batch: &mut [u8],
         origin: AppendOrigin,
         needs_isr: bool,
         leader_epoch: i32,
     ) -> Result<Appended, AppendRefusal> {
         // Checksums and decompression need no lock. Leadership is asked before as well: its errors come first.
-        let log = self.lock_for_append(needs_isr, leader_epoch)?.1;
+        let log = self.turn_for_append(needs_isr, leader_epoch)?.1;
         let validated = log.validate(batch, origin).map_err(AppendRefusal::Log)?;
-        let incoming = Incoming { batch, validated, origin, needs_isr, leader_epoch };
-        let mut wakeups = Wakeups::default();
-        let mut begun = None;
-        let result = self.append_locked(incoming, &mut wakeups, &mut begun);
-        wakeups.tell();
-        self.run_sync(begun);
-        result
+        self.append_validated(Incoming { batch, validated, origin, needs_isr, leader_epoch })
     }
 
-    fn lock_for_append(
+    fn turn_for_append(
         &self,
         needs_isr: bool,
         leader_epoch: i32,
-    ) -> Result<(MutexGuard<'_, Inner>, Arc<Log>), KafkaError> {
-        let (inner, log) = self.lock_as_leader(leader_epoch)?;
-        let min_isr = inner.config.min_insync_replicas;
-        if needs_isr && !inner.replication.has_enough_replicas(min_isr) {
+    ) -> Result<(Turn<'_>, Arc<Log>), KafkaError> {
+        let (turn, log) = self.turn_as_leader(leader_epoch)?;
+        let min_isr = turn.config.min_insync_replicas;
+        if needs_isr && !turn.replication.has_enough_replicas(min_isr) {
             return Err(KafkaError::NotEnoughReplicas);
         }
-        Ok((inner, log))
+        Ok((turn, log))
     }
 
-    fn append_locked(
-        self: &Arc<Self>,
-        incoming: Incoming<'_>,
-        wakeups: &mut Wakeups,
-        begun: &mut Option<Begun>,
-    ) -> Result<Appended, AppendRefusal> {
+    fn append_validated(&self, incoming: Incoming<'_>) -> Result<Appended, AppendRefusal> {
         let Incoming { batch, validated, origin, needs_isr, leader_epoch } = incoming;
-        let (mut inner, log) = self.lock_for_append(needs_isr, leader_epoch)?;
-        let leader_epoch = inner.replication.assignment().leader_epoch;
+        let (mut turn, log) = self.turn_for_append(needs_isr, leader_epoch)?;
+        let leader_epoch = turn.replication.assignment().leader_epoch;
         let options = AppendOptions { leader_epoch, origin };
         let size = validated.stored_size();
         let uncompressed_size = validated.uncompressed_size;
-        let appended = log.append_validated(batch, validated, options);
-        let info = match appended {
+        let info = match log.append_validated(batch, validated, options) {
             Ok(info) => info,
-            Err(AppendError::Storage(error)) => {
-                let error = self.storage_failed(&mut inner, &error);
-                Self::fail_waiters(&mut inner, wakeups);
-                return Err(error.into());
-            }
+            Err(AppendError::Storage(error)) => return Err(turn.storage_failed(&error).into()),
             Err(error) => return Err(AppendRefusal::Log(error)),
         };
-        self.report_space();
+        turn.report_space();
         if !info.duplicate {
-            inner.uncredited_bytes += batch.len() as i64;
+            turn.uncredited_bytes += batch.len() as i64;
             if !self.hidden {
                 let appended = &self.host.appended;
                 appended.batches.add(1);
@@ -119,15 +102,14 @@ impl Partition {
                 appended.bytes.add(size as u64);
                 appended.bytes_uncompressed.add(uncompressed_size as u64);
             }
-            *begun = self.sync_after_append(&mut inner, &log);
+            turn.sync_after_append(&log);
         }
-        let ends = self.progress(&mut inner, &log, wakeups);
-        Self::fail_waiters(&mut inner, wakeups);
+        let ends = turn.progress(&log);
         let end_offset = info.last_offset + 1;
         Ok(Appended {
             leader_epoch,
             durable: ends.promised_end_offset >= end_offset,
-            committed: inner.replication.high_watermark() >= end_offset,
+            committed: turn.replication.high_watermark() >= end_offset,
             info,
         })
     }
@@ -143,11 +125,11 @@ impl Partition {
         waiter: &Arc<dyn AckWaiter>,
         slot: usize,
     ) -> Option<Result<(), KafkaError>> {
-        let mut inner = self.inner.lock();
-        match self.promise_holds(&inner, leader_epoch, end_offset, promise) {
+        let mut turn = self.turn();
+        match turn.promise_holds(leader_epoch, end_offset, promise) {
             Ok(false) => {
                 let ack = Ack { end_offset, waiter: waiter.clone(), slot };
-                inner.waiters.wait_ack(promise, ack);
+                turn.waiters.wait_ack(promise, ack);
                 None
             }
             Ok(true) => Some(Ok(())),
@@ -155,30 +137,31 @@ impl Partition {
         }
     }
 
+    /// Takes a waiter out: it timed out, or its connection went away.
+    pub fn forget_acks(&self, waiter: &Arc<dyn AckWaiter>) {
+        self.turn().waiters.forget_acks(waiter);
+    }
+}
+
+impl Turn<'_> {
     fn promise_holds(
         &self,
-        inner: &Inner,
         leader_epoch: i32,
         end_offset: i64,
         promise: Promise,
     ) -> Result<bool, KafkaError> {
-        let log = match &inner.log {
+        let log = match &self.log {
             LogSlot::Open(log) => log,
             LogSlot::Deleted => return Err(KafkaError::UnknownTopicId),
             LogSlot::Failed | LogSlot::Unopened => return Err(KafkaError::KafkaStorageError),
         };
-        inner.replication.check_leader(-1)?;
-        if inner.replication.assignment().leader_epoch != leader_epoch {
+        self.replication.check_leader(-1)?;
+        if self.replication.assignment().leader_epoch != leader_epoch {
             return Err(KafkaError::NotLeaderOrFollower);
         }
         Ok(match promise {
-            Promise::Durable => self.ends(inner, log).promised_end_offset >= end_offset,
-            Promise::Committed => inner.replication.high_watermark() >= end_offset,
+            Promise::Durable => self.ends(log).promised_end_offset >= end_offset,
+            Promise::Committed => self.replication.high_watermark() >= end_offset,
         })
-    }
-
-    /// Takes a waiter out: it timed out, or its connection went away.
-    pub fn forget_acks(&self, waiter: &Arc<dyn AckWaiter>) {
-        self.inner.lock().waiters.forget_acks(waiter);
     }
 }

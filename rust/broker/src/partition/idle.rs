@@ -4,10 +4,8 @@
 //! [`IDLE_TICKS_MAX`] ticks of upkeep, or when more are listed than the process may hold open: then the one listed
 //! longest goes, unless it is in use or was used since the last tick.
 
-use std::sync::Arc;
-
-use super::waiters::Wakeups;
-use super::{Inner, LogSlot, Partition};
+use super::turn::Turn;
+use super::{Host, Partition};
 
 /// A minute of upkeep.
 const IDLE_TICKS_MAX: u8 = 12;
@@ -21,52 +19,54 @@ pub(super) struct Idleness {
     ticks: u8,
 }
 
-impl Partition {
+impl Turn<'_> {
     /// Notes a use of the log.
-    pub(super) fn touch(&self, inner: &mut Inner) {
-        inner.idleness.ticks = 0;
-        if inner.idleness.is_listed {
-            return;
+    pub(super) fn touch(&mut self) {
+        self.idleness.ticks = 0;
+        if !self.idleness.is_listed {
+            self.idleness.is_listed = true;
+            self.list_after();
         }
-        inner.idleness.is_listed = true;
-        let mut listed = self.host.listed.lock();
-        listed.push_back(self.me.clone());
+    }
+
+    fn release(&mut self) {
+        self.idleness.is_listed = false;
+        if let Some(log) = self.opened()
+            && let Err(error) = log.release_idle_files()
+        {
+            self.storage_failed(&error);
+        }
+    }
+}
+
+impl Host {
+    /// Lists a partition that is in use again, and releases another one if too many are listed.
+    pub(super) fn list(&self, partition: &Partition) {
+        let mut listed = self.listed.lock();
+        listed.push_back(partition.me.clone());
         for _ in 0..CANDIDATES_MAX {
-            if listed.len() <= self.host.listed_max {
+            if listed.len() <= self.listed_max {
                 return;
             }
             let Some(candidate) = listed.pop_front() else { return };
             let Some(partition) = candidate.upgrade() else { continue };
-            // Another partition's mutex is only tried: waiting for it while holding ours could be for ever.
-            match partition.inner.try_lock() {
-                Some(mut other) if other.idleness.ticks > 0 => partition.release(&mut other),
+            // Whoever has the turn uses it.
+            match partition.try_turn() {
+                Some(mut turn) if turn.idleness.ticks > 0 => turn.release(),
                 _ => listed.push_back(candidate),
             }
         }
     }
+}
 
+impl Partition {
     /// One tick of upkeep; `false` once released.
     pub(crate) fn tick(&self) -> bool {
-        let mut wakeups = Wakeups::default();
-        let mut inner = self.inner.lock();
-        inner.idleness.ticks = inner.idleness.ticks.saturating_add(1);
-        if inner.idleness.ticks >= IDLE_TICKS_MAX && inner.waiters.is_empty() {
-            self.release(&mut inner);
+        let mut turn = self.turn();
+        turn.idleness.ticks = turn.idleness.ticks.saturating_add(1);
+        if turn.idleness.ticks >= IDLE_TICKS_MAX && turn.waiters.is_empty() {
+            turn.release();
         }
-        Self::fail_waiters(&mut inner, &mut wakeups);
-        let is_listed = inner.idleness.is_listed;
-        drop(inner);
-        wakeups.tell();
-        is_listed
-    }
-
-    fn release(&self, inner: &mut Inner) {
-        inner.idleness.is_listed = false;
-        if let LogSlot::Open(log) = &inner.log {
-            let log = Arc::clone(log);
-            if let Err(error) = log.release_idle_files() {
-                self.storage_failed(inner, &error);
-            }
-        }
+        turn.idleness.is_listed
     }
 }

@@ -2,7 +2,7 @@
 
 use pykafka_log::TimestampOffset;
 
-use super::{Isolation, Partition, offsets_of};
+use super::{Isolation, Partition};
 use crate::kafka_error::KafkaError;
 
 /// What `ListOffsets` can ask (contract/kafka.md#31).
@@ -59,17 +59,16 @@ impl Partition {
         isolation: Isolation,
         current_leader_epoch: i32,
     ) -> Result<OffsetAnswer, KafkaError> {
-        let (inner, log) = self.lock_as_leader(current_leader_epoch)?;
-        let offsets = offsets_of(&inner, &log);
-        let lags = inner.replication.high_watermark_lags();
-        drop(inner);
+        let (turn, log) = self.turn_as_leader(current_leader_epoch)?;
+        let (offsets, lags) = (turn.offsets(&log), turn.replication.high_watermark_lags());
+        drop(turn);
         let bound = isolation.bound(&offsets);
         let plain = |offset, leader_epoch: Option<i32>| OffsetAnswer {
             offset,
             timestamp: -1,
             leader_epoch: leader_epoch.unwrap_or(-1),
         };
-        let stored = |error| self.storage_failed(&mut self.inner.lock(), &error);
+        let stored = |error| self.turn().storage_failed(&error);
         let answer = match query {
             OffsetQuery::Earliest => {
                 let start = offsets.log_start_offset;
@@ -96,8 +95,7 @@ impl Partition {
         epoch: i32,
         current_leader_epoch: i32,
     ) -> Result<(i32, i64), KafkaError> {
-        let (inner, log) = self.lock_as_leader(current_leader_epoch)?;
-        drop(inner);
+        let (_, log) = self.turn_as_leader(current_leader_epoch)?;
         Ok(log.end_offset_for_epoch(epoch).unwrap_or((-1, -1)))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pykafka_log::{AbortedTxn, FetchedRecords, Log, ReadError};
 
-use super::{Partition, PartitionOffsets, offsets_of};
+use super::{Partition, PartitionOffsets};
 use crate::kafka_error::KafkaError;
 use crate::partition::purgatory::Parked;
 
@@ -76,9 +76,9 @@ impl Partition {
     /// The epoch errors and `NOT_LEADER_OR_FOLLOWER`; `OFFSET_OUT_OF_RANGE` outside of [log start, log end], also where
     /// the last fetched epoch is unknown; `UNKNOWN_SERVER_ERROR` for a negative size; `KAFKA_STORAGE_ERROR`.
     pub fn read(&self, request: &ReadRequest) -> Result<Read, KafkaError> {
-        let (inner, log) = self.lock_as_leader(request.current_leader_epoch)?;
-        let (offsets, version) = (offsets_of(&inner, &log), inner.version);
-        drop(inner);
+        let (turn, log) = self.turn_as_leader(request.current_leader_epoch)?;
+        let (offsets, version) = (turn.offsets(&log), turn.version);
+        drop(turn);
         let fetch_offset = request.fetch_offset;
         if fetch_offset < offsets.log_start_offset {
             return Err(KafkaError::OffsetOutOfRange);
@@ -123,9 +123,9 @@ impl Partition {
         bytes_max: usize,
         upto_log_end: bool,
     ) -> Result<Bytes, KafkaError> {
-        let (inner, log) = self.lock_as_leader(-1)?;
-        let offsets = offsets_of(&inner, &log);
-        drop(inner);
+        let (turn, log) = self.turn_as_leader(-1)?;
+        let offsets = turn.offsets(&log);
+        drop(turn);
         let upto = if upto_log_end { offsets.log_end_offset } else { offsets.high_watermark };
         if (offsets.log_start_offset..=offsets.log_end_offset).contains(&offset) && offset >= upto {
             return Ok(Bytes::new());
@@ -137,25 +137,25 @@ impl Partition {
     fn read_failed(&self, error: &ReadError) -> KafkaError {
         match error {
             ReadError::OffsetOutOfRange { .. } => KafkaError::OffsetOutOfRange,
-            ReadError::Storage(error) => self.storage_failed(&mut self.inner.lock(), error),
+            ReadError::Storage(error) => self.turn().storage_failed(error),
         }
     }
 
     /// Lets a fetch watch for readable bytes; `false` if something changed since `version`, so that it must read again.
     pub fn watch(&self, fetch: &Arc<Parked>, version: u64) -> bool {
-        let mut inner = self.inner.lock();
-        inner.waiters.watch(fetch);
-        inner.version == version
+        let mut turn = self.turn();
+        turn.waiters.watch(fetch);
+        turn.version == version
     }
 
     /// Whether any request waits on this partition.
     pub fn is_waited_on(&self) -> bool {
-        !self.inner.lock().waiters.is_empty()
+        !self.turn().waiters.is_empty()
     }
 
     /// Ends a watch.
     pub fn unwatch(&self, fetch: &Arc<Parked>) {
-        self.inner.lock().waiters.unwatch(fetch);
+        self.turn().waiters.unwatch(fetch);
     }
 }
 

@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 
 use super::Partition;
 use super::follower::FollowerFetch;
-use super::waiters::Wakeups;
 use crate::kafka_error::KafkaError;
 use crate::seam::event::{Event, ReplicaStateKind};
 
@@ -21,20 +20,19 @@ impl Partition {
         current_leader_epoch: i32,
         fetch: FollowerFetch,
     ) -> Result<(), KafkaError> {
-        let mut wakeups = Wakeups::default();
-        let (mut inner, log) = self.lock_as_leader(current_leader_epoch)?;
+        let (mut turn, log) = self.turn_as_leader(current_leader_epoch)?;
         let log_end_offset = log.log_end_offset();
         let eligible = self.host.eligible.load();
         let now_ns = self.host.clock.now_ns();
         let lag_ns_max = self.host.replica_lag_ns_max.load(Ordering::Relaxed);
-        let follower = inner.replication.follower_fetched(broker_id, fetch, log_end_offset)?;
+        let follower = turn.replication.follower_fetched(broker_id, fetch, log_end_offset)?;
         let caught_up = follower.is_caught_up(log_end_offset, now_ns, lag_ns_max);
         let (since_ns, epoch) = (follower.caught_up_ns, follower.broker_epoch);
         let follower = follower.clone();
-        self.progress(&mut inner, &log, &mut wakeups);
+        turn.progress(&log);
         let state = if eligible.get(&broker_id).copied() != epoch {
             ReplicaStateKind::StaleEpoch
-        } else if inner.replication.may_join(&follower, &eligible) || caught_up {
+        } else if turn.replication.may_join(&follower, &eligible) || caught_up {
             ReplicaStateKind::CaughtUp
         } else {
             ReplicaStateKind::Lagging
@@ -42,13 +40,11 @@ impl Partition {
         self.host.events.push(Event::Replica {
             topic_id: self.topic_id,
             partition: self.index,
-            leader_epoch: inner.replication.assignment().leader_epoch,
+            leader_epoch: turn.replication.assignment().leader_epoch,
             follower: broker_id,
             state,
             since_ns: if state == ReplicaStateKind::Lagging { since_ns } else { 0 },
         });
-        drop(inner);
-        wakeups.tell();
         Ok(())
     }
 }

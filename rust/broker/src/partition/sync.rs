@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use pykafka_log::{Log, SyncJob};
 
-use super::waiters::Wakeups;
-use super::{Inner, LogSlot, Partition};
+use super::Partition;
+use super::turn::Turn;
 
 /// Whether a sync runs, and whether another must follow it.
 #[derive(Debug, Default)]
@@ -20,106 +20,93 @@ pub(super) struct SyncRound {
     listed_as_dirty: bool,
 }
 
-/// A round that was begun; it must be handed to [`Partition::run_sync`].
-#[must_use]
+/// A round that was begun; the end of its [`Turn`] runs it.
 pub(super) struct Begun {
     log: Arc<Log>,
     job: SyncJob,
 }
 
-impl Partition {
+impl Turn<'_> {
     /// Begins, or lists for later, what the topic's `flush.messages` and `flush.ms` ask for after an append.
-    pub(super) fn sync_after_append(
-        self: &Arc<Self>,
-        inner: &mut Inner,
-        log: &Arc<Log>,
-    ) -> Option<Begun> {
-        if self.host.in_memory {
-            return None;
+    pub(super) fn sync_after_append(&mut self, log: &Arc<Log>) {
+        let partition = self.partition();
+        let host = &partition.host;
+        if host.in_memory {
+            return;
         }
-        let flush_messages = inner.config.flush_messages;
-        if self.syncs_every_append(inner)
+        let flush_messages = self.config.flush_messages;
+        if self.syncs_every_append()
             || (flush_messages != i64::MAX && unsynced_count(log) >= flush_messages)
             || log.has_unsynced_sealed_segment()
         {
-            return self.begin_sync(inner, log);
+            return self.begin_sync(log);
         }
-        if inner.config.flush_ms != i64::MAX && !inner.sync.listed_as_dirty {
-            inner.sync.listed_as_dirty = true;
-            self.host.dirty.lock().push(self.clone());
-            self.host.dirty_added.notify_one();
+        if self.config.flush_ms != i64::MAX && !self.sync.listed_as_dirty {
+            self.sync.listed_as_dirty = true;
+            host.dirty.lock().extend(partition.me.upgrade());
+            host.dirty_added.notify_one();
         }
-        None
     }
 
+    fn begin_sync(&mut self, log: &Arc<Log>) {
+        if self.sync.in_flight {
+            self.sync.again = true;
+            return;
+        }
+        match log.prepare_sync() {
+            Ok(None) => {}
+            Ok(Some(job)) => {
+                self.sync.in_flight = true;
+                self.sync_after(Begun { log: log.clone(), job });
+            }
+            Err(error) => {
+                self.storage_failed(&error);
+            }
+        }
+    }
+}
+
+impl Partition {
     /// Syncs if `flush.ms` has passed since the oldest unsynced append; `false` once nothing is left to sync.
-    pub fn sync_if_due(self: &Arc<Self>, now_ms: i64) -> bool {
-        let mut wakeups = Wakeups::default();
-        let mut inner = self.inner.lock();
-        let LogSlot::Open(log) = &inner.log else {
-            inner.sync.listed_as_dirty = false;
+    pub fn sync_if_due(&self, now_ms: i64) -> bool {
+        let mut turn = self.turn();
+        let Some(log) = turn.opened() else {
+            turn.sync.listed_as_dirty = false;
             return false;
         };
-        let log = log.clone();
-        let begun = if log.sync_due(now_ms) { self.begin_sync(&mut inner, &log) } else { None };
-        let is_dirty = log.unsynced_end().is_some() && matches!(inner.log, LogSlot::Open(_));
-        inner.sync.listed_as_dirty = is_dirty;
-        Self::fail_waiters(&mut inner, &mut wakeups);
-        drop(inner);
-        wakeups.tell();
-        self.run_sync(begun);
+        if log.sync_due(now_ms) {
+            turn.begin_sync(&log);
+        }
+        let is_dirty = log.unsynced_end().is_some() && turn.opened().is_some();
+        turn.sync.listed_as_dirty = is_dirty;
         is_dirty
     }
 
-    fn begin_sync(&self, inner: &mut Inner, log: &Arc<Log>) -> Option<Begun> {
-        if inner.sync.in_flight {
-            inner.sync.again = true;
-            return None;
-        }
-        match log.prepare_sync() {
-            Ok(job) => {
-                let begun = job.map(|job| Begun { log: log.clone(), job });
-                inner.sync.in_flight = begun.is_some();
-                begun
-            }
-            Err(error) => {
-                self.storage_failed(inner, &error);
-                None
-            }
-        }
-    }
-
     /// Hands a round to the threads that wait for disks. Not under the partition's mutex.
-    pub(super) fn run_sync(self: &Arc<Self>, begun: Option<Begun>) {
-        let Some(Begun { log, job }) = begun else { return };
-        let partition = self.clone();
+    pub(super) fn run_sync(&self, Begun { log, job }: Begun) {
+        let Some(partition) = self.me.upgrade() else { return };
         self.host.syncer.submit(move || {
             let result = job.run(&**partition.host.directory.disk());
             partition.sync_done(&log, &job, result);
         });
     }
 
-    fn sync_done(self: &Arc<Self>, log: &Arc<Log>, job: &SyncJob, result: std::io::Result<()>) {
-        let mut wakeups = Wakeups::default();
-        let mut begun = None;
-        let mut inner = self.inner.lock();
-        inner.sync.in_flight = false;
+    fn sync_done(&self, log: &Arc<Log>, job: &SyncJob, result: std::io::Result<()>) {
+        let mut turn = self.turn();
+        turn.sync.in_flight = false;
         let completed = log.complete_sync(job, result);
         // A log that was closed or deleted meanwhile is nobody's any more.
-        if matches!(inner.log, LogSlot::Open(_)) {
-            if let Err(error) = completed {
-                self.fail(&mut inner, &error.to_string());
-            } else {
-                if std::mem::take(&mut inner.sync.again) {
-                    begun = self.begin_sync(&mut inner, log);
-                }
-                self.progress(&mut inner, log, &mut wakeups);
-            }
+        if turn.opened().is_none() {
+            return;
         }
-        Self::fail_waiters(&mut inner, &mut wakeups);
-        drop(inner);
-        wakeups.tell();
-        self.run_sync(begun);
+        if let Err(error) = completed {
+            turn.fail(&error.to_string());
+            return;
+        }
+        if std::mem::take(&mut turn.sync.again) {
+            turn.begin_sync(log);
+        }
+        turn.progress(log);
     }
 }
 

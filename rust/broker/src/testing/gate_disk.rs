@@ -1,21 +1,39 @@
-//! A memory disk whose syncs wait for a gate, or fail.
+//! A memory disk whose operations wait for a gate, or fail.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
 use pykafka_log::{DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadMap, Space, Window};
 
+/// What the gate can hold or fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Op {
+    /// Opening or creating a file.
+    Open,
+    Read,
+    /// Writing and reserving.
+    Write,
+    /// Syncing data.
+    Sync,
+}
+
 #[derive(Debug, Default)]
 struct State {
-    held: bool,
-    failing: bool,
+    held: Vec<(Op, PathBuf)>,
+    failing: Vec<(Op, PathBuf)>,
     waiting: usize,
     synced: usize,
 }
 
-/// Decides what becomes of syncs of data.
+impl State {
+    fn applies(rules: &[(Op, PathBuf)], op: Op, path: &Path) -> bool {
+        rules.iter().any(|(ruled, dir)| *ruled == op && path.starts_with(dir))
+    }
+}
+
+/// Decides what becomes of operations on files.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     state: Mutex<State>,
@@ -25,21 +43,31 @@ pub(crate) struct Gate {
 impl Gate {
     /// Syncs wait from now on.
     pub(crate) fn hold(&self) {
-        self.state.lock().held = true;
+        self.hold_at(Op::Sync, "/data");
     }
 
-    /// Waiting syncs go on.
+    /// Operations below `dir` wait from now on.
+    pub(crate) fn hold_at(&self, op: Op, dir: impl Into<PathBuf>) {
+        self.state.lock().held.push((op, dir.into()));
+    }
+
+    /// What waits goes on, and nothing waits any more.
     pub(crate) fn open(&self) {
-        self.state.lock().held = false;
+        self.state.lock().held.clear();
         self.changed.notify_all();
     }
 
     /// Syncs fail from now on.
     pub(crate) fn fail(&self) {
-        self.state.lock().failing = true;
+        self.fail_at(Op::Sync, "/data");
     }
 
-    /// Blocks until `count` syncs wait at the gate.
+    /// Operations below `dir` fail from now on.
+    pub(crate) fn fail_at(&self, op: Op, dir: impl Into<PathBuf>) {
+        self.state.lock().failing.push((op, dir.into()));
+    }
+
+    /// Blocks until `count` operations wait at the gate.
     pub(crate) fn until_waiting(&self, count: usize) {
         let mut state = self.state.lock();
         while state.waiting < count {
@@ -52,18 +80,18 @@ impl Gate {
         self.state.lock().synced
     }
 
-    fn pass(&self) -> io::Result<()> {
+    fn pass(&self, op: Op, path: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
         state.waiting += 1;
         self.changed.notify_all();
-        while state.held {
+        while State::applies(&state.held, op, path) {
             self.changed.wait(&mut state);
         }
         state.waiting -= 1;
-        if state.failing {
-            return Err(io::Error::other("the gate fails syncs"));
+        if State::applies(&state.failing, op, path) {
+            return Err(io::Error::other("the gate fails it"));
         }
-        state.synced += 1;
+        state.synced += usize::from(op == Op::Sync);
         Ok(())
     }
 }
@@ -82,8 +110,9 @@ impl GateDisk {
 
 impl Disk for GateDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        self.gate.pass(Op::Open, path)?;
         let file = self.disk.open(path, mode)?;
-        Ok(Arc::new(GateFile { file, gate: self.gate.clone() }))
+        Ok(Arc::new(GateFile { file, path: path.to_owned(), gate: self.gate.clone() }))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -126,19 +155,23 @@ impl Disk for GateDisk {
 #[derive(Debug)]
 struct GateFile {
     file: Arc<dyn DiskFile>,
+    path: PathBuf,
     gate: Arc<Gate>,
 }
 
 impl DiskFile for GateFile {
     fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize> {
+        self.gate.pass(Op::Read, &self.path)?;
         self.file.read_at(bytes, position)
     }
 
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
+        self.gate.pass(Op::Write, &self.path)?;
         self.file.write_at(bytes, position)
     }
 
     fn allocate(&self, position: u64, size: u64) -> io::Result<()> {
+        self.gate.pass(Op::Write, &self.path)?;
         self.file.allocate(position, size)
     }
 
@@ -151,7 +184,7 @@ impl DiskFile for GateFile {
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.gate.pass()?;
+        self.gate.pass(Op::Sync, &self.path)?;
         self.file.sync_data()
     }
 

@@ -1,0 +1,308 @@
+//! One critical section of a partition, and what must follow it.
+//!
+//! A [`Turn`] is the partition's mutex together with whom to wake and which sync to run once it is released. Dropping it
+//! does all of that, in this order: if the log has failed, everyone who waits is failed; the mutex is released; waiters
+//! are notified; the sync round that was begun is handed over; a use of the log is listed. So no path out of a critical section, an early return
+//! included, can leave anyone waiting.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::MutexGuard;
+use pykafka_log::{Log, StorageError};
+
+use super::follower::Follower;
+use super::replication::LogEnds;
+use super::sync::Begun;
+use super::waiters::Wakeups;
+use super::{Inner, LogSlot, Partition, PartitionOffsets};
+use crate::kafka_error::KafkaError;
+use crate::seam::event::{DiskStateKind, Event, PartitionStateKind};
+
+/// See the module. The fields are dropped in this order: the mutex is released before anyone is notified.
+pub(super) struct Turn<'a> {
+    inner: MutexGuard<'a, Inner>,
+    after: After<'a>,
+}
+
+/// What is done without the mutex.
+struct After<'a> {
+    partition: &'a Partition,
+    wakeups: Wakeups,
+    begun: Option<Begun>,
+    lists: bool,
+}
+
+impl Partition {
+    /// Begins a critical section.
+    pub(super) fn turn(&self) -> Turn<'_> {
+        self.turn_of(self.inner.lock())
+    }
+
+    /// As [`Partition::turn`]; `None` while somebody else has one.
+    pub(super) fn try_turn(&self) -> Option<Turn<'_>> {
+        self.inner.try_lock().map(|inner| self.turn_of(inner))
+    }
+
+    fn turn_of<'a>(&'a self, inner: MutexGuard<'a, Inner>) -> Turn<'a> {
+        let after =
+            After { partition: self, wakeups: Wakeups::default(), begun: None, lists: false };
+        Turn { inner, after }
+    }
+}
+
+impl Deref for Turn<'_> {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.inner
+    }
+}
+
+impl DerefMut for Turn<'_> {
+    fn deref_mut(&mut self) -> &mut Inner {
+        &mut self.inner
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        if matches!(self.inner.log, LogSlot::Failed) {
+            self.fail_waiters(KafkaError::KafkaStorageError);
+        }
+    }
+}
+
+impl Drop for After<'_> {
+    fn drop(&mut self) {
+        std::mem::take(&mut self.wakeups).tell();
+        if let Some(begun) = self.begun.take() {
+            self.partition.run_sync(begun);
+        }
+        if self.lists {
+            self.partition.host.list(self.partition);
+        }
+    }
+}
+
+impl<'a> Turn<'a> {
+    /// Whose turn it is.
+    pub(super) fn partition(&self) -> &'a Partition {
+        self.after.partition
+    }
+
+    /// Has `begun` run after this turn.
+    pub(super) fn sync_after(&mut self, begun: Begun) {
+        debug_assert!(self.after.begun.is_none(), "one round at a time");
+        self.after.begun = Some(begun);
+    }
+
+    /// Lists the partition as one with open files after this turn.
+    pub(super) fn list_after(&mut self) {
+        self.after.lists = true;
+    }
+
+    /// Fails every acknowledgement and wakes every fetch.
+    pub(super) fn fail_waiters(&mut self, error: KafkaError) {
+        self.inner.waiters.fail(error, &mut self.after.wakeups);
+    }
+
+    /// Fails the acknowledgements that wait for the high watermark.
+    pub(super) fn fail_uncommitted(&mut self, error: KafkaError) {
+        self.inner.waiters.committed(i64::MAX, Err(error), &mut self.after.wakeups);
+    }
+
+    /// Whether an acknowledgement means a finished sync.
+    pub(super) fn syncs_every_append(&self) -> bool {
+        let partition = self.partition();
+        let asks = partition.hidden || self.inner.config.syncs_every_append();
+        !partition.host.in_memory && asks
+    }
+
+    pub(super) fn ends(&self, log: &Log) -> LogEnds {
+        let offsets = log.offsets();
+        let promised_end_offset = if self.syncs_every_append() && !log.is_read_only() {
+            offsets.recovery_point
+        } else {
+            offsets.log_end_offset
+        };
+        LogEnds {
+            log_start_offset: offsets.log_start_offset,
+            log_end_offset: offsets.log_end_offset,
+            promised_end_offset,
+        }
+    }
+
+    /// All offsets that clients see.
+    pub(super) fn offsets(&self, log: &Log) -> PartitionOffsets {
+        let high_watermark = self.inner.replication.high_watermark();
+        let offsets = log.offsets();
+        PartitionOffsets {
+            log_start_offset: offsets.log_start_offset,
+            high_watermark,
+            last_stable_offset: (offsets.first_unstable_offset)
+                .map_or(high_watermark, |unstable| unstable.min(high_watermark)),
+            log_end_offset: offsets.log_end_offset,
+            leader_epoch: self.inner.replication.assignment().leader_epoch,
+        }
+    }
+
+    /// Recomputes what follows from the log's and the followers' ends, and collects whom that wakes.
+    pub(super) fn progress(&mut self, log: &Log) -> LogEnds {
+        let ends = self.ends(log);
+        let moved = self.advance_high_watermark(ends);
+        let (inner, wakeups) = (&mut *self.inner, &mut self.after.wakeups);
+        inner.waiters.promised(ends.promised_end_offset, wakeups);
+        if moved {
+            let high_watermark = inner.replication.high_watermark();
+            log.on_high_watermark_updated(high_watermark);
+            inner.waiters.committed(high_watermark, Ok(()), wakeups);
+            inner.waiters.readable(inner.uncredited_bytes, wakeups);
+            if high_watermark == ends.log_end_offset {
+                inner.uncredited_bytes = 0;
+            }
+            inner.version += 1;
+        }
+        ends
+    }
+
+    fn advance_high_watermark(&mut self, ends: LogEnds) -> bool {
+        let host = &self.partition().host;
+        let (now_ns, eligible) = (host.clock.now_ns(), host.eligible.load());
+        let lag_ns_max = host.replica_lag_ns_max.load(Ordering::Relaxed);
+        let replication = &self.inner.replication;
+        let joining: Vec<i32> = (replication.followers().iter())
+            .filter(|follower| {
+                eligible.get(&follower.broker_id).copied() == follower.broker_epoch
+                    && follower.broker_epoch.is_some()
+                    && follower.is_caught_up(ends.log_end_offset, now_ns, lag_ns_max)
+            })
+            .map(|follower| follower.broker_id)
+            .collect();
+        let catching_up = |follower: &Follower| joining.contains(&follower.broker_id);
+        let min_isr = self.inner.config.min_insync_replicas;
+        self.inner.replication.advance_high_watermark(ends, min_isr, &catching_up)
+    }
+
+    /// The open log.
+    pub(super) fn opened(&self) -> Option<Arc<Log>> {
+        match &self.inner.log {
+            LogSlot::Open(log) => Some(log.clone()),
+            LogSlot::Unopened | LogSlot::Failed | LogSlot::Deleted => None,
+        }
+    }
+
+    /// Passes a storage result through; an I/O error takes the partition offline.
+    pub(super) fn stored<T>(&mut self, result: Result<T, StorageError>) -> Result<T, KafkaError> {
+        result.map_err(|error| self.storage_failed(&error))
+    }
+
+    pub(super) fn storage_failed(&mut self, error: &StorageError) -> KafkaError {
+        match error {
+            StorageError::NoSpace { .. } => {
+                // Once, not for each append that is refused.
+                if !self.partition().host.is_disk_full.swap(true, Ordering::Relaxed) {
+                    self.report_disk(DiskStateKind::Full, error.to_string());
+                }
+                KafkaError::KafkaStorageError
+            }
+            StorageError::Damaged { .. }
+            | StorageError::Malformed { .. }
+            | StorageError::ReadOnly
+            | StorageError::Closed => KafkaError::KafkaStorageError,
+            StorageError::Io { .. } | StorageError::Failed { .. } => self.fail(&error.to_string()),
+        }
+    }
+
+    /// Takes the partition offline for good; the end of the turn fails everyone who waits.
+    pub(super) fn fail(&mut self, reason: &str) -> KafkaError {
+        if !matches!(self.inner.log, LogSlot::Failed | LogSlot::Deleted) {
+            self.inner.log = LogSlot::Failed;
+            self.inner.version += 1;
+            let high_watermark = self.inner.replication.high_watermark();
+            self.report(PartitionStateKind::Offline, high_watermark, reason.to_owned());
+            self.report_disk(DiskStateKind::Failed, reason.to_owned());
+        }
+        KafkaError::KafkaStorageError
+    }
+
+    pub(super) fn report(&self, state: PartitionStateKind, offset: i64, reason: String) {
+        let partition = self.partition();
+        partition.host.events.push(Event::PartitionState {
+            topic_id: partition.topic_id,
+            partition: partition.index,
+            state,
+            leader_epoch: self.inner.replication.assignment().leader_epoch,
+            offset,
+            reason,
+        });
+    }
+
+    /// After an append: the disk is not full any more, if it was.
+    pub(super) fn report_space(&self) {
+        let is_full = &self.partition().host.is_disk_full;
+        if is_full.load(Ordering::Relaxed) && is_full.swap(false, Ordering::Relaxed) {
+            self.report_disk(DiskStateKind::Ok, "space has returned".to_owned());
+        }
+    }
+
+    fn report_disk(&self, state: DiskStateKind, reason: String) {
+        self.partition().host.events.push(Event::DiskState { state, reason });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pykafka_log::Durability;
+
+    use crate::kafka_error::KafkaError;
+    use crate::partition::{Isolation, OffsetQuery, Partition, ReadRequest};
+    use crate::seam::image::ImageDelta;
+    use crate::testing::gate_disk::Op;
+    use crate::testing::{Broker, TOPIC, batch, led_here, pending, poll, replied, topic};
+
+    /// A produce waits for a replica while `look` reads from a disk that fails.
+    fn waiting_produce_fails_with(look: impl FnOnce(&Partition) -> KafkaError) {
+        let mut broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
+        assert_eq!(broker.append(&batch(&["a"])), 0);
+        let mut replicated = topic("t", TOPIC, 1, &[]);
+        replicated.partitions[0] = led_here(0, 0, 1);
+        replicated.partitions[0].replicas = vec![1, 2];
+        replicated.partitions[0].isr = vec![1, 2];
+        broker.apply(ImageDelta { topics: vec![replicated], ..ImageDelta::default() });
+        let mut waiting = pending(broker.produce(9, -1, &batch(&["b"])));
+        assert!(poll(&mut waiting).is_none());
+        broker.gate.fail_at(Op::Read, "/data/t-0");
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        assert_eq!(look(&partition), KafkaError::KafkaStorageError);
+        let outcome = poll(&mut waiting).expect("nobody else would ever tell it");
+        let response = replied(outcome);
+        let response = pykafka_wire::produce::Response::decode(9, &response).unwrap();
+        let told = response.responses[0].partitions[0].error_code;
+        assert_eq!(told, KafkaError::KafkaStorageError.code());
+    }
+
+    #[test]
+    fn a_read_that_fails_the_partition_fails_its_waiting_produces() {
+        waiting_produce_fails_with(|partition| {
+            let request = ReadRequest {
+                fetch_offset: 0,
+                bytes_max: 1 << 20,
+                at_least_one: true,
+                current_leader_epoch: -1,
+                last_fetched_epoch: -1,
+                isolation: Isolation::ReadUncommitted,
+            };
+            partition.read(&request).unwrap_err()
+        });
+    }
+
+    #[test]
+    fn a_lookup_by_time_that_fails_the_partition_fails_its_waiting_produces() {
+        waiting_produce_fails_with(|partition| {
+            let query = OffsetQuery::Timestamp(0);
+            partition.find_offset(query, Isolation::ReadUncommitted, -1).unwrap_err()
+        });
+    }
+}
