@@ -133,26 +133,28 @@ def _start(options: ServeOptions) -> "Broker":
 
 
 def _settings(options: ServeOptions) -> dict[str, str]:
-    """Settings of the file, then those of ``--set``; what has an option of its own is left out."""
-    settings: dict[str, str] = {}
-    if options.config is not None:
-        try:
-            settings.update(read_settings(options.config))
-        except SettingsFileError as error:
-            raise CliError(str(error), exit_code=USAGE) from error
+    """Settings of the file without those that an option replaces, then those of ``--set``."""
+    settings = _from_file(options.config) if options.config is not None else {}
+    if options.listen is not None:  # what the file advertises belongs to the listeners of the file
+        settings.pop("listeners", None)
+        settings.pop("advertised.listeners", None)
+    if options.durability == "memory":
+        settings.pop("log.dirs", None)
+        settings.pop("log.dir", None)
     for text in options.settings:
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             advice = "write it as --set log.retention.ms=60000"
             raise CliError(f"--set {text!r} is not NAME=VALUE", advice, exit_code=USAGE)
         settings[name.strip()] = value.strip()
-    if options.listen is not None:
-        settings.pop("listeners", None)
-        settings.pop("advertised.listeners", None)
-    if options.durability == "memory":
-        settings.pop("log.dirs", None)
-        settings.pop("log.dir", None)
     return settings
+
+
+def _from_file(path: Path) -> dict[str, str]:
+    try:
+        return dict(read_settings(path))
+    except SettingsFileError as error:
+        raise CliError(str(error), exit_code=USAGE) from error
 
 
 def _data(options: ServeOptions, settings: Mapping[str, str]) -> Path | None:

@@ -81,6 +81,12 @@ def test_the_settings_that_kafka_ships_start_a_broker(tmp_path: Path) -> None:
     assert "num.network.threads" in warning
 
 
+def test_advertised_listeners_can_be_set_beside_listen() -> None:
+    advertised = "--set", "advertised.listeners=PLAINTEXT://localhost:0"
+    with serving("--durability", "memory", *advertised) as (_, line):
+        assert line.startswith("ready localhost:")
+
+
 def test_a_directory_is_served_once(tmp_path: Path) -> None:
     with serving("--data", str(tmp_path)):
         again = run("serve", "--data", str(tmp_path), "--listen", "127.0.0.1:0")

@@ -1,6 +1,6 @@
 """Where a broker listens, and what it tells clients about it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from pykafka_core.broker.seam.core import Core
 from pykafka_core.config import Listener
@@ -26,13 +26,44 @@ def bind(core: Core, listeners: Iterable[Listener]) -> tuple[Endpoint, ...]:
     return tuple(bound)
 
 
+def exposures(bound: Iterable[Endpoint], endpoints: Iterable[Endpoint]) -> Iterator[str]:
+    """Yield a warning for each listener that other machines can reach, and for each that they cannot use.
+
+    Args:
+        bound: As `bind` returned them.
+        endpoints: What clients are told of the same listeners, as `advertised` returned them.
+    """
+    for listener, told in zip(bound, endpoints, strict=True):
+        if _is_loopback(listener.host):
+            continue
+        place = f"listener {_listener(listener)}"
+        if _is_loopback(told.host):
+            address = Listener(listener.name, "HOST", listener.port)
+            yield (
+                f"{place} tells clients to connect to {_listener(told).address}, which other machines cannot "
+                f"reach: set advertised.listeners={address} with a name of this machine that they can resolve"
+            )
+        yield (
+            f"{place} is open to the network without encryption, authentication and authorization: whoever "
+            "reaches it can read, change and delete every topic and alter this broker's settings"
+        )
+
+
+def _listener(endpoint: Endpoint) -> Listener:
+    return Listener(endpoint.name, endpoint.host, endpoint.port)
+
+
+def _is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
 def advertised(
     bound: tuple[Endpoint, ...], advertised_listeners: Iterable[Listener]
 ) -> tuple[Endpoint, ...]:
     """What clients are told: as configured, else where we are bound.
 
-    An advertised port 0 is the bound one. ``0.0.0.0`` and ``::`` are no addresses to connect to;
-    without advertised listeners such a broker advertises the loopback address.
+    An advertised port 0 is the bound one. Clients cannot connect to ``0.0.0.0`` and ``::``: without advertised
+    listeners such a broker advertises the loopback address, which `exposures` warns of.
     """
     told = {listener.name: listener for listener in advertised_listeners}
     return tuple(_advertise(endpoint, told.get(endpoint.name)) for endpoint in bound)

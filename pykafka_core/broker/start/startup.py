@@ -9,6 +9,7 @@
 6. The core takes in the whole image, and serves.
 """
 
+import logging
 import os
 from collections.abc import Callable
 from functools import partial
@@ -24,7 +25,7 @@ from pykafka_core.broker.runtime.facts import CoreFacts
 from pykafka_core.broker.seam.core import Core, CoreTypes
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION, append_metadata
 from pykafka_core.broker.seam.projection import Projection
-from pykafka_core.broker.start.listeners import advertised, bind
+from pykafka_core.broker.start.listeners import advertised, bind, exposures
 from pykafka_core.broker.start.loading import formatted_records, load
 from pykafka_core.broker.start.registration import registration
 from pykafka_core.broker.storage.data_directory import DataDirectory
@@ -50,6 +51,8 @@ from pykafka_core.quorum.quorum import (
     Rejected,
 )
 from pykafka_core.quorum.single_voter import SingleVoter
+
+_log = logging.getLogger(__name__)
 
 APPEND_WAIT_NS = 30 * 10**9
 """A disk that takes longer for one batch at start is a failure."""
@@ -139,6 +142,8 @@ class _Startup:
         )
         bound = bind(self._core, self._plan.settings.start.listeners)
         endpoints = advertised(bound, self._plan.settings.start.advertised_listeners)
+        for warning in exposures(bound, endpoints):
+            _log.warning("%s", warning)
         image = self._first_records(quorum, replay, endpoints)
         self._apply(image)
         snapshots = self._snapshots(directory, epoch, log_bytes)
