@@ -1,16 +1,24 @@
-"""The full disk of `test_mapped_append` on a small ext4: `make torture` runs it, as only root may mount one."""
+"""The full disk of `test_mapped_append` on small ext2 and ext4: `make torture` runs it, as only root may mount them."""
 
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from tests.faults.test_mapped_append import run
 from tests.support.mounts import mounted
 
 
-def test_a_full_ext4_is_a_typed_error_and_appends_resume(tmp_path: Path) -> None:
-    image, directory = tmp_path / "ext4.img", tmp_path / "disk"
+@pytest.mark.parametrize(
+    ("kind", "options"), [("ext4", ["-O", "^has_journal"]), ("ext2", []), ("ext3", [])]
+)
+def test_a_full_ext_is_a_typed_error_and_appends_resume(
+    kind: str, options: list[str], tmp_path: Path
+) -> None:
+    """ext2 and ext3 reserve nothing ahead: a mapped write there met the full disk as SIGBUS."""
+    image, directory = tmp_path / "ext.img", tmp_path / "disk"
     directory.mkdir()
     with image.open("wb") as file:
         file.truncate(12 << 20)
-    subprocess.run(["mkfs.ext4", "-q", "-F", "-O", "^has_journal", "-m", "0", image], check=True)
-    run("full_disk", directory, mounted(directory, "ext4", "loop", str(image)))
+    subprocess.run([f"mkfs.{kind}", "-q", "-F", *options, "-m", "0", image], check=True)
+    run("full_disk", directory, mounted(directory, kind, "loop", str(image)))

@@ -12,6 +12,7 @@ mod real;
 use std::ffi::OsString;
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::sync::Arc;
@@ -61,6 +62,47 @@ pub struct Space {
     pub usable: u64,
 }
 
+/// What [`DiskFile::allocate`] did.
+#[derive(Debug)]
+pub enum Allocated {
+    /// Each byte has its place on the disk: writing it cannot fail for want of space, also through a map.
+    Reserved(Reserved),
+    /// The file has the size asked for. The file system finds blocks when bytes are written, so a write may meet a
+    /// full disk; through a map that would be SIGBUS.
+    Grown,
+}
+
+/// Reserved space of a file, without which nothing of it is mapped for writing. Only a disk makes one.
+#[derive(Debug)]
+pub struct Reserved(Range<u64>);
+
+impl Reserved {
+    fn granted(position: u64, size: u64) -> io::Result<Allocated> {
+        let end = position.checked_add(size).ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(Allocated::Reserved(Reserved(position..end)))
+    }
+
+    /// Both as one, if `next` begins where this ends; else `next`.
+    #[must_use]
+    pub fn join(self, next: Reserved) -> Reserved {
+        if self.0.end == next.0.start { Reserved(self.0.start..next.0.end) } else { next }
+    }
+
+    /// Where it ends (exclusive).
+    pub fn end(&self) -> u64 {
+        self.0.end
+    }
+
+    /// Where the window that begins at `position` ends, and its size.
+    fn window(&self, position: u64) -> io::Result<(u64, usize)> {
+        if !self.0.contains(&position) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let size = usize::try_from(self.0.end - position);
+        Ok((self.0.end, size.map_err(|_| io::ErrorKind::FileTooLarge)?))
+    }
+}
+
 /// A place for files.
 pub trait Disk: Send + Sync + Debug {
     /// Opens a regular file.
@@ -102,9 +144,6 @@ pub trait Disk: Send + Sync + Debug {
 
     /// Space of the file system that holds `dir`.
     fn available_bytes(&self, dir: &Path) -> io::Result<Space>;
-
-    /// Whether [`DiskFile::map_window`] may be used for files in `dir`, which need not exist yet.
-    fn supports_mapped_window(&self, dir: &Path) -> bool;
 
     /// A new file of this name. What stood there is removed, whatever kind of file it was: nothing that has another
     /// name as well is written to.
@@ -175,7 +214,7 @@ pub trait DiskFile: Send + Sync + Debug {
     ///
     /// # Errors
     /// `StorageFull` when the space is not there; the file's content is then unchanged, its size may not be.
-    fn allocate(&self, position: u64, size: u64) -> io::Result<()>;
+    fn allocate(&self, position: u64, size: u64) -> io::Result<Allocated>;
 
     /// Cuts or extends the file. Space past the new end is given back.
     ///
@@ -189,11 +228,11 @@ pub trait DiskFile: Send + Sync + Debug {
     /// and a later success says nothing about them: the caller gives the file up.
     fn sync_data(&self) -> io::Result<()>;
 
-    /// A window for writing `position..position + size`, which [`DiskFile::allocate`] has reserved.
+    /// A window for writing from `position` to the end of `reserved`, which [`DiskFile::allocate`] of this file returned.
     ///
     /// # Errors
-    /// `UnexpectedEof` if the file ends before the window does; `Unsupported` where files cannot be mapped.
-    fn map_window(&self, position: u64, size: usize) -> io::Result<Box<dyn Window>>;
+    /// `InvalidInput` if `position` lies outside of `reserved`; `UnexpectedEof` if the file ends before the window does.
+    fn map_window(&self, reserved: &Reserved, position: u64) -> io::Result<Box<dyn Window>>;
 
     /// The first `size` bytes for reading. Only for files that are never shortened again.
     ///

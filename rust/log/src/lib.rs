@@ -22,7 +22,10 @@ pub use directory::lock::{DirectoryLock, LOCK_FILE, LockError};
 pub use directory::repair::{Cut, Repair};
 pub use directory::survey::LogSurvey;
 pub use directory::{DirectoryOptions, LogDirectory, PartitionDir};
-pub use disk::{DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadMap, RealDisk, Space, Window};
+pub use disk::{
+    Allocated, DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadMap, RealDisk, Reserved, Space,
+    Window,
+};
 pub use flusher::Flusher;
 pub use log::append::validate::{self, RecordFault, RecordFaultKind, ValidateError, Validated};
 pub use log::epoch_cache::{EpochCache, EpochEntry};

@@ -224,7 +224,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     use super::*;
-    use crate::disk::{ReadMap, Window};
+    use crate::disk::{Allocated, ReadMap, Reserved, Window};
 
     /// A file whose syncs wait to be let through, each with the outcome it is told.
     #[derive(Debug)]
@@ -241,8 +241,8 @@ mod tests {
         fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
             Ok(())
         }
-        fn allocate(&self, _: u64, _: u64) -> io::Result<()> {
-            Ok(())
+        fn allocate(&self, _: u64, _: u64) -> io::Result<Allocated> {
+            Ok(Allocated::Grown)
         }
         fn set_len(&self, _: u64) -> io::Result<()> {
             Ok(())
@@ -255,7 +255,7 @@ mod tests {
             self.began.send(()).unwrap();
             self.outcomes.lock().recv().unwrap()
         }
-        fn map_window(&self, _: u64, _: usize) -> io::Result<Box<dyn Window>> {
+        fn map_window(&self, _: &Reserved, _: u64) -> io::Result<Box<dyn Window>> {
             Err(io::ErrorKind::Unsupported.into())
         }
         fn map_read(&self, _: usize) -> io::Result<ReadMap> {

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
-use pykafka_log::{DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadMap, Space, Window};
+use pykafka_log::{
+    Allocated, DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadMap, Reserved, Space, Window,
+};
 
 /// What the gate can hold or fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,10 +148,6 @@ impl Disk for GateDisk {
     fn available_bytes(&self, dir: &Path) -> io::Result<Space> {
         self.disk.available_bytes(dir)
     }
-
-    fn supports_mapped_window(&self, dir: &Path) -> bool {
-        self.disk.supports_mapped_window(dir)
-    }
 }
 
 #[derive(Debug)]
@@ -170,7 +168,7 @@ impl DiskFile for GateFile {
         self.file.write_at(bytes, position)
     }
 
-    fn allocate(&self, position: u64, size: u64) -> io::Result<()> {
+    fn allocate(&self, position: u64, size: u64) -> io::Result<Allocated> {
         self.gate.pass(Op::Write, &self.path)?;
         self.file.allocate(position, size)
     }
@@ -188,8 +186,8 @@ impl DiskFile for GateFile {
         self.file.sync_data()
     }
 
-    fn map_window(&self, position: u64, size: usize) -> io::Result<Box<dyn Window>> {
-        self.file.map_window(position, size)
+    fn map_window(&self, reserved: &Reserved, position: u64) -> io::Result<Box<dyn Window>> {
+        self.file.map_window(reserved, position)
     }
 
     fn map_read(&self, size: usize) -> io::Result<ReadMap> {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::{DirEntry, Disk, DiskFile, OpenMode, ReadMap, Space, Window};
+use super::{Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadMap, Reserved, Space, Window};
 
 mod store;
 
@@ -251,10 +251,6 @@ impl Disk for FaultyDisk {
         let total = state.bytes_max;
         Ok(Space { total, usable: total.saturating_sub(state.store.used_bytes()) })
     }
-
-    fn supports_mapped_window(&self, _dir: &Path) -> bool {
-        true
-    }
 }
 
 #[derive(Debug)]
@@ -291,14 +287,14 @@ impl DiskFile for FaultyFile {
         Ok(())
     }
 
-    fn allocate(&self, position: u64, size: u64) -> io::Result<()> {
+    fn allocate(&self, position: u64, size: u64) -> io::Result<Allocated> {
         self.check_writable()?;
         let end = position.checked_add(size).ok_or(io::ErrorKind::FileTooLarge)?;
         let mut state = self.disk.change(Operations::All)?;
         state.check_space(self.inode, end)?;
-        let size = state.store.size(self.inode).max(end);
-        state.store.set_len(self.inode, size);
-        Ok(())
+        let file_size = state.store.size(self.inode).max(end);
+        state.store.set_len(self.inode, file_size);
+        Reserved::granted(position, size)
     }
 
     fn set_len(&self, size: u64) -> io::Result<()> {
@@ -327,9 +323,9 @@ impl DiskFile for FaultyFile {
         Ok(())
     }
 
-    fn map_window(&self, position: u64, size: usize) -> io::Result<Box<dyn Window>> {
+    fn map_window(&self, reserved: &Reserved, position: u64) -> io::Result<Box<dyn Window>> {
         self.check_writable()?;
-        let end = position.checked_add(size as u64).ok_or(io::ErrorKind::InvalidInput)?;
+        let (end, size) = reserved.window(position)?;
         if self.size()? < end {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

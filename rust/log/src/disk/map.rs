@@ -3,7 +3,8 @@
 //! # Why no SIGBUS can come
 //! A mapped access faults if its page lies past the end of the file, or if a hole has to be filled and
 //! the disk is full. So:
-//! 1. A write window covers only space that was reserved (`fallocate`) and only bytes before the file's end.
+//! 1. A write window covers only space that was reserved, for which [`Reserved`] is the proof, and only bytes before
+//!    the file's end.
 //! 2. The window belongs to one writer, which drops it before it shortens the file.
 //! 3. Only sealed files are mapped for reading, and one that was ever sealed is never shortened into its batches:
 //!    truncation writes a new inode.
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 use memmap2::{Mmap, MmapMut, MmapOptions};
 
-use super::Window;
+use super::{Reserved, Window};
 
 /// The bytes of a sealed file; cheap to clone, lives as long as its last clone.
 #[derive(Clone, Debug)]
@@ -77,9 +78,13 @@ pub(super) struct MappedWindow {
 }
 
 impl MappedWindow {
-    /// Maps `position..position + size` for writing. `position` need not be aligned to pages.
-    pub(super) fn new(file: &Arc<File>, position: u64, size: usize) -> io::Result<MappedWindow> {
-        let end = position.checked_add(size as u64).ok_or(io::ErrorKind::InvalidInput)?;
+    /// Maps `reserved` from `position` on for writing. `position` need not be aligned to pages.
+    pub(super) fn new(
+        file: &Arc<File>,
+        reserved: &Reserved,
+        position: u64,
+    ) -> io::Result<MappedWindow> {
+        let (end, size) = reserved.window(position)?;
         check_length(file, end)?;
         // SAFETY: rules 1 and 2: the range was reserved, lies within the file, and this window is the
         // only writer until it is dropped. No reference into the map leaves this type.

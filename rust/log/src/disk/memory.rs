@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-use super::{DirEntry, Disk, DiskFile, OpenMode, ReadMap, Space, Window};
+use super::{Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadMap, Reserved, Space, Window};
 
 /// Small, since a partition with one record holds a page for each of its files.
 const PAGE_BYTES: usize = 4096;
@@ -196,10 +196,6 @@ impl Disk for MemoryDisk {
         let total = self.usage.bytes_max;
         Ok(Space { total, usable: total.saturating_sub(self.used_bytes()) })
     }
-
-    fn supports_mapped_window(&self, _dir: &Path) -> bool {
-        true
-    }
 }
 
 fn is_root(path: &Path) -> bool {
@@ -338,12 +334,13 @@ impl DiskFile for MemoryHandle {
         self.file.write_at(bytes, position)
     }
 
-    fn allocate(&self, position: u64, size: u64) -> io::Result<()> {
+    fn allocate(&self, position: u64, size: u64) -> io::Result<Allocated> {
         self.check_writable()?;
         let end = position.checked_add(size).ok_or(io::ErrorKind::FileTooLarge)?;
         let mut pages = self.file.pages.write();
         pages.size = pages.size.max(end);
-        Ok(())
+        // A full disk shows as an error of the window, never as a signal.
+        Reserved::granted(position, size)
     }
 
     fn set_len(&self, size: u64) -> io::Result<()> {
@@ -360,9 +357,9 @@ impl DiskFile for MemoryHandle {
         Ok(())
     }
 
-    fn map_window(&self, position: u64, size: usize) -> io::Result<Box<dyn Window>> {
+    fn map_window(&self, reserved: &Reserved, position: u64) -> io::Result<Box<dyn Window>> {
         self.check_writable()?;
-        let end = position.checked_add(size as u64).ok_or(io::ErrorKind::InvalidInput)?;
+        let (end, size) = reserved.window(position)?;
         if self.size()? < end {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }

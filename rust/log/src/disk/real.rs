@@ -10,11 +10,11 @@ use std::sync::Arc;
 use rustix::fs::{FallocateFlags, OFlags};
 
 use super::map::MappedWindow;
-use super::{DirEntry, Disk, DiskFile, OpenMode, ReadMap, Space, Window};
+use super::{Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadMap, Reserved, Space, Window};
 
-/// `f_type` of the file systems that reserve space in place, so that a mapped write cannot fail:
-/// ext2/3/4, XFS, tmpfs. On copy-on-write file systems a reserved block may still need a new one.
-const MAPPED_FILE_SYSTEMS: [i64; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
+/// `f_type` of the file systems that write into the blocks they reserved: ext4 (and ext2 and ext3, which reserve
+/// none), XFS, tmpfs. On copy-on-write file systems a reserved block may still need a new one.
+const IN_PLACE_FILE_SYSTEMS: [i64; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
 
 /// Files of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -85,11 +85,6 @@ impl Disk for RealDisk {
             usable: status.f_bavail.saturating_mul(status.f_frsize),
         })
     }
-
-    fn supports_mapped_window(&self, dir: &Path) -> bool {
-        rustix::fs::statfs(existing_ancestor(dir))
-            .is_ok_and(|status| MAPPED_FILE_SYSTEMS.contains(&status.f_type))
-    }
 }
 
 /// The nearest directory upwards that exists: partition directories appear at their first append.
@@ -101,6 +96,13 @@ fn existing_ancestor(dir: &Path) -> &Path {
 #[derive(Debug)]
 struct RealFile {
     file: Arc<File>,
+}
+
+impl RealFile {
+    fn writes_in_place(&self) -> bool {
+        rustix::fs::fstatfs(&*self.file)
+            .is_ok_and(|status| IN_PLACE_FILE_SYSTEMS.contains(&status.f_type))
+    }
 }
 
 impl DiskFile for RealFile {
@@ -121,19 +123,21 @@ impl DiskFile for RealFile {
         self.file.write_all_at(bytes, position)
     }
 
-    fn allocate(&self, position: u64, size: u64) -> io::Result<()> {
+    fn allocate(&self, position: u64, size: u64) -> io::Result<Allocated> {
         if size == 0 {
-            return Ok(());
+            return Ok(Allocated::Grown);
         }
         match rustix::fs::fallocate(&*self.file, FallocateFlags::empty(), position, size) {
-            // Nothing can be reserved there, and windows are not used there: grow the file, so that both
-            // kinds of file system show the same length.
+            Ok(()) if self.writes_in_place() => Reserved::granted(position, size),
+            Ok(()) => Ok(Allocated::Grown),
+            // ext2, ext3, NFS: grow the file, so that every file system shows the same length.
             Err(rustix::io::Errno::OPNOTSUPP) => {
                 let end = position.checked_add(size).ok_or(io::ErrorKind::FileTooLarge)?;
                 let length = self.size()?;
-                self.file.set_len(length.max(end))
+                self.file.set_len(length.max(end))?;
+                Ok(Allocated::Grown)
             }
-            result => Ok(result?),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -149,8 +153,8 @@ impl DiskFile for RealFile {
         self.file.sync_data()
     }
 
-    fn map_window(&self, position: u64, size: usize) -> io::Result<Box<dyn Window>> {
-        Ok(Box::new(MappedWindow::new(&self.file, position, size)?))
+    fn map_window(&self, reserved: &Reserved, position: u64) -> io::Result<Box<dyn Window>> {
+        Ok(Box::new(MappedWindow::new(&self.file, reserved, position)?))
     }
 
     fn map_read(&self, size: usize) -> io::Result<ReadMap> {

@@ -18,6 +18,13 @@ fn disks() -> Vec<(Arc<dyn Disk>, PathBuf, Option<tempfile::TempDir>)> {
     ]
 }
 
+fn reserve(file: &dyn DiskFile, position: u64, size: u64) -> Reserved {
+    match file.allocate(position, size).unwrap() {
+        Allocated::Reserved(reserved) => reserved,
+        Allocated::Grown => panic!("the tests' file system reserves nothing"),
+    }
+}
+
 fn content(file: &dyn DiskFile) -> Vec<u8> {
     let mut bytes = vec![0; file.size().unwrap() as usize + 10];
     let read = file.read_at(&mut bytes, 0).unwrap();
@@ -57,9 +64,12 @@ fn a_window_writes_into_reserved_space_and_readers_see_it() {
     for (disk, dir, _guard) in disks() {
         let file = disk.open(&dir.join("a"), OpenMode::Create).unwrap();
         file.write_at(&[1; 100], 0).unwrap();
-        file.allocate(100, 8092).unwrap();
+        let reserved = reserve(&*file, 100, 8092);
         assert_eq!(file.size().unwrap(), 8192);
-        let mut window = file.map_window(100, 8092).unwrap();
+        assert!(
+            file.map_window(&reserved, 99).is_err() && file.map_window(&reserved, 8192).is_err()
+        );
+        let mut window = file.map_window(&reserved, 100).unwrap();
         window.write_at(4096, b"hello").unwrap();
         let mut read = [0; 5];
         file.read_at(&mut read, 4196).unwrap();
@@ -74,12 +84,12 @@ fn a_foreign_truncation_is_an_error_and_not_a_signal() {
     for (disk, dir, _guard) in disks() {
         let path = dir.join("a");
         let file = disk.open(&path, OpenMode::Create).unwrap();
-        file.allocate(0, 1 << 20).unwrap();
-        let mut window = file.map_window(0, 1 << 20).unwrap();
+        let reserved = reserve(&*file, 0, 1 << 20);
+        let mut window = file.map_window(&reserved, 0).unwrap();
         disk.open(&path, OpenMode::Write).unwrap().set_len(10).unwrap();
         let error = window.write_at(500_000, b"x").unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{disk:?}");
-        assert!(file.map_window(0, 11).is_err() && file.map_read(11).is_err(), "{disk:?}");
+        assert!(file.map_window(&reserved, 0).is_err() && file.map_read(11).is_err(), "{disk:?}");
     }
 }
 

@@ -118,7 +118,7 @@ impl State {
         let opened = shared.disk.open(&path, OpenMode::Write);
         let file = self.fail(opened.map_err(files.error("open", FileKind::Log)))?;
         files.set_log(file.clone());
-        let rule = AppendRule::new(&*shared.disk, &shared.dir, &self.config);
+        let rule = AppendRule::new(&self.config);
         let opened = Appender::open(file, size, rule);
         let opened = opened.map_err(files.error("open", FileKind::Log));
         self.appender = Some(self.fail(opened)?);

@@ -7,7 +7,8 @@
 //! a full disk shows before anything is written and so that a mapped write never has to find a block. A batch
 //! then goes
 //! - *mapped*: copied into a shared window over the reserved space. No system call that writes; the bytes are
-//!   in the page cache at once and survive the process. Cheapest where many batches share a page.
+//!   in the page cache at once and survive the process. Cheapest where many batches share a page. Only where the
+//!   file system reserved the space, for which it gave a [`Reserved`].
 //! - *written*: `pwrite` to the same place. A mapped page costs a fault, is zeroed first and is dirtied alone,
 //!   where the call fills many at a time: at 64 KiB it costs a third. Under a running fdatasync mapped pages
 //!   stall their writer, so logs that sync each append use it for all sizes.
@@ -18,11 +19,10 @@
 //! crash recovery cuts them. The window is dropped before the file is ever shortened (see `disk::map`).
 
 use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::config::LogConfig;
-use crate::disk::{Disk, DiskFile, Window};
+use crate::disk::{Allocated, DiskFile, Reserved, Window};
 
 /// Largest batch that is copied into the window: where `pwrite` gets cheaper than a fault for every page
 /// (`bench/log/test_ways.py`).
@@ -36,19 +36,9 @@ const UNRESERVED_SEGMENT_PART: u64 = 16;
 const STEP_BYTES_MIN: u64 = 1 << 20;
 const STEP_BYTES_MAX: u64 = 32 << 20;
 
-/// Writes bytes into space that was reserved.
-trait Append: Send + std::fmt::Debug {
-    /// Writes `bytes` at `position`; `position + bytes.len() <= reserved_end`, up to which the file has space.
-    fn append(&mut self, bytes: &[u8], position: u64, reserved_end: u64) -> io::Result<()>;
-
-    /// Drops whatever would be in the way of shortening the file.
-    fn release(&mut self);
-}
-
 /// Writes by copying into a window from the logical end to the end of the reserved space.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct MappedAppend {
-    file: Arc<dyn DiskFile>,
     window: Option<OpenWindow>,
 }
 
@@ -59,40 +49,27 @@ struct OpenWindow {
     end: u64,
 }
 
-impl Append for MappedAppend {
-    fn append(&mut self, bytes: &[u8], position: u64, reserved_end: u64) -> io::Result<()> {
+impl MappedAppend {
+    /// Writes `bytes` at `position`; they fit into `reserved`.
+    fn append(
+        &mut self,
+        file: &dyn DiskFile,
+        reserved: &Reserved,
+        bytes: &[u8],
+        position: u64,
+    ) -> io::Result<()> {
         let end = position + bytes.len() as u64;
         let open = match &mut self.window {
             Some(open) if open.start <= position && end <= open.end => open,
             slot => {
                 // One window at a time: the old one is unmapped before the new one is made.
                 *slot = None;
-                let size = usize::try_from(reserved_end - position)
-                    .map_err(|_| io::ErrorKind::FileTooLarge)?;
-                let window = self.file.map_window(position, size)?;
-                slot.insert(OpenWindow { window, start: position, end: reserved_end })
+                let window = file.map_window(reserved, position)?;
+                slot.insert(OpenWindow { window, start: position, end: reserved.end() })
             }
         };
         open.window.write_at((position - open.start) as usize, bytes)
     }
-
-    fn release(&mut self) {
-        self.window = None;
-    }
-}
-
-/// Writes by system call.
-#[derive(Debug)]
-struct PwriteAppend {
-    file: Arc<dyn DiskFile>,
-}
-
-impl Append for PwriteAppend {
-    fn append(&mut self, bytes: &[u8], position: u64, _reserved_end: u64) -> io::Result<()> {
-        self.file.write_at(bytes, position)
-    }
-
-    fn release(&mut self) {}
 }
 
 /// Which batches go through the window.
@@ -103,9 +80,9 @@ pub struct AppendRule {
 }
 
 impl AppendRule {
-    /// The rule for files in `dir`, which need not exist yet, of a log with `config`.
-    pub fn new(disk: &dyn Disk, dir: &Path, config: &LogConfig) -> Self {
-        let may_map = !config.syncs_every_append() && disk.supports_mapped_window(dir);
+    /// The rule for files of a log with `config`.
+    pub fn new(config: &LogConfig) -> Self {
+        let may_map = !config.syncs_every_append();
         AppendRule {
             mapped_batch_bytes_max: if may_map { MAPPED_BATCH_BYTES_MAX } else { 0 },
             unreserved_bytes_max: (config.segment_bytes as u64 / UNRESERVED_SEGMENT_PART)
@@ -126,8 +103,9 @@ pub struct Appender {
     reserved_end: u64,
     step: u64,
     rule: AppendRule,
+    /// From the logical end or before it to `reserved_end`; `None` where the file system reserves nothing.
+    reserved: Option<Reserved>,
     mapped: MappedAppend,
-    written: PwriteAppend,
 }
 
 impl Appender {
@@ -149,8 +127,8 @@ impl Appender {
             reserved_end: position,
             step: STEP_BYTES_MIN,
             rule,
-            mapped: MappedAppend { file: Arc::clone(&file), window: None },
-            written: PwriteAppend { file: Arc::clone(&file) },
+            reserved: None,
+            mapped: MappedAppend::default(),
             file,
         })
     }
@@ -184,12 +162,13 @@ impl Appender {
         } else {
             self.reserve(end)?;
         }
-        let way: &mut dyn Append = if bytes.len() <= self.rule.mapped_batch_bytes_max && !is_young {
-            &mut self.mapped
-        } else {
-            &mut self.written
+        let appended = match &self.reserved {
+            Some(reserved) if bytes.len() <= self.rule.mapped_batch_bytes_max => {
+                self.mapped.append(&*self.file, reserved, bytes, position)
+            }
+            _ => self.file.write_at(bytes, position),
         };
-        if let Err(error) = way.append(bytes, position, self.reserved_end) {
+        if let Err(error) = appended {
             self.take_back();
             return Err(error);
         }
@@ -207,6 +186,7 @@ impl Appender {
     /// Gives back the reserved space: the file ends where the log ends. Appending may go on.
     pub fn trim(&mut self) -> io::Result<()> {
         self.release();
+        self.reserved = None;
         self.reserved_end = self.position;
         self.step = STEP_BYTES_MIN;
         if self.file.size()? == self.position { Ok(()) } else { self.file.set_len(self.position) }
@@ -214,8 +194,7 @@ impl Appender {
 
     /// Drops the window, which the next small batch opens again. For partitions that went quiet.
     pub fn release(&mut self) {
-        self.mapped.release();
-        self.written.release();
+        self.mapped.window = None;
     }
 
     fn reserve(&mut self, end: u64) -> io::Result<()> {
@@ -224,20 +203,24 @@ impl Appender {
         }
         let needed = end - self.reserved_end;
         let generous = needed.max(self.step);
-        let taken = match self.file.allocate(self.reserved_end, generous) {
-            Ok(()) => {
+        let (taken, allocated) = match self.file.allocate(self.reserved_end, generous) {
+            Ok(allocated) => {
                 // Not while the disk is full: the first append after that would take all that became free.
                 self.step = (self.step * 2).min(STEP_BYTES_MAX);
-                generous
+                (generous, allocated)
             }
             // The last free space is for records, not for reservations.
             Err(full) if full.kind() == io::ErrorKind::StorageFull && needed < generous => {
-                self.file.allocate(self.reserved_end, needed)?;
-                needed
+                (needed, self.file.allocate(self.reserved_end, needed)?)
             }
             Err(error) => return Err(error),
         };
         self.reserved_end += taken;
+        self.reserved = match (self.reserved.take(), allocated) {
+            (_, Allocated::Grown) => None,
+            (None, Allocated::Reserved(reserved)) => Some(reserved),
+            (Some(before), Allocated::Reserved(reserved)) => Some(before.join(reserved)),
+        };
         Ok(())
     }
 
@@ -251,7 +234,9 @@ impl Appender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::{MemoryDisk, OpenMode, RealDisk};
+    use std::path::Path;
+
+    use crate::disk::{Disk, MemoryDisk, OpenMode, RealDisk};
 
     /// One table for both ways to write: name, disk, rule, directory guard.
     fn cases() -> Vec<(&'static str, Arc<dyn Disk>, AppendRule, tempfile::TempDir)> {
@@ -352,7 +337,7 @@ mod tests {
     fn a_young_file_is_as_long_as_what_was_written_and_an_older_one_is_reserved_ahead() {
         let dir = tempfile::tempdir().unwrap();
         let file = RealDisk.open(&dir.path().join("log"), OpenMode::Create).unwrap();
-        let rule = AppendRule::new(&RealDisk, dir.path(), &config(i64::MAX));
+        let rule = AppendRule::new(&config(i64::MAX));
         let mut appender = Appender::open(Arc::clone(&file), 0, rule).unwrap();
         let mut expected = Vec::new();
         for (n, size) in [100, 1, 65_435, 1, 700, 65_537].into_iter().enumerate() {
@@ -377,20 +362,73 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_maps_only_what_is_not_synced_and_only_where_it_is_safe() {
-        let disk = MemoryDisk::default();
-        let mapped_max = |disk: &dyn Disk, dir: &str, flush_messages| {
-            AppendRule::new(disk, Path::new(dir), &config(flush_messages)).mapped_batch_bytes_max
-        };
-        assert_eq!(mapped_max(&disk, "/t-0", 1), 0);
-        assert_eq!(mapped_max(&disk, "/t-0", i64::MAX), MAPPED_BATCH_BYTES_MAX);
-        assert_eq!(mapped_max(&RealDisk, "/proc", i64::MAX), 0);
+    fn the_rule_maps_nothing_that_is_synced_with_each_append() {
+        let mapped_max =
+            |flush_messages| AppendRule::new(&config(flush_messages)).mapped_batch_bytes_max;
+        assert_eq!(mapped_max(1), 0);
+        assert_eq!(mapped_max(i64::MAX), MAPPED_BATCH_BYTES_MAX);
+    }
+
+    /// On ext2 and ext3 the file grew without blocks and was mapped all the same: SIGBUS once the disk was full.
+    #[test]
+    fn a_file_that_could_not_be_reserved_is_written_and_never_mapped() {
+        let file = Arc::new(UnreservedFile::default());
+        let rule = AppendRule::new(&config(i64::MAX));
+        let mut appender = Appender::open(file.clone(), 0, rule).unwrap();
+        let mut expected = Vec::new();
+        for n in 0..300u32 {
+            appender.append(&[n as u8; 1000]).unwrap();
+            expected.extend([n as u8; 1000]);
+        }
+        assert!(file.size().unwrap() > expected.len() as u64, "it grows ahead");
+        let mut read = vec![0; expected.len()];
+        file.read_at(&mut read, 0).unwrap();
+        assert!(read == expected);
+    }
+
+    /// A file of a file system that reserves nothing. It cannot be mapped for writing.
+    #[derive(Debug)]
+    struct UnreservedFile(Arc<dyn DiskFile>);
+
+    impl Default for UnreservedFile {
+        fn default() -> Self {
+            let opened = MemoryDisk::default().open(Path::new("/log"), OpenMode::Create);
+            UnreservedFile(opened.unwrap())
+        }
+    }
+
+    impl DiskFile for UnreservedFile {
+        fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize> {
+            self.0.read_at(bytes, position)
+        }
+        fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
+            self.0.write_at(bytes, position)
+        }
+        fn allocate(&self, position: u64, size: u64) -> io::Result<Allocated> {
+            self.0.allocate(position, size)?;
+            Ok(Allocated::Grown)
+        }
+        fn set_len(&self, size: u64) -> io::Result<()> {
+            self.0.set_len(size)
+        }
+        fn size(&self) -> io::Result<u64> {
+            self.0.size()
+        }
+        fn sync_data(&self) -> io::Result<()> {
+            self.0.sync_data()
+        }
+        fn map_window(&self, _: &Reserved, _: u64) -> io::Result<Box<dyn Window>> {
+            panic!("mapped without a reservation")
+        }
+        fn map_read(&self, size: usize) -> io::Result<crate::disk::ReadMap> {
+            self.0.map_read(size)
+        }
     }
 
     #[test]
     fn a_small_segment_is_reserved_early() {
         let config = LogConfig { segment_bytes: 4000, ..LogConfig::default() };
-        let rule = AppendRule::new(&RealDisk, Path::new("/"), &config);
+        let rule = AppendRule::new(&config);
         assert_eq!(rule.unreserved_bytes_max, 250);
     }
 }
