@@ -60,6 +60,11 @@ class Core:
         """Block until events, the deadline (of `now_ns`) or `wake`; ``[]`` at the deadline, after `stop`."""
     def wake(self) -> None: ...
     def now_ns(self) -> int: ...
+    def horizon_ns(self) -> int:
+        """The time up to which `wait` has handed out everything: when the oldest unread event happened, or now.
+
+        A request counts from its arrival, also while it waits for room among the parked bytes.
+        """
     def time_ms(self) -> int: ...
     def listen(self, name: str, address: str) -> int:
         """Bind ``HOST:PORT`` (port 0 picks one); returns the port. Nothing is answered before `serve`."""

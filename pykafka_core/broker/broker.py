@@ -1,19 +1,20 @@
 """`Broker`: a Kafka broker inside this process."""
 
-import logging
 import os
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.calls import (
     create_topics,
     delete_topic,
     raise_code,
     raise_first_error,
 )
+from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.loop import ControlLoop, Timer
 from pykafka_core.broker.runtime.requests import LocalRequest
 from pykafka_core.broker.seam.core import Core, CoreTypes
@@ -32,7 +33,7 @@ from pykafka_core.types import Durability, random_id
 if TYPE_CHECKING:
     from pykafka_core._core import CoreOptions
 
-_log = logging.getLogger(__name__)
+_log = GuardedLogger(__name__)
 
 MEMORY_MAX = 256 * 1024 * 1024
 STOP_GRACE_MS = 5000
@@ -54,6 +55,8 @@ class Broker:
         memory_max: Bytes that requests and answers on their way may take beside the page cache, a
             half of it for requests that have begun; one request more may be let in. Without a
             directory the logs may take as much again.
+        on_failure: Called once, on the control thread, when the broker has stopped by itself (see `healthy`),
+            with what was raised. `close` is still to be called.
 
     Raises:
         ConfigurationError: Settings that cannot be used; it lists all of them.
@@ -74,6 +77,7 @@ class Broker:
         config: Mapping[str, object] | None = None,
         clock: int | None = None,
         memory_max: int = MEMORY_MAX,
+        on_failure: Callable[[BaseException], object] | None = None,
     ) -> None:
         given = _as_text(config or {})
         if listeners is not None:
@@ -106,10 +110,16 @@ class Broker:
         self._pid = os.getpid()
         self._endpoints = self._started.facts.endpoints
         self._bound = self._started.bound
-        self._loop = _loop(core, self._started, settings)
+        self._loop = _loop(core, self._started, settings, on_failure)
         self._loop.start()
         self._close = weakref.finalize(
-            self, _shut_down, self._loop, core, self._started.snapshots, self._pid
+            self,
+            _shut_down,
+            self._loop,
+            core,
+            self._started.snapshots,
+            self._started.controller.faults,
+            self._pid,
         )
 
     def __enter__(self) -> Self:
@@ -123,7 +133,9 @@ class Broker:
 
     def __repr__(self) -> str:
         """Where it listens and where its logs are."""
-        state = "closed" if self.closed else ",".join(self.listeners.values()) or "no listener"
+        state = ",".join(self.listeners.values()) or "no listener"
+        if self.closed or not self.healthy:
+            state = "closed" if self.closed else "failed"
         return f"<Broker {state} data={self._path or 'memory'}>"
 
     def close(self) -> None:
@@ -135,6 +147,17 @@ class Broker:
     def closed(self) -> bool:
         """Whether it was closed."""
         return not self._close.alive
+
+    @property
+    def healthy(self) -> bool:
+        """Whether it serves: False once it was closed, or stopped by itself.
+
+        A broker stops by itself when its control plane meets a fault that it cannot go on with: metadata was committed
+        and could not be applied. It then serves nothing: its ports are closed, every call raises `ClosedError` with
+        the fault as its cause, and what was committed is applied by the next start. A fault in a single request, timer
+        or log line is logged, and the broker goes on.
+        """
+        return not self.closed and self._loop.failure is None
 
     @property
     def bootstrap_servers(self) -> str:
@@ -214,7 +237,8 @@ class Broker:
         ``requests_parked_bytes``, and the ``connections_muted`` that wait for it.
         """
         self._check_usable()
-        return {**_counters(self._core.statistics()), **self._loop.waits.snapshot()}
+        faults = {"control.faults.count": self._started.controller.faults.count}
+        return {**_counters(self._core.statistics()), **self._loop.waits.snapshot(), **faults}
 
     def _image(self) -> MetadataImage:
         return self._started.controller.image
@@ -224,6 +248,10 @@ class Broker:
             raise ForkedError("this broker belongs to the parent process; make one in the child")
         if self.closed:
             raise ClosedError("this broker is closed")
+        failure = self._loop.failure
+        if failure is not None:
+            reason = f"{type(failure).__name__}: {failure}"
+            raise ClosedError(f"this broker stopped because of a fault, {reason}") from failure
 
     def _bind_embedded(self) -> None:
         bound = bind(self._core, parse_listeners(EMBEDDED_LISTENER))
@@ -236,29 +264,48 @@ class Broker:
         return request.wait()
 
 
-def _loop(core: Core, started: Started, settings: BrokerConfigs) -> ControlLoop:
+def _loop(
+    core: Core,
+    started: Started,
+    settings: BrokerConfigs,
+    on_failure: Callable[[BaseException], object] | None,
+) -> ControlLoop:
     now = core.now_ns()
     retention_ms = settings.int("log.retention.check.interval.ms")
     timers = [
-        Timer(retention_ms, now, core.enforce_retention),
-        Timer(DRAIN_INTERVAL_MS, now, drain_into_logging(core)),
+        Timer("retention", retention_ms, now, core.enforce_retention),
+        Timer("log lines", DRAIN_INTERVAL_MS, now, drain_into_logging(core)),
     ]
     if started.snapshots is not None:
         every_ms = started.snapshots.check_interval_ms
-        timers.append(Timer(every_ms, now, started.controller.write_snapshot_if_due))
+        timers.append(Timer("snapshot", every_ms, now, started.controller.write_snapshot_if_due))
     if started.reserve is not None:
-        timers.append(Timer(CHECK_INTERVAL_MS, now, started.reserve.refill))
-    return ControlLoop(core, started.controller, timers, "pykafka-core-control")
+        timers.append(Timer("reserve", CHECK_INTERVAL_MS, now, started.reserve.refill))
+    faults = started.controller.faults
+
+    def fail(failure: BaseException) -> None:
+        _end(core, started.snapshots, faults, 0)
+        if on_failure is not None:
+            faults.guard("on_failure", lambda: on_failure(failure))
+
+    return ControlLoop(core, started.controller, timers, faults, "pykafka-core-control", fail)
 
 
-def _shut_down(loop: ControlLoop, core: Core, snapshots: Snapshots | None, pid: int) -> None:
+def _shut_down(
+    loop: ControlLoop, core: Core, snapshots: Snapshots | None, faults: Faults, pid: int
+) -> None:
     """What is left to do when the broker goes; nothing in a forked child, which has no threads."""
     if pid == os.getpid():
         loop.stop()
-        if snapshots is not None:
-            snapshots.finish()
-        core.stop(STOP_GRACE_MS)
-        drain_into_logging(core)()
+        _end(core, snapshots, faults, STOP_GRACE_MS)
+
+
+def _end(core: Core, snapshots: Snapshots | None, faults: Faults, grace_ms: int) -> None:
+    """Stop everything but the control thread, each part whatever becomes of those before it. Idempotent."""
+    if snapshots is not None:
+        faults.guard("a snapshot", snapshots.finish)
+    faults.guard("the core's stop", lambda: core.stop(grace_ms))
+    faults.guard("log lines", drain_into_logging(core))
 
 
 def _make_core(

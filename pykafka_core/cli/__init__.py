@@ -2,7 +2,8 @@
 
 ``serve`` starts without typer and rich, which take longer to import than the broker takes to start; everything else is
 a typer application. Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted by Ctrl-C; ``serve`` and
-``consume --follow``, which only Ctrl-C ends, exit with 0. A closed output pipe is not a failure.
+``consume --follow``, which only Ctrl-C ends, exit with 0, and ``serve`` with 1 if its broker stopped by itself. A
+closed output pipe is not a failure.
 """
 
 import gc

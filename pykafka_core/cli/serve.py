@@ -6,13 +6,13 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from pykafka_core.config import SettingsFileError, read_settings
-from pykafka_core.errors import ConfigurationError, LocalError
+from pykafka_core.errors import ClosedError, ConfigurationError, LocalError
 from pykafka_core.types import Durability
 
 from .errors import USAGE, CliError
@@ -73,14 +73,26 @@ def serve(options: ServeOptions) -> None:
         level=logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
-    signalled = _catch_signals()
-    with _start(options) as broker:
+    signalled, wake_up = _catch_signals()
+    with _start(options, lambda _: os.write(wake_up, b"\0")) as broker:
         data = broker.data_dir or "memory"
         _begin_collecting()
         print(
             f"ready {broker.bootstrap_servers} data={data} cluster={broker.cluster_id}", flush=True
         )
         os.read(signalled, 1)
+        if not broker.healthy:
+            _report_failure(broker)
+
+
+def _report_failure(broker: "Broker") -> None:
+    try:
+        broker.topics()
+    except ClosedError as error:
+        advice = (
+            "start it again: what was committed is applied then; its log says where the fault is"
+        )
+        raise CliError(str(error), advice) from error
 
 
 def _begin_collecting() -> None:
@@ -93,8 +105,9 @@ def _begin_collecting() -> None:
     gc.enable()
 
 
-def _catch_signals() -> int:
-    """Take SIGTERM and Ctrl-C from here on; return a descriptor that can be read once one of them has come.
+def _catch_signals() -> tuple[int, int]:
+    """Take SIGTERM and Ctrl-C from here on; return a descriptor that can be read once one of them has come, and one
+    that is written to for other reasons to end.
 
     An event of `threading` would not do. Python runs handlers in the main thread: asleep it wakes only for
     signals that the system gave to itself, and a handler that comes while it goes to sleep would wait for the event's
@@ -105,14 +118,14 @@ def _catch_signals() -> int:
     signal.set_wakeup_fd(wake_up)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _let_the_next_one_kill)
-    return signalled
+    return signalled, wake_up
 
 
 def _let_the_next_one_kill(number: int, _frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)
 
 
-def _start(options: ServeOptions) -> "Broker":
+def _start(options: ServeOptions, on_failure: Callable[[BaseException], object]) -> "Broker":
     from pykafka_core import Broker
 
     settings = _settings(options)
@@ -121,7 +134,13 @@ def _start(options: ServeOptions) -> "Broker":
     if listeners is None and "listeners" not in settings:
         listeners = DEFAULT_LISTEN
     try:
-        return Broker(data, listeners=listeners, durability=options.durability, config=settings)
+        return Broker(
+            data,
+            listeners=listeners,
+            durability=options.durability,
+            config=settings,
+            on_failure=on_failure,
+        )
     except ConfigurationError as error:
         text = "\n  ".join(["the settings cannot be used:", *error.problems])
         raise CliError(text, exit_code=USAGE) from error

@@ -229,6 +229,11 @@ class FakeCore:
         """The virtual clock."""
         return self.clock_ns
 
+    def horizon_ns(self) -> int:
+        """When the oldest event that waits was received, else now."""
+        received = (getattr(event, "received_ns", self.clock_ns) for event in self._events)
+        return min(received, default=self.clock_ns)
+
     def time_ms(self) -> int:
         """The virtual wall clock."""
         return self.clock_ms

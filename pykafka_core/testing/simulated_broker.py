@@ -76,7 +76,10 @@ class SimulatedBroker:
     def run(self) -> None:
         """Handle events until none is left; held appends stay held."""
         while events := self.core.wait(self.core.clock_ns):
-            self.controller.handle(cast("list[Event]", events))
+            for event in cast("list[Event]", events):
+                self.controller.take(event)
+            while self.controller.advance():
+                pass
 
     def answer(self, request_id: int) -> Message | None:
         """The decoded answer, None while there is none."""

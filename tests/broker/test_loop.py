@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.loop import ControlLoop, Timer
 from pykafka_core.broker.runtime.requests import LocalRequest
 from pykafka_core.errors import BrokerNotAvailableError
@@ -12,8 +13,6 @@ from pykafka_core.handlers.outcome import Outcome
 from pykafka_core.testing.fake_core import FakeCore, Request
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from pykafka_core._core import Event
     from pykafka_core.broker.runtime.requests import Asked
     from pykafka_core.broker.seam.core import Core
@@ -26,9 +25,14 @@ class Recorder:
         self.notes = notes
         self.asked: list[Asked] = []
 
-    def handle(self, events: "Sequence[Event]", asked: "Sequence[Asked]" = ()) -> None:
-        self.notes += [type(event).__name__ for event in events]
-        self.asked += asked
+    def take(self, event: "Event") -> None:
+        self.notes.append(type(event).__name__)
+
+    def ask(self, asked: "Asked") -> None:
+        self.asked.append(asked)
+
+    def advance(self) -> bool:
+        return False
 
     def fail_all(self, error_code: int) -> None:
         for asked in self.asked:
@@ -44,21 +48,73 @@ def request(received_ns: int) -> Request:
 
 
 def loop_of(core: FakeCore, notes: list[str], timers: list[Timer]) -> ControlLoop:
-    return ControlLoop(cast("Core", core), Recorder(notes), timers, "test")
+    faults = Faults(core.now_ns)
+    return ControlLoop(cast("Core", core), Recorder(notes), timers, faults, "test")
+
+
+def timer(notes: list[str]) -> Timer:
+    """Every 10 ms, from the clock's zero on."""
+    return Timer("test", 10, 0, lambda: notes.append("timer"))
 
 
 def test_requests_come_before_timers_however_late_the_thread_is() -> None:
     core, notes = FakeCore(), list[str]()
-    loop = loop_of(core, notes, [Timer(10, 0, lambda: notes.append("timer"))])
+    loop = loop_of(core, notes, [timer(notes)])
     core.push(request(5))
     core.clock_ns = 60 * 10**9
     loop.turn()
     assert notes == ["Request", "timer"]
 
 
+def test_a_timer_is_judged_by_the_oldest_request_that_nobody_has_read() -> None:
+    """Above one batch of events timers ran first: a stall would have expired members whose heartbeats waited."""
+    core, notes = FakeCore(), list[str]()
+    loop = loop_of(core, notes, [timer(notes)])
+    for received_ns in range(600):
+        core.push(request(received_ns))
+    core.clock_ns = 60 * 10**9
+    for _ in range(3):
+        loop.turn()
+    assert notes == ["Request"] * 600 + ["timer"]
+
+
+def test_a_timer_that_was_due_before_an_unread_request_runs() -> None:
+    core, notes = FakeCore(), list[str]()
+    loop = loop_of(core, notes, [timer(notes)])
+    for _ in range(300):
+        core.push(request(20_000_000))
+    core.clock_ns = 60 * 10**9
+    loop.turn()
+    assert notes == ["Request"] * 256 + ["timer"]
+
+
+def test_a_failing_timer_is_reported_and_runs_again(caplog: pytest.LogCaptureFixture) -> None:
+    core, notes = FakeCore(), list[str]()
+
+    def fail() -> None:
+        notes.append("failed")
+        raise ZeroDivisionError
+
+    loop = loop_of(core, notes, [Timer("broken", 10, 0, fail), timer(notes)])
+    for _ in range(3):
+        loop.turn()
+    assert notes == ["failed", "timer"] * 3
+    assert caplog.text.count("timer broken failed") == 1, "once a minute"
+
+
+def test_a_stop_is_looked_at_between_requests() -> None:
+    core, notes = FakeCore(), list[str]()
+    loop = loop_of(core, notes, [timer(notes)])
+    core.push(request(0))
+    core.push(request(0))
+    loop._stopping = True
+    loop.turn()
+    assert notes == []
+
+
 def test_a_timer_runs_when_due_and_not_before() -> None:
     core, notes = FakeCore(), list[str]()
-    loop = loop_of(core, notes, [Timer(10, 0, lambda: notes.append("timer"))])
+    loop = loop_of(core, notes, [timer(notes)])
     core.push(request(0))
     loop.turn()
     assert notes == ["Request"]
@@ -68,7 +124,7 @@ def test_a_timer_runs_when_due_and_not_before() -> None:
 
 def test_a_late_timer_runs_once() -> None:
     core, notes = FakeCore(), list[str]()
-    loop = loop_of(core, notes, [Timer(10, 0, lambda: notes.append("timer"))])
+    loop = loop_of(core, notes, [timer(notes)])
     core.clock_ns = 10**9
     core.push(request(10**9))
     loop.turn()

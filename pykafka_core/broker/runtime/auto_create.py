@@ -1,8 +1,8 @@
 """Topics that Metadata requests named and nobody made: contract/kafka.md#34."""
 
-import logging
 from collections.abc import Iterable
 
+from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.calls import create_topics
 from pykafka_core.broker.runtime.requests import LocalRequest
 from pykafka_core.config import BrokerConfigs
@@ -10,7 +10,7 @@ from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.protocol.messages import CreateTopicsResponse, Message
 from pykafka_core.types import INTERNAL_TOPICS
 
-_log = logging.getLogger(__name__)
+_log = GuardedLogger(__name__)
 
 
 def missing_topics(

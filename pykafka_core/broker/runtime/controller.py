@@ -8,16 +8,19 @@ uncommitted state is never seen. On `Committed` the draft becomes the image, the
 step, and only then the replies leave: a client that was told of a topic can use it. On `Rejected`
 the draft is dropped, unless the disk is full and there is a reserve to try again with.
 
-A request whose handler fails by a bug costs its connection, never the broker.
+What stands alone (a request, an answer, a fact from the core) fails alone: it costs its connection, or nothing. What
+proposes, commits and applies raises out of `take` and `advance`, which ends the control thread (`faults`).
 """
 
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
 from pykafka_core.broker.runtime.facts import CoreFacts
+from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.requests import Asked, RemoteRequest
 from pykafka_core.broker.seam.core import Core
 from pykafka_core.broker.seam.metadata_log import append_metadata
@@ -46,7 +49,7 @@ from pykafka_core.quorum.quorum import (
 if TYPE_CHECKING:
     from pykafka_core import _core
 
-_log = logging.getLogger(__name__)
+_log = GuardedLogger(__name__)
 
 
 class Node(NamedTuple):
@@ -88,6 +91,7 @@ class Controller:
         node: This broker.
         projection: Makes the core's steps.
         facts: Answers the handlers' questions.
+        faults: Takes note of what failed alone.
         new_token: Gives a token that is not open; shared with ``quorum``.
         snapshots: Writes the image now and then; None where nothing outlives the process.
         reserve: Space for a batch that finds the disk full; None where there is none.
@@ -102,6 +106,7 @@ class Controller:
         node: Node,
         projection: Projection,
         facts: CoreFacts,
+        faults: Faults,
         new_token: Callable[[], int],
         snapshots: Snapshots | None = None,
         reserve: Reserve | None = None,
@@ -115,6 +120,7 @@ class Controller:
         self._node = node
         self._projection = projection
         self._facts = facts
+        self._faults = faults
         self._new_token = new_token
         self._settings = projection.settings(image)
         self._producer_ids = ProducerIds()
@@ -126,7 +132,6 @@ class Controller:
         self._on: dict[str, Callable[[Any], None]] = {
             "Request": self._on_request,
             "Cancelled": self._on_cancelled,
-            "Appended": self._on_appended,
             "Maintained": self._on_maintained,
             "TopicsMissing": self._on_topics_missing,
             "PartitionState": self._on_partition_state,
@@ -149,17 +154,35 @@ class Controller:
         """Nothing in flight and nothing waiting."""
         return self._in_flight is None and not self._writers and not self._maintained
 
-    def handle(self, events: "Sequence[_core.Event]", asked: Sequence[Asked] = ()) -> None:
-        """Take in one batch of events and requests from this process, in order."""
-        for event in events:
-            self._on[type(event).__name__](event)
-        for request in asked:
-            self._take(request)
+    @property
+    def faults(self) -> Faults:
+        """What failed alone, so far."""
+        return self._faults
+
+    def take(self, event: "_core.Event") -> None:
+        """Take in one event. Raises only what ends the broker: a commit that cannot be carried out."""
+        name = type(event).__name__
+        if name == "Appended":
+            self._on_appended(cast("_core.Appended", event))
+        else:
+            self._faults.guard(f"event {name}", lambda: self._on[name](event))
+
+    def ask(self, asked: Asked) -> None:
+        """Take in one request of this process."""
+        self._take(asked)
+
+    def advance(self) -> bool:
+        """Propose what waits, send answers; whether work is left that needs no event: never."""
         self._propose()
         self._send_replies()
-        if self._snapshots is not None and self._committed_bytes:
-            self._snapshots.committed(self._image, self._committed_bytes)
-            self._committed_bytes = 0
+        self._note_commits()
+        return False
+
+    def _note_commits(self) -> None:
+        size, self._committed_bytes = self._committed_bytes, 0
+        snapshots = self._snapshots
+        if snapshots is not None and size:
+            self._faults.guard("a snapshot", lambda: snapshots.committed(self._image, size))
 
     def write_snapshot_if_due(self) -> None:
         """Something that has to be done now and then, when nothing is committed for long."""
@@ -174,7 +197,7 @@ class Controller:
         self._maintained.clear()
         self._in_flight = None
         for asked in waiting:
-            asked.abandon(error_code)
+            self._abandon(asked, error_code)
 
     # Events.
 
@@ -194,17 +217,27 @@ class Controller:
         outcome = self._quorum.appended(event.token, event.error_code, event.offset)
         if outcome is None or batch is None:
             return
-        self._in_flight = None
         if isinstance(outcome, Rejected):
-            if self._reserve is not None and self._reserve.make_way():
-                self._send(batch)
-                return
-            _log.error("metadata records were refused with error code %d", outcome.error_code)
-            self._release(batch, outcome.error_code)
+            self._rejected(batch, outcome)
             return
-        self._commit(batch.draft, outcome)
+        self._commit(
+            batch.draft, outcome
+        )  # should it fail, the batch is still there for `fail_all`
+        self._in_flight = None
         self._committed_bytes += batch.size
         self._release(batch, 0)
+
+    def _rejected(self, batch: _Batch, outcome: Rejected) -> None:
+        self._in_flight = None
+        if self._make_way():
+            self._send(batch)
+            return
+        _log.error("metadata records were refused with error code %d", outcome.error_code)
+        self._release(batch, outcome.error_code)
+
+    def _make_way(self) -> bool:
+        reserve = self._reserve
+        return reserve is not None and reserve.make_way()
 
     def _on_maintained(self, event: "_core.Maintained") -> None:
         waiting = self._maintained.pop(event.token, None)
@@ -244,31 +277,35 @@ class Controller:
         if asked.writes:
             self._writers.append(asked)
             return
-        outcome = self._decide(asked, self._context(asked, self._image, 0))
+        outcome = self._decide(asked, self._image, 0)
         if isinstance(outcome, Maintain):
             self._maintain(asked, outcome)
         elif outcome is not None:
             assert not isinstance(outcome, Propose), "only a row that writes may propose"
             self._answer(asked, lambda: outcome)
 
-    def _decide(self, asked: Asked, context: Context) -> Outcome | None:
+    def _decide(self, asked: Asked, image: MetadataImage, records_before: int) -> Outcome | None:
         """Ask the handler; ``None`` when the request was dealt with: malformed, or a bug."""
         try:
-            return asked.decide(context)
+            return asked.decide(self._context(asked, image, records_before))
         except ProtocolError as error:
-            asked.refuse(f"malformed request: {error}")
-        except Exception:
-            _log.exception("a handler failed: %s", asked.circumstances)
-            asked.abandon(UnknownServerError.code)
+            reason = f"malformed request: {error}"
+            self._faults.guard("a refusal", lambda: asked.refuse(reason))
+        except SURVIVED as fault:
+            self._faults.caught(f"the handler of {asked.name}", fault)
+            self._abandon(asked, UnknownServerError.code)
         return None
+
+    def _abandon(self, asked: Asked, error_code: int) -> None:
+        self._faults.guard("the end of a request", lambda: asked.abandon(error_code))
 
     def _answer(self, asked: Asked, reply: Callable[[], Message]) -> None:
         """Make and send an answer; a bug in making it costs the connection."""
         try:
             asked.answer(reply())
-        except Exception:
-            _log.exception("an answer could not be made: %s", asked.circumstances)
-            asked.abandon(UnknownServerError.code)
+        except SURVIVED as fault:
+            self._faults.caught(f"the answer to {asked.name}", fault)
+            self._abandon(asked, UnknownServerError.code)
 
     def _context(self, asked: Asked, image: MetadataImage, records_before: int) -> Context:
         broker = image.brokers.get(self._node.node_id)
@@ -297,7 +334,12 @@ class Controller:
             token = self._new_token()
             self._maintained[token] = (maintenance, slot)
             partition = (command.topic_id, command.partition)
-            self._core.delete_before(token, partition, command.offset)
+            if not self._faults.guard(
+                "a maintenance command",
+                partial(self._core.delete_before, token, partition, command.offset),
+            ):
+                del self._maintained[token]
+                maintenance.results[slot] = Maintained(UnknownServerError.code, -1)
         self._finish(maintenance)
 
     def _finish(self, maintenance: _Maintenance) -> None:
@@ -313,8 +355,7 @@ class Controller:
         batch = _Batch(Draft(self._image))
         while self._writers and batch.size < BATCH_BYTES_SOFT_MAX:
             asked = self._writers.popleft()
-            context = self._context(asked, batch.draft.image, len(batch.values))
-            outcome = self._decide(asked, context)
+            outcome = self._decide(asked, batch.draft.image, len(batch.values))
             if outcome is not None:
                 self._join(batch, asked, outcome)
         if not batch.values:
@@ -333,10 +374,10 @@ class Controller:
             try:
                 if not self._add(batch, outcome.records):
                     outcome = outcome.reply(PolicyViolationError.code)
-            except Exception:
-                _log.exception("a handler proposed records that cannot be: %s", asked.circumstances)
+            except SURVIVED as fault:
+                self._faults.caught(f"the records of {asked.name}", fault)
                 batch.draft = mutators.draft_of(self._image, batch.records)
-                asked.abandon(UnknownServerError.code)
+                self._abandon(asked, UnknownServerError.code)
                 return
         batch.parked.append((asked, outcome))
 
@@ -373,8 +414,11 @@ class Controller:
 
     def _send_replies(self) -> None:
         if self._replies:
-            self._core.respond(self._replies)
+            replies = self._replies.copy()
             self._replies.clear()
+            if not self._faults.guard("an answer", lambda: self._core.respond(replies)):
+                for reply in replies:
+                    self._faults.guard("an answer", partial(self._core.respond, [reply]))
 
 
 def _reply(outcome: Propose | Message, error_code: int) -> Message:

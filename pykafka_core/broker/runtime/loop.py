@@ -1,8 +1,11 @@
 """The control loop: one daemon thread that pulls events from the core and never polls.
 
 It sleeps inside ``core.wait`` with the GIL released until something happened or the next timer is
-due. A batch's requests are handled before its timers (rule S6), so a stalled interpreter never
-lets a timer fire before the events that came first.
+due. Timers are judged by the core's horizon, the time up to which every event was handled (rule S6): a
+stalled interpreter, or a long queue, never lets a timer fire before the events that came first.
+
+A timer that fails is reported and runs again when it is due. A machine that fails ends the thread: it catches
+itself what may be survived (`faults`).
 """
 
 import logging
@@ -11,6 +14,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.runtime.statistics import WaitStatistics
 from pykafka_core.broker.seam.core import Core
@@ -22,32 +27,49 @@ if TYPE_CHECKING:
 _FOREVER_NS = 2**62
 _EVENTS_MAX = 256
 
-_log = logging.getLogger(__name__)
+_log = GuardedLogger(__name__)
 
 
 class Machine(Protocol):
-    """What the loop drives: the controller."""
+    """What the loop drives: the controller. What it raises ends the loop."""
 
-    def handle(self, events: "Sequence[_core.Event]", asked: Sequence[Asked] = ()) -> None:
-        """Take in one batch."""
+    def take(self, event: "_core.Event") -> None:
+        """Take in one event."""
+
+    def ask(self, asked: Asked) -> None:
+        """Take in one request of this process."""
+
+    def advance(self) -> bool:
+        """Carry on with what was taken in, for a bounded time; whether something is left that needs no event."""
 
     def fail_all(self, error_code: int) -> None:
         """Answer everything that waits with an error."""
 
 
 class Timer:
-    """Something to do every so often, first after one interval."""
+    """Something to do every so often, first after one interval.
 
-    def __init__(self, interval_ms: int, now_ns: int, action: Callable[[], None]) -> None:
+    Args:
+        name: For reports of its faults.
+        interval_ms: From one run to the next.
+        now_ns: The time now.
+        action: What to do.
+    """
+
+    def __init__(
+        self, name: str, interval_ms: int, now_ns: int, action: Callable[[], None]
+    ) -> None:
+        self.name = name
         self._interval_ns = interval_ms * 1_000_000
         self.due_ns = now_ns + self._interval_ns
-        self._action = action
+        self.action = action
 
-    def run(self, now_ns: int) -> None:
-        """Act if due; however late, once."""
-        if now_ns >= self.due_ns:
-            self.due_ns = now_ns + self._interval_ns
-            self._action()
+    def is_due(self, now_ns: int) -> bool:
+        """Whether it is time; then the next run is an interval away, however late this one is."""
+        if now_ns < self.due_ns:
+            return False
+        self.due_ns = now_ns + self._interval_ns
+        return True
 
 
 class ControlLoop:
@@ -57,15 +79,32 @@ class ControlLoop:
         core: Where events come from.
         machine: Belongs to the loop's thread from `start` on.
         timers: Run on the loop's thread.
+        faults: Takes note of timers that fail.
         name: Of the thread.
+        on_failure: Called on the loop's thread when the machine failed, with what it raised, once nobody
+            waits for an answer any more.
     """
 
-    def __init__(self, core: Core, machine: Machine, timers: Sequence[Timer], name: str) -> None:
+    def __init__(
+        self,
+        core: Core,
+        machine: Machine,
+        timers: Sequence[Timer],
+        faults: Faults,
+        name: str,
+        on_failure: Callable[[BaseException], None] = lambda _: None,
+    ) -> None:
         self._core = core
         self._machine = machine
         self._timers = timers
+        self._faults = faults
+        self._on_failure = on_failure
         self._asked: deque[Asked] = deque()
         self._stopping = False
+        self._ended = False
+        self._is_busy = False
+        self.failure: BaseException | None = None
+        """Why the thread ended by itself; None as long as it is healthy, and after `stop`."""
         self.waits = WaitStatistics()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
@@ -74,14 +113,20 @@ class ControlLoop:
         self._thread.start()
 
     def submit(self, asked: Asked) -> None:
-        """Hand over a request of this process, from any thread."""
+        """Hand over a request of this process, from any thread but the loop's, which cannot wait for itself.
+
+        Raises:
+            RuntimeError: From the loop's own thread, as by a handler of `logging`.
+        """
+        if self._thread is threading.current_thread():
+            raise RuntimeError("the broker's control thread cannot wait for its own answer")
         self._asked.append(asked)
         self._core.wake()
-        if not self._thread.is_alive():
-            self._drain()
+        if self._ended or not self._thread.is_alive():
+            self._abandon_asked()
 
     def stop(self) -> None:
-        """Finish the batch at hand, fail what waits, end the thread. From any other thread."""
+        """Finish the request at hand, fail what waits, end the thread. From any other thread."""
         self._stopping = True
         self._core.wake()
         if self._thread is not threading.current_thread():
@@ -92,22 +137,46 @@ class ControlLoop:
         try:
             while not self._stopping:
                 self.turn()
-        except Exception:
-            _log.exception("the control loop failed; this broker answers nothing any more")
+        except BaseException as failure:
+            self.failure = failure
+            _log.log(
+                logging.CRITICAL,
+                "the control thread failed; this broker stops and serves nothing any more",
+                error=failure,
+            )
         self._drain()
+        if self.failure is not None:
+            self._on_failure(self.failure)
 
     def turn(self) -> None:
-        """One batch of events, then the timers that are due."""
+        """One batch of events, then the timers that are due. A stop is looked at between any two."""
         deadline = min((timer.due_ns for timer in self._timers), default=_FOREVER_NS)
-        events = self._core.wait(deadline, _EVENTS_MAX)
-        now = self._core.now_ns()
-        self.waits.note(events, now)
-        asked = [self._asked.popleft() for _ in range(len(self._asked))]
-        self._machine.handle(events, asked)
+        events = self._core.wait(0 if self._is_busy else deadline, _EVENTS_MAX)
+        self.waits.note(events, self._core.now_ns())
+        for event in events:
+            if self._stopping:
+                return
+            self._machine.take(event)
+        for _ in range(len(self._asked)):
+            self._machine.ask(self._asked.popleft())
+        self._is_busy = self._machine.advance()
+        self._run_timers(self._core.horizon_ns())
+
+    def _run_timers(self, horizon_ns: int) -> None:
         for timer in self._timers:
-            timer.run(now)
+            if not self._stopping and timer.is_due(horizon_ns):
+                self._faults.guard(f"timer {timer.name}", timer.action)
 
     def _drain(self) -> None:
+        self._ended = True
         self._machine.fail_all(BrokerNotAvailableError.code)
-        while self._asked:
-            self._asked.popleft().abandon(BrokerNotAvailableError.code)
+        self._abandon_asked()
+
+    def _abandon_asked(self) -> None:
+        """By the thread that ends, or by one that was late: between them nothing is left."""
+        while True:
+            try:
+                asked = self._asked.popleft()
+            except IndexError:
+                return
+            asked.abandon(BrokerNotAvailableError.code)

@@ -30,6 +30,10 @@ class Asked(Protocol):
     """A request. It gets exactly one of `answer`, `refuse` and `abandon`."""
 
     @property
+    def name(self) -> str:
+        """What is asked, for reports."""
+
+    @property
     def writes(self) -> bool:
         """Whether it may propose metadata records."""
 
@@ -64,6 +68,7 @@ class RemoteRequest:
         self._row = row
         self._core = core
         self._replies = replies
+        self.name = row.module
         self.writes = row.writes
         self.circumstances = Circumstances(
             event.api_version,
@@ -101,6 +106,7 @@ class LocalRequest:
         answered: Called with the answer, on the control thread; for requests nobody waits for.
     """
 
+    name = "a request of this process"
     writes = True
 
     def __init__(

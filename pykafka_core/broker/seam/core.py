@@ -29,6 +29,9 @@ class Core(Protocol):
     def now_ns(self) -> int:
         """The monotonic clock of deadlines."""
 
+    def horizon_ns(self) -> int:
+        """The time up to which every event was handed out, of `now_ns`."""
+
     def time_ms(self) -> int:
         """The wall clock."""
 

@@ -22,6 +22,7 @@ from pykafka_core.broker.runtime.controller import (
     Node,
 )
 from pykafka_core.broker.runtime.facts import CoreFacts
+from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.seam.core import Core, CoreTypes
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION, append_metadata
 from pykafka_core.broker.seam.projection import Projection
@@ -186,6 +187,7 @@ class _Startup:
             ),
             projection=self._projection,
             facts=facts,
+            faults=Faults(self._core.now_ns),
             new_token=lambda: next(self._tokens),
             snapshots=snapshots,
             reserve=self._reserve,

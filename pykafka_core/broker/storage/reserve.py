@@ -8,12 +8,12 @@ at once. When there is space again the file grows back, after the producers had 
 Only sizes are changed and nothing is synced: after a power cut the next start sees what is there.
 """
 
-import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.storage.files import OUT_OF_SPACE, open_regular, storage_errors
 from pykafka_core.errors import StorageError
 
@@ -23,7 +23,7 @@ RESERVE_BYTES = 1024 * 1024
 STEP_BYTES = 64 * 1024
 CHECK_INTERVAL_MS = 5000
 
-_log = logging.getLogger(__name__)
+_log = GuardedLogger(__name__)
 
 
 class Reserve:

@@ -15,21 +15,20 @@ of how the last one ended. A snapshot that cannot be written is logged and tried
 later: the log still holds everything.
 """
 
-import logging
 from collections.abc import Callable
 from threading import Thread
 
+from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
 from pykafka_core.broker.seam.core import Core
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.config import BrokerConfigs
-from pykafka_core.errors import StorageError
 from pykafka_core.metadata.image.image import MetadataImage
 
 RETRY_MS = 60_000
 """After a snapshot that could not be written."""
 
-_log = logging.getLogger(__name__)
+_log = GuardedLogger(__name__)
 
 
 class Snapshots:
@@ -67,7 +66,7 @@ class Snapshots:
         self._last_ms = core.time_ms()
         self._last_offset = -1
         self._writing: Thread | None = None
-        self._error: StorageError | None = None
+        self._error: BaseException | None = None
         """Why the thread that ended could not write; the control thread has not seen it yet."""
 
     @property
@@ -105,7 +104,8 @@ class Snapshots:
 
     def _note_failure(self, now_ms: int) -> None:
         if self._error is not None:
-            _log.error("the metadata snapshot could not be written: %s", self._error)
+            reason = f"{type(self._error).__name__}: {self._error}"
+            _log.error("the metadata snapshot could not be written: %s", reason)
             self._error = None
             self._bytes += self._bytes_max
             self._not_before_ms = now_ms + RETRY_MS
@@ -115,7 +115,7 @@ class Snapshots:
         try:
             self._write(image, now_ms)
             self._clean(now_ms)
-        except StorageError as error:
+        except SURVIVED as error:
             self._error = error
 
     def _write(self, image: MetadataImage, now_ms: int) -> None:

@@ -206,6 +206,10 @@ impl PyCore {
         Ok(self.core(py)?.now_ns())
     }
 
+    fn horizon_ns(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.core(py)?.horizon_ns())
+    }
+
     fn time_ms(&self, py: Python<'_>) -> PyResult<i64> {
         Ok(self.core(py)?.time_ms())
     }

@@ -78,7 +78,7 @@ impl Context {
         let image = Image::empty(options.log_defaults);
         let memory = Memory::new(options.memory_max);
         let waiting_bytes_max = |bytes_max| memory.waiting_bytes_max(bytes_max);
-        let events = Arc::new(EventQueue::new());
+        let events = Arc::new(EventQueue::new(options.clock.clone()));
         let log_ring = Arc::new(LogRing::new(options.clock.clone()));
         let partitions = PartitionTable::new(PartitionOptions {
             node_id: options.node_id,

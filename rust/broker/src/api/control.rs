@@ -17,7 +17,7 @@ struct Open {
 impl Drop for Open {
     fn drop(&mut self) {
         if self.ctx.requests.cancel(self.id) {
-            self.ctx.events.push(Event::Cancelled { id: self.id });
+            self.ctx.events.cancel(self.id);
         }
     }
 }
@@ -31,10 +31,12 @@ pub(crate) fn park(
 ) -> Outcome {
     let (ctx, conn, header) = (ctx.clone(), conn.clone(), header.clone());
     Outcome::Pending(Box::pin(async move {
+        let arrival = ctx.events.arrive(header.received_ns);
         let Some(_room) = ctx.requests.admit(body.len()).await else { return stopped() };
         let (id, answer) = ctx.requests.park();
         let open = Open { ctx, id };
         open.ctx.events.push(Event::Request(Box::new(event(id, &conn, &header, body))));
+        drop(arrival);
         match answer.await {
             Ok(body) => Outcome::Reply(Chunks::from(body).into()),
             Err(_) => stopped(),

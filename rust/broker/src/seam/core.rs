@@ -115,7 +115,7 @@ impl Core {
 
     /// Blocks until there are events, `deadline_ns` of [`Core::now_ns`] or [`Core::wake`]; at most `events_max` events.
     pub fn wait(&self, deadline_ns: u64, events_max: usize) -> Vec<Event> {
-        self.ctx.events.wait(&*self.ctx.clock, deadline_ns, events_max)
+        self.ctx.events.wait(deadline_ns, events_max)
     }
 
     /// Makes [`Core::wait`] return.
@@ -126,6 +126,11 @@ impl Core {
     /// Monotonic; the broker's only clock for deadlines.
     pub fn now_ns(&self) -> u64 {
         self.ctx.clock.now_ns()
+    }
+
+    /// The time up to which [`Core::wait`] has handed out everything that happened.
+    pub fn horizon_ns(&self) -> u64 {
+        self.ctx.events.horizon_ns()
     }
 
     /// Wall clock.

@@ -2,8 +2,12 @@
 //!
 //! Facts are levels (docs/SEAM.md S5): a second [`Event::PartitionState`] of a partition replaces the first one where it stands, so
 //! traffic never makes the queue grow. Requests are bounded by connections, completions by the tokens that Python opened.
+//! A request whose connection goes away before Python took it leaves the queue with its body.
+//!
+//! Deadlines (S6). The queue knows when the oldest event happened that Python has not taken: [`EventQueue::horizon_ns`].
+//! Python's timers compare with it. A request counts from its arrival, while it waits for room too ([`Arrival`]).
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -232,44 +236,145 @@ enum Slot {
     Level(Level),
 }
 
+struct Queued {
+    happened_ns: u64,
+    slot: Slot,
+}
+
 #[derive(Default)]
 struct State {
-    slots: VecDeque<Slot>,
+    last: u64,
+    /// By the order in which they were queued.
+    queued: BTreeMap<u64, Queued>,
     levels: HashMap<Level, Event>,
+    /// Where requests stand in `queued`, by their ids.
+    requests: HashMap<u64, u64>,
+    /// When what is unread happened: what is queued, and requests that wait for room.
+    unread: Times,
     woken: bool,
     closed: bool,
     waiting: usize,
 }
 
-/// The queue between the data plane and Python's control thread.
+impl State {
+    fn queue(&mut self, happened_ns: u64, slot: Slot) {
+        self.last += 1;
+        if let Slot::Once(Event::Request(request)) = &slot {
+            self.requests.insert(request.id, self.last);
+        }
+        self.unread.add(happened_ns);
+        self.queued.insert(self.last, Queued { happened_ns, slot });
+    }
+
+    fn take_first(&mut self) -> Option<Event> {
+        let (_, queued) = self.queued.pop_first()?;
+        self.unread.remove(queued.happened_ns);
+        match queued.slot {
+            Slot::Level(level) => self.levels.remove(&level),
+            Slot::Once(event) => {
+                if let Event::Request(request) = &event {
+                    self.requests.remove(&request.id);
+                }
+                Some(event)
+            }
+        }
+    }
+}
+
+/// A multiset of times.
 #[derive(Default)]
+struct Times(BTreeMap<u64, usize>);
+
+impl Times {
+    fn add(&mut self, time_ns: u64) {
+        *self.0.entry(time_ns).or_default() += 1;
+    }
+
+    fn remove(&mut self, time_ns: u64) {
+        if let Some(count) = self.0.get_mut(&time_ns) {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(&time_ns);
+            }
+        }
+    }
+
+    fn first(&self) -> Option<u64> {
+        self.0.first_key_value().map(|(&time_ns, _)| time_ns)
+    }
+}
+
+/// A request that has arrived and is not queued yet: until it is dropped, the horizon stays behind it.
+pub struct Arrival {
+    queue: Arc<EventQueue>,
+    received_ns: u64,
+}
+
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        self.queue.state.lock().unread.remove(self.received_ns);
+    }
+}
+
+/// The queue between the data plane and Python's control thread.
 pub struct EventQueue {
+    clock: Arc<dyn Clock>,
     state: Mutex<State>,
     changed: Condvar,
 }
 
 impl EventQueue {
-    /// An empty queue.
-    pub fn new() -> EventQueue {
-        EventQueue::default()
+    /// An empty queue; `clock` says when an event without a time of its own happened.
+    pub fn new(clock: Arc<dyn Clock>) -> EventQueue {
+        EventQueue { clock, state: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Queues `event`, or replaces the waiting one of its level. Never blocks for long.
     pub fn push(&self, event: Event) {
+        let happened_ns = match &event {
+            Event::Request(request) => request.received_ns,
+            _ => self.clock.now_ns(),
+        };
         let mut state = self.state.lock();
         match event.level() {
-            None => state.slots.push_back(Slot::Once(event)),
+            None => state.queue(happened_ns, Slot::Once(event)),
             Some(level) => {
                 if let Some(waiting) = state.levels.get_mut(&level) {
                     return waiting.merge(event);
                 }
                 state.levels.insert(level, event);
-                state.slots.push_back(Slot::Level(level));
+                state.queue(happened_ns, Slot::Level(level));
             }
         }
         if state.waiting > 0 {
             self.changed.notify_one();
         }
+    }
+
+    /// Notes that a request arrived, before there is room to queue it.
+    pub fn arrive(self: &Arc<Self>, received_ns: u64) -> Arrival {
+        self.state.lock().unread.add(received_ns);
+        Arrival { queue: self.clone(), received_ns }
+    }
+
+    /// The connection of request `id` went away: its event leaves the queue, or Python is notified that it took it.
+    pub fn cancel(&self, id: u64) {
+        let mut state = self.state.lock();
+        let Some(at) = state.requests.remove(&id) else {
+            drop(state);
+            return self.push(Event::Cancelled { id });
+        };
+        let queued = state.queued.remove(&at);
+        if let Some(queued) = &queued {
+            state.unread.remove(queued.happened_ns);
+        }
+        drop(state); // the body is freed outside of the lock
+    }
+
+    /// The time up to which Python has taken everything: when the oldest unread event happened, or now.
+    pub fn horizon_ns(&self) -> u64 {
+        let now_ns = self.clock.now_ns();
+        self.state.lock().unread.first().map_or(now_ns, |oldest_ns| oldest_ns.min(now_ns))
     }
 
     /// Makes `wait` return, now or at its next call.
@@ -284,11 +389,11 @@ impl EventQueue {
         self.changed.notify_all();
     }
 
-    /// Blocks until there are events, `deadline_ns` of `clock` or [`EventQueue::wake`]; at most `events_max` events.
-    pub fn wait(&self, clock: &dyn Clock, deadline_ns: u64, events_max: usize) -> Vec<Event> {
+    /// Blocks until there are events, `deadline_ns` of the clock or [`EventQueue::wake`]; at most `events_max` events.
+    pub fn wait(&self, deadline_ns: u64, events_max: usize) -> Vec<Event> {
         let mut state = self.state.lock();
-        while state.slots.is_empty() && !state.woken && !state.closed {
-            let remaining = deadline_ns.saturating_sub(clock.now_ns());
+        while state.queued.is_empty() && !state.woken && !state.closed {
+            let remaining = deadline_ns.saturating_sub(self.clock.now_ns());
             if remaining == 0 {
                 break;
             }
@@ -297,20 +402,12 @@ impl EventQueue {
             state.waiting -= 1;
         }
         state.woken = false;
-        let count = events_max.min(state.slots.len());
-        let taken: Vec<Slot> = state.slots.drain(..count).collect();
-        taken
-            .into_iter()
-            .filter_map(|slot| match slot {
-                Slot::Once(event) => Some(event),
-                Slot::Level(level) => state.levels.remove(&level),
-            })
-            .collect()
+        (0..events_max).map_while(|_| state.take_first()).collect()
     }
 
     /// Events that wait.
     pub fn count(&self) -> usize {
-        self.state.lock().slots.len()
+        self.state.lock().queued.len()
     }
 }
 
@@ -330,13 +427,68 @@ mod tests {
         }
     }
 
+    fn new_queue() -> (Arc<ManualClock>, Arc<EventQueue>) {
+        let clock = Arc::new(ManualClock::new(0));
+        (clock.clone(), Arc::new(EventQueue::new(clock)))
+    }
+
     fn drain(queue: &EventQueue) -> Vec<Event> {
-        queue.wait(&ManualClock::new(0), 0, 256)
+        queue.wait(0, 256)
+    }
+
+    fn request(id: u64, received_ns: u64) -> Event {
+        let text: Arc<str> = Arc::from("");
+        Event::Request(Box::new(RequestEvent {
+            id,
+            connection: id,
+            principal: text.clone(),
+            client_host: text.clone(),
+            listener: text.clone(),
+            client_id: text,
+            api_key: 60,
+            api_version: 0,
+            received_ns,
+            received_ms: 0,
+            body: Bytes::new(),
+        }))
+    }
+
+    #[test]
+    fn the_horizon_is_the_oldest_unread_event_or_now() {
+        let (clock, queue) = new_queue();
+        clock.advance_ms(10);
+        let now_ns = queue.horizon_ns();
+        queue.push(Event::Appended { token: 1, error_code: 0, offset: 0 });
+        clock.advance_ms(10);
+        assert_eq!(queue.horizon_ns(), now_ns);
+        let arrival = queue.arrive(3);
+        assert_eq!(queue.horizon_ns(), 3);
+        queue.push(request(7, 3));
+        drop(arrival);
+        assert_eq!(queue.horizon_ns(), 3);
+        assert_eq!(queue.wait(0, 1).len(), 1);
+        assert_eq!(queue.horizon_ns(), 3);
+        assert_eq!(queue.wait(0, 1).len(), 1);
+        assert_eq!(queue.horizon_ns(), clock.now_ns());
+    }
+
+    #[test]
+    fn a_cancelled_request_leaves_the_queue_and_one_that_was_taken_is_reported() {
+        let (clock, queue) = new_queue();
+        (1..=3).for_each(|id| queue.push(request(id, id)));
+        queue.cancel(2);
+        queue.cancel(1);
+        assert_eq!((queue.count(), queue.horizon_ns()), (1, 0));
+        clock.advance_ms(1);
+        assert_eq!(queue.horizon_ns(), 3);
+        assert!(matches!(&drain(&queue)[..], [Event::Request(request)] if request.id == 3));
+        queue.cancel(3);
+        assert!(matches!(drain(&queue)[..], [Event::Cancelled { id: 3 }]));
     }
 
     #[test]
     fn levels_coalesce_to_the_latest_and_keep_their_place() {
-        let queue = EventQueue::new();
+        let (_, queue) = new_queue();
         queue.push(leader(0, 1));
         queue.push(Event::Cancelled { id: 7 });
         queue.push(leader(0, 2));
@@ -350,7 +502,7 @@ mod tests {
 
     #[test]
     fn missing_topics_are_gathered_once_each_and_bounded() {
-        let queue = EventQueue::new();
+        let (_, queue) = new_queue();
         for index in 0..TOPICS_MISSING_MAX * 2 {
             for _ in 0..2 {
                 let names = vec![Arc::from(format!("t{index}"))];
@@ -364,16 +516,16 @@ mod tests {
 
     #[test]
     fn wake_before_wait_is_not_lost() {
-        let queue = EventQueue::new();
+        let (_, queue) = new_queue();
         queue.wake();
-        assert!(queue.wait(&ManualClock::new(0), u64::MAX, 1).is_empty());
+        assert!(queue.wait(u64::MAX, 1).is_empty());
     }
 
     #[test]
     fn a_waiting_thread_is_given_what_is_pushed() {
-        let queue = EventQueue::new();
+        let (_, queue) = new_queue();
         let events = std::thread::scope(|scope| {
-            let waiter = scope.spawn(|| queue.wait(&ManualClock::new(0), u64::MAX, 8));
+            let waiter = scope.spawn(|| queue.wait(u64::MAX, 8));
             queue.push(Event::Appended { token: 3, error_code: 0, offset: 5 });
             waiter.join().expect("the waiter does not panic")
         });
@@ -382,10 +534,10 @@ mod tests {
 
     #[test]
     fn closed_queue_hands_out_the_rest_and_then_returns_at_once() {
-        let queue = EventQueue::new();
+        let (_, queue) = new_queue();
         queue.push(Event::Cancelled { id: 1 });
         queue.close();
-        assert_eq!(queue.wait(&ManualClock::new(0), u64::MAX, 8).len(), 1);
-        assert!(queue.wait(&ManualClock::new(0), u64::MAX, 8).is_empty());
+        assert_eq!(queue.wait(u64::MAX, 8).len(), 1);
+        assert!(queue.wait(u64::MAX, 8).is_empty());
     }
 }

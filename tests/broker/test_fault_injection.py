@@ -1,0 +1,240 @@
+"""Everything the control thread calls raises once: the item is lost and the rest goes on, or the broker ends.
+
+In both cases nobody waits for ever: each request is answered or its connection is closed.
+"""
+
+import logging
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import pykafka_core
+from pykafka_core.broker.runtime import requests as requests_module
+from pykafka_core.broker.runtime.calls import create_topics
+from pykafka_core.broker.runtime.loop import ControlLoop, Timer
+from pykafka_core.broker.seam.core import Core
+from pykafka_core.errors import KafkaError
+from pykafka_core.handlers import registry
+from pykafka_core.handlers.registry import ROWS
+from pykafka_core.protocol.messages import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteRecordsRequest,
+    DescribeClusterRequest,
+    DescribeLogDirsRequest,
+    DescribeProducersRequest,
+    InitProducerIdRequest,
+)
+from pykafka_core.testing.fake_core import FakeCore, TopicsMissing
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+TURNS = 40
+ENDS_THE_BROKER = {"append", "apply", "horizon_ns", "now_ns", "wait"}
+"""Without these there is no control thread: events are lost, or what was committed is not applied."""
+ONLY_AT_START_OR_STOP = {"listen", "serve", "stop", "wake"}
+NEVER_ON_THIS_PATH = {"offsets", "read"}
+
+
+class Fault(Exception):
+    pass
+
+
+def creation(name: str) -> CreateTopicsRequest:
+    topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+    return CreateTopicsRequest(topics=[topic])
+
+
+class World:
+    """A broker with its loop, driven turn by turn."""
+
+    def __init__(self) -> None:
+        self.broker = SimulatedBroker()
+        self.core = self.broker.core
+        self.ended: Exception | None = None
+        core = cast("Core", self.core)
+        controller = self.broker.controller
+        calls = "enforce_retention", "statistics", "drain_log", "disk_space"
+        # By name at each call: a test may have put something else there.
+        self.timers = [Timer(name, 10, 0, partial(self.call, name)) for name in calls]
+        self.timers.append(Timer("snapshot", 10, 0, controller.write_snapshot_if_due))
+        self.loop = ControlLoop(core, controller, self.timers, controller.faults, "test")
+        self.broker.ask(creation("orders"))
+
+    def call(self, name: str) -> None:
+        getattr(self.core, name)()
+
+    def exercise(self) -> list[int]:
+        """Ask everything once; the ids of the requests."""
+        topic = DeleteRecordsRequest.DeleteRecordsTopic(
+            name="orders",
+            partitions=[DeleteRecordsRequest.DeleteRecordsPartition(partition_index=0, offset=0)],
+        )
+        producers = DescribeProducersRequest.TopicRequest(name="orders", partition_indexes=[0])
+        asked = [
+            self.broker.send(creation("payments")),
+            self.broker.send(DescribeClusterRequest()),
+            self.broker.send(DeleteRecordsRequest(topics=[topic], timeout_ms=1)),
+            self.broker.send(DescribeLogDirsRequest(topics=None)),
+            self.broker.send(DescribeProducersRequest(topics=[producers])),
+            self.broker.send(InitProducerIdRequest(transactional_id=None)),
+            self.broker.send(creation("refunds")),
+        ]
+        self.core.push(TopicsMissing(["missing"]))
+        return asked
+
+    def run(self) -> None:
+        """Turn by turn, as the loop's thread does; a fault that it does not survive ends it."""
+        for _ in range(TURNS):
+            try:
+                self.loop.turn()
+            except Fault as fault:
+                self.ended = fault
+                self.loop._drain()
+                return
+
+    def is_over(self, request: int) -> bool:
+        return request in self.core.replies or request in self.core.closed_connections
+
+    def check(self, asked: list[int]) -> None:
+        """Every request is over, and the broker serves; or it has ended, and the core's stop closes connections."""
+        if self.ended is not None:
+            assert self.broker.controller.idle
+            return
+        assert all(self.is_over(request) for request in asked)
+        answer = self.broker.send(creation("afterwards"))
+        self.run()
+        message = self.broker.answer(answer)
+        if self.ended is not None:
+            return  # only now
+        assert isinstance(message, CreateTopicsResponse)
+        assert [topic.error_code for topic in message.topics] == [0]
+
+
+def raise_once(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, at: int) -> list[int]:
+    """Let call number ``at`` of ``owner.name`` raise; the list counts the calls."""
+    real, calls = getattr(owner, name), [0]
+
+    def faulty(*arguments: Any, **named: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == at:
+            raise Fault(name)
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(owner, name, faulty)
+    return calls
+
+
+CALLS = sorted(name for name in vars(Core) if not name.startswith("_"))
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+@pytest.mark.parametrize("name", sorted(set(CALLS) - ONLY_AT_START_OR_STOP - NEVER_ON_THIS_PATH))
+def test_a_call_of_the_core_that_raises_once_leaves_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch, name: str, at: int
+) -> None:
+    world = World()
+    if name == "close_connection":
+        monkeypatch.setitem(registry._loaded, 60, raising)
+    calls = raise_once(monkeypatch, world.core, name, at)
+    asked = world.exercise()
+    world.run()
+    assert calls[0] > 0, "the call is on the path"
+    if calls[0] >= at:
+        assert (world.ended is not None) == (name in ENDS_THE_BROKER)
+    if name == "close_connection" and calls[0] >= at:
+        return  # the connection that could not be closed is the core's to close
+    world.check(asked)
+
+
+def raising(*_: object) -> Any:
+    raise Fault("a handler")
+
+
+@pytest.mark.parametrize("api_key", [row.api_key for row in ROWS])
+def test_a_handler_that_raises_once_costs_its_connection(
+    monkeypatch: pytest.MonkeyPatch, api_key: int
+) -> None:
+    world = World()
+    monkeypatch.setitem(registry._loaded, api_key, raising)
+    asked = world.exercise()
+    world.run()
+    monkeypatch.undo()
+    assert world.ended is None
+    world.check(asked)
+
+
+@pytest.mark.parametrize("at", range(1, 8))
+def test_a_reply_that_cannot_be_encoded_costs_its_connection(
+    monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    world = World()
+    raise_once(monkeypatch, requests_module, "encode_response", at)
+    asked = world.exercise()
+    world.run()
+    assert world.ended is None
+    assert len(set(asked) & set(world.core.closed_connections)) == 1
+    world.check(asked)
+
+
+def test_a_timer_that_raises_once_costs_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    for index in range(len(World().timers)):
+        world = World()
+        calls = raise_once(monkeypatch, world.timers[index], "action", 1)
+        asked = world.exercise()
+        world.run()
+        assert calls[0] > 1
+        assert world.ended is None
+        world.check(asked)
+
+
+def test_log_handlers_that_always_raise_cost_their_lines() -> None:
+    class Raising(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            raise Fault("a log handler")
+
+    handler, logger = Raising(), logging.getLogger("pykafka_core")
+    logger.addHandler(handler)
+    try:
+        world = World()
+        asked = world.exercise()
+        world.core.push(cast("Any", object()))  # an event that nobody knows
+        world.run()
+        assert world.ended is None
+        world.check(asked)
+    finally:
+        logger.removeHandler(handler)
+
+
+def test_a_local_request_whose_callback_raises_costs_nothing_else() -> None:
+    world = World()
+    world.loop._asked.append(create_topics(["local"], 1, {}, answered=raising))
+    asked = world.exercise()
+    world.run()
+    assert world.ended is None
+    world.check(asked)
+
+
+def test_who_waits_in_this_process_is_woken_when_the_broker_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    raise_once(monkeypatch, world.core, "apply", 1)
+    local = create_topics(["local"], 1, {})
+    world.loop._asked.append(local)
+    world.run()
+    assert isinstance(world.ended, Fault)
+    with pytest.raises(KafkaError):
+        local.wait()
+
+
+def test_the_control_plane_has_no_unguarded_way_to_logging() -> None:
+    root = Path(pykafka_core.__file__).parent
+    rooms = [root / name for name in ("broker", "handlers", "metadata", "config")]
+    files = [path for room in rooms for path in sorted(room.rglob("*.py"))]
+    assert [path.name for path in files if "getLogger" in path.read_text()] == ["guarded_log.py"]
+
+
+def test_fake_core_answers_every_call_that_may_fail() -> None:
+    assert not set(CALLS) - set(dir(FakeCore))
