@@ -29,8 +29,10 @@ import pyarrow as pa
 from pykafka_core.errors import ConfigurationError, ConsumerError, UsageError
 from pykafka_core.idempotent import Ledger, Transaction
 from spark_udfs.message_ids import ID_COLUMN, check_ids, with_ids
+from spark_udfs.places import Place, Range
+from spark_udfs.planned import QUERY_ID, Planned, planned
 from spark_udfs.redelivery import PLACE, fresh, in_log_order, runs
-from spark_udfs.starts import QUERY_ID, Place, Planned, Read, planned
+from spark_udfs.starts import Read, check_logs
 from spark_udfs.topic_ids import BrokerTopicIds, TopicIds
 
 if TYPE_CHECKING:
@@ -59,8 +61,9 @@ class IdempotentConsumer:
 
     ``df.writeStream.foreachBatch(consumer.foreach_batch)``. Between the source and here records may be
     filtered, mapped, exploded and shuffled, but not held back for a later batch (as joins and windows
-    do): a partition's later records would have moved its mark past them. A batch is collected to the driver, so
-    limit it: ``maxOffsetsPerTrigger``.
+    do): a partition's later records would have moved its mark past them, so they are refused. Streams of one query
+    that read the same partitions must read the same offsets, so load a topic once. A batch is collected to the
+    driver, so limit it: ``maxOffsetsPerTrigger``.
 
     Args:
         ledger: Of the database that the effect writes to.
@@ -72,9 +75,10 @@ class IdempotentConsumer:
             order of topic, partition and offset, with the columns of the DataFrame.
         topic_ids: Where to ask for topic ids, so that a topic deleted and made anew starts at its
             beginning: "host:port", settings of librdkafka, or a function. Only for "offsets".
-        fail_on_data_loss: Raise when a new checkpoint begins after the group's marks, as it does under the connector's
-            default ``startingOffsets`` (latest); with "earliest" nothing is lost, and nothing done twice. False: go
-            on without what is between. Only for "offsets".
+        fail_on_data_loss: Raise when a batch begins after the group's marks: with a new checkpoint under the
+            connector's default ``startingOffsets`` (latest), or with an old one and another database. With a new
+            checkpoint from "earliest" nothing is lost, and nothing done twice. False: go on without what is between.
+            Only for "offsets".
         progress: "offsets" needs the columns topic, partition and offset of the Kafka source. "batches"
             trusts the query's batch numbers instead.
 
@@ -106,8 +110,6 @@ class IdempotentConsumer:
         self._topic_ids = None if topic_ids is None else _resolver(topic_ids)
         self._fail_on_data_loss = fail_on_data_loss
         self._known: dict[str, bytes] = {}
-        self._processed: set[str] = set()
-        """Topics of batches that were committed."""
         self._statistics = Statistics()
         self._lock = threading.Lock()
 
@@ -122,7 +124,8 @@ class IdempotentConsumer:
             ConfigurationError: The columns are not what the arguments need; nothing was read.
             MessageIdError: A row has no id that can be claimed.
             ConsumerError: The broker does not tell the topics' ids, or a topic was replaced meanwhile.
-            DataLossError: A new checkpoint begins after the marks.
+            DataLossError: The batch begins after the marks.
+            SparkSetupError: This Spark does not tell what it planned.
             LedgerError: The database; if it was lost during the commit, the replay will tell.
             Exception: Of the effect, or of Spark's tasks. Whatever is raised, nothing was processed.
         """
@@ -149,38 +152,42 @@ class IdempotentConsumer:
 
     def _by_offsets(self, df: "DataFrame", batch_id: int, topic_ids: TopicIds) -> None:
         plan = planned(df)
-        self._ids_of_topics(plan.topics - self._known.keys(), topic_ids)  # the same afterwards
+        logs = self._logs(plan, batch_id, topic_ids) if plan else {}
         table = in_log_order(self._read(df))
         batch = runs(table)
-        ids = self._ids_of_topics({run.topic for run in batch} | plan.topics, topic_ids)
+        if plan:
+            check_logs(plan, logs)
+            plan.check_rows(batch)
+        topics = {run.place[0] for run in batch} | (plan.topics if plan else set())
+        ids = self._ids_of_topics(topics, topic_ids)
         with self._ledger.transaction(self._group) as transaction:
-            read = Read(marks=transaction.marks(), ids=ids, log_starts=self._log_starts)
-            self._check_plan(plan, read, batch_id)
-            marks = {
-                (key.topic, key.partition): offset
-                for key, offset in read.marks.items()
-                if ids.get(key.topic) == key.topic_id
-            }
-            rows, moved = fresh(table, batch, marks)
-            done = self._process(transaction, rows)
-            transaction.advance(
-                read.unnoted(plan) | {read.key(place): mark for place, mark in moved.items()}
+            read = Read(
+                group=self._group,
+                ledger=str(self._ledger),
+                marks=transaction.marks(),
+                ids=ids,
+                logs=logs if batch_id == 0 else {},
             )
-        self._processed |= ids.keys()
+            if plan:
+                read.check_lives(plan, batch_id)
+            if plan and self._fail_on_data_loss:
+                read.check_gaps(plan, batch_id)
+            ends = plan.ends if plan else {run.place: run.last + 1 for run in batch}
+            rows = fresh(table, batch, {place: read.mark(place) for place in ends})
+            done = self._process(transaction, rows)
+            transaction.advance(read.advanced(ends))
         self._count(table.num_rows, rows.num_rows, done)
 
-    def _check_plan(self, plan: Planned, read: Read, batch_id: int) -> None:
-        if batch_id > 0:
-            new = {at: start for at, start in plan.starts.items() if at[0] not in self._processed}
-            read.check_lives(Planned(new))
-        elif self._fail_on_data_loss:
-            read.check_gaps(plan)
+    def _logs(self, plan: Planned, batch_id: int, topic_ids: TopicIds) -> Mapping[Place, Range]:
+        """What the broker has of partitions that a query begins or goes on with.
 
-    def _log_starts(self, places: Collection[Place]) -> Mapping[Place, int]:
-        """Where only a function tells the ids, logs are taken to begin at 0."""
-        if isinstance(self._topic_ids, BrokerTopicIds):
-            return self._topic_ids.log_starts(places)
-        return dict.fromkeys(places, 0)
+        Nothing where only a function tells the ids. The topics that were not known yet are asked for their ids first:
+        the same ids afterwards say that logs, rows and marks are of one topic.
+        """
+        begun = plan.topics if batch_id == 0 else plan.topics - self._known.keys()
+        self._ids_of_topics(begun - self._known.keys(), topic_ids)
+        ask = getattr(topic_ids, "log_ranges", None)
+        return ask([place for place in plan.ranges if place[0] in begun]) if ask else {}
 
     def _by_batches(self, table: pa.Table, query_id: str, batch_id: int) -> None:
         with self._ledger.transaction(self._group) as transaction:

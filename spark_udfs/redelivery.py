@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from spark_udfs.places import Place
+
 PLACE = ("topic", "partition", "offset")
 """The columns of spark-sql-kafka that say where a row was read: string, int, bigint."""
 
@@ -20,10 +22,13 @@ PLACE = ("topic", "partition", "offset")
 class Run(NamedTuple):
     """The rows [``start``, ``stop``) of a sorted table, all of one partition, in the order of their offsets."""
 
-    topic: str
-    partition: int
+    place: Place
     start: int
     stop: int
+    first: int
+    """Offset of the first row."""
+    last: int
+    """Offset of the last row."""
 
 
 def in_log_order(table: pa.Table) -> pa.Table:
@@ -44,37 +49,37 @@ def runs(table: pa.Table) -> list[Run]:
         return []
     topics = table["topic"].combine_chunks().dictionary_encode()
     codes, partitions = topics.indices.to_numpy(), _numbers(table, "partition")
+    offsets = _numbers(table, "offset")
     changes = (codes[1:] != codes[:-1]) | (partitions[1:] != partitions[:-1])
     starts = np.concatenate(([0], np.flatnonzero(changes) + 1))
     stops = np.concatenate((starts[1:], [table.num_rows]))
     return [
-        Run(topics.dictionary[int(codes[start])].as_py(), int(partitions[start]), start, stop)
+        Run(
+            (topics.dictionary[int(codes[start])].as_py(), int(partitions[start])),
+            start,
+            stop,
+            int(offsets[start]),
+            int(offsets[stop - 1]),
+        )
         for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
     ]
 
 
-def fresh(
-    table: pa.Table, batch: Sequence[Run], marks: Mapping[tuple[str, int], int]
-) -> tuple[pa.Table, dict[tuple[str, int], int]]:
-    """Drop what was processed before.
+def fresh(table: pa.Table, batch: Sequence[Run], marks: Mapping[Place, int]) -> pa.Table:
+    """The rows at or after the marks: what was not processed before.
 
     Args:
         table: In log order.
         batch: Its `runs`.
-        marks: (topic, partition) → next offset to process; a partition that is not there begins at 0.
-
-    Returns:
-        The rows at or after the marks, and the marks after them of each partition that moved.
+        marks: The next offset to process of each partition; one that is not there begins at 0.
     """
-    offsets, kept, moved = _numbers(table, "offset"), [], {}
+    offsets, kept = _numbers(table, "offset"), []
     for run in batch:
-        place = (run.topic, run.partition)
-        mark = marks.get(place, 0)
+        mark = marks.get(run.place, 0)
         begin = run.start + int(np.searchsorted(offsets[run.start : run.stop], mark))
         if begin < run.stop:
             kept.append(table.slice(begin, run.stop - begin))
-            moved[place] = int(offsets[run.stop - 1]) + 1
-    return pa.concat_tables(kept) if kept else table.slice(0, 0), moved
+    return pa.concat_tables(kept) if kept else table.slice(0, 0)
 
 
 def _numbers(table: pa.Table, name: str) -> NDArray[np.int64]:

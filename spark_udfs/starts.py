@@ -1,78 +1,29 @@
-"""Where Spark began to read, held against the ledger: what was passed over is an error, not a silence.
+"""Where Spark began to read, held against the ledger: records that were passed over are an error, not a silence.
 
 Spark goes on where its checkpoint says, and begins a new checkpoint where `startingOffsets` says, by default at the
-end. It knows topics by name, and of the ledger nothing. So records can be passed over in two ways:
+end. It knows topics by name, and of the ledger nothing. So records can be passed over in three ways:
 
 - A new checkpoint begins after the group's mark.
+- A checkpoint is ahead of the ledger: the database was put back from a backup, is another one, or the group has
+  another name.
 - The topic was deleted and made anew while no query ran. The old checkpoint's offset means nothing in the new log; if
   that is longer already, Spark goes on in its middle.
 
-The rows cannot tell: filters before the ledger leave gaps too. What Spark planned can. The first commit therefore notes
-each planned partition in the ledger, so that a topic id without any mark is one that the group never read.
+The rows cannot tell: filters before the ledger leave gaps too. What Spark planned can. Each commit therefore sets the
+marks of all planned partitions to the end of the plan, which is where the next batch starts: a batch that starts after
+a mark passes over what is between, whatever its number is.
 """
 
-import json
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 from pykafka_core.errors import ConsumerError, DataLossError
 from pykafka_core.idempotent import PartitionKey
+from spark_udfs.places import Place, Range, name
+from spark_udfs.planned import Planned
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-Place: TypeAlias = tuple[str, int]
-"""Topic and partition, as rows say it."""
-
-QUERY_ID: Final = "sql.streaming.queryId"
-_KAFKA_STREAM: Final = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
-
-
-@dataclass(frozen=True)
-class Planned:
-    """The first offsets of a micro-batch by partition; 0 for a partition that Spark has just found.
-
-    Empty outside a streaming query, and for sources that are not Spark's Kafka connector.
-    """
-
-    starts: Mapping[Place, int] = field(default_factory=dict)
-
-    @property
-    def topics(self) -> set[str]:
-        """Their names."""
-        return {topic for topic, _ in self.starts}
-
-
-def planned(df: "DataFrame") -> Planned:
-    """What Spark planned for the micro-batch ``df``."""
-    session: Any = df.sparkSession
-    query_id = session.sparkContext.getLocalProperty(QUERY_ID)
-    if query_id is None:
-        return Planned()
-    running = session._jsparkSession.sharedState().activeStreamingQueries()
-    execution = running.get(session._jvm.java.util.UUID.fromString(query_id))
-    begins, ends = execution.getStartOffsetsOfLatestBatch(), execution.availableOffsets()
-    sources = execution.sources()
-    starts: dict[Place, int] = {}
-    for source in (sources.apply(at) for at in range(sources.size())):
-        end = ends.get(source)
-        if source.getClass().getName() != _KAFKA_STREAM or end.isEmpty():
-            continue
-        begin = begins.get(source)
-        begun = _offsets((source.initialOffset() if begin.isEmpty() else begin.get()).json())
-        for place in _offsets(end.get().json()):  # a topic that is gone is not there
-            offset = begun.get(place, 0)
-            starts[place] = min(starts.get(place, offset), offset)
-    return Planned(starts)
-
-
-def _offsets(text: str) -> dict[Place, int]:
-    return {
-        (topic, int(partition)): offset
-        for topic, partitions in json.loads(text).items()
-        for partition, offset in partitions.items()
-    }
+_NAMED_MAX = 5
+"""Partitions that an error names; of some hundreds a few are enough to act on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,33 +31,42 @@ class Read:
     """What the group has read.
 
     Attributes:
+        group: Its name.
+        ledger: What errors call its ledger.
         marks: All of the group's, of earlier lives of the topics too.
         ids: The topics' present ids.
-        log_starts: Asks for the first offsets that partitions have.
+        logs: Of batch 0, what the broker has of the planned partitions; those that are not there begin at 0.
     """
 
+    group: str
+    ledger: str
     marks: Mapping[PartitionKey, int]
     ids: Mapping[str, bytes]
-    log_starts: Callable[[Collection[Place]], Mapping[Place, int]]
+    logs: Mapping[Place, Range]
 
     def key(self, place: Place) -> PartitionKey:
         """The partition's name in the ledger."""
         return PartitionKey(self.ids[place[0]], *place)
 
-    def unnoted(self, plan: Planned) -> dict[PartitionKey, int]:
-        """The marks of planned partitions that have none."""
-        keys = {self.key(place): start for place, start in plan.starts.items()}
-        return {key: start for key, start in keys.items() if key not in self.marks}
+    def mark(self, place: Place) -> int:
+        """The next offset to process; 0 where nothing was."""
+        return self.marks.get(self.key(place), 0)
 
-    def check_lives(self, plan: Planned) -> None:
-        """For a checkpoint that was used before: its topics are those that the group read.
+    def advanced(self, ends: Mapping[Place, int]) -> dict[PartitionKey, int]:
+        """The marks of these partitions once everything before ``ends`` is processed."""
+        return {self.key(place): max(end, self.mark(place)) for place, end in ends.items()}
+
+    def check_lives(self, plan: Planned, batch_id: int) -> None:
+        """The topics that a checkpoint goes on with are those that the group read.
 
         Raises:
             ConsumerError: One was made anew, and Spark would not begin at its beginning.
         """
+        if batch_id == 0:
+            return
         read = {key.topic for key in self.marks}
         present = {key.topic for key in self.marks if self.ids.get(key.topic) == key.topic_id}
-        begun = {topic for (topic, _), start in plan.starts.items() if start > 0}
+        begun = {topic for (topic, _), at in plan.ranges.items() if at.start > 0}
         anew = sorted((read - present) & begun)
         if anew:
             raise ConsumerError(
@@ -114,23 +74,80 @@ class Read:
                 "topic's; start with a new checkpoint and startingOffsets=earliest"
             )
 
-    def check_gaps(self, plan: Planned) -> None:
-        """For a new checkpoint: it begins at the marks or before.
-
-        Partitions without a mark, of topics that the group knows, begin at their first record.
+    def check_gaps(self, plan: Planned, batch_id: int) -> None:
+        """The batch starts at the marks or before.
 
         Raises:
-            DataLossError: It begins later.
+            DataLossError: It starts later.
         """
-        read = {key.topic for key in self.marks}
-        begun = [place for place, start in plan.starts.items() if place[0] in read and start > 0]
-        unread = [place for place in begun if self.key(place) not in self.marks]
-        firsts = self.log_starts(unread) if unread else {}
-        for place in begun:
-            mark = firsts[place] if place in firsts else self.marks[self.key(place)]
-            if plan.starts[place] > mark:
-                raise DataLossError(
-                    f"{place[0]}-{place[1]}: the new checkpoint begins at offset {plan.starts[place]}, the group has "
-                    f"processed what is before {mark}: start with another new checkpoint and startingOffsets=earliest, "
-                    "which costs time and counts nothing twice; fail_on_data_loss=False goes on without what is between"
-                )
+        lost = self.passed_over(plan, batch_id)
+        deleted = {place: at for place, at in lost.items() if self._log_start(place) >= at.end}
+        if lost and lost == deleted:
+            raise DataLossError(
+                f"{_said(deleted)} were deleted, by retention or on request, before the group processed them. No "
+                "checkpoint brings them back: fail_on_data_loss=False goes on without them"
+            )
+        if lost:
+            raise DataLossError(
+                f"{_said(lost)} would be lost: the batch begins after them, and the group has not processed them. "
+                f"{self._why(batch_id)} with a new checkpoint and startingOffsets=earliest, which costs time and "
+                "counts nothing twice; fail_on_data_loss=False goes on without them"
+            )
+
+    def passed_over(self, plan: Planned, batch_id: int) -> dict[Place, Range]:
+        """The offsets before the batch that the group has not processed, by partition.
+
+        Batch 0 begins a checkpoint. A topic that the group never read may begin anywhere then; partitions without a
+        mark, of topics that it knows, begin at their first record. Later batches go on behind a commit of the group's,
+        which marked each partition that they begin in.
+        """
+        known = {key.topic for key in self.marks}
+        expected = {}
+        for place, at in plan.ranges.items():
+            expected[place] = self.mark(place)
+            if batch_id == 0 and self.key(place) not in self.marks:
+                expected[place] = self._log_start(place) if place[0] in known else at.start
+        return {
+            place: Range(expected[place], at.start)
+            for place, at in plan.ranges.items()
+            if at.start > expected[place]
+        }
+
+    def _log_start(self, place: Place) -> int:
+        return self.logs[place].start if place in self.logs else 0
+
+    def _why(self, batch_id: int) -> str:
+        if batch_id == 0:
+            return "This checkpoint is new and does not begin at the earliest: start again"
+        if not self.marks:
+            return (
+                f"The checkpoint is an old one, and {self.ledger} has no marks of group {self.group!r}: use the "
+                "database and the group that the query had before. If they are gone, start"
+            )
+        return f"The checkpoint is ahead of {self.ledger}, as after a database was restored from a backup: start"
+
+
+def check_logs(plan: Planned, logs: Mapping[Place, Range]) -> None:
+    """The logs reach to the end of the plan.
+
+    A batch that was planned before a crash is read again after it, from what may be another log by then. Its marks
+    would cover records that are yet to come.
+
+    Raises:
+        ConsumerError: One ends before.
+    """
+    for place, log in logs.items():
+        planned = plan.ranges[place]
+        if planned.end > log.end:
+            raise ConsumerError(
+                f"{name(place)} ends at offset {log.end}, and the batch was planned up to {planned.end}: the topic was "
+                "deleted and made anew, or its log was cut, since the checkpoint was written; start with a new "
+                "checkpoint and startingOffsets=earliest"
+            )
+
+
+def _said(lost: Mapping[Place, Range]) -> str:
+    places = sorted(lost)
+    named = ", ".join(f"offsets {lost[place]} of {name(place)}" for place in places[:_NAMED_MAX])
+    more = len(places) - _NAMED_MAX
+    return named if more <= 0 else f"{named} and of {more} more partitions"

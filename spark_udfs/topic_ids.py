@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_core.errors import ConfigurationError, ConsumerError
+from spark_udfs.places import Place, Range
 
 if TYPE_CHECKING:
     from confluent_kafka import Uuid
@@ -60,22 +61,31 @@ class BrokerTopicIds:
         except KafkaException as error:
             raise ConsumerError(self._said("ids", topics, error)) from error
 
-    def log_starts(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
-        """The first offset that each (topic, partition) has.
+    def log_ranges(self, places: Collection[Place]) -> dict[Place, Range]:
+        """The offsets that each partition has: its first one, and the end up to which it can be read.
 
         Raises:
             ConsumerError: No answer in time, or there is no such partition.
         """
-        from confluent_kafka import KafkaException, TopicPartition
         from confluent_kafka.admin import OffsetSpec
 
-        wanted = {TopicPartition(*place): OffsetSpec.earliest() for place in places}
+        # The end first: it does not go back, the start goes on.
+        ends = self._offsets(places, OffsetSpec.latest())
+        starts = self._offsets(places, OffsetSpec.earliest())
+        return {place: Range(starts[place], ends[place]) for place in places}
+
+    def _offsets(self, places: Collection[Place], spec: Any) -> dict[Place, int]:
+        from confluent_kafka import KafkaException, TopicPartition
+
+        if not places:
+            return {}
+        wanted = {TopicPartition(*place): spec for place in places}
         try:
             asked = self._admin().list_offsets(wanted, request_timeout=self._timeout_s)
             return {(at.topic, at.partition): found.result().offset for at, found in asked.items()}
         except KafkaException as error:
             raise ConsumerError(
-                self._said("first offsets", [topic for topic, _ in places], error)
+                self._said("offsets", [topic for topic, _ in places], error)
             ) from error
 
     def _said(self, what: str, topics: Collection[str], error: Exception) -> str:

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike, fspath, stat
+from os.path import abspath
 from typing import Any
 
 from pykafka_core.errors import (
@@ -247,4 +248,4 @@ def _checked_path(database: str | PathLike[str]) -> str:
                 "a ledger in memory would forget"
             ]
         )
-    return path
+    return abspath(path)  # the same file after a chdir, and what errors name

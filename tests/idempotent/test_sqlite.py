@@ -24,6 +24,19 @@ def test_a_ledger_that_would_forget_is_refused(path: Any) -> None:
         SQLiteLedger(path)
 
 
+def test_a_relative_path_names_the_same_file_after_a_change_of_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with SQLiteLedger("shop.db") as ledger:
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir("elsewhere")
+        with ledger.transaction("g"):
+            pass
+        assert repr(ledger) == f"SQLiteLedger({tmp_path / 'shop.db'})"
+    assert (tmp_path / "shop.db").exists()
+
+
 def test_a_connection_of_a_function_is_used_with_its_own_settings() -> None:
     connections: list[sqlite3.Connection] = []
 

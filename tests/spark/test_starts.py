@@ -1,24 +1,28 @@
 """A query that would begin after what the ledger has is refused; nothing is passed over in silence."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.errors import StreamingQueryException
 
 from pykafka_core import Broker
+from pykafka_core.errors import DataLossError
 from pykafka_core.idempotent import PartitionKey, SQLiteLedger
-from spark_udfs.idempotent import IdempotentConsumer
-from spark_udfs.starts import Planned, Read
+from spark_udfs.idempotent import IdempotentConsumer, Statistics
+from spark_udfs.places import Range
+from spark_udfs.planned import Planned
+from spark_udfs.starts import Read
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
 
 TOPIC = "orders"
 OLD, NEW = b"o" * 16, b"n" * 16
@@ -30,14 +34,40 @@ class Query:
     def __init__(self, spark: "SparkSession", broker: Broker, home: Path) -> None:
         self._spark, self.broker, self._home = spark, broker, home
         self._sent = 0
-        with closing(sqlite3.connect(home / "orders.db")) as connection, connection:
-            connection.execute("CREATE TABLE effects (value TEXT)")
+        self._admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        self.use_database("orders.db")
         broker.create_topic(TOPIC)
 
-    def send(self, count: int) -> None:
-        """Records "0", "1" and so on, over all lives of the topic."""
+    @property
+    def _arguments(self) -> dict[str, Any]:
+        return {"effect": insert_values("?"), "topic_ids": self.broker.bootstrap_servers}
+
+    def delete_records(self, before: int) -> None:
+        for done in self._admin.delete_records([TopicPartition(TOPIC, 0, before)]).values():
+            done.result(60)
+
+    def grow(self, partitions: int) -> None:
+        for done in self._admin.create_partitions([NewPartitions(TOPIC, partitions)]).values():
+            done.result(60)
+
+    def use_database(self, name: str) -> None:
+        """From now on this one; a new one holds no ledger yet."""
+        self.database = self._home / name
+        with closing(sqlite3.connect(self.database)) as connection, connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS effects (value TEXT)")
+
+    def back_up_database(self, name: str) -> None:
+        with (
+            closing(sqlite3.connect(self.database)) as here,
+            closing(sqlite3.connect(self._home / name)) as there,
+        ):
+            here.backup(there)
+
+    def send(self, count: int, *, topic: str = TOPIC, partition: int = 0) -> None:
+        """Records "0", "1" and so on, over all lives of all topics."""
         values = range(self._sent, self._sent + count)
-        send(self.broker.bootstrap_servers, TOPIC, [Sent(0, str(value)) for value in values])
+        records = [Sent(partition, str(value)) for value in values]
+        send(self.broker.bootstrap_servers, topic, records)
         self._sent += count
 
     def make_anew(self) -> None:
@@ -45,25 +75,47 @@ class Query:
         self.broker.create_topic(TOPIC)
 
     def run(
-        self, checkpoint: str, where: str = "true", start: str = "earliest", **arguments: Any
+        self,
+        checkpoint: str,
+        where: str = "true",
+        start: str = "earliest",
+        group: str = "g",
+        **arguments: Any,
     ) -> None:
         """Up to the end of the topic."""
-        address = self.broker.bootstrap_servers
-        with closing(SQLiteLedger(self._home / "orders.db")) as ledger:
+        df = self.stream(startingOffsets=start).where(where)
+        self.run_frame(df, checkpoint, group, **arguments)
+
+    def stream(self, **options: object) -> "DataFrame":
+        return stream(self._spark, self.broker.bootstrap_servers, TOPIC, **options).selectExpr(
+            *COLUMNS
+        )
+
+    @property
+    def source(self) -> "DataStreamReader":
+        reader = self._spark.readStream.format("kafka").option("includeHeaders", "true")
+        return reader.option("kafka.bootstrap.servers", self.broker.bootstrap_servers)
+
+    def run_frame(
+        self, df: "DataFrame", checkpoint: str, group: str = "g", **arguments: Any
+    ) -> Statistics:
+        with closing(SQLiteLedger(self.database)) as ledger:
             consumer = IdempotentConsumer(
-                ledger, "g", effect=insert_values("?"), **({"topic_ids": address} | arguments)
+                ledger,
+                group,
+                **self._arguments | arguments,
             )
-            df = stream(self._spark, address, TOPIC, startingOffsets=start).selectExpr(*COLUMNS)
-            run(df.where(where), self._home / checkpoint, consumer.foreach_batch)
+            run(df, self._home / checkpoint, consumer.foreach_batch)
+            return consumer.statistics()
 
     def processed(self) -> list[int]:
-        with closing(sqlite3.connect(self._home / "orders.db")) as connection:
+        with closing(sqlite3.connect(self.database)) as connection:
             return sorted(
                 int(value) for (value,) in connection.execute("SELECT value FROM effects")
             )
 
     def marks(self) -> dict[PartitionKey, int]:
-        ledger = SQLiteLedger(self._home / "orders.db")
+        ledger = SQLiteLedger(self.database)
         with closing(ledger), ledger.transaction("g") as transaction:
             return transaction.marks()
 
@@ -94,7 +146,7 @@ def test_a_new_checkpoint_that_begins_after_the_marks_is_data_loss(query: Query)
     query.send(3)
     query.run("first")
     query.send(2)
-    said = r"(?s)orders-0: .*begins at offset 5, .*before 3: .*startingOffsets=earliest"
+    said = r"(?s)offsets 3 to 4 of orders-0 would be lost: .*new .*startingOffsets=earliest"
     with pytest.raises(StreamingQueryException, match=said):
         query.run("at the end", start="latest")
     query.send(1)
@@ -128,10 +180,8 @@ def test_a_topic_made_anew_begins_at_the_first_record_it_still_has(query: Query)
     query.run("first")
     query.make_anew()
     query.send(5)
-    admin = AdminClient({"bootstrap.servers": query.broker.bootstrap_servers})
-    for done in admin.delete_records([TopicPartition(TOPIC, 0, 2)]).values():
-        done.result(60)
-    with pytest.raises(StreamingQueryException, match=r"begins at offset 5, .* before 2"):
+    query.delete_records(2)
+    with pytest.raises(StreamingQueryException, match="offsets 2 to 4 of orders-0 would be lost"):
         query.run("at the end", start="latest")
     query.run("second")
     assert query.processed() == [0, 1, 2, 5, 6, 7]
@@ -151,15 +201,165 @@ def test_records_that_were_filtered_out_are_not_missed(query: Query) -> None:
     assert query.processed() == [0, 1, 2, *range(7, 12)]
 
 
-def asked(firsts: dict[tuple[str, int], int]) -> Callable[[Any], dict[tuple[str, int], int]]:
-    return lambda places: {place: firsts[place] for place in places}
+def test_what_retention_took_is_said_to_be_gone(query: Query) -> None:
+    query.send(3)
+    query.run("first")
+    query.send(3)
+    query.delete_records(5)
+    said = r"offsets 3 to 4 of orders-0 were deleted, .* No checkpoint brings them back: fail_on"
+    for start in ("earliest", "latest"):
+        with pytest.raises(
+            StreamingQueryException, match=said if start == "earliest" else "3 to 5"
+        ):
+            query.run(start, start=start)
+    query.run("without", fail_on_data_loss=False)
+    assert query.processed() == [0, 1, 2, 5]
 
 
-def test_planned_partitions_without_a_mark_are_noted() -> None:
+def test_a_batch_planned_on_a_topic_that_was_made_anew_since_leaves_later_records_alone(
+    query: Query,
+) -> None:
+    """Its offsets would be marked as processed before the new topic has records of them."""
+    query.send(4)
+
+    def crash(*_: Any) -> None:
+        raise RuntimeError("crashed")
+
+    with pytest.raises(StreamingQueryException, match="crashed"):
+        query.run("checkpoint", effect=crash)
+    query.make_anew()
+    query.send(2)
+    lossy = query.stream(failOnDataLoss="false")
+    with pytest.raises(
+        StreamingQueryException, match=r"orders-0 ends at offset 2, .* up to 4: the topic"
+    ):
+        query.run_frame(lossy, "checkpoint")
+    query.run("new checkpoint")
+    query.send(2)
+    query.run("new checkpoint")
+    assert query.processed() == [4, 5, 6, 7]
+
+
+def test_an_old_checkpoint_with_a_new_ledger_is_refused(query: Query) -> None:
+    query.send(500)
+    query.run("checkpoint")
+    query.use_database("elsewhere.db")
+    query.send(1000)
+    said = r"(?s)offsets 0 to 499 of orders-0.*elsewhere\.db.* no marks of group 'g'.*startingOffsets=earliest"
+    for _ in range(2):
+        with pytest.raises(StreamingQueryException, match=said):
+            query.run("checkpoint")
+    assert (query.processed(), query.marks()) == ([], {})
+    query.run("new checkpoint")
+    assert query.processed() == list(range(1500))
+
+
+def test_an_old_checkpoint_with_a_restored_ledger_is_refused(query: Query) -> None:
+    query.send(3)
+    query.run("checkpoint")
+    query.back_up_database("backup.db")
+    query.send(2)
+    query.run("checkpoint")
+    query.use_database("backup.db")
+    query.send(4)
+    said = r"(?s)offsets 3 to 4 of orders-0.*restored from a backup.*startingOffsets=earliest"
+    with pytest.raises(StreamingQueryException, match=said):
+        query.run("checkpoint")
+    query.run("new checkpoint")
+    assert query.processed() == list(range(9))
+
+
+def test_an_old_checkpoint_with_a_renamed_group_is_refused(query: Query) -> None:
+    query.send(3)
+    query.run("checkpoint")
+    query.send(2)
+    with pytest.raises(StreamingQueryException, match="no marks of group 'renamed'"):
+        query.run("checkpoint", group="renamed")
+
+
+def test_an_old_checkpoint_that_is_ahead_of_its_ledger_goes_on_if_that_is_asked_for(
+    query: Query,
+) -> None:
+    query.send(3)
+    query.run("checkpoint")
+    query.use_database("elsewhere.db")
+    query.send(2)
+    query.run("checkpoint", fail_on_data_loss=False)
+    query.send(1)
+    query.run("checkpoint")
+    assert query.processed() == [3, 4, 5]
+
+
+def test_marks_advance_to_the_end_of_the_plan_although_the_last_rows_are_filtered_out(
+    query: Query,
+) -> None:
+    query.send(5)
+    query.run("checkpoint", "CAST(value AS int) < 2")
+    assert list(query.marks().values()) == [5]
+    query.send(1)
+    query.run("checkpoint", "CAST(value AS int) < 2")
+    assert (query.processed(), list(query.marks().values())) == ([0, 1], [6])
+
+
+def test_two_streams_of_a_topic_with_equal_plans_count_every_row_of_both(query: Query) -> None:
+    query.send(20)
+    df = query.stream(maxOffsetsPerTrigger=5).union(query.stream(maxOffsetsPerTrigger=5))
+    statistics = query.run_frame(df, "checkpoint")
+    assert query.processed() == sorted([*range(20), *range(20)])
+    assert (statistics.processed, statistics.redelivered) == (40, 0)
+
+
+def test_two_streams_of_a_topic_with_different_plans_are_refused(query: Query) -> None:
+    query.send(20)
+    df = query.stream(maxOffsetsPerTrigger=5).union(query.stream(maxOffsetsPerTrigger=10))
+    said = r"(?s)two streams .* orders-0.*0 to 4.*0 to 9.*Load .* once"
+    with pytest.raises(StreamingQueryException, match=said):
+        query.run_frame(df, "checkpoint")
+    assert query.processed() == []
+    once = query.stream(maxOffsetsPerTrigger=5)
+    query.run_frame(once.where("offset < 11").union(once), "loaded once")
+    assert query.processed() == sorted([*range(11), *range(20)])
+
+
+def test_a_pattern_finds_new_topics_and_partitions_and_counts_each_record_once(
+    query: Query,
+) -> None:
+    source = query.source.options(subscribePattern="orders.*", startingOffsets="earliest")
+    df = source.load().selectExpr(*COLUMNS)
+    query.send(3)
+    query.run_frame(df, "checkpoint")
+    query.broker.create_topic("orders-of-others", partitions=2)
+    query.grow(2)
+    query.send(2, partition=1)
+    query.send(2, topic="orders-of-others", partition=1)
+    query.run_frame(df, "checkpoint")
+    query.send(1)
+    for checkpoint in ("checkpoint", "new checkpoint"):
+        query.run_frame(df, checkpoint)
+        assert query.processed() == list(range(8))
+
+
+def test_rows_that_a_join_held_back_are_refused(query: Query) -> None:
+    query.send(3)
+    left = query.stream(maxOffsetsPerTrigger=1)
+    right = query.stream(maxOffsetsPerTrigger=1).selectExpr("offset AS after")
+    joined = left.join(right, left["offset"] == right["after"] - 1)
+    with pytest.raises(StreamingQueryException, match=r"(?s)orders-0.*holds rows back"):
+        query.run_frame(joined, "checkpoint")
+
+
+def read(marks: dict[PartitionKey, int], ids: dict[str, bytes]) -> Read:
+    return Read(group="g", ledger="L", marks=marks, ids=ids, logs={})
+
+
+def test_marks_of_all_planned_partitions_advance_and_none_goes_back() -> None:
     marks = {PartitionKey(NEW, "a", 0): 7, PartitionKey(OLD, "a", 1): 3}
-    read = Read(marks=marks, ids={"a": NEW}, log_starts=asked({}))
-    plan = Planned({("a", 0): 9, ("a", 1): 2})
-    assert read.unnoted(plan) == {PartitionKey(NEW, "a", 1): 2}
+    advanced = read(marks, {"a": NEW}).advanced({("a", 0): 5, ("a", 1): 2, ("a", 2): 0})
+    assert advanced == {
+        PartitionKey(NEW, "a", 0): 7,
+        PartitionKey(NEW, "a", 1): 2,
+        PartitionKey(NEW, "a", 2): 0,
+    }
 
 
 def test_a_life_that_the_group_has_read_or_that_begins_at_its_beginning_goes_on() -> None:
@@ -168,5 +368,17 @@ def test_a_life_that_the_group_has_read_or_that_begins_at_its_beginning_goes_on(
         PartitionKey(OLD, "a", 1): 3,
         PartitionKey(OLD, "b", 0): 3,
     }
-    read = Read(marks=marks, ids={"a": NEW, "b": NEW, "c": NEW}, log_starts=asked({}))
-    read.check_lives(Planned({("a", 0): 9, ("a", 1): 9, ("b", 0): 0, ("c", 0): 9}))
+    plan = Planned(
+        {("a", 0): Range(9, 9), ("a", 1): Range(9, 9), ("b", 0): Range(0, 4), ("c", 0): Range(9, 9)}
+    )
+    read(marks, {"a": NEW, "b": NEW, "c": NEW}).check_lives(plan, 1)
+
+
+def test_an_error_names_a_few_partitions_and_counts_the_others() -> None:
+    plan = Planned({("a", number): Range(number, 9) for number in range(8)})
+    marks = {PartitionKey(NEW, "a", 0): 9}
+    with pytest.raises(DataLossError) as refusal:
+        read(marks, {"a": NEW}).check_gaps(plan, 3)
+    said = str(refusal.value)
+    assert said.startswith("offsets 0 to 0 of a-1, offsets 0 to 1 of a-2, ")
+    assert "offsets 0 to 4 of a-5 and of 2 more partitions would be lost" in said

@@ -1,0 +1,164 @@
+"""What Spark planned for a micro-batch: the offsets that each partition of a Kafka source goes through.
+
+A ledger has one mark for each partition, and rows do not say which stream they came from. So the streams of a query
+that read the same partitions must read the same offsets: `agreed` is the only way to a `Planned` of several streams.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from pykafka_core.errors import ConfigurationError
+from spark_udfs.environment import SparkSetupError
+from spark_udfs.places import Place, Range, name
+from spark_udfs.redelivery import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+QUERY_ID: Final = "sql.streaming.queryId"
+_KAFKA_STREAM: Final = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
+
+
+StreamPlan: TypeAlias = Mapping[Place, Range]
+"""Of one stream. A partition that Spark has just found starts at 0, whatever its first offset is."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The offsets of a micro-batch by partition; where there are none left to read, start and end are equal."""
+
+    ranges: StreamPlan = field(default_factory=dict)
+
+    @property
+    def topics(self) -> set[str]:
+        """Their names."""
+        return {topic for topic, _ in self.ranges}
+
+    @property
+    def ends(self) -> dict[Place, int]:
+        """Where each partition's next batch starts."""
+        return {place: at.end for place, at in self.ranges.items()}
+
+    def check_rows(self, batch: Sequence[Run]) -> None:
+        """Do nothing if the rows are of this batch.
+
+        Args:
+            batch: The partitions that the rows are of, with their first and last offsets.
+
+        Raises:
+            ConfigurationError: Some are not: an operator held them back, or another source brought them. Their
+                partition's mark says nothing of them.
+        """
+        for run in batch:
+            planned = self.ranges.get(run.place)
+            if planned is None:
+                raise ConfigurationError(
+                    [
+                        f"{name(run.place)}: the batch has rows of it, and no Kafka source of the query reads it: "
+                        "only records of Spark's Kafka source can be counted by offsets"
+                    ]
+                )
+            if not planned.start <= run.first <= run.last < planned.end:
+                raise ConfigurationError(
+                    [
+                        f"{name(run.place)}: the batch has rows of the offsets {run.first} to {run.last}, Spark "
+                        f"planned {planned}: an operator of the query changes offsets or holds rows back, as joins of "
+                        'streams and windows do; move it behind the effect, or use progress="batches"'
+                    ]
+                )
+
+
+def agreed(streams: Sequence[StreamPlan]) -> Planned:
+    """The plan of a query that reads by ``streams``.
+
+    Raises:
+        ConfigurationError: Two of them read a partition, and not the same offsets of its topic. One mark cannot say
+            how far each of them is.
+    """
+    ranges: dict[Place, Range] = {}
+    for stream in streams:
+        for topic in {topic for topic, _ in stream}:
+            ours = {place: at for place, at in stream.items() if place[0] == topic}
+            theirs = {place: at for place, at in ranges.items() if place[0] == topic}
+            if ours.keys() & theirs.keys() and ours != theirs:
+                raise ConfigurationError([_disagreement(ours, theirs)])
+            ranges |= ours
+    return Planned(ranges)
+
+
+def _disagreement(ours: StreamPlan, theirs: StreamPlan) -> str:
+    place = min(
+        place for place in ours.keys() | theirs.keys() if ours.get(place) != theirs.get(place)
+    )
+    return (
+        f"two streams of the query read {name(place)}, one the offsets {theirs.get(place, 'none')}, the other "
+        f"{ours.get(place, 'none')}: rows do not say which stream they are of. Load the topic once, with one load(), "
+        "and derive both from that DataFrame; start it with a new checkpoint and startingOffsets=earliest"
+    )
+
+
+def planned(df: "DataFrame") -> Planned | None:
+    """What Spark planned for the micro-batch ``df``; None outside of a streaming query.
+
+    Raises:
+        ConfigurationError: No source of the query is Spark's Kafka source, or see `agreed`.
+        SparkSetupError: This Spark does not tell.
+    """
+    from py4j.protocol import Py4JError
+
+    session: Any = df.sparkSession
+    try:
+        query_id = session.sparkContext.getLocalProperty(QUERY_ID)
+        if query_id is None:
+            return None
+        execution = _execution(session, query_id)
+        sources = [execution.sources().apply(at) for at in range(execution.sources().size())]
+        classes = [source.getClass().getName() for source in sources]
+        streams = list(_stream_plans(execution, sources, classes))
+    except (Py4JError, AttributeError, TypeError, ValueError) as error:
+        raise SparkSetupError(
+            f"Spark {session.version} does not tell what it planned for a batch, which counting by offsets needs: "
+            f"{error}. Use a PySpark that pykafka_core[spark] was tested with (4.2, 4.3)"
+        ) from error
+    if _KAFKA_STREAM not in classes:
+        raise ConfigurationError(
+            [
+                f"no source of the query is {_KAFKA_STREAM}, only {', '.join(classes)} (Spark {session.version}): "
+                'counting by offsets needs Spark\'s Kafka source; use progress="batches" for others'
+            ]
+        )
+    return agreed(streams)
+
+
+def _execution(session: Any, query_id: str) -> Any:
+    """The query's MicroBatchExecution."""
+    running = session._jsparkSession.sharedState().activeStreamingQueries()
+    execution = running.get(session._jvm.java.util.UUID.fromString(query_id))
+    if execution is None:
+        raise ValueError(f"there is no query {query_id}")
+    return execution
+
+
+def _stream_plans(
+    execution: Any, sources: Sequence[Any], classes: Sequence[str]
+) -> Iterator[StreamPlan]:
+    begins, ends = execution.getStartOffsetsOfLatestBatch(), execution.availableOffsets()
+    for source, class_name in zip(sources, classes, strict=True):
+        end = ends.get(source)
+        if class_name != _KAFKA_STREAM or end.isEmpty():
+            continue
+        begin = begins.get(source)
+        begun = _offsets((source.initialOffset() if begin.isEmpty() else begin.get()).json())
+        # A topic that is gone has a start and no end.
+        ended = _offsets(end.get().json())
+        yield {place: Range(begun.get(place, 0), offset) for place, offset in ended.items()}
+
+
+def _offsets(text: str) -> dict[Place, int]:
+    return {
+        (topic, int(partition)): offset
+        for topic, partitions in json.loads(text).items()
+        for partition, offset in partitions.items()
+    }
