@@ -1,6 +1,6 @@
 """The compiled core: the seam between Rust and Python (docs/SEAM.md), the codec and the log's library door."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Literal, Protocol, Self, final
@@ -375,7 +375,7 @@ def build_batch(
 
     Raises:
         ValueError: No record, an unknown codec or level, or more than 2 GiB.
-        TypeError, AttributeError: Something that is no record.
+        TypeError: Something that is no record; says what to pass.
     """
 
 @final
@@ -387,6 +387,23 @@ class ArrowBatch:
     def __arrow_c_array__(
         self, requested_schema: object | None = None
     ) -> tuple[object, object]: ...
+
+@final
+class ArrowBatches:
+    """Batches of rows of one schema, for any library of the Arrow PyCapsule interface: ``pyarrow.table(batches)``.
+
+    It may be exported again and again, and shares its buffers with what was made of it.
+    """
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, index: int, /) -> ArrowBatch: ...
+    def __iter__(self) -> Iterator[ArrowBatch]: ...
+    @property
+    def num_rows(self) -> int:
+        """Rows of all batches."""
+
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 def batches_to_arrow(data: bytes, /, start: int = 0, end: int = ...) -> ArrowBatch:
     """The records of whole batches with ``start`` <= offset < ``end``; control records are left out, CRCs not checked.
@@ -467,10 +484,10 @@ class Log:
     def offsets(self) -> tuple[int, int, int]:
         """Log start offset, log end offset, recovery point."""
 
-    def columns(self, start: int, end: int) -> list[ArrowBatch]:
+    def columns(self, start: int, end: int) -> ArrowBatches:
         """Records as Arrow columns, one copy of each byte, CRCs checked."""
 
-    def views(self, start: int, end: int) -> list[ArrowBatch]:
+    def views(self, start: int, end: int) -> ArrowBatches:
         """Records as Arrow views: sealed segments mapped, others read."""
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None: ...

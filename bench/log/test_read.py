@@ -63,7 +63,7 @@ def test_records(timed: Timed, log: Log) -> None:
 def test_to_arrow(timed: Timed, log: Log, views: bool) -> None:
     """`binary` columns: one copy, CRCs checked. `binary_view`: sealed segments are mapped, not copied, not checked."""
     batches = log.to_arrow(views=views)
-    rows = pyarrow.Table.from_batches(pyarrow.record_batch(batch) for batch in batches)
+    rows = pyarrow.table(batches)
     assert rows.column("offset").to_pylist() == list(range(log.log_end_offset))
     size = log.statistics().size_bytes
     timed(lambda: log.to_arrow(views=views), size_bytes=size, records=log.log_end_offset)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from pykafka_core import _core
 from pykafka_core._records import Record, RecordBatchReader
+from pykafka_core.errors import StorageError
 
 from .config import LogConfig
 
@@ -43,13 +44,18 @@ class Log:
     """One partition's log; open it with `Log.open`. May be used from any thread.
 
     Attributes:
+        path: Its directory; of a log in memory its name.
         damaged_at: Where valid batches follow a damaged one: the log is readable up to this offset and refuses
             writes until it is repaired. ``None`` for a whole log.
         truncated_bytes: What recovery has cut off as a torn tail.
     """
 
-    def __init__(self, core: _core.Log, damaged_at: int | None, truncated_bytes: int) -> None:
+    def __init__(
+        self, core: _core.Log, path: Path, damaged_at: int | None, truncated_bytes: int
+    ) -> None:
         self._core = core
+        self._closed = False
+        self.path = path
         self.damaged_at = damaged_at
         self.truncated_bytes = truncated_bytes
 
@@ -78,14 +84,18 @@ class Log:
 
         Raises:
             StorageLockedError: A broker or another library has it.
-            StorageError: It cannot be read or made.
+            StorageError: It cannot be read or made; read-only, the directory does not exist; or it is a data directory
+                and not a partition's.
             ValueError: An unknown durability, a setting out of range, or a log in memory for reading only.
         """
+        place = Path(fspath(path))
+        if durability != "memory":
+            _check_place(place, read_only=read_only)
         settings = (config or LogConfig()).settings()
-        opened = _core.Log.open(
-            Path(fspath(path)), durability, settings, read_only, memory_max, clock
+        core, damaged_at, truncated_bytes = _core.Log.open(
+            place, durability, settings, read_only, memory_max, clock
         )
-        return cls(*opened)
+        return cls(core, place, damaged_at, truncated_bytes)
 
     def append(self, records: "ReadableBuffer | Iterable[_core.RecordInput]") -> Appended:
         """Append records as one batch, or ready batches, at the log end: all of them or none.
@@ -99,6 +109,7 @@ class Log:
             DuplicateSequenceNumberError: Some of several batches were appended before; nothing was appended.
             RecordListTooLargeError: More than a segment holds.
             StorageError: Read-only, damaged, out of space, or the disk failed.
+            TypeError: Something that is no record, such as text where bytes belong; says what to pass.
         """
         batches = _ready(records)
         if batches is None:
@@ -136,10 +147,12 @@ class Log:
 
     def to_arrow(
         self, start: int | None = None, end: int | None = None, *, views: bool = False
-    ) -> list[_core.ArrowBatch]:
-        """The records with ``start`` <= offset < ``end`` as Arrow record batches, about 1 MiB of log each.
+    ) -> "_core.ArrowBatches":
+        """The records with ``start`` <= offset < ``end`` as one Arrow table, in batches of about 1 MiB of log.
 
-        ``pyarrow.table`` and others take each through the PyCapsule interface. CRCs are checked.
+        ``pyarrow.table``, ``polars.DataFrame`` and others take it through the PyCapsule interface; its schema is the
+        same without records. Columns: ``offset`` int64, ``timestamp`` timestamp[ms, UTC] (-1 for none), ``key`` and
+        ``value`` binary, ``headers`` list<struct<key: string, value: binary>>. CRCs are checked.
 
         Args:
             views: Make keys and values ``binary_view``, which point into the mapped segment where that is sealed and
@@ -193,9 +206,18 @@ class Log:
         """A snapshot of offsets and sizes."""
         return LogStatistics(*self._core.offsets(), *self._core.size())
 
+    def __repr__(self) -> str:
+        """Its path and offsets."""
+        if self._closed:
+            return f"<Log {self.path} closed>"
+        start, end, _ = self._core.offsets()
+        damage = "" if self.damaged_at is None else f" damaged at {self.damaged_at}"
+        return f"<Log {self.path} offsets {start} to {end}{damage}>"
+
     def close(self) -> None:
         """Store and sync everything and give the lock up; closing again does nothing."""
         self._core.close()
+        self._closed = True
 
     def __enter__(self) -> Self:
         return self
@@ -207,6 +229,14 @@ class Log:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _check_place(path: Path, *, read_only: bool) -> None:
+    """Refuse a directory that would become an empty log though something else was meant."""
+    if (path / "meta.properties").exists():
+        raise StorageError(f"{path} is a data directory: name a partition's directory in it")
+    if read_only and not path.is_dir():
+        raise StorageError(f"there is no log to read at {path}: no such directory")
 
 
 def _ready(records: object) -> bytes | None:

@@ -123,10 +123,8 @@ def test_views_tell_what_copies_tell(tmp_path: Path, codec: str, read_only: bool
             )
         log.delete_before(7)
         with open_log(path, read_only=read_only) if read_only else nullcontext(log) as source:
-            views = pa.Table.from_batches(
-                pa.record_batch(batch) for batch in source.to_arrow(13, 188, views=True)
-            )
-            copies = pa.Table.from_batches(pa.record_batch(b) for b in source.to_arrow(13, 188))
+            views = pa.table(source.to_arrow(13, 188, views=True))
+            copies = pa.table(source.to_arrow(13, 188))
             with pytest.raises(errors.OffsetOutOfRangeError):
                 source.to_arrow(201, views=True)
     assert views.schema.field("value").type == pa.binary_view()
@@ -163,7 +161,7 @@ def test_views_outlive_truncation_retention_and_close(tmp_path: Path) -> None:
         for value in values:
             log.append([(None, value)])
         assert log.statistics().segments > 3
-        table = pa.Table.from_batches(pa.record_batch(b) for b in log.to_arrow(views=True))
+        table = pa.table(log.to_arrow(views=True))
         log.delete_before(60)
         log.truncate_to(100)
         assert log.append([(None, b"x" * 3000)]).first_offset == 100

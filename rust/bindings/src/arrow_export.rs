@@ -1,7 +1,10 @@
 //! Arrow data to Python: the C data interface by capsules.
 
 use arrow_array::ffi::{FFI_ArrowSchema, to_ffi};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{RecordBatch, RecordBatchIterator};
 use arrow_data::ArrayData;
+use arrow_schema::SchemaRef;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
@@ -25,6 +28,17 @@ pub(crate) fn export_array<'py>(
         PyCapsule::new_with_value(py, schema, c"arrow_schema")?,
         PyCapsule::new_with_value(py, array, c"arrow_array")?,
     ))
+}
+
+/// What `__arrow_c_stream__` returns, once for each call.
+pub(crate) fn export_stream<'py>(
+    py: Python<'py>,
+    schema: &SchemaRef,
+    batches: Vec<RecordBatch>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let reader = RecordBatchIterator::new(batches.into_iter().map(Ok), schema.clone());
+    let stream = FFI_ArrowArrayStream::new(Box::new(reader));
+    PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the shape of map_err")]

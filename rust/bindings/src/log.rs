@@ -14,7 +14,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::record::ArrowBatch;
+use super::record::ArrowBatches;
 use super::{log_columns, log_views};
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -124,19 +124,17 @@ impl PyLog {
     }
 
     /// Records with `start` ≤ offset < `end` as Arrow columns.
-    fn columns(&self, py: Python<'_>, start: i64, end: i64) -> PyResult<Vec<ArrowBatch>> {
+    fn columns(&self, py: Python<'_>, start: i64, end: i64) -> PyResult<ArrowBatches> {
         self.check_process(py)?;
         let rows = py.detach(|| log_columns::collect(&self.log, &(start..end)));
-        let rows = rows.map_err(|error| error.to_python(py))?;
-        Ok(rows.into_iter().map(ArrowBatch::new).collect())
+        rows.map_err(|error| error.to_python(py))
     }
 
     /// Records with `start` ≤ offset < `end` as Arrow views.
-    fn views(&self, py: Python<'_>, start: i64, end: i64) -> PyResult<Vec<ArrowBatch>> {
+    fn views(&self, py: Python<'_>, start: i64, end: i64) -> PyResult<ArrowBatches> {
         self.check_process(py)?;
         let rows = py.detach(|| log_views::collect(&self.log, &(start..end)));
-        let rows = rows.map_err(|error| error.to_python(py))?;
-        Ok(rows.into_iter().map(ArrowBatch::new).collect())
+        rows.map_err(|error| error.to_python(py))
     }
 
     /// Log start offset, log end offset and recovery point, at one moment.

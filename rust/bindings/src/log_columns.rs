@@ -11,6 +11,7 @@ use pykafka_record::columns::Columns;
 use pykafka_record::{Limits, batches};
 
 use super::log_views::ViewsError;
+use super::record::ArrowBatches;
 
 /// Bytes read at once.
 const PIECE_BYTES: usize = 256 << 10;
@@ -18,7 +19,8 @@ const PIECE_BYTES: usize = 256 << 10;
 const ROWS_BYTES: usize = 1 << 20;
 
 /// The records of `wanted`, whose CRCs are checked; control records are left out.
-pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<Vec<RecordBatch>, ViewsError> {
+pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<ArrowBatches, ViewsError> {
+    let empty = Columns::new(Limits::default()).finish().map_err(ViewsError::Columns)?;
     let mut found = Vec::new();
     let mut offset = wanted.start;
     while offset < wanted.end {
@@ -31,7 +33,7 @@ pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<Vec<RecordBatch>
         }
         offset = next_offset;
     }
-    Ok(found)
+    Ok(ArrowBatches::new(empty.schema(), found))
 }
 
 /// The rows of about [`ROWS_BYTES`] from `offset` on, and where to go on: at `offset` if there is no more.

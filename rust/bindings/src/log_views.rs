@@ -13,7 +13,7 @@ use pykafka_record::{Batch, BatchError, Limits, batches};
 use pyo3::prelude::*;
 
 use super::log::{error, read_error};
-use super::record::columns_error;
+use super::record::{ArrowBatches, columns_error};
 
 /// Bytes read at once of what is not mapped.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -49,7 +49,8 @@ impl ViewsError {
 /// The records of `wanted`: one batch of rows per sealed segment, and one per chunk behind them.
 ///
 /// CRCs are checked of what is read, not of what is mapped, whose bytes nobody has touched then.
-pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<Vec<RecordBatch>, ViewsError> {
+pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<ArrowBatches, ViewsError> {
+    let empty = ColumnViews::new(Limits::default()).finish().map_err(ViewsError::Columns)?;
     let read = |offset, bytes_max| {
         log.read(offset, bytes_max, wanted.end, bytes_max > 0).map_err(ViewsError::Read)
     };
@@ -73,7 +74,7 @@ pub(crate) fn collect(log: &Log, wanted: &Range<i64>) -> Result<Vec<RecordBatch>
         offset = data.next_offset;
     }
     found.retain(|rows| rows.num_rows() > 0);
-    Ok(found)
+    Ok(ArrowBatches::new(empty.schema(), found))
 }
 
 /// Rows over `bytes`, and the offset after their last batch.

@@ -5,21 +5,23 @@
 use std::ops::Range;
 
 use arrow_array::{Array, RecordBatch, StructArray};
+use arrow_schema::SchemaRef;
 use pykafka_record::columns::{Columns, ColumnsError};
 use pykafka_record::{
     Batch, BatchBuilder, BatchError, BatchOptions, Compression, CompressionError, Limits,
     RecordError, TimestampType, batches, decompress,
 };
-use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyBytes, PyCapsule, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyIterator, PyList, PyString, PyTuple};
 
-use super::arrow_export::{export_array, export_schema};
+use super::arrow_export::{export_array, export_schema, export_stream};
 
 /// Add this file's functions and classes to `_core`.
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ArrowBatch>()?;
+    module.add_class::<ArrowBatches>()?;
     module.add_function(wrap_pyfunction!(murmur2, module)?)?;
     module.add_function(wrap_pyfunction!(partition_for_key, module)?)?;
     module.add_function(wrap_pyfunction!(crc32c, module)?)?;
@@ -146,28 +148,67 @@ type Fields = (Option<PyBackedBytes>, Option<PyBackedBytes>, Headers, Option<i64
 
 fn fields_of(record: &Bound<'_, PyAny>) -> PyResult<Fields> {
     let Ok(tuple) = record.cast::<PyTuple>() else {
+        let field = |name| record.getattr(name).map_err(|_| no_record(record));
         return Ok((
-            record.getattr("key")?.extract()?,
-            record.getattr("value")?.extract()?,
-            headers_of(&record.getattr("headers")?)?,
-            record.getattr("timestamp")?.extract()?,
+            bytes_of(&field("key")?, "key")?,
+            bytes_of(&field("value")?, "value")?,
+            headers_of(&field("headers")?)?,
+            timestamp_of(&field("timestamp")?)?,
         ));
     };
     if !(2..=4).contains(&tuple.len()) {
-        return Err(PyTypeError::new_err("a record is (key, value[, headers[, timestamp]])"));
+        return Err(no_record(record));
     }
     let headers = tuple.get_item(2).ok().map(|headers| headers_of(&headers)).transpose()?;
-    let timestamp = tuple.get_item(3).ok().map(|timestamp| timestamp.extract()).transpose()?;
+    let timestamp = tuple.get_item(3).ok().map(|timestamp| timestamp_of(&timestamp)).transpose()?;
     Ok((
-        tuple.get_item(0)?.extract()?,
-        tuple.get_item(1)?.extract()?,
+        bytes_of(&tuple.get_item(0)?, "key")?,
+        bytes_of(&tuple.get_item(1)?, "value")?,
         headers.unwrap_or_default(),
         timestamp.flatten(),
     ))
 }
 
-fn headers_of(headers: &Bound<'_, PyAny>) -> PyResult<Headers> {
-    if headers.is_none() { Ok(Headers::new()) } else { headers.extract() }
+fn no_record(given: &Bound<'_, PyAny>) -> PyErr {
+    PyTypeError::new_err(format!(
+        "a record is a tuple (key, value[, headers[, timestamp]]) or an object with these attributes, not {}; \
+         several records are an iterable of them, and one is [(key, value)]",
+        type_name(given)
+    ))
+}
+
+fn bytes_of(given: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<PyBackedBytes>> {
+    given.extract().map_err(|_| {
+        let advice = if given.is_instance_of::<PyString>() {
+            ": encode it, as in text.encode()"
+        } else {
+            ""
+        };
+        let name = type_name(given);
+        PyTypeError::new_err(format!("a record's {what} is bytes or None, not {name}{advice}"))
+    })
+}
+
+fn headers_of(given: &Bound<'_, PyAny>) -> PyResult<Headers> {
+    if given.is_none() {
+        return Ok(Headers::new());
+    }
+    given.extract().map_err(|_| {
+        PyTypeError::new_err("a record's headers are a list of (str, bytes or None), or None")
+    })
+}
+
+fn timestamp_of(given: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    given.extract().map_err(|_| {
+        let name = type_name(given);
+        PyTypeError::new_err(format!(
+            "a record's timestamp is milliseconds since 1970 as a 64-bit int, or None, not {name}"
+        ))
+    })
+}
+
+fn type_name(given: &Bound<'_, PyAny>) -> String {
+    given.get_type().name().map_or_else(|_| "this".into(), |name| name.to_string())
 }
 
 /// Rows in Arrow's C data interface, for pyarrow and every other library that takes capsules.
@@ -200,6 +241,63 @@ impl ArrowBatch {
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
         drop(requested_schema);
         export_array(py, &StructArray::from(self.0.clone()).to_data())
+    }
+}
+
+/// Batches of rows of one schema, which is known without any: a table for every library that takes stream capsules.
+#[pyclass(frozen, sequence, module = "pykafka_core._core")]
+pub(crate) struct ArrowBatches {
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+}
+
+impl ArrowBatches {
+    /// Hand `batches` to Python; each has this `schema`.
+    pub(crate) fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
+        Self { schema, batches }
+    }
+}
+
+#[pymethods]
+impl ArrowBatches {
+    fn __len__(&self) -> usize {
+        self.batches.len()
+    }
+
+    fn __getitem__(&self, index: isize) -> PyResult<ArrowBatch> {
+        let count = self.batches.len();
+        let from_start =
+            if index < 0 { count.checked_add_signed(index) } else { Some(index as usize) };
+        let batch = from_start.and_then(|index| self.batches.get(index));
+        batch.cloned().map(ArrowBatch).ok_or_else(|| PyIndexError::new_err("no such batch"))
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        PyList::new(py, self.batches.iter().cloned().map(ArrowBatch))?.try_iter()
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<ArrowBatches {} rows in {} batches>", self.num_rows(), self.batches.len())
+    }
+
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.batches.iter().map(RecordBatch::num_rows).sum()
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        export_schema(py, self.schema.as_ref())
+    }
+
+    /// `requested_schema` is a wish that the protocol allows not to fulfil.
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        export_stream(py, &self.schema, self.batches.clone())
     }
 }
 
