@@ -8,3 +8,4 @@ pub(crate) mod listener;
 pub(crate) mod memory;
 pub(crate) mod output;
 mod socket;
+mod turn;

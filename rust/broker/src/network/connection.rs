@@ -23,7 +23,6 @@ use std::time::Duration;
 use bytes::BufMut;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
-use tokio::task;
 use tokio::time::sleep;
 
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome, PendingOutcome};
@@ -33,6 +32,7 @@ use crate::network::input::Input;
 use crate::network::output;
 use crate::network::output::Output;
 use crate::network::socket::Socket;
+use crate::network::turn::{TURN_BYTES_MAX, Turn, in_turns};
 use crate::seam::log_ring::{Level, escaped};
 use crate::seam::settings::Settings;
 
@@ -44,9 +44,6 @@ const FRAME_IN_THE_WAY_BYTES_PER_MS_MIN: u64 = 1_024;
 const GATHERED_BYTES_MAX: usize = 256 << 10;
 /// Read while an answer is pending.
 const READ_AHEAD_BYTES_MAX: usize = 64 << 10;
-/// Bytes and frames after which other connections have their turn.
-const TURN_BYTES_MAX: usize = 1 << 20;
-const TURN_FRAMES_MAX: usize = 256;
 /// An idle connection gives its buffers back after this.
 const QUIET_MS: u64 = 500;
 const TARGET: &str = "broker.connection";
@@ -89,8 +86,10 @@ pub(crate) async fn run(
     info: ConnectionInfo,
     closing: Arc<Closing>,
 ) {
+    let turn = Arc::new(Turn::default());
     let mut connection = Connection {
         stream,
+        turn: turn.clone(),
         info,
         closing,
         ctx: ctx.clone(),
@@ -99,7 +98,7 @@ pub(crate) async fn run(
         client_id: LastClientId::new(),
         frame_since_ns: None,
     };
-    let Err(ended) = connection.serve().await;
+    let Err(ended) = in_turns(&turn, connection.serve()).await;
     connection.report(ended);
 }
 
@@ -111,6 +110,7 @@ struct Connection {
     info: ConnectionInfo,
     closing: Arc<Closing>,
     ctx: Arc<Context>,
+    turn: Arc<Turn>,
     input: Input,
     output: Output,
     client_id: LastClientId,
@@ -128,6 +128,7 @@ impl Connection {
             if self.closing.is_draining() {
                 return Err(Ended::Stopped);
             }
+            self.give_way().await?;
             self.fill().await?;
         }
     }
@@ -149,7 +150,6 @@ impl Connection {
     /// Handles every whole frame of the input.
     async fn handle_buffered(&mut self) -> Result<(), Ended> {
         let size_max = self.ctx.image.load().settings.socket_request_bytes_max;
-        let (mut bytes, mut frames) = (0, 0);
         loop {
             let frame = match self.input.next_frame(size_max) {
                 Ok(Some(frame)) => frame,
@@ -157,9 +157,8 @@ impl Connection {
                 Err(error) => return self.kill(error.to_string()).await,
             };
             self.frame_since_ns = None;
-            bytes += frame.len();
-            frames += 1;
             let received = (self.ctx.clock.now_ns(), self.ctx.clock.now_ms());
+            self.turn.handled(received.0);
             let (header, outcome) =
                 dispatch(&self.ctx, &self.info, &mut self.client_id, frame, received);
             self.settle(header, outcome).await?;
@@ -169,12 +168,17 @@ impl Connection {
             if self.closing.is_draining() {
                 return Ok(());
             }
-            if bytes >= TURN_BYTES_MAX || frames >= TURN_FRAMES_MAX {
-                (bytes, frames) = (0, 0);
-                self.flush().await?;
-                task::yield_now().await;
-            }
+            self.give_way().await?;
         }
+    }
+
+    /// Lets other connections run if this one has had its turn; what it has answered goes out before.
+    async fn give_way(&mut self) -> Result<(), Ended> {
+        if self.turn.is_over(self.ctx.clock.now_ns()) {
+            self.flush().await?;
+            self.turn.give_away().await;
+        }
+        Ok(())
     }
 
     async fn settle(&mut self, header: Option<Header>, outcome: Outcome) -> Result<(), Ended> {
@@ -247,13 +251,14 @@ impl Connection {
     /// Sends all answers.
     async fn flush(&mut self) -> Result<(), Ended> {
         let size = self.output.size();
-        if size == 0 {
-            return Ok(());
-        }
         let mut held = None;
-        loop {
-            match self.output.send(&mut Socket(&self.stream)) {
-                Ok(()) => break,
+        while self.output.size() > 0 {
+            let before = self.output.size();
+            let sent = self.output.send(&mut Socket(&self.stream), TURN_BYTES_MAX);
+            self.turn.moved(before - self.output.size());
+            match sent {
+                Ok(()) if self.output.size() > 0 => self.turn.give_away().await,
+                Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let memory = &self.ctx.memory;
                     held.get_or_insert_with(|| memory.hold_answers(self.output.memory_size()));
@@ -305,6 +310,7 @@ impl Connection {
         let wanted = room.remaining_mut();
         let size = self.stream.try_read_buf(&mut room)?;
         self.input.adapt(size, wanted);
+        self.turn.moved(size);
         self.ctx.statistics.bytes_received.add(size as u64);
         Ok(size)
     }

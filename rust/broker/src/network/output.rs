@@ -90,15 +90,21 @@ impl Output {
         }
     }
 
-    /// Hands what is left to `transport` until all is gone or it fails.
+    /// Hands what is left to `transport` until all is gone, `bytes_max` are sent or it fails. What is in memory may be more.
     ///
     /// # Errors
     /// Of the transport, which [`is_of_peer`] tells; or of a file that does not hold any more what was promised: the
     /// answer cannot be completed, and the partition knows if it is the file's fault.
-    pub(crate) fn send(&mut self, transport: &mut impl Transport) -> io::Result<()> {
-        while self.size > 0 {
+    pub(crate) fn send(
+        &mut self,
+        transport: &mut impl Transport,
+        bytes_max: usize,
+    ) -> io::Result<()> {
+        let end = self.size.saturating_sub(bytes_max);
+        while self.size > end {
+            let room = self.size - end;
             let sent = match self.closed.front() {
-                Some(Part::Stored(records)) => send_stored(records, transport)?,
+                Some(Part::Stored(records)) => send_stored(records, transport, room)?,
                 _ => Some(self.write(transport)?),
             };
             match sent {
@@ -195,12 +201,13 @@ pub(crate) fn is_of_peer(error: &io::Error) -> bool {
 fn send_stored(
     records: &StoredRecords,
     transport: &mut impl Transport,
+    bytes_max: usize,
 ) -> io::Result<Option<usize>> {
     let slice = &records.slice;
     let Some(file) = slice.descriptor().map_err(|error| records.failed(error))? else {
         return Ok(None);
     };
-    match transport.send_file(file, slice.position(), slice.len()) {
+    match transport.send_file(file, slice.position(), slice.len().min(bytes_max)) {
         Ok(sent) if sent > 0 => Ok(Some(sent)),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock || is_of_peer(&error) => Err(error),
         // The end of the file, a file that cannot be sent from, or an error that may be the file's: reading tells.
@@ -266,8 +273,9 @@ mod tests {
         /// Everything that `output` has.
         fn drain(&mut self, output: &mut Output) -> io::Result<()> {
             loop {
-                match output.send(self) {
+                match output.send(self, 50_000) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    Ok(()) if output.size() > 0 => {}
                     result => return result,
                 }
             }
@@ -391,7 +399,10 @@ mod tests {
             output.push(&header(0), with_slice(&slice, &partition));
             let mut transport = Portions::new(100_000, files);
             while transport.sent.len() < 150_000 {
-                assert!(output.send(&mut transport).is_err(), "it blocks at every other call");
+                assert!(
+                    output.send(&mut transport, usize::MAX).is_err(),
+                    "it blocks at every other call"
+                );
             }
             log.truncate_to(2).unwrap();
             assert_eq!(transport.drain(&mut output).unwrap_err().kind(), io::ErrorKind::Other);
@@ -437,8 +448,25 @@ mod tests {
         let (broker, partition) = broker();
         let mut output = Output::default();
         output.push(&header(0), with_slice(&slice, &partition));
-        assert!(is_of_peer(&output.send(&mut Gone).unwrap_err()));
+        assert!(is_of_peer(&output.send(&mut Gone, usize::MAX).unwrap_err()));
         assert!(broker.events().is_empty());
+    }
+
+    #[test]
+    fn a_file_is_sent_in_parts_so_that_others_can_have_their_turn() {
+        let dir = tempfile::tempdir().unwrap();
+        let (_log, slice, _) = sliced(dir.path());
+        let (_broker, partition) = broker();
+        let mut output = Output::default();
+        output.push(&header(0), with_slice(&slice, &partition));
+        let mut transport = Portions::new(usize::MAX, Files::Sent);
+        while output.size() > 0 {
+            let before = output.size();
+            if let Err(error) = output.send(&mut transport, 50_000) {
+                assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+            }
+            assert!(before - output.size() <= 50_000);
+        }
     }
 
     proptest! {

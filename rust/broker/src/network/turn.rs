@@ -1,0 +1,144 @@
+//! Turns: how much a connection may do before others run.
+//!
+//! Reads and writes that succeed at once never return to the scheduler, so a peer that keeps its socket full, or empty, would
+//! keep a thread of the network for itself. A turn is what a connection does in one poll of its task: [`in_turns`] begins one
+//! with each poll, and there is no other way to begin one. A connection whose turn is over goes behind all that are ready.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use tokio::task;
+
+/// Bytes read and written.
+pub(crate) const TURN_BYTES_MAX: usize = 256 << 10;
+const TURN_FRAMES_MAX: usize = 64;
+/// Whatever is done: behind eight others a connection waits for less than 5 ms, also on one thread.
+const TURN_NS_MAX: u64 = 500_000;
+
+/// What a connection has done since it was last scheduled. Only its own task changes it.
+#[derive(Debug, Default)]
+pub(crate) struct Turn {
+    bytes: AtomicUsize,
+    frames: AtomicUsize,
+    /// 0 until the clock was read.
+    since_ns: AtomicU64,
+}
+
+impl Turn {
+    /// Counts bytes that were read or written.
+    pub(crate) fn moved(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts a frame that is handled at `now_ns`.
+    pub(crate) fn handled(&self, now_ns: u64) {
+        self.frames.fetch_add(1, Ordering::Relaxed);
+        if self.since_ns.load(Ordering::Relaxed) == 0 {
+            self.since_ns.store(now_ns, Ordering::Relaxed);
+        }
+    }
+
+    /// Lets the other connections that are ready run.
+    pub(crate) async fn give_away(&self) {
+        task::yield_now().await;
+    }
+
+    /// Whether the turn is over at `now_ns`.
+    pub(crate) fn is_over(&self, now_ns: u64) -> bool {
+        let since_ns = self.since_ns.load(Ordering::Relaxed);
+        self.bytes.load(Ordering::Relaxed) >= TURN_BYTES_MAX
+            || self.frames.load(Ordering::Relaxed) >= TURN_FRAMES_MAX
+            || (since_ns > 0 && now_ns.saturating_sub(since_ns) >= TURN_NS_MAX)
+    }
+
+    fn begin(&self) {
+        self.bytes.store(0, Ordering::Relaxed);
+        self.frames.store(0, Ordering::Relaxed);
+        self.since_ns.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Runs `connection`; each poll begins a turn.
+pub(crate) async fn in_turns<T>(turn: &Turn, connection: impl Future<Output = T>) -> T {
+    let mut connection = pin!(connection);
+    poll_fn(|context| {
+        turn.begin();
+        connection.as_mut().poll(context)
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// How often `connection` is polled until it is done.
+    fn polls(turn: &Turn, connection: impl Future<Output = ()>) -> usize {
+        let mut connection = pin!(in_turns(turn, connection));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut count = 1;
+        while connection.as_mut().poll(&mut context) == Poll::Pending {
+            count += 1;
+        }
+        count
+    }
+
+    async fn give_way(turn: &Turn, now_ns: u64) {
+        if turn.is_over(now_ns) {
+            turn.give_away().await;
+        }
+    }
+
+    #[test]
+    fn a_turn_ends_after_so_many_bytes_frames_or_nanoseconds() {
+        let turn = &Turn::default();
+        let bytes = async || {
+            turn.moved(TURN_BYTES_MAX / 2);
+            give_way(turn, 1).await;
+        };
+        let frame = async |now_ns| {
+            turn.handled(now_ns);
+            give_way(turn, now_ns).await;
+        };
+        assert_eq!(
+            polls(turn, async {
+                for _ in 0..3 {
+                    bytes().await;
+                }
+            }),
+            2
+        );
+        assert_eq!(
+            polls(turn, async {
+                for _ in 0..TURN_FRAMES_MAX * 3 {
+                    frame(1).await;
+                }
+            }),
+            4
+        );
+        assert_eq!(
+            polls(turn, async {
+                for at in 1..=4 {
+                    frame(at * TURN_NS_MAX / 2).await;
+                }
+            }),
+            2
+        );
+    }
+
+    #[test]
+    fn a_turn_begins_when_the_connection_has_waited_by_itself() {
+        let turn = &Turn::default();
+        let connection = async {
+            for _ in 0..10 {
+                turn.moved(TURN_BYTES_MAX - 1);
+                give_way(turn, 1).await;
+                task::yield_now().await;
+            }
+        };
+        assert_eq!(polls(turn, connection), 11);
+    }
+}

@@ -1,0 +1,95 @@
+//! Connections take turns, however much one of them sends or takes.
+
+mod common;
+
+use std::io::Write;
+use std::net::Shutdown;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use common::{Broker, Client, encoded, frame};
+use pykafka_record::{BatchBuilder, BatchOptions};
+use pykafka_wire::{ApiKey, api_versions, produce};
+
+const TOPIC: [u8; 16] = [5; 16];
+const PRODUCE_VERSION: i16 = 7;
+/// More than a broker's turns take together, and far less than it takes while a socket stays full.
+const BYTES_BETWEEN_MAX: u64 = 32 << 20;
+/// More than the sockets of one connection hold.
+const PROGRESS_BYTES: usize = 16 << 20;
+const PROBES: usize = 50;
+
+/// Frames with acks=0 for about a megabyte. All but the first that arrives are duplicates, so the log does not grow.
+fn frames(partition: i32, record_bytes: usize) -> Vec<u8> {
+    let options = BatchOptions {
+        producer_id: i64::from(partition),
+        producer_epoch: 0,
+        base_sequence: 0,
+        ..BatchOptions::default()
+    };
+    let mut builder = BatchBuilder::new(options);
+    builder.append(-1, None, Some(&vec![7; record_bytes]), &[]).expect("a record");
+    let mut records = Vec::new();
+    builder.build(&mut records).expect("a batch");
+    let partitions = vec![produce::Partition { index: partition, records: Some(&records) }];
+    let topics = vec![produce::Topic { name: "t", topic_id: TOPIC, partitions }];
+    let request = produce::Request { acks: 0, timeout_ms: 1_000, topics, ..Default::default() };
+    let body = encoded(|out| request.encode(PRODUCE_VERSION, out));
+    let frame = frame(ApiKey::PRODUCE, PRODUCE_VERSION, 0, &body);
+    frame.repeat((1 << 20) / frame.len())
+}
+
+/// Ends the connections also when an assertion fails, so that no thread sends on.
+struct CloseAtEnd(Vec<Client>);
+
+impl Drop for CloseAtEnd {
+    fn drop(&mut self) {
+        for client in &self.0 {
+            // A connection that has ended by itself needs no end.
+            let _ = client.stream.shutdown(Shutdown::Both);
+        }
+    }
+}
+
+/// Bytes that the broker took from everybody between a request and its answer.
+fn bytes_between(broker: &Broker, probe: &mut Client) -> u64 {
+    let before = broker.statistic("bytes_received");
+    let request = api_versions::Request::default();
+    probe.ask(ApiKey::API_VERSIONS, 0, &encoded(|out| request.encode(0, out)));
+    broker.statistic("bytes_received") - before
+}
+
+fn assert_everybody_is_served(record_bytes: usize) {
+    const PRODUCERS: i32 = 8;
+    let broker = Broker::start(&[]);
+    broker.create_topic("t", TOPIC, PRODUCERS);
+    let sent: Vec<_> = (0..PRODUCERS).map(|_| AtomicUsize::new(0)).collect();
+    thread::scope(|scope| {
+        let clients = CloseAtEnd((0..PRODUCERS).map(|_| broker.connect()).collect());
+        for (partition, (client, sent)) in clients.0.iter().zip(&sent).enumerate() {
+            let (mut client, frames) = (client.clone(), frames(partition as i32, record_bytes));
+            scope.spawn(move || {
+                while client.stream.write_all(&frames).is_ok() {
+                    sent.fetch_add(frames.len(), Ordering::Relaxed);
+                }
+            });
+        }
+        let mut probe = broker.connect();
+        let mut between: Vec<_> = (0..PROBES).map(|_| bytes_between(&broker, &mut probe)).collect();
+        between.sort_unstable();
+        assert!(between[PROBES / 2] < BYTES_BETWEEN_MAX, "{between:?}");
+        while sent.iter().any(|sent| sent.load(Ordering::Relaxed) < PROGRESS_BYTES) {
+            bytes_between(&broker, &mut probe);
+        }
+    });
+}
+
+#[test]
+fn producers_of_small_requests_that_keep_their_sockets_full_delay_nobody() {
+    assert_everybody_is_served(1_900);
+}
+
+#[test]
+fn producers_of_large_requests_that_keep_their_sockets_full_delay_nobody() {
+    assert_everybody_is_served(60_000);
+}
