@@ -41,10 +41,15 @@ class Facts(Protocol):
 
 
 class ProducerIds:
-    """The block of producer ids this broker may give out. Belongs to the control thread."""
+    """The block of producer ids this broker may give out. Belongs to the control thread.
+
+    A block is proposed, and may already be drawn on by the requests of the same batch, whose answers wait for it; it is
+    the broker's once it was committed.
+    """
 
     def __init__(self) -> None:
         self._next = self._end = 0
+        self._proposed = range(0)
 
     def take(self) -> int | None:
         """The next id, or None when the block is used up."""
@@ -53,10 +58,28 @@ class ProducerIds:
         self._next += 1
         return self._next - 1
 
-    def refill(self, first: int, end: int) -> None:
-        """Go on with ``first`` … ``end - 1``, which a committed ProducerIdsRecord made ours."""
+    def propose(self, first: int, end: int) -> int:
+        """Take ``first``, and leave the ids up to ``end - 1`` to the other requests of the batch."""
         assert 0 <= first < end, "a block holds at least one id"
-        self._next, self._end = first, end
+        self._proposed = range(first + 1, end)
+        return first
+
+    def take_proposed(self, end: int) -> int | None:
+        """The next id of the block that the batch proposes, if it is the one that ends at ``end``."""
+        proposed = self._proposed
+        if not proposed or proposed.stop != end:
+            return None
+        self._proposed = proposed[1:]
+        return proposed[0]
+
+    def settle(self, end: int, *, committed: bool) -> None:
+        """What is left of the proposed block that ends at ``end`` is ours now, or it is dropped."""
+        proposed = self._proposed
+        if proposed.stop != end:
+            return  # the batch used it up and proposed another one
+        self._proposed = range(0)
+        if committed:
+            self._next, self._end = proposed.start, proposed.stop
 
 
 class Context(NamedTuple):

@@ -1,10 +1,12 @@
 """What a handler may decide: answer, propose metadata records, or have logs maintained."""
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Sequence
+from typing import NamedTuple, TypeVar, cast
 
 from pykafka_core.errors import PolicyViolationError
 from pykafka_core.protocol.messages import Message
+
+T = TypeVar("T")
 
 RECORDS_MAX = 10_000
 """Metadata records of one request, as Kafka's ``MAX_RECORDS_PER_USER_OP``: one request must not
@@ -48,15 +50,27 @@ class Maintain(NamedTuple):
 
 Outcome = Message | Propose | Maintain
 
+Steps = Generator[None, None, Outcome]
+"""A handler whose work grows with its request is a generator: it yields after each item, where other requests may be
+handled, and returns its outcome. What it knows (`Context`) does not change meanwhile."""
 
-def bounded(records: Sequence[Message]) -> Sequence[Message]:
-    """``records``, if one request may have so many.
+
+def finish(steps: Generator[None, None, T]) -> T:
+    """Run a handler to its end."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return cast("T", end.value)
+
+
+def bounded(count: int) -> None:
+    """Refuse a request that needs ``count`` metadata records, if that is too many.
 
     Raises:
         PolicyViolationError: More than `RECORDS_MAX`.
     """
-    if len(records) > RECORDS_MAX:
+    if count > RECORDS_MAX:
         raise PolicyViolationError(
-            f"The request needs {len(records)} metadata records; one may need {RECORDS_MAX}."
+            f"The request needs {count} metadata records; one may need {RECORDS_MAX}."
         )
-    return records

@@ -10,9 +10,9 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome
+from pykafka_core.handlers.outcome import Outcome, Steps
 
-Handle = Callable[[Context, Any], Outcome]
+Handle = Callable[[Context, Any], Outcome | Steps]
 
 
 class Row(NamedTuple):

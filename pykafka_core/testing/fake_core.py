@@ -95,6 +95,13 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Cancelled:
+    """The connection of a request went away."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Appended:
     """An append is over."""
 
@@ -161,7 +168,7 @@ class _Append:
     base_offset: int
 
 
-Event = Request | Appended | Maintained | TopicsMissing
+Event = Request | Cancelled | Appended | Maintained | TopicsMissing
 
 
 class FakeCore:

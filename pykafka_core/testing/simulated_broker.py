@@ -75,11 +75,11 @@ class SimulatedBroker:
 
     def run(self) -> None:
         """Handle events until none is left; held appends stay held."""
-        while events := self.core.wait(self.core.clock_ns):
+        busy = True
+        while (events := self.core.wait(self.core.clock_ns)) or busy:
             for event in cast("list[Event]", events):
                 self.controller.take(event)
-            while self.controller.advance():
-                pass
+            busy = self.controller.advance()
 
     def answer(self, request_id: int) -> Message | None:
         """The decoded answer, None while there is none."""

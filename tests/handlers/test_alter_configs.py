@@ -1,6 +1,7 @@
 """AlterConfigs answers as Apache Kafka 4.2.1 does."""
 
 from pykafka_core.handlers.configs import alter_configs
+from pykafka_core.handlers.outcome import finish
 from pykafka_core.protocol.messages import AlterConfigsRequest, AlterConfigsResponse, ConfigRecord
 from tests.handlers.config_world import new_context
 
@@ -19,7 +20,7 @@ def test_a_failed_append_is_told_to_those_that_it_held() -> None:
             for name, value in asked
         ]
     )
-    reply = alter_configs.handle(new_context(), request).reply(56)
+    reply = finish(alter_configs.handle(new_context(), request)).reply(56)
     assert isinstance(reply, AlterConfigsResponse)
     assert [answer.error_code for answer in reply.responses] == [56, 3]
 
@@ -35,7 +36,7 @@ def test_alter_configs_replaces_everything_a_resource_has() -> None:
             )
         ]
     )
-    records = alter_configs.handle(context, request).records
+    records = finish(alter_configs.handle(context, request)).records
     changes = {r.name: r.value for r in records if isinstance(r, ConfigRecord)}
     assert changes == {"retention.ms": "25", "segment.ms": None}
 
@@ -46,6 +47,6 @@ def test_alter_configs_knows_no_loggers() -> None:
             AlterConfigsRequest.AlterConfigsResource(resource_type=LOGGER, resource_name="1")
         ]
     )
-    reply = alter_configs.handle(new_context(), request).reply(0)
+    reply = finish(alter_configs.handle(new_context(), request)).reply(0)
     assert isinstance(reply, AlterConfigsResponse)
     assert reply.responses[0].error_message == "Unknown resource type 8"

@@ -5,6 +5,7 @@ import pytest
 from pykafka_core.config import BrokerConfigs, Scope, settings
 from pykafka_core.handlers.configs import describe_configs
 from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import finish
 from pykafka_core.protocol.messages import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
@@ -33,7 +34,7 @@ def describe(
         include_synonyms=True,
         include_documentation=documentation,
     )
-    (result,) = describe_configs.handle(context, request).results
+    (result,) = finish(describe_configs.handle(context, request)).results
     assert (result.resource_type, result.resource_name) == (kind, name)
     assert isinstance(result, Result)
     return result

@@ -4,6 +4,7 @@ import pytest
 
 from pykafka_core.handlers.configs import incremental_alter_configs
 from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import finish
 from pykafka_core.protocol.messages import (
     ConfigRecord,
     IncrementalAlterConfigsRequest,
@@ -35,7 +36,7 @@ def alter(
         ],
         validate_only=validate,
     )
-    proposal = incremental_alter_configs.handle(context, request)
+    proposal = finish(incremental_alter_configs.handle(context, request))
     reply = proposal.reply(0)
     assert isinstance(reply, IncrementalAlterConfigsResponse)
     (answer,) = reply.responses
@@ -239,7 +240,7 @@ def test_a_resource_named_twice_is_refused_both_times() -> None:
         ],
     )
     request = IncrementalAlterConfigsRequest(resources=[one, one])
-    proposal = incremental_alter_configs.handle(new_context(), request)
+    proposal = finish(incremental_alter_configs.handle(new_context(), request))
     assert list(proposal.records) == []
     reply = proposal.reply(0)
     assert isinstance(reply, IncrementalAlterConfigsResponse)

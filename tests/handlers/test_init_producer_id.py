@@ -33,13 +33,37 @@ def test_one_record_makes_a_thousand_ids_ours(broker: SimulatedBroker) -> None:
     assert broker.image.next_producer_id == 2000
 
 
-def test_ids_of_one_batch_differ(broker: SimulatedBroker) -> None:
-    request = InitProducerIdRequest(transactional_id=None)
-    requests = [broker.send(request) for _ in range(5)]
-    broker.run()
+def ids_of(broker: SimulatedBroker, requests: list[int]) -> list[int]:
     answers = [broker.answer(request_id) for request_id in requests]
-    ids = {a.producer_id for a in answers if isinstance(a, InitProducerIdResponse)}
-    assert len(ids) == 5
+    return [a.producer_id for a in answers if isinstance(a, InitProducerIdResponse)]
+
+
+@pytest.mark.parametrize("count", [5, 1000, 1001, 2500])
+def test_requests_of_one_batch_share_blocks(broker: SimulatedBroker, count: int) -> None:
+    request = InitProducerIdRequest(transactional_id=None)
+    requests = [broker.send(request) for _ in range(count)]
+    for event in broker.core.wait(0, count):
+        broker.controller.take(event)  # type: ignore[arg-type]
+    broker.run()
+    assert ids_of(broker, requests) == list(range(count))
+    assert init(broker).producer_id == count
+    assert broker.image.next_producer_id == (count // 1000 + 1) * 1000
+
+
+def test_a_rejected_block_is_lost_to_the_whole_batch() -> None:
+    broker = SimulatedBroker()
+    broker.core.hold_appends = True
+    request = InitProducerIdRequest(transactional_id=None)
+    requests = [broker.send(request) for _ in range(3)]
+    broker.run()
+    broker.core.complete_append(error_code=56)
+    broker.run()
+    assert ids_of(broker, requests) == [-1, -1, -1]
+    requests = [broker.send(request) for _ in range(3)]
+    broker.run()
+    broker.core.complete_append()
+    broker.run()
+    assert ids_of(broker, requests) == [0, 1, 2]
 
 
 def test_a_block_that_is_not_committed_gives_no_id() -> None:

@@ -1,6 +1,7 @@
 """Topics that Metadata requests named and nobody made: contract/kafka.md#34."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.calls import create_topics
@@ -9,6 +10,11 @@ from pykafka_core.config import BrokerConfigs
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.protocol.messages import CreateTopicsResponse, Message
 from pykafka_core.types import INTERNAL_TOPICS
+
+TOPICS_MAX = 1000
+"""Made at once; what is left clients ask for again."""
+NAMES_LOGGED_MAX = 10
+"""Names are the client's: they must not fill the log."""
 
 _log = GuardedLogger(__name__)
 
@@ -26,18 +32,26 @@ def missing_topics(
     """
     if not settings.boolean("auto.create.topics.enable"):
         return None
-    wanted = [
+    missing = (
         name
         for name in dict.fromkeys(names)
         if name not in image.topics.by_name and name not in INTERNAL_TOPICS
-    ]
+    )
+    wanted = list(islice(missing, TOPICS_MAX))
     return create_topics(wanted, -1, {}, answered=_report) if wanted else None
 
 
 def _report(answer: Message) -> None:
     assert isinstance(answer, CreateTopicsResponse), "the answer fits the request"
-    for topic in answer.topics:
-        if topic.error_code:
-            _log.warning("topic %r was not auto-created: %s", topic.name, topic.error_message)
-        else:
-            _log.info("topic %r was auto-created", topic.name)
+    made = [topic.name for topic in answer.topics if not topic.error_code]
+    failed = [topic for topic in answer.topics if topic.error_code]
+    if made:
+        _log.info("%d topics were auto-created: %s", len(made), _some(made))
+    if failed:
+        names, reason = [topic.name for topic in failed], failed[0].error_message
+        _log.warning("%d topics were not auto-created: %s: %s", len(failed), _some(names), reason)
+
+
+def _some(names: Sequence[str]) -> str:
+    rest = len(names) - NAMES_LOGGED_MAX
+    return ", ".join(names[:NAMES_LOGGED_MAX]) + (f" and {rest} more" if rest > 0 else "")

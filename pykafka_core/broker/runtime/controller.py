@@ -14,9 +14,9 @@ proposes, commits and applies raises out of `take` and `advance`, which ends the
 
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
 from pykafka_core.broker.runtime.facts import CoreFacts
@@ -29,7 +29,7 @@ from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.errors import PolicyViolationError, UnknownServerError
 from pykafka_core.handlers.context import Context, ProducerIds
-from pykafka_core.handlers.outcome import Maintain, Maintained, Outcome, Propose
+from pykafka_core.handlers.outcome import Maintain, Maintained, Outcome, Propose, Steps
 from pykafka_core.handlers.registry import BY_KEY
 from pykafka_core.metadata.image import mutators
 from pykafka_core.metadata.image.delta import delta_of
@@ -48,6 +48,11 @@ from pykafka_core.quorum.quorum import (
 
 if TYPE_CHECKING:
     from pykafka_core import _core
+
+SLICE_NS = 10_000_000
+"""How long a request may be worked on before other requests get their turn."""
+
+T = TypeVar("T")
 
 _log = GuardedLogger(__name__)
 
@@ -71,6 +76,17 @@ class _Batch:
         self.values: list[bytes] = []
         self.size = 0
         self.parked: list[tuple[Asked, Propose | Message]] = []
+
+
+class _Job(NamedTuple):
+    """A request whose handler was asked: its outcome, or the steps to it."""
+
+    asked: Asked
+    work: Outcome | Steps
+
+
+_UNFINISHED: Message = cast("Message", object())
+"""In place of an outcome: the deadline came first."""
 
 
 class _Maintenance(NamedTuple):
@@ -125,6 +141,11 @@ class Controller:
         self._settings = projection.settings(image)
         self._producer_ids = ProducerIds()
         self._writers: deque[Asked] = deque()
+        self._jobs: deque[_Job] = deque()
+        self._building: _Batch | None = None
+        self._deciding: _Job | None = None
+        self._cancelled: set[int] = set()
+        """Of requests that wait; empty while none does."""
         self._in_flight: _Batch | None = None
         self._maintained: dict[int, tuple[_Maintenance, int]] = {}
         self._replies: list[tuple[int, bytes]] = []
@@ -152,7 +173,9 @@ class Controller:
     @property
     def idle(self) -> bool:
         """Nothing in flight and nothing waiting."""
-        return self._in_flight is None and not self._writers and not self._maintained
+        return not (
+            self._in_flight or self._writers or self._maintained or self._jobs or self._building
+        )
 
     @property
     def faults(self) -> Faults:
@@ -172,11 +195,16 @@ class Controller:
         self._take(asked)
 
     def advance(self) -> bool:
-        """Propose what waits, send answers; whether work is left that needs no event: never."""
-        self._propose()
+        """Decide what waits for a slice of time, and send answers; whether there is more to decide."""
+        self._propose(self._core.now_ns() + SLICE_NS)
+        self._run_jobs(self._core.now_ns() + SLICE_NS)
+        if not self._writers and not self._jobs:
+            self._cancelled.clear()
         self._send_replies()
         self._note_commits()
-        return False
+        return bool(self._jobs or self._building) or (
+            bool(self._writers) and self._quorum.can_propose()
+        )
 
     def _note_commits(self) -> None:
         size, self._committed_bytes = self._committed_bytes, 0
@@ -192,6 +220,9 @@ class Controller:
     def fail_all(self, error_code: int) -> None:
         """Answer everything that waits with an error: the broker stops."""
         waiting = [*self._writers, *(asked for asked, _ in self._parked())]
+        waiting += [job.asked for job in (*self._jobs, self._deciding) if job is not None]
+        self._jobs.clear()
+        self._building = self._deciding = None
         waiting += {id(m): m.asked for m, _ in self._maintained.values()}.values()
         self._writers.clear()
         self._maintained.clear()
@@ -210,7 +241,9 @@ class Controller:
             self._take(RemoteRequest(event, row, self._core, self._replies))
 
     def _on_cancelled(self, event: "_core.Cancelled") -> None:
-        """Its work goes on: metadata may be committed already; the core drops the answer."""
+        """What was not begun, or only read, is dropped; records that are proposed may be committed already."""
+        if self._writers or self._jobs:
+            self._cancelled.add(event.id)
 
     def _on_appended(self, event: "_core.Appended") -> None:
         batch = self._in_flight
@@ -277,17 +310,55 @@ class Controller:
         if asked.writes:
             self._writers.append(asked)
             return
-        outcome = self._decide(asked, self._image, 0)
-        if isinstance(outcome, Maintain):
-            self._maintain(asked, outcome)
-        elif outcome is not None:
-            assert not isinstance(outcome, Propose), "only a row that writes may propose"
-            self._answer(asked, lambda: outcome)
+        job = self._begin(asked, self._image, 0)
+        if job is not None:
+            self._jobs.append(job)
+            self._run_jobs(self._core.now_ns() + SLICE_NS)
 
-    def _decide(self, asked: Asked, image: MetadataImage, records_before: int) -> Outcome | None:
+    def _run_jobs(self, deadline_ns: int) -> None:
+        """Carry on with the requests that read, one after the other, until the deadline."""
+        while self._jobs and self._core.now_ns() < deadline_ns:
+            job = self._jobs[0]
+            if job.asked.id in self._cancelled:
+                self._jobs.popleft()
+                continue
+            outcome = self._carry_on(job, deadline_ns)
+            if outcome is _UNFINISHED:
+                self._jobs.rotate(-1)  # the others get the next slices
+                return
+            self._jobs.popleft()
+            if isinstance(outcome, Maintain):
+                self._maintain(job.asked, outcome)
+            elif outcome is not None:
+                assert not isinstance(outcome, Propose), "only a row that writes may propose"
+                self._answer(job.asked, partial(_reply, outcome, 0))
+
+    def _begin(self, asked: Asked, image: MetadataImage, records_before: int) -> "_Job | None":
         """Ask the handler; ``None`` when the request was dealt with: malformed, or a bug."""
+        outcome = self._guarded(
+            asked, lambda: asked.decide(self._context(asked, image, records_before))
+        )
+        return None if outcome is None else _Job(asked, outcome)
+
+    def _carry_on(self, job: "_Job", deadline_ns: int) -> "Outcome | None":
+        """Let a handler work until the deadline; its outcome, `_UNFINISHED`, or None as of `_begin`."""
+        steps = job.work
+        if not isinstance(steps, Generator):
+            return steps
+        return self._guarded(job.asked, lambda: self._steps(steps, deadline_ns))
+
+    def _steps(self, steps: Steps, deadline_ns: int) -> Outcome:
         try:
-            return asked.decide(self._context(asked, image, records_before))
+            next(steps)
+            while self._core.now_ns() < deadline_ns:
+                next(steps)
+        except StopIteration as end:
+            return cast("Outcome", end.value)
+        return _UNFINISHED
+
+    def _guarded(self, asked: Asked, work: Callable[[], T]) -> T | None:
+        try:
+            return work()
         except ProtocolError as error:
             reason = f"malformed request: {error}"
             self._faults.guard("a refusal", lambda: asked.refuse(reason))
@@ -349,19 +420,40 @@ class Controller:
 
     # Metadata.
 
-    def _propose(self) -> None:
-        if not self._writers or not self._quorum.can_propose():
-            return
-        batch = _Batch(Draft(self._image))
-        while self._writers and batch.size < BATCH_BYTES_SOFT_MAX:
-            asked = self._writers.popleft()
-            outcome = self._decide(asked, batch.draft.image, len(batch.values))
-            if outcome is not None:
-                self._join(batch, asked, outcome)
+    def _propose(self, deadline_ns: int) -> None:
+        """Decide requests that write, until the batch is full, the deadline has come or none is left; then send it."""
+        if self._building is None:
+            if not self._writers or not self._quorum.can_propose():
+                return
+            self._building = _Batch(Draft(self._image))
+        batch = self._building
+        while self._deciding is not None or self._writers:
+            outcome = self._decide_next(batch, deadline_ns)
+            if outcome is _UNFINISHED:
+                return
+            if batch.size >= BATCH_BYTES_SOFT_MAX or self._core.now_ns() >= deadline_ns:
+                break
+        self._building = None
         if not batch.values:
             self._release(batch, 0)
             return
         self._send(batch)
+
+    def _decide_next(self, batch: _Batch, deadline_ns: int) -> "Outcome | None":
+        """Carry on with the request at hand, or with the next; what it decided joins the batch."""
+        job = self._deciding
+        if job is None:
+            asked = self._writers.popleft()
+            if asked.id in self._cancelled:
+                return None
+            job = self._begin(asked, batch.draft.image, len(batch.values))
+            if job is None:
+                return None
+        outcome = self._carry_on(job, deadline_ns)
+        self._deciding = job if outcome is _UNFINISHED else None
+        if outcome is not None and outcome is not _UNFINISHED:
+            self._join(batch, job.asked, outcome)
+        return outcome
 
     def _send(self, batch: _Batch) -> None:
         self._in_flight = batch
@@ -410,7 +502,8 @@ class Controller:
             self._answer(asked, partial(_reply, outcome, error_code))
 
     def _parked(self) -> list[tuple[Asked, Propose | Message]]:
-        return self._in_flight.parked if self._in_flight else []
+        batches = (self._in_flight, self._building)
+        return [parked for batch in batches if batch is not None for parked in batch.parked]
 
     def _send_replies(self) -> None:
         if self._replies:

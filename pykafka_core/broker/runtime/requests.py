@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from pykafka_core.broker.seam.core import Core
 from pykafka_core.errors import error_of
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome
+from pykafka_core.handlers.outcome import Outcome, Steps
 from pykafka_core.handlers.registry import Row, handler_of
 from pykafka_core.protocol import decode_request, encode_response
 from pykafka_core.protocol.messages import Message
@@ -41,7 +41,11 @@ class Asked(Protocol):
     def circumstances(self) -> Circumstances:
         """Who asks, how."""
 
-    def decide(self, context: Context) -> Outcome:
+    @property
+    def id(self) -> int:
+        """What `Cancelled` names; 0 for a request of this process."""
+
+    def decide(self, context: Context) -> Outcome | Steps:
         """What is to be done.
 
         Raises:
@@ -68,6 +72,7 @@ class RemoteRequest:
         self._row = row
         self._core = core
         self._replies = replies
+        self.id = event.id
         self.name = row.module
         self.writes = row.writes
         self.circumstances = Circumstances(
@@ -78,7 +83,7 @@ class RemoteRequest:
             event.listener,
         )
 
-    def decide(self, context: Context) -> Outcome:
+    def decide(self, context: Context) -> Outcome | Steps:
         """Decode the request, now that it is its turn, and ask its handler."""
         event = self._event
         request = decode_request(event.api_key, event.api_version, event.body)
@@ -106,12 +111,13 @@ class LocalRequest:
         answered: Called with the answer, on the control thread; for requests nobody waits for.
     """
 
+    id = 0
     name = "a request of this process"
     writes = True
 
     def __init__(
         self,
-        decide: Callable[[Context], Outcome],
+        decide: Callable[[Context], Outcome | Steps],
         api_version: int = 0,
         answered: Callable[[Message], None] | None = None,
     ) -> None:
@@ -122,7 +128,7 @@ class LocalRequest:
         self._answer: Message | None = None
         self._error: Exception | None = None
 
-    def decide(self, context: Context) -> Outcome:
+    def decide(self, context: Context) -> Outcome | Steps:
         """What is to be done."""
         return self._decide(context)
 

@@ -9,7 +9,6 @@
 6. The core takes in the whole image, and serves.
 """
 
-import logging
 import os
 from collections.abc import Callable
 from functools import partial
@@ -17,6 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.controller import (
     Controller,
     Node,
@@ -53,7 +53,7 @@ from pykafka_core.quorum.quorum import (
 )
 from pykafka_core.quorum.single_voter import SingleVoter
 
-_log = logging.getLogger(__name__)
+_log = GuardedLogger(__name__)
 
 APPEND_WAIT_NS = 30 * 10**9
 """A disk that takes longer for one batch at start is a failure."""

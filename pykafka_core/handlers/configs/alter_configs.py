@@ -1,12 +1,14 @@
 """AlterConfigs (33): replaces all settings of a resource; contract/kafka.md#38."""
 
+from collections.abc import Generator
+
 from pykafka_core.handlers.configs.changes import SET, Asked, Operation, plan_all
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Propose
 from pykafka_core.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
 
 
-def handle(context: Context, request: AlterConfigsRequest) -> Propose:
+def handle(context: Context, request: AlterConfigsRequest) -> Generator[None, None, Propose]:
     """Plan each resource by itself; what a resource has and the request leaves out is removed."""
     asked = [
         Asked(
@@ -16,7 +18,7 @@ def handle(context: Context, request: AlterConfigsRequest) -> Propose:
         )
         for resource in request.resources
     ]
-    plans = plan_all(context, asked, replace=True)
+    plans = yield from plan_all(context, asked, replace=True)
 
     def reply(code: int) -> AlterConfigsResponse:
         return AlterConfigsResponse(

@@ -5,7 +5,7 @@ The checks stand in Kafka's order, so that a request with several faults gets Ka
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pykafka_core.config import Scope, TopicConfigs, settings
@@ -87,15 +87,22 @@ class Plan(NamedTuple):
         return Answer(error.code, str(error), kind, name) if error else Answer(0, None, kind, name)
 
 
-def plan_all(context: Context, asked: Sequence[Asked], *, replace: bool) -> list[Plan]:
-    """Plan every resource of a request.
+def plan_all(
+    context: Context, asked: Sequence[Asked], *, replace: bool
+) -> Generator[None, None, list[Plan]]:
+    """Plan every resource of a request; none if there are more of them than a request may need records.
 
     Args:
         replace: What a resource has and the operations do not name is removed.
     """
+    try:
+        bounded(len(asked))
+    except PolicyViolationError as error:
+        return [Plan(one, (), error) for one in asked]
     counts = Counter((one.resource_type, one.resource_name) for one in asked)
     plans = []
     for one in asked:
+        yield
         try:
             if counts[one.resource_type, one.resource_name] > 1:
                 raise InvalidRequestError("Each resource must appear at most once.")
@@ -103,7 +110,7 @@ def plan_all(context: Context, asked: Sequence[Asked], *, replace: bool) -> list
         except KafkaError as error:
             plans.append(Plan(one, (), error))
     try:
-        bounded([record for plan in plans for record in plan.records])
+        bounded(sum(len(plan.records) for plan in plans))
     except PolicyViolationError as error:
         return [Plan(plan.asked, (), plan.error or error) for plan in plans]
     return plans

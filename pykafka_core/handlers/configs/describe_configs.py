@@ -1,5 +1,7 @@
 """DescribeConfigs (32): contract/kafka.md#38; ``ConfigHelper`` in Kafka."""
 
+from collections.abc import Generator
+
 from pykafka_core.config import (
     ConfigRow,
     broker_rows,
@@ -18,6 +20,7 @@ from pykafka_core.types import (
     RESOURCE_CLIENT_METRICS,
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
+    ConfigResource,
 )
 
 _Result = DescribeConfigsResponse.DescribeConfigsResult
@@ -25,15 +28,25 @@ _Config = DescribeConfigsResponse.DescribeConfigsResourceResult
 _Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
 
 
-def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Describe each resource by itself; one that cannot be does not hinder the others."""
+def handle(
+    context: Context, request: DescribeConfigsRequest
+) -> Generator[None, None, DescribeConfigsResponse]:
+    """Describe each resource by itself; one that cannot be does not hinder the others.
+
+    A resource that is named several times is answered once, with all the settings that were asked of it: clients
+    know answers by their resource, and a short request must not get a long answer.
+    """
     results = []
-    for resource in request.resources:
-        result = _Result(resource_type=resource.resource_type, resource_name=resource.resource_name)
+    inherited = _Inherited(context, request)
+    for resource, names in _merged(request).items():
+        yield
+        result = _Result(resource_type=resource.kind, resource_name=resource.name)
         try:
-            names = frozenset(resource.configuration_keys or ())
-            rows = _asked(_rows(context, resource, names), names)
-            result.configs = [_described(row, request) for row in rows]
+            if inherited.is_all_of(resource, names):
+                result.configs = inherited.rows()
+            else:
+                rows = _asked(_rows(context, resource, names), names)
+                result.configs = [_described(row, request) for row in rows]
         except KafkaError as error:
             result.error_code, result.error_message = error.code, str(error)
             result.configs = []
@@ -41,13 +54,52 @@ def handle(context: Context, request: DescribeConfigsRequest) -> DescribeConfigs
     return DescribeConfigsResponse(results=results)
 
 
+def _merged(request: DescribeConfigsRequest) -> dict[ConfigResource, frozenset[str]]:
+    """The settings asked of each resource; empty for all."""
+    asked: dict[ConfigResource, set[str] | None] = {}
+    for found in request.resources:
+        resource = ConfigResource(found.resource_type, found.resource_name)
+        names = asked.setdefault(resource, set())
+        if not found.configuration_keys or names is None:
+            asked[resource] = None
+        else:
+            names.update(found.configuration_keys)
+    return {resource: frozenset(names or ()) for resource, names in asked.items()}
+
+
+class _Inherited:
+    """Rows of a topic without settings of its own: the same for all of them, so they are made once a request."""
+
+    def __init__(self, context: Context, request: DescribeConfigsRequest) -> None:
+        self._context = context
+        self._request = request
+        self._rows: list[_Config] | None = None
+
+    def is_all_of(self, resource: ConfigResource, names: frozenset[str]) -> bool:
+        """Whether all of an existing topic is asked for, and it has no settings."""
+        image = self._context.image
+        return (
+            resource.kind == RESOURCE_TOPIC
+            and not names
+            and resource.name in image.topics.by_name
+            and not image.configs.of(RESOURCE_TOPIC, resource.name)
+        )
+
+    def rows(self) -> "list[_Config]":
+        """Not to be changed."""
+        if self._rows is None:
+            rows = topic_rows({}, self._context.settings)
+            self._rows = [_described(row, self._request) for row in rows]
+        return self._rows
+
+
 def _rows(
     context: Context,
-    resource: DescribeConfigsRequest.DescribeConfigsResource,
+    resource: ConfigResource,
     names: frozenset[str],
 ) -> list[ConfigRow]:
     """Those of one resource; where settings are many only ``names`` are looked up, all if empty."""
-    kind, name = resource.resource_type, resource.resource_name
+    kind, name = resource.kind, resource.name
     if kind == RESOURCE_TOPIC:
         return _topic_rows(context, name, names)
     if kind == RESOURCE_BROKER:

@@ -1,5 +1,7 @@
 """IncrementalAlterConfigs (44): contract/kafka.md#38, #68; ``ConfigurationControlManager`` in Kafka."""
 
+from collections.abc import Generator
+
 from pykafka_core.handlers.configs.changes import Asked, Operation, plan_all
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Propose
@@ -9,7 +11,9 @@ from pykafka_core.protocol.messages import (
 )
 
 
-def handle(context: Context, request: IncrementalAlterConfigsRequest) -> Propose:
+def handle(
+    context: Context, request: IncrementalAlterConfigsRequest
+) -> Generator[None, None, Propose]:
     """Plan each resource by itself; those that cannot be altered do not hinder the others."""
     asked = [
         Asked(
@@ -22,7 +26,7 @@ def handle(context: Context, request: IncrementalAlterConfigsRequest) -> Propose
         )
         for resource in request.resources
     ]
-    plans = plan_all(context, asked, replace=False)
+    plans = yield from plan_all(context, asked, replace=False)
 
     def reply(code: int) -> IncrementalAlterConfigsResponse:
         return IncrementalAlterConfigsResponse(

@@ -31,6 +31,9 @@ def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
     if producer_id is not None:
         return _given(producer_id)
     first = context.image.next_producer_id
+    proposed = context.producer_ids.take_proposed(first)
+    if proposed is not None:
+        return Propose([], lambda code: _unless(code, proposed))
     if first > PRODUCER_ID_MAX - BLOCK_SIZE:
         return _failed(-1)
     record = ProducerIdsRecord(
@@ -39,11 +42,11 @@ def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
         next_producer_id=first + BLOCK_SIZE,
     )
 
+    context.producer_ids.propose(first, first + BLOCK_SIZE)
+
     def reply(code: int) -> InitProducerIdResponse:
-        if code:
-            return _failed(CoordinatorNotAvailableError.code)
-        context.producer_ids.refill(first + 1, first + BLOCK_SIZE)
-        return _given(first)
+        context.producer_ids.settle(first + BLOCK_SIZE, committed=not code)
+        return _unless(code, first)
 
     return Propose([record], reply)
 
@@ -56,6 +59,10 @@ def _refusal(context: Context, request: InitProducerIdRequest) -> type[KafkaErro
     if not 0 < request.transaction_timeout_ms <= timeout_ms_max:
         return InvalidTransactionTimeoutError
     return CoordinatorNotAvailableError
+
+
+def _unless(code: int, producer_id: int) -> InitProducerIdResponse:
+    return _failed(CoordinatorNotAvailableError.code) if code else _given(producer_id)
 
 
 def _given(producer_id: int) -> InitProducerIdResponse:

@@ -1,6 +1,7 @@
 """CreatePartitions (37): contract/kafka.md#37; ``ReplicationControlManager.createPartitions`` in Kafka."""
 
 from collections import Counter
+from collections.abc import Generator
 
 from pykafka_core.errors import (
     InvalidPartitionsError,
@@ -25,19 +26,20 @@ from pykafka_core.protocol.messages import (
 _Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
-def handle(context: Context, request: CreatePartitionsRequest) -> Propose:
+def handle(context: Context, request: CreatePartitionsRequest) -> Generator[None, None, Propose]:
     """Add partitions topic by topic; a topic that cannot grow does not hinder the others."""
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, _Result] = {}
     records: list[Message] = []
     for topic in request.topics:
+        yield
         if topic.name in results:
             continue
         try:
             if counts[topic.name] > 1:
                 raise InvalidRequestError("Duplicate topic name.")
             added = _plan(context, topic)
-            bounded([*records, *added])
+            bounded(len(records) + len(added))
             records += added
             results[topic.name] = _Result(name=topic.name)
         except KafkaError as error:

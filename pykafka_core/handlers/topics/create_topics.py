@@ -1,6 +1,7 @@
 """CreateTopics (19): contract/kafka.md#37, #66; ``ReplicationControlManager.createTopics`` in Kafka."""
 
 from collections import Counter
+from collections.abc import Generator
 from typing import NamedTuple
 
 from pykafka_core.config import TopicConfigs
@@ -39,11 +40,12 @@ class _Plan(NamedTuple):
     records: list[Message]
 
 
-def handle(context: Context, request: CreateTopicsRequest) -> Propose:
+def handle(context: Context, request: CreateTopicsRequest) -> Generator[None, None, Propose]:
     """Plan each topic by itself; those that cannot be made do not hinder the others."""
     try:
-        plans = _plan_all(context, request)
-        records = bounded([record for plan in plans for record in plan.records])
+        plans = yield from _plan_all(context, request)
+        records = [record for plan in plans for record in plan.records]
+        bounded(len(records))
     except PolicyViolationError as error:
         names = dict.fromkeys(topic.name for topic in request.topics)
         plans = [_Plan(_failed(name, error), []) for name in names]
@@ -61,12 +63,13 @@ def handle(context: Context, request: CreateTopicsRequest) -> Propose:
     return Propose(records, reply)
 
 
-def _plan_all(context: Context, request: CreateTopicsRequest) -> list[_Plan]:
+def _plan_all(context: Context, request: CreateTopicsRequest) -> Generator[None, None, list[_Plan]]:
     counts = Counter(topic.name for topic in request.topics)
     _check_size(context, request)
     planner = _Planner(context)
     plans: dict[str, _Plan] = {}
     for topic in request.topics:
+        yield
         if topic.name in plans:
             continue
         try:

@@ -1,5 +1,7 @@
 """DeleteTopics (20): contract/kafka.md#40; ``ControllerApis.deleteTopics`` in Kafka."""
 
+from collections import Counter
+from collections.abc import Generator
 from typing import NamedTuple
 
 from pykafka_core.errors import (
@@ -33,7 +35,7 @@ class _Asked(NamedTuple):
     topic_id: bytes
 
 
-def handle(context: Context, request: DeleteTopicsRequest) -> Propose:
+def handle(context: Context, request: DeleteTopicsRequest) -> Generator[None, None, Propose]:
     """Delete what exists; the data goes once the records are committed."""
     asked = [_Asked(topic.name, topic.topic_id) for topic in request.topics]
     asked += [_Asked(name, ZERO_ID) for name in request.topic_names]
@@ -43,16 +45,18 @@ def handle(context: Context, request: DeleteTopicsRequest) -> Propose:
     results: list[_Result] = []
     doomed: list[bytes] = []
     by_id = {topic.topic_id for topic in asked if topic.name is None}
-    for topic in dict.fromkeys(asked):
+    counts = Counter(asked)
+    for topic in counts:
+        yield
         try:
-            found = _find(context, topic, asked)
+            found = _find(context, topic, counts[topic])
             if topic.name is not None and found.topic_id in by_id:
                 error = InvalidRequestError(
                     "The provided topic name maps to an ID that was already supplied."
                 )
                 results.append(_failed(_Asked(found.name, found.topic_id), error))
                 continue
-            if topic.name is None and _Asked(found.name, ZERO_ID) in asked:
+            if topic.name is None and _Asked(found.name, ZERO_ID) in counts:
                 continue  # its row by name says so
             doomed.append(found.topic_id)
             results.append(_Result(name=found.name, topic_id=found.topic_id))
@@ -69,19 +73,19 @@ def handle(context: Context, request: DeleteTopicsRequest) -> Propose:
     return Propose([RemoveTopicRecord(topic_id=topic_id) for topic_id in doomed], reply)
 
 
-def _find(context: Context, topic: _Asked, asked: list[_Asked]) -> Topic:
+def _find(context: Context, topic: _Asked, count: int) -> Topic:
     topics = context.image.topics
     if topic.name is None:
         if topic.topic_id == ZERO_ID:
             raise InvalidRequestError("Neither topic name nor id were specified.")
-        if asked.count(topic) > 1:
+        if count > 1:
             raise InvalidRequestError("Duplicate topic id.")
         if topic.topic_id not in topics.by_id:
             raise UnknownTopicIdError
         return topics.by_id[topic.topic_id]
     if topic.topic_id != ZERO_ID:
         raise InvalidRequestError("You may not specify both topic name and topic id.")
-    if asked.count(topic) > 1:
+    if count > 1:
         raise InvalidRequestError("Duplicate topic name.")
     if topic.name not in topics.by_name:
         raise UnknownTopicOrPartitionError
