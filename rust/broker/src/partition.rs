@@ -29,7 +29,6 @@ mod transition;
 mod turn;
 pub mod waiters;
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
@@ -82,10 +81,8 @@ pub struct Host {
     pub dirty: Mutex<Vec<Arc<Partition>>>,
     /// Told when one is listed.
     pub dirty_added: Notify,
-    /// Partitions whose logs may hold files open, the longest listed first.
-    pub listed: Mutex<VecDeque<Weak<Partition>>>,
-    /// How many those may be.
-    pub listed_max: usize,
+    /// Partitions whose logs were used and not released since.
+    pub listed: Mutex<Vec<Weak<Partition>>>,
 }
 
 /// See the module.

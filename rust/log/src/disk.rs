@@ -7,6 +7,7 @@
 mod faulty;
 pub mod map;
 mod memory;
+pub(crate) mod open_files;
 mod real;
 
 use std::ffi::OsString;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 pub use faulty::{Fault, FaultyDisk, Operations};
 pub use map::ReadMap;
 pub use memory::MemoryDisk;
+pub use open_files::OpenFiles;
 pub use real::RealDisk;
 
 /// How [`Disk::open`] opens a file.
@@ -73,7 +75,7 @@ pub enum Allocated {
 }
 
 /// Reserved space of a file, without which nothing of it is mapped for writing. Only a disk makes one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Reserved(Range<u64>);
 
 impl Reserved {
@@ -144,6 +146,11 @@ pub trait Disk: Send + Sync + Debug {
 
     /// Space of the file system that holds `dir`.
     fn available_bytes(&self, dir: &Path) -> io::Result<Space>;
+
+    /// What bounds the files that logs keep open here; `None` where files need no descriptors.
+    fn open_files(&self) -> Option<&'static OpenFiles> {
+        None
+    }
 
     /// A new file of this name. What stood there is removed, whatever kind of file it was: nothing that has another
     /// name as well is written to.

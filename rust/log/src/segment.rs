@@ -2,7 +2,11 @@
 //!
 //! [`Segment`] is what the log's lock guards. [`SegmentFiles`] is shared with readers, who open, search and
 //! `pread` without that lock; a file that retention has renamed meanwhile stays readable through its handle.
+//!
+//! Any handle may be closed between two uses, so that others can be opened (`disk::open_files`): readers, the writer
+//! (`active_file`) and syncs ask for it each time.
 
+mod active_file;
 pub(crate) mod appender;
 pub(crate) mod index_entries;
 pub(crate) mod index_file;
@@ -14,13 +18,15 @@ pub(crate) mod transaction_index;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
 use self::offset_index::OffsetEntry;
 use self::time_index::TimeEntry;
-use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::disk::open_files::{Closed, Holder};
+use crate::disk::{Disk, DiskFile, OpenFiles, OpenMode, Window};
 use crate::log::StorageError;
 use crate::segment::index_file::IndexFile;
 use crate::segment::indexes::Indexes;
@@ -104,12 +110,15 @@ impl Segment {
 /// Names and handles of a segment's files; handles are opened when needed and dropped by [`Self::release`].
 #[derive(Debug)]
 pub(crate) struct SegmentFiles {
+    me: Weak<SegmentFiles>,
     dir: Arc<Path>,
     base_offset: i64,
     disk: Arc<dyn Disk>,
     handles: Mutex<Handles>,
     /// What recovery found, where it must not be stored: then readers use this and no index file.
     rebuilt: Mutex<Option<Rebuilt>>,
+    /// Whether the segment left the log: its files are renamed.
+    is_retired: AtomicBool,
 }
 
 /// Indexes and aborted transactions of a segment, from its batches.
@@ -118,15 +127,52 @@ pub(crate) type Rebuilt = (Indexes, Arc<[AbortedTxn]>);
 #[derive(Debug, Default)]
 struct Handles {
     log: Option<Arc<dyn DiskFile>>,
+    /// Whether `log` is opened for writing: there is a writer.
+    is_active: bool,
+    /// The writer's window.
+    window: Option<Box<dyn Window>>,
     offsets: Option<Arc<IndexFile<{ offset_index::ENTRY_SIZE }>>>,
     times: Option<Arc<IndexFile<{ time_index::ENTRY_SIZE }>>>,
     aborted: Option<Arc<[AbortedTxn]>>,
+    /// Since `OpenFiles` looked last.
+    was_used: bool,
+    /// Whether `OpenFiles` knows of the handles.
+    is_listed: bool,
+}
+
+impl Handles {
+    /// Drops what keeps descriptors.
+    fn close(&mut self) {
+        self.log = None;
+        self.window = None;
+        self.offsets = None;
+        self.times = None;
+    }
+}
+
+impl Holder for SegmentFiles {
+    fn close_idle(&self) -> Closed {
+        let Some(mut handles) = self.handles.try_lock() else { return Closed::InUse };
+        if std::mem::take(&mut handles.was_used) {
+            return Closed::InUse;
+        }
+        handles.close();
+        handles.is_listed = false;
+        Closed::All
+    }
 }
 
 impl SegmentFiles {
-    pub(crate) fn new(dir: Arc<Path>, base_offset: i64, disk: Arc<dyn Disk>) -> SegmentFiles {
-        let (handles, rebuilt) = (Mutex::default(), Mutex::default());
-        SegmentFiles { dir, base_offset, disk, handles, rebuilt }
+    pub(crate) fn new(dir: Arc<Path>, base_offset: i64, disk: Arc<dyn Disk>) -> Arc<SegmentFiles> {
+        Arc::new_cyclic(|me| SegmentFiles {
+            me: me.clone(),
+            dir,
+            base_offset,
+            disk,
+            handles: Mutex::default(),
+            rebuilt: Mutex::default(),
+            is_retired: AtomicBool::default(),
+        })
     }
 
     pub(crate) fn base_offset(&self) -> i64 {
@@ -146,22 +192,51 @@ impl SegmentFiles {
         move |source| StorageError::io(action, &self.path(kind), source)
     }
 
-    /// The `.log` for reading.
+    /// The `.log` for reading; for writing too while there is a writer.
     pub(crate) fn log(&self) -> Result<Arc<dyn DiskFile>, StorageError> {
-        let mut handles = self.handles.lock();
+        self.open_log(&mut self.handles.lock()).map_err(self.error("open", FileKind::Log))
+    }
+
+    fn open_log(&self, handles: &mut Handles) -> io::Result<Arc<dyn DiskFile>> {
         if let Some(file) = &handles.log {
+            handles.was_used = true;
             return Ok(file.clone());
         }
-        let path = self.path(FileKind::Log);
-        let file =
-            self.disk.open(&path, OpenMode::Read).map_err(self.error("open", FileKind::Log))?;
+        let mode = if handles.is_active { OpenMode::Write } else { OpenMode::Read };
+        let file = self.disk.open(&self.path(FileKind::Log), mode)?;
         handles.log = Some(file.clone());
+        self.opened(handles);
         Ok(file)
     }
 
-    /// Lets readers share the writer's handle.
-    pub(crate) fn set_log(&self, file: Arc<dyn DiskFile>) {
-        self.handles.lock().log = Some(file);
+    /// Takes note of a handle that was opened and is kept.
+    fn opened(&self, handles: &mut Handles) {
+        handles.was_used = true;
+        if let Some(open_files) = self.disk.open_files()
+            && !std::mem::replace(&mut handles.is_listed, true)
+        {
+            let me: Weak<SegmentFiles> = self.me.clone();
+            open_files.list(me);
+        }
+    }
+
+    /// Whether nobody should keep a file open for longer than it reads.
+    pub(crate) fn are_descriptors_scarce(&self) -> bool {
+        self.disk.open_files().is_some_and(OpenFiles::are_too_many_in_use)
+    }
+
+    /// The segment leaves the log, and its files are about to be renamed.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Ordering::Release);
+    }
+
+    /// Syncs the `.log`. One that left the log meanwhile needs no sync.
+    pub(crate) fn sync_log(&self) -> io::Result<()> {
+        let file = self.open_log(&mut self.handles.lock());
+        match file {
+            Err(_) if self.is_retired.load(Ordering::Acquire) => Ok(()),
+            file => file?.sync_data(),
+        }
     }
 
     /// Where to read from for `offset`, by the stored offset index; without the file, the beginning.
@@ -262,7 +337,9 @@ impl SegmentFiles {
 
     /// Drops all handles and caches.
     pub(crate) fn release(&self) {
-        *self.handles.lock() = Handles::default();
+        let mut handles = self.handles.lock();
+        let Handles { is_active, is_listed, .. } = *handles;
+        *handles = Handles { is_active, is_listed, ..Handles::default() };
     }
 
     fn offsets(
@@ -271,7 +348,9 @@ impl SegmentFiles {
         let mut handles = self.handles.lock();
         if handles.offsets.is_none() {
             handles.offsets = self.open_index(FileKind::OffsetIndex)?;
+            self.opened(&mut handles);
         }
+        handles.was_used = true;
         Ok(handles.offsets.clone())
     }
 
@@ -279,7 +358,9 @@ impl SegmentFiles {
         let mut handles = self.handles.lock();
         if handles.times.is_none() {
             handles.times = self.open_index(FileKind::TimeIndex)?;
+            self.opened(&mut handles);
         }
+        handles.was_used = true;
         Ok(handles.times.clone())
     }
 

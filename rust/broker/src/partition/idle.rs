@@ -1,16 +1,13 @@
-//! Files of partitions that nobody uses are given back, so that descriptors are bounded by use and not by partitions.
+//! Partitions that nobody uses give back their files and the indexes of their active segments.
 //!
-//! A partition is listed by its first use after a release. It is released when it was not used for
-//! [`IDLE_TICKS_MAX`] ticks of upkeep, or when more are listed than the process may hold open: then the one listed
-//! longest goes, unless it is in use or was used since the last tick.
+//! A partition is listed by its first use after a release, and released when it was not used for [`IDLE_TICKS_MAX`]
+//! ticks of upkeep. How many files may be open until then is bounded by the log (`pykafka_log`'s `OpenFiles`).
 
+use super::Partition;
 use super::turn::Turn;
-use super::{Host, Partition};
 
 /// A minute of upkeep.
 const IDLE_TICKS_MAX: u8 = 12;
-/// Looks at so many candidates before it lets the bound be passed by one.
-const CANDIDATES_MAX: usize = 8;
 
 /// How a partition stands to the list.
 #[derive(Debug, Default)]
@@ -23,9 +20,9 @@ impl Turn<'_> {
     /// Notes a use of the log.
     pub(super) fn touch(&mut self) {
         self.idleness.ticks = 0;
-        if !self.idleness.is_listed {
-            self.idleness.is_listed = true;
-            self.list_after();
+        if !std::mem::replace(&mut self.idleness.is_listed, true) {
+            let partition = self.partition();
+            partition.host.listed.lock().push(partition.me.clone());
         }
     }
 
@@ -34,27 +31,9 @@ impl Turn<'_> {
         if let Some(log) = self.opened()
             && let Err(error) = log.release_idle_files()
         {
+            // What was refused is tried again at the next tick.
+            self.idleness.is_listed = error.is_refusal();
             self.storage_failed(&error);
-        }
-    }
-}
-
-impl Host {
-    /// Lists a partition that is in use again, and releases another one if too many are listed.
-    pub(super) fn list(&self, partition: &Partition) {
-        let mut listed = self.listed.lock();
-        listed.push_back(partition.me.clone());
-        for _ in 0..CANDIDATES_MAX {
-            if listed.len() <= self.listed_max {
-                return;
-            }
-            let Some(candidate) = listed.pop_front() else { return };
-            let Some(partition) = candidate.upgrade() else { continue };
-            // Whoever has the turn uses it.
-            match partition.try_turn() {
-                Some(mut turn) if turn.idleness.ticks > 0 => turn.release(),
-                _ => listed.push_back(candidate),
-            }
         }
     }
 }

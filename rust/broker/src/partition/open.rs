@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pykafka_log::{Log, OpenError, StorageError};
+use pykafka_log::{Log, OpenError};
 
 use super::replication::Role;
 use super::turn::Turn;
@@ -42,8 +42,9 @@ impl Turn<'_> {
         let opened = directory.open_log(topic, index, partition.topic_id, self.config.clone());
         let (log, recovery) = match opened {
             Ok(opened) => opened,
-            // Without space for what recovery rebuilds the log stays unopened; the next use tries again.
-            Err(OpenError::Storage(error @ StorageError::NoSpace { .. })) => {
+            // Without space for what recovery rebuilds or without a descriptor, the log stays unopened; the next use
+            // tries again.
+            Err(OpenError::Storage(error)) if error.is_refusal() => {
                 return Err(self.storage_failed(&error));
             }
             Err(error) => return Err(self.fail(&error.to_string())),
@@ -53,11 +54,12 @@ impl Turn<'_> {
             let reason = format!("valid batches follow a damaged one at offset {offset}");
             self.report(PartitionStateKind::ReadOnly, offset, reason);
         }
-        self.log = LogSlot::Open(log.clone());
         // What recovery found was written before; it is synced once, here, so that reading it breaks no promise.
         if recovery.damaged_at.is_none() && self.syncs_every_append() {
-            log.flush().map_err(|error| self.fail(&error.to_string()))?;
+            let flushed = log.flush();
+            self.stored(flushed)?;
         }
+        self.log = LogSlot::Open(log.clone());
         let ends = self.ends(&log);
         match directory.high_watermark(topic, index) {
             Some(checkpoint) => self.replication.restore_high_watermark(checkpoint, ends),
@@ -79,7 +81,7 @@ impl Turn<'_> {
         if !log.is_read_only() {
             match log.assign_epoch(epoch, log_end_offset) {
                 // It is stored before the first append, which needs space too; until then there is reading to serve.
-                Err(error @ StorageError::NoSpace { .. }) => {
+                Err(error) if error.is_refusal() => {
                     self.storage_failed(&error);
                 }
                 assigned => self.stored(assigned)?,

@@ -79,7 +79,6 @@ impl PartitionTable {
             dirty: Mutex::default(),
             dirty_added: Notify::new(),
             listed: Mutex::default(),
-            listed_max: listed_max(),
         };
         PartitionTable {
             host: Arc::new(host),
@@ -181,14 +180,6 @@ impl PartitionTable {
     pub(crate) fn host(&self) -> &Arc<Host> {
         &self.host
     }
-}
-
-/// Half of the descriptors that this process may have, at two for each log that is written to.
-fn listed_max() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    let descriptors =
-        limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    (descriptors / 4).max(16)
 }
 
 fn assignment_of(entry: &PartitionEntry) -> Assignment {

@@ -41,10 +41,16 @@ impl Turn<'_> {
         {
             return self.begin_sync(log);
         }
-        if self.config.flush_ms != i64::MAX && !self.sync.listed_as_dirty {
-            self.sync.listed_as_dirty = true;
-            host.dirty.lock().extend(partition.me.upgrade());
-            host.dirty_added.notify_one();
+        if self.config.flush_ms != i64::MAX {
+            self.list_as_dirty();
+        }
+    }
+
+    fn list_as_dirty(&mut self) {
+        let partition = self.partition();
+        if !std::mem::replace(&mut self.sync.listed_as_dirty, true) {
+            partition.host.dirty.lock().extend(partition.me.upgrade());
+            partition.host.dirty_added.notify_one();
         }
     }
 
@@ -100,7 +106,11 @@ impl Partition {
             return;
         }
         if let Err(error) = completed {
-            turn.fail(&error.to_string());
+            turn.storage_failed(&error);
+            if error.is_refusal() {
+                // Who waits for the sync is notified when a later round has done it.
+                turn.list_as_dirty();
+            }
             return;
         }
         if std::mem::take(&mut turn.sync.again) {

@@ -2,7 +2,7 @@
 //!
 //! A [`Turn`] is the partition's mutex together with whom to wake and which sync to run once it is released. Dropping it
 //! does all of that, in this order: if the log has failed, everyone who waits is failed; the mutex is released; waiters
-//! are notified; the sync round that was begun is handed over; a use of the log is listed. So no path out of a critical section, an early return
+//! are notified; the sync round that was begun is handed over. So no path out of a critical section, an early return
 //! included, can leave anyone waiting.
 
 use std::ops::{Deref, DerefMut};
@@ -16,9 +16,10 @@ use super::follower::Follower;
 use super::replication::LogEnds;
 use super::sync::Begun;
 use super::waiters::Wakeups;
-use super::{Inner, LogSlot, Partition, PartitionOffsets};
+use super::{Inner, LogSlot, Partition, PartitionOffsets, TARGET};
 use crate::kafka_error::KafkaError;
 use crate::seam::event::{DiskStateKind, Event, PartitionStateKind};
+use crate::seam::log_ring::Level;
 
 /// See the module. The fields are dropped in this order: the mutex is released before anyone is notified.
 pub(super) struct Turn<'a> {
@@ -31,7 +32,6 @@ struct After<'a> {
     partition: &'a Partition,
     wakeups: Wakeups,
     begun: Option<Begun>,
-    lists: bool,
 }
 
 impl Partition {
@@ -40,14 +40,8 @@ impl Partition {
         self.turn_of(self.inner.lock())
     }
 
-    /// As [`Partition::turn`]; `None` while somebody else has one.
-    pub(super) fn try_turn(&self) -> Option<Turn<'_>> {
-        self.inner.try_lock().map(|inner| self.turn_of(inner))
-    }
-
     fn turn_of<'a>(&'a self, inner: MutexGuard<'a, Inner>) -> Turn<'a> {
-        let after =
-            After { partition: self, wakeups: Wakeups::default(), begun: None, lists: false };
+        let after = After { partition: self, wakeups: Wakeups::default(), begun: None };
         Turn { inner, after }
     }
 }
@@ -80,9 +74,6 @@ impl Drop for After<'_> {
         if let Some(begun) = self.begun.take() {
             self.partition.run_sync(begun);
         }
-        if self.lists {
-            self.partition.host.list(self.partition);
-        }
     }
 }
 
@@ -96,11 +87,6 @@ impl<'a> Turn<'a> {
     pub(super) fn sync_after(&mut self, begun: Begun) {
         debug_assert!(self.after.begun.is_none(), "one round at a time");
         self.after.begun = Some(begun);
-    }
-
-    /// Lists the partition as one with open files after this turn.
-    pub(super) fn list_after(&mut self) {
-        self.after.lists = true;
     }
 
     /// Fails every acknowledgement and wakes every fetch.
@@ -205,6 +191,13 @@ impl<'a> Turn<'a> {
                 if !self.partition().host.is_disk_full.swap(true, Ordering::Relaxed) {
                     self.report_disk(DiskStateKind::Full, error.to_string());
                 }
+                KafkaError::KafkaStorageError
+            }
+            // Nothing is wrong with the file, and the client tries again.
+            StorageError::Exhausted { .. } => {
+                let Partition { topic, index, .. } = self.partition();
+                let text = || format!("{topic}-{index}: {error}");
+                self.partition().host.log_ring.log(Level::Warning, TARGET, text);
                 KafkaError::KafkaStorageError
             }
             StorageError::Damaged { .. }

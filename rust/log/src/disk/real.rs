@@ -10,11 +10,15 @@ use std::sync::Arc;
 use rustix::fs::{FallocateFlags, OFlags};
 
 use super::map::MappedWindow;
+use super::open_files::{OpenFile, OpenFiles};
 use super::{Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadMap, Reserved, Space, Window};
 
 /// `f_type` of the file systems that write into the blocks they reserved: ext4 (and ext2 and ext3, which reserve
 /// none), XFS, tmpfs. On copy-on-write file systems a reserved block may still need a new one.
 const IN_PLACE_FILE_SYSTEMS: [i64; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
+
+/// The limit of descriptors is one for the process, and so is this.
+static OPEN_FILES: OpenFiles = OpenFiles::new(None);
 
 /// Files of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,17 +28,18 @@ impl Disk for RealDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
         // Without O_NONBLOCK the open of a FIFO would wait for its other end.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = OpenOptions::new()
+        let mut options = OpenOptions::new();
+        options
             .read(true)
             .write(mode != OpenMode::Read)
             .create(mode == OpenMode::Create)
             .create_new(mode == OpenMode::New)
-            .custom_flags(flags.bits().cast_signed())
-            .open(path)?;
+            .custom_flags(flags.bits().cast_signed());
+        let file = OPEN_FILES.open(|| options.open(path))?;
         if !file.metadata()?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
         }
-        Ok(Arc::new(RealFile { file: Arc::new(file) }))
+        Ok(Arc::new(RealFile { file: Arc::new(file), _open: OPEN_FILES.count() }))
     }
 
     fn create_dir_all(&self, path: &Path) -> io::Result<()> {
@@ -43,7 +48,7 @@ impl Disk for RealDisk {
 
     fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
         let mut entries = Vec::new();
-        for entry in fs::read_dir(dir)? {
+        for entry in OPEN_FILES.open(|| fs::read_dir(dir))? {
             let entry = entry?;
             let metadata = match entry.metadata() {
                 Ok(metadata) => metadata,
@@ -71,7 +76,7 @@ impl Disk for RealDisk {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-        File::open(dir)?.sync_all()
+        OPEN_FILES.open(|| File::open(dir))?.sync_all()
     }
 
     fn exists(&self, path: &Path) -> bool {
@@ -85,6 +90,10 @@ impl Disk for RealDisk {
             usable: status.f_bavail.saturating_mul(status.f_frsize),
         })
     }
+
+    fn open_files(&self) -> Option<&'static OpenFiles> {
+        Some(&OPEN_FILES)
+    }
 }
 
 /// The nearest directory upwards that exists: partition directories appear at their first append.
@@ -96,6 +105,7 @@ fn existing_ancestor(dir: &Path) -> &Path {
 #[derive(Debug)]
 struct RealFile {
     file: Arc<File>,
+    _open: OpenFile,
 }
 
 impl RealFile {

@@ -1,7 +1,5 @@
 //! The active segment: made with the first append, rolled when it is full or old, put to rest when idle.
 
-use std::sync::Arc;
-
 use super::state::State;
 use super::{Log, Shared, StorageError};
 use crate::directory::checkpoint;
@@ -81,18 +79,14 @@ impl State {
         let base_offset = self.log_end_offset;
         let files = SegmentFiles::new(shared.dir.clone(), base_offset, shared.disk.clone());
         let path = files.path(FileKind::Log);
-        let file = shared.disk.open(&path, OpenMode::Create).and_then(|file| {
-            file.set_len(0)?;
-            Ok(file)
-        });
-        let result = file.map_err(files.error("create", FileKind::Log));
-        files.set_log(self.fail(result)?);
+        let made = shared.disk.open(&path, OpenMode::Create).and_then(|file| file.set_len(0));
+        self.fail(made.map_err(files.error("create", FileKind::Log)))?;
         self.segments.push(Segment {
             size: 0,
             max_timestamp: TimeEntry::none(base_offset),
             first_timestamp: None,
             created_ms: shared.clock.now_ms(),
-            files: Arc::new(files),
+            files,
         });
         self.indexes = Some(Indexes::new(base_offset));
         self.draw_jitter();
@@ -114,12 +108,8 @@ impl State {
             return Ok(());
         }
         let size = self.segments.last().map_or(0, |segment| segment.size);
-        let path = files.path(FileKind::Log);
-        let opened = shared.disk.open(&path, OpenMode::Write);
-        let file = self.fail(opened.map_err(files.error("open", FileKind::Log)))?;
-        files.set_log(file.clone());
         let rule = AppendRule::new(&self.config);
-        let opened = Appender::open(file, size, rule);
+        let opened = Appender::open(files.active_file(), size, rule);
         let opened = opened.map_err(files.error("open", FileKind::Log));
         self.appender = Some(self.fail(opened)?);
         Ok(())

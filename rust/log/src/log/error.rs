@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::disk::open_files::is_exhausted;
 use crate::log::append::validate::ValidateError;
 use crate::log::producer_state::ProducerError;
 
@@ -17,6 +18,16 @@ pub enum StorageError {
     NoSpace {
         /// The file that was to grow.
         path: PathBuf,
+    },
+    /// The process or the system lacks descriptors or memory. Nothing was done; the log goes on when others gave some back.
+    #[error("cannot {action} {path} now: {source}")]
+    Exhausted {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// The system's words.
+        source: Arc<io::Error>,
     },
     /// An operation failed, and this log refuses everything that writes until it is opened anew.
     #[error("cannot {action} {path}: {source}")]
@@ -61,12 +72,23 @@ pub enum StorageError {
 }
 
 impl StorageError {
-    /// An I/O error on `path`; a full file system is told apart.
+    /// An I/O error on `path`; what says nothing about the file is told apart: a full file system, no descriptor left.
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> StorageError {
         if matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) {
             return StorageError::NoSpace { path: path.to_owned() };
         }
-        StorageError::Io { action, path: path.to_owned(), source: Arc::new(source) }
+        let is_exhausted = is_exhausted(&source);
+        let (path, source) = (path.to_owned(), Arc::new(source));
+        if is_exhausted {
+            StorageError::Exhausted { action, path, source }
+        } else {
+            StorageError::Io { action, path, source }
+        }
+    }
+
+    /// Whether the operation was refused, changed nothing and may succeed later: the log is as healthy as before.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, StorageError::NoSpace { .. } | StorageError::Exhausted { .. })
     }
 
     /// Whether the file an I/O error names is gone, as it is when retention overtakes a reader.

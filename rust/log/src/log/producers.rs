@@ -33,7 +33,9 @@ impl State {
             files.set_aborted(known.iter().copied().chain([aborted]).collect());
             Ok(path)
         });
-        if let Err(error @ StorageError::NoSpace { .. }) = &result {
+        if let Err(error) = &result
+            && error.is_refusal()
+        {
             // The marker stands in the log already. Going on without this entry would show aborted records.
             self.status = Status::Failed(error.to_string().into());
         }

@@ -92,7 +92,7 @@ impl State {
         }
         match self.store_epochs(shared) {
             // The file names epochs that are gone, which misleads nobody; what frees space must not ask for it.
-            Err(StorageError::NoSpace { .. }) => Ok(()),
+            Err(error) if error.is_refusal() => Ok(()),
             stored => stored,
         }
     }
@@ -106,6 +106,7 @@ impl State {
         let expiry_ms = shared.clock.now_ms().saturating_add(self.config.file_delete_delay_ms);
         let removed: Vec<Segment> = self.segments.drain(range).collect();
         for segment in removed {
+            segment.files.retire();
             let kinds = FileKind::SEGMENT.into_iter().chain([FileKind::Snapshot]);
             for path in kinds.map(|kind| segment.files.path(kind)) {
                 let renamed = mark_deleted(shared, &path)

@@ -5,27 +5,31 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::state::Status;
+use super::state::{State, Status};
 use super::{Log, StorageError};
-use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::disk::open_files::is_out_of_descriptors;
+use crate::disk::{Disk, OpenMode};
+use crate::segment::SegmentFiles;
 
 /// What must be synced so that everything below `upto` is durable.
 #[derive(Debug)]
 pub struct SyncJob {
-    /// The segments, oldest first.
-    pub files: Vec<Arc<dyn DiskFile>>,
-    /// Small files and directories that changed.
-    pub others: Unsynced,
+    /// The segments, oldest first. Their files are opened one by one: jobs that wait hold no descriptors.
+    segments: Vec<Arc<SegmentFiles>>,
+    others: Unsynced,
     /// The log end offset when the job was made.
-    pub upto: i64,
+    upto: i64,
     truncations: u64,
+    /// What the log forgot when the job was made, for a job that was refused.
+    unsynced_records: i64,
+    unsynced_since_ms: Option<i64>,
 }
 
 impl SyncJob {
     /// Syncs all of it, blocking. After an error the log must be told, and is closed for writing.
     pub fn run(&self, disk: &dyn Disk) -> io::Result<()> {
-        for file in &self.files {
-            file.sync_data()?;
+        for segment in &self.segments {
+            segment.sync_log()?;
         }
         self.others.sync(disk)
     }
@@ -105,24 +109,35 @@ impl Log {
         let upto = state.log_end_offset;
         let first = state.segment_of(recovery_point).unwrap_or(0);
         let dirty = state.segments.get(first..).unwrap_or_default();
-        let files = dirty.iter().map(|segment| segment.files.log()).collect::<Result<_, _>>();
-        let files = state.fail(files)?;
-        state.unsynced_records = 0;
-        state.unsynced_since_ms = None;
-        let others = std::mem::take(&mut state.unsynced);
-        let truncations = self.truncations.load(Ordering::SeqCst);
-        Ok(Some(SyncJob { files, others, upto, truncations }))
+        Ok(Some(SyncJob {
+            segments: dirty.iter().map(|segment| segment.files.clone()).collect(),
+            others: std::mem::take(&mut state.unsynced),
+            upto,
+            truncations: self.truncations.load(Ordering::SeqCst),
+            unsynced_records: std::mem::take(&mut state.unsynced_records),
+            unsynced_since_ms: state.unsynced_since_ms.take(),
+        }))
     }
 
-    /// Tells how a job ended; returns the recovery point. An error is final for this log.
+    /// Tells how a job ended; returns the recovery point. An error is final for this log, unless a file could not even be
+    /// opened for want of descriptors: then what the job was to sync is still to be synced.
     pub fn complete_sync(
         &self,
         job: &SyncJob,
         result: io::Result<()>,
     ) -> Result<i64, StorageError> {
         let mut state = self.state.lock();
+        if matches!(state.status, Status::Closed) {
+            return Err(StorageError::Closed);
+        }
         if let Err(error) = result {
-            let error = StorageError::io("sync", &self.shared.dir, error);
+            let (path, source) = (self.shared.dir.to_path_buf(), Arc::new(error));
+            if is_out_of_descriptors(&source) {
+                state.take_back(job);
+                return Err(StorageError::Exhausted { action: "sync", path, source });
+            }
+            // Whatever it lacked: after a sync that failed the kernel may have dropped the pages.
+            let error = StorageError::Io { action: "sync", path, source };
             state.status = Status::Failed(error.to_string().into());
             return Err(error);
         }
@@ -138,5 +153,15 @@ impl Log {
         let Some(job) = self.prepare_sync()? else { return Ok(()) };
         let result = job.run(&*self.shared.disk);
         self.complete_sync(&job, result).map(|_| ())
+    }
+}
+
+impl State {
+    /// Notes again what `job` was to sync.
+    fn take_back(&mut self, job: &SyncJob) {
+        job.others.files.iter().for_each(|path| self.unsynced.add_file(path.clone()));
+        job.others.dirs.iter().for_each(|path| self.unsynced.add_dir(path.clone()));
+        self.unsynced_records += job.unsynced_records;
+        self.unsynced_since_ms = job.unsynced_since_ms.or(self.unsynced_since_ms);
     }
 }

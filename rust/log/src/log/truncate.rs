@@ -84,22 +84,27 @@ impl State {
         self.log_end_offset = cut.end_offset;
         self.recovery_point = self.recovery_point.min(cut.end_offset);
         self.log_start_offset = self.log_start_offset.min(cut.end_offset);
+        let result = self.cut_at(shared, cut, keep);
+        if let Err(error) = &result {
+            // Whatever was lacking: what is known and what is on disk no longer agree.
+            self.status = Status::Failed(error.to_string().into());
+        }
+        result
+    }
+
+    /// Removes the segments from `keep` on, and what the one before them holds behind `cut`.
+    fn cut_at(&mut self, shared: &Shared, cut: Cut, keep: usize) -> Result<(), StorageError> {
         let count = self.segments.len();
         self.remove_segments(shared, keep..count)?;
         if keep < count {
             // Before the last one is shortened: a segment that comes back must not leave a hole before it.
             let synced = shared.disk.sync_dir(&shared.dir);
-            self.fail(synced.map_err(|error| StorageError::io("sync", &shared.dir, error)))?;
+            synced.map_err(|error| StorageError::io("sync", &shared.dir, error))?;
         }
         let end_offset = cut.end_offset;
-        if let Err(error) = self.cut_last_segment(shared, cut, keep < count) {
-            // Also for want of space: what is known and what is on disk no longer agree.
-            self.status = Status::Failed(error.to_string().into());
-            return Err(error);
-        }
+        self.cut_last_segment(shared, cut, keep < count)?;
         self.remove_snapshots(shared, end_offset)?;
-        let result = recovery::reload_producers(self, shared);
-        self.fail(result)
+        recovery::reload_producers(self, shared)
     }
 
     /// Forgets writer and indexes without storing them.

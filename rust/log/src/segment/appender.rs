@@ -162,10 +162,16 @@ impl Appender {
         } else {
             self.reserve(end)?;
         }
-        let appended = match &self.reserved {
+        let mapped = match &self.reserved {
             Some(reserved) if bytes.len() <= self.rule.mapped_batch_bytes_max => {
-                self.mapped.append(&*self.file, reserved, bytes, position)
+                Some(self.mapped.append(&*self.file, reserved, bytes, position))
             }
+            _ => None,
+        };
+        let appended = match mapped {
+            Some(Ok(())) => Ok(()),
+            // A process may have only so many maps, and the file does not need one.
+            Some(Err(error)) if error.kind() != io::ErrorKind::OutOfMemory => Err(error),
             _ => self.file.write_at(bytes, position),
         };
         if let Err(error) = appended {

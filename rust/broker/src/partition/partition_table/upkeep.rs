@@ -1,11 +1,12 @@
 //! What the clock asks of partitions, and the end of them all.
 
-use std::collections::VecDeque;
-
 use pykafka_log::StorageError;
 
 use super::PartitionTable;
 use crate::seam::event::{DiskStateKind, Event};
+use crate::seam::log_ring::Level;
+
+const TARGET: &str = "broker.partition";
 
 impl PartitionTable {
     /// Starts the syncs whose `flush.ms` has come; those with nothing left to sync leave the dirty list.
@@ -20,7 +21,7 @@ impl PartitionTable {
     /// One tick towards giving back the files of partitions that nobody uses.
     pub fn release_idle(&self) {
         let listed = std::mem::take(&mut *self.host.listed.lock());
-        let mut kept: VecDeque<_> = (listed.into_iter())
+        let mut kept: Vec<_> = (listed.into_iter())
             .filter(|partition| partition.upgrade().is_some_and(|partition| partition.tick()))
             .collect();
         let mut listed = self.host.listed.lock();
@@ -85,6 +86,10 @@ impl PartitionTable {
     pub(super) fn report_failed(&self, error: &StorageError) {
         let state = match error {
             StorageError::NoSpace { .. } => DiskStateKind::Full,
+            // The disk is as it was; upkeep comes again.
+            StorageError::Exhausted { .. } => {
+                return self.host.log_ring.log(Level::Warning, TARGET, || error.to_string());
+            }
             _ => DiskStateKind::Failed,
         };
         self.host.events.push(Event::DiskState { state, reason: error.to_string() });

@@ -191,7 +191,7 @@ impl Place {
             return Ok(None);
         }
         let file = self.files.log()?;
-        if file.descriptor().is_none() {
+        if file.descriptor().is_none() || self.files.are_descriptors_scarce() {
             return Ok(None);
         }
         let boundary = match self.boundary {

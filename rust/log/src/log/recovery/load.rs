@@ -163,13 +163,7 @@ fn segments(shared: &Shared, entries: &[DirEntry]) -> Vec<Segment> {
         .map(|(base_offset, size)| {
             let files = SegmentFiles::new(shared.dir.clone(), base_offset, shared.disk.clone());
             let max_timestamp = TimeEntry::none(base_offset);
-            Segment {
-                size,
-                max_timestamp,
-                first_timestamp: None,
-                created_ms,
-                files: Arc::new(files),
-            }
+            Segment { size, max_timestamp, first_timestamp: None, created_ms, files }
         })
         .collect();
     segments.sort_by_key(Segment::base_offset);
