@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, get_args
@@ -73,6 +74,7 @@ def serve(options: ServeOptions) -> None:
         level=logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    _raise_descriptors()
     signalled, wake_up = _catch_signals()
     with _start(options, lambda _: os.write(wake_up, b"\0")) as broker:
         data = broker.data_dir or "memory"
@@ -93,6 +95,17 @@ def _report_failure(broker: "Broker") -> None:
             "start it again: what was committed is applied then; its log says where the fault is"
         )
         raise CliError(str(error), advice) from error
+
+
+def _raise_descriptors() -> None:
+    """Take what the system allows: the soft limit is often 1024, for programs that use `select`."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        # Where not even root may have so many (macOS), the soft limit stays.
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _begin_collecting() -> None:

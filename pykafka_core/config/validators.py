@@ -122,12 +122,31 @@ def _is_offset_reset(value: Value) -> bool:
     )
 
 
+def _are_address_counts(value: Value) -> bool:
+    """Whether ``value`` is ADDRESS:COUNT, separated by commas; an address of IPv6 may stand in brackets."""
+    from ipaddress import ip_address  # slow to import, needed for this setting only
+
+    assert isinstance(value, str)
+    for entry in filter(None, map(str.strip, value.split(","))):
+        address, colon, count = entry.rpartition(":")
+        if not colon or not count.strip().isascii() or not count.strip().isdigit():
+            return False
+        try:
+            ip_address(address.strip().strip("[]"))
+        except ValueError:
+            return False
+    return True
+
+
 _RULES = {
     "any_list": Rule("", lambda _: True, ""),
     "non_null": Rule("non-null string", lambda _: True, ""),
     "non_empty": Rule("non-empty string", bool, "String must be non-empty"),
     # Kafka's own name for it is stricter than what it refuses: empty is the default and is taken.
     "any_quorum_list": Rule("non-empty list", lambda _: True, ""),
+    "address_counts": Rule(
+        "", _are_address_counts, "Value must be ADDRESS:COUNT, separated by commas"
+    ),
     "throttled_replicas": Rule(
         "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
         _is_throttled_list,

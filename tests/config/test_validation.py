@@ -74,7 +74,7 @@ def test_every_problem_is_reported_at_once() -> None:
         ("ssl.keystore.location", "/k.jks"),
         ("sasl.enabled.mechanisms", "PLAIN"),
         ("remote.log.storage.system.enable", "true"),
-        ("max.connections.per.ip", "5"),
+        ("config.providers", "file"),
         ("listener.name.internal.ssl.key.password", "x"),
         ("security.inter.broker.protocol", "SSL"),
     ],

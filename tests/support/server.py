@@ -1,6 +1,7 @@
 """`pykafka-core serve` as a child process that can be killed."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -14,10 +15,14 @@ PATIENCE_S = 100
 
 
 class Server:
-    """One broker process on a data directory; `start` again after `kill` serves the same address."""
+    """One broker process on a data directory; `start` again after `kill` serves the same address.
 
-    def __init__(self, data: Path, *options: str) -> None:
+    With ``descriptors`` it can open no more than so many, by its soft and its hard limit.
+    """
+
+    def __init__(self, data: Path, *options: str, descriptors: int | None = None) -> None:
         self.data, self.options = data, options
+        self._descriptors = descriptors
         self._reserved = reserve_port()
         self.address = f"127.0.0.1:{self._reserved.getsockname()[1]}"
         self.process: subprocess.Popen[str] | None = None
@@ -30,6 +35,7 @@ class Server:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=self._limit_descriptors,
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -37,6 +43,10 @@ class Server:
             _, errors = self.process.communicate()
             raise AssertionError(f"the server did not start: {line}{errors}")
         return self.address
+
+    def _limit_descriptors(self) -> None:
+        if self._descriptors is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self._descriptors, self._descriptors))
 
     def kill(self) -> None:
         """SIGKILL: nothing is flushed, nothing is said."""
@@ -60,9 +70,9 @@ class Server:
 
 
 @contextmanager
-def serving(data: Path, *options: str) -> Iterator[Server]:
+def serving(data: Path, *options: str, descriptors: int | None = None) -> Iterator[Server]:
     """A started server, ended in any case."""
-    server = Server(data, *options)
+    server = Server(data, *options, descriptors=descriptors)
     try:
         server.start()
         yield server

@@ -2,6 +2,7 @@
 
 mod connection;
 pub(crate) mod connections;
+pub(crate) mod descriptors;
 pub(crate) mod engine;
 mod input;
 pub(crate) mod listener;

@@ -1,10 +1,12 @@
 //! Binding and accepting.
 //!
 //! With `max.connections` open a listener accepts one more and lets it wait until another one ends, and so does the
-//! system with those behind it: as in Kafka, nobody is turned away and nobody is closed for a newcomer.
+//! system with those behind it: as in Kafka, nobody is turned away and nobody is closed for a newcomer. The same
+//! happens when only the last descriptors of the process are left (`descriptors`).
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener, ToSocketAddrs};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,11 +16,12 @@ use tokio::time::sleep;
 
 use crate::api::context::{ConnectionInfo, Context};
 use crate::network::connection;
-use crate::network::connections::Closing;
+use crate::network::connections::{Closing, Refused};
+use crate::network::descriptors;
 use crate::seam::log_ring::Level;
 
 const BACKLOG: i32 = 1_024;
-/// Pause after a failed accept: without descriptors it fails again at once.
+/// Pause after a failed accept, and between two looks at the descriptors: without them it fails again at once.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 const TARGET: &str = "broker.listener";
 const ANONYMOUS: &str = "User:ANONYMOUS";
@@ -53,7 +56,13 @@ fn bind_to(address: SocketAddr) -> io::Result<StdListener> {
 pub(crate) async fn accept(ctx: Arc<Context>, name: Arc<str>, listener: TcpListener) {
     loop {
         match listener.accept().await {
-            Ok((stream, peer)) => admit(&ctx, &name, stream, peer).await,
+            Ok((stream, peer)) => {
+                if descriptors::is_of_reserve(stream.as_raw_fd()) {
+                    wait_descriptors(&ctx, &name, &stream).await;
+                }
+                wait_turn(&ctx).await;
+                admit(&ctx, &name, stream, peer).await;
+            }
             Err(error) => {
                 ctx.log_ring
                     .log(Level::Warning, TARGET, || format!("{name}: accept failed: {error}"));
@@ -68,10 +77,7 @@ async fn admit(ctx: &Arc<Context>, name: &Arc<str>, stream: TcpStream, peer: Soc
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let (id, closing) = match open(ctx) {
-        Some(opened) => opened,
-        None => wait_open(ctx, name, peer).await,
-    };
+    let Some((id, closing)) = open(ctx, name, peer).await else { return };
     // A stop that began meanwhile may have passed over it.
     if ctx.is_stopping() {
         closing.drain();
@@ -89,20 +95,52 @@ async fn admit(ctx: &Arc<Context>, name: &Arc<str>, stream: TcpStream, peer: Soc
     });
 }
 
-fn open(ctx: &Context) -> Option<(u64, Arc<Closing>)> {
-    ctx.connections.open(ctx.image.load().settings.connections_max)
-}
-
-async fn wait_open(ctx: &Context, name: &str, peer: SocketAddr) -> (u64, Arc<Closing>) {
+/// Returns when there are descriptors beyond the reserve. Others than this broker may give them back, so it looks.
+async fn wait_descriptors(ctx: &Context, name: &str, stream: &TcpStream) {
     ctx.statistics.connections_delayed.add(1);
     ctx.log_ring.log(Level::Warning, TARGET, || {
-        let connections_max = ctx.image.load().settings.connections_max;
-        format!("{name}: {} waits for max.connections={connections_max}", peer.ip())
+        format!("{name}: connections wait: the process has hardly any descriptor left (ulimit -n)")
     });
+    while descriptors::are_scarce(stream) {
+        sleep(ACCEPT_PAUSE).await;
+    }
+}
+
+/// Returns when `max.connection.creation.rate` lets the next one in.
+async fn wait_turn(ctx: &Context) {
+    let per_second = ctx.image.load().settings.connection_rate_max;
+    let wait = ctx.connections.turn(per_second, ctx.clock.now_ns());
+    if !wait.is_zero() {
+        ctx.statistics.connections_delayed.add(1);
+        sleep(wait).await;
+    }
+}
+
+/// Registers the connection, when `max.connections` allows it; `None` if its address has too many.
+async fn open(ctx: &Context, name: &str, peer: SocketAddr) -> Option<(u64, Arc<Closing>)> {
+    let mut was_delayed = false;
     loop {
         let room = ctx.connections.room();
-        if let Some(opened) = open(ctx) {
-            return opened;
+        let settings = ctx.image.load().settings.clone();
+        match ctx.connections.open(peer.ip(), &settings) {
+            Ok(opened) => return Some(opened),
+            Err(Refused::OfAddress(count_max)) => {
+                ctx.statistics.connections_refused.add(1);
+                ctx.log_ring.log(Level::Info, TARGET, || {
+                    let address = peer.ip();
+                    format!("{name}: {address} already has {count_max} connections, its maximum")
+                });
+                return None;
+            }
+            Err(Refused::All) if !was_delayed => {
+                was_delayed = true;
+                ctx.statistics.connections_delayed.add(1);
+                ctx.log_ring.log(Level::Warning, TARGET, || {
+                    let connections_max = settings.connections_max;
+                    format!("{name}: {} waits for max.connections={connections_max}", peer.ip())
+                });
+            }
+            Err(Refused::All) => {}
         }
         room.await;
     }

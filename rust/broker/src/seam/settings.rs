@@ -1,5 +1,7 @@
 //! The broker settings that Rust honours, by Kafka's names. Python validates; here a wrong value is an error, never a default.
 
+use std::collections::HashMap;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 /// A setting whose value is not of its type.
@@ -21,6 +23,12 @@ pub struct Settings {
     pub connections_idle_ms_max: i64,
     /// `max.connections`: what comes beyond waits until another one ends.
     pub connections_max: usize,
+    /// `max.connections.per.ip`: what comes beyond is closed.
+    pub connections_per_ip_max: usize,
+    /// `max.connections.per.ip.overrides`.
+    pub connections_per_ip_overrides: HashMap<IpAddr, usize>,
+    /// `max.connection.creation.rate`, per second: what comes beyond waits.
+    pub connection_rate_max: u32,
     /// `internal.frame.max.ms`: a frame that has begun must be complete after this and what its size takes at
     /// [`crate::network::connection::FRAME_BYTES_PER_MS_MIN`].
     pub frame_ms_max: u64,
@@ -48,6 +56,9 @@ impl Default for Settings {
             socket_request_bytes_max: 104_857_600,
             connections_idle_ms_max: 600_000,
             connections_max: i32::MAX as usize,
+            connections_per_ip_max: i32::MAX as usize,
+            connections_per_ip_overrides: HashMap::new(),
+            connection_rate_max: i32::MAX as u32,
             frame_ms_max: 30_000,
             parked_bytes_max: 64 << 20,
             queued_request_bytes_max: -1,
@@ -76,11 +87,23 @@ impl Settings {
         Ok(settings)
     }
 
+    /// How many connections an address may have.
+    pub fn connections_of(&self, address: IpAddr) -> usize {
+        // An address of IPv4 comes to a listener of both kinds as one of IPv6.
+        let overrides = &self.connections_per_ip_overrides;
+        overrides.get(&address.to_canonical()).copied().unwrap_or(self.connections_per_ip_max)
+    }
+
     fn set(&mut self, name: &str, value: &str) -> Result<(), ()> {
         match name {
             "socket.request.max.bytes" => self.socket_request_bytes_max = parse(value)?,
             "connections.max.idle.ms" => self.connections_idle_ms_max = parse(value)?,
             "max.connections" => self.connections_max = parse(value)?,
+            "max.connections.per.ip" => self.connections_per_ip_max = parse(value)?,
+            "max.connections.per.ip.overrides" => {
+                self.connections_per_ip_overrides = overrides(value)?;
+            }
+            "max.connection.creation.rate" => self.connection_rate_max = parse(value)?,
             "internal.frame.max.ms" => self.frame_ms_max = parse(value)?,
             "internal.parked.max.bytes" => self.parked_bytes_max = parse(value)?,
             "queued.max.request.bytes" => self.queued_request_bytes_max = parse(value)?,
@@ -94,6 +117,18 @@ impl Settings {
         }
         Ok(())
     }
+}
+
+/// `ADDRESS:COUNT,...`; an address of IPv6 may stand in brackets.
+fn overrides(value: &str) -> Result<HashMap<IpAddr, usize>, ()> {
+    let entries = value.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    entries
+        .map(|entry| {
+            let (address, count) = entry.rsplit_once(':').ok_or(())?;
+            let address: IpAddr = parse(address.trim().trim_matches(['[', ']']))?;
+            Ok((address.to_canonical(), parse(count)?))
+        })
+        .collect()
 }
 
 fn parse<T: FromStr>(value: &str) -> Result<T, ()> {

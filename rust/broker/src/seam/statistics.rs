@@ -27,8 +27,10 @@ impl Counter {
 pub struct Statistics {
     /// Connections accepted.
     pub connections_accepted: Counter,
-    /// Of these, made to wait because of `max.connections`.
+    /// Of these, made to wait: for `max.connections`, `max.connection.creation.rate`, or a descriptor.
     pub connections_delayed: Counter,
+    /// Of these, closed at once because of `max.connections.per.ip`.
+    pub connections_refused: Counter,
     /// Connections closed for what the peer did: malformed, too large, too slow.
     pub connections_killed: Counter,
     /// From sockets.
@@ -73,6 +75,7 @@ impl Statistics {
         let counters = [
             ("connections_accepted", &self.connections_accepted),
             ("connections_delayed", &self.connections_delayed),
+            ("connections_refused", &self.connections_refused),
             ("connections_killed", &self.connections_killed),
             ("bytes_received", &self.bytes_received),
             ("bytes_sent", &self.bytes_sent),

@@ -1,0 +1,59 @@
+"""`max.connections.per.ip`, its overrides and `max.connection.creation.rate`, as in Kafka: who is beyond the first is
+closed, who is beyond the rate waits."""
+
+import time
+from contextlib import ExitStack
+
+import pytest
+
+from pykafka_core import Broker
+from pykafka_core.protocol.messages import DescribeClusterRequest
+from tests.support.wire import Connection
+
+PATIENCE_S = 60
+
+
+def is_served(address: str, stack: ExitStack) -> bool:
+    """Whether a new connection, which stays open, gets an answer."""
+    try:
+        connection = stack.enter_context(Connection(address))
+        connection.ask(60, 1, DescribeClusterRequest())
+    except (AssertionError, ConnectionError):
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"max.connections.per.ip": "2"},
+        {
+            "max.connections.per.ip": "1",
+            "max.connections.per.ip.overrides": "10.0.0.1:9, 127.0.0.1:2",
+        },
+    ],
+)
+def test_an_address_has_as_many_connections_as_it_may_and_the_next_is_closed(
+    config: dict[str, str],
+) -> None:
+    with Broker(config=config) as broker, ExitStack() as stack:
+        address = broker.bootstrap_servers
+        first = ExitStack()
+        assert is_served(address, first)
+        assert is_served(address, stack)
+        assert not is_served(address, stack)
+        assert broker.statistics()["connections_refused"] == 1
+        first.close()
+        deadline = time.monotonic() + PATIENCE_S
+        while not is_served(address, stack):
+            assert time.monotonic() < deadline
+
+
+def test_connections_come_no_faster_than_their_rate() -> None:
+    with Broker(config={"max.connection.creation.rate": "5"}) as broker, ExitStack() as stack:
+        began = time.monotonic()
+        # Five of the second that has passed, and five at the rate.
+        for _ in range(10):
+            assert is_served(broker.bootstrap_servers, stack)
+        assert time.monotonic() - began > 0.9
+        assert broker.statistics()["connections_delayed"] >= 4
