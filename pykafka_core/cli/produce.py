@@ -1,5 +1,6 @@
 """``produce``: lines of files or of stdin become records."""
 
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -52,6 +53,27 @@ class _Deliveries:
             self.error = self.error or error
 
 
+class Interrupt:
+    """The first Ctrl-C ends the reading of lines, not their delivery; a second one ends both."""
+
+    def __init__(self) -> None:
+        self.is_noted = False
+        self.is_reading = True
+
+    def __enter__(self) -> "Interrupt":
+        self._before = signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def _on_signal(self, _number: int, _frame: object) -> None:
+        raises = self.is_reading or self.is_noted
+        self.is_noted, self.is_reading = True, False
+        if raises:
+            raise KeyboardInterrupt
+
+
 def produce(options: ProduceOptions) -> None:
     """Send every line, wait until all are confirmed, and say how many.
 
@@ -66,8 +88,7 @@ def produce(options: ProduceOptions) -> None:
         {"compression.type": options.compression, "acks": options.acks, "linger.ms": 5},
     )
     headers: list[tuple[str, str | bytes | None]] = [pair(text) for text in options.headers]
-    interrupted = False
-    with _progress(options) as progress:
+    with Interrupt() as interrupt, _progress(options) as progress:
         try:
             lines = _lines(options.files, progress)
             for number, line in enumerate(lines, 1):
@@ -75,8 +96,9 @@ def produce(options: ProduceOptions) -> None:
                 _send(client, options, key, value, headers, deliveries)
                 if number % _POLL_EVERY == 0:
                     client.poll(0)
-        except KeyboardInterrupt:  # what was read is still delivered; a second one ends that too
-            interrupted = True
+            interrupt.is_reading = False
+        except KeyboardInterrupt:  # what was read is still delivered
+            pass
         while client.flush(_FLUSH_S):
             pass
     if deliveries.error is not None:
@@ -86,7 +108,7 @@ def produce(options: ProduceOptions) -> None:
         print_json({"topic": options.topic, "produced": deliveries.count})
     else:
         print(f"produced {deliveries.count:,} records to {options.topic}")
-    if interrupted:
+    if interrupt.is_noted:
         raise CliError(
             "interrupted: lines that were not read yet are not sent", exit_code=INTERRUPTED
         )

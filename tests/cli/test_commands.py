@@ -13,6 +13,7 @@ import pytest
 from pykafka_core import Broker
 from pykafka_core import cli as command
 from pykafka_core.cli import main
+from pykafka_core.cli.produce import Interrupt
 
 Capture = pytest.CaptureFixture[str]
 PATIENCE_S = 100
@@ -183,6 +184,15 @@ def test_ctrl_c_ends_produce_after_what_was_read(topic: str, capsys: Capture) ->
     assert (produce.returncode, out) == (130, f"produced 2 records to {topic}\n")
     assert "interrupted" in errors
     assert "Traceback" not in errors
+
+
+def test_ctrl_c_while_records_are_delivered_waits_for_them() -> None:
+    with Interrupt() as interrupt:
+        interrupt.is_reading = False
+        signal.raise_signal(signal.SIGINT)
+        assert interrupt.is_noted
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
 
 
 def test_ctrl_c_before_a_command_has_begun_is_code_130(
