@@ -1,15 +1,19 @@
 """Clients for commands that talk to a broker: confluent-kafka, quiet and impatient."""
 
 import socket
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from .errors import USAGE, CliError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer
-    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.admin import AdminClient, TopicMetadata
+
+T = TypeVar("T")
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 TIMEOUT_S = 15.0
@@ -32,16 +36,42 @@ def admin(bootstrap: str | None) -> "AdminClient":
     Raises:
         CliError: Nobody answers.
     """
+    return connect(bootstrap)[0]
+
+
+def connect(bootstrap: str | None) -> "tuple[AdminClient, dict[str, TopicMetadata]]":
+    """Return an admin client and the topics that it found, by name.
+
+    Raises:
+        CliError: Nobody answers.
+    """
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
     _knock(bootstrap)
     client = AdminClient(client_config(bootstrap))
     try:
-        client.list_topics(timeout=TIMEOUT_S)
+        metadata = interruptible(lambda: client.list_topics(timeout=TIMEOUT_S))
     except KafkaException as error:
         raise unreachable(bootstrap, error) from error
-    return client
+    return client, metadata.topics
+
+
+def interruptible(call: Callable[[], T]) -> T:
+    """Return what ``call`` returns; Ctrl-C ends the wait at once and leaves the call behind.
+
+    librdkafka's blocking calls do not return for a signal, and Python runs handlers in the main thread alone.
+    """
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return future.result()
 
 
 def _knock(bootstrap: str | None) -> None:

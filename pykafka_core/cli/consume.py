@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from .clients import TIMEOUT_S, admin, consumer, kafka_errors
+from .clients import TIMEOUT_S, connect, consumer, interruptible, kafka_errors
 from .errors import USAGE, CliError
 from .output import json_bytes, print_json
 
@@ -54,7 +54,7 @@ def consume(options: ConsumeOptions) -> None:
 
 
 def _partitions(options: ConsumeOptions) -> list[int]:
-    topics = admin(options.bootstrap).list_topics(timeout=TIMEOUT_S).topics
+    _, topics = connect(options.bootstrap)
     if options.topic not in topics:
         raise CliError(f"there is no topic {options.topic}", "see `pykafka-core topics list`")
     existing = sorted(topics[options.topic].partitions)
@@ -79,7 +79,7 @@ def _starts(
     if options.start.isdigit():
         return [TopicPartition(options.topic, p, int(options.start)) for p in partitions]
     asked = [TopicPartition(options.topic, p, _time_ms(options.start)) for p in partitions]
-    found = client.offsets_for_times(asked, timeout=TIMEOUT_S)
+    found = interruptible(lambda: client.offsets_for_times(asked, timeout=TIMEOUT_S))
     # Nothing that young: -1, which is the end.
     return [TopicPartition(f.topic, f.partition, f.offset) for f in found]
 

@@ -3,6 +3,12 @@
 import base64
 import json
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_WIDTH_MAX = 100_000
 
 
 def print_json(value: object) -> None:
@@ -21,23 +27,38 @@ def json_bytes(value: str | bytes | None) -> object:
 
 
 def print_table(rows: Sequence[Mapping[str, object]], *, title: str = "", empty: str) -> None:
-    """Print rows of the same keys as a table; ``empty`` when there are none."""
+    """Print rows of the same keys as a table; ``empty`` when there are none.
+
+    A value is never broken: where the terminal is narrow headers are, and then lines are longer than the terminal.
+    """
     from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
 
     if not rows:
         print(empty)
         return
+    width = Console().width
+    table, needed = _table(rows, title, header_lines=False)
+    if needed > width:
+        table, needed = _table(rows, title, header_lines=True)
+    Console(width=max(width, needed)).print(table)
+
+
+def _table(
+    rows: Sequence[Mapping[str, object]], title: str, *, header_lines: bool
+) -> "tuple[Table, int]":
+    """The table and the width that it needs; with ``header_lines`` each word of a header has its own line."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(title=title or None, title_justify="left")
     for name, value in rows[0].items():
         number = isinstance(value, int | float) and not isinstance(value, bool)
-        table.add_column(
-            name.replace("_", " "), justify="right" if number else "left", overflow="fold"
-        )
+        header = name.replace("_", "\n" if header_lines else " ")
+        table.add_column(Text(header), justify="right" if number else "left", no_wrap=True)
     for row in rows:
         table.add_row(*(Text(_cell(value)) for value in row.values()))
-    Console().print(table)
+    return table, Console(width=_WIDTH_MAX).measure(table).maximum
 
 
 def _cell(value: object) -> str:

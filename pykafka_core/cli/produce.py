@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _STDIN = Path("-")
 _POLL_EVERY = 1000
 _FLUSH_S = 0.2
+RETRIES = 5
+"""A partition that refuses a record that often, within seconds, is broken: the client would try for five minutes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,7 +87,12 @@ def produce(options: ProduceOptions) -> None:
     deliveries = _Deliveries()
     client = producer(
         options.bootstrap,
-        {"compression.type": options.compression, "acks": options.acks, "linger.ms": 5},
+        {
+            "compression.type": options.compression,
+            "acks": options.acks,
+            "linger.ms": 5,
+            "retries": RETRIES,
+        },
     )
     headers: list[tuple[str, str | bytes | None]] = [pair(text) for text in options.headers]
     with Interrupt() as interrupt, _progress(options) as progress:
@@ -103,7 +110,8 @@ def produce(options: ProduceOptions) -> None:
             pass
     if deliveries.error is not None:
         reason = f"{deliveries.failed} of {deliveries.failed + deliveries.count} records"
-        raise CliError(f"{reason} were not delivered: {deliveries.error.str()}")
+        error = deliveries.error
+        raise CliError(f"{reason} were not delivered: {error.str()}", _advice(error))
     if options.as_json:
         print_json({"topic": options.topic, "produced": deliveries.count})
     else:
@@ -112,6 +120,17 @@ def produce(options: ProduceOptions) -> None:
         raise CliError(
             "interrupted: lines that were not read yet are not sent", exit_code=INTERRUPTED
         )
+
+
+def _advice(error: "KafkaError") -> str:
+    from confluent_kafka import KafkaError
+
+    if error.code() == KafkaError.KAFKA_STORAGE_ERROR:
+        return (
+            "the broker's log names the partition and its fault; if it is damaged, stop the broker and see what "
+            "`pykafka-core repair DIR` would cut"
+        )
+    return ""
 
 
 def _send(

@@ -59,7 +59,11 @@ class ServeOptions(NamedTuple):
         )
 
 
-_OF_ADDRESSES = frozenset({errno.EADDRINUSE, errno.EADDRNOTAVAIL, errno.EACCES})
+_ADVICE = {
+    errno.EADDRINUSE: "another process listens there: stop it, or choose another port with --listen (0 is a free one)",
+    errno.EADDRNOTAVAIL: "this machine has no such address: --listen takes one of its own, or 127.0.0.1",
+    errno.EACCES: "ports below 1024 need privileges: choose a higher one with --listen",
+}
 _OPTIONS = frozenset({"--data", "--listen", "--durability", "--config", "--set"})
 
 
@@ -160,8 +164,8 @@ def _start(options: ServeOptions, on_failure: Callable[[BaseException], object])
     except LocalError as error:
         raise CliError(str(error)) from error
     except OSError as error:
-        advice = "choose another address with --listen" if error.errno in _OF_ADDRESSES else ""
-        raise CliError(f"cannot start: {error}", advice) from error
+        text = (error.strerror or str(error)).removesuffix(f" (os error {error.errno})")
+        raise CliError(f"cannot start: {text}", _ADVICE.get(error.errno or 0, "")) from error
 
 
 def _settings(options: ServeOptions) -> dict[str, str]:

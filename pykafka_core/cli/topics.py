@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .clients import TIMEOUT_S, admin, kafka_errors
+from .clients import TIMEOUT_S, admin, connect, kafka_errors
 from .errors import USAGE, CliError
 from .options import Bootstrap, Json
 from .output import print_json, print_table
@@ -21,7 +21,7 @@ Names = Annotated[list[str], typer.Argument(metavar="NAMES...", help="Of topics.
 @app.command("list")
 def list_topics(bootstrap: Bootstrap = None, as_json: Json = False) -> None:
     """List topics with their partitions."""
-    topics = admin(bootstrap).list_topics(timeout=TIMEOUT_S).topics
+    _, topics = connect(bootstrap)
     rows = [
         {
             "topic": name,
@@ -74,8 +74,7 @@ def describe(names: Names, bootstrap: Bootstrap = None, as_json: Json = False) -
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
-    client = admin(bootstrap)
-    topics = client.list_topics(timeout=TIMEOUT_S).topics
+    client, topics = connect(bootstrap)
     for name in names:
         if name not in topics:
             raise CliError(f"there is no topic {name}", "see `pykafka-core topics list`")

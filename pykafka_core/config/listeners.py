@@ -9,7 +9,11 @@ _LISTENER = re.compile(
 
 
 class ListenerError(ValueError):
-    """A listener that cannot be read."""
+    """A listener that cannot be read; ``advice`` says what to write."""
+
+    def __init__(self, text: str, advice: str) -> None:
+        super().__init__(text)
+        self.advice = advice
 
 
 class Listener(NamedTuple):
@@ -39,6 +43,11 @@ def parse_listeners(text: str) -> tuple[Listener, ...]:
 
 def _parse_listener(text: str) -> Listener:
     found = _LISTENER.match(text)
-    if found is None or int(found[4]) > 65535:
-        raise ListenerError(f"{text!r} is not an address to listen at")
+    if found is None:
+        advice = "write it as HOST:PORT or NAME://HOST:PORT, an IPv6 address in brackets"
+        raise ListenerError(f"{text!r} is not an address to listen at", advice)
+    if int(found[4]) > 65535:
+        raise ListenerError(
+            f"{text!r} has port {found[4]}", "ports are 0 to 65535, 0 is a free one"
+        )
     return Listener((found[1] or "PLAINTEXT").upper(), found[2] or found[3], int(found[4]))

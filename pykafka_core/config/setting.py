@@ -85,6 +85,13 @@ class Setting(NamedTuple):
     documentation: str
 
     @property
+    def accepted(self) -> str:
+        """Its type, bounds and default in words."""
+        bounds = f" {self.validator}" if str(self.validator or "") else ""
+        default = f", {self.default} by default" if self.default else ""
+        return f"a value of type {self.type.name.lower()}{bounds}{default}"
+
+    @property
     def sensitive(self) -> bool:
         """Whether the value is never shown."""
         return self.type is ConfigType.PASSWORD

@@ -49,7 +49,7 @@ def _problems_of(name: str, text: str) -> Iterator[SettingProblem]:
     try:
         value = setting.parse(text)
     except InvalidValueError as error:
-        yield SettingProblem(name, str(error), f"see docs/SETTINGS.md for the values of {name}")
+        yield SettingProblem(name, str(error), f"{name} takes {setting.accepted}")
         return
     if setting.support is Support.NOT_BUILT and not _is_default(setting, value):
         shown = "leave it empty" if not setting.default else f"set it to {setting.default}"
@@ -98,7 +98,7 @@ def _joint_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
         try:
             listeners = client_listeners(given, name)
         except ListenerError as error:
-            yield SettingProblem(name, str(error), "write it as PLAINTEXT://HOST:PORT")
+            yield SettingProblem(name, str(error), error.advice)
             continue
         yield from _listener_problems(given, name, listeners)
 

@@ -13,11 +13,9 @@ from .records import prepare, progress_bars
 from .round_trip import send_and_read_back
 
 NEXT = """[bold]Where to go next[/bold]
-  pykafka-core serve --data data           a broker for clients in any language
-  pykafka-core topics create orders        then produce, consume, configs
-  examples/pytest                          a broker inside your tests
-  docs/guides/spark.md                     the same with your own data
-  README.md, docs/SETTINGS.md, docs/DURABILITY.md"""
+  pykafka-core serve --data data              a broker for clients in any language
+  pykafka-core topics create orders           then produce, consume, configs
+  def test_it(kafka_topic, kafka_bootstrap_servers):   in pytest, the same broker inside your tests"""
 
 
 def demo(data: Path | None, count: int, spark: bool, plots: Path) -> None:
