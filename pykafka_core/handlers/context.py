@@ -82,6 +82,10 @@ class ProducerIds:
             self._next, self._end = proposed.start, proposed.stop
 
 
+def _ignore(_kind: str, _text: str) -> None:
+    """Log nothing."""
+
+
 class Context(NamedTuple):
     """One request's view of the world.
 
@@ -106,3 +110,5 @@ class Context(NamedTuple):
     client_host: str = ""
     client_id: str = ""
     listener: str = ""
+    warn: Callable[[str, str], None] = _ignore
+    """Logs a warning of a kind, unless one of this kind was logged within a minute."""

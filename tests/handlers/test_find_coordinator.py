@@ -1,28 +1,54 @@
 """FindCoordinator: a declared exception until there is a coordinator."""
 
+import logging
+
 import pytest
 
+from pykafka_core.broker.notices import INTERVAL_NS
 from pykafka_core.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 
+HERE = (0, 1, "127.0.0.1", 9092)
+NOWHERE = (15, -1, "", -1)
 
-@pytest.mark.parametrize("version", range(4))
-def test_one_key_is_answered_with_coordinator_not_available(
-    broker: SimulatedBroker, version: int
+
+@pytest.mark.parametrize(("kind", "expected"), [(0, HERE), (1, NOWHERE)])
+@pytest.mark.parametrize("version", range(1, 4))
+def test_this_node_coordinates_groups_and_nobody_transactions(
+    broker: SimulatedBroker, version: int, kind: int, expected: tuple[int, int, str, int]
 ) -> None:
-    answer = broker.ask(FindCoordinatorRequest(key="group"), version)
+    answer = broker.ask(FindCoordinatorRequest(key="name", key_type=kind), version)
     assert isinstance(answer, FindCoordinatorResponse)
-    assert (answer.error_code, answer.node_id, answer.port) == (15, -1, -1)
+    assert (answer.error_code, answer.node_id, answer.host, answer.port) == expected
 
 
+@pytest.mark.parametrize(("kind", "expected"), [(0, HERE), (1, NOWHERE)])
 @pytest.mark.parametrize("version", range(4, 7))
-def test_every_key_of_a_batch_is_answered(broker: SimulatedBroker, version: int) -> None:
-    answer = broker.ask(FindCoordinatorRequest(coordinator_keys=["a", "b"]), version)
+def test_every_key_of_a_batch_is_answered(
+    broker: SimulatedBroker, version: int, kind: int, expected: tuple[int, int, str, int]
+) -> None:
+    request = FindCoordinatorRequest(coordinator_keys=["a", "b"], key_type=kind)
+    answer = broker.ask(request, version)
     assert isinstance(answer, FindCoordinatorResponse)
-    assert [(c.key, c.error_code, c.node_id) for c in answer.coordinators] == [
-        ("a", 15, -1),
-        ("b", 15, -1),
-    ]
+    found = [(c.key, c.error_code, c.node_id, c.host, c.port) for c in answer.coordinators]
+    assert found == [("a", *expected), ("b", *expected)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"), [(0, "consumer groups are not built"), (1, "leave out transactional.id")]
+)
+def test_a_client_that_asks_again_and_again_causes_one_warning_a_minute(
+    broker: SimulatedBroker, caplog: pytest.LogCaptureFixture, kind: int, text: str
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        for _ in range(100):
+            broker.ask(FindCoordinatorRequest(key="name", key_type=kind), 3)
+        (first,) = caplog.messages
+        broker.core.clock_ns += INTERVAL_NS
+        broker.ask(FindCoordinatorRequest(key="name", key_type=kind), 3)
+    assert "client 'test' at 127.0.0.1 asks for a coordinator" in first
+    assert text in first
+    assert caplog.messages[1:] == [f"{first} (99 more since the last report)"]
 
 
 def test_an_unknown_kind_of_key_is_invalid(broker: SimulatedBroker) -> None:

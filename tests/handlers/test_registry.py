@@ -30,7 +30,7 @@ NOT_BUILT = {
 }
 
 DECLARED_EXCEPTIONS = {
-    10: "FindCoordinator answers COORDINATOR_NOT_AVAILABLE until there is a coordinator",
+    10: "FindCoordinator names this node for groups, whose APIs are not offered; else 15",
     22: "InitProducerId with a transactional id answers COORDINATOR_NOT_AVAILABLE",
 }
 

@@ -19,6 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
+from pykafka_core.broker.notices import Notices
 from pykafka_core.broker.runtime.facts import CoreFacts
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.requests import Asked, RemoteRequest
@@ -140,6 +141,7 @@ class Controller:
         self._new_token = new_token
         self._settings = projection.settings(image)
         self._producer_ids = ProducerIds()
+        self._notices = Notices(core.now_ns)
         self._writers: deque[Asked] = deque()
         self._jobs: deque[_Job] = deque()
         self._building: _Batch | None = None
@@ -397,7 +399,13 @@ class Controller:
             client_host=circumstances.client_host,
             client_id=circumstances.client_id,
             listener=circumstances.listener,
+            warn=self._warn,
         )
+
+    def _warn(self, kind: str, text: str) -> None:
+        more = self._notices.admit(kind)
+        if more is not None:
+            _log.warning("%s%s", text, f" ({more} more since the last report)" if more else "")
 
     def _maintain(self, asked: Asked, outcome: Maintain) -> None:
         maintenance = _Maintenance(asked, outcome, [None] * len(outcome.commands))

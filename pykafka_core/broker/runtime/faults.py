@@ -9,8 +9,7 @@ serves would differ. So a broker is healthy or it has stopped; its process, or `
 from collections.abc import Callable
 
 from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
-
-REPORT_INTERVAL_NS = 60 * 10**9
+from pykafka_core.broker.notices import Notices
 
 
 class Faults:
@@ -22,10 +21,8 @@ class Faults:
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self.count = 0
-        self._now_ns = now_ns
         self._log = GuardedLogger(__name__)
-        self._not_before_ns: dict[str, int] = {}
-        self._unreported: dict[str, int] = {}
+        self._notices = Notices(now_ns)
 
     def guard(self, what: str, action: Callable[[], object]) -> bool:
         """Call ``action``; False if it raised, which is reported.
@@ -44,11 +41,8 @@ class Faults:
     def caught(self, what: str, fault: BaseException) -> None:
         """Take note of a fault of one item, and report it unless its kind was reported within a minute."""
         self.count += 1
-        now_ns = self._now_ns()
-        if now_ns < self._not_before_ns.get(what, 0):
-            self._unreported[what] = self._unreported.get(what, 0) + 1
+        more = self._notices.admit(what)
+        if more is None:
             return
-        self._not_before_ns[what] = now_ns + REPORT_INTERVAL_NS
-        more = self._unreported.pop(what, 0)
         since = f" ({more} more since the last report)" if more else ""
         self._log.error("%s failed%s; the broker goes on", what, since, error=fault)

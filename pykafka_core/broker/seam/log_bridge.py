@@ -1,8 +1,10 @@
 """Rust's log lines in Python's `logging`: pulled by the control thread, never called back."""
 
+import logging
 from collections.abc import Callable
 
 from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.notices import Notices
 from pykafka_core.broker.seam.core import Core
 
 DRAIN_INTERVAL_MS = 1000
@@ -11,13 +13,22 @@ DRAIN_INTERVAL_MS = 1000
 def drain_into_logging(core: Core) -> Callable[[], None]:
     """An action that passes on the lines since the last time; it never raises.
 
+    A warning that says the same as one within the last minute is left out: a client that tries again and again causes
+    one at each attempt.
+
     Targets become loggers below ``pykafka_core``: ``pykafka_log::recovery`` →
     ``pykafka_core.pykafka_log.recovery``.
     """
     loggers: dict[str, GuardedLogger] = {}
+    notices = Notices(core.now_ns)
 
     def drain() -> None:
         for time_ms, level, target, text in core.drain_log():
+            repeated = notices.admit((target, text)) if level == logging.WARNING else 0
+            if repeated is None:
+                continue
+            if repeated:
+                text = f"{text} ({repeated} more since the last report)"
             logger = loggers.get(target)
             if logger is None:
                 name = "pykafka_core." + target.replace("::", ".")

@@ -1,6 +1,13 @@
-"""FindCoordinator (10): there is none yet, which clients take as a reason to wait."""
+"""FindCoordinator (10): where groups would be coordinated, though no coordinator is built yet.
+
+The node of a cluster of one coordinates every group, and ApiVersions offers no API of groups. A client that is
+answered with this node therefore reports at once that groups are not supported. COORDINATOR_NOT_AVAILABLE would make it
+ask again for as long as it lives, and librdkafka's `close` wait for session.timeout.ms to commit. That is still the
+answer for transactional ids, as InitProducerId gives it too, and for share groups.
+"""
 
 import re
+from typing import NamedTuple
 
 from pykafka_core.errors import (
     CoordinatorNotAvailableError,
@@ -13,38 +20,72 @@ from pykafka_core.types import id_bytes
 
 BATCHED_VERSION = 4
 """From here on a request names many keys."""
-KEY_TYPES = range(3)
-"""Group, transaction, share group."""
-SHARE_GROUP = 2
+GROUP, TRANSACTION, SHARE_GROUP = range(3)
 SHARE_VERSION = 6
 """Since then share groups have coordinators."""
 _PARTITION = re.compile(r"[+-]?[0-9]{1,10}\Z")
+_MISSING = {
+    GROUP: (
+        "consumer groups are not built yet: assign partitions, without a group id or, in librdkafka, with "
+        "enable.auto.commit=false"
+    ),
+    TRANSACTION: "transactions are not built yet: leave out transactional.id",
+    SHARE_GROUP: "share groups are not built yet",
+}
+
+
+class _Coordinator(NamedTuple):
+    node_id: int = -1
+    host: str = ""
+    port: int = -1
+    error: KafkaError | None = None
 
 
 def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """Answer COORDINATOR_NOT_AVAILABLE for every key that could have a coordinator."""
+    """Answer with this node for groups, else with COORDINATOR_NOT_AVAILABLE; warn that nothing is coordinated."""
     version, kind = context.api_version, request.key_type
+    if kind in _MISSING:
+        client = f"client {context.client_id!r} at {context.client_host}"
+        context.warn(
+            f"coordinator {kind}", f"{client} asks for a coordinator, and {_MISSING[kind]}"
+        )
     if version < BATCHED_VERSION:
-        error = _error(kind, request.key, version)
+        found = _coordinator(context, kind, request.key)
         return FindCoordinatorResponse(
-            error_code=error.code, error_message=str(error), node_id=-1, host="", port=-1
+            error_code=found.error.code if found.error else 0,
+            error_message=str(found.error) if found.error else None,
+            node_id=found.node_id,
+            host=found.host,
+            port=found.port,
         )
-    coordinators = [
-        FindCoordinatorResponse.Coordinator(
-            key=key, node_id=-1, host="", port=-1, error_code=error.code, error_message=str(error)
-        )
-        for key in request.coordinator_keys
-        for error in [_error(kind, key, version)]
-    ]
-    return FindCoordinatorResponse(coordinators=coordinators)
+    return FindCoordinatorResponse(
+        coordinators=[
+            FindCoordinatorResponse.Coordinator(
+                key=key,
+                node_id=found.node_id,
+                host=found.host,
+                port=found.port,
+                error_code=found.error.code if found.error else 0,
+                error_message=str(found.error) if found.error else None,
+            )
+            for key in request.coordinator_keys
+            for found in [_coordinator(context, kind, key)]
+        ]
+    )
 
 
-def _error(kind: int, key: str, version: int) -> KafkaError:
-    if kind not in KEY_TYPES:
-        return InvalidRequestError(f"Unknown key type {kind}")
-    if kind == SHARE_GROUP and (version < SHARE_VERSION or not _is_share_key(key)):
-        return InvalidRequestError("A share group's key is groupId:topicId:partition")
-    return CoordinatorNotAvailableError()
+def _coordinator(context: Context, kind: int, key: str) -> _Coordinator:
+    if kind not in _MISSING:
+        return _Coordinator(error=InvalidRequestError(f"Unknown key type {kind}"))
+    if kind == SHARE_GROUP and (context.api_version < SHARE_VERSION or not _is_share_key(key)):
+        return _Coordinator(
+            error=InvalidRequestError("A share group's key is groupId:topicId:partition")
+        )
+    if kind == GROUP:
+        for endpoint in context.image.brokers[context.node_id].endpoints:
+            if endpoint.name == context.listener:
+                return _Coordinator(context.node_id, endpoint.host, endpoint.port)
+    return _Coordinator(error=CoordinatorNotAvailableError())
 
 
 def _is_share_key(key: str) -> bool:

@@ -1,0 +1,61 @@
+"""Of what repeats without end, one report a minute is made for each kind."""
+
+import logging
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from pykafka_core.broker.notices import INTERVAL_NS, KINDS_MAX, Notices
+from pykafka_core.broker.seam.log_bridge import drain_into_logging
+from pykafka_core.testing.fake_core import FakeCore
+
+if TYPE_CHECKING:
+    from pykafka_core.broker.seam.core import Core
+
+
+def test_a_kind_is_reported_once_a_minute_with_the_number_of_those_left_out() -> None:
+    now = [0]
+    notices = Notices(lambda: now[0])
+    assert [notices.admit("a") for _ in range(4)] == [0, None, None, None]
+    assert notices.admit("b") == 0
+    now[0] = INTERVAL_NS
+    assert [notices.admit("a"), notices.admit("a")] == [3, None]
+
+
+def test_many_kinds_take_bounded_memory() -> None:
+    notices = Notices(lambda: 0)
+    for number in range(10 * KINDS_MAX):
+        assert notices.admit(number) == 0
+    assert notices.admit(10 * KINDS_MAX - 1) is None
+    assert notices.admit(0) == 0, "it was forgotten"
+
+
+class RefusingCore(FakeCore):
+    """Its data plane closes a connection for the same reason before each drain."""
+
+    def drain_log(self) -> list[tuple[int, int, str, str]]:
+        """Warnings of two clients, and an error that is never left out."""
+        warnings = [f"closed the connection from {host}: API 11" for host in ("a", "b", "a")]
+        return [(0, logging.WARNING, "broker.connection", text) for text in warnings] + [
+            (0, logging.ERROR, "broker.partition", "failed")
+        ]
+
+
+def test_a_client_that_is_refused_again_and_again_causes_one_line_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    core = RefusingCore()
+    drain = drain_into_logging(cast("Core", core))
+    drain()
+    drain()
+    closed = "closed the connection from {}: API 11"
+    assert caplog.messages == [closed.format("a"), closed.format("b"), "failed", "failed"]
+    core.clock_ns += INTERVAL_NS
+    caplog.clear()
+    drain()
+    more = " ({} more since the last report)"
+    assert caplog.messages == [
+        closed.format("a") + more.format(3),
+        closed.format("b") + more.format(1),
+        "failed",
+    ]
