@@ -1,4 +1,5 @@
-# `make help` lists the targets. Everything is built into .venv and target/; nothing else is touched.
+# `make help` lists the targets. Everything is built into .venv and target/; nothing else is touched,
+# but ~/.cache/pykafka_core, where `spark_udfs` keeps Spark's Kafka connector.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -27,8 +28,7 @@ demo: $(if $(filter 0,$(SPARK)),,need-spark) .venv/built ## 336,776 flights thro
 ifeq ($(SPARK),0)
 	python -m pykafka_core.cli demo --no-spark
 else
-	PYKAFKA_CONNECTOR_JARS=$${PYKAFKA_CONNECTOR_JARS:-$$(python -m tests.support.spark)} \
-	  python -m pykafka_core.cli demo --plots target/demo
+	python -m pykafka_core.cli demo --plots target/demo
 endif
 
 # First among a target's prerequisites: what is missing is named before anything runs.
@@ -47,9 +47,8 @@ peers: need-test .venv/built-release ## compare with Apache Kafka and librdkafka
 	python -m bench.peers $(PEERS)
 
 bench-spark: need-test .venv/built-release ## Spark ratios, each module of bench/spark in turn (BENCH_SPARK="connector" picks)
-	@jars=$$(python -m tests.support.spark); \
-	for module in $(or $(BENCH_SPARK),$(notdir $(basename $(wildcard bench/spark/*.py)))); do \
-	  echo "== $$module"; PYKAFKA_CONNECTOR_JARS=$$jars python -m bench.spark.$$module; \
+	@for module in $(or $(BENCH_SPARK),$(notdir $(basename $(wildcard bench/spark/*.py)))); do \
+	  echo "== $$module"; python -m bench.spark.$$module; \
 	done
 
 fuzz: need-fuzz ## cargo-fuzz on every target, FUZZ_SECONDS (60) each; needs a nightly toolchain

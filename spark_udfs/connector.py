@@ -6,10 +6,15 @@
 3. `~/.cache/pykafka_core/` (or `$XDG_CACHE_HOME`), filled from Maven Central when first needed, by the Ivy that
    is among Spark's jars: the same resolution as `spark.jars.packages`, but once, before the session starts, and
    with an error that says what to do.
+
+The connector is published later than PySpark, or not at all for a release. The newest published one of the same major
+version stands in for it then. `python -m spark_udfs.connector` prints the jars, for `spark-submit --jars`.
 """
 
+import logging
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,9 +29,16 @@ from spark_udfs.environment import (
     version_key,
 )
 
-__all__ = ["ConnectorMissing", "check_connector_version", "connector_coordinate", "connector_jars"]
+__all__ = [
+    "ConnectorMissing",
+    "check_connector_version",
+    "connector_advice",
+    "connector_coordinate",
+    "connector_jars",
+]
 
 ARTIFACT = "spark-sql-kafka-0-10"
+_TOKEN_PROVIDER = "spark-token-provider-kafka-0-10"
 JARS_VARIABLE = "PYKAFKA_CONNECTOR_JARS"
 CONNECTOR_NAME = re.compile(rf"{ARTIFACT}_(?P<scala>[\d.]+)[:-](?P<version>\d[^/,:]*?)(?:\.jar)?$")
 FETCH_TIMEOUT_SECONDS = 300
@@ -34,7 +46,7 @@ _IVY_MODULE = """<ivy-module version="2.0">
   <info organisation="pykafka_core" module="connector"/>
   <dependencies>
     <dependency org="org.apache.spark" name="{name}" rev="{version}" conf="default->master,compile,runtime"/>
-    {excludes}
+    {rules}
   </dependencies>
 </ivy-module>
 """
@@ -45,6 +57,9 @@ _IVY_SETTINGS = """<ivysettings>
 """
 
 
+_LOGGER = logging.getLogger("spark_udfs.connector")
+
+
 class ConnectorMissing(SparkSetupError):
     """The connector's jars cannot be had, or are not for the installed Spark."""
 
@@ -52,6 +67,14 @@ class ConnectorMissing(SparkSetupError):
 def connector_coordinate(spark: Spark) -> str:
     """What `spark.jars.packages` would name: "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"."""
     return f"org.apache.spark:{ARTIFACT}_{spark.scala}:{spark.version}"
+
+
+def connector_advice(spark: Spark) -> str:
+    """Which connector to name: that of Spark's version need not be published."""
+    return (
+        f"use {connector_coordinate(spark)} or, if that is not published, the newest before it; "
+        "`python -m spark_udfs.connector` prints such jars"
+    )
 
 
 def connector_jars(ivy_settings: str | Path | None = None) -> list[Path]:
@@ -71,7 +94,7 @@ def connector_jars(ivy_settings: str | Path | None = None) -> list[Path]:
     if folder := os.environ.get(JARS_VARIABLE):
         return _jars_of(Path(folder), spark, f"{JARS_VARIABLE}={folder}")
     if any(spark.jars.glob(f"{ARTIFACT}_*.jar")):
-        names = (ARTIFACT, "spark-token-provider-kafka-0-10", "kafka-clients", "commons-pool2")
+        names = (ARTIFACT, _TOKEN_PROVIDER, "kafka-clients", "commons-pool2")
         own = [path for name in names for path in spark.jars.glob(f"{name}[_-]*.jar")]
         check_connector_version(own[0].name, spark)
         return sorted(own)
@@ -91,14 +114,12 @@ def check_connector_version(name: str, spark: Spark) -> None:
     """
     found = CONNECTOR_NAME.search(name)
     if found is None:
-        raise ConnectorMissing(
-            f"{name} does not say its version: use {connector_coordinate(spark)}"
-        )
+        raise ConnectorMissing(f"{name} does not say its version: {connector_advice(spark)}")
     theirs, ours = version_key(found["version"]), version_key(spark.version)
     if found["scala"] != spark.scala or theirs[0] != ours[0] or theirs > ours:
         raise ConnectorMissing(
             f"{name} is for Spark {found['version']} on Scala {found['scala']}; installed is Spark "
-            f"{spark.version} on Scala {spark.scala}: use {connector_coordinate(spark)}"
+            f"{spark.version} on Scala {spark.scala}: {connector_advice(spark)}"
         )
 
 
@@ -107,8 +128,8 @@ def _jars_of(folder: Path, spark: Spark, said: str) -> list[Path]:
     names = [jar.name for jar in jars if jar.name.startswith(ARTIFACT)]
     if not names:
         raise ConnectorMissing(
-            f"{said} holds no {ARTIFACT} jar: put there what {connector_coordinate(spark)} "
-            "resolves to, or unset it to fetch that from Maven Central"
+            f"{said} holds no {ARTIFACT} jar: put there what {connector_coordinate(spark)}, or the newest that "
+            "is published, resolves to; or unset it to fetch that from Maven Central"
         )
     check_connector_version(names[0], spark)
     return jars
@@ -140,28 +161,72 @@ def _fetch(spark: Spark, target: Path, ivy_settings: str | Path | None) -> None:
 
 
 def _resolve(spark: Spark, work: Path, ivy_settings: str | Path | None) -> None:
-    """Let Ivy put the jars into `work/jars`."""
+    """Let Ivy put the jars into `work/jars`: those of Spark's own version, else the newest that are published.
+
+    Of an older version each part may be the newest that is published: repositories lack parts of some releases.
+    """
+    problems = _retrieve(spark, work, ivy_settings, spark.version)
+    if not problems:
+        return
+    shutil.rmtree(work / "jars", ignore_errors=True)
+    major = version_key(spark.version)[0]
+    older = _retrieve(spark, work, ivy_settings, f"[{major}.0.0,{spark.version}]", _TOKEN_PROVIDER)
+    if older:
+        raise ConnectorMissing(_explain(spark, problems + older))
+    (found,) = (work / "jars").glob(f"{ARTIFACT}*.jar")
+    _LOGGER.warning("%s is not published: %s is used", connector_coordinate(spark), found.name)
+
+
+def _retrieve(
+    spark: Spark,
+    work: Path,
+    ivy_settings: str | Path | None,
+    version: str,
+    same_version: str | None = None,
+) -> list[str]:
+    """Run Ivy.
+
+    Args:
+        spark: Whose own jars are left out.
+        work: Where Ivy's input is written, and `jars` retrieved.
+        ivy_settings: See `connector_jars`.
+        version: Of the connector, or a range of Ivy's.
+        same_version: A part of which that range is enough, whatever the connector asks for.
+
+    Returns:
+        What was not found; empty if the jars are there.
+    """
     done = subprocess.run(
-        _ivy_command(spark, work, ivy_settings),
+        _ivy_command(spark, work, ivy_settings, version, same_version),
         capture_output=True,
         text=True,
         timeout=FETCH_TIMEOUT_SECONDS,
         check=False,
     )
-    if done.returncode != 0 or not any((work / "jars").glob(f"{ARTIFACT}*.jar")):
-        said = (done.stdout + done.stderr).splitlines()
-        raise ConnectorMissing(
-            _explain(spark, [line.strip(" :\t") for line in said if "not found" in line.lower()])
-        )
+    if done.returncode == 0 and any((work / "jars").glob(f"{ARTIFACT}*.jar")):
+        return []
+    said = (done.stdout + done.stderr).splitlines()
+    return [line.strip(" :\t") for line in said if "not found" in line.lower()] or ["Ivy failed"]
 
 
-def _ivy_command(spark: Spark, work: Path, ivy_settings: str | Path | None) -> list[str]:
+def _ivy_command(
+    spark: Spark,
+    work: Path,
+    ivy_settings: str | Path | None,
+    version: str,
+    same_version: str | None,
+) -> list[str]:
     """Write Ivy's input into `work`; return the command that retrieves into `work/jars`."""
     brought = {match[1] for jar in spark.jars.glob("*.jar") if (match := _JAR_NAME.match(jar.name))}
-    excludes = "\n    ".join(f'<exclude module="{name}"/>' for name in sorted(brought))
-    module = work / "ivy.xml"
+    rules = [f'<exclude module="{name}"/>' for name in sorted(brought)]
+    if same_version:
+        module = f'org="org.apache.spark" module="{same_version}_{spark.scala}" matcher="exact"'
+        rules.append(f'<override {module} rev="{version}"/>')
+    written = work / "ivy.xml"
     connector = f"{ARTIFACT}_{spark.scala}"
-    module.write_text(_IVY_MODULE.format(name=connector, version=spark.version, excludes=excludes))
+    written.write_text(
+        _IVY_MODULE.format(name=connector, version=version, rules="\n    ".join(rules))
+    )
     settings = Path(ivy_settings) if ivy_settings else work / "ivysettings.xml"
     if not ivy_settings:
         settings.write_text(_IVY_SETTINGS)
@@ -169,7 +234,7 @@ def _ivy_command(spark: Spark, work: Path, ivy_settings: str | Path | None) -> l
         raise ConnectorMissing(f"spark.jars.ivySettings={ivy_settings} is no file")
     return [
         *(java_command(), "-cp", f"{spark.jars}/*", "org.apache.ivy.Main"),
-        *("-settings", str(settings), "-ivy", str(module), "-cache", str(work / "cache")),
+        *("-settings", str(settings), "-ivy", str(written), "-cache", str(work / "cache")),
         *("-types", "jar", "bundle", "-retrieve", f"{work}/jars/[artifact]-[revision].[ext]"),
     ]
 
@@ -179,9 +244,12 @@ _JAR_NAME = re.compile(r"(.+?)-\d[\w.-]*\.jar$")
 
 def _explain(spark: Spark, problems: Sequence[str]) -> str:
     return (
-        f"{connector_coordinate(spark)} could not be fetched"
+        f"{connector_coordinate(spark)}, or an older one of this major version, could not be fetched"
         + (f" ({'; '.join(dict.fromkeys(problems))})" if problems else "")
         + f". Give its jars by {JARS_VARIABLE}=FOLDER or put them into {spark.jars}, name a repository that has "
-        "them by spark.jars.ivySettings, install a PySpark whose connector is published, or configure_spark(builder, "
-        "kafka=False)."
+        "them by spark.jars.ivySettings, or install a PySpark whose connector is published."
     )
+
+
+if __name__ == "__main__":
+    print(",".join(str(jar) for jar in connector_jars()))

@@ -12,7 +12,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Spark", "SparkSetupError", "check_java", "check_worker_python", "installed_spark"]
+__all__ = [
+    "Spark",
+    "SparkSetupError",
+    "check_java",
+    "check_worker_python",
+    "installed_spark",
+    "pyspark_version",
+]
 
 JAVA_VERSION_MIN = 17  # of Spark 4
 SPARK_VERSION_MIN = (4, 2)  # the first with everything that this package uses
@@ -43,11 +50,11 @@ def version_key(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in leading[0].split(".")) if leading else ()
 
 
-def installed_spark() -> Spark:
-    """Find Spark as PySpark does: `$SPARK_HOME`, else what `pip install pyspark` brought.
+def pyspark_version() -> str:
+    """PySpark's version, which is that of the JVM it talks to.
 
     Raises:
-        SparkSetupError: No PySpark, one before 4.2, or a `$SPARK_HOME` that holds another version.
+        SparkSetupError: No PySpark, or one before 4.2.
     """
     try:
         import pyspark
@@ -60,14 +67,26 @@ def installed_spark() -> Spark:
             f"PySpark {pyspark.__version__} is installed and 4.2 or later is needed: "
             "pip install --upgrade 'pykafka_core[spark]'"
         )
+    return str(pyspark.__version__)
+
+
+def installed_spark() -> Spark:
+    """Find Spark as PySpark does: `$SPARK_HOME`, else what `pip install pyspark` brought.
+
+    Raises:
+        SparkSetupError: See `pyspark_version`; a `$SPARK_HOME` that holds another version.
+    """
+    version = pyspark_version()
+    import pyspark
+
     home = Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent)
     cores = [_SPARK_CORE.fullmatch(path.name) for path in home.glob("jars/spark-core_*.jar")]
     found = next((core for core in cores if core), None)
     if found is None:
         raise SparkSetupError(f"no Spark at {home}: unset SPARK_HOME to use what pip installed")
-    if found["version"] != pyspark.__version__:
+    if found["version"] != version:
         raise SparkSetupError(
-            f"PySpark is {pyspark.__version__} and SPARK_HOME={home} holds Spark {found['version']}: "
+            f"PySpark is {version} and SPARK_HOME={home} holds Spark {found['version']}: "
             "unset SPARK_HOME, or pip install pyspark==" + found["version"]
         )
     return Spark(home=home, version=found["version"], scala=found["scala"])

@@ -1,12 +1,13 @@
 """A Spark session with the settings that Kafka pipelines in Python want.
 
-Everything is checked and set on the builder, before a JVM starts; what the user set already stays.
+Everything is checked and set on the builder, before a JVM starts; what the user set already stays, wherever it was
+set: on the builder, in `PYSPARK_SUBMIT_ARGS`, in `spark-defaults.conf`. Where a JVM runs already (spark-submit, a
+notebook that brings its session, an earlier session of this process) it is asked what it has: no jar can be added.
 """
 
 import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from spark_udfs.connector import (
     ARTIFACT,
@@ -20,6 +21,8 @@ from spark_udfs.environment import (
     check_worker_python,
     installed_spark,
 )
+from spark_udfs.jvm import connector_of, running_jvm, settings_of
+from spark_udfs.submitted import default_settings, submitted_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,64 +31,89 @@ __all__ = ["configure_spark"]
 
 # Python workers talk over Unix sockets: 29 ms a task in place of 55, and 3 to 5 % more rows (Spark 4.1 and later).
 # `toPandas` and `createDataFrame` go through Arrow: their default is pickled rows.
-SETTINGS = {
+SETTINGS: Final = {
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
+_CONNECT: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
 
 
-def configure_spark(builder: "SparkSession.Builder", kafka: bool = True) -> "SparkSession.Builder":
+def configure_spark(builder: "SparkSession.Builder", kafka: bool = False) -> "SparkSession.Builder":
     """Set what is not set yet: Python workers, their sockets, Arrow, and the jars of Spark's Kafka connector.
 
-        spark = configure_spark(SparkSession.builder.master("local[*]")).getOrCreate()
+        spark = configure_spark(SparkSession.builder.master("local[*]"), kafka=True).getOrCreate()
 
     Python workers run this Python (`PYSPARK_PYTHON`) unless the environment names one; on a cluster that
     must be a path that exists on its machines.
 
     Args:
-        builder: Any builder of a session that has not started.
-        kafka: Also bring the connector, as `connector_jars` finds it, unless `spark.jars` or
-            `spark.jars.packages` name it already.
+        builder: Any builder of a session. One that runs already keeps the settings that cannot be changed.
+        kafka: Also see that Spark's Kafka connector is there. It is brought as `connector_jars` finds it, unless
+            `spark.jars` or `spark.jars.packages` name it already; a JVM that runs must have it.
 
     Returns:
         The same builder.
 
     Raises:
-        ConnectorMissing: `kafka`, and the jars cannot be had or do not fit the installed Spark.
-        SparkSetupError: No Java, no PySpark, workers of another Python, a session that runs already with other
-            settings or has left a JVM without the jars, or a Spark Connect builder, whose server has its own settings.
+        ConnectorMissing: `kafka`, and the jars cannot be had or do not fit Spark.
+        SparkSetupError: No Java, no PySpark, workers of another Python, a JVM that runs without the connector, or
+            Spark Connect, whose server has its own settings.
     """
-    spark = installed_spark()
-    given = _given(builder)
-    if "spark.remote" in given or "SPARK_REMOTE" in os.environ:
+    options = _options(builder)
+    if any(name in os.environ for name in _CONNECT) or _is_connect(options):
         raise SparkSetupError(
-            "a Spark Connect server has its own jars and Python workers: configure it where it starts"
+            "this is Spark Connect (as are Databricks Connect and serverless notebooks), whose server has its own "
+            "jars and Python workers: configure it where it starts, and leave configure_spark out here"
         )
-    wanted = {name: value for name, value in SETTINGS.items() if name not in given}
-    if kafka:
-        wanted |= _kafka_settings(spark, given)
-    if not _session_runs(wanted):
-        check_java()
-        _choose_worker_python(given)
+    jvm = running_jvm()
+    wanted = _wanted_of(jvm, options, kafka) if jvm else _wanted(options, kafka)
     for name, value in wanted.items():
         builder.config(name, value)
     return builder
 
 
-def _given(builder: "SparkSession.Builder") -> dict[str, str]:
+def _options(builder: "SparkSession.Builder") -> dict[str, str]:
     """What the user set on the builder. PySpark has no public way to ask."""
     options: dict[str, object] = builder._options
     return {name: str(value) for name, value in options.items()}
 
 
-def _kafka_settings(spark: Spark, given: dict[str, str]) -> dict[str, str]:
+def _is_connect(options: dict[str, str]) -> bool:
+    mode = options.get("spark.api.mode", os.environ.get("SPARK_API_MODE", "classic"))
+    return "spark.remote" in options or mode.lower() == "connect"
+
+
+def _wanted_of(jvm: Any, options: dict[str, str], kafka: bool) -> dict[str, str]:
+    """For a JVM that runs."""
+    from pyspark import SparkContext
+
+    given = settings_of(jvm) | options
+    if kafka:
+        connector_of(jvm)
+    if SparkContext._active_spark_context is None:
+        _choose_worker_python(given)
+    return {name: value for name, value in SETTINGS.items() if name not in given}
+
+
+def _wanted(options: dict[str, str], kafka: bool) -> dict[str, str]:
+    """For a JVM that `getOrCreate` will start."""
+    spark = installed_spark()
+    submitted = submitted_settings(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
+    given = default_settings(spark) | options | submitted
+    wanted = {name: value for name, value in SETTINGS.items() if name not in given}
+    if kafka:
+        wanted |= _connector_settings(spark, given, submitted)
+    check_java()
+    _choose_worker_python(given)
+    return wanted
+
+
+def _connector_settings(
+    spark: Spark, given: dict[str, str], submitted: dict[str, str]
+) -> dict[str, str]:
     """The settings that bring the connector; none if the user brings it."""
-    submitted = os.environ.get("PYSPARK_SUBMIT_ARGS", "").replace(",", " ").split()
-    named = [
-        part.strip()
-        for name in ("spark.jars", "spark.jars.packages")
-        for part in given.get(name, "").split(",")
-    ] + submitted
+    names = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath")
+    named = [part.strip() for name in names for part in _parts(given.get(name, ""))]
     connectors = [part for part in named if ARTIFACT in part]
     for connector in connectors:
         check_connector_version(connector.rpartition("/")[2], spark)
@@ -93,48 +121,24 @@ def _kafka_settings(spark: Spark, given: dict[str, str]) -> dict[str, str]:
         return {}
     found = connector_jars(given.get("spark.jars.ivySettings"))
     jars = [str(jar) for jar in found if jar.parent != spark.jars]
-    if not jars:
-        return {}
-    return {"spark.jars": ",".join([*filter(None, [given.get("spark.jars")]), *jars])}
-
-
-def _session_runs(wanted: dict[str, str]) -> bool:
-    """Whether a Spark context runs in this process, with what is wanted: most of it cannot be changed then."""
-    from pyspark import SparkContext
-
-    context = SparkContext._active_spark_context
-    if context is None:
-        _check_jvm(SparkContext._jvm, wanted)
-        return False
-    running = dict(context.getConf().getAll())
-    other = [name for name, value in wanted.items() if not _has(running.get(name), value)]
-    if other:
+    if jars and "spark.jars" in submitted:
         raise SparkSetupError(
-            f"a Spark session runs already without {', '.join(sorted(other))}: stop it first (spark.stop())"
+            "--jars in PYSPARK_SUBMIT_ARGS overrides what configure_spark would add: name the connector there, too, "
+            f"by --jars {submitted['spark.jars']},{','.join(jars)}"
         )
-    return True
+    own = [given["spark.jars"]] if given.get("spark.jars") else []
+    return {"spark.jars": ",".join(own + jars)} if jars else {}
 
 
-def _check_jvm(jvm: Any, wanted: dict[str, str]) -> None:
-    """A stopped session leaves its JVM, and the next one runs in it with the jars it was started with."""
-    jars = wanted.get("spark.jars")
-    if jvm is None or jars is None:
-        return
-    if not _has(jvm.java.lang.System.getProperty("spark.jars"), jars):
-        raise SparkSetupError(
-            "an earlier session of this process left a JVM without the connector's jars: restart Python, and "
-            "configure_spark the first session"
-        )
-
-
-def _has(running: str | None, value: str) -> bool:
-    return running is not None and {Path(part).name for part in value.split(",")} <= {
-        Path(part).name for part in running.split(",")
-    }
+def _parts(value: str) -> list[str]:
+    """Of a class path or a list of jars; a coordinate has colons of its own."""
+    return [part for part in value.replace(os.pathsep + "/", ",/").split(",") if part]
 
 
 def _choose_worker_python(given: dict[str, str]) -> None:
     """Workers run `python3` of the PATH if nothing is said, which need not be this one."""
+    if "spark.pyspark.python" in given:
+        return
     python = os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     master = given.get("spark.master", os.environ.get("MASTER", "local"))
     if master.startswith("local"):

@@ -13,7 +13,6 @@ from pykafka_core.cli.demo import round_trip
 from pykafka_core.cli.demo.records import PARTITIONS, Record
 from pykafka_core.cli.demo.retries import with_retries
 from pykafka_core.cli.flights import flights
-from tests.support.spark import connector_folder
 
 FLIGHTS = 2_000
 PLOTS = ("delays-per-carrier.png", "records-per-second.png")
@@ -66,9 +65,8 @@ def test_retries_are_three_in_ten_and_never_overtake_their_flight() -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_spark_is_killed_in_the_middle_and_counts_each_flight_once(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PYKAFKA_CONNECTOR_JARS", str(connector_folder()))
     assert run("--plots", str(tmp_path)) == 0
     printed = " ".join(capsys.readouterr().out.split())
     assert f"Verified: {FLIGHTS:,} flights counted once" in printed

@@ -34,12 +34,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """Two cores, two shuffle partitions, UTC, the Kafka connector's jars; stopped at the end of the run."""
-    before = {name: os.environ.get(name) for name in ("PYSPARK_PYTHON", "PYKAFKA_CONNECTOR_JARS")}
+    before = os.environ.get("PYSPARK_PYTHON")
     session = start_session(tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
-    for name, value in before.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+    if before is None:
+        os.environ.pop("PYSPARK_PYTHON", None)
+    else:
+        os.environ["PYSPARK_PYTHON"] = before

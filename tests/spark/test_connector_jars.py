@@ -1,5 +1,7 @@
 """`connector_jars` finds the connector, or fetches it with Spark's own Ivy, or says what to do."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -39,6 +41,13 @@ class Repository:
         (place / f"{name}-{version}.pom").write_text(
             f"<project><modelVersion>4.0.0</modelVersion><groupId>{group}</groupId><artifactId>{name}</artifactId>"
             f"<version>{version}</version><dependencies>{needs}</dependencies></project>"
+        )
+        published = "".join(
+            f"<version>{path.name}</version>" for path in place.parent.iterdir() if path.is_dir()
+        )
+        (place.parent / "maven-metadata.xml").write_text(
+            f"<metadata><groupId>{group}</groupId><artifactId>{name}</artifactId>"
+            f"<versioning><versions>{published}</versions></versioning></metadata>"
         )
 
 
@@ -85,6 +94,34 @@ def test_what_spark_lacks_is_fetched_once_and_what_it_has_is_not(
     assert [path.name for path in cache.iterdir()] == [f"{CONNECTOR}-{SPARK.version}"]
 
 
+def test_the_newest_published_connector_stands_in_for_one_that_is_not(
+    cache: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Of its parts, too, the newest that are published: repositories lack some of a release."""
+    repository = Repository(tmp_path / "repository")
+    provider = f"spark-token-provider-kafka-0-10_{SPARK.scala}"
+    for version in ("3.5.9", "4.0.0", "4.1.9", "4.1.10", "4.1.10-preview1", "99.0.0"):
+        part = needs("org.apache.spark", provider, version)
+        repository.add("org.apache.spark", CONNECTOR, version, part)
+    repository.add("org.apache.spark", provider, "4.0.0")
+    names = [f"{CONNECTOR}-4.1.10.jar", f"{provider}-4.0.0.jar"]
+    assert [jar.name for jar in connector_jars(repository.settings)] == names
+    assert f"{SPARK.version} is not published: {names[0]} is used" in caplog.text
+    assert [jar.name for jar in connector_jars()] == names
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_fresh_install_gets_a_connector_from_maven_central() -> None:
+    parts = [jar.name.rpartition("-")[0] for jar in connector_jars()]
+    assert {CONNECTOR, "kafka-clients"} <= set(parts)
+
+
+def test_the_jars_are_printed_for_spark_submit() -> None:
+    command = [sys.executable, "-m", "spark_udfs.connector"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == ",".join(str(jar) for jar in connector_jars())
+
+
 def test_a_connector_that_is_not_published_is_named_with_what_to_do(
     cache: Path, tmp_path: Path
 ) -> None:
@@ -92,9 +129,13 @@ def test_a_connector_that_is_not_published_is_named_with_what_to_do(
     with pytest.raises(ConnectorMissing) as caught:
         connector_jars(repository.settings)
     said = str(caught.value)
-    assert f"org.apache.spark:{CONNECTOR}:{SPARK.version} could not be fetched" in said
+    assert f"org.apache.spark:{CONNECTOR}:{SPARK.version}, or an older one" in said
     assert "not found" in said
-    for remedy in ("PYKAFKA_CONNECTOR_JARS=", "spark.jars.ivySettings", "kafka=False"):
+    for remedy in (
+        "PYKAFKA_CONNECTOR_JARS=",
+        "spark.jars.ivySettings",
+        "whose connector is published",
+    ):
         assert remedy in said
     assert list(cache.iterdir()) == []
 

@@ -1,5 +1,7 @@
 """`configure_spark` sets what is missing, keeps what the user set, and says what to do before Spark fails."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -9,8 +11,10 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from spark_udfs import SparkSetupError, configure_spark
-from tests.support.spark import connector_folder
+from spark_udfs import ConnectorMissing, SparkSetupError, configure_spark, connector_jars, jvm
+from spark_udfs.environment import installed_spark
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -18,9 +22,11 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """As if no session ran in this process, and nothing were said about Spark in the environment."""
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)
     monkeypatch.setattr(SparkContext, "_jvm", None)
-    for name in ("PYSPARK_PYTHON", "SPARK_HOME", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", "MASTER"):
+    for name in (
+        *("PYSPARK_PYTHON", "SPARK_HOME", "SPARK_CONF_DIR", "SPARK_REMOTE", "SPARK_API_MODE"),
+        *("PYSPARK_SUBMIT_ARGS", "PYSPARK_GATEWAY_PORT", "MASTER"),
+    ):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PYKAFKA_CONNECTOR_JARS", str(connector_folder()))
     return monkeypatch
 
 
@@ -47,43 +53,122 @@ def test_workers_run_this_python_and_the_connector_is_loaded(spark: SparkSession
     assert spark.conf.get("spark.python.unix.domain.socket.enabled") == "true"
 
 
-def test_a_running_session_is_taken_as_it_is_or_refused(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PYKAFKA_CONNECTOR_JARS", str(connector_folder()))
-    assert configure_spark(SparkSession.builder).getOrCreate() is spark
+def test_a_running_session_that_has_the_connector_is_taken_as_it_is(spark: SparkSession) -> None:
+    assert configure_spark(SparkSession.builder, kafka=True).getOrCreate() is spark
     other = SparkSession.builder.config("spark.jars", "/other.jar")
-    with pytest.raises(SparkSetupError, match=r"runs already without spark\.jars: stop it first"):
-        configure_spark(other)
+    assert set_by(configure_spark(other, kafka=True))["spark.jars"] == "/other.jar"
 
 
-def test_the_jvm_of_a_stopped_session_keeps_its_jars(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.usefixtures("spark")
+def test_a_jvm_without_the_connector_is_refused_with_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(jvm, "_PROVIDER", "org.example.NoSuchProvider")
+    configure_spark(SparkSession.builder)
+    with pytest.raises(ConnectorMissing, match=r"session that runs .*Databricks .* to the cluster"):
+        configure_spark(SparkSession.builder, kafka=True)
     monkeypatch.setattr(SparkContext, "_active_spark_context", None)  # as spark.stop() leaves it
-    monkeypatch.setenv("PYKAFKA_CONNECTOR_JARS", str(connector_folder()))
-    assert "spark.jars" in set_by(configure_spark(SparkSession.builder))
-    with pytest.raises(SparkSetupError, match=r"left a JVM without .* restart Python"):
-        configure_spark(SparkSession.builder.config("spark.jars", "/other.jar"))
+    with pytest.raises(ConnectorMissing, match=r"left a JVM without .* restart Python"):
+        configure_spark(SparkSession.builder, kafka=True)
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    with pytest.raises(ConnectorMissing, match=r"spark-submit .* by --packages or --jars; use org"):
+        configure_spark(SparkSession.builder, kafka=True)
+
+
+PROGRAM = """
+from pyspark.sql import SparkSession
+from spark_udfs import ConnectorMissing, configure_spark
+
+try:
+    spark = configure_spark(SparkSession.builder, kafka=True).getOrCreate()
+    reader = spark.read.format("kafka").option("subscribe", "t")
+    reader.option("kafka.bootstrap.servers", "127.0.0.1:1").load()
+    print("loaded", spark.conf.get("spark.sql.execution.arrow.pyspark.enabled"))
+    spark.stop()
+except ConnectorMissing as error:
+    print(error)
+"""
+
+
+def submit(home: Path, *options: str) -> str:
+    """What the program prints that spark-submit runs."""
+    program = home / "program.py"
+    program.write_text(PROGRAM)
+    command = [str(installed_spark().home / "bin" / "spark-submit"), "--master", "local[1]"]
+    command += [
+        "--conf",
+        "spark.ui.enabled=false",
+        "--driver-java-options",
+        "-XX:TieredStopAtLevel=1",
+    ]
+    environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [*command, *options, str(program)],
+        env=environment | {"SPARK_LOCAL_IP": "127.0.0.1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_spark_submit_with_jars_brings_the_connector(tmp_path: Path) -> None:
+    jars = ",".join(str(jar) for jar in connector_jars())
+    assert "loaded true" in submit(tmp_path, "--jars", jars)
+
+
+def test_spark_submit_without_the_connector_is_told_which_option_brings_it(tmp_path: Path) -> None:
+    assert "add it by --packages or --jars" in submit(tmp_path)
 
 
 @pytest.mark.usefixtures("alone")
 def test_what_the_user_set_stays() -> None:
     builder = SparkSession.builder.config("spark.python.unix.domain.socket.enabled", "false")
-    options = set_by(configure_spark(builder.config("spark.jars", "/mine.jar")))
+    options = set_by(configure_spark(builder.config("spark.jars", "/mine.jar"), kafka=True))
     assert options["spark.python.unix.domain.socket.enabled"] == "false"
     assert options["spark.sql.execution.arrow.pyspark.enabled"] == "true"
-    first, *rest = options["spark.jars"].split(",")
-    assert first == "/mine.jar"
-    assert {Path(jar).parent for jar in rest} == {connector_folder()}
+    assert options["spark.jars"].split(",") == ["/mine.jar", *map(str, connector_jars())]
+
+
+def test_what_stands_in_spark_defaults_stays(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(
+        "# ours\nspark.python.unix.domain.socket.enabled  false\nspark.jars=/mine.jar\n"
+    )
+    alone.setenv("SPARK_CONF_DIR", str(tmp_path))
+    options = set_by(configure_spark(SparkSession.builder, kafka=True))
+    assert "spark.python.unix.domain.socket.enabled" not in options
+    assert options["spark.jars"].split(",") == ["/mine.jar", *map(str, connector_jars())]
+
+
+def test_what_submit_arguments_say_stays(alone: pytest.MonkeyPatch) -> None:
+    package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+    socket = "spark.python.unix.domain.socket.enabled"
+    alone.setenv("PYSPARK_SUBMIT_ARGS", f"--packages={package} --conf {socket}=false pyspark-shell")
+    options = set_by(configure_spark(SparkSession.builder, kafka=True))
+    assert options.keys().isdisjoint({"spark.jars", socket})
+    alone.setenv("PYSPARK_SUBMIT_ARGS", "--jars /mine.jar pyspark-shell")
+    with pytest.raises(
+        SparkSetupError, match=r"overrides .* by --jars /mine\.jar,.*spark-sql-kafka"
+    ):
+        configure_spark(SparkSession.builder, kafka=True)
+
+
+def test_nothing_is_fetched_where_kafka_is_not_asked_for(
+    alone: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """README's snippet, in an environment that has never seen the connector."""
+    alone.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert "spark.jars" not in set_by(configure_spark(SparkSession.builder))
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("alone")
 def test_a_connector_that_the_user_names_is_not_added_again() -> None:
     package = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
-    options = set_by(configure_spark(SparkSession.builder.config("spark.jars.packages", package)))
-    assert "spark.jars" not in options
-    assert "spark.jars" not in set_by(configure_spark(SparkSession.builder, kafka=False))
+    builder = SparkSession.builder.config("spark.jars.packages", package)
+    assert "spark.jars" not in set_by(configure_spark(builder, kafka=True))
 
 
 @pytest.mark.usefixtures("alone")
@@ -91,7 +176,7 @@ def test_a_connector_that_the_user_names_is_not_added_again() -> None:
 def test_a_connector_for_another_spark_is_refused_by_name(version: str) -> None:
     package = f"a:b:1,org.apache.spark:spark-sql-kafka-0-10_{version}"
     with pytest.raises(SparkSetupError, match=f"is for Spark .* use .*{pyspark.__version__}"):
-        configure_spark(SparkSession.builder.config("spark.jars.packages", package))
+        configure_spark(SparkSession.builder.config("spark.jars.packages", package), kafka=True)
 
 
 def test_a_missing_or_old_java_is_named(alone: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -142,6 +227,13 @@ def test_an_old_pyspark_is_named(alone: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_connect_server_is_configured_where_it_starts() -> None:
-    with pytest.raises(SparkSetupError, match="configure it where it starts"):
-        configure_spark(SparkSession.builder.remote("sc://127.0.0.1:15002"))
+@pytest.mark.parametrize(
+    "builder",
+    [
+        SparkSession.builder.remote("sc://127.0.0.1:15002"),
+        SparkSession.builder.config("spark.api.mode", "connect"),
+    ],
+)
+def test_a_connect_server_is_configured_where_it_starts(builder: SparkSession.Builder) -> None:
+    with pytest.raises(SparkSetupError, match=r"Connect .*configure it where it starts"):
+        configure_spark(builder)

@@ -94,7 +94,7 @@ def _session(job: Job) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.local.dir": f"{job.folder}/spark",
     }
-    return configure_spark(builder.config(map=quiet)).getOrCreate()
+    return configure_spark(builder.config(map=quiet), kafka=True).getOrCreate()
 
 
 def _flights(spark: SparkSession, job: Job) -> "DataFrame":

@@ -1,0 +1,80 @@
+"""What a JVM that runs already has: its settings, and Spark's Kafka connector.
+
+It was started by spark-submit, by the shell `pyspark`, by a notebook that brings its session (Databricks), or by an
+earlier session of this process. Jars reach a driver when its JVM starts and not later.
+"""
+
+import os
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote
+
+from spark_udfs.connector import (
+    CONNECTOR_NAME,
+    ConnectorMissing,
+    check_connector_version,
+    connector_advice,
+)
+from spark_udfs.environment import Spark, pyspark_version
+
+__all__ = ["connector_of", "running_jvm", "settings_of"]
+
+_PROVIDER: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
+_SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
+"""Set by spark-submit for the Python that it runs."""
+
+
+def running_jvm() -> Any:
+    """The JVM of this process, None before there is one."""
+    from pyspark import SparkContext
+
+    if SparkContext._jvm is None and _SUBMITTED in os.environ:
+        SparkContext._ensure_initialized()  # connects to the one that started this Python
+    return SparkContext._jvm
+
+
+def settings_of(jvm: Any) -> dict[str, str]:
+    """Of its session, else those that it was started with."""
+    from pyspark import SparkConf, SparkContext
+
+    context = SparkContext._active_spark_context
+    return dict((context.getConf() if context else SparkConf(_jvm=jvm)).getAll())
+
+
+def connector_of(jvm: Any) -> None:
+    """Do nothing if the JVM loads Spark's Kafka connector, wherever it has it from.
+
+    Raises:
+        ConnectorMissing: It does not, or the connector is for another Spark.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    scala = ".".join(jvm.scala.util.Properties.versionNumberString().split(".")[:2])
+    spark = Spark(home=Path(), version=pyspark_version(), scala=scala)
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        provider = jvm.java.lang.Class.forName(_PROVIDER, False, loader)
+    except Py4JJavaError:
+        raise ConnectorMissing(_missing(spark)) from None
+    source = provider.getProtectionDomain().getCodeSource()
+    jar = unquote(source.getLocation().getPath()).rpartition("/")[2] if source else ""
+    if CONNECTOR_NAME.search(jar):  # a vendor's jar may have any name
+        check_connector_version(jar, spark)
+
+
+def _missing(spark: Spark) -> str:
+    from pyspark import SparkContext
+
+    if _SUBMITTED in os.environ:
+        said = "spark-submit started this driver without Spark's Kafka connector: add it by --packages or --jars"
+    elif SparkContext._active_spark_context is not None:
+        said = (
+            "the session that runs already has no Kafka connector: restart Python and configure_spark the first "
+            "session; where the platform starts the session (Databricks and other notebooks), add it to the cluster"
+        )
+    else:
+        said = (
+            "an earlier session of this process left a JVM without Spark's Kafka connector: restart Python, and "
+            "configure_spark the first session with kafka=True"
+        )
+    return f"{said}; {connector_advice(spark)}"
