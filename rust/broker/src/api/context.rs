@@ -163,7 +163,9 @@ pub enum Outcome {
     NoReply,
     /// The connection is closed without an answer; the reason goes to the log.
     Close(String),
-    /// Decided later, polled by the connection's own task; no further frame is read until then.
+    /// Decided later, polled by the connection's own task. Only further produce requests are begun until then, behind a
+    /// produce request: a handler must have queued its appends when it returns, or they would not be in the order of the
+    /// requests. The answers behind it wait for it, and it is polled only once those before it are decided.
     Pending(PendingOutcome),
 }
 

@@ -6,6 +6,7 @@
 //! (`memory`).
 
 use bytes::{Buf, BufMut, BytesMut, buf::Limit};
+use pykafka_wire::ApiKey;
 
 use crate::network::memory::{Lane, Share};
 
@@ -97,6 +98,12 @@ impl Input {
             Ok(bytes @ 1..) if bytes <= size_max => Ok(Some(bytes)),
             _ => Err(FrameSizeError { size, size_max }),
         }
+    }
+
+    /// The API of the frame that has begun, as soon as it is known.
+    pub(crate) fn next_api_key(&self) -> Option<ApiKey> {
+        let key = self.buffer.get(PREFIX_SIZE..)?.first_chunk()?;
+        Some(ApiKey(i16::from_be_bytes(*key)))
     }
 
     /// The next whole frame without its prefix.

@@ -30,7 +30,7 @@ pub struct Settings {
     /// `max.connection.creation.rate`, per second: what comes beyond waits.
     pub connection_rate_max: u32,
     /// `internal.frame.max.ms`: a frame that has begun must be complete after this and what its size takes at
-    /// [`crate::network::connection::FRAME_BYTES_PER_MS_MIN`].
+    /// 64 bytes per millisecond.
     pub frame_ms_max: u64,
     /// `internal.parked.max.bytes`: bodies on their way through Python; beyond, connections are muted (docs/SEAM.md S7).
     pub parked_bytes_max: usize,

@@ -1,0 +1,88 @@
+//! The requests of one connection that have begun and are not answered: answers leave in the order of the requests.
+//!
+//! Apache Kafka has one request of a connection in hand (contract/kafka.md#4). So has this broker, but for Produce: while
+//! acknowledgements are due the next produce request is begun, so that one sync, or one round to the followers, covers them all.
+//! A produce request takes its place in every log before the next one begins, which is all the order that producers rely on.
+//! Whatever else comes waits until everything before it is answered: it sees what was acknowledged before it.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use pykafka_wire::ApiKey;
+
+use crate::api::context::{Header, Outcome};
+
+/// Produce requests of one connection that wait for acknowledgements: above them the connection is muted.
+pub(super) const PRODUCES_MAX: usize = 64;
+/// And the size of their frames together; the last one may go beyond.
+const PRODUCE_BYTES_MAX: usize = 8 << 20;
+
+/// One that has begun.
+struct Begun {
+    header: Header,
+    outcome: Outcome,
+    bytes: usize,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct Pipeline {
+    requests: VecDeque<Begun>,
+    bytes: usize,
+}
+
+impl Pipeline {
+    pub(super) fn is_empty(&self) -> bool {
+        self.requests.is_empty()
+    }
+
+    /// Whether a request of `api_key` may begin now.
+    pub(super) fn accepts(&self, api_key: ApiKey) -> bool {
+        self.is_empty()
+            || (api_key == ApiKey::PRODUCE
+                && self.has_produce()
+                && self.requests.len() < PRODUCES_MAX
+                && self.bytes < PRODUCE_BYTES_MAX)
+    }
+
+    /// Whether acknowledgements are due. If so nothing but produce requests is in it.
+    pub(super) fn has_produce(&self) -> bool {
+        self.requests.front().is_some_and(|begun| begun.header.api_key == ApiKey::PRODUCE)
+    }
+
+    /// Adds a request whose frame had `bytes`, behind all others.
+    pub(super) fn push(&mut self, header: Header, outcome: Outcome, bytes: usize) {
+        self.bytes += bytes;
+        self.requests.push_back(Begun { header, outcome, bytes });
+    }
+
+    /// Returns when the first request is decided; never while there is none. Dropping the future loses nothing.
+    pub(super) async fn decided(&mut self) {
+        poll_fn(|context| self.poll_first(context)).await;
+    }
+
+    /// Takes the first request if it is decided: its outcome is not pending.
+    pub(super) async fn take_decided(&mut self) -> Option<(Header, Outcome)> {
+        let is_decided = poll_fn(|context| Poll::Ready(self.poll_first(context).is_ready())).await;
+        let first = if is_decided { self.requests.pop_front() } else { None }?;
+        self.bytes -= first.bytes;
+        Some((first.header, first.outcome))
+    }
+
+    fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Some(first) = self.requests.front_mut() else { return Poll::Pending };
+        while let Outcome::Pending(pending) = &mut first.outcome {
+            match pending.as_mut().poll(context) {
+                Poll::Ready(outcome) => first.outcome = outcome,
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Poll::Ready(())
+    }
+
+    /// Cancels all of them.
+    pub(super) fn clear(&mut self) {
+        *self = Pipeline::default();
+    }
+}

@@ -1,0 +1,197 @@
+//! The receiving side of a connection: what is read and when, and how long it may take.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::BufMut;
+use tokio::io::Interest;
+use tokio::time::sleep;
+
+use super::{Ended, Link, sleep_ms};
+use crate::network::input::Input;
+use crate::network::output::Output;
+use crate::seam::settings::Settings;
+
+/// A frame in transit must move at least this fast, once `internal.frame.max.ms` is over.
+pub(crate) const FRAME_BYTES_PER_MS_MIN: u64 = 64;
+/// And at least this fast while others wait for the memory that it holds.
+const FRAME_IN_THE_WAY_BYTES_PER_MS_MIN: u64 = 1_024;
+/// Read while nothing can be begun.
+pub(super) const READ_AHEAD_BYTES_MAX: usize = 64 << 10;
+/// An idle connection gives its buffers back after this.
+const QUIET_MS: u64 = 500;
+
+/// What may be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Intake {
+    /// The next frame: it can be handled once it is complete.
+    Frame,
+    /// A little, to notice that the peer has gone.
+    Ahead,
+    /// Nothing; a reset is noticed all the same.
+    Nothing,
+}
+
+/// What was received, and the deadline of what is in transit.
+pub(super) struct Reader {
+    pub(super) input: Input,
+    /// Since when the frame at the head of the input is incomplete.
+    frame_since_ns: Option<u64>,
+    /// Since when the connection waits for memory. Meanwhile the frame's deadline is paused.
+    muted_since_ns: Option<u64>,
+    has_finished: bool,
+}
+
+impl Reader {
+    pub(super) fn new(input: Input) -> Reader {
+        Reader { input, frame_since_ns: None, muted_since_ns: None, has_finished: false }
+    }
+
+    /// Whether the peer has ended its sending side, and all it sent was read.
+    pub(super) fn has_finished(&self) -> bool {
+        self.has_finished
+    }
+
+    /// The frame at the head of the input was taken.
+    pub(super) fn frame_taken(&mut self) {
+        self.frame_since_ns = None;
+    }
+
+    /// Returns when there is something new: input, the end of the peer's side, or a wish to end the connection that must wait.
+    /// `output` is empty; an idle connection gives its memory back. Dropping the future loses nothing.
+    pub(super) async fn read_on(
+        &mut self,
+        link: &Link,
+        intake: Intake,
+        output: &mut Output,
+    ) -> Result<(), Ended> {
+        match intake {
+            Intake::Frame => self.fill(link, output).await,
+            Intake::Ahead => self.watch(link, Interest::READABLE | Interest::ERROR).await,
+            Intake::Nothing => self.watch(link, Interest::ERROR).await,
+        }
+    }
+
+    /// Reads of the next frame, or waits until there is something to read and memory for it.
+    async fn fill(&mut self, link: &Link, output: &mut Output) -> Result<(), Ended> {
+        let size_max = link.ctx.image.load().settings.socket_request_bytes_max;
+        let frame_size = self.input.frame_size(size_max);
+        let frame_size = frame_size.map_err(|error| Ended::Refused(error.to_string()))?;
+        if !self.input.try_admit(frame_size) {
+            return self.wait_admitted(link, frame_size).await;
+        }
+        self.unmute(link);
+        match self.read(link, frame_size) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            result => return result.map_err(Ended::from),
+        }
+        if self.input.is_empty() {
+            self.wait_readable(link, output).await
+        } else {
+            self.wait_frame(link, frame_size).await
+        }
+    }
+
+    /// Reads ahead, or only watches the peer while an answer is due.
+    async fn watch(&mut self, link: &Link, interest: Interest) -> Result<(), Ended> {
+        tokio::select! {
+            ready = link.stream.ready(interest) => match ready {
+                Ok(ready) if !ready.is_error() => match self.read(link, None) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+                    result => result.map_err(Ended::from),
+                },
+                _ => Err(Ended::Peer),
+            },
+            () = link.closing.changed() => Ok(()),
+            () = sleep_ms(link.settings().connections_idle_ms_max) => Err(Ended::Idle),
+        }
+    }
+
+    /// Takes what has arrived.
+    fn read(&mut self, link: &Link, frame_size: Option<usize>) -> io::Result<()> {
+        let mut room = self.input.room(frame_size);
+        let wanted = room.remaining_mut();
+        let size = link.stream.try_read_buf(&mut room)?;
+        self.has_finished |= size == 0;
+        self.input.adapt(size, wanted);
+        link.turn.moved(size);
+        link.ctx.statistics.bytes_received.add(size as u64);
+        Ok(())
+    }
+
+    /// Waits until there is memory for what is read next. Meanwhile nothing is read.
+    async fn wait_admitted(&mut self, link: &Link, frame_size: Option<usize>) -> Result<(), Ended> {
+        self.muted_since_ns.get_or_insert_with(|| link.ctx.clock.now_ns());
+        tokio::select! {
+            () = self.input.admit(frame_size) => Ok(()),
+            _ = link.stream.ready(Interest::ERROR) => Err(Ended::Peer),
+            () = link.closing.changed() => Ok(()),
+        }
+    }
+
+    /// Moves the frame's deadline by the time in which the connection was muted.
+    fn unmute(&mut self, link: &Link) {
+        if let Some(muted_since_ns) = self.muted_since_ns.take()
+            && let Some(frame_since_ns) = &mut self.frame_since_ns
+        {
+            *frame_since_ns += link.ctx.clock.now_ns().saturating_sub(muted_since_ns);
+        }
+    }
+
+    /// Waits for more of the frame that has begun, no longer than it may take.
+    async fn wait_frame(&mut self, link: &Link, frame_size: Option<usize>) -> Result<(), Ended> {
+        let settings = link.settings();
+        let remaining_ms = self.frame_remaining_ms(link, &settings, frame_size);
+        let stalled_ms = settings.frame_ms_max as i64;
+        tokio::select! {
+            ready = link.stream.readable() => return Ok(ready?),
+            () = link.closing.changed() => return Ok(()),
+            () = sleep_ms(remaining_ms.min(stalled_ms)) => {}
+        }
+        if remaining_ms <= stalled_ms {
+            Err(Ended::Killed(format!("a frame took longer than {stalled_ms} ms")))
+        } else if self.input.is_in_the_way() {
+            let text = "a frame stood still for {} ms in memory that others wait for";
+            Err(Ended::Killed(text.replace("{}", &stalled_ms.to_string())))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Waits for the next frame to begin.
+    async fn wait_readable(&mut self, link: &Link, output: &mut Output) -> Result<(), Ended> {
+        let idle_ms = link.settings().connections_idle_ms_max;
+        let quiet = Duration::from_millis(QUIET_MS.min(idle_ms.try_into().unwrap_or(u64::MAX)));
+        tokio::select! {
+            ready = link.stream.readable() => return Ok(ready?),
+            () = link.closing.changed() => return Ok(()),
+            () = sleep(quiet) => {}
+        }
+        self.input.release();
+        output.release();
+        tokio::select! {
+            ready = link.stream.readable() => Ok(ready?),
+            () = link.closing.changed() => Ok(()),
+            () = sleep_ms(idle_ms - quiet.as_millis() as i64) => Err(Ended::Idle),
+        }
+    }
+
+    /// What is left for the frame that has begun.
+    fn frame_remaining_ms(
+        &mut self,
+        link: &Link,
+        settings: &Settings,
+        frame_size: Option<usize>,
+    ) -> i64 {
+        let now_ns = link.ctx.clock.now_ns();
+        let since_ns = *self.frame_since_ns.get_or_insert(now_ns);
+        let bytes_per_ms_min = if self.input.is_in_the_way() {
+            FRAME_IN_THE_WAY_BYTES_PER_MS_MIN
+        } else {
+            FRAME_BYTES_PER_MS_MIN
+        };
+        let allowed = settings.frame_ms_max + frame_size.unwrap_or(0) as u64 / bytes_per_ms_min;
+        let elapsed = now_ns.saturating_sub(since_ns) / 1_000_000;
+        allowed.saturating_sub(elapsed) as i64
+    }
+}
