@@ -510,9 +510,9 @@ class Repair:
     def partitions(self) -> list[Path]: ...
     def look(
         self, partition: PathLike[str], is_compacted: bool
-    ) -> tuple[int, int, int, int, list[int], bool] | None:
+    ) -> tuple[int, int, int, int, list[int], str | None] | None:
         """What would go: the log end offset that is left, the segment's base offset, the position in it, bytes,
-        segments behind it, whether it is damage (else a torn tail). None for a whole log. Changes nothing.
+        segments behind it, what is damaged (None for a torn tail). None for a whole log. Changes nothing.
         """
 
     def cut(self, partition: PathLike[str], is_compacted: bool) -> None:

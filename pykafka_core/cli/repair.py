@@ -1,7 +1,8 @@
 """``repair``: cut logs where they are damaged, as Apache Kafka does without asking.
 
-A broker that finds valid batches behind a damaged one serves the log up to there and refuses writes. Here somebody
-decides: what would go is shown, then asked about, then cut. The directory stays locked all the while.
+A broker that finds valid batches behind a damaged one, or that synced records are gone, serves the log up to there and
+refuses writes. Here somebody decides: what would go is shown, then asked about, then cut. The directory stays locked
+all the while.
 """
 
 import sys
@@ -33,7 +34,7 @@ class Cut:
         offset: The log end offset that is left (exclusive).
         last_offset: The last one that goes, as far as headers of batches can be found; -1 if there is none.
         bytes: Without zeros at the ends of files.
-        is_damage: Whether records that were acknowledged may go; if not it is a torn tail.
+        damage: What is wrong, as a broker says it; None for a torn tail, which an open cuts by itself.
     """
 
     partition: Path
@@ -43,7 +44,7 @@ class Cut:
     position: int
     bytes: int
     removed_segments: Sequence[int]
-    is_damage: bool
+    damage: str | None
 
 
 def repair(directory: Path, *, yes: bool, as_json: bool) -> None:
@@ -106,7 +107,7 @@ def _cut(
     position: int,
     size: int,
     removed: Sequence[int],
-    is_damage: bool,
+    damage: str | None,
 ) -> Cut:
     places = [(segment, position), *((base, 0) for base in removed)]
     return Cut(
@@ -117,14 +118,17 @@ def _cut(
         position=position,
         bytes=size,
         removed_segments=removed,
-        is_damage=is_damage,
+        damage=damage,
     )
 
 
 def _show(cuts: Sequence[Cut], partitions_count: int) -> None:
     for cut in cuts:
-        what = "damaged" if cut.is_damage else "has a torn tail"
-        print(f"{cut.partition}: {what} at offset {cut.offset}")
+        what = f"damaged: {cut.damage}" if cut.damage else f"torn tail at offset {cut.offset}"
+        print(f"{cut.partition}: {what}")
+        if not cut.bytes and not cut.removed_segments:
+            print(f"  would be agreed to: the log goes on at offset {cut.offset}")
+            continue
         print(f"  would go: {_offsets(cut)}{cut.bytes:,} bytes")
         print(f"    {_name(cut.segment)} from position {cut.position:,} on")
         for segment in cut.removed_segments:
@@ -156,7 +160,8 @@ def _is_agreed() -> bool:
 def _as_json(cut: Cut) -> dict[str, object]:
     return {
         "partition": cut.partition.name,
-        "damaged": cut.is_damage,
+        "damaged": cut.damage is not None,
+        "damage": cut.damage,
         "log_end_offset": cut.offset,
         "last_offset": cut.last_offset,
         "segment": cut.segment,

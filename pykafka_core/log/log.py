@@ -45,8 +45,8 @@ class Log:
 
     Attributes:
         path: Its directory; of a log in memory its name.
-        damaged_at: Where valid batches follow a damaged one: the log is readable up to this offset and refuses
-            writes until it is repaired. ``None`` for a whole log.
+        damaged_at: Where valid batches follow a damaged one, or synced records are gone: the log is readable up to this
+            offset and refuses writes until it is repaired. ``None`` for a whole log.
         truncated_bytes: What recovery has cut off as a torn tail.
     """
 

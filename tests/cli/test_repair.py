@@ -52,7 +52,7 @@ def test_nothing_is_cut_before_somebody_agrees(data: Path, capsys: Capture) -> N
     assert content(data) == before
     out, errors = capsys.readouterr()
     assert out.splitlines() == [
-        f"{data / DAMAGED}: damaged at offset 100",
+        f"{data / DAMAGED}: damaged: valid batches follow a damaged one at offset 100",
         "  would go: offsets 100 to 119, 2,340 bytes",
         "    00000000000000000100.log from position 0 on",
     ]

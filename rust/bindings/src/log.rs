@@ -83,7 +83,7 @@ impl PyLog {
             library: Mutex::new(Some(library)),
             process: std::process::id(),
         };
-        Ok((log, recovery.damaged_at, recovery.truncated_bytes))
+        Ok((log, recovery.damaged_at(), recovery.truncated_bytes))
     }
 
     /// Append whole batches at the log end, sync where the settings ask for it, and let go what a roll made old.

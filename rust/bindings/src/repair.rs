@@ -18,8 +18,8 @@ struct PyRepair {
     repair: Mutex<Option<Repair>>,
 }
 
-/// Offset, segment, position, bytes, removed segments, and whether it is damage; see [`Cut`].
-type Shown = (i64, i64, u64, u64, Vec<i64>, bool);
+/// Offset, segment, position, bytes, removed segments, and what is damaged; see [`Cut`].
+type Shown = (i64, i64, u64, u64, Vec<i64>, Option<String>);
 
 #[pymethods]
 #[expect(clippy::needless_pass_by_value, reason = "what pyo3 converts arguments to")]
@@ -44,8 +44,9 @@ impl PyRepair {
     ) -> PyResult<Option<Shown>> {
         let cut = self.run(py, |repair| repair.look(&partition, &config(is_compacted)))?;
         Ok(cut.map(|cut| {
-            let Cut { offset, segment, position, bytes, removed_segments, is_damage } = cut;
-            (offset, segment, position, bytes, removed_segments, is_damage)
+            let Cut { offset, segment, position, bytes, removed_segments, damage } = cut;
+            let damage = damage.map(|damage| damage.to_string());
+            (offset, segment, position, bytes, removed_segments, damage)
         }))
     }
 

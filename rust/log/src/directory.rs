@@ -27,7 +27,7 @@ use crate::directory::library::partition_key;
 use crate::directory::lock::DirectoryLock;
 use crate::directory::survey::LogSurvey;
 use crate::disk::Disk;
-use crate::log::{Log, LogOptions, OpenError, Recovery, StorageError};
+use crate::log::{Log, LogOptions, OnDamage, OpenError, Recovery, StorageError};
 use crate::syncer::SYNC_THREADS_MAX;
 
 /// A stop closes so many logs on its own before it takes another thread.
@@ -68,6 +68,8 @@ pub struct LogDirectory {
     clock: Arc<dyn Clock>,
     buffers: Arc<BufferPool>,
     was_clean: bool,
+    /// Whether the recovery points were read; without them all that is on disk may have been synced.
+    knows_recovery_points: bool,
     producer_id_expiration_ms: AtomicI64,
     broker_epoch: AtomicI64,
     random: AtomicU64,
@@ -100,7 +102,8 @@ impl LogDirectory {
         disk.create_dir_all(dir).map_err(error)?;
         let recovery_points = read_offsets(&*disk, dir, checkpoint::RECOVERY_POINT_FILE);
         let high_watermarks = read_offsets(&*disk, dir, checkpoint::REPLICATION_OFFSET_FILE);
-        let state = DirectoryState {
+        let knows_recovery_points = recovery_points.is_ok();
+        let mut state = DirectoryState {
             logs: BTreeMap::new(),
             // Without recovery points every log is checked from its beginning.
             recovery_points: recovery_points.unwrap_or_default(),
@@ -109,12 +112,16 @@ impl LogDirectory {
             deleted: deleted_dirs(&*disk, dir).map_err(error)?,
         };
         let marker = take_clean_marker(&*disk, dir).map_err(error)?;
+        if marker.is_none() {
+            state.forget_deleted();
+        }
         Ok(LogDirectory {
             dir: dir.to_owned(),
             disk,
             clock,
             buffers: Arc::default(),
             was_clean: marker.is_some(),
+            knows_recovery_points,
             producer_id_expiration_ms: AtomicI64::new(options.producer_id_expiration_ms),
             broker_epoch: AtomicI64::new(marker.map_or(-1, |marker| marker.broker_epoch)),
             random: AtomicU64::new(options.random_seed),
@@ -221,10 +228,20 @@ impl LogDirectory {
         topic_id: Option<[u8; 16]>,
         config: Arc<LogConfig>,
     ) -> Result<(Arc<Log>, Recovery), OpenError> {
-        let (recovery_point, log_start_offset) = {
+        let (recovery_point, log_start_offset, high_watermark) = {
             let state = self.state.lock();
             let offset = |of: &PartitionOffsets| of.get(&key).copied().unwrap_or(0);
-            (offset(&state.recovery_points), offset(&state.log_start_offsets))
+            (
+                offset(&state.recovery_points),
+                offset(&state.log_start_offsets),
+                offset(&state.high_watermarks),
+            )
+        };
+        // What is synced with each append is promised before a checkpoint tells of it.
+        let on_damage = if config.syncs_every_append() || !self.knows_recovery_points {
+            OnDamage::Keep
+        } else {
+            OnDamage::CutUnsynced
         };
         let (log, recovery) = Log::open(LogOptions {
             dir,
@@ -232,6 +249,8 @@ impl LogDirectory {
             disk: self.disk.clone(),
             clock: self.clock.clone(),
             recovery_point,
+            high_watermark,
+            on_damage,
             log_start_offset,
             clean: self.was_clean,
             topic_id,
@@ -249,9 +268,29 @@ impl LogDirectory {
     pub fn checkpoint(&self, high_watermarks: &[(String, i32, i64)]) -> Result<(), StorageError> {
         let mut state = self.state.lock();
         for (topic, partition, offset) in high_watermarks {
-            state.high_watermarks.insert((topic.clone(), *partition), *offset);
+            let key = (topic.clone(), *partition);
+            if state.logs.get(&key).is_none_or(|log| log.damage().is_none()) {
+                state.high_watermarks.insert(key, *offset);
+            }
         }
         state.take_offsets();
+        self.write_checkpoints(&state)
+    }
+
+    /// Gives up the records of `log` at and behind `offset`, as [`Log::truncate_to`] does.
+    ///
+    /// Before that the checkpoints give them up: a log that ends below what they tell is taken for damaged.
+    pub fn truncate_log(&self, log: &Log, offset: i64) -> Result<(), StorageError> {
+        log.lower_recovery_point(offset)?;
+        let recovery_point = log.recovery_point();
+        if let Some(offset) = self.state.lock().high_watermarks.get_mut(&partition_key(log.dir())) {
+            *offset = recovery_point.min(*offset);
+        }
+        self.checkpoint(&[])?;
+        log.truncate_to(offset)
+    }
+
+    fn write_checkpoints(&self, state: &DirectoryState) -> Result<(), StorageError> {
         self.write_offsets(checkpoint::RECOVERY_POINT_FILE, &state.recovery_points)?;
         self.write_offsets(checkpoint::LOG_START_OFFSET_FILE, &state.log_start_offsets)?;
         self.write_offsets(checkpoint::REPLICATION_OFFSET_FILE, &state.high_watermarks)
@@ -285,7 +324,10 @@ impl LogDirectory {
 
     /// Renames the directory of a partition that no metadata knows. It is kept for a human to look at.
     pub fn mark_stray(&self, topic: &str, partition: i32) -> Result<(), StorageError> {
-        self.rename_partition(topic, partition, "stray")
+        self.rename_partition(topic, partition, "stray")?;
+        // Not on a full disk: then a log that is made anew under this name may be taken for damaged.
+        let _ = self.checkpoint(&[]);
+        Ok(())
     }
 
     fn rename_partition(
@@ -311,13 +353,7 @@ impl LogDirectory {
         if path.extension().is_some_and(|end| end.to_string_lossy().ends_with("-delete")) {
             state.deleted.push((expiry_ms, path));
         }
-        if let Some((topic, partition)) = parse_partition_dir(name) {
-            let key = (topic.to_owned(), partition);
-            state.logs.remove(&key);
-            state.recovery_points.remove(&key);
-            state.log_start_offsets.remove(&key);
-            state.high_watermarks.remove(&key);
-        }
+        state.forget(name);
     }
 
     /// Removes renamed directories whose delay is over at `now_ms`.
@@ -329,6 +365,12 @@ impl LogDirectory {
             let mut state = self.state.lock();
             state.deleted.extract_if(.., |(expiry, _)| *expiry <= now_ms).collect()
         };
+        if expired.is_empty() {
+            return Ok(());
+        }
+        // As long as a checkpoint may tell of a deleted log its directory stays, from which an open knows. On a full disk
+        // the directory goes all the same: that is what frees space.
+        let _ = self.checkpoint(&[]);
         let mut result = Ok(());
         for (expiry, path) in expired {
             let removed = remove_dir(&*self.disk, &path);
@@ -408,10 +450,36 @@ impl std::fmt::Debug for LogDirectory {
 }
 
 impl DirectoryState {
-    /// Takes the offsets of the open logs; one that is not on disk needs no lines.
+    /// Drops what is known of the partition whose directory has this name.
+    fn forget(&mut self, name: &str) {
+        if let Some((topic, partition)) = parse_partition_dir(name) {
+            let key = (topic.to_owned(), partition);
+            self.logs.remove(&key);
+            self.recovery_points.remove(&key);
+            self.log_start_offsets.remove(&key);
+            self.high_watermarks.remove(&key);
+        }
+    }
+
+    /// Drops what the checkpoints tell of logs that a run deleted which ended before it wrote them, and of logs that it
+    /// made anew under their names.
+    fn forget_deleted(&mut self) {
+        let names: Vec<_> = (self.deleted.iter())
+            .filter_map(|(_, path)| path.file_name()?.to_str()?.rsplit_once('.'))
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        names.iter().for_each(|name| self.forget(name));
+    }
+
+    /// Takes the offsets of the open logs; one that is not on disk needs no lines. The lines of a damaged log stay, so
+    /// that the next open finds the damage too.
     fn take_offsets(&mut self) {
         for (key, log) in &self.logs {
             let offsets = log.offsets();
+            if log.damage().is_some() {
+                self.recovery_points.insert(key.clone(), offsets.recovery_point);
+                continue;
+            }
             let first_base = log.segments().first().map(|(base_offset, _)| *base_offset);
             if first_base.is_some() {
                 self.recovery_points.insert(key.clone(), offsets.recovery_point);

@@ -124,6 +124,8 @@ fn options(disk: &MemoryDisk, clean: bool) -> LogOptions {
         disk: Arc::new(disk.clone()),
         clock: Arc::new(ManualClock::new(NOW_MS)),
         recovery_point: 0,
+        high_watermark: 0,
+        on_damage: crate::OnDamage::Keep,
         log_start_offset: 0,
         clean,
         topic_id: Some([7; 16]),

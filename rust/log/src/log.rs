@@ -38,14 +38,13 @@ use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
 
-pub(crate) use recovery::load::{Damage, open as open_with};
-
-pub use error::{AppendError, OpenError, ReadError, StorageError};
+pub use error::{AppendError, Damage, OpenError, ReadError, StorageError};
 pub use read::lookup::SegmentEntries;
 pub use read::slice::{Fetched, FetchedRecords, RecordsSlice, SliceError};
 pub use sync::{SyncJob, Unsynced};
 pub use types::{
-    AppendInfo, AppendOptions, FetchData, LogOffsets, LogOptions, Recovery, TimestampOffset,
+    AppendInfo, AppendOptions, FetchData, LogOffsets, LogOptions, OnDamage, Recovery,
+    TimestampOffset,
 };
 
 use crate::buffer_pool::BufferPool;
@@ -77,21 +76,26 @@ impl Log {
     /// Opens the log in a directory, which need not exist: it appears with the first append.
     ///
     /// Without a clean stop, segments that reach beyond the recovery point are checked batch by batch and their
-    /// indexes rebuilt; a torn tail is cut and reported. Where valid batches follow a damaged one nothing is
-    /// changed: the log is readable up to there and refuses writes.
+    /// indexes rebuilt; a torn tail is cut and reported. Damage is treated as [`LogOptions::on_damage`] tells.
     ///
     /// # Errors
     /// Files that cannot be read or written, or that belong to another topic id.
     pub fn open(options: LogOptions) -> Result<(Log, Recovery), OpenError> {
-        recovery::load::open(options, Damage::Keep)
+        recovery::load::open(options)
     }
 
-    /// Checks every batch of a closed log and cuts it at the first damaged one, with all that follows.
+    /// Opens a log for reading only and checks every batch of it, also below the recovery point.
+    pub(crate) fn inspect(options: LogOptions) -> Result<(Log, Recovery), OpenError> {
+        let options = LogOptions { read_only: true, on_damage: OnDamage::Keep, ..options };
+        recovery::load::open_checking_all(options)
+    }
+
+    /// Checks every batch of a closed log and cuts it where damage begins, with all that follows.
     ///
     /// This is what Apache Kafka does when it starts. `dir` must not be open.
     pub fn repair(options: LogOptions) -> Result<Recovery, OpenError> {
-        let options = LogOptions { clean: false, recovery_point: 0, ..options };
-        let (log, recovery) = recovery::load::open(options, Damage::Cut)?;
+        let options = LogOptions { on_damage: OnDamage::Cut, ..options };
+        let (log, recovery) = recovery::load::open_checking_all(options)?;
         log.close()?;
         Ok(recovery)
     }
@@ -157,6 +161,14 @@ impl Log {
     /// Why this log refuses writes, if it does.
     pub fn write_error(&self) -> Option<StorageError> {
         self.state.lock().check_writable().err()
+    }
+
+    /// The damage with which the log was opened, if nothing was cut.
+    pub fn damage(&self) -> Option<Damage> {
+        match &self.state.lock().status {
+            Status::Damaged(damage) => Some(damage.clone()),
+            _ => None,
+        }
     }
 
     /// The latest leader epoch noted.

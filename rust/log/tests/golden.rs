@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pykafka_log::{
-    AbortedTxn, BufferPool, Disk, Log, LogConfig, LogOptions, ManualClock, MemoryDisk, OpenMode,
-    Recovery, checkpoint,
+    AbortedTxn, BufferPool, CleanupPolicy, Disk, Log, LogConfig, LogOptions, ManualClock,
+    MemoryDisk, OnDamage, OpenMode, Recovery, checkpoint,
 };
 use pykafka_record::{Batch, EndTransactionMarker, Limits, batches};
 use serde_json::{Value, json};
@@ -18,6 +18,8 @@ struct Golden {
     /// The broker's answers.
     answers: Value,
     disk: Arc<dyn Disk>,
+    recovery_point: i64,
+    high_watermark: i64,
     log_start_offset: i64,
 }
 
@@ -28,8 +30,13 @@ fn root() -> PathBuf {
 /// All partitions of `set`, their files on a memory disk; `answers` names the moment, or is empty.
 fn golden(set: &str, answers: &str) -> Vec<Golden> {
     let set = root().join(set);
-    let starts = std::fs::read(set.join("data/log-start-offset-checkpoint")).unwrap();
-    let starts = checkpoint::read_offsets(&starts).unwrap();
+    let offsets = |name: &str| {
+        let bytes = std::fs::read(set.join("data").join(name)).unwrap();
+        checkpoint::read_offsets(&bytes).unwrap()
+    };
+    let recovery_points = offsets(checkpoint::RECOVERY_POINT_FILE);
+    let high_watermarks = offsets(checkpoint::REPLICATION_OFFSET_FILE);
+    let starts = offsets(checkpoint::LOG_START_OFFSET_FILE);
     let mut found = Vec::new();
     for entry in std::fs::read_dir(set.join("expected")).unwrap() {
         let path = entry.unwrap().path();
@@ -41,9 +48,19 @@ fn golden(set: &str, answers: &str) -> Vec<Golden> {
         let answers = if answers.is_empty() { expected.clone() } else { expected[answers].clone() };
         let (topic, partition) = name.rsplit_once('-').unwrap();
         let key = (topic.to_owned(), partition.parse().unwrap());
-        let log_start_offset = starts.get(&key).copied().unwrap_or(0);
+        let offset = |of: &checkpoint::PartitionOffsets| of.get(&key).copied().unwrap_or(0);
+        let (recovery_point, high_watermark) = (offset(&recovery_points), offset(&high_watermarks));
+        let log_start_offset = offset(&starts);
         let disk = memory_copy(&set.join("data").join(&name));
-        found.push(Golden { name, expected, answers, disk, log_start_offset });
+        found.push(Golden {
+            name,
+            expected,
+            answers,
+            disk,
+            recovery_point,
+            high_watermark,
+            log_start_offset,
+        });
     }
     assert!(found.len() > 20);
     found
@@ -76,11 +93,15 @@ impl Golden {
             config: Arc::new(LogConfig {
                 index_interval_bytes,
                 retention_ms: -1,
+                cleanup_policy: CleanupPolicy { delete: true, compact: clean },
                 ..LogConfig::default()
             }),
             disk: self.disk.clone(),
             clock: Arc::new(ManualClock::new(number(&self.answers["asked_at_ms"]))),
-            recovery_point: 0,
+            // Apache Kafka writes it with the marker of a clean stop.
+            recovery_point: if clean { self.recovery_point } else { 0 },
+            high_watermark: self.high_watermark,
+            on_damage: OnDamage::Keep,
             log_start_offset: self.log_start_offset,
             clean,
             topic_id: Some(uuid(self.answers["topic_id"].as_str().unwrap())),
@@ -340,7 +361,7 @@ fn closed_directories_of_kafka_without_marker_and_recovery_point_recover_to_the_
             golden.answers["fetch_read_committed"]["aborted_transactions"] = json!([]);
         }
         let (log, recovery) = golden.open(false);
-        assert_eq!((recovery.damaged_at, recovery.truncated_at), (None, None), "{}", golden.name);
+        assert_eq!((recovery.damaged_at(), recovery.truncated_at), (None, None), "{}", golden.name);
         check_batches(&golden, &log);
         check_answers(&golden, &log);
         check_epochs(&golden, &log);
@@ -352,14 +373,14 @@ fn killed_directories_of_kafka_recover_to_where_kafka_recovers_them() {
     for golden in golden("killed", "after_recovery") {
         if golden.name == "bad-crc-early-0" {
             let (log, recovery) = golden.open(false);
-            assert_eq!((recovery.damaged_at, log.log_end_offset()), (Some(100), 100));
+            assert_eq!((recovery.damaged_at(), log.log_end_offset()), (Some(100), 100));
             assert!(log.is_read_only());
             log.close().unwrap();
             let repaired = Log::repair(golden.options(false)).unwrap();
             assert_eq!(repaired.truncated_at, Some(100));
         }
         let (log, recovery) = golden.open(false);
-        assert_eq!(recovery.damaged_at, None, "{}", golden.name);
+        assert_eq!(recovery.damaged_at(), None, "{}", golden.name);
         // The broker that was asked had become leader once more: an epoch without a record.
         let epochs = golden.expected["leader_epochs"].as_array().unwrap();
         if let Some(epoch) = epochs.last() {

@@ -111,7 +111,7 @@ fn check(steps: &[Step]) {
                 let options = bench.options(*clean);
                 let options = pykafka_log::LogOptions { log_start_offset: model.start, ..options };
                 let (opened, recovery) = pykafka_log::Log::open(options).unwrap();
-                assert_eq!((recovery.truncated_bytes, recovery.damaged_at), (0, None));
+                assert_eq!((recovery.truncated_bytes, recovery.damaged_at()), (0, None));
                 log = opened;
             }
             Step::Read { percent, bytes_max } => {

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
-    AppendError, BufferPool, Disk, Log, LogConfig, LogOptions, ManualClock, Recovery, StorageError,
-    checkpoint,
+    AppendError, BufferPool, Disk, Log, LogConfig, LogOptions, ManualClock, OnDamage, Recovery,
+    StorageError, checkpoint,
 };
 use pykafka_record::{BatchOptions, batches};
 
@@ -80,6 +80,8 @@ fn options(disk: &FaultyDisk, mode: Mode, clean: bool) -> LogOptions {
         disk: Arc::new(disk.clone()),
         clock: Arc::new(ManualClock::new(NOW_MS)),
         recovery_point: offset(checkpoint::RECOVERY_POINT_FILE).unwrap_or(0),
+        high_watermark: 0,
+        on_damage: if mode == Mode::Fsync { OnDamage::Keep } else { OnDamage::CutUnsynced },
         log_start_offset: offset(checkpoint::LOG_START_OFFSET_FILE).unwrap_or(0),
         clean,
         topic_id: Some([7; 16]),
@@ -150,23 +152,24 @@ impl Life {
     }
 
     fn checkpoint(&mut self) -> Result<(), Stopped> {
-        let key = ("topic".to_owned(), 0);
         let start = self.log.log_start_offset();
-        for (name, offset) in [
-            (checkpoint::RECOVERY_POINT_FILE, self.log.recovery_point()),
-            (checkpoint::LOG_START_OFFSET_FILE, start),
-        ] {
-            let offsets = [(key.clone(), offset)].into();
-            let path = Path::new(DATA).join(name);
-            self.disk.write_atomically(&path, &checkpoint::write_offsets(&offsets))?;
-        }
+        self.write_checkpoint(checkpoint::RECOVERY_POINT_FILE, self.log.recovery_point())?;
+        self.write_checkpoint(checkpoint::LOG_START_OFFSET_FILE, start)?;
         self.start_between.0 = self.start_between.0.max(start);
         Ok(())
+    }
+
+    fn write_checkpoint(&self, name: &str, offset: i64) -> Result<(), Stopped> {
+        let offsets = [(("topic".to_owned(), 0), offset)].into();
+        let path = Path::new(DATA).join(name);
+        Ok(self.disk.write_atomically(&path, &checkpoint::write_offsets(&offsets))?)
     }
 
     fn truncate(&mut self, offset: i64) -> Result<(), Stopped> {
         // Whoever truncates gives up the promise, whether it succeeds or not.
         self.promised_end = self.promised_end.min(offset);
+        let recovery_point = self.log.recovery_point().min(offset);
+        self.write_checkpoint(checkpoint::RECOVERY_POINT_FILE, recovery_point)?;
         self.log.truncate_to(offset)?;
         self.content.retain(|base_offset, _| *base_offset < offset);
         self.sync_if_promised()
@@ -219,18 +222,10 @@ impl Life {
             let opened = Log::open(options(&disk, self.mode, false));
             let (log, recovery) = opened.unwrap_or_else(|error| panic!("{what}: {error}"));
             self.check_content(&log, &recovery, &what);
-            let mut end = log.log_end_offset();
-            if recovery.damaged_at.is_some() {
-                // Only bytes that were never synced may be out of order, and only repair cuts them.
-                assert_ne!(self.mode, Mode::Fsync, "{what}: {recovery:?}");
-                drop(log);
-                let options = options(&disk, self.mode, false);
-                // A log that lost even deleted records begins anew where the deletion ended.
-                end = end.max(options.log_start_offset);
-                Log::repair(options).unwrap();
-            } else {
-                drop(log);
-            }
+            // Only bytes that were never synced may be out of order: nobody has to repair that.
+            assert_eq!(recovery.damage, None, "{what}: {recovery:?}");
+            let end = log.log_end_offset();
+            drop(log);
             self.check_reopened(&disk, end, &what);
         }
     }
@@ -265,7 +260,7 @@ impl Life {
     /// The recovered log goes on: it takes a batch, and has all of it once more after a clean stop.
     fn check_reopened(&self, disk: &FaultyDisk, end: i64, what: &str) {
         let (log, recovery) = Log::open(options(disk, self.mode, false)).unwrap();
-        assert_eq!((log.log_end_offset(), recovery.damaged_at), (end, None), "{what}: reopened");
+        assert_eq!((log.log_end_offset(), recovery.damaged_at()), (end, None), "{what}: reopened");
         log.append_as_leader(&mut batch(2, 40, NOW_MS), LEADER).unwrap();
         log.close().unwrap();
         let (log, recovery) = Log::open(options(disk, self.mode, true)).unwrap();
@@ -385,7 +380,7 @@ fn one_moment_without_space_at_any_operation_costs_at_most_that_append() {
         log.close().unwrap();
         let (log, recovery) = Log::open(options(&disk, Mode::Os, false)).unwrap();
         assert_eq!(log.log_end_offset(), 40, "operation {operation}: {recovery:?}");
-        assert_eq!((recovery.truncated_bytes, recovery.damaged_at), (0, None));
+        assert_eq!((recovery.truncated_bytes, recovery.damaged_at()), (0, None));
         if !hit {
             assert!(operation > 20);
             break;
@@ -464,7 +459,7 @@ fn an_index_lost_in_the_middle_is_rebuilt_and_costs_no_record() {
         let lost = partition_dir().join(format!("{:020}.index", bases[1]));
         life.disk.remove_file(&lost).unwrap();
         let (log, recovery) = Log::open(options(&life.disk, life.mode, clean)).unwrap();
-        assert_eq!((recovery.damaged_at, recovery.truncated_bytes), (None, 0), "clean: {clean}");
+        assert_eq!((recovery.damaged_at(), recovery.truncated_bytes), (None, 0), "clean: {clean}");
         life.check_content(&log, &recovery, "index lost");
         assert!(life.disk.exists(&lost));
     }

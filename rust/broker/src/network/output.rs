@@ -221,7 +221,7 @@ mod tests {
     use proptest::prelude::*;
     use pykafka_log::{
         AppendOptions, AppendOrigin, BufferPool, FetchedRecords, Log, LogConfig, LogOptions,
-        ManualClock, RealDisk, RecordsSlice,
+        ManualClock, OnDamage, RealDisk, RecordsSlice,
     };
     use pykafka_record::{BatchBuilder, BatchOptions};
     use pykafka_wire::{ApiKey, Chunks, Sink};
@@ -318,6 +318,8 @@ mod tests {
             disk: Arc::new(RealDisk),
             clock: Arc::new(ManualClock::new(0)),
             recovery_point: 0,
+            high_watermark: 0,
+            on_damage: OnDamage::Keep,
             log_start_offset: 0,
             clean: true,
             topic_id: None,

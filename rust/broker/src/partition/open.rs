@@ -50,12 +50,11 @@ impl Turn<'_> {
             Err(error) => return Err(self.fail(&error.to_string())),
         };
         partition.report_recovery(&recovery);
-        if let Some(offset) = recovery.damaged_at {
-            let reason = format!("valid batches follow a damaged one at offset {offset}");
-            self.report(PartitionStateKind::ReadOnly, offset, reason);
+        if let Some(damage) = &recovery.damage {
+            self.report(PartitionStateKind::ReadOnly, damage.offset(), damage.to_string());
         }
         // What recovery found was written before; it is synced once, here, so that reading it breaks no promise.
-        if recovery.damaged_at.is_none() && self.syncs_every_append() {
+        if recovery.damage.is_none() && self.syncs_every_append() {
             let flushed = log.flush();
             self.stored(flushed)?;
         }

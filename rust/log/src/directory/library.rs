@@ -13,7 +13,7 @@ use crate::directory::lock::DirectoryLock;
 use crate::directory::{DirectoryOptions, LogDirectory, read_offsets};
 use crate::disk::{Disk, MemoryDisk, RealDisk};
 use crate::flusher::Flusher;
-use crate::log::{Log, LogOptions, OpenError, Recovery, StorageError};
+use crate::log::{Log, LogOptions, OnDamage, OpenError, Recovery, StorageError};
 
 /// Kafka's `producer.id.expiration.ms`.
 pub(crate) const PRODUCER_ID_EXPIRATION_MS: i64 = 86_400_000;
@@ -103,7 +103,6 @@ impl LibraryLog {
             Ok(offsets.get(&partition_key(path)).copied().unwrap_or(0))
         };
         let log_start_offset = offset(checkpoint::LOG_START_OFFSET_FILE)?;
-        // An end below it is damage, and a gap below it is in order.
         let recovery_point = offset(checkpoint::RECOVERY_POINT_FILE).unwrap_or(0);
         let (log, recovery) = Log::open(LogOptions {
             dir: path.to_owned(),
@@ -111,6 +110,8 @@ impl LibraryLog {
             disk,
             clock,
             recovery_point,
+            high_watermark: 0,
+            on_damage: OnDamage::Keep,
             log_start_offset,
             clean: false,
             topic_id: None,
@@ -132,15 +133,11 @@ impl LibraryLog {
         self.flusher.as_ref()
     }
 
-    /// As [`Log::truncate_to`], and the checkpoints no longer tell of what is gone.
-    ///
-    /// They would: a torn tail of what is appended next would lie below the old recovery point, where it is
-    /// taken for damage.
+    /// As [`LogDirectory::truncate_log`].
     pub fn truncate_to(&self, offset: i64) -> Result<(), StorageError> {
-        self.log.truncate_to(offset)?;
         match &self.home {
-            Home::Disk(directory) => directory.checkpoint(&[]),
-            Home::Memory(_) | Home::Foreign => Ok(()),
+            Home::Disk(directory) => directory.truncate_log(&self.log, offset),
+            Home::Memory(_) | Home::Foreign => self.log.truncate_to(offset),
         }
     }
 

@@ -4,6 +4,8 @@
 //! `pykafka-core repair` is that decision. The directory's lock is held from the look to the cut, so what was
 //! shown is what goes.
 
+use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,7 +16,7 @@ use crate::directory::library::{PRODUCER_ID_EXPIRATION_MS, container, partition_
 use crate::directory::lock::DirectoryLock;
 use crate::directory::{parse_partition_dir, read_offsets};
 use crate::disk::{Disk, RealDisk};
-use crate::log::{Damage, Log, LogOptions, OpenError, StorageError, open_with};
+use crate::log::{Damage, Log, LogOptions, OnDamage, OpenError, StorageError};
 use crate::segment::{FileKind, parse_file_name};
 
 /// What goes from one log: all from a position in one segment on.
@@ -26,13 +28,12 @@ pub struct Cut {
     pub segment: i64,
     /// Where in its `.log` the cut is.
     pub position: u64,
-    /// Bytes that go, in all segments; zeros at their ends do not count.
+    /// Bytes that go, in all segments; zeros at their ends do not count. None go where records are missing at the end.
     pub bytes: u64,
     /// Base offsets of the segments behind it, which go whole.
     pub removed_segments: Vec<i64>,
-    /// Whether records that were acknowledged may be among them; if not it is a torn tail, which opening the log
-    /// cuts in any case.
-    pub is_damage: bool,
+    /// What is wrong, as a broker tells it; `None` for a torn tail, which opening the log cuts in any case.
+    pub damage: Option<Damage>,
 }
 
 /// A partition's directory, or a data directory with several, locked for repair.
@@ -62,7 +63,8 @@ impl Repair {
         Ok(Repair { dir: dir.to_owned(), container, disk, clock, _lock: lock })
     }
 
-    /// The partitions' directories: `dir` itself if it holds segments, else those in it, by name.
+    /// The partitions' directories: `dir` itself if it holds segments, else those in it, by name, and those that are gone
+    /// though a checkpoint tells of synced records in them.
     pub fn partitions(&self) -> Result<Vec<PathBuf>, OpenError> {
         let list =
             |dir: &Path| self.disk.list(dir).map_err(|error| StorageError::io("list", dir, error));
@@ -71,10 +73,16 @@ impl Repair {
             return Ok(vec![self.dir.clone()]);
         }
         let names = entries.iter().filter(|entry| entry.is_dir).filter_map(|e| e.name.to_str());
-        Ok(names
-            .filter(|name| parse_partition_dir(name).is_some())
-            .map(|name| self.dir.join(name))
-            .collect())
+        let there = names.filter(|name| parse_partition_dir(name).is_some()).map(ToOwned::to_owned);
+        let deleted = |name: &str| {
+            let renamed = format!("{name}.");
+            entries.iter().any(|entry| entry.name.to_string_lossy().starts_with(&renamed))
+        };
+        let synced = read_offsets(&*self.disk, &self.container, checkpoint::RECOVERY_POINT_FILE);
+        let synced = synced.unwrap_or_default().into_iter().filter(|(_, offset)| *offset > 0);
+        let known = synced.map(|((topic, partition), _)| format!("{topic}-{partition}"));
+        let all: BTreeSet<_> = there.chain(known.filter(|name| !deleted(name))).collect();
+        Ok(all.into_iter().map(|name| self.dir.join(name)).collect())
     }
 
     /// Reads every batch of a partition and says what would go; `None` for a whole log. Changes nothing.
@@ -85,66 +93,59 @@ impl Repair {
         partition: &Path,
         config: &Arc<LogConfig>,
     ) -> Result<Option<Cut>, OpenError> {
-        let (kept, found) = open_with(self.options(partition, config, true)?, Damage::Keep)?;
-        if found.damaged_at.is_none() && found.truncated_at.is_none() {
-            return Ok(None);
-        }
-        drop(kept);
-        let (log, recovery) = open_with(self.options(partition, config, true)?, Damage::Cut)?;
-        let Some(offset) = recovery.truncated_at else { return Ok(None) };
-        let (segment, position) = log.segments().last().copied().unwrap_or((0, 0));
-        let is_below_recovery_point = offset < self.recovery_point(partition);
+        let (log, found) = Log::inspect(self.options(partition, config)?)?;
+        let Some(offset) = found.damaged_at().or(found.truncated_at) else { return Ok(None) };
+        let (segment, position) = log.segments().last().copied().unwrap_or((offset, 0));
         Ok(Some(Cut {
             offset,
             segment,
             position,
-            bytes: recovery.truncated_bytes,
+            bytes: found.truncated_bytes + found.damaged_bytes,
             removed_segments: self.segments_behind(partition, segment)?,
-            is_damage: found.damaged_at.is_some() || is_below_recovery_point,
+            damage: found.damage,
         }))
     }
 
     /// Cuts a partition where [`Self::look`] said, makes its derived files anew and syncs all of it.
     pub fn cut(&self, partition: &Path, config: &Arc<LogConfig>) -> Result<(), OpenError> {
-        let recovery = Log::repair(self.options(partition, config, false)?)?;
+        let recovery = Log::repair(self.options(partition, config)?)?;
         let Some(log_end_offset) = recovery.truncated_at else { return Ok(()) };
         self.lower_checkpoints(&partition_key(partition), log_end_offset)
     }
 
-    fn options(
-        &self,
-        partition: &Path,
-        config: &Arc<LogConfig>,
-        read_only: bool,
-    ) -> Result<LogOptions, OpenError> {
+    fn options(&self, partition: &Path, config: &Arc<LogConfig>) -> Result<LogOptions, OpenError> {
         let starts = read_offsets(&*self.disk, &self.container, checkpoint::LOG_START_OFFSET_FILE)?;
         Ok(LogOptions {
             dir: partition.to_owned(),
             config: config.clone(),
             disk: self.disk.clone(),
             clock: self.clock.clone(),
-            recovery_point: 0,
+            recovery_point: self.offset(checkpoint::RECOVERY_POINT_FILE, partition),
+            high_watermark: self.offset(checkpoint::REPLICATION_OFFSET_FILE, partition),
+            on_damage: OnDamage::Keep,
             log_start_offset: starts.get(&partition_key(partition)).copied().unwrap_or(0),
-            clean: false,
+            clean: self.disk.exists(&self.container.join(checkpoint::CLEAN_SHUTDOWN_FILE)),
             topic_id: None,
             producer_id_expiration_ms: PRODUCER_ID_EXPIRATION_MS,
-            read_only,
+            read_only: false,
             jitter_seed: 0,
             buffers: Arc::default(),
         })
     }
 
     /// As checkpointed; 0 where that is unreadable, as a broker takes it.
-    fn recovery_point(&self, partition: &Path) -> i64 {
-        read_offsets(&*self.disk, &self.container, checkpoint::RECOVERY_POINT_FILE)
+    fn offset(&self, name: &str, partition: &Path) -> i64 {
+        read_offsets(&*self.disk, &self.container, name)
             .ok()
             .and_then(|offsets| offsets.get(&partition_key(partition)).copied())
             .unwrap_or(0)
     }
 
     fn segments_behind(&self, partition: &Path, segment: i64) -> Result<Vec<i64>, StorageError> {
-        let entries = self.disk.list(partition);
-        let entries = entries.map_err(|error| StorageError::io("list", partition, error))?;
+        let entries = match self.disk.list(partition) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            entries => entries.map_err(|error| StorageError::io("list", partition, error))?,
+        };
         let logs = entries.iter().filter(|entry| is_segment(entry.name.to_str()));
         let offsets = logs.filter_map(|entry| parse_file_name(entry.name.to_str()?));
         Ok(offsets.map(|(offset, _)| offset).filter(|offset| *offset > segment).collect())

@@ -45,14 +45,9 @@ pub enum StorageError {
         /// That error.
         reason: Arc<str>,
     },
-    /// Valid batches follow a damaged one: readable up to it, and only `repair` may delete them.
-    #[error(
-        "log is damaged at offset {offset} with valid batches behind: repair it to write again"
-    )]
-    Damaged {
-        /// The log end that is left: offset of the first record not readable.
-        offset: i64,
-    },
+    /// Readable up to the damage, and written again only once somebody agreed to lose what is behind it.
+    #[error("log is damaged: {0}; pykafka-core repair cuts it there")]
+    Damaged(Damage),
     /// A batch in the middle of the log cannot be read.
     #[error("malformed batch in {path} at position {position}: {reason}")]
     Malformed {
@@ -94,6 +89,44 @@ impl StorageError {
     /// Whether the file an I/O error names is gone, as it is when retention overtakes a reader.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// Why a log ends earlier than it should.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum Damage {
+    /// A batch is damaged and others behind it are not: no crash of a process leaves that.
+    #[error("valid batches follow a damaged one at offset {offset}")]
+    Batch {
+        /// Offset of the first record that cannot be read.
+        offset: i64,
+    },
+    /// Records are gone from the end of the log.
+    #[error("it ends at offset {offset}, but offsets below {synced_end} were synced")]
+    Lost {
+        /// The log end that is left.
+        offset: i64,
+        /// Everything below was synced.
+        synced_end: i64,
+    },
+    /// Records are gone from the middle of the log.
+    #[error("offsets {offset} to {last_offset} were synced and are gone")]
+    Gap {
+        /// The first offset that is missing.
+        offset: i64,
+        /// The last one (inclusive).
+        last_offset: i64,
+    },
+}
+
+impl Damage {
+    /// The log end that is left: offset of the first record that cannot be read.
+    pub fn offset(&self) -> i64 {
+        match self {
+            Damage::Batch { offset } | Damage::Lost { offset, .. } | Damage::Gap { offset, .. } => {
+                *offset
+            }
+        }
     }
 }
 

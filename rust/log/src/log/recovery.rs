@@ -6,12 +6,14 @@
 //! of each batch, building indexes, epochs, producer state and aborted transactions. Producer state starts from
 //! the newest snapshot at or below the first dirty segment.
 //!
-//! The first batch that does not hold ends the log. What stands behind it decides what it is:
-//! - nothing but zeros (space reserved ahead) or bytes that form no batch: a *torn tail*. It is cut.
-//! - a valid batch, or the end lies below the recovery point: *damage*. What follows was once acknowledged, so
-//!   nothing is touched; readers get the part before, and `repair` may cut.
+//! The log ends before the first batch that is not valid, or where there are no more batches. Then it is one of:
+//! - *whole*: nothing follows but zeros (space reserved ahead), and everything that was synced is there.
+//! - *torn*: bytes follow that form no batch. A crash leaves that; they are cut.
+//! - *damaged* ([`Damage`]): valid batches follow, or what was synced is missing. [`OnDamage`] decides.
 //!
-//! Offsets have to grow, and no more: gaps are in order ([`gap`]).
+//! What was synced is what the checkpoints tell ([`Plan::synced_end`]). It is compared at each open, also after a clean
+//! stop, so that a file that lost its last batches is noticed although what is left of it is valid. Offsets have to
+//! grow; gaps between segments are allowed unless something tells that records were there ([`gap`]).
 
 mod behind;
 mod belief;
@@ -19,19 +21,20 @@ mod gap;
 pub(super) mod load;
 mod snapshots;
 
+use std::collections::BTreeSet;
+
 use pykafka_record::Batch;
 
 use self::behind::{last_non_zero, look_behind};
 use self::belief::{dirty_segments, note_max_timestamp, trust_last};
 use self::gap::Gap;
-use self::load::Damage;
 pub(crate) use self::snapshots::reload_producers;
 use self::snapshots::{
     load_producers, remove_snapshot, replay, snapshot_offsets, store_boundary_snapshot,
 };
 use super::state::{State, Status};
 use super::truncate::shorten;
-use super::{OpenError, Recovery, Shared, StorageError, producers};
+use super::{Damage, LogOptions, OnDamage, OpenError, Recovery, Shared, StorageError, producers};
 use crate::disk::OpenMode;
 use crate::segment::indexes::Indexes;
 use crate::segment::scan::{BatchScanner, ScanError};
@@ -39,25 +42,66 @@ use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, Segment, SegmentFiles};
 
-/// What to believe, and what to do with damage.
-#[derive(Debug, Clone, Copy)]
+/// What to believe, and what to do about damage.
+#[derive(Debug)]
 pub(crate) struct Plan {
-    pub(crate) clean: bool,
-    pub(crate) recovery_point: i64,
-    pub(crate) damage: Damage,
+    /// Whether segments are believed without reading them, beyond the recovery point too.
+    clean: bool,
+    /// Segments that end below it are believed.
+    recovery_point: i64,
+    /// A log that ends below it lacks records that were synced.
+    synced_end: i64,
+    /// The high watermark that was checkpointed.
+    high_watermark: i64,
+    /// Segments of which only indexes are left.
+    lost_segments: BTreeSet<i64>,
+    on_damage: OnDamage,
+}
+
+impl Plan {
+    pub(crate) fn of(options: &LogOptions) -> Plan {
+        let (clean, recovery_point) = (options.clean, options.recovery_point);
+        // A clean stop syncs everything.
+        let synced_end = recovery_point.max(if clean { options.high_watermark } else { 0 });
+        // Nobody misses what was deleted.
+        let synced_end = if synced_end <= options.log_start_offset { 0 } else { synced_end };
+        Plan {
+            clean,
+            recovery_point,
+            synced_end,
+            high_watermark: options.high_watermark,
+            lost_segments: BTreeSet::new(),
+            on_damage: options.on_damage,
+        }
+    }
+
+    /// Whether damage where the log ends at `end` is left as it is.
+    fn keeps_damage(&self, end: i64) -> bool {
+        match self.on_damage {
+            OnDamage::Keep => true,
+            OnDamage::CutUnsynced => end < self.synced_end,
+            OnDamage::Cut => false,
+        }
+    }
+
+    /// Records that were synced and are missing, where the log ends at `end`.
+    fn loss(&self, end: i64) -> Option<Damage> {
+        let synced_end = self.synced_end;
+        (end < synced_end).then_some(Damage::Lost { offset: end, synced_end })
+    }
 }
 
 /// Sums up the listed segments in `state`, recovering those that are dirty.
 pub(crate) fn recover(
     state: &mut State,
     shared: &Shared,
-    plan: Plan,
+    plan: &Plan,
     recovery: &mut Recovery,
 ) -> Result<(), OpenError> {
     if let Some(first) = state.segments.first() {
         state.log_end_offset = first.base_offset();
     }
-    let mut dirty = dirty_segments(state, shared, plan)?;
+    let mut dirty = dirty_segments(state, shared, plan, recovery)?;
     if dirty.last() == Some(&false) && !trust_last(state, shared)? {
         *dirty.last_mut().expect("there is a last one") = true;
     }
@@ -82,11 +126,12 @@ pub(crate) fn recover(
         let position = recover_segment(state, shared, index)?;
         let is_cut_off = position < state.segments[index].size;
         let gap = Gap::behind(state, shared, plan, index)?;
-        if matches!(gap, Gap::BeforeNothing)
-            || (is_cut_off && !is_untrimmed(state, shared, index, position)?)
-        {
-            end_log(state, shared, plan, index, position, recovery)?;
-            return finish(state, shared, is_changed).map_err(OpenError::from);
+        let is_torn = is_cut_off && !is_untrimmed(state, shared, index, position)?;
+        if is_torn || matches!(gap, Gap::BeforeNothing | Gap::Lost(_)) {
+            let gap =
+                if let (false, Gap::Lost(damage)) = (is_torn, gap) { Some(damage) } else { None };
+            end_log(state, shared, plan, (index, position), gap, recovery)?;
+            return finish(state, shared, recovery, is_changed).map_err(OpenError::from);
         }
         if is_cut_off {
             cut_file(state, shared, index, position, false)?;
@@ -99,8 +144,34 @@ pub(crate) fn recover(
     if let Some(trusted_end) = trusted_end {
         state.log_end_offset = trusted_end;
     }
-    finish(state, shared, is_changed)?;
+    check_end(state, plan, recovery);
+    finish(state, shared, recovery, is_changed)?;
     Ok(())
+}
+
+/// Compares the end of a log without anything behind it with what the checkpoints tell.
+pub(crate) fn check_end(state: &mut State, plan: &Plan, recovery: &mut Recovery) {
+    let end = state.log_end_offset;
+    match plan.loss(end) {
+        Some(damage) if plan.keeps_damage(end) => keep_damage(state, plan, damage, recovery),
+        Some(_) => recovery.truncated_at = Some(end),
+        None if end < plan.high_watermark => {
+            let last = plan.high_watermark - 1;
+            let lost =
+                format!("offsets {end} to {last} acknowledged, and lost before they were synced");
+            recovery.warnings.push(lost);
+        }
+        None => {}
+    }
+}
+
+/// Leaves a damaged log as it is, with the recovery point it was opened with: the next open finds the damage too.
+fn keep_damage(state: &mut State, plan: &Plan, damage: Damage, recovery: &mut Recovery) {
+    state.recovery_point = plan.synced_end;
+    recovery.damage = Some(damage.clone());
+    if state.check_writable().is_ok() {
+        state.status = Status::Damaged(damage);
+    }
 }
 
 /// Reads a segment whole, building what is derived from it; returns where the valid batches end.
@@ -152,29 +223,32 @@ fn is_valid(batch: &Batch<'_>, log_end_offset: i64, base_offset: i64) -> bool {
         && batch.is_crc_valid()
 }
 
-/// The log ends at `position` of segment `index`, before the end of its file.
+/// The log ends at a segment and a position in it, though something stands behind; `gap` if that is no more than a gap.
 fn end_log(
     state: &mut State,
     shared: &Shared,
-    plan: Plan,
-    index: usize,
-    position: u64,
+    plan: &Plan,
+    (index, position): (usize, u64),
+    gap: Option<Damage>,
     recovery: &mut Recovery,
 ) -> Result<(), StorageError> {
     let tail = look_behind(state, shared, index, position)?;
-    let is_lost = tail.bytes > 0 && state.log_end_offset < plan.recovery_point;
+    let end = state.log_end_offset;
     state.segments[index].size = position;
-    if (tail.has_batch || is_lost) && plan.damage == Damage::Keep {
-        recovery.damaged_at = Some(state.log_end_offset);
-        if state.check_writable().is_ok() {
-            state.status = Status::Damaged(state.log_end_offset);
-        }
+    let batch = tail.has_batch.then_some(Damage::Batch { offset: end });
+    let damage = gap.or(batch).or(plan.loss(end));
+    if let Some(damage) = damage.clone().filter(|_| plan.keeps_damage(end)) {
+        keep_damage(state, plan, damage, recovery);
+        recovery.damaged_bytes = tail.bytes;
         state.segments.truncate(index + 1);
         return Ok(());
     }
-    if tail.bytes > 0 {
+    if tail.bytes > 0 || damage.is_some() {
         recovery.truncated_bytes = tail.bytes;
-        recovery.truncated_at = Some(state.log_end_offset);
+        recovery.truncated_at = Some(end);
+    }
+    if end < plan.high_watermark {
+        check_end(state, plan, recovery);
     }
     if state.check_writable().is_err() {
         state.segments.truncate(index + 1);
@@ -263,8 +337,15 @@ pub(crate) fn store_aborted(
 }
 
 /// What follows once the log end is known.
-fn finish(state: &mut State, shared: &Shared, is_changed: bool) -> Result<(), StorageError> {
-    state.recovery_point = state.log_end_offset;
+fn finish(
+    state: &mut State,
+    shared: &Shared,
+    recovery: &Recovery,
+    is_changed: bool,
+) -> Result<(), StorageError> {
+    if recovery.damage.is_none() {
+        state.recovery_point = state.log_end_offset;
+    }
     state.producers.expire(shared.clock.now_ms());
     if state.segments.is_empty() {
         return Ok(());

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::sync::Unsynced;
-use super::{Shared, StorageError};
+use super::{Damage, Shared, StorageError};
 use crate::config::LogConfig;
 use crate::directory::checkpoint;
 use crate::disk;
@@ -21,8 +21,8 @@ pub(crate) enum Status {
     Open,
     /// Reading: it was opened so.
     ReadOnly,
-    /// Reading up to this offset: valid batches follow a damaged one.
-    Damaged(i64),
+    /// Reading up to the damage.
+    Damaged(Damage),
     /// Reading: an I/O error is final.
     Failed(Arc<str>),
     /// Nothing.
@@ -67,7 +67,7 @@ impl State {
         match &self.status {
             Status::Open => Ok(()),
             Status::ReadOnly => Err(StorageError::ReadOnly),
-            Status::Damaged(offset) => Err(StorageError::Damaged { offset: *offset }),
+            Status::Damaged(damage) => Err(StorageError::Damaged(damage.clone())),
             Status::Failed(reason) => Err(StorageError::Failed { reason: reason.clone() }),
             Status::Closed => Err(StorageError::Closed),
         }

@@ -40,6 +40,19 @@ impl Log {
         if state.epochs.truncate_from_end(offset) { state.store_epochs(shared) } else { Ok(()) }
     }
 
+    /// Gives up the promise that records at and behind `offset` are durable, and that of the batch that holds it.
+    pub(crate) fn lower_recovery_point(&self, offset: i64) -> Result<(), StorageError> {
+        let end = match self.read(offset.max(self.log_start_offset()), 0, i64::MAX, true) {
+            Ok(data) if !data.bytes.is_empty() => data.base_offset,
+            // Behind the log end, or not readable: the promise ends where the truncation was asked for.
+            _ => offset,
+        };
+        let mut state = self.state.lock();
+        state.check_writable()?;
+        state.recovery_point = state.recovery_point.min(end.min(offset));
+        Ok(())
+    }
+
     /// Gives up everything; the log is empty and begins at `offset`.
     pub fn truncate_fully_and_start_at(&self, offset: i64) -> Result<(), StorageError> {
         let mut state = self.state.lock();

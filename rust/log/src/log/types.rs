@@ -9,6 +9,7 @@ use crate::buffer_pool::BufferPool;
 use crate::clock::Clock;
 use crate::config::LogConfig;
 use crate::disk::Disk;
+use crate::log::Damage;
 use crate::log::producer_state::AppendOrigin;
 
 /// What a log needs from outside. It reads no other clock, disk or randomness.
@@ -22,8 +23,13 @@ pub struct LogOptions {
     pub disk: Arc<dyn Disk>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// Everything below was synced; without a clean stop, segments that reach beyond it are recovered.
+    /// Everything below was synced, as the checkpoint tells: a log that ends before it is damaged. Without a clean
+    /// stop, segments that reach beyond it are recovered.
     pub recovery_point: i64,
+    /// The high watermark that was checkpointed, 0 for none. After a clean stop a log that ends before it is damaged.
+    pub high_watermark: i64,
+    /// What to do about damage.
+    pub on_damage: OnDamage,
     /// From the checkpoint; the first segment's base offset where that is larger.
     pub log_start_offset: i64,
     /// Whether the directory was closed in good order, so that nothing needs recovery.
@@ -40,6 +46,19 @@ pub struct LogOptions {
     pub buffers: Arc<BufferPool>,
 }
 
+/// What opening a log may do about damage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnDamage {
+    /// Nothing: the log is readable up to the damage and refuses writes.
+    #[default]
+    Keep,
+    /// Cut where the damage begins, if everything below the recovery point stays; else as `Keep`. For logs that do not
+    /// promise more: a power cut leaves damage among what was not synced.
+    CutUnsynced,
+    /// Cut where the damage begins, whatever goes. Apache Kafka always does that.
+    Cut,
+}
+
 /// What opening a log found and did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovery {
@@ -49,10 +68,19 @@ pub struct Recovery {
     pub truncated_bytes: u64,
     /// The log end left by that cut.
     pub truncated_at: Option<i64>,
-    /// Where valid batches follow a damaged one: the log end for readers, and writes are refused.
-    pub damaged_at: Option<i64>,
+    /// Damage that was left as it is: the log ends there for readers, and writes are refused.
+    pub damage: Option<Damage>,
+    /// Bytes behind that damage that are not zeros.
+    pub damaged_bytes: u64,
     /// Derived files that were unreadable and made anew, and offsets that are missing, in words for a log line.
     pub warnings: Vec<String>,
+}
+
+impl Recovery {
+    /// The log end for readers of a damaged log.
+    pub fn damaged_at(&self) -> Option<i64> {
+        self.damage.as_ref().map(Damage::offset)
+    }
 }
 
 /// How a leader appends.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pykafka_log::{
     AppendInfo, AppendOptions, AppendOrigin, BufferPool, Disk, Log, LogConfig, LogOptions,
-    ManualClock, MemoryDisk, Recovery,
+    ManualClock, MemoryDisk, OnDamage, Recovery,
 };
 use pykafka_record::{Batch, BatchBuilder, BatchOptions, batches};
 
@@ -44,6 +44,8 @@ impl Bench {
             disk: self.disk.clone(),
             clock: self.clock.clone(),
             recovery_point: 0,
+            high_watermark: 0,
+            on_damage: OnDamage::Keep,
             log_start_offset: 0,
             clean,
             topic_id: Some([7; 16]),

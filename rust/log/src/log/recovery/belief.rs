@@ -4,20 +4,24 @@ use pykafka_record::Batch;
 
 use super::Plan;
 use super::behind::last_non_zero;
+use super::gap::{lost_in_gap, warning};
 use crate::disk::{Disk, OpenMode};
 use crate::log::state::State;
-use crate::log::{Shared, StorageError};
+use crate::log::{Recovery, Shared, StorageError};
 use crate::segment::indexes::Indexes;
 use crate::segment::offset_index::{self, OffsetEntry};
-use crate::segment::scan::{BatchScanner, ScanError};
+use crate::segment::scan::{BatchScanner, HeaderScanner, ScanError};
 use crate::segment::time_index::{self, TimeEntry};
 use crate::segment::{FileKind, Segment, SegmentFiles};
 
 /// Which segments must be read batch by batch; the others get their largest timestamp from their index.
+///
+/// Segments that are believed are compared with the ones behind them: gaps are told, and one that lacks records is read.
 pub(super) fn dirty_segments(
     state: &mut State,
     shared: &Shared,
-    plan: Plan,
+    plan: &Plan,
+    recovery: &mut Recovery,
 ) -> Result<Vec<bool>, StorageError> {
     let count = state.segments.len();
     // The segment that ends at the recovery point is dirty too: its last sync was before it was trimmed.
@@ -26,33 +30,49 @@ pub(super) fn dirty_segments(
         _ => count,
     };
     let mut dirty = vec![true; count];
-    for (index, segment) in state.segments.iter_mut().enumerate().take(first) {
-        match sealed_max_timestamp(&*shared.disk, segment)? {
-            Some(max) => {
-                segment.max_timestamp = max;
-                dirty[index] = false;
-            }
+    let mut gaps = Vec::new();
+    for index in 0..first {
+        let segment = &state.segments[index];
+        let sealed = sealed(&*shared.disk, segment)?;
+        let Some(next) = state.segments.get(index + 1) else {
             // The last one is looked at whole in any case.
-            None => dirty[index] = index + 1 < count,
+            dirty[index] = false;
+            continue;
+        };
+        let Some((max, end)) = sealed else { continue };
+        let is_gap = end < next.base_offset();
+        if is_gap && lost_in_gap(shared, plan, segment, end, next.base_offset())?.is_some() {
+            continue;
         }
+        if is_gap && !state.config.cleanup_policy.compact {
+            gaps.push(warning(end, next));
+        }
+        dirty[index] = false;
+        state.segments[index].max_timestamp = max;
+    }
+    let more = gaps.len().saturating_sub(1);
+    if let Some(gap) = gaps.into_iter().next() {
+        let more = if more > 0 { format!(", and {more} more gaps") } else { String::new() };
+        recovery.warnings.push(gap + &more);
     }
     Ok(dirty)
 }
 
-/// The largest timestamp of a sealed segment by its time index; `None` if its indexes are not to be believed.
-fn sealed_max_timestamp(
-    disk: &dyn Disk,
-    segment: &Segment,
-) -> Result<Option<TimeEntry>, StorageError> {
+/// Largest timestamp and end (exclusive) of a sealed segment, by its indexes and the last of its batches; `None` if its
+/// indexes are not to be believed.
+fn sealed(disk: &dyn Disk, segment: &Segment) -> Result<Option<(TimeEntry, i64)>, StorageError> {
     let (files, base) = (&segment.files, segment.base_offset());
     let offsets = last_entry::<{ offset_index::ENTRY_SIZE }>(disk, files, FileKind::OffsetIndex)?;
     let times = last_entry::<{ time_index::ENTRY_SIZE }>(disk, files, FileKind::TimeIndex)?;
-    let is_good = match offsets {
+    let last = match offsets {
         LastEntry::NoIndex => return Ok(None),
-        LastEntry::NoEntry => true,
+        LastEntry::NoEntry => None,
         LastEntry::Entry(entry) => {
             let entry = OffsetEntry::decode(entry, base);
-            entry.position > 0 && entry.position < segment.size && entry.offset > base
+            if entry.position == 0 || entry.position >= segment.size || entry.offset <= base {
+                return Ok(None);
+            }
+            Some(entry)
         }
     };
     let max = match times {
@@ -62,7 +82,55 @@ fn sealed_max_timestamp(
         }
         LastEntry::Entry(entry) => TimeEntry::decode(&entry, base),
     };
-    Ok(is_good.then_some(max))
+    let end = end_from(disk, segment, last)?;
+    Ok(end.filter(|end| max.timestamp < 0 || max.offset < *end).map(|end| (max, end)))
+}
+
+/// The offset behind the last batch of a segment, whose headers are walked from an index entry on; `None` if the entry
+/// or a header is wrong.
+fn end_from(
+    disk: &dyn Disk,
+    segment: &Segment,
+    entry: Option<OffsetEntry>,
+) -> Result<Option<i64>, StorageError> {
+    let files = &segment.files;
+    let file = disk.open(&files.path(FileKind::Log), OpenMode::Read);
+    let file = file.map_err(files.error("open", FileKind::Log))?;
+    let position = entry.map_or(0, |entry| entry.position);
+    let mut headers = HeaderScanner::new(&*file, position, segment.size);
+    let (mut end, mut wanted) = (segment.base_offset(), entry.map(|entry| entry.offset));
+    loop {
+        match headers.next() {
+            Ok(Some(header)) => {
+                let is_wanted = wanted.take().is_none_or(|offset| offset == header.last_offset);
+                if !is_wanted || header.base_offset < end || header.last_offset < header.base_offset
+                {
+                    return Ok(None);
+                }
+                end = header.last_offset + 1;
+            }
+            Ok(None) => return Ok(Some(end)),
+            Err(ScanError::Bad(_)) => return Ok(None),
+            Err(ScanError::Io(error)) => return Err(files.error("read", FileKind::Log)(error)),
+        }
+    }
+}
+
+/// The offset behind the last record that a segment's stored indexes name; its base offset if they name none.
+pub(super) fn indexed_end(disk: &dyn Disk, segment: &Segment) -> Result<i64, StorageError> {
+    let (files, base) = (&segment.files, segment.base_offset());
+    let offsets = last_entry::<{ offset_index::ENTRY_SIZE }>(disk, files, FileKind::OffsetIndex)?;
+    let times = last_entry::<{ time_index::ENTRY_SIZE }>(disk, files, FileKind::TimeIndex)?;
+    let by_offset = match offsets {
+        LastEntry::Entry(entry) => Some(OffsetEntry::decode(entry, base).offset + 1),
+        _ => None,
+    };
+    let by_time = match times {
+        LastEntry::Entry(entry) => Some(TimeEntry::decode(&entry, base).offset + 1),
+        _ => None,
+    };
+    // A single offset is what preallocated zeros look like.
+    Ok(by_offset.max(by_time).filter(|end| *end > base + 1).unwrap_or(base))
 }
 
 /// The end of an index file.

@@ -2,19 +2,23 @@
 //!
 //! Compaction leaves such gaps, and Apache Kafka where it truncates inside of a batch. A power cut leaves them too,
 //! where files and names reach the disk in their own order: records that were never synced are missing before later
-//! ones. Nothing in the files tells these apart, and Apache Kafka does not try: it asks that offsets grow.
+//! ones. The batches do not tell these apart, and Apache Kafka does not try: it asks that offsets grow. What tells that
+//! synced records are gone is an index: one whose `.log` is missing, or that reaches beyond the end of its `.log`.
 
+use super::belief::indexed_end;
 use super::{Plan, is_valid};
 use crate::disk::OpenMode;
 use crate::log::state::State;
-use crate::log::{Shared, StorageError};
+use crate::log::{Damage, Shared, StorageError};
 use crate::segment::scan::{BatchScanner, ScanError};
 use crate::segment::{FileKind, Segment};
 
 /// A gap behind a segment.
 pub(super) enum Gap {
-    /// There is none, or it is in order: the topic is compacted, or both sides were synced.
+    /// There is none, or the topic is compacted.
     None,
+    /// Synced records are gone.
+    Lost(Damage),
     /// Batches follow. What is missing may have been lost.
     BeforeBatches(String),
     /// No segment behind it begins with a batch: a crash kept names of files and nothing in them, so that the log
@@ -26,26 +30,49 @@ impl Gap {
     pub(super) fn behind(
         state: &State,
         shared: &Shared,
-        plan: Plan,
+        plan: &Plan,
         index: usize,
     ) -> Result<Gap, StorageError> {
         let end = state.log_end_offset;
         let Some(next) = state.segments.get(index + 1) else { return Ok(Gap::None) };
-        let is_missing = next.base_offset() > end && next.base_offset() > plan.recovery_point;
-        if !is_missing || state.config.cleanup_policy.compact {
+        if next.base_offset() <= end {
+            return Ok(Gap::None);
+        }
+        let segment = &state.segments[index];
+        if let Some(damage) = lost_in_gap(shared, plan, segment, end, next.base_offset())? {
+            return Ok(Gap::Lost(damage));
+        }
+        if state.config.cleanup_policy.compact {
             return Ok(Gap::None);
         }
         for segment in &state.segments[index + 1..] {
             if begins_with_batch(shared, segment, end)? {
-                let (path, last) = (next.files.path(FileKind::Log), next.base_offset() - 1);
-                let path = path.display();
-                return Ok(Gap::BeforeBatches(format!(
-                    "no offsets {end} to {last} before {path}: compacted, or lost before they were synced"
-                )));
+                return Ok(Gap::BeforeBatches(warning(end, next)));
             }
         }
         Ok(Gap::BeforeNothing)
     }
+}
+
+/// What a log line says of a gap from `end` to `next`.
+pub(super) fn warning(end: i64, next: &Segment) -> String {
+    let (path, last) = (next.files.path(FileKind::Log), next.base_offset() - 1);
+    let path = path.display();
+    format!("no offsets {end} to {last} before {path}: compacted, or lost")
+}
+
+/// The synced records that were in the gap from `end`, where `segment` ends, to `next_base`, if anything tells of some.
+pub(super) fn lost_in_gap(
+    shared: &Shared,
+    plan: &Plan,
+    segment: &Segment,
+    end: i64,
+    next_base: i64,
+) -> Result<Option<Damage>, StorageError> {
+    let is_lost = end < plan.synced_end
+        && (plan.lost_segments.range(end..next_base).next().is_some()
+            || indexed_end(&*shared.disk, segment)? > end);
+    Ok(is_lost.then_some(Damage::Gap { offset: end, last_offset: next_base - 1 }))
 }
 
 fn begins_with_batch(

@@ -1,12 +1,13 @@
 //! Opening a log: what is on disk is listed, tidied, checked as far as needed, and summed up in memory.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{Plan, recover};
+use super::{Plan, check_end, recover};
 use crate::directory::checkpoint;
 use crate::disk::{DirEntry, Disk};
 use crate::log::epoch_cache::EpochCache;
@@ -15,21 +16,23 @@ use crate::log::state::{State, Status};
 use crate::log::sync::Unsynced;
 use crate::log::{Log, LogOptions, OpenError, Recovery, Shared, StorageError, swap};
 use crate::segment::time_index::TimeEntry;
-use crate::segment::{FileKind, Segment, SegmentFiles, parse_file_name};
+use crate::segment::{FileKind, Segment, SegmentFiles, file_name, parse_file_name};
 
-/// What to do with valid batches behind a damaged one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Damage {
-    /// Leave all as it is and refuse writes.
-    Keep,
-    /// Delete them with it, as Apache Kafka does.
-    Cut,
+pub(crate) fn open(options: LogOptions) -> Result<(Log, Recovery), OpenError> {
+    let plan = Plan::of(&options);
+    open_by(options, plan)
 }
 
-pub(crate) fn open(options: LogOptions, damage: Damage) -> Result<(Log, Recovery), OpenError> {
+/// As [`open`], and every batch is read, whatever was synced.
+pub(crate) fn open_checking_all(options: LogOptions) -> Result<(Log, Recovery), OpenError> {
+    let plan = Plan { clean: false, recovery_point: 0, ..Plan::of(&options) };
+    open_by(options, plan)
+}
+
+fn open_by(options: LogOptions, mut plan: Plan) -> Result<(Log, Recovery), OpenError> {
     let mut recovery = Recovery::default();
     let mut state = empty_state(&options);
-    let LogOptions { clean, recovery_point, log_start_offset, read_only, .. } = options;
+    let LogOptions { log_start_offset, read_only, .. } = options;
     let shared = Shared {
         dir: options.dir.into(),
         disk: options.disk,
@@ -37,21 +40,26 @@ pub(crate) fn open(options: LogOptions, damage: Damage) -> Result<(Log, Recovery
         buffers: options.buffers,
         topic_id: options.topic_id,
     };
-    if let Some(entries) = list(&shared, read_only)? {
+    let found = list(&shared)?;
+    if let Some(found) = found {
+        plan.lost_segments = lost_segments(&found);
+        let entries = if read_only { found } else { tidied(&shared)? };
         state.is_on_disk = true;
         check_topic_id(&shared, &mut state, &mut recovery)?;
         let are_epochs_lost = load_epochs(&shared, &mut state, &mut recovery)?;
         state.segments = segments(&shared, &entries);
-        if !read_only {
-            remove_orphans(&shared, &entries, &state.segments)?;
+        let bases: BTreeSet<_> = state.segments.iter().map(Segment::base_offset).collect();
+        if are_epochs_lost {
+            plan = Plan { clean: false, recovery_point: 0, ..plan };
         }
-        let plan = Plan {
-            clean: clean && !are_epochs_lost,
-            recovery_point: if are_epochs_lost { 0 } else { recovery_point },
-            damage,
-        };
-        recover(&mut state, &shared, plan, &mut recovery)?;
+        recover(&mut state, &shared, &plan, &mut recovery)?;
         start_at(&mut state, &shared, log_start_offset)?;
+        // Of a damaged log they tell what is missing.
+        if state.check_writable().is_ok() {
+            remove_orphans(&shared, &entries, &bases)?;
+        }
+    } else {
+        check_end(&mut state, &plan, &mut recovery);
     }
     let log = Log { shared, state: Mutex::new(state), truncations: Arc::default() };
     if recovery.segments_recovered > 0 && log.write_error().is_none() {
@@ -87,19 +95,34 @@ fn empty_state(options: &LogOptions) -> State {
     }
 }
 
-/// The directory's entries, with leftovers tidied up; `None` if there is no directory.
-fn list(shared: &Shared, read_only: bool) -> Result<Option<Vec<DirEntry>>, OpenError> {
-    let list = || {
-        if !read_only {
-            swap::tidy(&*shared.disk, &shared.dir)?;
-        }
-        shared.disk.list(&shared.dir)
-    };
-    match list() {
+/// The directory's entries as they are; `None` if there is no directory.
+fn list(shared: &Shared) -> Result<Option<Vec<DirEntry>>, StorageError> {
+    match shared.disk.list(&shared.dir) {
         Ok(entries) => Ok(Some(entries)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(StorageError::io("list", &shared.dir, error).into()),
+        Err(error) => Err(StorageError::io("list", &shared.dir, error)),
     }
+}
+
+/// The directory's entries once leftovers of an interrupted run are gone.
+fn tidied(shared: &Shared) -> Result<Vec<DirEntry>, StorageError> {
+    swap::tidy(&*shared.disk, &shared.dir)
+        .and_then(|_| shared.disk.list(&shared.dir))
+        .map_err(|error| StorageError::io("tidy", &shared.dir, error))
+}
+
+/// Base offsets of segments of which indexes are left and nothing tells that their `.log` was to go.
+fn lost_segments(entries: &[DirEntry]) -> BTreeSet<i64> {
+    let names = || entries.iter().filter_map(|entry| entry.name.to_str());
+    // `.log` itself, or with `.deleted`, `.swap` or `.cleaned` behind it.
+    let log_of = |name: &str| parse_file_name(name.get(..file_name(0, FileKind::Log).len())?);
+    let is_index = |kind| !matches!(kind, FileKind::Log | FileKind::Snapshot);
+    let indexes = names().filter_map(parse_file_name).filter(|(_, kind)| is_index(*kind));
+    let mut lost: BTreeSet<i64> = indexes.map(|(base_offset, _)| base_offset).collect();
+    for (base_offset, _) in names().filter_map(log_of).filter(|(_, kind)| *kind == FileKind::Log) {
+        lost.remove(&base_offset);
+    }
+    lost
 }
 
 /// Compares `partition.metadata` with the id wanted; writes it where it is missing or unreadable.
@@ -174,12 +197,11 @@ fn segments(shared: &Shared, entries: &[DirEntry]) -> Vec<Segment> {
 fn remove_orphans(
     shared: &Shared,
     entries: &[DirEntry],
-    segments: &[Segment],
+    bases: &BTreeSet<i64>,
 ) -> Result<(), StorageError> {
     for name in entries.iter().filter_map(|entry| entry.name.to_str()) {
         let Some((offset, kind)) = parse_file_name(name) else { continue };
-        let has_segment = segments.iter().any(|segment| segment.base_offset() == offset);
-        if kind != FileKind::Snapshot && !has_segment {
+        if kind != FileKind::Snapshot && !bases.contains(&offset) {
             let path = shared.dir.join(name);
             let removed = shared.disk.remove_file(&path);
             removed.map_err(|error| StorageError::io("remove", &path, error))?;

@@ -1,0 +1,312 @@
+//! Damage to files of a closed or interrupted log: records that were synced never go without a word, and no offset is
+//! given out twice.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::{LEADER, NOW_MS, append, batch};
+use pykafka_log::{
+    CleanupPolicy, Damage, DirectoryOptions, Disk, Log, LogConfig, LogDirectory, ManualClock,
+    MemoryDisk, OpenMode, RealDisk, Recovery, Repair,
+};
+use pykafka_record::batches;
+
+const ID: [u8; 16] = [7; 16];
+
+/// A data directory with one partition, and how its appends are synced.
+struct Home {
+    disk: Arc<dyn Disk>,
+    dir: PathBuf,
+    config: LogConfig,
+}
+
+impl Home {
+    fn new(flush_messages: i64) -> Home {
+        let config = LogConfig {
+            segment_bytes: 1000,
+            index_interval_bytes: 300,
+            flush_messages,
+            ..LogConfig::default()
+        };
+        Home { disk: Arc::new(MemoryDisk::default()), dir: PathBuf::from("/data"), config }
+    }
+
+    fn open(&self) -> (LogDirectory, Arc<Log>, Recovery) {
+        let options = DirectoryOptions {
+            dir: &self.dir,
+            disk: self.disk.clone(),
+            lock: None,
+            producer_id_expiration_ms: 86_400_000,
+            random_seed: 1,
+        };
+        let clock = Arc::new(ManualClock::new(NOW_MS));
+        let directory = LogDirectory::open(options, clock).unwrap();
+        let (log, recovery) =
+            directory.open_log("t", 0, ID, Arc::new(self.config.clone())).unwrap();
+        (directory, log, recovery)
+    }
+
+    /// Ten batches of three records, all synced and checkpointed; three segments and more.
+    fn filled(&self, clean: bool) {
+        let (directory, log, _) = self.open();
+        for n in 0..10 {
+            append(&log, 3, NOW_MS + n * 10);
+        }
+        log.flush().unwrap();
+        directory.checkpoint(&[("t".to_owned(), 0, 30)]).unwrap();
+        assert!(log.segments_count() >= 3);
+        if clean {
+            directory.close(true).unwrap();
+        }
+    }
+
+    fn partition(&self) -> PathBuf {
+        self.dir.join("t-0")
+    }
+
+    /// The `.log` files, by base offset.
+    fn segments(&self) -> Vec<PathBuf> {
+        let names = self.disk.list(&self.partition()).unwrap();
+        let logs = names.iter().filter(|entry| entry.name.to_string_lossy().ends_with(".log"));
+        logs.map(|entry| self.partition().join(&entry.name)).collect()
+    }
+
+    fn rewrite(&self, path: &Path, bytes: &[u8]) {
+        let file = self.disk.open(path, OpenMode::Write).unwrap();
+        file.set_len(0).unwrap();
+        file.write_at(bytes, 0).unwrap();
+    }
+
+    /// Where the batches of a segment begin, and where the last one ends.
+    fn boundaries(&self, path: &Path) -> Vec<usize> {
+        let bytes = self.disk.read(path).unwrap();
+        let sizes = batches(&bytes).map_while(Result::ok).map(|batch| batch.size());
+        let ends = sizes.scan(0, |end, size| {
+            *end += size;
+            Some(*end)
+        });
+        [0].into_iter().chain(ends).collect()
+    }
+
+    /// Cuts the last batch of a segment off.
+    fn cut_last_batch(&self, path: &Path) {
+        let bytes = self.disk.read(path).unwrap();
+        let boundaries = self.boundaries(path);
+        self.rewrite(path, &bytes[..boundaries[boundaries.len() - 2]]);
+    }
+
+    /// Opens the log three times: it is damaged each time in the same way, and takes no record.
+    fn assert_damaged(&self, what: &str) -> Damage {
+        let mut found = None;
+        for open in 0..3 {
+            let (directory, log, recovery) = self.open();
+            let damage = recovery.damage.unwrap_or_else(|| panic!("{what}, open {open}: whole"));
+            assert_eq!(found.get_or_insert(damage.clone()), &damage, "{what}, open {open}");
+            assert_eq!(log.damage(), Some(damage.clone()));
+            assert_eq!(log.log_end_offset(), damage.offset(), "{what}");
+            assert!(log.append_as_leader(&mut batch(1, 10, NOW_MS), LEADER).is_err());
+            directory.checkpoint(&[("t".to_owned(), 0, log.log_end_offset())]).unwrap();
+            directory.close(true).unwrap();
+        }
+        found.unwrap()
+    }
+}
+
+type Hurt = fn(&Home);
+
+/// What happens to files of whole batches, and what is left of the log.
+const LOSSES: [(&str, Hurt, i64); 7] = [
+    (
+        "the active segment lost its last batch",
+        |home| {
+            home.cut_last_batch(home.segments().last().unwrap());
+        },
+        27,
+    ),
+    (
+        "the active segment was emptied",
+        |home| {
+            home.rewrite(home.segments().last().unwrap(), b"");
+        },
+        24,
+    ),
+    (
+        "the active segment was deleted",
+        |home| {
+            home.disk.remove_file(home.segments().last().unwrap()).unwrap();
+        },
+        24,
+    ),
+    (
+        "a middle segment was deleted",
+        |home| {
+            home.disk.remove_file(&home.segments()[1]).unwrap();
+        },
+        12,
+    ),
+    ("a middle segment lost its last batch", |home| home.cut_last_batch(&home.segments()[1]), 21),
+    ("a middle segment was emptied", |home| home.rewrite(&home.segments()[1], b""), 12),
+    (
+        "the partition's directory was deleted",
+        |home| {
+            home.disk.remove_dir_all(&home.partition()).unwrap();
+        },
+        0,
+    ),
+];
+
+#[test]
+fn synced_records_that_are_missing_make_the_log_read_only_at_each_open() {
+    for clean in [true, false] {
+        for (what, hurt, end) in LOSSES {
+            for flush_messages in [1, i64::MAX] {
+                let home = Home::new(flush_messages);
+                home.filled(clean);
+                hurt(&home);
+                let damage = home.assert_damaged(&format!("{what}, clean: {clean}"));
+                assert_eq!(damage.offset(), end, "{what}, clean: {clean}: {damage}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_compacted_log_may_have_gaps_and_misses_a_segment_all_the_same() {
+    let compacted = || {
+        let mut home = Home::new(1);
+        home.config.cleanup_policy = CleanupPolicy { delete: false, compact: true };
+        home.filled(true);
+        home
+    };
+    let home = compacted();
+    let segment = home.segments()[1].clone();
+    for suffix in ["log", "index", "timeindex"] {
+        let path = segment.with_extension(suffix);
+        home.disk.rename(&path, &home.dir.join(suffix)).unwrap();
+    }
+    let (_, log, recovery) = home.open();
+    assert_eq!((recovery, log.log_end_offset()), (Recovery::default(), 30));
+    let home = compacted();
+    home.disk.remove_file(&home.segments()[1]).unwrap();
+    let damage = home.assert_damaged("a middle segment was deleted");
+    assert_eq!(damage, Damage::Gap { offset: 12, last_offset: 23 });
+}
+
+/// A second open took the end of a damaged log for its recovery point, and cut what was behind.
+#[test]
+fn a_damaged_log_keeps_its_recovery_point_and_its_records() {
+    let home = Home::new(i64::MAX);
+    home.filled(false);
+    let path = home.segments()[1].clone();
+    let mut bytes = home.disk.read(&path).unwrap();
+    bytes[70] ^= 255;
+    home.rewrite(&path, &bytes);
+    // Read again, as without its index a segment is not believed.
+    home.disk.remove_file(&path.with_extension("index")).unwrap();
+    let before = home.segments();
+    let damage = home.assert_damaged("a batch was damaged");
+    assert_eq!(damage, Damage::Batch { offset: 12 });
+    assert_eq!((home.segments(), home.disk.read(&path).unwrap()), (before, bytes));
+}
+
+/// In mode `os` a power cut left most logs read-only, though nobody had been promised what was damaged.
+#[test]
+fn damage_above_the_recovery_point_is_cut_and_reported_unless_each_append_was_synced() {
+    for (flush_messages, is_cut) in [(i64::MAX, true), (1, false)] {
+        let home = Home::new(flush_messages);
+        home.filled(false);
+        let (_, log, _) = home.open();
+        for n in 0..2 {
+            append(&log, 3, NOW_MS + n);
+        }
+        drop(log);
+        let path = home.segments().last().unwrap().clone();
+        let mut bytes = home.disk.read(&path).unwrap();
+        let boundaries = home.boundaries(&path);
+        bytes[boundaries[boundaries.len() - 2] - 1] ^= 255;
+        home.rewrite(&path, &bytes);
+        let (_, log, recovery) = home.open();
+        assert_eq!(recovery.damage.is_none(), is_cut, "{recovery:?}");
+        assert_eq!(log.log_end_offset(), 30);
+        if is_cut {
+            assert_eq!((recovery.truncated_at, log.is_read_only()), (Some(30), false));
+            assert_eq!(append(&log, 1, NOW_MS).first_offset, 30);
+        }
+    }
+}
+
+#[test]
+fn unreadable_recovery_points_let_nothing_be_cut() {
+    let home = Home::new(i64::MAX);
+    home.filled(false);
+    home.rewrite(&home.dir.join("recovery-point-offset-checkpoint"), b"?");
+    let path = home.segments()[1].clone();
+    let mut bytes = home.disk.read(&path).unwrap();
+    bytes[70] ^= 255;
+    home.rewrite(&path, &bytes);
+    let (_, _, recovery) = home.open();
+    assert_eq!(recovery.damage, Some(Damage::Batch { offset: 12 }));
+}
+
+/// A truncation that a crash interrupts is no loss: the checkpoints give the records up before the log does.
+#[test]
+fn a_truncation_gives_the_recovery_point_up_before_any_record() {
+    let home = Home::new(1);
+    home.filled(false);
+    let (directory, log, _) = home.open();
+    log.flush().unwrap();
+    directory.checkpoint(&[]).unwrap();
+    directory.truncate_log(&log, 13).unwrap();
+    drop((directory, log));
+    let (_, log, recovery) = home.open();
+    assert_eq!((recovery.damage, log.log_end_offset()), (None, 12));
+    assert_eq!(append(&log, 1, NOW_MS).first_offset, 12);
+}
+
+#[test]
+fn what_checkpoints_tell_of_a_deleted_log_is_not_held_against_a_new_one() {
+    let home = Home::new(1);
+    home.filled(false);
+    let (directory, log, _) = home.open();
+    directory.delete_log(&log).unwrap();
+    let config = Arc::new(home.config.clone());
+    let (log, _) = directory.open_log("t", 0, ID, config).unwrap();
+    append(&log, 3, NOW_MS);
+    drop((directory, log));
+    let (directory, log, recovery) = home.open();
+    assert_eq!((recovery.damage, log.log_end_offset()), (None, 3));
+    directory.remove_deleted(NOW_MS + 100_000).unwrap();
+    drop((directory, log));
+    let (_, log, recovery) = home.open();
+    assert_eq!((recovery.damage, log.log_end_offset()), (None, 3));
+}
+
+#[test]
+fn repair_names_what_the_broker_names_and_lets_the_log_go_on() {
+    for (what, hurt, end) in LOSSES {
+        let dir = tempfile::tempdir().unwrap();
+        let home = Home {
+            disk: Arc::new(RealDisk),
+            dir: dir.path().to_owned(),
+            config: Home::new(1).config,
+        };
+        home.filled(true);
+        hurt(&home);
+        let damage = home.assert_damaged(what);
+        let repair = Repair::open(&home.dir, Arc::new(ManualClock::new(NOW_MS))).unwrap();
+        let partitions = repair.partitions().unwrap();
+        assert_eq!(partitions, [home.partition()], "{what}");
+        let config = Arc::default();
+        let cut = repair.look(&partitions[0], &config).unwrap().unwrap();
+        assert_eq!((cut.offset, cut.damage), (end, Some(damage)), "{what}");
+        repair.cut(&partitions[0], &config).unwrap();
+        assert_eq!(repair.look(&partitions[0], &config).unwrap(), None, "{what}");
+        drop(repair);
+        let (_, log, recovery) = home.open();
+        assert_eq!((recovery.damage, log.log_end_offset()), (None, end), "{what}");
+        assert_eq!(append(&log, 1, NOW_MS).first_offset, end);
+    }
+}
