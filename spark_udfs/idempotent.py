@@ -81,6 +81,8 @@ class IdempotentConsumer:
             Only for "offsets".
         progress: "offsets" needs the columns topic, partition and offset of the Kafka source. "batches"
             trusts the query's batch numbers instead.
+        allow_new_query: Only for "batches". A new checkpoint makes a new query, whose numbers say nothing of what the
+            group has processed: it is refused. True: process all that it reads, again where the old one did.
 
     Raises:
         ConfigurationError: Arguments that cannot be used; all of them are listed.
@@ -96,6 +98,7 @@ class IdempotentConsumer:
         topic_ids: str | Mapping[str, Any] | TopicIds | None = None,
         fail_on_data_loss: bool = True,
         progress: Literal["offsets", "batches"] = "offsets",
+        allow_new_query: bool = False,
     ) -> None:
         _check_arguments(
             ledger=ledger,
@@ -105,10 +108,12 @@ class IdempotentConsumer:
             topic_ids=topic_ids,
             fail_on_data_loss=fail_on_data_loss,
             progress=progress,
+            allow_new_query=allow_new_query,
         )
         self._ledger, self._group, self._ids, self._effect = ledger, group, ids, effect
         self._topic_ids = None if topic_ids is None else _resolver(topic_ids)
         self._fail_on_data_loss = fail_on_data_loss
+        self._allow_new_query = allow_new_query
         self._known: dict[str, bytes] = {}
         self._statistics = Statistics()
         self._lock = threading.Lock()
@@ -191,9 +196,20 @@ class IdempotentConsumer:
 
     def _by_batches(self, table: pa.Table, query_id: str, batch_id: int) -> None:
         with self._ledger.transaction(self._group) as transaction:
+            self._check_query(query_id, transaction.batches())
             rows = table if transaction.begin_batch(query_id, batch_id) else table.slice(0, 0)
             done = self._process(transaction, rows)
         self._count(table.num_rows, rows.num_rows, done)
+
+    def _check_query(self, query_id: str, batches: Mapping[str, int]) -> None:
+        if batches and query_id not in batches and not self._allow_new_query:
+            raise ConfigurationError(
+                [
+                    f"the batches of group {self._group!r} are those of query {', '.join(sorted(batches))}, this is "
+                    f"query {query_id}: its checkpoint is another one, and what it reads would be processed again. Use "
+                    "the checkpoint of before or a new group; allow_new_query=True goes on"
+                ]
+            )
 
     def _process(self, transaction: Transaction, rows: pa.Table) -> int:
         """Claim the ids, do the effect; how many rows it was done for."""
@@ -252,6 +268,7 @@ def _check_arguments(
     topic_ids: object,
     fail_on_data_loss: object,
     progress: object,
+    allow_new_query: object,
 ) -> None:
     from pyspark.sql import Column
 
@@ -268,6 +285,9 @@ def _check_arguments(
         or is_place
         or callable(topic_ids),
         "fail_on_data_loss is True or False": type(fail_on_data_loss) is bool,
+        'allow_new_query is True or False, and only for progress="batches"': allow_new_query
+        is False
+        or (allow_new_query is True and progress == "batches"),
         'topic_ids is needed for progress="offsets": the brokers as "host:port"': not (
             progress == "offsets" and topic_ids is None
         ),

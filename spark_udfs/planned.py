@@ -7,6 +7,7 @@ that read the same partitions must read the same offsets: `agreed` is the only w
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pykafka_core.errors import ConfigurationError
@@ -77,15 +78,16 @@ def agreed(streams: Sequence[StreamPlan]) -> Planned:
         ConfigurationError: Two of them read a partition, and not the same offsets of its topic. One mark cannot say
             how far each of them is.
     """
-    ranges: dict[Place, Range] = {}
-    for stream in streams:
-        for topic in {topic for topic, _ in stream}:
-            ours = {place: at for place, at in stream.items() if place[0] == topic}
-            theirs = {place: at for place, at in ranges.items() if place[0] == topic}
+    for one, other in combinations(streams, 2):
+        for topic in {topic for topic, _ in one}:
+            ours, theirs = _of_topic(one, topic), _of_topic(other, topic)
             if ours.keys() & theirs.keys() and ours != theirs:
-                raise ConfigurationError([_disagreement(ours, theirs)])
-            ranges |= ours
-    return Planned(ranges)
+                raise ConfigurationError([_disagreement(theirs, ours)])
+    return Planned({place: at for stream in streams for place, at in stream.items()})
+
+
+def _of_topic(stream: StreamPlan, topic: str) -> StreamPlan:
+    return {place: at for place, at in stream.items() if place[0] == topic}
 
 
 def _disagreement(ours: StreamPlan, theirs: StreamPlan) -> str:

@@ -101,6 +101,9 @@ class Transaction(Protocol):
             False if this batch or a later one of the query was committed before: skip all of it.
         """
 
+    def batches(self) -> dict[str, int]:
+        """The last committed batch of each query that the group has noted batches of."""
+
     def marks(self) -> dict[PartitionKey, int]:
         """The next offset to process of every partition the group knows; nobody else moves it until the end."""
 

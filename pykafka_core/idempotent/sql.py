@@ -54,11 +54,7 @@ class SqlTransaction(ABC):
         check_name("query_id", query_id)
         if type(batch_id) is not int or batch_id < 0:
             raise UsageError(f"batch_id is an integer from 0, not {batch_id!r}")
-        rows = self._rows(
-            "SELECT batch_id FROM pykafka_batches WHERE group_key = ? AND query_id = ?",
-            (self._group_key, query_id),
-        )
-        if rows and batch_id <= rows[0][0]:
+        if batch_id <= self.batches().get(query_id, -1):
             return False
         self._run(
             "INSERT INTO pykafka_batches (group_key, query_id, batch_id) VALUES (?, ?, ?) "
@@ -66,6 +62,16 @@ class SqlTransaction(ABC):
             [(self._group_key, query_id, batch_id)],
         )
         return True
+
+    def batches(self) -> dict[str, int]:
+        """The last committed batch of each query."""
+        self._check_open()
+        return dict(
+            self._rows(
+                "SELECT query_id, batch_id FROM pykafka_batches WHERE group_key = ?",
+                (self._group_key,),
+            )
+        )
 
     def marks(self) -> dict[PartitionKey, int]:
         """The next offset to process of every partition the group knows."""

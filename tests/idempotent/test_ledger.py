@@ -173,6 +173,7 @@ def test_a_committed_batch_is_not_begun_again(database: Database) -> None:
                 assert transaction.begin_batch("q", batch) is expected
         with ledger.transaction("g") as transaction:
             assert transaction.begin_batch("another", 0)
+            assert transaction.batches() == {"q": 5, "another": 0}
             for bad in (-1, "0", None, True):
                 with pytest.raises(UsageError):
                     transaction.begin_batch("q", bad)  # type: ignore[arg-type]

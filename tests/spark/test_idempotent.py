@@ -170,6 +170,16 @@ def test_batches_without_offsets_are_told_by_their_number(
     run(df, tmp_path / "checkpoint", batch)
     assert len(effects(tmp_path)) == 20
     assert consumer.statistics().redelivered == 20
+    with pytest.raises(
+        Exception, match=r"(?s)group 'billing' are those of query .* processed again"
+    ):
+        run(df, tmp_path / "new checkpoint", consumer.foreach_batch)
+    assert len(effects(tmp_path)) == 20
+    again = IdempotentConsumer(
+        ledger, "billing", effect=effect, progress="batches", allow_new_query=True
+    )
+    run(df, tmp_path / "new checkpoint", again.foreach_batch)
+    assert len(effects(tmp_path)) == 40
 
 
 @pytest.mark.parametrize(
@@ -248,6 +258,7 @@ def test_arguments_are_refused_by_name_all_at_once(ledger: SQLiteLedger) -> None
             topic_ids=5,  # type: ignore[arg-type]
             fail_on_data_loss="no",  # type: ignore[arg-type]
             progress="epochs",  # type: ignore[arg-type]
+            allow_new_query=True,
         )
     named = [problem.split()[0] for problem in refusal.value.problems]
     assert named == [
@@ -258,6 +269,7 @@ def test_arguments_are_refused_by_name_all_at_once(ledger: SQLiteLedger) -> None
         "progress",
         "topic_ids",
         "fail_on_data_loss",
+        "allow_new_query",
     ]
     with pytest.raises(ConfigurationError, match="ids is the name of a column, a Column or None"):
         IdempotentConsumer(ledger, "g", message_header, effect=effect, topic_ids="x:1")  # type: ignore[arg-type]

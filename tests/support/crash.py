@@ -137,6 +137,9 @@ class _CrashingTransaction:
     def connection(self) -> Any:
         return self._transaction.connection
 
+    def batches(self) -> dict[str, int]:
+        return self._transaction.batches()
+
     def begin_batch(self, query_id: str, batch_id: int) -> bool:
         return self._transaction.begin_batch(query_id, batch_id)
 

@@ -1,0 +1,107 @@
+"""What Spark planned is read from its internals: one that is missing stops the query, and is named."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from py4j.protocol import Py4JError
+
+from pykafka_core.errors import ConfigurationError
+from spark_udfs import SparkSetupError
+from spark_udfs.places import Range
+from spark_udfs.planned import Planned, StreamPlan, agreed, planned
+
+KAFKA = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
+
+
+def option(value: object) -> SimpleNamespace:
+    """Scala's."""
+    return SimpleNamespace(isEmpty=lambda: value is None, get=lambda: value)
+
+
+def offsets(text: str) -> SimpleNamespace:
+    return SimpleNamespace(json=lambda: text)
+
+
+def execution(class_name: str = KAFKA) -> SimpleNamespace:
+    """Of a query with one source."""
+    source = SimpleNamespace(
+        getClass=lambda: SimpleNamespace(getName=lambda: class_name),
+        initialOffset=lambda: offsets('{"orders": {"0": 3}}'),
+    )
+    sources = SimpleNamespace(size=lambda: 1, apply=lambda _: source)
+    ends = SimpleNamespace(get=lambda _: option(offsets('{"orders": {"0": 7, "1": 2}}')))
+    return SimpleNamespace(
+        sources=lambda: sources,
+        getStartOffsetsOfLatestBatch=lambda: SimpleNamespace(get=lambda _: option(None)),
+        availableOffsets=lambda: ends,
+    )
+
+
+def frame(running: object) -> Any:
+    state = SimpleNamespace(activeStreamingQueries=lambda: {"id": running})
+    uuid = SimpleNamespace(fromString=lambda text: text)
+    session = SimpleNamespace(
+        version="9.9",
+        sparkContext=SimpleNamespace(getLocalProperty=lambda _: "id"),
+        _jsparkSession=SimpleNamespace(sharedState=lambda: state),
+        _jvm=SimpleNamespace(java=SimpleNamespace(util=SimpleNamespace(UUID=uuid))),
+    )
+    return SimpleNamespace(sparkSession=session)
+
+
+def gone(*_: object) -> Any:
+    raise Py4JError("Method does not exist")
+
+
+def test_a_first_batch_starts_at_the_initial_offset_and_new_partitions_at_0() -> None:
+    plan = {("orders", 0): Range(3, 7), ("orders", 1): Range(0, 2)}
+    assert planned(frame(execution())) == Planned(plan)
+
+
+@pytest.mark.parametrize("name", ["sources", "availableOffsets", "getStartOffsetsOfLatestBatch"])
+def test_a_missing_internal_stops_the_query_by_the_version_of_spark(name: str) -> None:
+    running = execution()
+    setattr(running, name, gone)
+    with pytest.raises(SparkSetupError, match=r"Spark 9\.9 does not tell .*Method does not exist"):
+        planned(frame(running))
+    delattr(running, name)
+    with pytest.raises(SparkSetupError, match=rf"Spark 9\.9 does not tell .*{name}"):
+        planned(frame(running))
+
+
+def test_a_query_that_is_not_there_stops_by_name() -> None:
+    with pytest.raises(SparkSetupError, match="there is no query id"):
+        planned(frame(None))
+
+
+def test_a_source_of_another_class_stops_the_query_by_its_name() -> None:
+    with pytest.raises(ConfigurationError, match=r"only org\.Renamed \(Spark 9\.9\)"):
+        planned(frame(execution("org.Renamed")))
+
+
+places = st.tuples(st.sampled_from(["a", "b"]), st.integers(0, 2))
+ranges = st.tuples(st.integers(0, 2), st.integers(2, 3)).map(lambda at: Range(*at))
+plans = st.lists(st.dictionaries(places, ranges, max_size=4), max_size=3)
+
+
+@given(plans)
+def test_streams_that_share_a_partition_agree_on_its_topic_or_are_refused(
+    streams: list[StreamPlan],
+) -> None:
+    of_topics = [
+        {place: at for place, at in stream.items() if place[0] == topic}
+        for topic in ("a", "b")
+        for stream in streams
+    ]
+    differ = any(
+        one.keys() & other.keys() and one != other for one in of_topics for other in of_topics
+    )
+    merged = {place: at for stream in streams for place, at in stream.items()}
+    try:
+        assert agreed(streams) == Planned(merged)
+        assert not differ
+    except ConfigurationError:
+        assert differ
