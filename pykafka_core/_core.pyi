@@ -71,7 +71,17 @@ class Core:
     def serve(self) -> None: ...
     def stop(self, grace_ms: int) -> None: ...
     # metadata projection
-    def apply(self, delta: ImageDelta) -> None: ...
+    def check(self, delta: ImageDelta) -> list[str]:
+        """What of a step `apply` could not carry out; asked before its records are proposed.
+
+        Costs what the step holds. Partitions and ``metadata_offset`` do not matter.
+        """
+    def apply(self, delta: ImageDelta) -> None:
+        """Make one committed step; one that is not newer than the last changes nothing.
+
+        Total: a setting that cannot be used keeps its old value or default and is logged, and so
+        is a topic whose name another one has.
+        """
     # requests that Python answers
     def respond(self, replies: Sequence[tuple[int, bytes]]) -> None:
         """(request id, encoded response body without header). Unknown or closed ids are dropped."""

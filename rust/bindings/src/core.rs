@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pykafka_broker::{
-    ApplyError, BrokerState, Core, CoreError, CoreOptions, FixedClock, IsrOutcome, KafkaError,
-    KeyValue, PartitionId, StorageOpenError,
+    BrokerState, Core, CoreError, CoreOptions, FixedClock, IsrOutcome, KafkaError, KeyValue,
+    PartitionId, StorageOpenError,
 };
 use pykafka_log::{Clock, Durability, LockError, SystemClock};
 use pyo3::exceptions::{PyOSError, PyValueError};
@@ -48,8 +48,6 @@ fn core_error(py: Python<'_>, error: &CoreError) -> PyErr {
         CoreError::Listen { source, .. } => {
             PyOSError::new_err((source.raw_os_error().unwrap_or_default(), text))
         }
-        CoreError::Apply(ApplyError::NameTaken { .. }) => local_error(py, "MetadataError", text),
-        CoreError::Apply(_) => local_error(py, "ConfigurationError", vec![text]),
         CoreError::Stopped => local_error(py, "ClosedError", text),
         CoreError::Storage(StorageOpenError::Lock(LockError::Held { .. })) => {
             local_error(py, "StorageLockedError", text)
@@ -228,6 +226,11 @@ impl PyCore {
             core.stop(grace_ms);
             Ok(())
         })
+    }
+
+    fn check(&self, py: Python<'_>, delta: &image::PyImageDelta) -> PyResult<Vec<String>> {
+        let refusals = self.core(py)?.check(&delta.delta);
+        Ok(refusals.iter().map(ToString::to_string).collect())
     }
 
     fn apply(&self, py: Python<'_>, delta: &image::PyImageDelta) -> PyResult<()> {

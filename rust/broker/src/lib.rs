@@ -31,7 +31,7 @@ pub use seam::event::{
     DiskStateKind, Event, EventQueue, PartitionStateKind, ReplicaStateKind, RequestEvent, Token,
 };
 pub use seam::image::{
-    ApplyError, BrokerEndpoint, FinalizedFeatures, Image, ImageDelta, PartitionEntry, PartitionId,
+    BrokerEndpoint, FinalizedFeatures, Image, ImageDelta, PartitionEntry, PartitionId, Refusal,
     Step, TOPIC_ID_ZERO, TopicEntry, TopicId, TopicImage,
 };
 pub use seam::log_ring::{Level, LogLine, LogRing, escaped};

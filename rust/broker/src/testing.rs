@@ -80,7 +80,7 @@ impl Broker {
     pub(crate) fn apply(&mut self, delta: ImageDelta) {
         self.metadata_offset += 1;
         let delta = ImageDelta { metadata_offset: self.metadata_offset, ..delta };
-        let step = self.ctx.image.load().step(delta).unwrap().unwrap();
+        let step = self.ctx.image.load().step(delta).unwrap();
         self.ctx.partitions.apply(&step.image, &step.changed, &step.deleted);
         self.ctx.image.store(Arc::new(step.image));
     }

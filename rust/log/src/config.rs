@@ -215,8 +215,7 @@ impl LogConfig {
         LogConfig { flush_messages, flush_ms, ..LogConfig::default() }
     }
 
-    /// `base` with topic-level `overrides` applied in order, so that the last of a name wins;
-    /// `internal.segment.bytes` wins over `segment.bytes` in either order.
+    /// [`LogConfig::resolve`] for who can refuse the overrides.
     ///
     /// # Errors
     /// The first name that Kafka does not know, or value that does not parse or is out of range.
@@ -224,18 +223,29 @@ impl LogConfig {
         base: &LogConfig,
         overrides: impl Iterator<Item = (&'a str, &'a str)>,
     ) -> Result<LogConfig, ConfigError> {
+        let (config, refused) = LogConfig::resolve(base, overrides);
+        refused.into_iter().next().map_or(Ok(config), Err)
+    }
+
+    /// `base` with topic-level `overrides` applied in order, so that the last of a name wins;
+    /// `internal.segment.bytes` wins over `segment.bytes` in either order. An override that cannot be used leaves the
+    /// value of `base` and is returned: settings that are committed must not keep a log closed.
+    pub fn resolve<'a>(
+        base: &LogConfig,
+        overrides: impl Iterator<Item = (&'a str, &'a str)>,
+    ) -> (LogConfig, Vec<ConfigError>) {
         const WINS: &str = "internal.segment.bytes";
-        let mut config = base.clone();
+        let (mut config, mut refused) = (base.clone(), Vec::new());
         let mut wins = None;
         for (name, value) in overrides {
             if name == WINS {
-                wins = Some(value);
+                wins = Some((name, value));
             } else {
-                config.set(name, value)?;
+                refused.extend(config.set(name, value).err());
             }
         }
-        wins.map_or(Ok(()), |value| config.set(WINS, value))?;
-        Ok(config)
+        refused.extend(wins.and_then(|(name, value)| config.set(name, value).err()));
+        (config, refused)
     }
 
     /// Whether every append is synced before it is acknowledged, which also keeps writers off mapped windows.
@@ -256,7 +266,9 @@ impl LogConfig {
     fn set(&mut self, name: &str, value: &str) -> Result<(), ConfigError> {
         let setting = Setting { name, value };
         match name {
-            "segment.bytes" | "internal.segment.bytes" => self.segment_bytes = setting.int(1)?,
+            "segment.bytes" => self.segment_bytes = setting.int(1)?,
+            // Kafka takes any number; with less than a batch nothing can be appended.
+            "internal.segment.bytes" => self.segment_bytes = setting.int(i32::MIN)?.max(1),
             "segment.ms" => self.segment_ms = setting.long(1)?,
             "segment.jitter.ms" => self.segment_jitter_ms = setting.long(0)?,
             "segment.index.bytes" => self.segment_index_bytes = setting.int(4)?,
@@ -407,6 +419,18 @@ mod tests {
                 "{name}={value}"
             );
         }
+    }
+
+    #[test]
+    fn an_override_that_cannot_be_used_leaves_the_base_and_is_reported() {
+        let overrides = [("retention.ms", "-2"), ("segment.ms", "7"), ("no.such", "1")];
+        let (config, refused) =
+            LogConfig::resolve(&LogConfig::default(), overrides.iter().copied());
+        assert_eq!(config, LogConfig { segment_ms: 7, ..LogConfig::default() });
+        assert!(matches!(
+            refused.as_slice(),
+            [ConfigError::Invalid { .. }, ConfigError::Unknown { .. }]
+        ));
     }
 
     #[test]

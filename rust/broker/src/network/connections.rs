@@ -187,7 +187,7 @@ mod tests {
     fn an_address_has_as_many_connections_as_its_limit_and_others_are_not_counted() {
         let values =
             [("max.connections.per.ip", "1"), ("max.connections.per.ip.overrides", "127.0.0.1:2")];
-        let settings = Settings::default().with(values).expect("valid");
+        let (settings, _) = Settings::resolve(values);
         let connections = Connections::new();
         let (first, _) = connections.open(LOOPBACK, &settings).expect("below its limit");
         connections.open(LOOPBACK, &settings).expect("below its limit");

@@ -23,7 +23,7 @@ use crate::partition::partition_table::KeyValue;
 use crate::partition::storage::{Storage, StorageOpenError};
 use crate::partition::{PartitionOffsets, maintenance, purgatory};
 use crate::seam::event::{Event, Token};
-use crate::seam::image::{ApplyError, ImageDelta, PartitionId, TopicId};
+use crate::seam::image::{ImageDelta, PartitionId, Refusal, TopicId};
 use crate::seam::log_ring::{Level, LogLine};
 use crate::seam::statistics;
 
@@ -66,9 +66,6 @@ pub enum CoreError {
         /// What the system says.
         source: io::Error,
     },
-    /// See [`ApplyError`].
-    #[error(transparent)]
-    Apply(#[from] ApplyError),
     /// `stop` was called.
     #[error("the core is stopped")]
     Stopped,
@@ -163,13 +160,24 @@ impl Core {
         self.ctx.serving.send_replace(true);
     }
 
-    /// Applies one committed metadata step; one that is not newer than the last changes nothing.
+    /// What of `delta` [`Core::apply`] could not carry out; asked before its records are proposed.
+    pub fn check(&self, delta: &ImageDelta) -> Vec<Refusal> {
+        self.ctx.image.load().check(delta)
+    }
+
+    /// Applies one committed metadata step; one that is not newer than the last changes nothing. Total: what cannot be
+    /// carried out is left out, and logged.
     pub fn apply(&self, delta: ImageDelta) -> Result<(), CoreError> {
         let _ordered = self.steps.lock();
         if self.ctx.is_stopping() {
             return Err(CoreError::Stopped);
         }
-        let Some(step) = self.ctx.image.load().step(delta)? else { return Ok(()) };
+        let Some(step) = self.ctx.image.load().step(delta) else { return Ok(()) };
+        for refusal in &step.refusals {
+            self.ctx
+                .log_ring
+                .log(Level::Error, TARGET, || format!("a committed change is left out: {refusal}"));
+        }
         let (settings, memory) = (&step.image.settings, &self.ctx.memory);
         self.ctx.requests.set_bytes_max(memory.waiting_bytes_max(settings.parked_bytes_max));
         memory.set_queued_bytes_max(settings.queued_request_bytes_max);

@@ -136,9 +136,9 @@ pub struct ImageDelta {
     pub supported_features: Option<BTreeMap<String, (i16, i16)>>,
 }
 
-/// A delta that cannot be applied; nothing changed.
+/// A part of a delta that cannot be carried out; it leaves what was there, or the default.
 #[derive(Debug, thiserror::Error)]
-pub enum ApplyError {
+pub enum Refusal {
     /// Of the defaults or of a topic.
     #[error("settings of {of}: {source}")]
     Config {
@@ -149,7 +149,7 @@ pub enum ApplyError {
     },
     /// Of the broker.
     #[error(transparent)]
-    Setting(#[from] SettingError),
+    Setting(SettingError),
     /// Two topics of one name.
     #[error("topic {name} exists with another id")]
     NameTaken {
@@ -192,6 +192,8 @@ pub struct Step {
     pub changed: Vec<Arc<TopicEntry>>,
     /// Topics that are gone.
     pub deleted: Vec<TopicId>,
+    /// What [`Image::check`] says of the delta.
+    pub refusals: Vec<Refusal>,
 }
 
 impl Image {
@@ -230,11 +232,32 @@ impl Image {
         self.by_name.values()
     }
 
-    /// The image after `delta`; `None` if the delta is not newer than this.
-    pub fn step(&self, delta: ImageDelta) -> Result<Option<Step>, ApplyError> {
-        if delta.metadata_offset <= self.metadata_offset {
-            return Ok(None);
+    /// What of `delta` cannot be carried out. Costs what the delta holds, whatever the image holds.
+    pub fn check(&self, delta: &ImageDelta) -> Vec<Refusal> {
+        let mut refusals = Vec::new();
+        if let Some(values) = &delta.broker_settings {
+            settings(values, &mut refusals);
         }
+        if let Some(values) = &delta.log_defaults {
+            config(&self.durability_defaults, values, "defaults", &mut refusals);
+        }
+        for topic in &delta.topics {
+            config(&self.log_defaults, &topic.overrides, &topic.name, &mut refusals);
+            let taken = self.topic(&topic.name).filter(|taken| taken.id != topic.topic_id);
+            if taken.is_some_and(|taken| !delta.deleted.contains(&taken.id)) {
+                refusals.push(Refusal::NameTaken { name: topic.name.clone() });
+            }
+        }
+        refusals
+    }
+
+    /// The image after `delta`; `None` if the delta is not newer than this. Total: the delta is committed, so what of
+    /// it cannot be carried out is left out and reported.
+    pub fn step(&self, delta: ImageDelta) -> Option<Step> {
+        if delta.metadata_offset <= self.metadata_offset {
+            return None;
+        }
+        let mut refusals = Vec::new();
         let mut image = self.clone();
         image.metadata_offset = delta.metadata_offset;
         image.controller_id = delta.controller_id.unwrap_or(self.controller_id);
@@ -242,7 +265,7 @@ impl Image {
             image.brokers = brokers.into();
         }
         if let Some(values) = delta.broker_settings {
-            image.settings = Arc::new(Settings::default().with(pairs(&values))?);
+            image.settings = Arc::new(settings(&values, &mut refusals));
         }
         if let Some(features) = delta.finalized_features {
             image.finalized_features = Arc::new(features);
@@ -254,34 +277,37 @@ impl Image {
             image.api_versions = Arc::new(versions);
         }
         let mut changed = match delta.log_defaults {
-            Some(defaults) => image.set_log_defaults(&defaults)?,
+            Some(defaults) => image.set_log_defaults(&defaults, &mut refusals),
             None => BTreeMap::new(),
         };
         let deleted: Vec<TopicId> =
             delta.deleted.into_iter().filter(|id| image.remove(id)).collect();
         changed.retain(|id, _| !deleted.contains(id));
         for topic in delta.topics {
-            let entry = image.put(topic)?;
-            changed.insert(entry.id, entry);
+            if let Some(entry) = image.put(topic, &mut refusals) {
+                changed.insert(entry.id, entry);
+            }
         }
-        Ok(Some(Step { image, changed: changed.into_values().collect(), deleted }))
+        Some(Step { image, changed: changed.into_values().collect(), deleted, refusals })
     }
 
     /// Topics whose effective settings change with the defaults: all of them.
     fn set_log_defaults(
         &mut self,
         defaults: &BTreeMap<String, String>,
-    ) -> Result<BTreeMap<TopicId, Arc<TopicEntry>>, ApplyError> {
-        self.log_defaults = config(&self.durability_defaults, defaults, "defaults")?;
+        refusals: &mut Vec<Refusal>,
+    ) -> BTreeMap<TopicId, Arc<TopicEntry>> {
+        self.log_defaults = config(&self.durability_defaults, defaults, "defaults", refusals);
         let mut changed = BTreeMap::new();
         for entry in self.by_id.values_mut() {
             let mut topic = TopicEntry::clone(entry);
-            topic.config = config(&self.log_defaults, &topic.overrides, &topic.name)?;
+            // Its overrides were judged when they came.
+            topic.config = config(&self.log_defaults, &topic.overrides, "", &mut Vec::new());
             *entry = Arc::new(topic);
             self.by_name.insert(entry.name.clone(), entry.clone());
             changed.insert(entry.id, entry.clone());
         }
-        Ok(changed)
+        changed
     }
 
     fn remove(&mut self, id: &TopicId) -> bool {
@@ -290,20 +316,21 @@ impl Image {
         true
     }
 
-    fn put(&mut self, topic: TopicImage) -> Result<Arc<TopicEntry>, ApplyError> {
+    fn put(&mut self, topic: TopicImage, refusals: &mut Vec<Refusal>) -> Option<Arc<TopicEntry>> {
         let mut partitions = topic.partitions;
         partitions.sort_by_key(|partition| partition.index);
-        let config = config(&self.log_defaults, &topic.overrides, &topic.name)?;
+        let config = config(&self.log_defaults, &topic.overrides, &topic.name, refusals);
         let TopicImage { topic_id: id, overrides, internal, hidden, .. } = topic;
         if self.by_name.get(topic.name.as_str()).is_some_and(|taken| taken.id != id) {
-            return Err(ApplyError::NameTaken { name: topic.name });
+            refusals.push(Refusal::NameTaken { name: topic.name });
+            return None;
         }
         let name = Arc::from(topic.name);
         let entry =
             Arc::new(TopicEntry { name, id, internal, hidden, partitions, overrides, config });
         self.by_name.insert(entry.name.clone(), entry.clone());
         self.by_id.insert(id, entry.clone());
-        Ok(entry)
+        Some(entry)
     }
 }
 
@@ -316,13 +343,20 @@ fn config(
     base: &Arc<LogConfig>,
     values: &BTreeMap<String, String>,
     of: &str,
-) -> Result<Arc<LogConfig>, ApplyError> {
+    refusals: &mut Vec<Refusal>,
+) -> Arc<LogConfig> {
     if values.is_empty() {
-        return Ok(base.clone());
+        return base.clone();
     }
-    LogConfig::from_settings(base, pairs(values))
-        .map(Arc::new)
-        .map_err(|source| ApplyError::Config { of: of.into(), source })
+    let (config, refused) = LogConfig::resolve(base, pairs(values));
+    refusals.extend(refused.into_iter().map(|source| Refusal::Config { of: of.into(), source }));
+    Arc::new(config)
+}
+
+fn settings(values: &BTreeMap<String, String>, refusals: &mut Vec<Refusal>) -> Settings {
+    let (settings, refused) = Settings::resolve(pairs(values));
+    refusals.extend(refused.into_iter().map(Refusal::Setting));
+    settings
 }
 
 #[cfg(test)]
@@ -345,14 +379,17 @@ mod tests {
     }
 
     fn stepped(image: &Image, delta: ImageDelta) -> Step {
-        image.step(delta).expect("valid").expect("newer")
+        let refused = image.check(&delta).len();
+        let step = image.step(delta).expect("newer");
+        assert_eq!(step.refusals.len(), refused);
+        step
     }
 
     #[test]
     fn an_older_delta_changes_nothing() {
         let image = stepped(&Image::empty(LogConfig::default()), delta(5)).image;
-        assert!(image.step(delta(5)).expect("valid").is_none());
-        assert!(image.step(delta(4)).expect("valid").is_none());
+        assert!(image.step(delta(5)).is_none());
+        assert!(image.step(delta(4)).is_none());
     }
 
     #[test]
@@ -365,10 +402,31 @@ mod tests {
         assert_eq!(step.deleted, [[1; 16]]);
         assert_eq!(step.image.topic("a").map(|entry| entry.id), Some([2; 16]));
         assert!(step.image.topic_by_id(&[1; 16]).is_none());
-        assert!(matches!(
-            image.step(ImageDelta { topics: vec![topic("a", 2)], ..delta(2) }),
-            Err(ApplyError::NameTaken { .. })
-        ));
+        let step = stepped(&image, ImageDelta { topics: vec![topic("a", 2)], ..delta(2) });
+        assert!(matches!(step.refusals.as_slice(), [Refusal::NameTaken { .. }]));
+        assert_eq!(step.image.topic("a").map(|entry| entry.id), Some([1; 16]));
+    }
+
+    /// A committed value that Rust refused ended the control thread, and the directory could not be opened again.
+    #[test]
+    fn what_cannot_be_used_is_reported_and_the_rest_of_the_step_is_made() {
+        let settings = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+            pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect()
+        };
+        let mut bad = topic("a", 1);
+        bad.overrides = settings(&[("segment.ms", "0"), ("retention.ms", "7")]);
+        let delta = ImageDelta {
+            log_defaults: Some(settings(&[("flush.ms", "-1"), ("segment.ms", "9")])),
+            broker_settings: Some(settings(&[("max.connections", "-1")])),
+            topics: vec![bad],
+            ..delta(1)
+        };
+        let step = stepped(&Image::empty(LogConfig::default()), delta);
+        assert_eq!(step.refusals.len(), 3);
+        assert_eq!(*step.image.settings, Settings::default());
+        let config = &step.image.topic("a").expect("made").config;
+        assert_eq!((config.segment_ms, config.retention_ms), (9, 7));
+        assert_eq!(config.flush_ms, LogConfig::default().flush_ms);
     }
 
     #[test]

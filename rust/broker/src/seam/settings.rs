@@ -1,4 +1,4 @@
-//! The broker settings that Rust honours, by Kafka's names. Python validates; here a wrong value is an error, never a default.
+//! The broker settings that Rust honours, by Kafka's names. Python validates; here a wrong value is reported.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -73,18 +73,18 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// These settings with those of `values` that Rust honours; other names are Python's business.
-    pub fn with<'a>(
-        &self,
+    /// The defaults with those of `values` that Rust honours; other names are Python's business. A value that cannot
+    /// be used leaves the default and is returned.
+    pub fn resolve<'a>(
         values: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Result<Settings, SettingError> {
-        let mut settings = self.clone();
+    ) -> (Settings, Vec<SettingError>) {
+        let (mut settings, mut refused) = (Settings::default(), Vec::new());
         for (name, value) in values {
-            settings
-                .set(name, value)
-                .map_err(|()| SettingError { name: name.into(), value: value.into() })?;
+            if settings.set(name, value).is_err() {
+                refused.push(SettingError { name: name.into(), value: value.into() });
+            }
         }
-        Ok(settings)
+        (settings, refused)
     }
 
     /// How many connections an address may have.
@@ -146,15 +146,17 @@ mod tests {
             ("num.io.threads", "8"),
             ("auto.create.topics.enable", "false"),
         ];
-        let settings = Settings::default().with(values).expect("valid");
+        let (settings, refused) = Settings::resolve(values);
+        assert!(refused.is_empty());
         assert_eq!(settings.connections_max, 7);
         assert!(!settings.auto_create_topics_enable);
     }
 
     #[test]
-    fn a_wrong_value_is_an_error_that_names_it() {
-        let error =
-            Settings::default().with([("fetch.max.bytes", "lots")]).expect_err("not a number");
+    fn a_wrong_value_leaves_the_default_and_is_reported_by_name() {
+        let (settings, refused) = Settings::resolve([("fetch.max.bytes", "lots")]);
+        assert_eq!(settings, Settings::default());
+        let [error] = refused.as_slice() else { panic!("one value is wrong") };
         assert_eq!(error.to_string(), "fetch.max.bytes: not a valid value: \"lots\"");
     }
 }
