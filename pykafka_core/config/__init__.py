@@ -1,7 +1,8 @@
 """Kafka's settings: one table of names, checked values, and where a value comes from."""
 
-from .effective import BrokerConfigs, ConfigSource, ConfigValue, canonical_overrides
+from .effective import BrokerConfigs, canonical_overrides
 from .files import SettingsFileError, parse_properties, read_settings
+from .layers import ConfigSource, ConfigValue
 from .listeners import Listener, ListenerError, parse_listeners
 from .rows import (
     ConfigRow,
@@ -11,11 +12,12 @@ from .rows import (
     group_rows,
     topic_rows,
 )
+from .rules import SettingProblem
 from .setting import ConfigType, Scope, Setting, Support, UpdateMode
 from .start import StartConfig
 from .table import broker_settings, settings, topic_settings
 from .topic_configs import TopicConfigs
-from .validation import SettingProblem, validate
+from .validation import validate
 from .validators import InvalidValueError
 
 __all__ = [

@@ -1,28 +1,23 @@
-"""Effective values: where each setting's value comes from, and what the core is told.
+"""A broker's settings: judged when they are given, total once they are stored.
 
-A broker setting is looked up in four layers: altered for this broker, altered for the whole
-cluster, given at start, and
-the table's default. A topic setting is its own override or else the first of its broker synonyms
-that is set:
-``retention.ms`` asks ``log.retention.ms``, ``log.retention.minutes`` and ``log.retention.hours``.
+What is given at start is refused with every problem at once. What was altered while a broker ran
+is judged before it is committed; what is committed all the same, by another version or by Apache
+Kafka, must not keep a directory closed: `BrokerConfigs.with_dynamic` leaves it out and says so.
 """
 
 from collections.abc import Iterator, Mapping
-from enum import IntEnum
-from functools import cache
-from types import MappingProxyType
-from typing import NamedTuple
 
 from pykafka_core.errors import ConfigurationError
 from pykafka_core.types import Durability
 
-from .setting import Setting, Support, Synonym
+from .layers import NOTHING, Layers
+from .rules import SettingProblem, joint_problems
+from .setting import Support, UpdateMode
 from .start import StartConfig
 from .table import broker_settings, topic_settings
 from .validation import validate
-from .validators import InvalidValueError, Value
+from .validators import InvalidValueError
 
-_NOTHING: Mapping[str, str] = MappingProxyType({})
 # A durability is a default of these topic settings: the broker setting that gives it.
 _FLUSHING: Mapping[Durability, Mapping[str, tuple[str, str]]] = {
     "fsync": {"flush.messages": ("log.flush.interval.messages", "1")},
@@ -32,68 +27,59 @@ _FLUSHING: Mapping[Durability, Mapping[str, tuple[str, str]]] = {
 }
 
 
-class ConfigSource(IntEnum):
-    """Where a value comes from; the numbers are those of DescribeConfigs."""
-
-    UNKNOWN = 0
-    TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    CLIENT_METRICS_CONFIG = 7
-    GROUP_CONFIG = 8
-
-
-class ConfigValue(NamedTuple):
-    """A value, the name it was set by, and where."""
-
-    name: str
-    value: str | None
-    source: ConfigSource
-
-    def masked(self) -> "ConfigValue":
-        """Return it without its value."""
-        return ConfigValue(name=self.name, value=None, source=self.source)
-
-
-class BrokerConfigs:
-    """A broker's settings by layer, as text by Kafka name. Not to be changed.
+class BrokerConfigs(Layers):
+    """A broker's settings. Not to be changed.
 
     Args:
         static: Given at start.
-        cluster_default: Altered for all brokers (ConfigRecords of the empty broker name).
-        broker: Altered for this broker (ConfigRecords of its id).
+
+    Attributes:
+        ignored: Altered settings that cannot be used, and are as if they had not been altered.
 
     Raises:
         ConfigurationError: Lists every problem of ``static``, each with what to do.
     """
 
-    __slots__ = "broker", "cluster_default", "static"
+    __slots__ = ("ignored",)
 
-    def __init__(
-        self,
-        static: Mapping[str, str] = _NOTHING,
-        cluster_default: Mapping[str, str] = _NOTHING,
-        broker: Mapping[str, str] = _NOTHING,
-    ) -> None:
+    def __init__(self, static: Mapping[str, str] = NOTHING) -> None:
         problems = validate(static)
         if problems:
             raise ConfigurationError([str(problem) for problem in problems])
         # Kafka's two names of one number: the one given sets the other.
         for given, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
-            if given in static and other not in static:
+            if other not in static and int(static.get(given, -1)) >= 0:
                 static = {**static, other: static[given]}
-        self.static = static
-        self.cluster_default = cluster_default
-        self.broker = broker
+        super().__init__(static)
+        self.ignored: tuple[SettingProblem, ...] = ()
 
     def with_dynamic(
         self, cluster_default: Mapping[str, str], broker: Mapping[str, str]
     ) -> "BrokerConfigs":
-        """Return the same broker with other altered settings."""
-        return BrokerConfigs(self.static, _usable(cluster_default), _usable(broker))
+        """Return the same broker with other altered settings, without those that cannot be used.
+
+        Args:
+            cluster_default: Altered for all brokers.
+            broker: Altered for this one.
+        """
+        problems = [
+            *_stored_problems(cluster_default, per_broker=False),
+            *_stored_problems(broker, per_broker=True),
+        ]
+        unusable = {problem.name for problem in problems}
+        while True:
+            made = BrokerConfigs.__new__(BrokerConfigs)
+            Layers.__init__(
+                made, self.static, _without(cluster_default, unusable), _without(broker, unusable)
+            )
+            made.ignored = tuple(problems)
+            found = joint_problems(made)
+            if not found:
+                return made
+            problems += found
+            # What was given at start is good by itself, so something altered has a part in it.
+            altered = {name for problem in found for name in problem.names if made.is_altered(name)}
+            unusable |= altered or {*cluster_default, *broker}
 
     def with_durability(self, durability: Durability) -> "BrokerConfigs":
         """Return the same broker with what ``durability`` sets, where nothing else was given."""
@@ -102,7 +88,7 @@ class BrokerConfigs:
             for topic_name, (name, value) in _FLUSHING[durability].items()
             if not self._is_given(topic_name)
         }
-        return BrokerConfigs({**self.static, **flushing}, self.cluster_default, self.broker)
+        return BrokerConfigs({**self.static, **flushing})
 
     @property
     def start(self) -> StartConfig:
@@ -117,52 +103,6 @@ class BrokerConfigs:
             return ()
         text = "these settings have no meaning in this broker and are ignored: "
         return (text + ", ".join(ignored),)
-
-    def int(self, name: str) -> int:
-        """Return the effective value of a broker setting that is a number and has a default."""
-        value = self._typed(name)
-        assert isinstance(value, int), name
-        return value
-
-    def boolean(self, name: str) -> bool:
-        """Return the effective value of a broker setting that is true or false."""
-        value = self._typed(name)
-        assert isinstance(value, bool), name
-        return value
-
-    def string(self, name: str) -> str | None:
-        """Return the effective text of a broker setting as Kafka prints it."""
-        text = self.broker_value(name)
-        return None if text is None else broker_settings()[name].canonical(text)
-
-    def broker_value(self, name: str) -> str | None:
-        """Return the effective text of a broker setting, ``None`` when it is null."""
-        return next((found.value for found in self._found((name,))), None)
-
-    def broker_synonyms(self, name: str) -> tuple[ConfigValue, ...]:
-        """Return what sets a broker setting, most specific first, as DescribeConfigs lists it.
-
-        Settings that stand for one another (``log.retention.ms`` and ``.hours``) are listed
-        together, from the asked name on.
-        """
-        found = tuple(self._found(_families().get(name, (name,))))
-        start = next((i for i, value in enumerate(found) if value.name == name), len(found))
-        return found[start:]
-
-    def inherited_value(self, setting: Setting) -> str | None:
-        """Return what a topic or group setting is when it is not overridden."""
-        for synonym in setting.synonyms:
-            text = self.broker_value(synonym.name)
-            if text is not None:
-                return _multiplied(text, synonym)
-        return setting.default
-
-    def topic_value(self, name: str, overrides: Mapping[str, str]) -> str | None:
-        """Return the effective text of a topic setting."""
-        setting = topic_settings()[name]
-        if name in overrides:
-            return setting.shown(overrides[name])
-        return self.inherited_value(setting)
 
     def log_defaults(self) -> dict[str, str]:
         """Return the broker's defaults of every topic setting, by topic-level name, for the core."""
@@ -179,31 +119,33 @@ class BrokerConfigs:
             if value is not None
         }
 
-    def _typed(self, name: str) -> Value:
-        text = self.broker_value(name)
-        assert text is not None, f"{name} has a default"
-        return broker_settings()[name].parse(text)
-
     def _is_given(self, topic_name: str) -> bool:
         names = (synonym.name for synonym in topic_settings()[topic_name].synonyms)
         return any(name in self.static for name in names)
 
-    def _found(self, names: tuple[str, ...]) -> Iterator[ConfigValue]:
-        layers = (
-            (self.broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
-            (self.cluster_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
-            (self.static, ConfigSource.STATIC_BROKER_CONFIG),
-        )
-        for layer, source in layers:
-            for name in names:
-                if name in layer:
-                    yield ConfigValue(name=name, value=layer[name], source=source)
-        for name in names:
-            setting = broker_settings().get(name)
-            if setting is not None and setting.default is not None:
-                yield ConfigValue(
-                    name=name, value=setting.default, source=ConfigSource.DEFAULT_CONFIG
-                )
+
+def _stored_problems(layer: Mapping[str, str], *, per_broker: bool) -> Iterator[SettingProblem]:
+    """Altered settings that no broker could use; unknown names are left to those who know them."""
+    for name, text in layer.items():
+        setting = broker_settings().get(name)
+        reason = None
+        if setting is None:
+            continue
+        if setting.fixed:
+            reason = f"{name} is read when a broker starts"
+        elif setting.update_mode is UpdateMode.PER_BROKER and not per_broker:
+            reason = f"{name} cannot be altered for all brokers"
+        else:
+            try:
+                setting.parse(text)
+            except InvalidValueError as error:
+                reason = str(error)
+        if reason is not None:
+            yield SettingProblem(name, reason, "alter or delete it")
+
+
+def _without(layer: Mapping[str, str], names: set[str]) -> Mapping[str, str]:
+    return {n: v for n, v in layer.items() if n not in names} if names else layer
 
 
 def canonical_overrides(overrides: Mapping[str, str]) -> dict[str, str]:
@@ -222,30 +164,3 @@ def canonical_overrides(overrides: Mapping[str, str]) -> dict[str, str]:
         except InvalidValueError:
             continue
     return canonical
-
-
-@cache
-def _families() -> Mapping[str, tuple[str, ...]]:
-    """Broker settings that stand for one another, by each of their names."""
-    synonyms = (setting.synonyms for setting in topic_settings().values())
-    families = (tuple(synonym.name for synonym in family) for family in synonyms)
-    return {name: family for family in families for name in family}
-
-
-def _usable(layer: Mapping[str, str]) -> Mapping[str, str]:
-    """Altered settings without those that another version stored and this table would not take."""
-    return {n: v for n, v in layer.items() if n not in broker_settings() or _is_valid(n, v)}
-
-
-def _is_valid(name: str, text: str) -> bool:
-    try:
-        broker_settings()[name].parse(text)
-    except InvalidValueError:
-        return False
-    return True
-
-
-def _multiplied(text: str, synonym: Synonym) -> str:
-    if synonym.factor == 1:
-        return broker_settings()[synonym.name].canonical(text)
-    return str(int(text) * synonym.factor)

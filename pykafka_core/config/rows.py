@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from .effective import BrokerConfigs, ConfigSource, ConfigValue
+from .effective import BrokerConfigs
+from .layers import ConfigSource, ConfigValue
 from .setting import ConfigType, Scope, Setting
 from .table import broker_settings, settings, topic_settings
 

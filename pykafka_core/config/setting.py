@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from .validators import InvalidValueError, Validator, Value
 
+_OPENED_AT_START = frozenset({"listeners", "listener.security.protocol.map"})
 _INTEGERS: Mapping[str, int] = {"INT": 31, "SHORT": 15, "LONG": 63}
 
 
@@ -100,6 +101,11 @@ class Setting(NamedTuple):
     def read_only(self) -> bool:
         """Whether it cannot be altered while the broker runs."""
         return self.update_mode is UpdateMode.READ_ONLY
+
+    @property
+    def fixed(self) -> bool:
+        """Whether this broker reads it at its start alone. Kafka alters listeners while it runs."""
+        return self.read_only or self.name in _OPENED_AT_START
 
     def parse(self, text: str) -> Value:
         """Return the typed value.

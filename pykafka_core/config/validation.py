@@ -1,43 +1,29 @@
 """Settings given at start: every problem is found before anything starts."""
 
+import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
+from .layers import Layers
 from .listeners import Listener, ListenerError, parse_listeners
-from .setting import Setting, Support
+from .rules import SettingProblem, joint_problems
+from .setting import ConfigType, Setting, Support
 from .table import broker_settings
 from .validators import InvalidValueError, Value
 
 COMPACTION_MISSING = "compacted topics cannot be created until the group coordinators exist"
 
 _PROTOCOL_MAP = "listener.security.protocol.map"
-# Kafka checks these when it starts, apart from the bounds in its table.
-_LOWEST = {"log.roll.ms": 1, "log.roll.jitter.ms": 0, "log.flush.interval.ms": 0}
-_TIMES = frozenset({"log.retention.ms", "log.retention.minutes", "log.retention.hours"})
-
-
-class SettingProblem(NamedTuple):
-    """One setting that cannot be used.
-
-    Attributes:
-        name: Its Kafka name.
-        text: What is wrong.
-        advice: What to do.
-    """
-
-    name: str
-    text: str
-    advice: str
-
-    def __str__(self) -> str:
-        return f"{self.text}: {self.advice}"
+_QUORUM = {
+    "controller.quorum.voters": (r"-?\d+@\S+:\d+", "ID@HOST:PORT"),
+    "controller.quorum.bootstrap.servers": (r"\S+:\d+", "HOST:PORT"),
+}
 
 
 def validate(given: Mapping[str, str]) -> tuple[SettingProblem, ...]:
     """Return every problem of settings given at start, in their order; empty when there is none."""
     problems = [problem for name in given for problem in _problems_of(name, given[name])]
     if not problems:
-        problems.extend(_joint_problems(given))
+        problems += [*_start_problems(given), *joint_problems(Layers(given))]
     return tuple(problems)
 
 
@@ -56,10 +42,6 @@ def _problems_of(name: str, text: str) -> Iterator[SettingProblem]:
         yield SettingProblem(name, f"{name} is not built yet", f"remove it or {shown}")
     if name == "log.cleanup.policy" and isinstance(value, tuple) and "compact" in value:
         yield SettingProblem(name, COMPACTION_MISSING, "use log.cleanup.policy=delete")
-    if (low := _LOWEST.get(name)) is not None and isinstance(value, int) and value < low:
-        yield SettingProblem(name, f"{name} must be at least {low}, not {value}", "raise it")
-    if name in _TIMES and value == 0:
-        yield SettingProblem(name, f"{name} must not be 0", "use -1 to keep records forever")
 
 
 def _unknown(name: str) -> SettingProblem:
@@ -76,24 +58,25 @@ def _unknown(name: str) -> SettingProblem:
 
 
 def _is_default(setting: Setting, value: Value) -> bool:
+    if setting.type is ConfigType.CLASS:  # an empty class name is none, and Kafka refuses it
+        return value == setting.default
     return value in ("", ()) or (
         setting.default is not None and value == setting.parse(setting.default)
     )
 
 
-def _joint_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
-    if given.get("broker.id", "-1").strip() not in (
-        "-1",
-        given.get("node.id", given.get("broker.id")),
+def _start_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
+    if {"broker.id", "node.id"} <= given.keys() and int(given["broker.id"]) != int(
+        given["node.id"]
     ):
         yield SettingProblem("broker.id", "broker.id and node.id differ", "remove broker.id")
     for name in ("log.dirs", "log.dir"):
-        directories = listed(given, name)
+        directories = set(listed(given, name))
         if name in given and len(directories) != 1:
             text = f"{name} names {len(directories)} directories; this broker keeps its log in one"
             yield SettingProblem(name, text, "name exactly one directory")
     yield from _quorum_problems(given)
-    yield from _memory_problems(given)
+    yield from _protocol_problems(given)
     for name in ("listeners", "advertised.listeners"):
         try:
             listeners = client_listeners(given, name)
@@ -109,23 +92,18 @@ def _quorum_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
     if roles and set(roles) != {"broker", "controller"}:
         text = f"process.roles: a node that is {roles[0]} only is not built yet"
         yield SettingProblem("process.roles", text, "set it to broker,controller")
-    for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
-        count = len(listed(given, name))
-        if count > 1:
-            text = f"{name} names {count} nodes, and a quorum of several is not built yet"
+    for name, (pattern, form) in _QUORUM.items():
+        nodes = listed(given, name)
+        if len(nodes) > 1:
+            text = f"{name} names {len(nodes)} nodes, and a quorum of several is not built yet"
             yield SettingProblem(name, text, "name this node alone, or remove it")
-
-
-def _memory_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
-    """Kafka wants room for one request of any size that is allowed."""
-    queued, largest = (
-        int(given.get(name, broker_settings()[name].default or 0))
-        for name in ("queued.max.request.bytes", "socket.request.max.bytes")
-    )
-    if 0 < queued < largest:
-        name = "queued.max.request.bytes"
-        text = f"{name} must be at least socket.request.max.bytes, which is {largest}"
-        yield SettingProblem(name, text, "raise it, or lower socket.request.max.bytes")
+        elif nodes and not re.fullmatch(pattern, nodes[0]):
+            text = f"{name}: {nodes[0]!r} names no node"
+            yield SettingProblem(name, text, f"write it as {form}")
+    voters, node_id = listed(given, "controller.quorum.voters"), given.get("node.id", "").strip()
+    if voters and node_id and voters[0].partition("@")[0] != node_id:
+        text = f"controller.quorum.voters: {voters[0]} is not this node, {node_id}"
+        yield SettingProblem("controller.quorum.voters", text, "name this node")
 
 
 def _listener_problems(
@@ -150,6 +128,35 @@ def _listener_problems(
         yield SettingProblem(
             name, f"{name} has two listeners of one name", "give each its own name"
         )
+
+
+def _protocol_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
+    """What names listeners elsewhere names some that there are."""
+    for entry in listed(given, _PROTOCOL_MAP):
+        if ":" not in entry:
+            text = f"{_PROTOCOL_MAP}: {entry!r} maps nothing"
+            yield SettingProblem(_PROTOCOL_MAP, text, "write it as NAME:PLAINTEXT")
+    protocols = _protocols(given)
+    if not protocols:
+        text = f"{_PROTOCOL_MAP}: no security protocol is defined for listener PLAINTEXT"
+        yield SettingProblem(_PROTOCOL_MAP, text, "add PLAINTEXT:PLAINTEXT to it")
+    inter_broker = "inter.broker.listener.name"
+    if inter_broker in given and given[inter_broker].strip().upper() not in protocols:
+        text = f"{inter_broker}: {_PROTOCOL_MAP} does not name {given[inter_broker]!r}"
+        yield SettingProblem(inter_broker, text, "name a listener")
+    early = "early.start.listeners"
+    if unknown := set(listed(given, early)) - _named(given):
+        text = f"{early} contains {', '.join(sorted(unknown))}, which listeners does not"
+        yield SettingProblem(early, text, "remove it")
+
+
+def _named(given: Mapping[str, str]) -> set[str]:
+    """Listeners by name, those of controllers too."""
+    try:
+        listeners = parse_listeners(given.get("listeners", ""))
+    except ListenerError:  # reported for itself
+        return set(listed(given, "early.start.listeners"))
+    return {one.name for one in listeners} | {*listed(given, "controller.listener.names")}
 
 
 def _protocols(given: Mapping[str, str]) -> dict[str, str]:

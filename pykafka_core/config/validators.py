@@ -78,17 +78,21 @@ class OneOf(NamedTuple):
 
 
 class ListOf(NamedTuple):
-    """A list whose items are among some words."""
+    """A list of some words, or of any."""
 
-    words: tuple[str, ...]
+    words: tuple[str, ...] = ()
+    may_be_empty: bool = True
 
     def __str__(self) -> str:
-        return f"[{', '.join(self.words)}]"
+        return f"[{', '.join(self.words)}]" if self.words else ""
 
     def check(self, name: str, value: Value) -> None:
         """See `Validator`."""
         assert isinstance(value, tuple)
-        for item in value:
+        if not value and not self.may_be_empty:
+            valid = str(self) or "any non-empty value"
+            raise InvalidValueError(name, "[]", f"It must not be empty. Valid values: {valid}")
+        for item in value if self.words else ():
             OneOf(self.words).check(name, item)
 
 
@@ -138,8 +142,9 @@ def _are_address_counts(value: Value) -> bool:
     return True
 
 
-_RULES = {
-    "any_list": Rule("", lambda _: True, ""),
+_RULES: dict[str, Validator] = {
+    "any_list": ListOf(),
+    "some_list": ListOf(may_be_empty=False),
     "non_null": Rule("non-null string", lambda _: True, ""),
     "non_empty": Rule("non-empty string", bool, "String must be non-empty"),
     # Kafka's own name for it is stricter than what it refuses: empty is the default and is taken.
@@ -179,6 +184,6 @@ def validator_from_text(text: str) -> Validator | None:
     name, parenthesis, words = text.rstrip(")").partition("(")
     if not parenthesis:
         return _RULES[name]
-    if name == "list_of":
-        return ListOf(tuple(words.split(",")))
+    if name in ("list_of", "some_of"):
+        return ListOf(tuple(words.split(",")), may_be_empty=name == "list_of")
     return OneOf(tuple(words.split(",")), any_case={"one_of": False, "one_of_any_case": True}[name])

@@ -22,10 +22,8 @@ def shown(layers: BrokerConfigs, name: str) -> list[tuple[str, str | None, int]]
 
 
 def test_altered_for_this_broker_beats_cluster_beats_given_beats_default() -> None:
-    layers = BrokerConfigs(
-        broker={"log.retention.ms": "99"},
-        cluster_default={"log.retention.ms": "7654321"},
-        static={"log.retention.hours": "1"},
+    layers = BrokerConfigs({"log.retention.hours": "1"}).with_dynamic(
+        broker={"log.retention.ms": "99"}, cluster_default={"log.retention.ms": "7654321"}
     )
     # As Apache Kafka 4.2.1 answers.
     assert shown(layers, "log.retention.ms") == [
@@ -86,7 +84,7 @@ def test_a_setting_that_was_given_overrides_the_durability() -> None:
 
 
 def test_core_is_told_honoured_broker_settings_only() -> None:
-    told = BrokerConfigs(cluster_default={"message.max.bytes": " 5 "}).broker_settings()
+    told = BrokerConfigs().with_dynamic({"message.max.bytes": " 5 "}, {}).broker_settings()
     assert told["message.max.bytes"] == "5"
     assert told["socket.request.max.bytes"] == "104857600"
     assert "num.io.threads" not in told

@@ -246,3 +246,39 @@ def test_a_resource_named_twice_is_refused_both_times() -> None:
     reply = proposal.reply(0)
     assert isinstance(reply, IncrementalAlterConfigsResponse)
     assert [answer.error_code for answer in reply.responses] == [42, 42]
+
+
+def altered_brokers(*names: str) -> tuple[list[str], list[int]]:
+    """Names of the brokers in the records, and the answers."""
+    configs = [
+        IncrementalAlterConfigsRequest.AlterableConfig(
+            name="log.retention.ms", config_operation=SET, value="1"
+        )
+    ]
+    resources = [
+        IncrementalAlterConfigsRequest.AlterConfigsResource(
+            resource_type=BROKER, resource_name=name, configs=configs
+        )
+        for name in names
+    ]
+    request = IncrementalAlterConfigsRequest(resources=resources)
+    proposal = finish(incremental_alter_configs.handle(new_context(), request))
+    reply = proposal.reply(0)
+    assert isinstance(reply, IncrementalAlterConfigsResponse)
+    records = [record for record in proposal.records if isinstance(record, ConfigRecord)]
+    return [r.resource_name for r in records], [answer.error_code for answer in reply.responses]
+
+
+@pytest.mark.parametrize("name", ["1", "01", "+1", "0000000001"])
+def test_a_broker_is_stored_by_its_number_however_it_is_written(name: str) -> None:
+    """`01` was stored where no broker looks."""
+    assert altered_brokers(name) == (["1"], [0])
+
+
+def test_one_broker_written_in_two_ways_is_one_resource() -> None:
+    assert altered_brokers("1", "01") == ([], [42, 42])
+
+
+@pytest.mark.parametrize("name", [" 1", "1_0", "١", "9" * 30, "2", "-1"])
+def test_what_is_no_number_of_this_broker_is_refused(name: str) -> None:
+    assert altered_brokers(name) == ([], [42])

@@ -4,6 +4,7 @@ Each resource is planned by itself: refused changes leave it as it was, and do n
 The checks stand in Kafka's order, so that a request with several faults gets Kafka's answer.
 """
 
+import re
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -20,8 +21,10 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.configs.checks import (
     check_broker_changes,
+    check_broker_future,
     check_client_metrics,
     check_group,
+    check_min_insync_replicas,
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import bounded
@@ -33,6 +36,7 @@ from pykafka_core.types import (
     RESOURCE_CLIENT_METRICS,
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
+    ConfigResource,
 )
 
 SET: Final = 0
@@ -46,6 +50,9 @@ _SCOPES = {
     RESOURCE_CLIENT_METRICS: Scope.CLIENT_METRICS,
     RESOURCE_GROUP: Scope.GROUP,
 }
+
+
+NUMBER: Final = re.compile(r"[+-]?[0-9]{1,40}")
 
 
 class Operation(NamedTuple):
@@ -99,12 +106,12 @@ def plan_all(
         bounded(len(asked))
     except PolicyViolationError as error:
         return [Plan(one, (), error) for one in asked]
-    counts = Counter((one.resource_type, one.resource_name) for one in asked)
+    counts = Counter(map(_resource, asked))
     plans = []
     for one in asked:
         yield
         try:
-            if counts[one.resource_type, one.resource_name] > 1:
+            if counts[_resource(one)] > 1:
                 raise InvalidRequestError("Each resource must appear at most once.")
             plans.append(Plan(one, _plan(context, one, replace=replace), None))
         except KafkaError as error:
@@ -123,7 +130,8 @@ def _plan(context: Context, asked: Asked, *, replace: bool) -> Sequence[Message]
     if asked.resource_type not in _SCOPES:
         raise InvalidRequestError(f"Unknown resource type {asked.resource_type}")
     _check_resource(context, asked)
-    existing = context.image.configs.of(asked.resource_type, asked.resource_name)
+    kind, name = _resource(asked)
+    existing = context.image.configs.of(kind, name)
     changes = _changes(asked, existing)
     if replace:
         changes = {**dict.fromkeys(existing), **changes}
@@ -132,14 +140,22 @@ def _plan(context: Context, asked: Asked, *, replace: bool) -> Sequence[Message]
     _check_future(context, asked, existing, changes, future)
     return [
         ConfigRecord(
-            resource_type=asked.resource_type,
-            resource_name=asked.resource_name,
-            name=name,
+            resource_type=kind,
+            resource_name=name,
+            name=setting,
             value=value,
         )
-        for name, value in changes.items()
-        if existing.get(name) != value
+        for setting, value in changes.items()
+        if existing.get(setting) != value
     ]
+
+
+def _resource(asked: Asked) -> ConfigResource:
+    """What is altered. Kafka takes ``01`` for broker 1, then stores it where no broker looks."""
+    kind, name, _ = asked
+    if kind == RESOURCE_BROKER and NUMBER.fullmatch(name):
+        name = str(int(name))
+    return ConfigResource(kind, name)
 
 
 def _check_operations(operations: Sequence[Operation]) -> None:
@@ -158,7 +174,7 @@ def _check_resource(context: Context, asked: Asked) -> None:
         check_topic_name(name)
         if name not in context.image.topics.by_name:
             raise UnknownTopicOrPartitionError(f"The topic '{name}' does not exist.")
-    elif kind == RESOURCE_BROKER and name and _node_id(name) != context.node_id:
+    elif kind == RESOURCE_BROKER and name and node_id(name) != context.node_id:
         raise InvalidRequestError(
             f"Unexpected broker id, expected {context.node_id}, but received {name}"
         )
@@ -170,7 +186,7 @@ def _check_resource(context: Context, asked: Asked) -> None:
 
 def _plan_loggers(context: Context, asked: Asked) -> Sequence[Message]:
     """No logger exists for clients: levels are set by Python's ``logging`` in the process."""
-    if _node_id(asked.resource_name) != context.node_id:
+    if node_id(asked.resource_name) != context.node_id:
         raise InvalidRequestError(
             f"Unexpected node id. Expected {context.node_id}, but received {asked.resource_name}"
         )
@@ -179,11 +195,15 @@ def _plan_loggers(context: Context, asked: Asked) -> Sequence[Message]:
     return ()
 
 
-def _node_id(name: str) -> int:
-    try:
-        return int(name)
-    except ValueError:
-        raise InvalidRequestError(f"Node id must be an integer, but it is: {name}") from None
+def node_id(name: str, what: str = "Node id") -> int:
+    """The number of a broker resource, as ``Integer.parseInt`` reads it.
+
+    Raises:
+        InvalidRequestError: It is no such number.
+    """
+    if not NUMBER.fullmatch(name) or not -(2**31) <= int(name) < 2**31:
+        raise InvalidRequestError(f"{what} must be an integer, but it is: {name}")
+    return int(name)
 
 
 def _changes(asked: Asked, existing: Mapping[str, str]) -> dict[str, str | None]:
@@ -238,6 +258,10 @@ def _check_future(
     elif kind == RESOURCE_BROKER:
         sets = {n: v for n, v in changes.items() if v is not None and existing.get(n) != v}
         check_broker_changes(sets, per_broker=bool(asked.resource_name))
+        _, name = _resource(asked)
+        check_broker_future(context.image, context.settings, name, future)
+        altered = {n: v for n, v in changes.items() if existing.get(n) != v}
+        check_min_insync_replicas(context.image, altered, per_broker=bool(name))
     elif kind == RESOURCE_CLIENT_METRICS:
         check_client_metrics(future)
     else:

@@ -14,10 +14,16 @@ from pykafka_core.config import (
     settings,
 )
 from pykafka_core.errors import InvalidConfigError, InvalidRequestError
+from pykafka_core.metadata.image.features import ELIGIBLE_LEADER_REPLICAS
+from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.types import RESOURCE_BROKER
 
-# Kafka alters these while it runs; here sockets are opened once, at the start.
-_FIXED = frozenset({"listeners", "listener.security.protocol.map"})
-_SECURITY = ("ssl.", "sasl.")
+# ``DynamicBrokerConfig.DynamicSecurityConfigs``
+_SECURITY = re.compile(
+    r"ssl\.(key\.password|keystore\.(certificate\.chain|key|location|password|type)"
+    r"|truststore\.(certificates|location|password|type))"
+)
+_MIN_ISR = "min.insync.replicas"
 _INTERVAL_MS = (100, 3_600_000)
 _MATCHES = frozenset(
     {
@@ -39,12 +45,12 @@ def check_broker_changes(changes: Mapping[str, str], *, per_broker: bool) -> Non
         InvalidConfigError: Kafka would take it; here it is not built.
     """
     known = {n: broker_settings()[n] for n in changes if n in broker_settings()}
-    fixed = [n for n, s in known.items() if s.read_only or n in _FIXED]
+    fixed = [n for n, s in known.items() if s.fixed]
     _refuse("Cannot update these configs dynamically: Set({})", fixed)
     _refuse(
         "These security configs can be dynamically updated only per-listener using the listener "
         "prefix: Set({})",
-        [n for n in known if n.startswith(_SECURITY)],
+        [n for n in known if _SECURITY.fullmatch(n)],
     )
     for name, setting in known.items():
         try:
@@ -59,6 +65,46 @@ def check_broker_changes(changes: Mapping[str, str], *, per_broker: bool) -> Non
             single,
         )
     _check_built(changes, known)
+
+
+def check_broker_future(
+    image: MetadataImage, settings: BrokerConfigs, name: str, future: Mapping[str, str]
+) -> None:
+    """Refuse what this broker could not use, or not together with its other settings.
+
+    Args:
+        image: Says what is altered already.
+        settings: What was given at start counts.
+        name: The broker, or "" for all.
+        future: All that would be altered then for ``name``.
+
+    Raises:
+        InvalidRequestError: As Kafka words it.
+    """
+    of_all, of_one = (image.configs.of(RESOURCE_BROKER, key) for key in ("", name))
+    now = settings.with_dynamic(of_all, of_one)
+    then = settings.with_dynamic(of_all, future) if name else settings.with_dynamic(future, of_one)
+    for problem in then.ignored:
+        if problem not in now.ignored:
+            raise InvalidRequestError(problem.text)
+
+
+def check_min_insync_replicas(
+    image: MetadataImage, changes: Mapping[str, str | None], *, per_broker: bool
+) -> None:
+    """Refuse what eligible leader replicas (KIP-966) do not allow.
+
+    Raises:
+        InvalidConfigError: As Kafka words it.
+    """
+    if _MIN_ISR not in changes or not image.features.get(ELIGIBLE_LEADER_REPLICAS):
+        return
+    if per_broker:
+        raise InvalidConfigError(f"Broker-level {_MIN_ISR} cannot be altered while ELR is enabled.")
+    if changes[_MIN_ISR] is None:
+        raise InvalidConfigError(
+            f"Cluster-level {_MIN_ISR} cannot be removed while ELR is enabled."
+        )
 
 
 def _refuse(text: str, names: Iterable[str]) -> None:

@@ -11,6 +11,7 @@ from pykafka_core.config import (
     topic_rows,
 )
 from pykafka_core.errors import InvalidRequestError, KafkaError, UnknownTopicOrPartitionError
+from pykafka_core.handlers.configs.changes import node_id
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.topic_names import check_topic_name
 from pykafka_core.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
@@ -125,7 +126,7 @@ def _topic_rows(context: Context, name: str, names: frozenset[str]) -> list[Conf
 def _broker_rows(context: Context, name: str, names: frozenset[str]) -> list[ConfigRow]:
     if not name:
         return cluster_rows(context.settings)
-    if _broker_id(name) != context.node_id:
+    if node_id(name, "Broker id") != context.node_id:
         raise InvalidRequestError(
             f"Unexpected broker id, expected {context.node_id} or empty string, but received {name}"
         )
@@ -135,18 +136,11 @@ def _broker_rows(context: Context, name: str, names: frozenset[str]) -> list[Con
 def _logger_rows(context: Context, name: str) -> list[ConfigRow]:
     """No loggers: levels belong to Python's ``logging`` of the process, not to its clients."""
     _require(name, "Broker id must not be empty")
-    if _broker_id(name) != context.node_id:
+    if node_id(name, "Broker id") != context.node_id:
         raise InvalidRequestError(
             f"Unexpected broker id, expected {context.node_id} but received {name}"
         )
     return []
-
-
-def _broker_id(name: str) -> int:
-    try:
-        return int(name)
-    except ValueError:
-        raise InvalidRequestError(f"Broker id must be an integer, but it is: {name}") from None
 
 
 def _require(name: str, text: str) -> None:

@@ -1,0 +1,171 @@
+"""Where a setting's value comes from: what was altered, what was given at start, the table's default.
+
+A broker setting is looked up in four layers: altered for this broker, altered for the whole
+cluster, given at start, and the table's default. A topic setting is its own override or else the
+first of its broker synonyms that is set: ``retention.ms`` asks ``log.retention.ms``,
+``log.retention.minutes`` and ``log.retention.hours``.
+"""
+
+from collections.abc import Iterator, Mapping
+from enum import IntEnum
+from functools import cache
+from types import MappingProxyType
+from typing import NamedTuple
+
+from .setting import Setting, Synonym
+from .table import broker_settings, topic_settings
+from .validators import Range, Value
+
+Int = int  # in `Layers` the word means a method
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+class ConfigSource(IntEnum):
+    """Where a value comes from; the numbers are those of DescribeConfigs."""
+
+    UNKNOWN = 0
+    TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
+
+
+class ConfigValue(NamedTuple):
+    """A value, the name it was set by, and where."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+    def masked(self) -> "ConfigValue":
+        """Return it without its value."""
+        return ConfigValue(name=self.name, value=None, source=self.source)
+
+
+class Layers:
+    """A broker's settings by layer, as text by Kafka name; each value is one that its row takes.
+
+    Args:
+        static: Given at start.
+        cluster_default: Altered for all brokers (ConfigRecords of the empty broker name).
+        broker: Altered for this broker (ConfigRecords of its id).
+    """
+
+    __slots__ = "broker", "cluster_default", "static"
+
+    def __init__(
+        self,
+        static: Mapping[str, str],
+        cluster_default: Mapping[str, str] = NOTHING,
+        broker: Mapping[str, str] = NOTHING,
+    ) -> None:
+        self.static = static
+        self.cluster_default = cluster_default
+        self.broker = broker
+
+    def int(self, name: str) -> Int:
+        """Return the effective value of a broker setting that is a number and has a default."""
+        value = self._typed(name)
+        assert isinstance(value, int), name
+        return value
+
+    def boolean(self, name: str) -> bool:
+        """Return the effective value of a broker setting that is true or false."""
+        value = self._typed(name)
+        assert isinstance(value, bool), name
+        return value
+
+    def string(self, name: str) -> str | None:
+        """Return the effective text of a broker setting as Kafka prints it."""
+        text = self.broker_value(name)
+        return None if text is None else broker_settings()[name].canonical(text)
+
+    def is_altered(self, name: str) -> bool:
+        """Whether a broker setting was altered while a broker ran."""
+        return name in self.broker or name in self.cluster_default
+
+    def broker_value(self, name: str) -> str | None:
+        """Return the effective text of a broker setting, ``None`` when it is null."""
+        return next((found.value for found in self._found((name,))), None)
+
+    def broker_synonyms(self, name: str) -> tuple[ConfigValue, ...]:
+        """Return what sets a broker setting, most specific first, as DescribeConfigs lists it.
+
+        Settings that stand for one another (``log.retention.ms`` and ``.hours``) are listed
+        together, from the asked name on.
+        """
+        found = tuple(self._found(_families().get(name, (name,))))
+        start = next((i for i, value in enumerate(found) if value.name == name), len(found))
+        return found[start:]
+
+    def inherited_value(self, setting: Setting) -> str | None:
+        """Return what a topic or group setting is when it is not overridden.
+
+        Broker settings may have values below the topic setting's lowest, with the meaning of the
+        lowest: any negative retention is for ever, a negative flush interval is 0.
+        """
+        number = self.inherited_number(setting)
+        if number is None:
+            text = self._inherited(setting)[0]
+            return setting.default if text is None else text
+        bounds = setting.validator
+        return str(max(number, int(bounds.low)) if isinstance(bounds, Range) else number)
+
+    def inherited_number(self, setting: Setting) -> Int | None:
+        """Return an inherited whole number in the topic setting's unit, whether it is in bounds or not."""
+        text, synonym = self._inherited(setting)
+        if text is None or synonym is None:
+            return None
+        value = broker_settings()[synonym.name].parse(text)
+        if isinstance(value, bool) or not isinstance(value, int):
+            return None
+        return value * synonym.factor
+
+    def topic_value(self, name: str, overrides: Mapping[str, str]) -> str | None:
+        """Return the effective text of a topic setting."""
+        setting = topic_settings()[name]
+        if name in overrides:
+            return setting.shown(overrides[name])
+        return self.inherited_value(setting)
+
+    def _inherited(self, setting: Setting) -> tuple[str | None, Synonym | None]:
+        """The canonical text of the first synonym that is set."""
+        for synonym in setting.synonyms:
+            text = self.broker_value(synonym.name)
+            if text is not None:
+                return broker_settings()[synonym.name].canonical(text), synonym
+        return None, None
+
+    def _typed(self, name: str) -> Value:
+        text = self.broker_value(name)
+        assert text is not None, f"{name} has a default"
+        return broker_settings()[name].parse(text)
+
+    def _found(self, names: tuple[str, ...]) -> Iterator[ConfigValue]:
+        layers = (
+            (self.broker, ConfigSource.DYNAMIC_BROKER_CONFIG),
+            (self.cluster_default, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),
+            (self.static, ConfigSource.STATIC_BROKER_CONFIG),
+        )
+        for layer, source in layers:
+            for name in names:
+                if name in layer:
+                    yield ConfigValue(name=name, value=layer[name], source=source)
+        for name in names:
+            setting = broker_settings().get(name)
+            if setting is not None and setting.default is not None:
+                yield ConfigValue(
+                    name=name, value=setting.default, source=ConfigSource.DEFAULT_CONFIG
+                )
+
+
+@cache
+def _families() -> Mapping[str, tuple[str, ...]]:
+    """Broker settings that stand for one another, by each of their names."""
+    synonyms = (setting.synonyms for setting in topic_settings().values())
+    families = (tuple(synonym.name for synonym in family) for family in synonyms)
+    return {name: family for family in families for name in family}

@@ -1,0 +1,1 @@
+"""What Apache Kafka takes as settings, asked of Kafka itself."""
