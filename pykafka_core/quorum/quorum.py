@@ -13,6 +13,15 @@ BATCH_BYTES_SOFT_MAX = 1024 * 1024
 BATCH_BYTES_MAX = 8 * 1024 * 1024
 """No batch may be larger: KRaft's limit (``KafkaRaftClient.MAX_BATCH_SIZE_BYTES``)."""
 
+BATCH_HEADER_SIZE = 61
+RECORD_OVERHEAD_MAX = 20
+"""Of a record beside its value, its numbers as long as they can be."""
+
+
+def batch_size(values: Sequence[bytes]) -> int:
+    """The most that ``values`` take as one batch of records."""
+    return BATCH_HEADER_SIZE + sum(map(len, values)) + RECORD_OVERHEAD_MAX * len(values)
+
 
 class Append(NamedTuple):
     """Command: append ``values`` as one batch to the metadata log.

@@ -194,6 +194,7 @@ class FakeCore:
         self.closed_connections: dict[int, str] = {}
         self.producers: dict[PartitionId, list[ProducerState]] = {}
         self.on_idle: Callable[[], None] | None = None
+        self.on_check: Callable[[ImageDelta], list[str]] = lambda _: []
         self.retention_runs = 0
         self._events: deque[Event] = deque()
         self._held: deque[_Append] = deque()
@@ -258,6 +259,10 @@ class FakeCore:
     def stop(self, grace_ms: int) -> None:
         """Note it."""
         self.stopped = True
+
+    def check(self, delta: ImageDelta) -> list[str]:
+        """What the test says of it."""
+        return self.on_check(delta)
 
     def apply(self, delta: ImageDelta) -> None:
         """Make the step, unless it was made."""

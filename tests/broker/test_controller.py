@@ -16,8 +16,16 @@ from pykafka_core.protocol.messages import (
     DescribeClusterRequest,
     Message,
 )
-from pykafka_core.testing.fake_core import Appended, FakeCore, Request, TopicsMissing
+from pykafka_core.testing.fake_core import (
+    Appended,
+    FakeCore,
+    ImageDelta,
+    Request,
+    TopicsMissing,
+)
 from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+MESSAGE_TOO_LARGE = 10
 
 
 def creation(*names: str, partitions: int = 1) -> CreateTopicsRequest:
@@ -243,3 +251,46 @@ def model_of(broker: SimulatedBroker, asked: dict[int, tuple[str, str]]) -> set[
         elif isinstance(answer, DeleteTopicsResponse) and not answer.responses[0].error_code:
             topics.remove(name)
     return topics
+
+
+def test_a_group_that_the_quorum_refuses_is_tried_one_by_one(broker: SimulatedBroker) -> None:
+    requests = [broker.send(creation("first"))]
+    broker.run()
+    requests += [broker.send(creation(name)) for name in ("good", "bad", "late")]
+    broker.run()  # a group, behind the first
+    broker.core.complete_append()
+    broker.run()
+    broker.core.complete_append(MESSAGE_TOO_LARGE)
+    broker.run()
+    for error_code in (0, MESSAGE_TOO_LARGE, 0):
+        assert len(broker.core._held) == 1
+        broker.core.complete_append(error_code)
+        broker.run()
+    assert [codes(broker.answer(request)) for request in requests] == [[0], [0], [10], [0]]
+    assert sorted(broker.image.topics.by_name) == ["first", "good", "late"]
+
+
+def test_what_the_core_could_not_apply_is_not_proposed(broker: SimulatedBroker) -> None:
+    def check(delta: ImageDelta) -> list[str]:
+        return [t.name for t in delta.topics if t.overrides.get("segment.ms") == "7"]
+
+    broker.core.on_check = check
+    broker.core.hold_appends = False
+    good, bad, other = creation("good"), creation("bad"), creation("other")
+    for request, value in ((good, "8"), (bad, "7")):
+        config = CreateTopicsRequest.CreatableTopicConfig(name="segment.ms", value=value)
+        request.topics[0].configs = [config]
+    requests = [broker.send(request) for request in (good, bad, other)]
+    broker.run()
+    assert [codes(broker.answer(request)) for request in requests] == [[0], [40], [0]]
+    assert sorted(broker.image.topics.by_name) == ["good", "other"]
+
+
+def test_a_request_that_does_not_fit_beside_others_gets_a_batch_of_its_own(
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(controller_module, "BATCH_BYTES_MAX", 2000)
+    requests = [broker.send(creation(name, partitions=9)) for name in ("first", "second", "third")]
+    broker.core.hold_appends = False
+    broker.run()
+    assert [codes(broker.answer(request)) for request in requests] == [[0], [0], [0]]

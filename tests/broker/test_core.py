@@ -13,7 +13,6 @@ import pytest
 from pykafka_core import _core
 from pykafka_core.errors import (
     ClosedError,
-    ConfigurationError,
     ForkedError,
     StorageLockedError,
     UnknownTopicIdError,
@@ -123,10 +122,15 @@ def test_address_in_use_is_an_os_error(core: _core.Core, port: int) -> None:
     assert caught.value.errno
 
 
-def test_settings_of_the_wrong_type_are_configuration_errors(core: _core.Core) -> None:
-    delta = _core.ImageDelta(metadata_offset=1, broker_settings={"max.connections": "many"})
-    with pytest.raises(ConfigurationError, match=r"max\.connections"):
-        core.apply(delta)
+def test_what_apply_cannot_carry_out_is_said_by_check_and_left_out(core: _core.Core) -> None:
+    settings = {"max.connections": "many", "fetch.max.bytes": "7"}
+    delta = _core.ImageDelta(metadata_offset=10, broker_settings=settings)
+    (refusal,) = core.check(delta)
+    assert "max.connections" in refusal
+    core.drain_log()
+    core.apply(delta)
+    assert [refusal in text for *_, text in core.drain_log()] == [True]
+    assert core.check(_core.ImageDelta(metadata_offset=11)) == []
 
 
 def test_fixed_clock_stands_still_while_deadlines_pass() -> None:

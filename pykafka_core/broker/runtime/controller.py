@@ -8,6 +8,10 @@ uncommitted state is never seen. On `Committed` the draft becomes the image, the
 step, and only then the replies leave: a client that was told of a topic can use it. On `Rejected`
 the draft is dropped, unless the disk is full and there is a reserve to try again with.
 
+The core is asked before a batch is proposed whether it can take the step, which it has to once the
+batch is committed. A batch of several requests that is refused, by the core or by the quorum, is
+taken apart: its requests wait at the head of the queue, and each goes alone.
+
 What stands alone (a request, an answer, a fact from the core) fails alone: it costs its connection, or nothing. What
 proposes, commits and applies raises out of `take` and `advance`, which ends the control thread (`faults`).
 """
@@ -28,7 +32,12 @@ from pykafka_core.broker.seam.metadata_log import append_metadata
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.broker.storage.snapshots import Snapshots
-from pykafka_core.errors import PolicyViolationError, UnknownServerError
+from pykafka_core.errors import (
+    InvalidConfigError,
+    PolicyViolationError,
+    UnknownServerError,
+    error_of,
+)
 from pykafka_core.handlers.context import Context, ProducerIds
 from pykafka_core.handlers.outcome import Maintain, Maintained, Outcome, Propose, Steps
 from pykafka_core.handlers.registry import BY_KEY
@@ -45,6 +54,7 @@ from pykafka_core.quorum.quorum import (
     Committed,
     MetadataQuorum,
     Rejected,
+    batch_size,
 )
 
 if TYPE_CHECKING:
@@ -69,13 +79,14 @@ class Node(NamedTuple):
 class _Batch:
     """Requests whose records travel together."""
 
-    __slots__ = "draft", "parked", "records", "size", "values"
+    __slots__ = "draft", "full", "parked", "records", "size", "values"
 
     def __init__(self, draft: Draft) -> None:
         self.draft = draft
         self.records: list[Message] = []
         self.values: list[bytes] = []
         self.size = 0
+        self.full = False
         self.parked: list[tuple[Asked, Propose | Message]] = []
 
 
@@ -149,6 +160,7 @@ class Controller:
         self._cancelled: set[int] = set()
         """Of requests that wait; empty while none does."""
         self._in_flight: _Batch | None = None
+        self._alone = 0
         self._maintained: dict[int, tuple[_Maintenance, int]] = {}
         self._replies: list[tuple[int, bytes]] = []
         # Events by class name: the real core's and the simulator's classes differ, names do not.
@@ -267,8 +279,7 @@ class Controller:
         if self._make_way():
             self._send(batch)
             return
-        _log.error("metadata records were refused with error code %d", outcome.error_code)
-        self._release(batch, outcome.error_code)
+        self._refuse(batch, outcome.error_code, error_of(outcome.error_code).name)
 
     def _make_way(self) -> bool:
         reserve = self._reserve
@@ -435,23 +446,49 @@ class Controller:
                 return
             self._building = _Batch(Draft(self._image))
         batch = self._building
+        size_max = 1 if self._alone else BATCH_BYTES_SOFT_MAX
         while self._deciding is not None or self._writers:
             outcome = self._decide_next(batch, deadline_ns)
             if outcome is _UNFINISHED:
                 return
-            if batch.size >= BATCH_BYTES_SOFT_MAX or self._core.now_ns() >= deadline_ns:
+            if batch.full or batch.size >= size_max or self._core.now_ns() >= deadline_ns:
                 break
         self._building = None
         if not batch.values:
             self._release(batch, 0)
+        elif problems := self._check(batch):
+            self._refuse(batch, InvalidConfigError.code, "; ".join(problems))
+        else:
+            self._send(batch)
+
+    def _check(self, batch: _Batch) -> list[str]:
+        """What the core could not carry out of a batch if it were committed."""
+        try:
+            delta = delta_of(batch.draft.image, batch.draft.changes, self._node.node_id)
+            settings = self._settings
+            if delta.settings_changed:
+                settings = self._projection.settings(batch.draft.image)
+            step = self._projection.settings_of(delta, settings)
+            return [] if step is None else self._core.check(step)
+        except SURVIVED as fault:
+            self._faults.caught("the check of a batch", fault)
+            return [f"they cannot be checked: {fault}"]
+
+    def _refuse(self, batch: _Batch, error_code: int, reason: str) -> None:
+        """Answer with the error; but each request of a group gets its own try first."""
+        if sum(map(_proposes, batch.parked)) > 1:
+            self._writers.extendleft(asked for asked, _ in reversed(batch.parked))
+            self._alone += len(batch.parked)
             return
-        self._send(batch)
+        _log.error("metadata records were refused: %s", reason)
+        self._release(batch, error_code)
 
     def _decide_next(self, batch: _Batch, deadline_ns: int) -> "Outcome | None":
         """Carry on with the request at hand, or with the next; what it decided joins the batch."""
         job = self._deciding
         if job is None:
             asked = self._writers.popleft()
+            self._alone = max(self._alone - 1, 0)
             if asked.id in self._cancelled:
                 return None
             job = self._begin(asked, batch.draft.image, len(batch.values))
@@ -461,6 +498,8 @@ class Controller:
         self._deciding = job if outcome is _UNFINISHED else None
         if outcome is not None and outcome is not _UNFINISHED:
             self._join(batch, job.asked, outcome)
+            if batch.full:
+                self._writers.appendleft(job.asked)
         return outcome
 
     def _send(self, batch: _Batch) -> None:
@@ -468,11 +507,17 @@ class Controller:
         append_metadata(self._core, self._quorum.propose(batch.values))
 
     def _join(self, batch: _Batch, asked: Asked, outcome: Outcome) -> None:
-        """Add a request's records to the batch, all or none, and park its reply."""
+        """Add a request's records to the batch, all or none, and park its reply.
+
+        The batch is full when the records need another one; the request is as if it had not been decided.
+        """
         assert not isinstance(outcome, Maintain), "a row that writes does not maintain"
         if isinstance(outcome, Propose) and outcome.records:
             try:
                 if not self._add(batch, outcome.records):
+                    if batch.values:
+                        batch.full = True
+                        return
                     outcome = outcome.reply(PolicyViolationError.code)
             except SURVIVED as fault:
                 self._faults.caught(f"the records of {asked.name}", fault)
@@ -484,7 +529,7 @@ class Controller:
     def _add(self, batch: _Batch, records: Sequence[Message]) -> bool:
         """Whether ``records`` still fit; then they are part of the batch."""
         values = [encode(record) for record in records]
-        size = sum(map(len, values))
+        size = batch_size(values)
         if batch.size + size > BATCH_BYTES_MAX:
             return False
         for record in records:
@@ -502,6 +547,7 @@ class Controller:
         delta = delta_of(image, changes, self._node.node_id)
         if delta.settings_changed:
             self._settings = self._projection.settings(image)
+        self._projection.report_ignored(delta, self._settings)
         self._core.apply(self._projection.step(delta, self._settings))
         self._image = image
 
@@ -520,6 +566,11 @@ class Controller:
             if not self._faults.guard("an answer", lambda: self._core.respond(replies)):
                 for reply in replies:
                     self._faults.guard("an answer", partial(self._core.respond, [reply]))
+
+
+def _proposes(parked: tuple[Asked, Propose | Message]) -> bool:
+    outcome = parked[1]
+    return isinstance(outcome, Propose) and bool(outcome.records)
 
 
 def _reply(outcome: Propose | Message, error_code: int) -> Message:

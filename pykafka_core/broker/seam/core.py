@@ -44,6 +44,9 @@ class Core(Protocol):
     def stop(self, grace_ms: int) -> None:
         """Drain, flush, write the clean marker."""
 
+    def check(self, delta: "ImageDelta") -> list[str]:
+        """What of a step could not be carried out."""
+
     def apply(self, delta: "ImageDelta") -> None:
         """Make one committed metadata step."""
 

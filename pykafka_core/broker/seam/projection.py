@@ -1,23 +1,22 @@
 """From a metadata delta to the step the core takes in: the projection Rust answers from."""
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pykafka_core.broker.seam.core import CoreTypes
-from pykafka_core.config import BrokerConfigs, canonical_overrides
+from pykafka_core.config import BrokerConfigs, canonical_overrides, topic_settings
 from pykafka_core.handlers.registry import API_VERSIONS
 from pykafka_core.metadata.image.delta import Delta
 from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
 from pykafka_core.metadata.image.image import Broker, MetadataImage, Partition, Topic
+from pykafka_core.quorum.quorum import BATCH_BYTES_MAX
 from pykafka_core.types import INTERNAL_TOPICS, METADATA_TOPIC, METADATA_TOPIC_ID, RESOURCE_BROKER
+
+_log = logging.getLogger(__name__)
 
 if TYPE_CHECKING:
     from pykafka_core._core import BrokerEndpoint, ImageDelta, PartitionImage, TopicImage
-
-METADATA_LOG_OVERRIDES: dict[str, str] = {"retention.ms": "-1", "retention.bytes": "-1"}
-"""Nothing in the metadata log may go before a snapshot holds it."""
-ON_DISK_OVERRIDES: dict[str, str] = {**METADATA_LOG_OVERRIDES, "flush.messages": "1"}
-"""A voter counts its own vote only after fsync, whatever the topics' durability."""
 
 
 class Projection:
@@ -41,37 +40,76 @@ class Projection:
             broker=image.configs.of(RESOURCE_BROKER, str(self._node_id)),
         )
 
+    def report_ignored(self, delta: Delta, settings: BrokerConfigs) -> None:
+        """Log what a committed step altered and nobody can use: another version's, or Kafka's own."""
+        if delta.settings_changed:
+            for problem in settings.ignored:
+                _log.warning("an altered broker setting is ignored: %s", problem)
+        for topic, overrides in delta.overrides.items():
+            for name in overrides.keys() - canonical_overrides(overrides).keys():
+                value = overrides[name]
+                _log.warning("topic %s: %s=%r cannot be used and is ignored", topic, name, value)
+
     def metadata_log(self, leader_epoch: int, *, on_disk: bool) -> "ImageDelta":
         """The very first step: the metadata log alone, led by this node."""
-        overrides = self._metadata_segments() | (
-            ON_DISK_OVERRIDES if on_disk else METADATA_LOG_OVERRIDES
-        )
         partition = Partition((self._node_id,), (self._node_id,), self._node_id, leader_epoch, 0)
         topic = Topic(METADATA_TOPIC, METADATA_TOPIC_ID, {0: partition})
         made = self._types.TopicImage(
             name=METADATA_TOPIC,
             topic_id=METADATA_TOPIC_ID,
             partitions=_Partitions(self._types).of(topic),
-            overrides=overrides,
+            overrides=self._metadata_log_config(on_disk=on_disk),
             internal=True,
             hidden=True,
         )
         return self._types.ImageDelta(metadata_offset=0, topics=[made])
 
-    def _metadata_segments(self) -> dict[str, str]:
+    def _metadata_log_config(self, *, on_disk: bool) -> dict[str, str]:
+        """Every setting of the metadata log: the topics' defaults do not govern it.
+
+        Nothing in it may go before a snapshot holds it. A voter counts its own vote only after
+        fsync, whatever the topics' durability.
+        """
         given = self._given
-        small = given.string("internal.metadata.log.segment.bytes")
-        overrides = {
+        config = {name: setting.default for name, setting in topic_settings().items()} | {
+            "max.message.bytes": str(BATCH_BYTES_MAX),
+            "retention.ms": "-1",
+            "retention.bytes": "-1",
             "segment.bytes": given.string("metadata.log.segment.bytes"),
             "segment.ms": given.string("metadata.log.segment.ms"),
-            "internal.segment.bytes": small,
+            "internal.segment.bytes": given.string("internal.metadata.log.segment.bytes"),
         }
-        return {name: text for name, text in overrides.items() if text is not None}
+        if on_disk:
+            config["flush.messages"] = "1"
+        return {name: text for name, text in config.items() if text is not None}
 
     def whole(self, delta: Delta, settings: BrokerConfigs) -> "ImageDelta":
         """The step to a loaded image, with everything that never changes afterwards."""
         return self._delta(
             delta, settings, api_versions=API_VERSIONS, supported_features=SUPPORTED_FEATURES
+        )
+
+    def settings_of(self, delta: Delta, settings: BrokerConfigs) -> "ImageDelta | None":
+        """The part of a step that a core may refuse; None when there is no such part."""
+        topics = [
+            self._types.TopicImage(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[],
+                overrides=canonical_overrides(overrides),
+            )
+            for topic in delta.topics
+            if (overrides := delta.overrides[topic.name])
+        ]
+        changed = delta.settings_changed
+        if not topics and not changed:
+            return None
+        return self._types.ImageDelta(
+            metadata_offset=delta.offset,
+            topics=topics,
+            deleted=delta.deleted,
+            log_defaults=settings.log_defaults() if changed else None,
+            broker_settings=settings.broker_settings() if changed else None,
         )
 
     def step(self, delta: Delta, settings: BrokerConfigs) -> "ImageDelta":

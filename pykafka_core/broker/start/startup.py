@@ -263,9 +263,10 @@ class _Startup:
         raise StorageError("the metadata log did not take its first records in time")
 
     def _apply(self, image: MetadataImage) -> None:
-        settings = self._projection.settings(image)
+        settings, delta = self._projection.settings(image), whole(image)
+        self._projection.report_ignored(delta, settings)
         try:
-            self._core.apply(self._projection.whole(whole(image), settings))
+            self._core.apply(self._projection.whole(delta, settings))
         except (ValueError, OverflowError) as error:
             raise MetadataError(f"the metadata says what cannot be served: {error}") from error
 

@@ -1,0 +1,126 @@
+"""Settings that are committed and cannot be used: a directory opens all the same, and says so.
+
+``log.roll.ms=0`` over the wire was committed, then ``core.apply`` raised: the control thread ended,
+and no start could open the directory again.
+"""
+
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from pykafka_core import Broker
+from pykafka_core.broker.storage.data_directory import BOOTSTRAP
+from pykafka_core.metadata.image.features import METADATA_VERSION
+from pykafka_core.metadata.records.snapshot import encode_snapshot
+from pykafka_core.protocol.messages import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    Message,
+    PartitionRecord,
+    TopicRecord,
+)
+from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
+from tests.support.wire import Connection
+
+ID = bytes(15) + b"\7"
+UNUSABLE = [
+    (RESOURCE_BROKER, "", "log.roll.ms", "0"),
+    (RESOURCE_BROKER, "1", "log.roll.jitter.ms", "-1"),
+    (RESOURCE_BROKER, "", "log.retention.ms", "0"),
+    (RESOURCE_BROKER, "", "log.retention.ms", "soon"),
+    (RESOURCE_BROKER, "", "max.connections", "0"),
+    (RESOURCE_BROKER, "", "log.cleaner.threads", "0"),
+    (RESOURCE_BROKER, "1", "socket.request.max.bytes", "5"),
+    (RESOURCE_BROKER, "1", "listeners", "SSL://:1"),
+    (RESOURCE_TOPIC, "t", "retention.ms", "soon"),
+    (RESOURCE_TOPIC, "t", "segment.bytes", "0"),
+]
+BELOW_THE_LOWEST = [
+    (RESOURCE_BROKER, "", "log.flush.interval.ms", "-1"),
+    (RESOURCE_BROKER, "", "log.retention.ms", "-2"),
+    (RESOURCE_TOPIC, "t", "internal.segment.bytes", "0"),
+]
+
+
+def formatted(data: Path, *settings: tuple[int, str, str, str]) -> None:
+    """A directory whose first records make topic ``t`` and alter ``settings``."""
+    data.mkdir()
+    records: list[Message] = [
+        FeatureLevelRecord(name=METADATA_VERSION, feature_level=29),
+        TopicRecord(name="t", topic_id=ID),
+        PartitionRecord(topic_id=ID, partition_id=0, replicas=[1], isr=[1], leader=1),
+    ]
+    records += [
+        ConfigRecord(resource_type=kind, resource_name=of, name=name, value=value)
+        for kind, of, name, value in settings
+    ]
+    (data / BOOTSTRAP).write_bytes(encode_snapshot(records, 0, 1000))
+
+
+def alter(broker: Broker, kind: int, of: str, name: str, value: str) -> int:
+    change = IncrementalAlterConfigsRequest.AlterableConfig(
+        name=name, config_operation=0, value=value
+    )
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=kind, resource_name=of, configs=[change]
+    )
+    with Connection(broker.bootstrap_servers) as connection:
+        answer = connection.ask(44, 1, IncrementalAlterConfigsRequest(resources=[resource]))
+    assert isinstance(answer, IncrementalAlterConfigsResponse)
+    return int(answer.responses[0].error_code)
+
+
+@pytest.mark.parametrize(("kind", "of", "name", "value"), UNUSABLE)
+def test_a_stored_value_that_cannot_be_used_is_reported_and_the_broker_serves(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, kind: int, of: str, name: str, value: str
+) -> None:
+    formatted(tmp_path / "data", (kind, of, name, value))
+    for _ in range(2):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING), Broker(tmp_path / "data") as broker:
+            broker.bootstrap_servers  # noqa: B018  (binds the listener)
+            assert name in caplog.text
+            assert alter(broker, RESOURCE_TOPIC, "t", "segment.ms", "60000") == 0
+
+
+@pytest.mark.parametrize(("kind", "of", "name", "value"), UNUSABLE)
+def test_a_value_that_cannot_be_used_is_refused_over_the_wire(
+    kind: int, of: str, name: str, value: str
+) -> None:
+    with Broker() as broker:
+        broker.create_topic("t")
+        assert alter(broker, kind, of, name, value) in (40, 42)
+        broker.create_topic("u")
+
+
+@pytest.mark.parametrize(("kind", "of", "name", "value"), BELOW_THE_LOWEST)
+def test_what_kafka_takes_below_the_lowest_value_is_taken_and_survives_a_restart(
+    tmp_path: Path, kind: int, of: str, name: str, value: str
+) -> None:
+    for start in range(2):
+        with Broker(tmp_path / "data") as broker:
+            if start == 0:
+                broker.create_topic("t")
+                assert alter(broker, kind, of, name, value) == 0
+            broker.create_topic(f"u-{start}")
+
+
+def test_the_metadata_log_takes_changes_whatever_the_topics_limits_are() -> None:
+    """`message.max.bytes=5` governed it too: nothing could be changed any more."""
+    with Broker() as broker:
+        assert alter(broker, RESOURCE_BROKER, "", "message.max.bytes", "5") == 0
+        broker.create_topic("t")
+        assert alter(broker, RESOURCE_BROKER, "", "message.max.bytes", "1000000") == 0
+
+
+def test_large_creations_at_once_all_succeed() -> None:
+    """They were grouped to more bytes than the metadata log took: all of them failed."""
+    with Broker() as broker, ThreadPoolExecutor(5) as threads:
+        made = [threads.submit(broker.create_topic, f"t-{i}", 9000) for i in range(5)]
+        for future in made:
+            future.result()
+        assert [*broker.topics().values()] == [9000] * 5
