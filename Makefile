@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test bench peers bench-spark fuzz torture wheel verify fix clean
+.PHONY: help build demo test bench peers bench-spark fuzz torture wheel settings verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -68,6 +68,9 @@ torture: need-torture .venv/built ## kill -9 under load, TORTURE_ROUNDS (50) tim
 # WHEEL_PROFILE=dev takes what `make build` has compiled.
 wheel: .venv/ready ## a manylinux wheel for each CPython found, in dist/ (PYTHONS="python3.12" picks)
 	@python tools/wheels.py $(or $(OUT),dist) $(or $(WHEEL_PROFILE),release) $(PYTHONS)
+
+settings: .venv/built ## random changes of settings over the wire, each followed by a restart, SETTINGS_SEQUENCES (10,000) times
+	SETTINGS_SEQUENCES=$${SETTINGS_SEQUENCES:-10000} python -m pytest -p no:xdist --timeout=0 tests/broker/test_settings_campaign.py
 
 verify: .venv/built ## lints, types, import contracts; writes nothing
 	ruff check . && ruff format --check .
