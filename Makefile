@@ -40,7 +40,7 @@ test: need-test .venv/built ## every test, TEST_JOBS (one a core) files at a tim
 	cargo test --locked --workspace -q
 	python -m pytest -n $(or $(TEST_JOBS),auto) --dist loadgroup
 
-bench: .venv/built-release ## time kernels, log, wire, control and start; results in .benchmarks/ (BENCH="-k crc" picks)
+bench: .venv/built-release ## time kernels, log, wire, control, start and fairness; results in .benchmarks/ (BENCH="-k crc" picks)
 	python -m pytest bench -p no:xdist --benchmark-autosave $(BENCH)
 
 peers: need-test .venv/built-release ## compare with Apache Kafka and librdkafka's mock (PEERS="--rounds 3 --only raw" picks)
