@@ -1,0 +1,52 @@
+"""Honoured is what Rust or Python reads, and nothing else: the list is closed on both sides."""
+
+import re
+import subprocess
+from pathlib import Path
+
+from pykafka_core.config import Scope, Support, settings
+
+ROOT = Path(__file__).parents[2]
+BROKERS, TOPICS = settings(Scope.BROKER), settings(Scope.TOPIC)
+
+
+def honoured(scope: Scope) -> set[str]:
+    return {name for name, row in settings(scope).items() if row.support is Support.HONOURED}
+
+
+def read_by_rust(file: str) -> set[str]:
+    """The names that a `match` of a file's own code has an arm for."""
+    code = (ROOT / file).read_text(encoding="utf-8").partition("#[cfg(test)]")[0]
+    arms = re.findall(r'^ +((?:"[a-z0-9.]+"(?: \| )?)+) =>', code, re.MULTILINE)
+    return {name for arm in arms for name in re.findall(r'"([a-z0-9.]+)"', arm)}
+
+
+def python_code() -> str:
+    """All of the package but the rules: to check a value is not to read it."""
+    listed = subprocess.run(
+        ["git", "ls-files", "pykafka_core/**/*.py"],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    ).stdout.split()  # fmt: skip
+    files = (ROOT / name for name in listed if not name.endswith("config/rules.py"))
+    return "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())
+
+
+def test_honoured_topic_settings_are_read_by_the_log() -> None:
+    assert honoured(Scope.TOPIC) - read_by_rust("rust/log/src/config.rs") == set()
+
+
+def test_honoured_broker_settings_are_read_or_give_topics_their_defaults() -> None:
+    defaults = {s.name for name in honoured(Scope.TOPIC) for s in TOPICS[name].synonyms}
+    unread = honoured(Scope.BROKER) - read_by_rust("rust/broker/src/seam/settings.rs") - defaults
+    code = python_code()
+    assert {name for name in unread if f'"{name}"' not in code} == set()
+
+
+def test_what_rust_reads_of_the_broker_can_be_set_and_is_honoured() -> None:
+    """`internal.frame.max.ms` was read, and no start took it."""
+    assert read_by_rust("rust/broker/src/seam/settings.rs") - honoured(Scope.BROKER) == set()
+
+
+def test_what_rust_reads_of_a_topic_can_be_set() -> None:
+    dotted = {name for name in read_by_rust("rust/log/src/config.rs") if "." in name}
+    assert dotted - TOPICS.keys() == set()
