@@ -5,7 +5,7 @@ is judged before it is committed; what is committed all the same, by another ver
 Kafka, must not keep a directory closed: `BrokerConfigs.with_dynamic` leaves it out and says so.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from pykafka_core.errors import ConfigurationError
 from pykafka_core.types import Durability
@@ -68,12 +68,14 @@ class BrokerConfigs(Layers):
         ]
         unusable = {problem.name for problem in problems}
         while True:
-            made = BrokerConfigs.__new__(BrokerConfigs)
-            Layers.__init__(
-                made, self.static, _without(cluster_default, unusable), _without(broker, unusable)
+            made = _made(
+                self.static,
+                _without(cluster_default, unusable),
+                _without(broker, unusable),
+                ignored=problems,
             )
-            made.ignored = tuple(problems)
-            found = joint_problems(made)
+            # What was given at start was judged then.
+            found = joint_problems(made) if made.cluster_default or made.broker else []
             if not found:
                 return made
             problems += found
@@ -88,7 +90,7 @@ class BrokerConfigs(Layers):
             for topic_name, (name, value) in _FLUSHING[durability].items()
             if not self._is_given(topic_name)
         }
-        return BrokerConfigs({**self.static, **flushing})
+        return _made({**self.static, **flushing})
 
     @property
     def start(self) -> StartConfig:
@@ -122,6 +124,19 @@ class BrokerConfigs(Layers):
     def _is_given(self, topic_name: str) -> bool:
         names = (synonym.name for synonym in topic_settings()[topic_name].synonyms)
         return any(name in self.static for name in names)
+
+
+def _made(
+    static: Mapping[str, str],
+    cluster_default: Mapping[str, str] = NOTHING,
+    broker: Mapping[str, str] = NOTHING,
+    ignored: Iterable[SettingProblem] = (),
+) -> BrokerConfigs:
+    """Settings of which ``static`` was found good."""
+    made = BrokerConfigs.__new__(BrokerConfigs)
+    Layers.__init__(made, static, cluster_default, broker)
+    made.ignored = tuple(ignored)
+    return made
 
 
 def _stored_problems(layer: Mapping[str, str], *, per_broker: bool) -> Iterator[SettingProblem]:
