@@ -40,6 +40,8 @@ def test_every_link_in_the_pages_leads_somewhere() -> None:
 def test_every_place_that_a_page_names_exists(page: str) -> None:
     named = set(re.findall(r"`([\w/.]+)`", (ROOT / page).read_text()))
     places = {name for name in named if (ROOT / name.partition("/")[0]).is_dir() and "/" in name}
+    # NAME and ROOM stand for what somebody adds.
+    places = {name for name in places if not re.search(r"NAME|ROOM", name)}
     assert places
     for place in places:
         assert (ROOT / place).exists(), place
