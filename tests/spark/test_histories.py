@@ -55,6 +55,8 @@ class Cluster:
         self.partitions: dict[Place, Partition] = {}
         for topic in TOPICS:
             self.create(topic)
+        for partition in self.partitions.values():
+            partition.end = 3
 
     def create(self, topic: str) -> None:
         """Anew, if there is one."""
@@ -194,6 +196,7 @@ class Histories(RuleBasedStateMachine):
     )
     def begin(self, shape: str, limit: int) -> None:
         self.subscriptions = subscriptions_of(shape)
+        self.read = set().union(*self.subscriptions)
         self.cluster = Cluster()
         self.spark = Spark(self.cluster, self.subscriptions, limit)
         self.ledger, self.backups = Ledger(), [Ledger()]
@@ -219,17 +222,20 @@ class Histories(RuleBasedStateMachine):
 
     # What happens to the topics.
 
-    @rule(topic=st.sampled_from(TOPICS), number=st.integers(0, 2), records=st.integers(1, 5))
-    def produce(self, topic: str, number: int, records: int) -> None:
-        if partition := self.cluster.partitions.get((topic, number)):
-            partition.end += records
+    @rule(which=st.integers(0, 5), records=st.integers(1, 5))
+    def produce(self, which: int, records: int) -> None:
+        self.partition(which).end += records
 
-    @rule(topic=st.sampled_from(TOPICS), number=st.integers(0, 2), records=st.integers(1, 5))
-    def delete_records(self, topic: str, number: int, records: int) -> None:
-        if partition := self.cluster.partitions.get((topic, number)):
-            start = min(partition.start + records, partition.end)
-            self.deleted |= {(*partition.uid, at) for at in range(partition.start, start)}
-            partition.start = start
+    @rule(which=st.integers(0, 5), records=st.integers(1, 5))
+    def delete_records(self, which: int, records: int) -> None:
+        partition = self.partition(which)
+        start = min(partition.start + records, partition.end)
+        self.deleted |= {(*partition.uid, at) for at in range(partition.start, start)}
+        partition.start = start
+
+    def partition(self, which: int) -> Partition:
+        there = sorted(at for at in self.cluster.partitions if at[0] in self.read)
+        return self.cluster.partitions[there[which % len(there)]]
 
     @rule(topic=st.sampled_from(TOPICS))
     def grow(self, topic: str) -> None:
@@ -241,6 +247,12 @@ class Histories(RuleBasedStateMachine):
         self.cluster.create(topic)
 
     # What happens to the query.
+
+    @rule(batches=st.integers(1, 4))
+    def run_batches(self, batches: int) -> None:
+        for _ in range(batches):
+            self.produce(0, 1)
+            self.run_batch(crash=False, arrive=0)
 
     @rule(crash=st.booleans(), arrive=st.sampled_from([0, 0, 0, 2]))
     def run_batch(self, crash: bool, arrive: int) -> None:
