@@ -261,8 +261,15 @@ class FakeCore:
         self.stopped = True
 
     def check(self, delta: ImageDelta) -> list[str]:
-        """What the test says of it."""
-        return self.on_check(delta)
+        """Topics whose name another one has, and what the test says."""
+        taken = [topic.name for topic in delta.topics if self._is_taken(topic, delta)]
+        return [*taken, *self.on_check(delta)]
+
+    def _is_taken(self, topic: TopicImage, delta: ImageDelta) -> bool:
+        return any(
+            other.name == topic.name and topic_id not in (topic.topic_id, *delta.deleted)
+            for topic_id, other in self.topics.items()
+        )
 
     def apply(self, delta: ImageDelta) -> None:
         """Make the step, unless it was made."""
@@ -274,6 +281,8 @@ class FakeCore:
             for partition in topic.partitions:
                 self.logs.pop((topic_id, partition.index), None)
         for topic in delta.topics:
+            if self._is_taken(topic, delta):
+                continue
             self.topics[topic.topic_id] = topic
             for partition in topic.partitions:
                 log = self.logs.setdefault((topic.topic_id, partition.index), _Log(-1))

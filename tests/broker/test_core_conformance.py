@@ -90,6 +90,26 @@ def test_a_new_log_is_empty(subject: Subject) -> None:
     assert subject.core.read(PARTITION, 0, 1000, "log_end") == b""
 
 
+def test_what_check_refuses_is_left_out_by_apply(subject: Subject) -> None:
+    partition = subject.types.PartitionImage(
+        index=0, leader=1, leader_epoch=EPOCH, partition_epoch=EPOCH, replicas=[1], isr=[1]
+    )
+
+    def topic(name: str, topic_id: bytes) -> Any:
+        return subject.types.TopicImage(name=name, topic_id=topic_id, partitions=[partition])
+
+    other = bytes(15) + b"\x77"
+    delta = subject.types.ImageDelta
+    good, taken = topic("orders", other), topic("__cluster_metadata", other)
+    assert subject.core.check(delta(metadata_offset=9, topics=[good])) == []
+    assert len(subject.core.check(delta(metadata_offset=9, topics=[taken]))) == 1
+    assert subject.core.check(delta(metadata_offset=9, topics=[taken], deleted=[TOPIC])) == []
+    subject.step(topics=[taken])
+    assert subject.appended() == (7, 0, 0)
+    subject.core.append(8, (other, 0), EPOCH, RECORDS)
+    assert subject.event("Appended").error_code != 0
+
+
 def test_an_append_completes_with_its_base_offset(subject: Subject) -> None:
     assert subject.appended(token=7) == (7, 0, 0)
     assert subject.appended(token=8) == (8, 0, 3)
