@@ -31,6 +31,7 @@ mod swap;
 mod sync;
 mod truncate;
 mod types;
+mod view;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -54,11 +55,15 @@ use crate::disk::Disk;
 use crate::log::epoch_cache::EpochEntry;
 use crate::log::producer_state::ProducerEntry;
 use state::{State, Status};
+use view::View;
 
 /// One partition's log; see the module's head. All methods may be called from any thread.
 pub struct Log {
     shared: Shared,
+    /// Held by a change, for as long as the disk takes; see [`view::Writing`].
     state: Mutex<State>,
+    /// What readers see, never locked while the disk works.
+    view: Mutex<View>,
     /// Counts truncations, so that a reader knows that its bytes may be from two lives.
     truncations: Arc<AtomicU64>,
 }
@@ -107,50 +112,45 @@ impl Log {
 
     /// First offset that can be read.
     pub fn log_start_offset(&self) -> i64 {
-        self.state.lock().log_start_offset
+        self.view.lock().log_start_offset
     }
 
     /// Exclusive end: the offset of the next record.
     pub fn log_end_offset(&self) -> i64 {
-        self.state.lock().log_end_offset
+        self.view.lock().log_end_offset
     }
 
     /// All offsets at one moment.
     pub fn offsets(&self) -> LogOffsets {
-        let state = self.state.lock();
+        let view = self.view.lock();
         LogOffsets {
-            log_start_offset: state.log_start_offset,
-            log_end_offset: state.log_end_offset,
-            first_unstable_offset: state.first_unstable_offset(),
-            recovery_point: state.recovery_point,
-            latest_epoch: state.epochs.latest_epoch(),
+            log_start_offset: view.log_start_offset,
+            log_end_offset: view.log_end_offset,
+            first_unstable_offset: view.first_unstable_offset,
+            recovery_point: view.recovery_point,
+            latest_epoch: view.epochs.latest_epoch(),
         }
     }
 
     /// The settings in force.
     pub fn config(&self) -> Arc<LogConfig> {
-        self.state.lock().config.clone()
-    }
-
-    /// New settings, in force from the next operation on.
-    pub fn update_config(&self, config: Arc<LogConfig>) {
-        self.state.lock().config = config;
+        self.view.lock().config.clone()
     }
 
     /// Logical bytes of all segments' batches.
     pub fn size_bytes(&self) -> u64 {
-        self.state.lock().segments.iter().map(|segment| segment.size).sum()
+        self.view.lock().segments.iter().map(|segment| segment.size).sum()
     }
 
     /// How many segments there are; none before the first append.
     pub fn segments_count(&self) -> usize {
-        self.state.lock().segments.len()
+        self.view.lock().segments.len()
     }
 
     /// Base offset and logical size of every segment, oldest first.
     pub fn segments(&self) -> Vec<(i64, u64)> {
-        let state = self.state.lock();
-        state.segments.iter().map(|segment| (segment.base_offset(), segment.size)).collect()
+        let view = self.view.lock();
+        view.segments.iter().map(|segment| (segment.base_offset(), segment.size)).collect()
     }
 
     /// Whether this log refuses writes: opened so, damaged, failed or closed.
@@ -160,7 +160,7 @@ impl Log {
 
     /// Why this log refuses writes, if it does.
     pub fn write_error(&self) -> Option<StorageError> {
-        self.state.lock().check_writable().err()
+        self.view.lock().check_writable().err()
     }
 
     /// The damage with which the log was opened, if nothing was cut.
@@ -173,44 +173,39 @@ impl Log {
 
     /// The latest leader epoch noted.
     pub fn latest_epoch(&self) -> Option<i32> {
-        self.state.lock().epochs.latest_epoch()
+        self.view.lock().epochs.latest_epoch()
     }
 
     /// The leader epoch of the batch at `offset`.
     pub fn epoch_at(&self, offset: i64) -> Option<i32> {
-        self.state.lock().epochs.epoch_for_offset(offset)
+        self.view.lock().epochs.epoch_for_offset(offset)
     }
 
     /// All leader epochs and their first offsets.
     pub fn epoch_entries(&self) -> Vec<EpochEntry> {
-        self.state.lock().epochs.entries().to_vec()
+        self.view.lock().epochs.entries().to_vec()
     }
 
     /// The largest known epoch not above `epoch`, and where it ends (exclusive); `None` if there is no answer.
     pub fn end_offset_for_epoch(&self, epoch: i32) -> Option<(i32, i64)> {
-        let state = self.state.lock();
-        state.epochs.end_offset_for(epoch, state.log_end_offset)
+        let view = self.view.lock();
+        view.epochs.end_offset_for(epoch, view.log_end_offset)
     }
 
     /// Notes that `epoch` begins at `start_offset`; on return it is on disk, if the log is.
     ///
     /// A leader calls it before its first append, with the log end.
     pub fn assign_epoch(&self, epoch: i32, start_offset: i64) -> Result<(), StorageError> {
-        let mut state = self.state.lock();
+        let mut state = self.write();
         state.check_writable()?;
         state.assign_epoch(&self.shared, epoch, start_offset)
     }
 
     /// First offset of the oldest transaction not decided below `high_watermark`.
     pub fn first_unstable_offset(&self, high_watermark: i64) -> Option<i64> {
-        let mut state = self.state.lock();
-        state.producers.on_high_watermark_updated(high_watermark);
+        let mut state = self.write();
+        state.take_high_watermark(high_watermark);
         state.first_unstable_offset()
-    }
-
-    /// Tells that `high_watermark` moved: transactions that ended below it are stable now.
-    pub fn on_high_watermark_updated(&self, high_watermark: i64) {
-        self.state.lock().producers.on_high_watermark_updated(high_watermark);
     }
 
     /// The exclusive bound for `read_committed`.
@@ -226,13 +221,13 @@ impl Log {
 
     /// Changes `producer.id.expiration.ms`.
     pub fn set_producer_id_expiration_ms(&self, expiration_ms: i64) {
-        self.state.lock().producers.set_expiration_ms(expiration_ms);
+        self.write().producers.set_expiration_ms(expiration_ms);
     }
 
     /// Forgets producers that were silent for `producer.id.expiration.ms` and have no open transaction.
     pub fn expire_producers(&self) {
         let now_ms = self.shared.clock.now_ms();
-        self.state.lock().producers.expire(now_ms);
+        self.write().producers.expire(now_ms);
     }
 
     /// Stores and syncs everything and refuses all further use. A log that failed or is damaged is left as it is.
@@ -247,14 +242,14 @@ impl Log {
 
     /// Refuses all further use and stores nothing: for a log whose disk goes with it.
     pub fn discard(&self) {
-        let mut state = self.state.lock();
+        let mut state = self.write();
         state.status = Status::Closed;
         state.release();
     }
 
     fn close_open_state(&self) -> Result<(), StorageError> {
         {
-            let mut state = self.state.lock();
+            let mut state = self.write();
             if state.check_writable().is_err() {
                 return Ok(());
             }
@@ -272,7 +267,7 @@ impl Log {
     ///
     /// For logs that were not used for a while; the next append opens them again.
     pub fn release_idle_files(&self) -> Result<(), StorageError> {
-        let mut state = self.state.lock();
+        let mut state = self.write();
         if state.check_writable().is_ok() {
             state.deactivate(&self.shared)?;
         }
@@ -287,7 +282,7 @@ impl Log {
     /// # Errors
     /// The directory could not be renamed.
     pub fn delete(&self, deleted_dir: &Path) -> Result<(), StorageError> {
-        let mut state = self.state.lock();
+        let mut state = self.write();
         state.status = Status::Closed;
         state.release();
         // Without space for its metadata there may be a directory that is not used yet.

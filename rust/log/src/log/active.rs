@@ -1,11 +1,13 @@
 //! The active segment: made with the first append, rolled when it is full or old, put to rest when idle.
 
+use pykafka_record::Batch;
+
 use super::state::State;
 use super::{Log, Shared, StorageError};
 use crate::directory::checkpoint;
 use crate::disk::OpenMode;
 use crate::segment::appender::{AppendRule, Appender};
-use crate::segment::indexes::Indexes;
+use crate::segment::indexes::{ActiveIndexes, Indexes};
 use crate::segment::scan::BatchScanner;
 use crate::segment::time_index::TimeEntry;
 use crate::segment::{FileKind, Segment, SegmentFiles, file_name};
@@ -21,7 +23,7 @@ pub(crate) struct Incoming {
 impl Log {
     /// Seals the active segment and begins a new one at the log end. Does nothing if the active one is empty.
     pub fn roll(&self) -> Result<(), StorageError> {
-        let mut state = self.state.lock();
+        let mut state = self.write();
         state.check_writable()?;
         let is_empty = state.segments.last().is_none_or(|segment| segment.size == 0);
         if is_empty { Ok(()) } else { state.roll(&self.shared) }
@@ -88,7 +90,7 @@ impl State {
             created_ms: shared.clock.now_ms(),
             files,
         });
-        self.indexes = Some(Indexes::new(base_offset));
+        self.indexes = Some(ActiveIndexes::new(Indexes::new(base_offset)));
         self.draw_jitter();
         self.unsynced.add_dir(shared.dir.to_path_buf());
         Ok(())
@@ -101,7 +103,8 @@ impl State {
         if self.indexes.is_none() {
             let loaded = Indexes::load(&*shared.disk, segment);
             let indexes = self.fail(loaded)?;
-            self.indexes = Some(indexes.unwrap_or_else(|| Indexes::new(files.base_offset())));
+            let indexes = indexes.unwrap_or_else(|| Indexes::new(files.base_offset()));
+            self.indexes = Some(ActiveIndexes::new(indexes));
             files.forget_indexes();
         }
         if self.appender.is_some() {
@@ -119,8 +122,8 @@ impl State {
     pub(crate) fn deactivate(&mut self, shared: &Shared) -> Result<(), StorageError> {
         let Some(segment) = self.segments.last() else { return Ok(()) };
         let files = segment.files.clone();
-        if let Some(indexes) = &mut self.indexes {
-            indexes.times.append(segment.max_timestamp);
+        if let Some(indexes) = &self.indexes {
+            indexes.lock().times.append(segment.max_timestamp);
             let stored = indexes.store(&*shared.disk, &files);
             self.fail(stored)?;
             // Not before: without space for the files these are all there is.
@@ -137,6 +140,28 @@ impl State {
         Ok(())
     }
 
+    /// Whether appending `batch`, which has no offsets yet, takes no more than copying it into memory.
+    pub(crate) fn only_copies(
+        &mut self,
+        shared: &Shared,
+        batch: &Batch<'_>,
+        leader_epoch: i32,
+    ) -> bool {
+        let is_ready = self.check_writable().is_ok()
+            && !batch.is_control()
+            && !self.are_epochs_unstored
+            && self.epochs.latest_epoch() == Some(leader_epoch)
+            && self.segments.last().is_some_and(|segment| segment.first_timestamp.is_some())
+            && self.appender.as_ref().is_some_and(|appender| appender.only_copies(batch.size()));
+        let count = batch.last_offset() - batch.base_offset();
+        let incoming = Incoming {
+            size: batch.size() as u64,
+            last_offset: self.log_end_offset + count,
+            max_timestamp: batch.max_timestamp(),
+        };
+        is_ready && self.should_roll(shared, incoming).is_ok_and(|rolls| !rolls)
+    }
+
     fn should_roll(&mut self, shared: &Shared, incoming: Incoming) -> Result<bool, StorageError> {
         let segment = self.segments.last().expect("a segment was added before");
         if segment.size == 0 {
@@ -145,7 +170,7 @@ impl State {
         let is_full = segment.size + incoming.size > self.config.segment_bytes as u64;
         let is_out_of_range = incoming.last_offset - segment.base_offset() > i64::from(i32::MAX);
         let are_indexes_full =
-            self.indexes.as_ref().is_some_and(|indexes| indexes.are_full(&self.config));
+            self.indexes.as_ref().is_some_and(|indexes| indexes.lock().are_full(&self.config));
         if is_full || is_out_of_range || are_indexes_full {
             return Ok(true);
         }

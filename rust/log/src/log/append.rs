@@ -4,7 +4,8 @@ mod all;
 pub mod validate;
 
 use pykafka_record::{
-    Batch, BatchBuilder, BatchMut, BatchOptions, EndTransactionMarker, NO_SEQUENCE, batches,
+    Batch, BatchBuilder, BatchMut, BatchOptions, Compression, EndTransactionMarker, NO_SEQUENCE,
+    batches,
 };
 
 use self::validate::{ValidateError, ValidateRules, Validated};
@@ -71,8 +72,30 @@ impl Log {
             Some(rewritten) => &mut rewritten[..],
             None => &mut bytes[..validated.size],
         };
-        let mut state = self.state.lock();
+        let mut state = self.write();
         state.append_stamped(&self.shared, batch, options, validated.log_append_time_ms)
+    }
+
+    /// As [`Log::append_validated`], but only if no more is needed than to copy the batch into memory; else `None`, and
+    /// nothing has changed. Never waits for the disk, nor for somebody who does.
+    ///
+    /// # Errors
+    /// As [`Log::append_as_leader`].
+    pub fn try_append_validated(
+        &self,
+        bytes: &mut [u8],
+        validated: &mut Validated,
+        options: AppendOptions,
+    ) -> Option<Result<AppendInfo, AppendError>> {
+        let batch = match &mut validated.rewritten {
+            Some(rewritten) => &mut rewritten[..],
+            None => &mut bytes[..validated.size],
+        };
+        let mut state = self.try_write()?;
+        let is_copied = Batch::split(batch)
+            .is_ok_and(|(batch, _)| state.only_copies(&self.shared, &batch, options.leader_epoch));
+        let log_append_time_ms = validated.log_append_time_ms;
+        is_copied.then(|| state.append_stamped(&self.shared, batch, options, log_append_time_ms))
     }
 
     /// Appends a marker that ends a producer's transaction.
@@ -94,7 +117,7 @@ impl Log {
             control: true,
             ..BatchOptions::default()
         };
-        let mut state = self.state.lock();
+        let mut state = self.write();
         state.producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch)?;
         self.append_control(&mut state, options, &marker.key(), &marker.value(), leader_epoch)
     }
@@ -107,7 +130,7 @@ impl Log {
         leader_epoch: i32,
     ) -> Result<AppendInfo, AppendError> {
         let options = BatchOptions { control: true, ..BatchOptions::default() };
-        self.append_control(&mut self.state.lock(), options, key, value, leader_epoch)
+        self.append_control(&mut self.write(), options, key, value, leader_epoch)
     }
 
     fn append_control(
@@ -139,10 +162,19 @@ impl Log {
         bytes: &[u8],
         leader_epoch: i32,
     ) -> Result<AppendInfo, AppendError> {
-        let mut state = self.state.lock();
+        let mut state = self.write();
         state.check_writable()?;
         state.check_followed(bytes, leader_epoch)?;
         state.write_all(&self.shared, bytes)
+    }
+}
+
+impl LogConfig {
+    /// Whether [`Log::validate`] of `bytes` only walks and checks them: nothing is inflated or compressed.
+    pub fn validates_in_place(&self, bytes: &[u8]) -> bool {
+        let keeps = matches!(self.compression_type, CompressionType::Producer);
+        let codec = Batch::split(bytes).map(|(batch, _)| batch.compression());
+        keeps && matches!(codec, Ok(Ok(Compression::None)) | Err(_))
     }
 }
 
@@ -315,8 +347,8 @@ impl State {
                 TimeEntry { timestamp: batch.max_timestamp(), offset: batch.last_offset() };
         }
         let (max, interval) = (segment.max_timestamp, self.config.index_interval_bytes as u64);
-        let indexes = self.indexes.as_mut().expect("the active segment was prepared");
-        indexes.note(batch, position, max, interval);
+        let indexes = self.indexes.as_ref().expect("the active segment was prepared");
+        indexes.lock().note(batch, position, max, interval);
         segment.size = position + batch.size() as u64;
         self.log_end_offset = batch.next_offset();
         let aborted = self.note_producer(batch);

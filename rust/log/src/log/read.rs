@@ -58,14 +58,15 @@ impl Log {
         loop {
             let truncations = self.truncations.load(Ordering::SeqCst);
             let result = read();
-            let is_overtaken = match &result {
-                // Retention removed the segment after it was found: the log start tells now.
-                Err(ReadError::Storage(error)) if error.is_not_found() => {
-                    offset < self.log_start_offset()
-                }
-                _ => false,
-            };
-            if truncations == self.truncations.load(Ordering::SeqCst) && !is_overtaken {
+            let is_cut =
+                truncations % 2 == 1 || truncations != self.truncations.load(Ordering::SeqCst);
+            let is_gone = matches!(&result, Err(ReadError::Storage(error)) if error.is_not_found());
+            if is_cut || is_gone {
+                // Until the change that came between is published.
+                drop(self.write());
+            }
+            // Retention removed the segment after it was found: the log start tells now.
+            if !is_cut && !(is_gone && offset < self.log_start_offset()) {
                 return result;
             }
         }
@@ -89,23 +90,23 @@ impl Log {
     /// The segment for the offset wanted; `None` at the log end.
     pub(super) fn place_of(&self, request: &Request) -> Result<Option<Place>, ReadError> {
         let offset = request.offset;
-        let state = self.state.lock();
-        state.check_readable()?;
-        if offset < state.log_start_offset || offset > state.log_end_offset {
+        let view = self.view.lock();
+        view.check_readable()?;
+        if offset < view.log_start_offset || offset > view.log_end_offset {
             return Err(ReadError::OffsetOutOfRange {
                 offset,
-                log_start_offset: state.log_start_offset,
-                log_end_offset: state.log_end_offset,
+                log_start_offset: view.log_start_offset,
+                log_end_offset: view.log_end_offset,
             });
         }
-        if offset == state.log_end_offset {
+        if offset == view.log_end_offset {
             return Ok(None);
         }
-        Ok(state.segment_of(offset).map(|index| {
-            let segment = &state.segments[index];
-            let is_last = index + 1 == state.segments.len();
-            let offsets =
-                state.indexes.as_ref().filter(|_| is_last).map(|indexes| &indexes.offsets);
+        Ok(view.segment_of(offset).map(|index| {
+            let segment = &view.segments[index];
+            let is_last = index + 1 == view.segments.len();
+            let indexes = view.indexes.as_ref().filter(|_| is_last).map(|indexes| indexes.lock());
+            let offsets = indexes.as_ref().map(|indexes| &indexes.offsets);
             let position = offsets.map(|offsets| offsets.position_of(offset));
             let limit = position.map(|position| position.saturating_add(request.bytes_max as u64));
             Place {
@@ -114,17 +115,17 @@ impl Log {
                 position,
                 boundary: (offsets.zip(limit))
                     .map(|(offsets, limit)| offsets.boundary(limit, request.upto)),
-                end_offset: state.end_of(index),
+                end_offset: view.end_of(index),
             }
         }))
     }
 
     /// The segment after the one at `base_offset`, from its beginning.
     fn place_after(&self, base_offset: i64) -> Option<Place> {
-        let state = self.state.lock();
-        let index = state.segments.iter().position(|next| next.base_offset() > base_offset)?;
-        let next = &state.segments[index];
-        let end_offset = state.end_of(index);
+        let view = self.view.lock();
+        let index = view.segments.iter().position(|next| next.base_offset() > base_offset)?;
+        let next = &view.segments[index];
+        let end_offset = view.end_of(index);
         Some(Place {
             files: next.files.clone(),
             size: next.size,

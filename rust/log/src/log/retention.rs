@@ -13,7 +13,7 @@ impl Log {
     ///
     /// Segments that end below it go with the next [`Log::enforce_retention`].
     pub fn delete_before(&self, offset: i64) -> Result<i64, StorageError> {
-        let mut state = self.state.lock();
+        let mut state = self.write();
         state.check_writable()?;
         let offset = offset.min(state.log_end_offset);
         state.increment_log_start(&self.shared, offset)?;
@@ -25,7 +25,7 @@ impl Log {
     /// Files are renamed to `.deleted` and removed `file.delete.delay.ms` later by
     /// [`Log::delete_expired_files`]. Returns how many segments went.
     pub fn enforce_retention(&self, high_watermark: i64) -> Result<usize, StorageError> {
-        let mut state = self.state.lock();
+        let mut state = self.write();
         state.check_writable()?;
         let now_ms = self.shared.clock.now_ms();
         let count = state.deletable_count(high_watermark, now_ms);
@@ -43,7 +43,7 @@ impl Log {
 
     /// Removes renamed files whose delay is over at `now_ms`; returns how many are left.
     pub fn delete_expired_files(&self, now_ms: i64) -> Result<usize, StorageError> {
-        let mut state = self.state.lock();
+        let mut state = self.write();
         state.delete_expired_files(&self.shared, now_ms)?;
         Ok(state.deleted.len())
     }

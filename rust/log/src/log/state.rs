@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::sync::Unsynced;
+use super::view::segment_of;
 use super::{Damage, Shared, StorageError};
 use crate::config::LogConfig;
 use crate::directory::checkpoint;
@@ -11,7 +12,7 @@ use crate::disk;
 use crate::log::epoch_cache::EpochCache;
 use crate::log::producer_state::ProducerStateManager;
 use crate::segment::appender::Appender;
-use crate::segment::indexes::Indexes;
+use crate::segment::indexes::ActiveIndexes;
 use crate::segment::{FileKind, Segment, file_name};
 
 /// What may be done with a log.
@@ -29,6 +30,27 @@ pub(crate) enum Status {
     Closed,
 }
 
+impl Status {
+    /// Why nothing may be written.
+    pub(crate) fn check_writable(&self) -> Result<(), StorageError> {
+        match self {
+            Status::Open => Ok(()),
+            Status::ReadOnly => Err(StorageError::ReadOnly),
+            Status::Damaged(damage) => Err(StorageError::Damaged(damage.clone())),
+            Status::Failed(reason) => Err(StorageError::Failed { reason: reason.clone() }),
+            Status::Closed => Err(StorageError::Closed),
+        }
+    }
+
+    /// Why nothing may be read.
+    pub(crate) fn check_readable(&self) -> Result<(), StorageError> {
+        match self {
+            Status::Closed => Err(StorageError::Closed),
+            _ => Ok(()),
+        }
+    }
+}
+
 pub(crate) struct State {
     pub(crate) status: Status,
     pub(crate) config: Arc<LogConfig>,
@@ -39,7 +61,7 @@ pub(crate) struct State {
     /// The writer of the last segment, while it is in use.
     pub(crate) appender: Option<Appender>,
     /// The last segment's indexes; there whenever `appender` is, and after a recovery that may not store them.
-    pub(crate) indexes: Option<Indexes>,
+    pub(crate) indexes: Option<ActiveIndexes>,
     /// log start ≤ log end.
     pub(crate) log_start_offset: i64,
     pub(crate) log_end_offset: i64,
@@ -49,6 +71,8 @@ pub(crate) struct State {
     /// Whether `leader-epoch-checkpoint` lacks what `epochs` holds: there was no space for it.
     pub(crate) are_epochs_unstored: bool,
     pub(crate) producers: ProducerStateManager,
+    /// The one that `producers` knows.
+    pub(crate) high_watermark: i64,
     /// Offset of the newest producer snapshot on disk; 0 for none.
     pub(crate) snapshot_offset: i64,
     /// Small files and directories that were changed since the last sync.
@@ -64,20 +88,14 @@ pub(crate) struct State {
 impl State {
     /// Why nothing may be written.
     pub(crate) fn check_writable(&self) -> Result<(), StorageError> {
-        match &self.status {
-            Status::Open => Ok(()),
-            Status::ReadOnly => Err(StorageError::ReadOnly),
-            Status::Damaged(damage) => Err(StorageError::Damaged(damage.clone())),
-            Status::Failed(reason) => Err(StorageError::Failed { reason: reason.clone() }),
-            Status::Closed => Err(StorageError::Closed),
-        }
+        self.status.check_writable()
     }
 
-    /// Why nothing may be read.
-    pub(crate) fn check_readable(&self) -> Result<(), StorageError> {
-        match &self.status {
-            Status::Closed => Err(StorageError::Closed),
-            _ => Ok(()),
+    /// Takes over the high watermark: transactions that ended below it are stable.
+    pub(crate) fn take_high_watermark(&mut self, high_watermark: i64) {
+        if self.high_watermark != high_watermark {
+            self.high_watermark = high_watermark;
+            self.producers.on_high_watermark_updated(high_watermark);
         }
     }
 
@@ -174,13 +192,7 @@ impl State {
 
     /// Index of the segment that holds `offset`, or of the first one.
     pub(crate) fn segment_of(&self, offset: i64) -> Option<usize> {
-        let after = self.segments.partition_point(|segment| segment.base_offset() <= offset);
-        if self.segments.is_empty() { None } else { Some(after.saturating_sub(1)) }
-    }
-
-    /// Where the segment at `index` ends (exclusive): the next one's base offset, or the log end.
-    pub(crate) fn end_of(&self, index: usize) -> i64 {
-        self.segments.get(index + 1).map_or(self.log_end_offset, Segment::base_offset)
+        segment_of(&self.segments, offset)
     }
 
     /// Drops every handle.

@@ -75,32 +75,32 @@ impl Unsynced {
 impl Log {
     /// Everything below is durable, as far as the disk tells the truth.
     pub fn recovery_point(&self) -> i64 {
-        self.state.lock().recovery_point
+        self.view.lock().recovery_point
     }
 
     /// The log end, if not all below it is durable.
     pub fn unsynced_end(&self) -> Option<i64> {
-        let state = self.state.lock();
-        (state.recovery_point < state.log_end_offset).then_some(state.log_end_offset)
+        let view = self.view.lock();
+        (view.recovery_point < view.log_end_offset).then_some(view.log_end_offset)
     }
 
     /// Whether a segment that was rolled is not all durable.
     pub fn has_unsynced_sealed_segment(&self) -> bool {
-        let state = self.state.lock();
-        state.segments.last().is_some_and(|active| state.recovery_point < active.base_offset())
+        let view = self.view.lock();
+        view.segments.last().is_some_and(|active| view.recovery_point < active.base_offset())
     }
 
     /// Whether `flush.messages` or `flush.ms` asks for a sync now.
     pub fn sync_due(&self, now_ms: i64) -> bool {
-        let state = self.state.lock();
-        let waited_ms = state.unsynced_since_ms.map_or(0, |since| now_ms.saturating_sub(since));
-        state.unsynced_records >= state.config.flush_messages
-            || (state.unsynced_since_ms.is_some() && waited_ms >= state.config.flush_ms)
+        let view = self.view.lock();
+        let waited_ms = view.unsynced_since_ms.map_or(0, |since| now_ms.saturating_sub(since));
+        view.unsynced_records >= view.config.flush_messages
+            || (view.unsynced_since_ms.is_some() && waited_ms >= view.config.flush_ms)
     }
 
     /// What to sync so that all that is appended now becomes durable; `None` if it is.
     pub fn prepare_sync(&self) -> Result<Option<SyncJob>, StorageError> {
-        let mut state = self.state.lock();
+        let mut state = self.write();
         state.check_writable()?;
         let recovery_point = state.recovery_point;
         if recovery_point >= state.log_end_offset && state.unsynced.is_empty() {
@@ -126,7 +126,7 @@ impl Log {
         job: &SyncJob,
         result: io::Result<()>,
     ) -> Result<i64, StorageError> {
-        let mut state = self.state.lock();
+        let mut state = self.write();
         if matches!(state.status, Status::Closed) {
             return Err(StorageError::Closed);
         }

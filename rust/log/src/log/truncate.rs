@@ -2,12 +2,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::state::{State, Status};
+use super::view::Truncating;
 use super::{Log, Shared, StorageError, recovery};
 use crate::disk::{DiskFile, OpenMode};
-use crate::segment::indexes::Indexes;
+use crate::segment::indexes::{ActiveIndexes, Indexes};
 use crate::segment::scan::{BatchScanner, ScanError};
 use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
@@ -23,11 +23,10 @@ impl Log {
     /// Kafka ends it at `offset` until it is opened again, and here in any case. Epochs and producer state are
     /// those of the rest.
     pub fn truncate_to(&self, offset: i64) -> Result<(), StorageError> {
-        let mut state = self.state.lock();
+        let _truncating = Truncating::begin(&self.truncations);
+        let mut state = self.write();
         state.check_writable()?;
         let shared = &self.shared;
-        // Before any byte changes: a reader without the lock compares.
-        self.truncations.fetch_add(1, Ordering::SeqCst);
         if offset < state.log_end_offset {
             let first = state.segments.first().map_or(state.log_start_offset, Segment::base_offset);
             if offset < first {
@@ -55,9 +54,9 @@ impl Log {
 
     /// Gives up everything; the log is empty and begins at `offset`.
     pub fn truncate_fully_and_start_at(&self, offset: i64) -> Result<(), StorageError> {
-        let mut state = self.state.lock();
+        let _truncating = Truncating::begin(&self.truncations);
+        let mut state = self.write();
         state.check_writable()?;
-        self.truncations.fetch_add(1, Ordering::SeqCst);
         state.truncate_fully(&self.shared, offset)
     }
 }
@@ -150,7 +149,7 @@ impl State {
             segment.first_timestamp = None;
         }
         // The segment is active again: its last time entry comes when it is rolled or closed.
-        self.indexes = Some(indexes);
+        self.indexes = Some(ActiveIndexes::new(indexes));
         Ok(())
     }
 }

@@ -148,6 +148,14 @@ impl Appender {
         self.reserved_end
     }
 
+    /// Whether [`Appender::append`] of `size` bytes is no more than a copy into the window.
+    pub fn only_copies(&self, size: usize) -> bool {
+        let (start, end) = (self.position, self.position.saturating_add(size as u64));
+        size <= self.rule.mapped_batch_bytes_max
+            && (self.mapped.window.as_ref())
+                .is_some_and(|open| open.start <= start && end <= open.end)
+    }
+
     /// Writes `bytes` at the logical end and returns the position they begin at.
     ///
     /// # Errors

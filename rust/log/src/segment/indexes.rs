@@ -1,7 +1,9 @@
 //! The offset and time index of a segment in memory: of the active one, and of those rebuilt from their batches.
 
 use std::io;
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use pykafka_record::Batch;
 
 use crate::config::LogConfig;
@@ -77,12 +79,60 @@ impl Indexes {
         disk: &dyn Disk,
         files: &SegmentFiles,
     ) -> Result<(), StorageError> {
-        let (bytes, position) = self.offsets.unstored();
-        write(disk, files, FileKind::OffsetIndex, &bytes, position, self.offsets.size_bytes())?;
+        self.unstored().write(disk, files)?;
+        self.set_stored();
+        files.forget_indexes();
+        Ok(())
+    }
+
+    fn unstored(&self) -> Unstored {
+        let ((offsets, offsets_at), (times, times_at)) =
+            (self.offsets.unstored(), self.times.unstored());
+        Unstored {
+            offsets: (offsets, offsets_at, self.offsets.size_bytes()),
+            times: (times, times_at, self.times.size_bytes()),
+        }
+    }
+
+    fn set_stored(&mut self) {
         self.offsets.set_stored();
-        let (bytes, position) = self.times.unstored();
-        write(disk, files, FileKind::TimeIndex, &bytes, position, self.times.size_bytes())?;
         self.times.set_stored();
+    }
+}
+
+/// For each index file what it lacks, where that goes, and the size of the whole.
+struct Unstored {
+    offsets: (Vec<u8>, u64, u64),
+    times: (Vec<u8>, u64, u64),
+}
+
+impl Unstored {
+    fn write(&self, disk: &dyn Disk, files: &SegmentFiles) -> Result<(), StorageError> {
+        let (bytes, position, size) = &self.offsets;
+        write(disk, files, FileKind::OffsetIndex, bytes, *position, *size)?;
+        let (bytes, position, size) = &self.times;
+        write(disk, files, FileKind::TimeIndex, bytes, *position, *size)
+    }
+}
+
+/// The indexes of the active segment: one writer adds to them while readers search.
+#[derive(Debug, Clone)]
+pub(crate) struct ActiveIndexes(Arc<Mutex<Indexes>>);
+
+impl ActiveIndexes {
+    pub(crate) fn new(indexes: Indexes) -> ActiveIndexes {
+        ActiveIndexes(Arc::new(Mutex::new(indexes)))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Indexes> {
+        self.0.lock()
+    }
+
+    /// As [`Indexes::store`]; readers go on searching while it is written.
+    pub(crate) fn store(&self, disk: &dyn Disk, files: &SegmentFiles) -> Result<(), StorageError> {
+        let unstored = self.lock().unstored();
+        unstored.write(disk, files)?;
+        self.lock().set_stored();
         files.forget_indexes();
         Ok(())
     }

@@ -30,7 +30,7 @@ impl Log {
         if stored.len() > segment_bytes as usize || validated.records_count > i64::from(i32::MAX) {
             return Err(AppendError::LargerThanSegment { size: stored.len(), segment_bytes });
         }
-        let mut state = self.state.lock();
+        let mut state = self.write();
         state.append_all_stamped(&self.shared, stored, options, validated.log_append_time_ms)
     }
 

@@ -96,13 +96,13 @@ impl Log {
         base_offset: i64,
     ) -> Result<Option<SegmentEntries>, StorageError> {
         let segment = {
-            let state = self.state.lock();
-            state.check_readable()?;
-            let found = state.segments.iter().find(|s| s.base_offset() == base_offset);
+            let view = self.view.lock();
+            view.check_readable()?;
+            let found = view.segments.iter().find(|s| s.base_offset() == base_offset);
             let Some(segment) = found else { return Ok(None) };
-            let is_last = state.segments.last().map(Segment::base_offset) == Some(base_offset);
-            if let (true, Some(indexes)) = (is_last, &state.indexes) {
-                return Ok(Some(SegmentEntries::of(indexes, &segment.files.aborted()?)));
+            let is_last = view.segments.last().map(Segment::base_offset) == Some(base_offset);
+            if let (true, Some(indexes)) = (is_last, &view.indexes) {
+                return Ok(Some(SegmentEntries::of(&indexes.lock(), &segment.files.aborted()?)));
             }
             segment.clone()
         };
@@ -121,11 +121,11 @@ impl Log {
     /// Their inodes are never shortened afterwards. Not for a log opened read-only: only the process that holds
     /// the directory's lock may map.
     pub fn map_sealed(&self, from: i64, upto: i64) -> Result<Vec<(i64, ReadMap)>, StorageError> {
-        let state = self.state.lock();
-        state.check_writable()?;
-        let first = state.segment_of(from).unwrap_or(0);
-        let sealed = state.segments.len().saturating_sub(1);
-        let range = state.segments.get(first..sealed).unwrap_or_default().iter();
+        let view = self.view.lock();
+        view.check_writable()?;
+        let first = view.segment_of(from).unwrap_or(0);
+        let sealed = view.segments.len().saturating_sub(1);
+        let range = view.segments.get(first..sealed).unwrap_or_default().iter();
         range
             .take_while(|segment| segment.base_offset() < upto)
             .map(|segment| {
@@ -137,19 +137,19 @@ impl Log {
     }
 
     fn files_from(&self, offset: i64) -> Result<Vec<Arc<SegmentFiles>>, StorageError> {
-        let state = self.state.lock();
-        state.check_readable()?;
-        let first = state.segment_of(offset).unwrap_or(0);
-        Ok(state.segments[first..].iter().map(|segment| segment.files.clone()).collect())
+        let view = self.view.lock();
+        view.check_readable()?;
+        let first = view.segment_of(offset).unwrap_or(0);
+        Ok(view.segments[first..].iter().map(|segment| segment.files.clone()).collect())
     }
 
     /// Segments with a timestamp that large, oldest first, and the log start offset.
     fn candidates(&self, timestamp: i64) -> Result<(Vec<Candidate>, i64), StorageError> {
-        let state = self.state.lock();
-        state.check_readable()?;
-        let last = state.segments.len().wrapping_sub(1);
-        let start = state.log_start_offset;
-        let candidates = state.segments.iter().enumerate();
+        let view = self.view.lock();
+        view.check_readable()?;
+        let last = view.segments.len().wrapping_sub(1);
+        let start = view.log_start_offset;
+        let candidates = view.segments.iter().enumerate();
         let candidates = candidates
             .filter(|(_, segment)| segment.size > 0)
             .filter(|(_, segment)| segment.max_timestamp.timestamp >= timestamp)
@@ -157,7 +157,8 @@ impl Log {
                 files: segment.files.clone(),
                 size: segment.size,
                 max_timestamp: segment.max_timestamp,
-                position: state.indexes.as_ref().filter(|_| index == last).map(|indexes| {
+                position: view.indexes.as_ref().filter(|_| index == last).map(|indexes| {
+                    let indexes = indexes.lock();
                     let offset = indexes.times.offset_of(timestamp).max(start);
                     indexes.offsets.position_of(offset)
                 }),

@@ -14,6 +14,7 @@ use crate::log::epoch_cache::EpochCache;
 use crate::log::producer_state::ProducerStateManager;
 use crate::log::state::{State, Status};
 use crate::log::sync::Unsynced;
+use crate::log::view::View;
 use crate::log::{Log, LogOptions, OpenError, Recovery, Shared, StorageError, swap};
 use crate::segment::time_index::TimeEntry;
 use crate::segment::{FileKind, Segment, SegmentFiles, file_name, parse_file_name};
@@ -61,7 +62,8 @@ fn open_by(options: LogOptions, mut plan: Plan) -> Result<(Log, Recovery), OpenE
     } else {
         check_end(&mut state, &plan, &mut recovery);
     }
-    let log = Log { shared, state: Mutex::new(state), truncations: Arc::default() };
+    let view = Mutex::new(View::of(&state));
+    let log = Log { shared, state: Mutex::new(state), view, truncations: Arc::default() };
     if recovery.segments_recovered > 0 && log.write_error().is_none() {
         log.flush()?;
     }
@@ -86,6 +88,7 @@ fn empty_state(options: &LogOptions) -> State {
         epochs: EpochCache::default(),
         are_epochs_unstored: false,
         producers,
+        high_watermark: 0,
         snapshot_offset: 0,
         unsynced: Unsynced::default(),
         unsynced_records: 0,

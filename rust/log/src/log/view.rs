@@ -1,0 +1,207 @@
+//! What readers see of a log: a copy of the facts, made when a change ends.
+//!
+//! A change holds [`State`] for as long as the disk takes. Readers never wait for that: they look at the [`View`], whose
+//! lock is held only while facts are copied. [`Writing`] is the one way to change a state, and its end publishes it.
+//!
+//! Two facts are told to a log rather than decided by it, its settings and the high watermark. Whoever brings them must
+//! not wait for the disk either, so they go to the view, and the next change takes them from there.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::MutexGuard;
+
+use super::state::{State, Status};
+use super::{Log, StorageError};
+use crate::config::LogConfig;
+use crate::log::epoch_cache::EpochCache;
+use crate::segment::Segment;
+use crate::segment::indexes::ActiveIndexes;
+
+/// See the module.
+pub(crate) struct View {
+    status: Status,
+    /// The settings in force for the next change.
+    pub(crate) config: Arc<LogConfig>,
+    pub(crate) log_start_offset: i64,
+    pub(crate) log_end_offset: i64,
+    pub(crate) first_unstable_offset: Option<i64>,
+    pub(crate) recovery_point: i64,
+    pub(crate) segments: Vec<Segment>,
+    /// Of the last segment, while they are in memory.
+    pub(crate) indexes: Option<ActiveIndexes>,
+    pub(crate) epochs: EpochCache,
+    pub(crate) unsynced_records: i64,
+    pub(crate) unsynced_since_ms: Option<i64>,
+    /// As told; the state's is the one before until a change takes it.
+    high_watermark: i64,
+}
+
+impl View {
+    pub(crate) fn of(state: &State) -> View {
+        View {
+            status: state.status.clone(),
+            config: state.config.clone(),
+            log_start_offset: state.log_start_offset,
+            log_end_offset: state.log_end_offset,
+            first_unstable_offset: state.first_unstable_offset(),
+            recovery_point: state.recovery_point,
+            segments: state.segments.clone(),
+            indexes: state.indexes.clone(),
+            epochs: state.epochs.clone(),
+            unsynced_records: state.unsynced_records,
+            unsynced_since_ms: state.unsynced_since_ms,
+            high_watermark: state.high_watermark,
+        }
+    }
+
+    fn publish(&mut self, state: &State) {
+        self.status.clone_from(&state.status);
+        self.log_start_offset = state.log_start_offset;
+        self.log_end_offset = state.log_end_offset;
+        self.first_unstable_offset = state.first_unstable_offset();
+        self.recovery_point = state.recovery_point;
+        self.publish_segments(&state.segments);
+        self.indexes.clone_from(&state.indexes);
+        if self.epochs != state.epochs {
+            self.epochs.clone_from(&state.epochs);
+        }
+        self.unsynced_records = state.unsynced_records;
+        self.unsynced_since_ms = state.unsynced_since_ms;
+    }
+
+    /// Segments come at the end and go at either; only the last one changes.
+    fn publish_segments(&mut self, segments: &[Segment]) {
+        let is_same = |pair: (Option<&Segment>, Option<&Segment>)| match pair {
+            (Some(one), Some(other)) => Arc::ptr_eq(&one.files, &other.files),
+            (None, None) => true,
+            _ => false,
+        };
+        let are_same = self.segments.len() == segments.len()
+            && is_same((self.segments.first(), segments.first()))
+            && is_same((self.segments.last(), segments.last()));
+        if !are_same {
+            self.segments = segments.to_vec();
+        } else if let (Some(last), Some(changed)) = (self.segments.last_mut(), segments.last()) {
+            last.clone_from(changed);
+        }
+    }
+
+    /// Why nothing may be read.
+    pub(crate) fn check_readable(&self) -> Result<(), StorageError> {
+        self.status.check_readable()
+    }
+
+    /// Why nothing may be written.
+    pub(crate) fn check_writable(&self) -> Result<(), StorageError> {
+        self.status.check_writable()
+    }
+
+    /// Index of the segment that holds `offset`, or of the first one.
+    pub(crate) fn segment_of(&self, offset: i64) -> Option<usize> {
+        segment_of(&self.segments, offset)
+    }
+
+    /// Where the segment at `index` ends (exclusive): the next one's base offset, or the log end.
+    pub(crate) fn end_of(&self, index: usize) -> i64 {
+        self.segments.get(index + 1).map_or(self.log_end_offset, Segment::base_offset)
+    }
+}
+
+pub(super) fn segment_of(segments: &[Segment], offset: i64) -> Option<usize> {
+    let after = segments.partition_point(|segment| segment.base_offset() <= offset);
+    if segments.is_empty() { None } else { Some(after.saturating_sub(1)) }
+}
+
+/// A change under way: the state, locked. Dropping it publishes what has become of it.
+pub(crate) struct Writing<'a> {
+    state: MutexGuard<'a, State>,
+    /// Dropped after the lock.
+    ended: Ended<'a>,
+}
+
+struct Ended<'a>(&'a Log);
+
+impl Log {
+    /// Begins a change; waits for the one under way, and so for the disk.
+    pub(crate) fn write(&self) -> Writing<'_> {
+        self.writing(self.state.lock())
+    }
+
+    /// As [`Log::write`]; `None` while another change is under way.
+    pub(crate) fn try_write(&self) -> Option<Writing<'_>> {
+        self.state.try_lock().map(|state| self.writing(state))
+    }
+
+    fn writing<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Writing<'a> {
+        let view = self.view.lock();
+        if !Arc::ptr_eq(&state.config, &view.config) {
+            state.config = view.config.clone();
+        }
+        drop(view);
+        Writing { state, ended: Ended(self) }
+    }
+
+    /// New settings, in force from the next operation on.
+    pub fn update_config(&self, config: Arc<LogConfig>) {
+        self.view.lock().config = config;
+    }
+
+    /// Takes note that `high_watermark` moved: transactions that ended below it are stable now, or as soon as the change
+    /// under way ends.
+    pub fn on_high_watermark_updated(&self, high_watermark: i64) {
+        self.view.lock().high_watermark = high_watermark;
+        drop(self.try_write());
+    }
+}
+
+impl Deref for Writing<'_> {
+    type Target = State;
+
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl DerefMut for Writing<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        let mut view = self.ended.0.view.lock();
+        self.state.take_high_watermark(view.high_watermark);
+        view.publish(&self.state);
+    }
+}
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        // Who told the high watermark between the publication and the release could not take it over.
+        let log = self.0;
+        if let Some(state) = log.state.try_lock()
+            && state.high_watermark != log.view.lock().high_watermark
+        {
+            drop(log.writing(state));
+        }
+    }
+}
+
+/// Counts the beginning and the end of a truncation: an odd number while bytes that a reader may have found are cut.
+pub(crate) struct Truncating<'a>(&'a AtomicU64);
+
+impl Truncating<'_> {
+    pub(crate) fn begin(truncations: &AtomicU64) -> Truncating<'_> {
+        truncations.fetch_add(1, Ordering::SeqCst);
+        Truncating(truncations)
+    }
+}
+
+impl Drop for Truncating<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
