@@ -1,7 +1,7 @@
 //! One partition on this broker: its replication state, its log and everyone who waits on it, under one mutex.
 //!
 //! Theory of operation. Every change (append, sync done, follower fetch, transition) is a [`turn::Turn`]: it runs under
-//! the mutex and calls `progress`, which recomputes the high watermark from what the change made true and collects whom
+//! the mutex, which nobody holds while a disk works, and calls `progress`, which recomputes the high watermark from what the change made true and collects whom
 //! to wake; they are woken when the turn ends, after the mutex is released. Reads take the mutex only to check leadership and to take the offsets; the bytes
 //! are read outside of it, bounded by those offsets (contract/replication.md#10).
 //!
@@ -9,15 +9,22 @@
 //! `fsync` mode when a finished sync covers it, otherwise once it is in the log. So in the other modes every
 //! acknowledgement is there when the append returns, and nothing waits.
 //!
+//! What changes the log's files (appends, opening, retention, the start of a leader epoch) takes the right to write
+//! first, one thread at a time, and works without the mutex. Threads that serve connections never wait for it: they
+//! queue their appends (see [`append`]) and wait for an opening in their tasks.
+//!
 //! The log is opened by the first call that needs it: an idle partition is this struct and a line in the image.
 
 mod append;
+#[cfg(test)]
+mod blocked_tests;
 pub mod follower;
 mod idle;
 pub mod isr;
 mod lookup;
 pub(crate) mod maintenance;
 mod open;
+pub(crate) mod opening;
 pub(crate) mod partition_table;
 pub(crate) mod purgatory;
 mod read;
@@ -34,14 +41,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use pykafka_log::{Clock, Log, LogConfig, LogDirectory, LogSurvey, Recovery, StorageError, Syncer};
 use tokio::sync::Notify;
 
-pub use append::{AppendRefusal, Appended};
+pub use append::{Append, AppendOutcome, AppendRefusal};
 pub use lookup::{OffsetAnswer, OffsetQuery};
 pub use read::{Isolation, Read, ReadRequest};
 
+use self::append::AppendQueue;
 use self::replication::{EligibleBrokers, Replication};
 use self::turn::Turn;
 use self::waiters::Waiters;
@@ -75,8 +83,12 @@ pub struct Host {
     pub appended: AppendStatistics,
     /// Log lines on their way to Python.
     pub log_ring: Arc<LogRing>,
-    /// Threads that wait for disks.
+    /// Threads that wait for syncs in the background.
     pub syncer: Syncer,
+    /// Threads that open logs and write to them.
+    pub writers: Syncer,
+    /// Threads for answers that take long.
+    pub workers: Syncer,
     /// Partitions with unsynced data and a time to sync it by (`flush.ms`).
     pub dirty: Mutex<Vec<Arc<Partition>>>,
     /// Told when one is listed.
@@ -97,8 +109,14 @@ pub struct Partition {
     host: Arc<Host>,
     /// Whether only the control plane uses it: then every append is synced (replication-contract D1).
     hidden: bool,
+    /// The right to change the log's files. Taken before `inner`, held while the disk works, never waited for by a thread
+    /// that serves connections.
+    writer: Mutex<()>,
     inner: Mutex<Inner>,
 }
+
+/// Holds [`Partition::writer`].
+type Writer<'a> = MutexGuard<'a, ()>;
 
 struct Inner {
     replication: Replication,
@@ -106,6 +124,7 @@ struct Inner {
     /// Of an unopened log, once somebody asked.
     survey: Option<Survey>,
     config: Arc<LogConfig>,
+    queue: AppendQueue,
     waiters: Waiters,
     sync: sync::SyncRound,
     idleness: idle::Idleness,
@@ -165,6 +184,7 @@ impl Partition {
             log: LogSlot::Unopened,
             survey: None,
             config,
+            queue: AppendQueue::default(),
             waiters: Waiters::default(),
             sync: sync::SyncRound::default(),
             idleness: idle::Idleness::default(),
@@ -178,6 +198,7 @@ impl Partition {
             me: me.clone(),
             host,
             hidden,
+            writer: Mutex::default(),
             inner: Mutex::new(inner),
         })
     }
@@ -187,6 +208,7 @@ impl Partition {
     /// # Errors
     /// `NOT_LEADER_OR_FOLLOWER`, or `KAFKA_STORAGE_ERROR` if the log cannot be opened.
     pub fn offsets(&self) -> Result<PartitionOffsets, KafkaError> {
+        self.log()?;
         let (turn, log) = self.turn_as_leader(-1)?;
         Ok(turn.offsets(&log))
     }
@@ -208,38 +230,35 @@ impl Partition {
 
     /// Bytes of the log; `None` if there is none. One that is closed stays so, unless it needs recovery.
     pub fn size_bytes(&self) -> Option<u64> {
-        let mut turn = self.turn();
-        match &turn.log {
-            LogSlot::Open(log) => Some(log.size_bytes()),
-            LogSlot::Unopened => match turn.survey() {
-                Survey::Done(survey, _) => Some(survey.size_bytes),
-                Survey::Nothing => None,
-                Survey::Unknown => turn.open_log().ok().map(|log| log.size_bytes()),
-            },
-            LogSlot::Failed | LogSlot::Deleted => None,
+        if let Some(log) = self.opened_log() {
+            return Some(log.size_bytes());
+        }
+        match self.unopened()? {
+            Survey::Done(survey, _) => Some(survey.size_bytes),
+            Survey::Nothing => None,
+            Survey::Unknown => self.log().ok().map(|log| log.size_bytes()),
         }
     }
 
     /// Whether retention might have something to do; only then need the log be opened for it.
     pub fn may_expire(&self, now_ms: i64) -> bool {
-        let mut turn = self.turn();
-        match &turn.log {
-            LogSlot::Open(_) => true,
-            LogSlot::Unopened => match turn.survey() {
-                Survey::Done(survey, start) => survey.may_expire(&turn.config, start, now_ms),
-                Survey::Nothing => false,
-                Survey::Unknown => true,
-            },
-            LogSlot::Failed | LogSlot::Deleted => false,
+        if self.opened_log().is_some() {
+            return true;
+        }
+        match self.unopened() {
+            Some(Survey::Done(survey, start)) => {
+                survey.may_expire(&self.turn().config, start, now_ms)
+            }
+            Some(Survey::Unknown) => true,
+            Some(Survey::Nothing) | None => false,
         }
     }
 
-    /// The log, opened.
-    ///
-    /// # Errors
-    /// `KAFKA_STORAGE_ERROR`, or `UNKNOWN_TOPIC_ID` once deleted.
-    pub fn log(&self) -> Result<Arc<Log>, KafkaError> {
-        self.turn().open_log()
+    /// What is known of a log that is there and not open.
+    fn unopened(&self) -> Option<Survey> {
+        let writer = self.writer.lock();
+        let is_unopened = matches!(self.turn().log, LogSlot::Unopened);
+        is_unopened.then(|| self.survey(&writer))
     }
 
     /// A turn and the log, for the leader of `current_leader_epoch` (−1 for whichever it is).
@@ -248,13 +267,21 @@ impl Partition {
         current_leader_epoch: i32,
     ) -> Result<(Turn<'_>, Arc<Log>), KafkaError> {
         let mut turn = self.turn();
-        if matches!(turn.log, LogSlot::Deleted) {
-            return Err(KafkaError::UnknownTopicId);
-        }
-        turn.replication.check_leader(current_leader_epoch)?;
-        let log = turn.open_log()?;
+        turn.check_leader(current_leader_epoch)?;
+        // Whoever comes here has waited for it to be opened, or had it opened: it could not be.
+        let log = turn.opened().ok_or(KafkaError::KafkaStorageError)?;
         turn.touch();
         Ok((turn, log))
+    }
+
+    /// Has the append queue drained by a thread that may wait for the disk; without one, here.
+    fn begin_drain(&self) {
+        if self.host.in_memory && self.turn().queue.is_quick() {
+            return self.drain();
+        }
+        if let Some(partition) = self.me.upgrade() {
+            self.host.writers.submit(move || partition.drain());
+        }
     }
 
     /// Tells what recovery cut off and what it had to make anew: nobody acknowledged it, but somebody may have seen it.

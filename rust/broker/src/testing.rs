@@ -40,9 +40,19 @@ impl Broker {
     }
 
     fn new(in_memory: bool, durability: Durability) -> Broker {
-        let clock = Arc::new(ManualClock::new(START_MS));
         let gate = Arc::new(Gate::default());
         let disk: Arc<dyn Disk> = Arc::new(GateDisk::new(gate.clone()));
+        Broker::on(disk, gate, in_memory, durability)
+    }
+
+    /// Another broker on the disk of this one, which is as if it had been killed.
+    pub(crate) fn killed_and_restarted(self, durability: Durability) -> Broker {
+        let disk = self.ctx.partitions.host().directory.disk().clone();
+        Broker::on(disk, self.gate, false, durability)
+    }
+
+    fn on(disk: Arc<dyn Disk>, gate: Arc<Gate>, in_memory: bool, durability: Durability) -> Broker {
+        let clock = Arc::new(ManualClock::new(START_MS));
         let options = DirectoryOptions {
             dir: Path::new("/data"),
             disk,
@@ -215,12 +225,21 @@ pub(crate) fn batch_with(options: BatchOptions, values: &[&str]) -> Vec<u8> {
     bytes
 }
 
-/// The answer's body; the outcome must be an answer.
+/// The answer's body; the outcome must be an answer, which may come from another thread.
 pub(crate) fn replied(outcome: Outcome) -> Bytes {
-    match outcome {
+    match settled(outcome) {
         Outcome::Reply(chunks) => chunks.to_bytes(),
         other => panic!("no answer: {other:?}"),
     }
+}
+
+/// What an outcome becomes.
+pub(crate) fn settled(mut outcome: Outcome) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    while let Outcome::Pending(future) = outcome {
+        outcome = runtime.block_on(future);
+    }
+    outcome
 }
 
 /// The future of an outcome that waits.

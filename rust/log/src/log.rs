@@ -2,9 +2,10 @@
 //!
 //! # Theory of operation
 //! A log is a list of segments, of which only the last, the *active* one, grows. One mutex guards what is known
-//! of them ([`state::State`]); it is held while a batch is written and indexed, and for a reader only as long as
-//! it takes to find the segment. Reading itself is `pread` without the lock: bytes below the log end that a
-//! reader saw never change, except by truncation, which a counter tells it about.
+//! of them ([`state::State`]); a change holds it while it writes. Readers look at a copy of the facts
+//! ([`view::View`]), which is published when a change ends, and never wait for the disk on a writer's behalf.
+//! Reading itself is `pread` without a lock: bytes below the log end that a reader saw never change, except by
+//! truncation, which a counter tells it about.
 //!
 //! Truth is in the `.log` files. All else (indexes, epochs, producer state, checkpoints) is derived and can be
 //! rebuilt from them, so it is written without sync, and checked or rebuilt when a log is opened that was not
@@ -165,7 +166,7 @@ impl Log {
 
     /// The damage with which the log was opened, if nothing was cut.
     pub fn damage(&self) -> Option<Damage> {
-        match &self.state.lock().status {
+        match self.view.lock().status() {
             Status::Damaged(damage) => Some(damage.clone()),
             _ => None,
         }

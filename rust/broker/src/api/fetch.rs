@@ -20,7 +20,7 @@ use self::respond::{Answer, refuse};
 use self::target::{Fetched, Opened, Targets};
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::kafka_error::KafkaError;
-use crate::partition::Isolation;
+use crate::partition::{Isolation, opening};
 
 /// No client waits longer than librdkafka may be told to (`fetch.wait.max.ms` ≤ 300000); it asks again.
 const WAIT_MS_MAX: i32 = 300_000;
@@ -65,8 +65,19 @@ pub fn handle(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: 
     };
     let targets = Targets::resolve(ctx, &image, opened);
     drop(image);
-    let fetched = targets.read(&limits);
     let answer = Answer { ctx: ctx.clone(), listener: conn.listener.clone(), limits, targets };
+    match opening::of(answer.targets.partitions()) {
+        None => read_or_wait(answer),
+        Some(opened) => Outcome::Pending(Box::pin(async move {
+            opened.await;
+            read_or_wait(answer)
+        })),
+    }
+}
+
+fn read_or_wait(answer: Answer) -> Outcome {
+    let limits = answer.limits;
+    let fetched = answer.targets.read(&limits);
     if limits.wait_ms <= 0 || is_enough(&fetched, limits.bytes_min) {
         answer.encode(&fetched)
     } else {

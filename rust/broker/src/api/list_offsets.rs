@@ -6,13 +6,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pykafka_wire::Chunks;
 use pykafka_wire::list_offsets::{
-    Partition as PartitionRequest, PartitionResponse, Request, Response, TopicResponse,
+    Partition as PartitionRequest, PartitionResponse, Request, Response, Topic, TopicResponse,
 };
 
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::kafka_error::KafkaError;
-use crate::partition::{Isolation, OffsetAnswer, OffsetQuery};
+use crate::partition::{Isolation, OffsetAnswer, OffsetQuery, Partition, opening};
 use crate::seam::image::Image;
+
+/// Asks for the record with the largest timestamp.
+const MAX_TIMESTAMP: i64 = -3;
 
 /// First version in which a lagging high watermark has a code of its own.
 const OFFSET_NOT_AVAILABLE_VERSION_MIN: i16 = 5;
@@ -27,10 +30,49 @@ pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &By
         Ok(request) => request,
         Err(error) => return Outcome::malformed(error),
     };
+    let partitions = partitions_of(ctx, &request);
+    let (opening, scans) = (opening::of(&partitions), scans(&request));
+    if opening.is_none() && !scans {
+        return answer(ctx, version, &request);
+    }
+    let (ctx, body) = (ctx.clone(), body.clone());
+    Outcome::Pending(Box::pin(async move {
+        if let Some(opened) = opening {
+            opened.await;
+        }
+        let host = ctx.partitions.host().clone();
+        let answered = host.work(move || match Request::decode(version, &body) {
+            Ok(request) => answer(&ctx, version, &request),
+            Err(error) => Outcome::malformed(error),
+        });
+        answered.await.unwrap_or_else(|| Outcome::Close("a lookup of offsets failed".into()))
+    }))
+}
+
+/// Those the request names that are here, each as often as it is named.
+fn partitions_of(ctx: &Context, request: &Request<'_>) -> Vec<Arc<Partition>> {
+    let image = ctx.image.load();
+    let named = |topic: &Topic<'_>| {
+        let entry = image.topic(topic.name).cloned();
+        let indexes = topic.partitions.iter().map(|partition| partition.partition_index);
+        indexes
+            .filter_map(|index| ctx.partitions.find(entry.as_ref()?, index).ok())
+            .collect::<Vec<_>>()
+    };
+    request.topics.iter().flat_map(named).collect()
+}
+
+/// Whether records have to be looked at, which may wait for the disk and inflates what is compressed.
+fn scans(request: &Request<'_>) -> bool {
+    let mut asked = request.topics.iter().flat_map(|topic| &topic.partitions);
+    asked.any(|partition| partition.timestamp >= 0 || partition.timestamp == MAX_TIMESTAMP)
+}
+
+fn answer(ctx: &Context, version: i16, request: &Request<'_>) -> Outcome {
     let image = ctx.image.load();
     let isolation =
         Isolation::from_id(request.isolation_level).ok_or(KafkaError::UnknownServerError);
-    let mut repeated = repeated_partitions(&request);
+    let mut repeated = repeated_partitions(request);
     let topics = (request.topics.iter())
         .map(|topic| TopicResponse {
             name: topic.name,
@@ -98,7 +140,7 @@ fn query_of(timestamp: i64, version: i16) -> Option<OffsetQuery> {
         0.. => (OffsetQuery::Timestamp(timestamp), 0),
         -1 => (OffsetQuery::Latest, 0),
         -2 => (OffsetQuery::Earliest, 0),
-        -3 => (OffsetQuery::MaxTimestamp, 7),
+        MAX_TIMESTAMP => (OffsetQuery::MaxTimestamp, 7),
         // The local log start: without tiering, the log start.
         -4 => (OffsetQuery::Earliest, 8),
         -5 => (OffsetQuery::Tiered, 9),

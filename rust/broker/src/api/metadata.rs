@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use pykafka_wire::DecodeError;
 use pykafka_wire::metadata::{
     Broker, OPERATIONS_UNKNOWN, Partition, Request, Response, Topic, TopicResponse,
 };
@@ -16,6 +17,9 @@ use crate::api::topic_name::{
 use crate::seam::event::Event;
 use crate::seam::image::{Image, PartitionEntry, TOPIC_ID_ZERO, TopicEntry};
 
+/// An answer about more partitions takes milliseconds, and is made by another thread than those of the network.
+const PARTITIONS_AT_ONCE_MAX: usize = 2_000;
+
 const UNKNOWN_SERVER_ERROR: i16 = -1;
 const REPLICA_NOT_AVAILABLE: i16 = 9;
 const INVALID_REQUEST: i16 = 42;
@@ -24,18 +28,52 @@ const UNKNOWN_TOPIC_ID: i16 = 100;
 /// Answers every version.
 pub fn handle(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: &[u8]) -> Outcome {
     let version = header.api_version;
-    let mut request = match Request::decode(version, body) {
+    let request = match decoded(version, body) {
         Ok(request) => request,
         Err(error) => return Outcome::malformed(error),
     };
+    if partitions_count(&ctx.image.load(), &request) <= PARTITIONS_AT_ONCE_MAX {
+        return answer(ctx, conn, version, &request);
+    }
+    let (ctx, conn, body) = (ctx.clone(), conn.clone(), body.to_vec());
+    let host = ctx.partitions.host().clone();
+    let answered = host.work(move || match decoded(version, &body) {
+        Ok(request) => answer(&ctx, &conn, version, &request),
+        Err(error) => Outcome::malformed(error),
+    });
+    Outcome::Pending(Box::pin(async move {
+        answered.await.unwrap_or_else(|| Outcome::Close("metadata could not be encoded".into()))
+    }))
+}
+
+fn decoded(version: i16, body: &[u8]) -> Result<Request<'_>, DecodeError> {
+    let mut request = Request::decode(version, body)?;
     if version == 0 && request.topics.as_ref().is_some_and(Vec::is_empty) {
         request.topics = None;
     }
+    Ok(request)
+}
+
+/// How many partitions the answer will describe, at most.
+fn partitions_count(image: &Image, request: &Request<'_>) -> usize {
+    match &request.topics {
+        None => image.topics().map(|topic| topic.partitions.len()).sum(),
+        Some(topics) => (topics.iter())
+            .filter_map(|topic| match topic.name {
+                Some(name) => image.topic(name),
+                None => image.topic_by_id(&topic.topic_id),
+            })
+            .map(|topic| topic.partitions.len())
+            .sum(),
+    }
+}
+
+fn answer(ctx: &Context, conn: &ConnectionInfo, version: i16, request: &Request<'_>) -> Outcome {
     let image = ctx.image.load();
     let asked = Asked { image: &image, endpoints: Endpoints::new(&image, &conn.listener), version };
-    let response = match refusal(&request, version) {
-        Some(error_code) => refused(&request, error_code),
-        None => asked.response(ctx, conn, &request),
+    let response = match refusal(request, version) {
+        Some(error_code) => refused(request, error_code),
+        None => asked.response(ctx, conn, request),
     };
     encoded(|out| response.encode(version, out))
 }

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pykafka_wire::Chunks;
 use pykafka_wire::offset_for_leader_epoch::{
-    EpochEndOffset, Partition as PartitionRequest, Request, Response, TopicResponse,
+    EpochEndOffset, Partition as PartitionRequest, Request, Response, Topic, TopicResponse,
 };
 
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::kafka_error::KafkaError;
+use crate::partition::{Partition, opening};
 use crate::seam::image::Image;
 
 /// Looks ends of epochs up, each partition by itself.
@@ -19,6 +20,35 @@ pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &By
         Ok(request) => request,
         Err(error) => return Outcome::malformed(error),
     };
+    match opening::of(&partitions_of(ctx, &request)) {
+        None => answer(ctx, version, &request),
+        Some(opened) => {
+            let (ctx, body) = (ctx.clone(), body.clone());
+            Outcome::Pending(Box::pin(async move {
+                opened.await;
+                match Request::decode(version, &body) {
+                    Ok(request) => answer(&ctx, version, &request),
+                    Err(error) => Outcome::malformed(error),
+                }
+            }))
+        }
+    }
+}
+
+/// Those the request names that are here.
+fn partitions_of(ctx: &Context, request: &Request<'_>) -> Vec<Arc<Partition>> {
+    let image = ctx.image.load();
+    let named = |topic: &Topic<'_>| {
+        let entry = image.topic(topic.topic).cloned();
+        let indexes = topic.partitions.iter().map(|partition| partition.partition);
+        indexes
+            .filter_map(|index| ctx.partitions.find(entry.as_ref()?, index).ok())
+            .collect::<Vec<_>>()
+    };
+    request.topics.iter().flat_map(named).collect()
+}
+
+fn answer(ctx: &Context, version: i16, request: &Request<'_>) -> Outcome {
     let image = ctx.image.load();
     let topics = (request.topics.iter())
         .map(|topic| TopicResponse {

@@ -1,7 +1,7 @@
 //! Produce (API key 0).
 //!
 //! The request's own buffer is the batch's buffer: the log validates and stamps it in place and writes it once; no
-//! record is copied or allocated for. Partitions fail one by one; the answer keeps the request's order.
+//! record is copied or allocated for. What cannot be appended at once waits in its partition's queue. Partitions fail one by one; the answer keeps the request's order.
 //!
 //! Contract 4, 6–17, 57–61. A transactional batch is refused as a whole until there is a transaction coordinator:
 //! 53 without a transactional id, 49 with one, since none can have been initialised (contract/kafka.md#61).
@@ -13,17 +13,16 @@ mod respond;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use pykafka_log::AppendOrigin;
 use pykafka_record::{Batch, BatchError, Compression};
 
-use self::pending::PendingProduce;
+use self::pending::Appends;
 use self::plan::{Entry, Plan};
 pub(crate) use self::respond::code_of;
 use self::respond::{PartitionResult, TopicResults};
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::kafka_error::KafkaError;
+use crate::partition::Partition;
 use crate::partition::waiters::Promise;
-use crate::partition::{Appended, Partition};
 use crate::seam::image::Image;
 
 /// The client id that may write to internal topics (contract/kafka.md#11).
@@ -51,14 +50,10 @@ impl Acks {
     }
 
     fn promise(self) -> Promise {
-        if self == Acks::All { Promise::Committed } else { Promise::Durable }
-    }
-
-    fn is_kept(self, appended: &Appended) -> bool {
         match self {
-            Acks::None => true,
-            Acks::Leader => appended.durable,
-            Acks::All => appended.committed && appended.durable,
+            Acks::None => Promise::Appended,
+            Acks::Leader => Promise::Durable,
+            Acks::All => Promise::Committed,
         }
     }
 }
@@ -68,7 +63,7 @@ pub fn handle(
     ctx: &Arc<Context>,
     conn: &ConnectionInfo,
     header: &Header,
-    mut body: BytesMut,
+    body: BytesMut,
 ) -> Outcome {
     let image = ctx.image.load();
     let plan = match Plan::decode(&image, header.api_version, &body) {
@@ -79,66 +74,46 @@ pub fn handle(
     let refusal = plan.refusal.or(acks.is_none().then_some(KafkaError::InvalidRequiredAcks));
     let acks = acks.unwrap_or(Acks::Leader);
     let may_write_internal = &*header.client_id == ADMIN_CLIENT_ID;
+    let mut batches = plan.batches(body).into_iter();
+    let mut appends = Appends::new(acks);
     let mut topics = Vec::with_capacity(plan.topics.len());
-    let mut waiting = Vec::new();
     for topic in plan.topics {
         let mut results = TopicResults::new(topic.reference, topic.entries.len());
         for entry in topic.entries {
+            let batch = batches.next().unwrap_or_default();
             let target = results.reference.partition(ctx, entry.index, may_write_internal);
-            let appended = append_entry(target, refusal, acks, header, &entry, &mut body);
-            let result = match appended {
-                Ok((partition, appended)) => {
-                    if !acks.is_kept(&appended) {
-                        waiting.push((
-                            topics.len(),
-                            results.partitions.len(),
-                            partition,
-                            appended.clone(),
-                        ));
-                    }
-                    PartitionResult::appended(entry.index, &appended)
+            let checked = check_entry(target, refusal, header, &entry, &batch);
+            let place = (topics.len(), results.partitions.len());
+            results.partitions.push(match checked {
+                Ok(partition) => {
+                    appends.append(place, partition, batch);
+                    // Until it is settled.
+                    PartitionResult::failed(entry.index, KafkaError::RequestTimedOut)
                 }
                 Err(result) => result,
-            };
-            results.partitions.push(result);
+            });
         }
         topics.push(results);
     }
-    if acks == Acks::None && refusal.is_none() {
-        return answer_nothing(&topics);
-    }
-    let answer = respond::Answer { version: header.api_version, topics };
-    if waiting.is_empty() {
-        return answer.encode(&image, &conn.listener);
-    }
     drop(image);
-    PendingProduce::begin(ctx, conn, acks.promise(), plan.timeout_ms, answer, waiting)
-}
-
-/// With acks=0 the only way to tell of an error is to close (contract/kafka.md#4).
-fn answer_nothing(topics: &[TopicResults]) -> Outcome {
-    let failed = (topics.iter().flat_map(|topic| &topic.partitions))
-        .find(|partition| partition.error != KafkaError::None);
-    match failed {
-        None => Outcome::NoReply,
-        Some(result) => Outcome::Close(format!("produce with acks=0 failed: {}", result.error)),
+    let answer = respond::Answer { version: header.api_version, topics };
+    if refusal.is_some() {
+        return answer.encode(&ctx.image.load(), &conn.listener);
     }
+    appends.answer(ctx, conn, plan.timeout_ms, answer)
 }
 
-fn append_entry(
+fn check_entry(
     target: Result<Arc<Partition>, KafkaError>,
     refusal: Option<KafkaError>,
-    acks: Acks,
     header: &Header,
     entry: &Entry,
-    body: &mut BytesMut,
-) -> Result<(Arc<Partition>, Appended), PartitionResult> {
+    records: &[u8],
+) -> Result<Arc<Partition>, PartitionResult> {
     let failed = |error| PartitionResult::failed(entry.index, error);
     if let Some(error) = refusal {
         return Err(failed(error));
     }
-    let span = entry.records.clone().unwrap_or(0..0);
-    let records = body.get_mut(span).unwrap_or_default();
     let partition = match target {
         // A topic that does not exist is told before a batch that is not one.
         Err(error) if error != KafkaError::InvalidTopicException => return Err(failed(error)),
@@ -151,10 +126,7 @@ fn append_entry(
     if entry.transactional {
         return Err(failed(KafkaError::InvalidProducerIdMapping));
     }
-    partition
-        .append(records, AppendOrigin::Client, acks == Acks::All, -1)
-        .map(|appended| (partition.clone(), appended))
-        .map_err(|refusal| PartitionResult::refused(entry.index, refusal, &partition))
+    Ok(partition)
 }
 
 /// What a produce request may carry for a partition: one batch of magic 2, whose tail may be torn (contract/kafka.md#6, #58).

@@ -5,88 +5,123 @@ use std::sync::Arc;
 use pykafka_log::{Log, OpenError};
 
 use super::replication::Role;
-use super::turn::Turn;
-use super::{LogSlot, Survey};
+use super::{LogSlot, Partition, Survey, Writer};
 use crate::kafka_error::KafkaError;
 use crate::seam::event::PartitionStateKind;
 
-impl Turn<'_> {
+impl Partition {
+    /// The log, opened. May wait for the disk.
+    ///
+    /// # Errors
+    /// `KAFKA_STORAGE_ERROR`, or `UNKNOWN_TOPIC_ID` once deleted.
+    pub fn log(&self) -> Result<Arc<Log>, KafkaError> {
+        if let Some(log) = self.opened_log() {
+            return Ok(log);
+        }
+        self.open_log(&self.writer.lock())
+    }
+
     /// What an unopened log has on disk, looked up once: nobody changes it while it is unopened.
-    pub(super) fn survey(&mut self) -> Survey {
-        if let Some(survey) = self.survey {
+    pub(super) fn survey(&self, _writer: &Writer<'_>) -> Survey {
+        if let Some(survey) = self.turn().survey {
             return survey;
         }
-        let partition = self.partition();
-        let directory = &partition.host.directory;
-        let survey = match directory.survey(&partition.topic, partition.index) {
+        let directory = &self.host.directory;
+        let survey = match directory.survey(&self.topic, self.index) {
             Some((survey, log_start_offset)) => Survey::Done(survey, log_start_offset),
-            None if directory.has_partition(&partition.topic, partition.index) => Survey::Unknown,
+            None if directory.has_partition(&self.topic, self.index) => Survey::Unknown,
             None => Survey::Nothing,
         };
-        *self.survey.insert(survey)
+        *self.turn().survey.insert(survey)
     }
 
-    pub(super) fn open_log(&mut self) -> Result<Arc<Log>, KafkaError> {
-        match &self.log {
-            LogSlot::Open(log) => Ok(log.clone()),
-            LogSlot::Failed => Err(KafkaError::KafkaStorageError),
-            LogSlot::Deleted => Err(KafkaError::UnknownTopicId),
-            LogSlot::Unopened => self.open_log_now(),
-        }
-    }
-
-    fn open_log_now(&mut self) -> Result<Arc<Log>, KafkaError> {
-        let partition = self.partition();
-        let (directory, topic, index) =
-            (&partition.host.directory, &partition.topic, partition.index);
-        let opened = directory.open_log(topic, index, partition.topic_id, self.config.clone());
+    /// As [`Partition::log`]. Nobody serves from the log before all of this is done.
+    pub(super) fn open_log(&self, writer: &Writer<'_>) -> Result<Arc<Log>, KafkaError> {
+        let config = {
+            let turn = self.turn();
+            match &turn.log {
+                LogSlot::Open(log) => return Ok(log.clone()),
+                LogSlot::Failed => return Err(KafkaError::KafkaStorageError),
+                LogSlot::Deleted => return Err(KafkaError::UnknownTopicId),
+                LogSlot::Unopened => turn.config.clone(),
+            }
+        };
+        let directory = &self.host.directory;
+        let opened = directory.open_log(&self.topic, self.index, self.topic_id, config);
         let (log, recovery) = match opened {
             Ok(opened) => opened,
             // Without space for what recovery rebuilds or without a descriptor, the log stays unopened; the next use
             // tries again.
             Err(OpenError::Storage(error)) if error.is_refusal() => {
-                return Err(self.storage_failed(&error));
+                return Err(self.turn().storage_failed(&error));
             }
-            Err(error) => return Err(self.fail(&error.to_string())),
+            Err(error) => return Err(self.turn().fail(&error.to_string())),
         };
-        partition.report_recovery(&recovery);
+        self.report_recovery(&recovery);
         if let Some(damage) = &recovery.damage {
-            self.report(PartitionStateKind::ReadOnly, damage.offset(), damage.to_string());
+            let (offset, reason) = (damage.offset(), damage.to_string());
+            self.turn().report(PartitionStateKind::ReadOnly, offset, reason);
         }
         // What recovery found was written before; it is synced once, here, so that reading it breaks no promise.
-        if recovery.damage.is_none() && self.syncs_every_append() {
+        if recovery.damage.is_none() && self.turn().syncs_every_append() {
             let flushed = log.flush();
-            self.stored(flushed)?;
+            self.turn().stored(flushed)?;
         }
-        self.log = LogSlot::Open(log.clone());
-        let ends = self.ends(&log);
-        match directory.high_watermark(topic, index) {
-            Some(checkpoint) => self.replication.restore_high_watermark(checkpoint, ends),
-            None => self.replication.log_start_advanced(ends),
-        }
-        if self.replication.role() == Role::Leader {
-            self.begin_leader_epoch(&log)?;
-        }
-        self.progress(&log);
-        log.on_high_watermark_updated(self.replication.high_watermark());
-        debug_assert!(self.waiters.is_empty(), "nobody waits on a log that was never opened");
+        let high_watermark = directory.high_watermark(&self.topic, self.index);
+        self.begin_leader_epoch(&log, writer)?;
+        self.publish(&log, high_watermark)?;
         Ok(log)
     }
 
-    /// Writes the leader epoch at the log end before any append of it (contract/replication.md#8).
-    pub(super) fn begin_leader_epoch(&mut self, log: &Log) -> Result<(), KafkaError> {
-        let epoch = self.replication.assignment().leader_epoch;
-        let log_end_offset = log.log_end_offset();
-        if !log.is_read_only() {
-            match log.assign_epoch(epoch, log_end_offset) {
-                // It is stored before the first append, which needs space too; until then there is reading to serve.
-                Err(error) if error.is_refusal() => {
-                    self.storage_failed(&error);
-                }
-                assigned => self.stored(assigned)?,
+    /// Serves from `log` from now on.
+    fn publish(&self, log: &Arc<Log>, high_watermark: Option<i64>) -> Result<(), KafkaError> {
+        let mut turn = self.turn();
+        match turn.log {
+            LogSlot::Unopened => turn.log = LogSlot::Open(log.clone()),
+            LogSlot::Deleted => {
+                log.discard();
+                return Err(KafkaError::UnknownTopicId);
             }
+            // Its directory closes it.
+            LogSlot::Open(_) | LogSlot::Failed => return Err(KafkaError::KafkaStorageError),
         }
-        self.replication.begin_leader_epoch(log_end_offset);
+        log.update_config(turn.config.clone());
+        let ends = turn.ends(log);
+        match high_watermark {
+            Some(checkpoint) => turn.replication.restore_high_watermark(checkpoint, ends),
+            None => turn.replication.log_start_advanced(ends),
+        }
+        turn.progress(log);
+        log.on_high_watermark_updated(turn.replication.high_watermark());
+        turn.touch();
         Ok(())
+    }
+
+    /// Writes the leader epoch at the log end before any append of it (contract/replication.md#8).
+    pub(super) fn begin_leader_epoch(
+        &self,
+        log: &Log,
+        _writer: &Writer<'_>,
+    ) -> Result<(), KafkaError> {
+        let (epoch, log_end_offset) = {
+            let mut turn = self.turn();
+            if turn.replication.role() != Role::Leader {
+                return Ok(());
+            }
+            let log_end_offset = log.log_end_offset();
+            turn.replication.begin_leader_epoch(log_end_offset);
+            (turn.replication.assignment().leader_epoch, log_end_offset)
+        };
+        if log.is_read_only() {
+            return Ok(());
+        }
+        match log.assign_epoch(epoch, log_end_offset) {
+            // It is stored before the first append, which needs space too; until then there is reading to serve.
+            Err(error) if error.is_refusal() => {
+                self.turn().storage_failed(&error);
+                Ok(())
+            }
+            assigned => self.turn().stored(assigned),
+        }
     }
 }

@@ -75,6 +75,8 @@ impl PartitionTable {
             log_ring: options.log_ring,
             is_disk_full: AtomicBool::default(),
             syncer: Syncer::default(),
+            writers: Syncer::default(),
+            workers: Syncer::default(),
             directory: options.directory,
             dirty: Mutex::default(),
             dirty_added: Notify::new(),

@@ -123,6 +123,7 @@ impl Partition {
         bytes_max: usize,
         upto_log_end: bool,
     ) -> Result<Bytes, KafkaError> {
+        self.log()?;
         let (turn, log) = self.turn_as_leader(-1)?;
         let offsets = turn.offsets(&log);
         drop(turn);

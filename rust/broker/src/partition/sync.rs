@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use pykafka_log::{Log, SyncJob};
+use pykafka_log::Log;
 
 use super::Partition;
 use super::turn::Turn;
@@ -21,10 +21,7 @@ pub(super) struct SyncRound {
 }
 
 /// A round that was begun; the end of its [`Turn`] runs it.
-pub(super) struct Begun {
-    log: Arc<Log>,
-    job: SyncJob,
-}
+pub(super) struct Begun(Arc<Log>);
 
 impl Turn<'_> {
     /// Begins, or lists for later, what the topic's `flush.messages` and `flush.ms` ask for after an append.
@@ -55,19 +52,10 @@ impl Turn<'_> {
     }
 
     fn begin_sync(&mut self, log: &Arc<Log>) {
-        if self.sync.in_flight {
+        if std::mem::replace(&mut self.sync.in_flight, true) {
             self.sync.again = true;
-            return;
-        }
-        match log.prepare_sync() {
-            Ok(None) => {}
-            Ok(Some(job)) => {
-                self.sync.in_flight = true;
-                self.sync_after(Begun { log: log.clone(), job });
-            }
-            Err(error) => {
-                self.storage_failed(&error);
-            }
+        } else {
+            self.sync_after(Begun(log.clone()));
         }
     }
 }
@@ -88,24 +76,23 @@ impl Partition {
         is_dirty
     }
 
-    /// Hands a round to the threads that wait for disks. Not under the partition's mutex.
-    pub(super) fn run_sync(&self, Begun { log, job }: Begun) {
-        let Some(partition) = self.me.upgrade() else { return };
-        self.host.syncer.submit(move || {
-            let result = job.run(&**partition.host.directory.disk());
-            partition.sync_done(&log, &job, result);
-        });
+    /// Hands a round to the threads that wait for disks.
+    pub(super) fn run_sync(&self, begun: Begun) {
+        if let Some(partition) = self.me.upgrade() {
+            self.host.syncer.submit(move || partition.sync(&begun));
+        }
     }
 
-    fn sync_done(&self, log: &Arc<Log>, job: &SyncJob, result: std::io::Result<()>) {
+    /// Runs a round, on a thread that may wait for the disk.
+    pub(super) fn sync(&self, Begun(log): &Begun) {
+        let synced = log.flush();
         let mut turn = self.turn();
         turn.sync.in_flight = false;
-        let completed = log.complete_sync(job, result);
         // A log that was closed or deleted meanwhile is nobody's any more.
         if turn.opened().is_none() {
             return;
         }
-        if let Err(error) = completed {
+        if let Err(error) = synced {
             turn.storage_failed(&error);
             if error.is_refusal() {
                 // Who waits for the sync is notified when a later round has done it.

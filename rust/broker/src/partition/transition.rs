@@ -7,32 +7,52 @@ use pykafka_log::{Log, LogConfig, StorageError};
 use super::isr::{BrokerState, IsrOutcome, ProposalId};
 use super::replication::{Assignment, Change};
 use super::turn::Turn;
-use super::{LogSlot, Partition};
+use super::{LogSlot, Partition, Writer};
 use crate::kafka_error::KafkaError;
 use crate::seam::event::PartitionStateKind;
 
 impl Partition {
     /// Takes the committed assignment and settings; idempotent (contract/replication.md#5, #7–#9).
     ///
-    /// On return who waited under another leader epoch is told, and a log that is open has the new epoch written.
+    /// On return waiters of another leader epoch have been notified, and a log that is open has the new epoch written.
+    /// A new leader epoch waits for the append under way, which belongs to the old one.
     pub fn assign(&self, assignment: Assignment, config: &Arc<LogConfig>) -> Change {
+        let is_new_epoch = {
+            let now = self.turn();
+            let now = now.replication.assignment();
+            (now.leader, now.leader_epoch) != (assignment.leader, assignment.leader_epoch)
+        };
+        let writer = is_new_epoch.then(|| self.writer.lock());
         let mut turn = self.turn();
         turn.configure(config);
         let change = turn.replication.assign(assignment, self.host.clock.now_ns());
         match change {
             Change::Ignored => {}
             Change::Updated => turn.isr_changed(),
-            Change::BecameFollower => {
+            Change::BecameFollower | Change::BecameLeader => {
                 turn.fail_waiters(KafkaError::NotLeaderOrFollower);
                 turn.version += 1;
-            }
-            Change::BecameLeader => {
-                turn.fail_waiters(KafkaError::NotLeaderOrFollower);
-                turn.version += 1;
-                turn.lead();
             }
         }
+        drop(turn);
+        if let (Change::BecameLeader, Some(writer)) = (change, writer) {
+            self.lead(&writer);
+        }
         change
+    }
+
+    /// An unopened log gets its epoch when it is opened, which is before its first append.
+    fn lead(&self, writer: &Writer<'_>) {
+        let log = self.opened_log();
+        let begun = log.as_ref().map(|log| self.begin_leader_epoch(log, writer));
+        let mut turn = self.turn();
+        if let (Some(log), Some(Ok(()))) = (&log, begun) {
+            turn.progress(log);
+        }
+        if !matches!(turn.log, LogSlot::Failed) {
+            let log_end_offset = log.map_or(0, |log| log.log_end_offset());
+            turn.report(PartitionStateKind::Leader, log_end_offset, String::new());
+        }
     }
 
     /// Makes an ISR pending; `None` if it is no longer possible or one is in flight.
@@ -63,6 +83,8 @@ impl Partition {
     /// The rename failed; the partition is gone from service all the same.
     pub fn delete(&self) -> Result<(), StorageError> {
         let slot = self.turn().retire(LogSlot::Deleted, KafkaError::UnknownTopicId);
+        // The append under way, or the opening, ends before its directory goes; nobody sees what it did.
+        let _writer = self.writer.lock();
         match slot {
             LogSlot::Open(log) => self.host.directory.delete_log(&log),
             LogSlot::Unopened => self.host.directory.delete_partition(&self.topic, self.index),
@@ -80,13 +102,16 @@ impl Partition {
     /// # Errors
     /// `OFFSET_OUT_OF_RANGE` above the high watermark or below −1; as for any leader.
     pub fn delete_before(&self, offset: i64) -> Result<i64, KafkaError> {
-        let (mut turn, log) = self.turn_as_leader(-1)?;
-        let high_watermark = turn.replication.high_watermark();
+        let log = self.log()?;
+        let _writer = self.writer.lock();
+        let high_watermark = self.turn_as_leader(-1)?.0.replication.high_watermark();
         let offset = if offset == -1 { high_watermark } else { offset };
         if !(0..=high_watermark).contains(&offset) {
             return Err(KafkaError::OffsetOutOfRange);
         }
-        let log_start_offset = turn.stored(log.delete_before(offset))?;
+        let deleted = log.delete_before(offset);
+        let mut turn = self.turn();
+        let log_start_offset = turn.stored(deleted)?;
         turn.log_start_advanced(&log);
         Ok(log_start_offset)
     }
@@ -96,11 +121,13 @@ impl Partition {
     /// # Errors
     /// `KAFKA_STORAGE_ERROR`.
     pub fn enforce_retention(&self) -> Result<usize, KafkaError> {
-        let mut turn = self.turn();
-        let log = turn.open_log()?;
-        let high_watermark = turn.replication.high_watermark();
+        let log = self.log()?;
+        let _writer = self.writer.lock();
+        let high_watermark = self.high_watermark();
         log.expire_producers();
-        let count = turn.stored(log.enforce_retention(high_watermark))?;
+        let removed = log.enforce_retention(high_watermark);
+        let mut turn = self.turn();
+        let count = turn.stored(removed)?;
         if count > 0 {
             turn.log_start_advanced(&log);
         }
@@ -109,20 +136,6 @@ impl Partition {
 }
 
 impl Turn<'_> {
-    /// An unopened log gets its epoch when it is opened, which is before its first append.
-    fn lead(&mut self) {
-        let mut log_end_offset = 0;
-        if let Some(log) = self.opened() {
-            log_end_offset = log.log_end_offset();
-            if self.begin_leader_epoch(&log).is_ok() {
-                self.progress(&log);
-            }
-        }
-        if !matches!(self.log, LogSlot::Failed) {
-            self.report(PartitionStateKind::Leader, log_end_offset, String::new());
-        }
-    }
-
     fn configure(&mut self, config: &Arc<LogConfig>) {
         if Arc::ptr_eq(&self.config, config) {
             return;

@@ -1,9 +1,9 @@
 //! One critical section of a partition, and what must follow it.
 //!
 //! A [`Turn`] is the partition's mutex together with whom to wake and which sync to run once it is released. Dropping it
-//! does all of that, in this order: if the log has failed, everyone who waits is failed; the mutex is released; waiters
-//! are notified; the sync round that was begun is handed over. So no path out of a critical section, an early return
-//! included, can leave anyone waiting.
+//! does all of that, in this order: if the log has failed, everyone who waits is failed; the mutex is released; the sync
+//! round that was begun is handed over; waiters are notified; the append queue is drained. So no path out of a critical
+//! section, an early return included, can leave anyone waiting.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use parking_lot::MutexGuard;
 use pykafka_log::{Log, StorageError};
 
+use super::append::{Append, AppendOutcome};
 use super::follower::Follower;
 use super::replication::LogEnds;
 use super::sync::Begun;
@@ -31,7 +32,9 @@ pub(super) struct Turn<'a> {
 struct After<'a> {
     partition: &'a Partition,
     wakeups: Wakeups,
+    told: Vec<(Append, AppendOutcome)>,
     begun: Option<Begun>,
+    drains: bool,
 }
 
 impl Partition {
@@ -41,7 +44,13 @@ impl Partition {
     }
 
     fn turn_of<'a>(&'a self, inner: MutexGuard<'a, Inner>) -> Turn<'a> {
-        let after = After { partition: self, wakeups: Wakeups::default(), begun: None };
+        let after = After {
+            partition: self,
+            wakeups: Wakeups::default(),
+            told: Vec::new(),
+            begun: None,
+            drains: false,
+        };
         Turn { inner, after }
     }
 }
@@ -70,9 +79,15 @@ impl Drop for Turn<'_> {
 
 impl Drop for After<'_> {
     fn drop(&mut self) {
-        std::mem::take(&mut self.wakeups).tell();
         if let Some(begun) = self.begun.take() {
             self.partition.run_sync(begun);
+        }
+        std::mem::take(&mut self.wakeups).tell();
+        for (append, outcome) in self.told.drain(..) {
+            append.waiter.acknowledged(append.slot, outcome);
+        }
+        if self.drains {
+            self.partition.begin_drain();
         }
     }
 }
@@ -89,14 +104,31 @@ impl<'a> Turn<'a> {
         self.after.begun = Some(begun);
     }
 
-    /// Fails every acknowledgement and wakes every fetch.
+    /// Takes the round that was begun, to run it otherwise.
+    pub(super) fn take_begun(&mut self) -> Option<Begun> {
+        self.after.begun.take()
+    }
+
+    /// Has the append queue drained after this turn.
+    pub(super) fn begin_drain(&mut self) {
+        self.after.drains = true;
+    }
+
+    /// Tells what became of an append after this turn.
+    pub(super) fn tell_after(&mut self, append: Append, outcome: AppendOutcome) {
+        self.after.told.push((append, outcome));
+    }
+
+    /// Refuses what is queued, fails every acknowledgement and wakes every fetch.
     pub(super) fn fail_waiters(&mut self, error: KafkaError) {
+        let refused = self.inner.queue.take_all();
+        self.after.told.extend(refused.map(|append| (append, Err(error.into()))));
         self.inner.waiters.fail(error, &mut self.after.wakeups);
     }
 
     /// Fails the acknowledgements that wait for the high watermark.
     pub(super) fn fail_uncommitted(&mut self, error: KafkaError) {
-        self.inner.waiters.committed(i64::MAX, Err(error), &mut self.after.wakeups);
+        self.inner.waiters.committed(i64::MAX, Some(error), &mut self.after.wakeups);
     }
 
     /// Whether an acknowledgement means a finished sync.
@@ -143,7 +175,7 @@ impl<'a> Turn<'a> {
         if moved {
             let high_watermark = inner.replication.high_watermark();
             log.on_high_watermark_updated(high_watermark);
-            inner.waiters.committed(high_watermark, Ok(()), wakeups);
+            inner.waiters.committed(high_watermark, None, wakeups);
             inner.waiters.readable(inner.uncredited_bytes, wakeups);
             if high_watermark == ends.log_end_offset {
                 inner.uncredited_bytes = 0;
@@ -169,6 +201,18 @@ impl<'a> Turn<'a> {
         let catching_up = |follower: &Follower| joining.contains(&follower.broker_id);
         let min_isr = self.inner.config.min_insync_replicas;
         self.inner.replication.advance_high_watermark(ends, min_isr, &catching_up)
+    }
+
+    /// Whether this broker serves the partition, as the leader of `leader_epoch` (−1 for whichever it is).
+    pub(super) fn check_leader(&self, leader_epoch: i32) -> Result<(), KafkaError> {
+        if matches!(self.inner.log, LogSlot::Deleted) {
+            return Err(KafkaError::UnknownTopicId);
+        }
+        self.inner.replication.check_leader(leader_epoch)?;
+        match self.inner.log {
+            LogSlot::Failed => Err(KafkaError::KafkaStorageError),
+            _ => Ok(()),
+        }
     }
 
     /// The open log.

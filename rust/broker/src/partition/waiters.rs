@@ -5,12 +5,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use pykafka_log::AppendInfo;
+
+use super::append::AppendOutcome;
 use crate::kafka_error::KafkaError;
 use crate::partition::purgatory::Parked;
 
 /// What an acknowledgement waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
+    /// It is in the log (acks=0).
+    Appended,
     /// The leader's own copy is as durable as promised (acks=1).
     Durable,
     /// Also every in-sync replica has it: the high watermark passed it (acks=all).
@@ -19,24 +24,31 @@ pub enum Promise {
 
 /// Something that waits for acknowledgements; told of each at most once, outside of any partition's lock.
 pub trait AckWaiter: Send + Sync {
-    /// The append in `slot` is acknowledged, or never will be.
-    fn acknowledged(&self, slot: usize, result: Result<(), KafkaError>);
+    /// What became of the append in `slot`.
+    fn acknowledged(&self, slot: usize, outcome: AppendOutcome);
 }
 
 /// One append that waits.
 pub struct Ack {
-    /// Exclusive end of the appended batch.
-    pub end_offset: i64,
+    /// What was appended.
+    pub info: AppendInfo,
     /// Who is told.
     pub waiter: Arc<dyn AckWaiter>,
     /// Passed back to it.
     pub slot: usize,
 }
 
+impl Ack {
+    /// Exclusive end of the appended batch.
+    fn end_offset(&self) -> i64 {
+        self.info.last_offset + 1
+    }
+}
+
 /// Collected under the lock, told after it.
 #[derive(Default)]
 pub struct Wakeups {
-    acks: Vec<(Ack, Result<(), KafkaError>)>,
+    acks: Vec<(Ack, Option<KafkaError>)>,
     fetches: Vec<Arc<Parked>>,
     credits: Vec<(Arc<Parked>, i64)>,
 }
@@ -44,8 +56,9 @@ pub struct Wakeups {
 impl Wakeups {
     /// Tells everyone. Never under a partition's lock.
     pub fn tell(self) {
-        for (ack, result) in self.acks {
-            ack.waiter.acknowledged(ack.slot, result);
+        for (ack, error) in self.acks {
+            let outcome = error.map_or(Ok(ack.info), |error| Err(error.into()));
+            ack.waiter.acknowledged(ack.slot, outcome);
         }
         for fetch in self.fetches {
             fetch.wake();
@@ -68,10 +81,10 @@ impl Waiters {
     /// Lets `ack` wait. Appends come in the order of offsets; only a repeated (duplicate) batch may lie further front.
     pub fn wait_ack(&mut self, promise: Promise, ack: Ack) {
         let queue = match promise {
-            Promise::Durable => &mut self.durable,
+            Promise::Appended | Promise::Durable => &mut self.durable,
             Promise::Committed => &mut self.committed,
         };
-        let at = queue.partition_point(|waiting| waiting.end_offset <= ack.end_offset);
+        let at = queue.partition_point(|waiting| waiting.end_offset() <= ack.end_offset());
         queue.insert(at, ack);
     }
 
@@ -82,17 +95,17 @@ impl Waiters {
 
     /// Acknowledges what the promised end now covers.
     pub fn promised(&mut self, promised_end: i64, wakeups: &mut Wakeups) {
-        acknowledge(&mut self.durable, promised_end, Ok(()), wakeups);
+        acknowledge(&mut self.durable, promised_end, None, wakeups);
     }
 
-    /// Acknowledges what the high watermark passed; `result` tells too few in-sync replicas after the append apart.
+    /// Acknowledges what the high watermark passed; `error` tells too few in-sync replicas after the append apart.
     pub fn committed(
         &mut self,
         high_watermark: i64,
-        result: Result<(), KafkaError>,
+        error: Option<KafkaError>,
         wakeups: &mut Wakeups,
     ) {
-        acknowledge(&mut self.committed, high_watermark, result, wakeups);
+        acknowledge(&mut self.committed, high_watermark, error, wakeups);
     }
 
     /// Credits watching fetches with `bytes` that became readable.
@@ -102,8 +115,8 @@ impl Waiters {
 
     /// Fails every acknowledgement and wakes every fetch: leadership, or the partition, is gone.
     pub fn fail(&mut self, error: KafkaError, wakeups: &mut Wakeups) {
-        acknowledge(&mut self.durable, i64::MAX, Err(error), wakeups);
-        acknowledge(&mut self.committed, i64::MAX, Err(error), wakeups);
+        acknowledge(&mut self.durable, i64::MAX, Some(error), wakeups);
+        acknowledge(&mut self.committed, i64::MAX, Some(error), wakeups);
         wakeups.fetches.extend(self.fetches.iter().cloned());
     }
 
@@ -130,11 +143,11 @@ impl Waiters {
 fn acknowledge(
     queue: &mut VecDeque<Ack>,
     end_offset: i64,
-    result: Result<(), KafkaError>,
+    error: Option<KafkaError>,
     wakeups: &mut Wakeups,
 ) {
-    let count = queue.partition_point(|ack| ack.end_offset <= end_offset);
-    wakeups.acks.extend(queue.drain(..count).map(|ack| (ack, result)));
+    let count = queue.partition_point(|ack| ack.end_offset() <= end_offset);
+    wakeups.acks.extend(queue.drain(..count).map(|ack| (ack, error)));
 }
 
 #[cfg(test)]
@@ -142,13 +155,31 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
+    use crate::partition::AppendRefusal;
 
     #[derive(Default)]
-    struct Told(Mutex<Vec<(usize, Result<(), KafkaError>)>>);
+    struct Told(Mutex<Vec<(usize, Option<KafkaError>)>>);
 
     impl AckWaiter for Told {
-        fn acknowledged(&self, slot: usize, result: Result<(), KafkaError>) {
-            self.0.lock().push((slot, result));
+        fn acknowledged(&self, slot: usize, outcome: AppendOutcome) {
+            let error = match outcome {
+                Err(AppendRefusal::Partition(error)) => Some(error),
+                _ => None,
+            };
+            self.0.lock().push((slot, error));
+        }
+    }
+
+    fn ending_at(end_offset: i64) -> AppendInfo {
+        AppendInfo {
+            first_offset: end_offset - 1,
+            last_offset: end_offset - 1,
+            max_timestamp: -1,
+            log_append_time_ms: -1,
+            log_start_offset: 0,
+            log_end_offset: end_offset,
+            records_count: 1,
+            duplicate: false,
         }
     }
 
@@ -163,13 +194,13 @@ mod tests {
         let told_to = Arc::new(Told::default());
         let mut waiters = Waiters::default();
         for (slot, end_offset) in [(0, 3), (1, 7), (2, 5)] {
-            let ack = Ack { end_offset, waiter: told_to.clone(), slot };
+            let ack = Ack { info: ending_at(end_offset), waiter: told_to.clone(), slot };
             waiters.wait_ack(Promise::Committed, ack);
         }
-        told(&mut waiters, |waiters, wakeups| waiters.committed(5, Ok(()), wakeups));
-        assert_eq!(*told_to.0.lock(), [(0, Ok(())), (2, Ok(()))]);
+        told(&mut waiters, |waiters, wakeups| waiters.committed(5, None, wakeups));
+        assert_eq!(*told_to.0.lock(), [(0, None), (2, None)]);
         told(&mut waiters, |w, wakeups| w.fail(KafkaError::NotLeaderOrFollower, wakeups));
-        assert_eq!(told_to.0.lock()[2], (1, Err(KafkaError::NotLeaderOrFollower)));
+        assert_eq!(told_to.0.lock()[2], (1, Some(KafkaError::NotLeaderOrFollower)));
         assert!(waiters.is_empty());
     }
 
@@ -178,7 +209,10 @@ mod tests {
         let told_to = Arc::new(Told::default());
         let waiter: Arc<dyn AckWaiter> = told_to.clone();
         let mut waiters = Waiters::default();
-        waiters.wait_ack(Promise::Durable, Ack { end_offset: 1, waiter: waiter.clone(), slot: 0 });
+        waiters.wait_ack(
+            Promise::Durable,
+            Ack { info: ending_at(1), waiter: waiter.clone(), slot: 0 },
+        );
         waiters.forget_acks(&waiter);
         told(&mut waiters, |waiters, wakeups| waiters.promised(9, wakeups));
         assert!(told_to.0.lock().is_empty());

@@ -66,7 +66,8 @@ impl Log {
                 drop(self.write());
             }
             // Retention removed the segment after it was found: the log start tells now.
-            if !is_cut && !(is_gone && offset < self.log_start_offset()) {
+            let is_overtaken = is_cut || (is_gone && offset < self.log_start_offset());
+            if !is_overtaken {
                 return result;
             }
         }

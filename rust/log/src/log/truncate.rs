@@ -46,7 +46,7 @@ impl Log {
             // Behind the log end, or not readable: the promise ends where the truncation was asked for.
             _ => offset,
         };
-        let mut state = self.state.lock();
+        let mut state = self.write();
         state.check_writable()?;
         state.recovery_point = state.recovery_point.min(end.min(offset));
         Ok(())

@@ -88,6 +88,10 @@ impl View {
         }
     }
 
+    pub(crate) fn status(&self) -> &Status {
+        &self.status
+    }
+
     /// Why nothing may be read.
     pub(crate) fn check_readable(&self) -> Result<(), StorageError> {
         self.status.check_readable()

@@ -184,6 +184,11 @@ impl Targets {
         Targets { session, list }
     }
 
+    /// Those that are here.
+    pub(super) fn partitions(&self) -> impl Iterator<Item = &Arc<Partition>> {
+        self.list.iter().filter_map(|target| target.partition.as_ref().ok())
+    }
+
     /// Reads all within the limits: the first partition with data gives at least one batch, later ones what is left.
     pub(super) fn read(&self, limits: &Limits) -> Vec<Fetched> {
         let mut bytes_left = limits.bytes_max;

@@ -1,34 +1,35 @@
-//! A produce request whose acknowledgements are still due.
+//! The appends of one produce request, and the answer once the last of them is settled.
 
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use parking_lot::Mutex;
+use pykafka_log::AppendOrigin;
 
+use super::Acks;
 use super::respond::Answer;
 use crate::api::context::{ConnectionInfo, Context, Outcome};
 use crate::kafka_error::KafkaError;
 use crate::partition::purgatory::Parked;
-use crate::partition::waiters::{AckWaiter, Promise};
-use crate::partition::{Appended, Partition};
+use crate::partition::waiters::AckWaiter;
+use crate::partition::{Append, AppendOutcome, AppendRefusal, Partition};
 
-/// An append that waits: place in the answer (topic, partition), and where it was appended.
-pub(super) type Waiting = (usize, usize, Arc<Partition>, Appended);
-
-/// Gathers acknowledgements; wakes the request with the last one.
-struct Acknowledgements {
+/// Gathers outcomes; wakes the request with the last one.
+struct Outcomes {
     parked: Arc<Parked>,
     due: Mutex<Due>,
 }
 
+#[derive(Default)]
 struct Due {
-    results: Vec<Option<Result<(), KafkaError>>>,
+    outcomes: Vec<Option<AppendOutcome>>,
     remaining: usize,
 }
 
-impl AckWaiter for Acknowledgements {
-    fn acknowledged(&self, slot: usize, result: Result<(), KafkaError>) {
+impl AckWaiter for Outcomes {
+    fn acknowledged(&self, slot: usize, outcome: AppendOutcome) {
         let mut due = self.due.lock();
-        if due.results[slot].replace(result).is_none() {
+        if due.outcomes[slot].replace(outcome).is_none() {
             due.remaining -= 1;
         }
         if due.remaining == 0 {
@@ -37,77 +38,111 @@ impl AckWaiter for Acknowledgements {
     }
 }
 
-/// Takes the acknowledgements out of the partitions when the request ends, however it ends.
-struct Registered {
+/// Where in the answer an outcome belongs.
+struct Place {
+    at: (usize, usize),
+    appended_to: Arc<Partition>,
+}
+
+/// See the module. Dropping it takes what still waits out of the partitions.
+pub(super) struct Appends {
+    acks: Acks,
+    outcomes: Arc<Outcomes>,
     waiter: Arc<dyn AckWaiter>,
-    partitions: Vec<Arc<Partition>>,
+    places: Vec<Place>,
 }
 
-impl Drop for Registered {
-    fn drop(&mut self) {
-        for partition in &self.partitions {
-            partition.forget_acks(&self.waiter);
-        }
+impl Appends {
+    /// None yet.
+    pub(super) fn new(acks: Acks) -> Appends {
+        let outcomes = Arc::new(Outcomes { parked: Parked::new(0), due: Mutex::default() });
+        Appends { acks, waiter: outcomes.clone(), outcomes, places: Vec::new() }
     }
-}
 
-/// See the module.
-pub(super) struct PendingProduce;
+    /// Appends `batch`; its outcome goes to that topic and partition of the answer.
+    pub(super) fn append(
+        &mut self,
+        at: (usize, usize),
+        appended_to: Arc<Partition>,
+        batch: BytesMut,
+    ) {
+        let slot = self.places.len();
+        {
+            let mut due = self.outcomes.due.lock();
+            due.outcomes.push(None);
+            due.remaining += 1;
+        }
+        let outcome = appended_to.append(Append {
+            batch,
+            origin: AppendOrigin::Client,
+            needs_isr: self.acks == Acks::All,
+            leader_epoch: -1,
+            promise: self.acks.promise(),
+            waiter: self.waiter.clone(),
+            slot,
+        });
+        if let Some(outcome) = outcome {
+            self.outcomes.acknowledged(slot, outcome);
+        }
+        self.places.push(Place { at, appended_to });
+    }
 
-impl PendingProduce {
-    /// Registers with every partition; answers at once if nothing is left to wait for.
-    pub(super) fn begin(
+    /// Answers, now or when the last outcome is known, at the latest after `timeout_ms`.
+    pub(super) fn answer(
+        self,
         ctx: &Arc<Context>,
         conn: &ConnectionInfo,
-        promise: Promise,
         timeout_ms: i32,
-        mut answer: Answer,
-        waiting: Vec<Waiting>,
+        answer: Answer,
     ) -> Outcome {
-        let count = waiting.len();
-        let due = Due { results: vec![None; count], remaining: count };
-        let acknowledgements =
-            Arc::new(Acknowledgements { parked: Parked::new(0), due: Mutex::new(due) });
-        let waiter: Arc<dyn AckWaiter> = acknowledgements.clone();
-        let mut registered = Registered { waiter: waiter.clone(), partitions: Vec::new() };
-        let mut places = Vec::with_capacity(count);
-        for (slot, (topic, place, partition, appended)) in waiting.into_iter().enumerate() {
-            let end_offset = appended.info.last_offset + 1;
-            match partition.wait_ack(appended.leader_epoch, end_offset, promise, &waiter, slot) {
-                Some(result) => waiter.acknowledged(slot, result),
-                None => registered.partitions.push(partition),
-            }
-            places.push((topic, place));
+        if self.are_settled() {
+            return self.settle(ctx, &conn.listener, answer);
         }
-        if acknowledgements.due.lock().remaining == 0 {
-            settle(&acknowledgements, &places, &mut answer);
-            return answer.encode(&ctx.image.load(), &conn.listener);
-        }
-        let timeout_ns = u64::try_from(timeout_ms).unwrap_or(0) * 1_000_000;
+        let timeout_ns = match self.acks {
+            // Nobody waits for an answer, and the next request only for this one to be written.
+            Acks::None => u64::MAX,
+            _ => u64::try_from(timeout_ms).unwrap_or(0) * 1_000_000,
+        };
         let deadline_ns = ctx.clock.now_ns().saturating_add(timeout_ns);
-        let parking = ctx.purgatory.park(&acknowledgements.parked, deadline_ns, 0);
+        let parking = ctx.purgatory.park(&self.outcomes.parked, deadline_ns, 0);
         let (ctx, listener) = (ctx.clone(), conn.listener.clone());
         Outcome::Pending(Box::pin(async move {
             let _parking = parking;
-            let parked = &acknowledgements.parked;
-            while acknowledgements.due.lock().remaining > 0 && !parked.is_expired() {
+            let parked = self.outcomes.parked.clone();
+            while !self.are_settled() && !parked.is_expired() {
                 parked.wait().await;
             }
-            drop(registered);
-            settle(&acknowledgements, &places, &mut answer);
-            answer.encode(&ctx.image.load(), &listener)
+            self.settle(&ctx, &listener, answer)
         }))
+    }
+
+    fn are_settled(&self) -> bool {
+        self.outcomes.due.lock().remaining == 0
+    }
+
+    /// Puts the outcomes, and the lack of those that never came, into the answer.
+    fn settle(self, ctx: &Context, listener: &Arc<str>, mut answer: Answer) -> Outcome {
+        let outcomes: Vec<_> =
+            self.outcomes.due.lock().outcomes.iter_mut().map(Option::take).collect();
+        for (place, outcome) in self.places.iter().zip(outcomes) {
+            let outcome =
+                outcome.unwrap_or(Err(AppendRefusal::Partition(KafkaError::RequestTimedOut)));
+            answer.settle(place.at, outcome, &place.appended_to);
+        }
+        match self.acks {
+            Acks::None => answer.nothing(),
+            _ => answer.encode(&ctx.image.load(), listener),
+        }
     }
 }
 
-/// Puts the errors of acknowledgements, and of those that never came, into the answer.
-fn settle(acknowledgements: &Acknowledgements, places: &[(usize, usize)], answer: &mut Answer) {
-    let due = acknowledgements.due.lock();
-    for ((topic, partition), result) in places.iter().zip(&due.results) {
-        match result {
-            Some(Ok(())) => {}
-            Some(Err(error)) => answer.fail(*topic, *partition, *error),
-            None => answer.fail(*topic, *partition, KafkaError::RequestTimedOut),
+impl Drop for Appends {
+    fn drop(&mut self) {
+        if self.are_settled() {
+            return;
+        }
+        for place in &self.places {
+            place.appended_to.forget_acks(&self.waiter);
         }
     }
 }

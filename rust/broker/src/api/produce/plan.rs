@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use bytes::{Buf, BytesMut};
 use pykafka_record::Batch;
 use pykafka_wire::produce::Request;
 use pykafka_wire::{DecodeError, span_within};
@@ -120,6 +121,27 @@ impl Plan {
         let refusal = (transactional && request.transactional_id.is_none())
             .then_some(KafkaError::TransactionalIdAuthorizationFailed);
         Ok(Plan { acks: request.acks, timeout_ms: request.timeout_ms, topics, refusal })
+    }
+}
+
+impl Plan {
+    /// The records of every entry, in the order of the entries; empty for none.
+    pub(super) fn batches(&self, mut body: BytesMut) -> Vec<BytesMut> {
+        let entries = self.topics.iter().flat_map(|topic| &topic.entries);
+        let spans: Vec<_> = entries.map(|entry| entry.records.clone().unwrap_or(0..0)).collect();
+        let mut by_position: Vec<usize> = (0..spans.len()).collect();
+        by_position.sort_by_key(|index| spans[*index].start);
+        let mut batches = vec![BytesMut::new(); spans.len()];
+        let mut position = 0;
+        for index in by_position {
+            let span = spans[index].clone();
+            if !span.is_empty() {
+                body.advance(span.start - position);
+                batches[index] = body.split_to(span.len());
+                position = span.end;
+            }
+        }
+        batches
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pykafka_log::{AppendError, ProducerError, ValidateError};
+use pykafka_log::{AppendError, AppendInfo, ProducerError, ValidateError};
 use pykafka_wire::Chunks;
 use pykafka_wire::produce::{PartitionResponse, RecordError, Response, TopicResponse};
 use pykafka_wire::structs::{LeaderIdAndEpoch, NodeEndpoint};
@@ -12,7 +12,7 @@ use super::plan::{TOPIC_ID_VERSION_MIN, TopicReference};
 use crate::api::context::Outcome;
 use crate::api::leader_hint::endpoints_of;
 use crate::kafka_error::KafkaError;
-use crate::partition::{AppendRefusal, Appended, Partition};
+use crate::partition::{AppendOutcome, AppendRefusal, Partition};
 
 /// First version whose answers name the leader a client should turn to (KIP-951).
 const LEADER_HINT_VERSION_MIN: i16 = 10;
@@ -30,13 +30,13 @@ pub(super) struct PartitionResult {
 }
 
 impl PartitionResult {
-    pub(super) fn appended(index: i32, appended: &Appended) -> PartitionResult {
+    fn appended(index: i32, info: &AppendInfo) -> PartitionResult {
         PartitionResult {
             index,
             error: KafkaError::None,
-            base_offset: appended.info.first_offset,
-            log_append_time_ms: appended.info.log_append_time_ms,
-            log_start_offset: appended.info.log_start_offset,
+            base_offset: info.first_offset,
+            log_append_time_ms: info.log_append_time_ms,
+            log_start_offset: info.log_start_offset,
             record_errors: Vec::new(),
             message: None,
         }
@@ -59,11 +59,7 @@ impl PartitionResult {
     }
 
     /// Nothing was appended, as the partition or the log says.
-    pub(super) fn refused(
-        index: i32,
-        refusal: AppendRefusal,
-        partition: &Partition,
-    ) -> PartitionResult {
+    fn refused(index: i32, refusal: AppendRefusal, partition: &Partition) -> PartitionResult {
         let error = match &refusal {
             AppendRefusal::Partition(error) => *error,
             AppendRefusal::Log(error) => code_of(error),
@@ -82,11 +78,6 @@ impl PartitionResult {
             .map(|fault| (fault.batch_index, fault.kind.to_string()))
             .collect();
         PartitionResult { record_errors, message, ..result }
-    }
-
-    /// The acknowledgement never came.
-    pub(super) fn fail(&mut self, error: KafkaError) {
-        *self = PartitionResult::failed(self.index, error);
     }
 
     fn encoded(&self, leader: LeaderIdAndEpoch) -> PartitionResponse<'_> {
@@ -222,14 +213,33 @@ impl Answer {
         }
     }
 
-    /// A topic deleted while its append waited: unknown by the name the client used.
-    pub(super) fn fail(&mut self, topic: usize, partition: usize, error: KafkaError) {
-        let error = match error {
-            KafkaError::UnknownTopicId if self.version < TOPIC_ID_VERSION_MIN => {
-                KafkaError::UnknownTopicOrPartition
+    /// With acks=0 the only way to tell of an error is to close (contract/kafka.md#4).
+    pub(super) fn nothing(&self) -> Outcome {
+        let failed = (self.topics.iter().flat_map(|topic| &topic.partitions))
+            .find(|partition| partition.error != KafkaError::None);
+        match failed {
+            None => Outcome::NoReply,
+            Some(result) => Outcome::Close(format!("produce with acks=0 failed: {}", result.error)),
+        }
+    }
+
+    /// Puts in what became of the append to `partition`. A topic deleted meanwhile is unknown by the name that the client
+    /// used.
+    pub(super) fn settle(
+        &mut self,
+        (topic, place): (usize, usize),
+        outcome: AppendOutcome,
+        partition: &Partition,
+    ) {
+        let result = &mut self.topics[topic].partitions[place];
+        *result = match outcome {
+            Ok(info) => PartitionResult::appended(result.index, &info),
+            Err(AppendRefusal::Partition(KafkaError::UnknownTopicId))
+                if self.version < TOPIC_ID_VERSION_MIN =>
+            {
+                PartitionResult::failed(result.index, KafkaError::UnknownTopicOrPartition)
             }
-            error => error,
+            Err(refusal) => PartitionResult::refused(result.index, refusal, partition),
         };
-        self.topics[topic].partitions[partition].fail(error);
     }
 }

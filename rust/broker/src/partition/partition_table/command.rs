@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use pykafka_log::{AppendOrigin, ProducerEntry};
 use pykafka_record::{BatchBuilder, BatchOptions};
 
@@ -11,25 +11,25 @@ use crate::api::produce;
 use crate::kafka_error::KafkaError;
 use crate::partition::isr::{BrokerState, IsrOutcome};
 use crate::partition::waiters::{AckWaiter, Promise};
-use crate::partition::{AppendRefusal, Partition, PartitionOffsets};
+use crate::partition::{Append, AppendOutcome, AppendRefusal, Partition, PartitionOffsets};
 use crate::seam::event::{Event, EventQueue, Token};
 use crate::seam::image::{PartitionId, TopicId};
 
 /// Key and value, as the control plane encoded them.
 pub type KeyValue = (Option<Bytes>, Option<Bytes>);
 
-/// Tells Python of an append that waited.
+/// Tells Python what became of an append.
 struct TokenWaiter {
     events: Arc<EventQueue>,
     token: Token,
-    base_offset: i64,
 }
 
 impl AckWaiter for TokenWaiter {
-    fn acknowledged(&self, _: usize, result: Result<(), KafkaError>) {
-        let (error_code, offset) = match result {
-            Ok(()) => (0, self.base_offset),
-            Err(error) => (error.code(), -1),
+    fn acknowledged(&self, _: usize, outcome: AppendOutcome) {
+        let (error_code, offset) = match outcome {
+            Ok(info) => (0, info.first_offset),
+            Err(AppendRefusal::Partition(error)) => (error.code(), -1),
+            Err(AppendRefusal::Log(error)) => (produce::code_of(&error).code(), -1),
         };
         self.events.push(Event::Appended { token: self.token, error_code, offset });
     }
@@ -50,40 +50,25 @@ impl PartitionTable {
         records: &[KeyValue],
         control: Option<i32>,
     ) {
-        if let Err(error) = self.try_append(token, id, leader_epoch, records, control) {
-            let error_code = error.code();
-            self.host().events.push(Event::Appended { token, error_code, offset: -1 });
+        let waiter = Arc::new(TokenWaiter { events: self.host().events.clone(), token });
+        let append = || {
+            let partition = self.partition(id)?;
+            let batch = encoded(records, control.is_some(), self.host().clock.now_ms())?;
+            Ok(partition.append(Append {
+                batch: BytesMut::from(&batch[..]),
+                origin: AppendOrigin::Coordinator,
+                needs_isr: true,
+                leader_epoch,
+                promise: Promise::Committed,
+                waiter: waiter.clone(),
+                slot: 0,
+            }))
+        };
+        match append() {
+            Ok(None) => {}
+            Ok(Some(outcome)) => waiter.acknowledged(0, outcome),
+            Err(error) => waiter.acknowledged(0, Err(AppendRefusal::Partition(error))),
         }
-    }
-
-    fn try_append(
-        &self,
-        token: Token,
-        id: &PartitionId,
-        leader_epoch: i32,
-        records: &[KeyValue],
-        control: Option<i32>,
-    ) -> Result<(), KafkaError> {
-        let partition = self.partition(id)?;
-        let mut batch = encoded(records, control.is_some(), self.host().clock.now_ms())?;
-        let appended = partition
-            .append(&mut batch, AppendOrigin::Coordinator, true, leader_epoch)
-            .map_err(|refusal| match refusal {
-                AppendRefusal::Partition(error) => error,
-                AppendRefusal::Log(error) => produce::code_of(&error),
-            })?;
-        let waiter: Arc<dyn AckWaiter> = Arc::new(TokenWaiter {
-            events: self.host().events.clone(),
-            token,
-            base_offset: appended.info.first_offset,
-        });
-        let end_offset = appended.info.last_offset + 1;
-        let epoch = appended.leader_epoch;
-        if let Some(result) = partition.wait_ack(epoch, end_offset, Promise::Committed, &waiter, 0)
-        {
-            waiter.acknowledged(0, result);
-        }
-        Ok(())
     }
 
     /// Whole batches from `offset` on, up to the log end (a load) or the high watermark.

@@ -65,6 +65,7 @@ impl PartitionTable {
             partition.close();
         }
         // No new round begins from here on; those that run end before their files are somebody else's.
+        self.host.writers.wait_idle();
         self.host.syncer.wait_idle();
         let directory = &self.host.directory;
         let closed = directory.checkpoint(&high_watermarks).and_then(|()| directory.close(true));

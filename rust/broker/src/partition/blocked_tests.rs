@@ -1,0 +1,328 @@
+//! A disk that does not answer, or work that takes long, holds up no thread that serves connections: handlers return at
+//! once, whatever their partition waits for, and others are served.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use pykafka_log::Durability;
+use pykafka_record::{BatchOptions, Compression};
+use pykafka_wire::{ApiKey, Records, fetch, list_offsets, metadata, produce};
+
+use crate::api::context::Outcome;
+use crate::kafka_error::KafkaError;
+use crate::seam::image::ImageDelta;
+use crate::testing::gate_disk::Op;
+use crate::testing::{
+    Broker, TOPIC, batch, batch_with, connection, header, led_here, pending, poll, replied,
+    request_of, settled, topic,
+};
+
+/// Long enough for a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// More than there are threads for connections.
+const BLOCKED: i32 = 6;
+/// Never held by the gate.
+const FREE: i32 = 7;
+
+/// Runs a test that would hang if a handler waited for the disk.
+fn within_patience(test: impl FnOnce() + Send + 'static) {
+    let (done, ended) = mpsc::channel();
+    let running = thread::spawn(move || {
+        test();
+        done.send(()).unwrap();
+    });
+    match ended.recv_timeout(PATIENCE) {
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("a handler waits for the disk"),
+        _ => running.join().unwrap(),
+    }
+}
+
+fn dir(partition: i32) -> String {
+    format!("/data/t-{partition}")
+}
+
+fn produce_to(broker: &Broker, partition: i32, acks: i16, records: &[u8]) -> Outcome {
+    broker.produce_request(9, &request_of(acks, &[(partition, Some(records))]))
+}
+
+/// Error code and base offset of the one partition.
+fn produced(outcome: Outcome) -> (i16, i64) {
+    let response = replied(outcome);
+    let response = produce::Response::decode(9, &response).unwrap();
+    let partition = &response.responses[0].partitions[0];
+    (partition.error_code, partition.base_offset)
+}
+
+fn fetch_from(broker: &Broker, partition: i32) -> Outcome {
+    let partition = fetch::Partition {
+        partition,
+        current_leader_epoch: -1,
+        fetch_offset: 0,
+        last_fetched_epoch: -1,
+        partition_max_bytes: 1 << 20,
+        ..fetch::Partition::default()
+    };
+    let topic = fetch::Topic { topic: "t", partitions: vec![partition], ..fetch::Topic::default() };
+    broker.fetch(
+        11,
+        &fetch::Request {
+            replica_id: -1,
+            max_wait_ms: 0,
+            min_bytes: 1,
+            max_bytes: 1 << 20,
+            session_epoch: -1,
+            topics: vec![topic],
+            ..fetch::Request::default()
+        },
+    )
+}
+
+fn fetched_count(outcome: Outcome) -> usize {
+    let bytes = replied(outcome);
+    let response = fetch::Response::decode(11, &bytes).unwrap();
+    match &response.responses[0].partitions[0].records {
+        Some(Records::Bytes(bytes)) => pykafka_record::batches(bytes).count(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn is_at_once(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Reply(_))
+}
+
+fn latest(broker: &Broker, partition: i32) -> Outcome {
+    let partition = list_offsets::Partition {
+        partition_index: partition,
+        current_leader_epoch: -1,
+        timestamp: -1,
+    };
+    let topic = list_offsets::Topic { name: "t", partitions: vec![partition] };
+    let request =
+        list_offsets::Request { replica_id: -1, topics: vec![topic], ..Default::default() };
+    let mut body = bytes::BytesMut::new();
+    request.encode(5, &mut body).unwrap();
+    let header = header(ApiKey::LIST_OFFSETS, 5);
+    crate::api::list_offsets::handle(&broker.ctx, &connection(), &header, &body.freeze())
+}
+
+fn metadata_of_all(broker: &Broker) -> Outcome {
+    let mut body = Vec::new();
+    metadata::Request { topics: None, ..Default::default() }.encode(9, &mut body).unwrap();
+    let header = header(ApiKey::METADATA, 9);
+    crate::api::metadata::handle(&broker.ctx, &connection(), &header, &body)
+}
+
+/// Each partition has one record.
+fn broker_with_records(durability: Durability) -> Broker {
+    let broker = Broker::on_disk(durability).with_topic(FREE + 1, &[]);
+    for partition in 0..=FREE {
+        assert_eq!(produced(produce_to(&broker, partition, -1, &batch(&["a"]))), (0, 0));
+    }
+    broker
+}
+
+fn everybody_else_is_served(broker: &Broker) {
+    assert!(is_at_once(&metadata_of_all(broker)));
+    for partition in 0..=FREE {
+        let fetched = fetch_from(broker, partition);
+        assert!(is_at_once(&fetched));
+        assert_eq!(fetched_count(fetched), 1, "what was there before");
+        assert!(is_at_once(&latest(broker, partition)));
+    }
+    assert_eq!(produced(produce_to(broker, FREE, -1, &batch(&["b"]))), (0, 1));
+}
+
+#[test]
+fn writes_that_block_hold_up_nobody_else() {
+    within_patience(|| {
+        for durability in [Durability::Os, Durability::Fsync] {
+            let broker = broker_with_records(durability);
+            (0..BLOCKED).for_each(|partition| broker.gate.hold_at(Op::Write, dir(partition)));
+            let waiting: Vec<_> = (0..BLOCKED)
+                .map(|partition| pending(produce_to(&broker, partition, -1, &batch(&["b"]))))
+                .collect();
+            broker.gate.until_waiting(BLOCKED as usize);
+            everybody_else_is_served(&broker);
+            broker.gate.open();
+            for waiting in waiting {
+                assert_eq!(produced(Outcome::Pending(waiting)), (0, 1));
+            }
+        }
+    });
+}
+
+#[test]
+fn logs_that_are_slow_to_recover_hold_up_nobody_else() {
+    within_patience(|| {
+        let broker = broker_with_records(Durability::Os).killed_and_restarted(Durability::Os);
+        let broker = broker.with_topic(FREE + 1, &[]);
+        (0..BLOCKED).for_each(|partition| broker.gate.hold_at(Op::Read, dir(partition)));
+        let fetches: Vec<_> =
+            (0..BLOCKED).map(|partition| pending(fetch_from(&broker, partition))).collect();
+        let produces: Vec<_> = (0..BLOCKED)
+            .map(|partition| pending(produce_to(&broker, partition, 1, &batch(&["b"]))))
+            .collect();
+        broker.gate.until_waiting(BLOCKED as usize);
+        assert!(is_at_once(&metadata_of_all(&broker)));
+        assert_eq!(produced(produce_to(&broker, FREE, -1, &batch(&["b"]))), (0, 1));
+        broker.gate.open();
+        for fetch in fetches {
+            assert!(fetched_count(Outcome::Pending(fetch)) >= 1);
+        }
+        for produce in produces {
+            assert_eq!(produced(Outcome::Pending(produce)), (0, 1));
+        }
+    });
+}
+
+#[test]
+fn what_has_to_be_inflated_is_inflated_by_another_thread() {
+    let compressed = BatchOptions { compression: Compression::Gzip, ..BatchOptions::default() };
+    let records = batch_with(compressed, &["a"]);
+    for broker in [Broker::in_memory(), Broker::on_disk(Durability::Os)] {
+        let broker = broker.with_topic(1, &[]);
+        let outcome = produce_to(&broker, 0, -1, &records);
+        assert!(!is_at_once(&outcome));
+        assert_eq!(produced(outcome), (0, 0));
+    }
+}
+
+#[test]
+fn large_metadata_is_encoded_by_another_thread() {
+    let broker = Broker::in_memory().with_topic(2_001, &[]);
+    let outcome = metadata_of_all(&broker);
+    assert!(!is_at_once(&outcome));
+    let bytes = replied(outcome);
+    let response = metadata::Response::decode(9, &bytes).unwrap();
+    assert_eq!(response.topics[0].partitions.len(), 2_001);
+}
+
+#[test]
+fn appends_keep_the_order_of_their_calls_and_their_duplicates_while_a_write_blocks() {
+    within_patience(|| {
+        let broker = broker_with_records(Durability::Os);
+        broker.gate.hold_at(Op::Write, dir(0));
+        let records = |sequence| {
+            let options = BatchOptions {
+                producer_id: 5,
+                producer_epoch: 0,
+                base_sequence: sequence,
+                ..BatchOptions::default()
+            };
+            batch_with(options, &["b"])
+        };
+        let sequences = [0, 1, 1, 2, 9, 0];
+        let waiting =
+            sequences.map(|sequence| pending(produce_to(&broker, 0, 1, &records(sequence))));
+        broker.gate.until_waiting(1);
+        broker.gate.open();
+        let out_of_order = (KafkaError::OutOfOrderSequenceNumber.code(), -1);
+        let expected = [(0, 1), (0, 2), (0, 2), (0, 3), out_of_order, (0, 1)];
+        assert_eq!(waiting.map(|waiting| produced(Outcome::Pending(waiting))), expected);
+    });
+}
+
+#[test]
+fn a_deleted_partition_answers_at_once_and_goes_when_its_write_has_ended() {
+    within_patience(|| {
+        let mut broker = broker_with_records(Durability::Os);
+        broker.gate.hold_at(Op::Write, dir(0));
+        let produce = || pending(produce_to(&broker, 0, 1, &batch(&["b"])));
+        let written = produce();
+        broker.gate.until_waiting(1);
+        let queued = [produce(), produce()];
+        let gate = broker.gate.clone();
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        let deleting = thread::spawn(move || {
+            broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
+            broker
+        });
+        let unknown = (KafkaError::UnknownTopicOrPartition.code(), -1);
+        for queued in queued {
+            assert_eq!(produced(Outcome::Pending(queued)), unknown);
+        }
+        gate.open();
+        let broker = deleting.join().unwrap();
+        assert_eq!(produced(Outcome::Pending(written)), unknown);
+        assert!(partition.opened_log().is_none());
+        let disk = broker.ctx.partitions.host().directory.disk();
+        assert!(!disk.exists(std::path::Path::new(&dir(0))));
+    });
+}
+
+#[test]
+fn a_new_leader_epoch_begins_behind_the_write_of_the_old_one() {
+    within_patience(|| {
+        let mut broker = broker_with_records(Durability::Os);
+        broker.gate.hold_at(Op::Write, dir(0));
+        let written = pending(produce_to(&broker, 0, 1, &batch(&["b"])));
+        broker.gate.until_waiting(1);
+        let queued = pending(produce_to(&broker, 0, 1, &batch(&["c"])));
+        let gate = broker.gate.clone();
+        let assigning = thread::spawn(move || {
+            let mut next = topic("t", TOPIC, FREE + 1, &[]);
+            next.partitions[0] = led_here(0, 1, 1);
+            broker.apply(ImageDelta { topics: vec![next], ..ImageDelta::default() });
+            broker
+        });
+        gate.open();
+        let broker = assigning.join().unwrap();
+        let (written, queued) =
+            (produced(Outcome::Pending(written)), produced(Outcome::Pending(queued)));
+        let log = broker.ctx.partitions.get(&TOPIC, 0).unwrap().log().unwrap();
+        let epoch_start = log.epoch_entries().last().unwrap().start_offset;
+        assert_eq!(log.epoch_entries().last().unwrap().epoch, 1);
+        for (error_code, offset) in [written, queued] {
+            let refused = error_code == KafkaError::NotLeaderOrFollower.code();
+            assert!(refused || offset < epoch_start, "{error_code} {offset} {epoch_start}");
+        }
+        assert_eq!(produced(produce_to(&broker, 0, 1, &batch(&["d"]))).1, epoch_start);
+    });
+}
+
+#[test]
+fn a_write_that_fails_fails_all_that_is_queued() {
+    within_patience(|| {
+        let broker = broker_with_records(Durability::Os);
+        broker.gate.hold_at(Op::Write, dir(0));
+        let waiting: Vec<_> =
+            (0..3).map(|_| pending(produce_to(&broker, 0, -1, &batch(&["b"])))).collect();
+        broker.gate.until_waiting(1);
+        broker.gate.fail_at(Op::Write, dir(0));
+        broker.gate.open();
+        for waiting in waiting {
+            let told = produced(Outcome::Pending(waiting));
+            assert_eq!(told, (KafkaError::KafkaStorageError.code(), -1));
+        }
+        assert_eq!(produced(produce_to(&broker, 1, -1, &batch(&["b"]))), (0, 1));
+    });
+}
+
+#[test]
+fn a_request_whose_connection_went_away_is_not_appended_later() {
+    within_patience(|| {
+        let broker = broker_with_records(Durability::Os);
+        broker.gate.hold_at(Op::Write, dir(0));
+        let first = pending(produce_to(&broker, 0, 1, &batch(&["b"])));
+        broker.gate.until_waiting(1);
+        drop(pending(produce_to(&broker, 0, 1, &batch(&["c"]))));
+        let last = pending(produce_to(&broker, 0, 1, &batch(&["d"])));
+        broker.gate.open();
+        assert_eq!(produced(Outcome::Pending(first)), (0, 1));
+        assert_eq!(produced(Outcome::Pending(last)), (0, 2));
+    });
+}
+
+#[test]
+fn without_acks_the_next_request_waits_until_the_batch_is_written() {
+    within_patience(|| {
+        let broker = broker_with_records(Durability::Os);
+        broker.gate.hold_at(Op::Write, dir(0));
+        let mut waiting = pending(produce_to(&broker, 0, 0, &batch(&["b"])));
+        broker.gate.until_waiting(1);
+        assert!(poll(&mut waiting).is_none());
+        broker.gate.open();
+        assert!(matches!(settled(Outcome::Pending(waiting)), Outcome::NoReply));
+    });
+}
