@@ -3,6 +3,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::io::{Read, Write};
 
 use common::{Broker, Client, PATIENCE, encoded, frame};
 use pykafka_broker::{Event, ImageDelta};
@@ -394,6 +395,34 @@ fn a_frame_that_stands_still_in_nobodys_way_may() {
     assert!(broker.core.wait(since_ns + 100_000_000, 1).is_empty());
     client.send_raw(&whole[2 << 20..]);
     broker.request();
+}
+
+#[test]
+fn a_peer_that_takes_its_answers_too_slowly_is_closed_however_often_it_takes_a_little() {
+    // Their answers are more than the sockets hold.
+    const REQUESTS: usize = 1_000;
+    let broker = Broker::start(&[("connections.max.idle.ms", "200")]);
+    broker.create_topic("t", [9; 16], 1_000);
+    let mut client = broker.connect();
+    let mut writer = client.clone();
+    // No names are all topics in version 0.
+    let many = frame(ApiKey::METADATA, 0, 1, &[0; 4]).repeat(REQUESTS);
+    // It ends with an error once the broker has closed the connection.
+    let sending = std::thread::spawn(move || writer.stream.write_all(&many).is_ok());
+    let mut taken = vec![0; 1_000];
+    while broker.statistic("connections_killed") == 0 {
+        let now_ns = broker.core.now_ns();
+        // Less than half of the minimal rate, once the partitions' events are taken.
+        broker.core.wait(now_ns + 40_000_000, usize::MAX);
+        if matches!(client.stream.read(&mut taken), Ok(0) | Err(_)) {
+            break;
+        }
+    }
+    broker.wait_statistic("connections_killed", 1);
+    let lines = broker.core.drain_log();
+    assert!(lines.iter().any(|line| line.text.contains("too slowly")), "{lines:?}");
+    drop(client);
+    sending.join().expect("a thread");
 }
 
 #[test]

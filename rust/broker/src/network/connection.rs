@@ -13,10 +13,11 @@
 //! until they are answered or the connection is idle for too long; a reset ends them at once.
 //!
 //! Deadlines: an idle connection is closed after `connections.max.idle.ms`, whether or not an answer is pending; a frame that
-//! has begun must arrive at a minimal rate; a peer that does not take its answers is closed like an idle one.
+//! has begun must arrive at a minimal rate; a peer must take its answers at a minimal rate (`sending`).
 
 mod pipeline;
 mod reader;
+mod sending;
 
 use std::future;
 use std::io;
@@ -28,6 +29,7 @@ use tokio::time::sleep;
 
 use self::pipeline::Pipeline;
 use self::reader::{Intake, READ_AHEAD_BYTES_MAX, Reader};
+use self::sending::Sending;
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::api::dispatch::{LastClientId, dispatch};
 use crate::network::connections::Closing;
@@ -263,7 +265,7 @@ impl Connection {
     async fn flush(&mut self) -> Result<(), Ended> {
         let Link { stream, ctx, turn, .. } = &self.link;
         let size = self.output.size();
-        let mut held = None;
+        let mut sending = None;
         while self.output.size() > 0 {
             let before = self.output.size();
             let sent = self.output.send(&mut Socket(stream), TURN_BYTES_MAX);
@@ -272,9 +274,11 @@ impl Connection {
                 Ok(()) if self.output.size() > 0 => turn.give_away().await,
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let memory = &ctx.memory;
-                    held.get_or_insert_with(|| memory.hold_answers(self.output.memory_size()));
-                    self.link.wait_writable().await?;
+                    let sending = sending.get_or_insert_with(|| {
+                        let held = ctx.memory.hold_answers(self.output.memory_size());
+                        Sending::new(ctx.clock.now_ns(), size, held)
+                    });
+                    self.link.wait_writable(sending).await?;
                 }
                 Err(error) => return Err(Ended::of_sending(&error)),
             }
@@ -311,15 +315,24 @@ impl Link {
         }
     }
 
-    async fn wait_writable(&self) -> Result<(), Ended> {
-        let idle_ms = self.settings().connections_idle_ms_max;
+    /// Waits until more of `sending` can be sent, if the peer is not too slow.
+    async fn wait_writable(&self, sending: &Sending) -> Result<(), Ended> {
         loop {
+            let settings = self.settings();
+            let now_ns = self.ctx.clock.now_ns();
+            let remaining_ms = sending.remaining_ms(now_ns, &settings, &self.ctx.memory);
+            if remaining_ms == Some(0) {
+                let text = format!("it took {} bytes of answers too slowly", sending.size());
+                return Err(Ended::Killed(text));
+            }
+            // The memory may become scarce meanwhile.
+            let wait_ms = remaining_ms.unwrap_or(u64::MAX).min(settings.frame_ms_max.max(1));
             tokio::select! {
                 ready = self.stream.writable() => return Ok(ready?),
                 () = self.closing.changed() => if self.closing.is_closed() {
                     return Err(Ended::Asked);
                 },
-                () = sleep_ms(idle_ms) => return Err(Ended::Idle),
+                () = sleep(Duration::from_millis(wait_ms)) => {}
             }
         }
     }

@@ -63,8 +63,12 @@ impl Memory {
 
     /// What a fetch may answer of the `bytes_max` that it asks for.
     pub(crate) fn answer_bytes_max(&self, bytes_max: i64) -> i64 {
-        let is_scarce = self.answers_held() > self.bytes_max / 4;
-        if is_scarce { bytes_max.min(SCARCE_ANSWER_BYTES) } else { bytes_max }
+        if self.is_scarce() { bytes_max.min(SCARCE_ANSWER_BYTES) } else { bytes_max }
+    }
+
+    /// Whether answers that their peers do not take fill their part of the memory.
+    pub(crate) fn is_scarce(&self) -> bool {
+        self.answers_held() > self.bytes_max / 4
     }
 
     /// Bytes of answers that wait for their peers.
@@ -77,6 +81,12 @@ impl Memory {
 pub(crate) struct HeldAnswers {
     answers: Arc<AtomicUsize>,
     bytes: usize,
+}
+
+impl HeldAnswers {
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
 }
 
 impl Drop for HeldAnswers {

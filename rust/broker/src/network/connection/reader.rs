@@ -13,9 +13,9 @@ use crate::network::output::Output;
 use crate::seam::settings::Settings;
 
 /// A frame in transit must move at least this fast, once `internal.frame.max.ms` is over.
-pub(crate) const FRAME_BYTES_PER_MS_MIN: u64 = 64;
+pub(super) const FRAME_BYTES_PER_MS_MIN: u64 = 64;
 /// And at least this fast while others wait for the memory that it holds.
-const FRAME_IN_THE_WAY_BYTES_PER_MS_MIN: u64 = 1_024;
+pub(super) const FRAME_IN_THE_WAY_BYTES_PER_MS_MIN: u64 = 1_024;
 /// Read while nothing can be begun.
 pub(super) const READ_AHEAD_BYTES_MAX: usize = 64 << 10;
 /// An idle connection gives its buffers back after this.

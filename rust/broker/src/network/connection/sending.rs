@@ -1,0 +1,80 @@
+//! Answers that their peer does not take at once, and how long it may take.
+//!
+//! A peer that does not read is an idle one: it has `connections.max.idle.ms`, and what its answers take at a minimal rate,
+//! however often it takes a little. Answers in memory that others wait for must move as fast as frames that hold such memory.
+
+use crate::network::connection::reader::{
+    FRAME_BYTES_PER_MS_MIN, FRAME_IN_THE_WAY_BYTES_PER_MS_MIN,
+};
+use crate::network::memory::{HeldAnswers, Memory};
+use crate::seam::settings::Settings;
+
+/// See the module.
+pub(super) struct Sending {
+    since_ns: u64,
+    size: usize,
+    held: HeldAnswers,
+}
+
+impl Sending {
+    /// `size` bytes of answers, of which `held` stand in memory, wait from `now_ns` on.
+    pub(super) fn new(now_ns: u64, size: usize, held: HeldAnswers) -> Sending {
+        Sending { since_ns: now_ns, size, held }
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// What is left at `now_ns`; `None` if nothing bounds it.
+    pub(super) fn remaining_ms(
+        &self,
+        now_ns: u64,
+        settings: &Settings,
+        memory: &Memory,
+    ) -> Option<u64> {
+        let (begin_ms, bytes_per_ms_min) = if self.held.bytes() > 0 && memory.is_scarce() {
+            (settings.frame_ms_max, FRAME_IN_THE_WAY_BYTES_PER_MS_MIN)
+        } else {
+            let idle_ms = u64::try_from(settings.connections_idle_ms_max).ok()?;
+            (idle_ms, FRAME_BYTES_PER_MS_MIN)
+        };
+        let elapsed_ms = now_ns.saturating_sub(self.since_ns) / 1_000_000;
+        let allowed_ms = begin_ms.saturating_add(self.size as u64 / bytes_per_ms_min);
+        Some(allowed_ms.saturating_sub(elapsed_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: usize = 64 << 20;
+    const MS: u64 = 1_000_000;
+
+    fn settings(idle_ms: i64) -> Settings {
+        Settings { connections_idle_ms_max: idle_ms, frame_ms_max: 30, ..Settings::default() }
+    }
+
+    #[test]
+    fn answers_may_take_the_idle_time_and_what_their_size_takes_at_the_minimal_rate() {
+        let memory = Memory::new(1 << 30);
+        let sending = Sending::new(5 * MS, SIZE, memory.hold_answers(SIZE));
+        let allowed_ms = 100 + SIZE as u64 / FRAME_BYTES_PER_MS_MIN;
+        let remaining = |at_ms| sending.remaining_ms((5 + at_ms) * MS, &settings(100), &memory);
+        assert_eq!(remaining(0), Some(allowed_ms));
+        assert_eq!(remaining(allowed_ms - 1), Some(1));
+        assert_eq!(remaining(allowed_ms + 1), Some(0));
+        assert_eq!(sending.remaining_ms(u64::MAX, &settings(-1), &memory), None);
+    }
+
+    #[test]
+    fn answers_in_memory_that_is_scarce_must_move_faster_and_those_in_files_need_not() {
+        let memory = Memory::new(2 * SIZE as u64);
+        let in_memory = Sending::new(0, SIZE, memory.hold_answers(SIZE));
+        let in_file = Sending::new(0, SIZE, memory.hold_answers(0));
+        let remaining = |sending: &Sending| sending.remaining_ms(0, &settings(-1), &memory);
+        let allowed_ms = 30 + SIZE as u64 / FRAME_IN_THE_WAY_BYTES_PER_MS_MIN;
+        assert_eq!((remaining(&in_memory), remaining(&in_file)), (Some(allowed_ms), None));
+    }
+}
