@@ -468,7 +468,9 @@ impl DirectoryState {
             .filter_map(|(_, path)| path.file_name()?.to_str()?.rsplit_once('.'))
             .map(|(name, _)| name.to_owned())
             .collect();
-        names.iter().for_each(|name| self.forget(name));
+        for name in names {
+            self.forget(&name);
+        }
     }
 
     /// Takes the offsets of the open logs; one that is not on disk needs no lines. The lines of a damaged log stay, so

@@ -189,11 +189,13 @@ impl Partition {
                     Ok(log) => turn.appended(log, written),
                     Err(_) => refused(written),
                 };
-                // Who waits for this sync waits for no other thread; one in the background is none of our business.
+                // Waiters of this sync are served by this thread; a background sync has a thread of its own.
                 if turn.syncs_every_append() {
                     begun = turn.take_begun();
                 }
-                told.into_iter().for_each(|(append, outcome)| turn.tell_after(append, outcome));
+                for (append, outcome) in told {
+                    turn.tell_after(append, outcome);
+                }
             }
         }
         if let Some(begun) = begun {

@@ -31,12 +31,12 @@ pub(super) fn dirty_segments(
     };
     let mut dirty = vec![true; count];
     let mut gaps = Vec::new();
-    for index in 0..first {
+    for (index, is_dirty) in dirty.iter_mut().enumerate().take(first) {
         let segment = &state.segments[index];
         let sealed = sealed(&*shared.disk, segment)?;
         let Some(next) = state.segments.get(index + 1) else {
             // The last one is looked at whole in any case.
-            dirty[index] = false;
+            *is_dirty = false;
             continue;
         };
         let Some((max, end)) = sealed else { continue };
@@ -47,7 +47,7 @@ pub(super) fn dirty_segments(
         if is_gap && !state.config.cleanup_policy.compact {
             gaps.push(warning(end, next));
         }
-        dirty[index] = false;
+        *is_dirty = false;
         state.segments[index].max_timestamp = max;
     }
     let more = gaps.len().saturating_sub(1);
