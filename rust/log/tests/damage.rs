@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use common::{LEADER, NOW_MS, append, batch};
 use pykafka_log::{
-    CleanupPolicy, Damage, DirectoryOptions, Disk, Log, LogConfig, LogDirectory, ManualClock,
-    MemoryDisk, OpenMode, RealDisk, Recovery, Repair,
+    CleanupPolicy, Damage, DirectoryOptions, Disk, LibraryLog, Log, LogConfig, LogDirectory,
+    ManualClock, MemoryDisk, OpenMode, ReadError, RealDisk, Recovery, Repair, StorageError,
 };
-use pykafka_record::batches;
+use pykafka_record::{BatchBuilder, BatchOptions, batches};
 
 const ID: [u8; 16] = [7; 16];
 
@@ -308,5 +308,143 @@ fn repair_names_what_the_broker_names_and_lets_the_log_go_on() {
         let (_, log, recovery) = home.open();
         assert_eq!((recovery.damage, log.log_end_offset()), (None, end), "{what}");
         assert_eq!(append(&log, 1, NOW_MS).first_offset, end);
+    }
+}
+
+/// A person mirrors batches as values. A torn one was taken for damage, as a valid batch was found in it.
+#[test]
+fn a_batch_inside_of_a_torn_records_value_is_no_damage() {
+    let home = Home::new(1);
+    home.filled(false);
+    let (_, log, _) = home.open();
+    let mut inner = batch(2, 10, NOW_MS);
+    inner[..8].copy_from_slice(&1000i64.to_be_bytes());
+    let mut builder = BatchBuilder::new(BatchOptions::default());
+    builder.append(NOW_MS, None, Some(&[&inner[..], &[7; 100]].concat()), &[]).unwrap();
+    let mut outer = Vec::new();
+    builder.build(&mut outer).unwrap();
+    log.append_as_leader(&mut outer, LEADER).unwrap();
+    let (base_offset, end) = *log.segments().last().unwrap();
+    drop(log);
+    let path = home.partition().join(format!("{base_offset:020}.log"));
+    let bytes = home.disk.read(&path).unwrap();
+    home.rewrite(&path, &bytes[..end as usize - 20]);
+    let (_, log, recovery) = home.open();
+    assert_eq!(
+        (recovery.damage, recovery.truncated_at, log.log_end_offset()),
+        (None, Some(30), 30)
+    );
+}
+
+/// Its header was read to rebuild the producers, and the log could not be opened at all.
+#[test]
+fn a_bad_header_in_a_segment_that_was_believed_is_damage_and_no_refusal() {
+    let home = Home::new(1);
+    home.filled(true);
+    for entry in home.disk.list(&home.partition()).unwrap() {
+        let path = home.partition().join(&entry.name);
+        if path.extension().is_some_and(|suffix| suffix == "snapshot") {
+            home.disk.remove_file(&path).unwrap();
+        }
+    }
+    let path = home.segments()[0].clone();
+    let mut bytes = home.disk.read(&path).unwrap();
+    let second = home.boundaries(&path)[1];
+    bytes[second + 16] = 9;
+    home.rewrite(&path, &bytes);
+    assert_eq!(home.assert_damaged("a magic byte was flipped"), Damage::Batch { offset: 3 });
+}
+
+#[test]
+fn a_wrong_index_entry_hides_no_record() {
+    let home = Home::new(1);
+    home.filled(true);
+    let index = home.segments()[0].with_extension("index");
+    let mut entries = home.disk.read(&index).unwrap();
+    assert!(entries.len() >= 8);
+    // The first entry points to the last batch of the segment.
+    let boundaries = home.boundaries(&home.segments()[0]);
+    let position = boundaries[boundaries.len() - 2] as u32;
+    entries.truncate(8);
+    entries[..4].copy_from_slice(&1u32.to_be_bytes());
+    entries[4..].copy_from_slice(&position.to_be_bytes());
+    let two = [&entries[..], &[0, 0, 0, 11][..], &position.to_be_bytes()[..]].concat();
+    for wrong in [entries, two] {
+        home.rewrite(&index, &wrong);
+        let (_, log, _) = home.open();
+        for offset in 0..30 {
+            let data = log.read(offset, 1, 30, true).unwrap();
+            assert_eq!(data.base_offset, offset / 3 * 3);
+        }
+    }
+}
+
+/// Base offsets are not covered by the CRC. The reader waited for ever at a batch that seemed to lie in the future.
+#[test]
+fn a_flipped_base_offset_is_an_error_for_readers() {
+    for (batch_index, byte) in [(1, 0), (1, 5), (1, 7), (2, 7), (3, 1)] {
+        let home = Home::new(1);
+        home.filled(true);
+        let path = home.segments()[0].clone();
+        let mut bytes = home.disk.read(&path).unwrap();
+        let (_, log, _) = home.open();
+        bytes[home.boundaries(&path)[batch_index] + byte] ^= 64;
+        home.rewrite(&path, &bytes);
+        let read = log.read(batch_index as i64 * 3, 1 << 20, 30, true);
+        assert!(
+            matches!(read, Err(ReadError::Storage(StorageError::Malformed { .. }))),
+            "{read:?}"
+        );
+    }
+}
+
+#[test]
+fn a_negative_offset_truncates_nothing() {
+    let home = Home::new(1);
+    home.filled(false);
+    let (directory, log, _) = home.open();
+    let refused = |result| matches!(result, Err(StorageError::NegativeOffset { offset: -5 }));
+    assert!(refused(log.truncate_to(-5)) && refused(directory.truncate_log(&log, -5)));
+    assert!(refused(log.truncate_fully_and_start_at(-5)));
+    assert_eq!((log.log_end_offset(), log.recovery_point()), (30, 30));
+}
+
+#[test]
+fn a_read_of_any_size_is_answered() {
+    let home = Home::new(1);
+    home.filled(false);
+    let (_, log, _) = home.open();
+    assert_eq!(log.read(0, usize::MAX, i64::MAX, true).unwrap().next_offset, 12);
+    assert_eq!(log.fetch(0, usize::MAX, i64::MAX, true).unwrap().next_offset, 12);
+}
+
+/// Apache Kafka makes its checkpoints empty when it starts.
+#[test]
+fn empty_checkpoints_have_no_entries() {
+    let home = Home::new(1);
+    home.filled(false);
+    for name in ["recovery-point", "log-start", "replication"] {
+        let path = home.dir.join(format!("{name}-offset-checkpoint"));
+        home.disk.create_anew(&path).unwrap();
+    }
+    let (_, log, recovery) = home.open();
+    assert_eq!((recovery.damage, log.log_end_offset()), (None, 30));
+}
+
+#[test]
+fn a_library_log_opens_again_whatever_its_directory_is_called() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["with a space", " ", "a b-0", "two\nlines", "tab\t 1 2"] {
+        let path = dir.path().join(name);
+        for open in 0..3 {
+            let clock = Arc::new(ManualClock::new(NOW_MS));
+            let config = Arc::new(Home::new(1).config);
+            let (library, recovery) = LibraryLog::open(&path, config, clock).unwrap();
+            assert_eq!((recovery.damage, library.log().log_end_offset()), (None, open * 2));
+            append(library.log(), 2, NOW_MS);
+            library.log().delete_before(1).unwrap();
+            assert_eq!(library.log().log_start_offset(), 1, "{name:?}");
+            library.close().unwrap();
+        }
     }
 }

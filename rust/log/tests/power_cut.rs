@@ -336,6 +336,32 @@ fn no_write_is_acknowledged_after_a_failed_sync() {
     }
 }
 
+/// The kernel holds pages as clean that a failed sync did not write: read back they look durable, and no later sync
+/// writes them.
+#[test]
+fn records_acknowledged_after_a_failed_sync_and_a_reopen_survive_a_power_cut() {
+    for sync in 0.. {
+        let mut life = Life::begin(Mode::Fsync);
+        life.disk.arm(Fault::Torn, Operations::Syncs, sync);
+        let ended = life.live();
+        if life.disk.is_armed() {
+            ended.unwrap();
+            break;
+        }
+        life.log.close().unwrap_or_default();
+        let (log, recovery) = Log::open(options(&life.disk, life.mode, false)).unwrap();
+        assert_eq!(recovery.damage, None, "sync {sync}");
+        let stored = read_all(&log);
+        let stored = batches(&stored).map(Result::unwrap);
+        life.content = stored.map(|b| (b.base_offset(), b.bytes().to_vec())).collect();
+        life.log = log;
+        life.append(100).unwrap();
+        life.append(100).unwrap();
+        life.checkpoint().unwrap();
+        life.check_after_cut(&format!("sync {sync}, {ended:?}"));
+    }
+}
+
 #[test]
 fn a_full_disk_refuses_with_a_typed_error_and_service_resumes() {
     let disk = new_disk();

@@ -237,15 +237,15 @@ impl<'a> Turn<'a> {
                 }
                 KafkaError::KafkaStorageError
             }
-            // Nothing is wrong with the file, and the client tries again.
-            StorageError::Exhausted { .. } => {
+            // Of `Exhausted` nothing is wrong with the file, and the client tries again.
+            StorageError::Exhausted { .. } | StorageError::Malformed { .. } => {
                 let Partition { topic, index, .. } = self.partition();
                 let text = || format!("{topic}-{index}: {error}");
                 self.partition().host.log_ring.log(Level::Warning, TARGET, text);
                 KafkaError::KafkaStorageError
             }
             StorageError::Damaged { .. }
-            | StorageError::Malformed { .. }
+            | StorageError::NegativeOffset { .. }
             | StorageError::ReadOnly
             | StorageError::Closed => KafkaError::KafkaStorageError,
             StorageError::Io { .. } | StorageError::Failed { .. } => self.fail(&error.to_string()),

@@ -69,12 +69,19 @@ impl CheckpointError {
 }
 
 /// Reads an offset checkpoint. A partition told twice has its last offset.
+///
+/// An empty file has no entries: Apache Kafka makes such files when it starts. The topic may hold spaces: a library's
+/// log is named by its directory.
 pub fn read_offsets(bytes: &[u8]) -> Result<PartitionOffsets, CheckpointError> {
+    if bytes.is_empty() {
+        return Ok(PartitionOffsets::new());
+    }
     let entry = |line: &str| {
-        let mut fields = line.split_ascii_whitespace();
-        let (topic, partition, offset) = (fields.next()?, fields.next()?, fields.next()?);
-        let key = (topic.to_owned(), partition.parse().ok().filter(|index: &i32| *index >= 0)?);
-        fields.next().is_none().then_some((key, offset.parse().ok()?))
+        let mut fields = line.rsplitn(3, ' ');
+        let (offset, partition, topic) = (fields.next()?, fields.next()?, fields.next()?);
+        let partition = partition.parse().ok().filter(|index: &i32| *index >= 0)?;
+        let is_name = !topic.is_empty();
+        is_name.then_some(((topic.to_owned(), partition), offset.parse().ok()?))
     };
     Ok(read_entries(bytes, entry)?.into_iter().collect())
 }

@@ -3,6 +3,7 @@
 //! A partition inside a data directory (its parent has `meta.properties`) is opened under that directory's lock and
 //! with its checkpoints. Any other directory is its own: lock, checkpoints and clean marker lie inside of it.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -165,12 +166,14 @@ pub(crate) fn container(disk: &dyn Disk, path: &Path) -> PathBuf {
     }
 }
 
-/// Topic and partition by the directory's name; any other name is partition 0 of itself.
+/// Topic and partition by the directory's name; any other name is partition 0 of itself. Names that a line of a
+/// checkpoint cannot hold are changed.
 pub(crate) fn partition_key(path: &Path) -> (String, i32) {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = path.file_name().unwrap_or(OsStr::new("_")).to_string_lossy();
+    let name = name.replace(['\n', '\r'], "_");
     match crate::directory::parse_partition_dir(&name) {
         Some((topic, partition)) => (topic.to_owned(), partition),
-        None => (name.into_owned(), 0),
+        None => (name, 0),
     }
 }
 

@@ -58,6 +58,12 @@ pub enum StorageError {
         /// What is wrong.
         reason: String,
     },
+    /// A log cannot be truncated to an offset below 0.
+    #[error("{offset} is not an offset")]
+    NegativeOffset {
+        /// As given.
+        offset: i64,
+    },
     /// The log was opened for reading only.
     #[error("log was opened read-only")]
     ReadOnly,

@@ -82,7 +82,9 @@ impl Log {
                 Outcome::Data(data) => return Ok(data),
                 Outcome::Nothing => return Ok(empty),
                 // Compaction may leave no batch from `offset` to the segment's end.
-                Outcome::NextSegment => place = self.place_after(found.files.base_offset()),
+                Outcome::NextSegment | Outcome::PastOffset => {
+                    place = self.place_after(found.files.base_offset());
+                }
             }
         }
         Ok(empty)
@@ -137,19 +139,42 @@ impl Log {
     }
 
     fn read_segment(&self, place: &Place, request: &Request) -> Result<Outcome, StorageError> {
-        let mut position = place.position(request)?;
+        let position = place.position(request)?;
+        match self.read_from(place, request, position) {
+            // An index entry is wrong: the batches tell.
+            Ok(Outcome::PastOffset) | Err(StorageError::Malformed { .. }) if position > 0 => {
+                self.read_from(place, request, 0)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn read_from(
+        &self,
+        place: &Place,
+        request: &Request,
+        start: u64,
+    ) -> Result<Outcome, StorageError> {
+        let mut position = start;
         if position >= place.size {
             return Ok(Outcome::NextSegment);
         }
         let file = place.files.log()?;
-        let mut wanted = request.bytes_max as u64 + SLACK_BYTES;
+        let mut wanted = (request.bytes_max as u64).saturating_add(SLACK_BYTES);
         while position < place.size {
             let size = wanted.min(place.size - position) as usize;
             let mut buffer = self.shared.buffers.take(size);
             let read = file.read_at(buffer.as_mut_slice(), position);
             let read = read.map_err(place.files.error("read", FileKind::Log))?;
             buffer.truncate(read);
-            match select(buffer.as_ref(), request)
+            let base_offset = peek_offsets(buffer.as_ref()).map(|(base_offset, _)| base_offset);
+            if position == start
+                && start > 0
+                && base_offset.is_none_or(|base| base > request.offset)
+            {
+                return Ok(Outcome::PastOffset);
+            }
+            match select(buffer.as_ref(), request, place.end_offset)
                 .map_err(|error| place.malformed(position, error))?
             {
                 Selection::Batches { start, end, base_offset, next_offset } => {
@@ -172,7 +197,7 @@ impl Log {
                 Selection::Further { skip } if skip > 0 => position += skip as u64,
                 _ => {
                     let error = BatchError::Incomplete { needed: HEADER_SIZE, have: read };
-                    return Err(place.malformed(position, error));
+                    return Err(place.malformed(position, error.into()));
                 }
             }
         }
@@ -189,7 +214,7 @@ impl Place {
         }
     }
 
-    fn malformed(&self, position: u64, error: BatchError) -> StorageError {
+    fn malformed(&self, position: u64, error: SelectError) -> StorageError {
         let path = self.files.path(FileKind::Log);
         StorageError::Malformed { path, position, reason: error.to_string() }
     }
@@ -206,6 +231,8 @@ enum Outcome {
     Data(FetchData),
     Nothing,
     NextSegment,
+    /// The first batch looked at, by an index entry, begins behind the offset wanted.
+    PastOffset,
 }
 
 /// What part of some bytes of a segment answers a request.
@@ -221,13 +248,29 @@ enum Selection {
     Further { skip: usize },
 }
 
-fn select(bytes: &[u8], request: &Request) -> Result<Selection, BatchError> {
-    let mut start = 0;
+/// Why bytes of a segment are no batches of it.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+enum SelectError {
+    #[error(transparent)]
+    Batch(#[from] BatchError),
+    /// Base offsets are not covered by the CRC: a wrong one shows by its neighbours only.
+    #[error("offset {found} does not lie between {at_least} and the end {end} of its segment")]
+    Offset { found: i64, at_least: i64, end: i64 },
+}
+
+/// `end_offset` is where the segment's offsets end (exclusive).
+fn select(bytes: &[u8], request: &Request, end_offset: i64) -> Result<Selection, SelectError> {
+    let (mut start, mut reached) = (0, 0);
     loop {
         let Some((base_offset, last_offset)) = peek_offsets(&bytes[start..]) else {
             return Ok(Selection::Further { skip: start });
         };
         let size = Batch::size_in(&bytes[start..])?;
+        if base_offset < reached || last_offset >= end_offset {
+            let (found, at_least, end) = (base_offset, reached, end_offset);
+            return Err(SelectError::Offset { found, at_least, end });
+        }
+        reached = last_offset.saturating_add(1);
         if last_offset >= request.offset {
             if base_offset >= request.upto {
                 return Ok(Selection::Nothing);
@@ -235,7 +278,7 @@ fn select(bytes: &[u8], request: &Request) -> Result<Selection, BatchError> {
             if start + size > bytes.len() {
                 return Ok(Selection::Larger { start, size });
             }
-            return extend(bytes, start, size, request);
+            return extend(bytes, start, size, request, end_offset);
         }
         start += size;
         if start >= bytes.len() {
@@ -250,14 +293,19 @@ fn extend(
     start: usize,
     first_size: usize,
     request: &Request,
-) -> Result<Selection, BatchError> {
+    end_offset: i64,
+) -> Result<Selection, SelectError> {
     if first_size > request.bytes_max && !request.at_least_one {
         return Ok(Selection::Nothing);
     }
     let (first, mut rest) = Batch::split(&bytes[start..])?;
     let (mut end, mut last) = (start + first_size, first);
     while let Ok((batch, after)) = Batch::split(rest) {
-        let is_beyond = batch.base_offset() >= request.upto;
+        let (found, at_least) = (batch.base_offset(), last.next_offset());
+        if found < at_least {
+            return Err(SelectError::Offset { found, at_least, end: end_offset });
+        }
+        let is_beyond = found >= request.upto || batch.last_offset() >= end_offset;
         if is_beyond || end - start + batch.size() > request.bytes_max {
             break;
         }

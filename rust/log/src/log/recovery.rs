@@ -102,7 +102,7 @@ pub(crate) fn recover(
         state.log_end_offset = first.base_offset();
     }
     let mut dirty = dirty_segments(state, shared, plan, recovery)?;
-    if dirty.last() == Some(&false) && !trust_last(state, shared)? {
+    if dirty.last() == Some(&false) && !trust_last(state, shared, plan)? {
         *dirty.last_mut().expect("there is a last one") = true;
     }
     let trusted_end = (dirty.last() == Some(&false)).then_some(state.log_end_offset);
@@ -111,11 +111,17 @@ pub(crate) fn recover(
     load_producers(state, shared, limit, &mut recovery.warnings)?;
     let mut is_changed = false;
     let from = state.segment_of(state.producers.map_end_offset()).unwrap_or(0);
-    for (index, is_dirty) in dirty.iter().enumerate().skip(from) {
-        if !is_dirty {
+    for index in from..dirty.len() {
+        if !dirty[index] {
             let segment = state.segments[index].clone();
-            replay(state, &segment)?;
-            continue;
+            match replay(state, &segment) {
+                // It was believed and is not what its indexes tell: every batch is checked.
+                Err(StorageError::Malformed { .. }) => dirty[index] = true,
+                replayed => {
+                    replayed?;
+                    continue;
+                }
+            }
         }
         is_changed = true;
         recovery.segments_recovered += 1;
@@ -141,7 +147,7 @@ pub(crate) fn recover(
         }
         store_recovered(state, shared, index)?;
     }
-    if let Some(trusted_end) = trusted_end {
+    if let (Some(trusted_end), Some(false)) = (trusted_end, dirty.last()) {
         state.log_end_offset = trusted_end;
     }
     check_end(state, plan, recovery);
@@ -309,7 +315,11 @@ fn store_recovered(state: &mut State, shared: &Shared, index: usize) -> Result<(
     let Some((mut indexes, aborted)) = files.take_rebuilt() else { return Ok(()) };
     let result =
         indexes.store(&*shared.disk, &files).and_then(|()| store_aborted(shared, &files, &aborted));
-    state.fail(result)
+    state.fail(result)?;
+    // Once the recovery point is behind them, sealed indexes are believed.
+    state.unsynced.add_file(files.path(FileKind::OffsetIndex));
+    state.unsynced.add_file(files.path(FileKind::TimeIndex));
+    Ok(())
 }
 
 /// Writes a segment's transaction index; without aborted transactions there is none.

@@ -72,6 +72,12 @@ impl Unsynced {
     }
 }
 
+/// Left in a log's directory by a failed sync, and removed once everything that it may have lost was written again.
+///
+/// After a failed sync the kernel may hold pages as clean that never reached the disk. Whoever opens the log reads them,
+/// and no further sync of that file saves them. The marker need not be durable: the pages go with it.
+pub(crate) const SYNC_FAILED_FILE: &str = "sync-failed";
+
 impl Log {
     /// Everything below is durable, as far as the disk tells the truth.
     pub fn recovery_point(&self) -> i64 {
@@ -136,6 +142,9 @@ impl Log {
                 state.take_back(job);
                 return Err(StorageError::Exhausted { action: "sync", path, source });
             }
+            let marker = path.join(SYNC_FAILED_FILE);
+            // Without space for it the log is opened as after a crash: there is no better way.
+            let _ = self.shared.disk.open(&marker, OpenMode::Create);
             // Whatever it lacked: after a sync that failed the kernel may have dropped the pages.
             let error = StorageError::Io { action: "sync", path, source };
             state.status = Status::Failed(error.to_string().into());

@@ -23,6 +23,7 @@ impl Log {
     /// Kafka ends it at `offset` until it is opened again, and here in any case. Epochs and producer state are
     /// those of the rest.
     pub fn truncate_to(&self, offset: i64) -> Result<(), StorageError> {
+        check_offset(offset)?;
         let _truncating = Truncating::begin(&self.truncations);
         let mut state = self.write();
         state.check_writable()?;
@@ -41,6 +42,7 @@ impl Log {
 
     /// Gives up the promise that records at and behind `offset` are durable, and that of the batch that holds it.
     pub(crate) fn lower_recovery_point(&self, offset: i64) -> Result<(), StorageError> {
+        check_offset(offset)?;
         let end = match self.read(offset.max(self.log_start_offset()), 0, i64::MAX, true) {
             Ok(data) if !data.bytes.is_empty() => data.base_offset,
             // Behind the log end, or not readable: the promise ends where the truncation was asked for.
@@ -54,11 +56,16 @@ impl Log {
 
     /// Gives up everything; the log is empty and begins at `offset`.
     pub fn truncate_fully_and_start_at(&self, offset: i64) -> Result<(), StorageError> {
+        check_offset(offset)?;
         let _truncating = Truncating::begin(&self.truncations);
         let mut state = self.write();
         state.check_writable()?;
         state.truncate_fully(&self.shared, offset)
     }
+}
+
+fn check_offset(offset: i64) -> Result<(), StorageError> {
+    if offset < 0 { Err(StorageError::NegativeOffset { offset }) } else { Ok(()) }
 }
 
 impl State {

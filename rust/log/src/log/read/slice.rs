@@ -222,6 +222,14 @@ impl Place {
         let mut headers = HeaderScanner::new(file, position, self.size);
         let first = loop {
             match headers.next()? {
+                // An index entry is wrong: reading finds the batch.
+                Some(header)
+                    if header.position == position
+                        && position > 0
+                        && header.base_offset > request.offset =>
+                {
+                    return Ok(None);
+                }
                 Some(header) if header.last_offset >= request.offset => break header,
                 Some(_) => {}
                 None => return Ok(None),

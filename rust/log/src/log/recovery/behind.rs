@@ -1,5 +1,7 @@
 //! What stands behind the last valid batch: zeros, garbage, or batches that somebody was promised.
 
+use std::ops::Range;
+
 use pykafka_record::{Batch, HEADER_SIZE};
 
 use crate::disk::{DiskFile, OpenMode};
@@ -30,8 +32,11 @@ pub(super) fn look_behind(
             let file = shared.disk.open(&files.path(FileKind::Log), OpenMode::Read)?;
             let last = last_non_zero(&*file, start, segment.size)?;
             let base_offset = state.log_end_offset.max(segment.base_offset());
+            let torn = if offset == 0 { Torn::at(&*file, start, base_offset)? } else { None };
             let has_batch = match last {
-                Some(_) if !tail.has_batch => has_batch(&*file, start, segment.size, base_offset)?,
+                Some(_) if !tail.has_batch => {
+                    has_batch(&*file, start..segment.size, base_offset, torn)?
+                }
                 _ => false,
             };
             std::io::Result::Ok((last.map_or(0, |last| last + 1 - start), has_batch))
@@ -70,8 +75,36 @@ pub(super) fn last_non_zero(
     Ok(last)
 }
 
-/// Whether a batch of offset `offset_min` or later begins anywhere in `start..end`.
-fn has_batch(file: &dyn DiskFile, start: u64, end: u64, offset_min: i64) -> std::io::Result<bool> {
+/// The batch that is not valid, as far as its header is plausible.
+///
+/// What looks like a batch inside of it is one only if its offset follows: else it is part of a record's value.
+#[derive(Clone, Copy)]
+struct Torn {
+    end: u64,
+    next_offset: i64,
+}
+
+impl Torn {
+    fn at(file: &dyn DiskFile, position: u64, offset_min: i64) -> std::io::Result<Option<Torn>> {
+        let mut header = [0; HEADER_SIZE];
+        let read = file.read_at(&mut header, position)?;
+        let size = Batch::size_in(&header[..read]).ok();
+        let offsets = peek_offsets(&header[..read])
+            .filter(|(base, last)| *base >= offset_min && last >= base && *last < i64::MAX);
+        Ok(size.zip(offsets).map(|(size, (_, last_offset))| Torn {
+            end: position + size as u64,
+            next_offset: last_offset + 1,
+        }))
+    }
+}
+
+/// Whether a batch of offset `offset_min` or later begins anywhere in a range of positions.
+fn has_batch(
+    file: &dyn DiskFile,
+    Range { start, end }: Range<u64>,
+    offset_min: i64,
+    torn: Option<Torn>,
+) -> std::io::Result<bool> {
     let mut buffer = vec![0; LOOK_BYTES.min(end.saturating_sub(start) as usize)];
     let mut crc_bytes_left = LOOK_CRC_BYTES_MAX;
     let mut position = start;
@@ -84,6 +117,12 @@ fn has_batch(file: &dyn DiskFile, start: u64, end: u64, offset_min: i64) -> std:
         for at in 0..=read - HEADER_SIZE {
             let left = end - position - at as u64;
             let Some(size) = plausible_size(&buffer[at..read], left, offset_min) else { continue };
+            let begins_with =
+                |offset| peek_offsets(&buffer[at..read]).is_some_and(|o| o.0 == offset);
+            let is_inside = |torn: &Torn| position + (at as u64) < torn.end;
+            if torn.is_some_and(|torn| is_inside(&torn) && !begins_with(torn.next_offset)) {
+                continue;
+            }
             if size > crc_bytes_left {
                 return Ok(false);
             }

@@ -169,8 +169,13 @@ fn last_entry<const SIZE: usize>(
     }
 }
 
-/// Finds the log end of a log closed in good order from the last index entry on; `false` if that fails.
-pub(super) fn trust_last(state: &mut State, shared: &Shared) -> Result<bool, StorageError> {
+/// Finds the log end of a cleanly closed log from the last index entry on; `false` if that fails or synced records are
+/// missing there.
+pub(super) fn trust_last(
+    state: &mut State,
+    shared: &Shared,
+    plan: &Plan,
+) -> Result<bool, StorageError> {
     let segment = state.segments.last_mut().expect("the caller has looked");
     let Some(indexes) = Indexes::load(&*shared.disk, segment)? else { return Ok(false) };
     segment.max_timestamp = indexes.times.last();
@@ -202,6 +207,9 @@ pub(super) fn trust_last(state: &mut State, shared: &Shared) -> Result<bool, Sto
         }
     }
     segment.files.release();
+    if plan.loss(log_end_offset).is_some() {
+        return Ok(false);
+    }
     state.log_end_offset = log_end_offset;
     Ok(true)
 }

@@ -13,7 +13,9 @@ use crate::disk::{DirEntry, Disk};
 use crate::log::epoch_cache::EpochCache;
 use crate::log::producer_state::ProducerStateManager;
 use crate::log::state::{State, Status};
+use crate::log::sync::SYNC_FAILED_FILE;
 use crate::log::sync::Unsynced;
+use crate::log::truncate::shorten;
 use crate::log::view::View;
 use crate::log::{Log, LogOptions, OpenError, Recovery, Shared, StorageError, swap};
 use crate::segment::time_index::TimeEntry;
@@ -41,9 +43,12 @@ fn open_by(options: LogOptions, mut plan: Plan) -> Result<(Log, Recovery), OpenE
         buffers: options.buffers,
         topic_id: options.topic_id,
     };
+    let mut has_failed_sync = false;
     let found = list(&shared)?;
     if let Some(found) = found {
         plan.lost_segments = lost_segments(&found);
+        has_failed_sync = found.iter().any(|entry| entry.name == SYNC_FAILED_FILE);
+        plan.clean &= !has_failed_sync;
         let entries = if read_only { found } else { tidied(&shared)? };
         state.is_on_disk = true;
         check_topic_id(&shared, &mut state, &mut recovery)?;
@@ -58,6 +63,9 @@ fn open_by(options: LogOptions, mut plan: Plan) -> Result<(Log, Recovery), OpenE
         // Of a damaged log they tell what is missing.
         if state.check_writable().is_ok() {
             remove_orphans(&shared, &entries, &bases)?;
+            if has_failed_sync {
+                rewrite_unsynced(&mut state, &shared, plan.recovery_point)?;
+            }
         }
     } else {
         check_end(&mut state, &plan, &mut recovery);
@@ -67,7 +75,25 @@ fn open_by(options: LogOptions, mut plan: Plan) -> Result<(Log, Recovery), OpenE
     if recovery.segments_recovered > 0 && log.write_error().is_none() {
         log.flush()?;
     }
+    if has_failed_sync && log.write_error().is_none() {
+        let marker = log.shared.dir.join(SYNC_FAILED_FILE);
+        let removed = log.shared.disk.remove_file(&marker);
+        removed.map_err(|error| StorageError::io("remove", &marker, error))?;
+    }
     Ok((log, recovery))
+}
+
+/// Writes the segments that were not synced to new files, of which the disk takes every byte.
+fn rewrite_unsynced(
+    state: &mut State,
+    shared: &Shared,
+    recovery_point: i64,
+) -> Result<(), StorageError> {
+    let first = state.segment_of(recovery_point.saturating_sub(1)).unwrap_or(0);
+    for segment in state.segments.get(first..).unwrap_or_default() {
+        shorten(shared, &segment.files, segment.size, true)?;
+    }
+    Ok(())
 }
 
 /// The state of a log with nothing on disk.
