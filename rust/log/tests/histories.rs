@@ -1,0 +1,310 @@
+//! Random histories of a log and damage to its files, under a model of what was promised.
+//!
+//! A history appends, rolls, syncs, truncates, deletes and opens again; then one file of the partition is cut (also
+//! between two batches), emptied, zeroed, deleted, or loses a bit; then the log is opened three times. Whatever happened:
+//! no synced record is missing without being named, no offset is given out twice, and what one open found the next one
+//! finds too.
+//!
+//! `PYKAFKA_HISTORIES` sets how many are tried (`make histories` tries 2,000).
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::{LEADER, NOW_MS, all, batch};
+use pykafka_log::{
+    DirectoryOptions, Disk, Log, LogConfig, LogDirectory, ManualClock, MemoryDisk, OpenMode,
+    Recovery,
+};
+
+const HISTORIES: u64 = 200;
+const DIR: &str = "/data";
+
+/// A 64-bit mixer over a counter: the same numbers for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut number = self.0;
+        number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (number ^ (number >> 31)) % bound
+    }
+}
+
+/// A log, what it holds, and what of that was promised to stay.
+struct History {
+    random: Random,
+    disk: Arc<dyn Disk>,
+    flush_messages: i64,
+    open: Option<(LogDirectory, Arc<Log>)>,
+    /// Batches that are in the log, by base offset.
+    content: BTreeMap<i64, Vec<u8>>,
+    /// Everything below was synced, and a checkpoint tells it.
+    synced_end: i64,
+    told: Vec<String>,
+}
+
+impl History {
+    fn new(seed: u64) -> History {
+        let mut random = Random(seed);
+        let flush_messages = if random.below(2) == 0 { 1 } else { i64::MAX };
+        History {
+            random,
+            disk: Arc::new(MemoryDisk::default()),
+            flush_messages,
+            open: None,
+            content: BTreeMap::new(),
+            synced_end: 0,
+            told: vec![format!("seed {seed}")],
+        }
+    }
+
+    fn open_log(&self) -> (LogDirectory, Arc<Log>, Recovery) {
+        let options = DirectoryOptions {
+            dir: Path::new(DIR),
+            disk: self.disk.clone(),
+            lock: None,
+            producer_id_expiration_ms: 86_400_000,
+            random_seed: 1,
+        };
+        let clock = Arc::new(ManualClock::new(NOW_MS));
+        let directory = LogDirectory::open(options, clock).unwrap();
+        let config = LogConfig {
+            segment_bytes: 1500,
+            index_interval_bytes: 200,
+            file_delete_delay_ms: 0,
+            retention_ms: -1,
+            flush_messages: self.flush_messages,
+            ..LogConfig::default()
+        };
+        let opened = directory.open_log("t", 0, [7; 16], Arc::new(config));
+        let (log, recovery) = opened.unwrap_or_else(|error| panic!("{:?}: {error}", self.told));
+        (directory, log, recovery)
+    }
+
+    fn with_log<T>(&mut self, act: impl FnOnce(&mut History, &LogDirectory, &Log) -> T) -> T {
+        let (directory, log) = self.open.take().unwrap_or_else(|| {
+            let (directory, log, recovery) = self.open_log();
+            assert_eq!(recovery.damage, None, "{:?}", self.told);
+            (directory, log)
+        });
+        let result = act(self, &directory, &log);
+        self.open = Some((directory, log));
+        result
+    }
+
+    fn append(&mut self) {
+        let count = 1 + self.random.below(4) as usize;
+        let size = self.random.below(250) as usize;
+        let timestamp = NOW_MS + self.random.below(1000) as i64;
+        self.with_log(|history, _, log| {
+            let mut bytes = batch(count, size, timestamp);
+            let info = log.append_as_leader(&mut bytes, LEADER).unwrap();
+            history.content.insert(info.first_offset, bytes);
+        });
+    }
+
+    fn checkpoint(&mut self) {
+        self.with_log(|history, directory, log| {
+            log.flush().unwrap();
+            let high_watermark = log.log_end_offset();
+            directory.checkpoint(&[("t".to_owned(), 0, high_watermark)]).unwrap();
+            history.synced_end = high_watermark;
+        });
+    }
+
+    fn truncate(&mut self) {
+        let back = self.random.below(6) as i64;
+        self.with_log(|history, directory, log| {
+            let offset = (log.log_end_offset() - back).max(log.log_start_offset());
+            directory.truncate_log(log, offset).unwrap();
+            let end = log.log_end_offset();
+            history.content.retain(|base_offset, _| *base_offset < end);
+            history.synced_end = history.synced_end.min(end);
+        });
+    }
+
+    fn delete(&mut self) {
+        let part = self.random.below(4) as i64;
+        self.with_log(|_, directory, log| {
+            let (start, end) = (log.log_start_offset(), log.log_end_offset());
+            log.delete_before(start + (end - start) * part / 8).unwrap();
+            log.enforce_retention(end).unwrap();
+            log.delete_expired_files(NOW_MS + 1).unwrap();
+            directory.checkpoint(&[]).unwrap();
+        });
+        self.with_log(|history, _, log| {
+            history.synced_end = history.synced_end.max(log.recovery_point());
+        });
+    }
+
+    fn close(&mut self, clean: bool) {
+        self.told.push(format!("close, clean: {clean}"));
+        if let Some((directory, _)) = self.open.take()
+            && clean
+        {
+            let end = self.content.last_key_value().map(|(_, bytes)| all(bytes)[0].next_offset());
+            directory.close(true).unwrap();
+            self.synced_end = end.unwrap_or(0);
+        }
+    }
+
+    fn live(&mut self) {
+        let steps = 10 + self.random.below(40);
+        for _ in 0..steps {
+            match self.random.below(20) {
+                0 => self.checkpoint(),
+                1 => self.with_log(|_, _, log| log.roll().unwrap()),
+                2 => self.truncate(),
+                3 => self.delete(),
+                4 => self.close(true),
+                5 => self.close(false),
+                6 => self.with_log(|_, _, log| log.release_idle_files().unwrap()),
+                _ => self.append(),
+            }
+        }
+        let clean = self.random.below(2) == 0;
+        self.with_log(|_, _, _| ());
+        self.close(clean);
+    }
+
+    fn partition() -> PathBuf {
+        Path::new(DIR).join("t-0")
+    }
+
+    /// Damages one file, or removes the directory; says what it did.
+    fn hurt(&mut self) -> String {
+        let names: Vec<_> = match self.disk.list(&History::partition()) {
+            Ok(entries) => entries.into_iter().map(|entry| entry.name).collect(),
+            Err(_) => return "nothing".to_owned(),
+        };
+        if self.random.below(30) == 0 {
+            self.disk.remove_dir_all(&History::partition()).unwrap();
+            return "the directory was removed".to_owned();
+        }
+        let logs = names.iter().filter(|name| name.to_string_lossy().ends_with(".log"));
+        let logs: Vec<_> = logs.cloned().collect();
+        let from = if self.random.below(4) == 0 || logs.is_empty() { &names } else { &logs };
+        let Some(name) = from.get(self.random.below(from.len().max(1) as u64) as usize) else {
+            return "nothing".to_owned();
+        };
+        let path = History::partition().join(name);
+        let mut bytes = self.disk.read(&path).unwrap();
+        let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let at = self.random.below(used.max(1) as u64) as usize;
+        let kind = self.random.below(7);
+        let what = match kind {
+            0 => {
+                self.disk.remove_file(&path).unwrap();
+                return format!("{name:?} was deleted");
+            }
+            1 => {
+                bytes.clear();
+                "emptied".to_owned()
+            }
+            2 => {
+                let end = (at + 1 + self.random.below(200) as usize).min(used);
+                bytes[at.min(end)..end].fill(0);
+                format!("zeroed from {at} to {end}")
+            }
+            3 => {
+                bytes.truncate(at);
+                format!("cut at {at}")
+            }
+            4 | 5 => {
+                let sizes = pykafka_record::batches(&bytes).map_while(Result::ok);
+                let ends = sizes.scan(0, |end, batch| {
+                    *end += batch.size();
+                    Some(*end)
+                });
+                let ends: Vec<usize> = [0].into_iter().chain(ends).collect();
+                let end = ends[self.random.below(ends.len() as u64) as usize];
+                bytes.truncate(end);
+                format!("cut between batches at {end}")
+            }
+            _ if used == 0 => return "nothing".to_owned(),
+            _ => {
+                let bit = self.random.below(8);
+                bytes[at] ^= 1 << bit;
+                format!("bit {bit} of byte {at} flipped")
+            }
+        };
+        let file = self.disk.open(&path, OpenMode::Write).unwrap();
+        file.set_len(0).unwrap();
+        file.write_at(&bytes, 0).unwrap();
+        format!("{name:?}: {what}")
+    }
+
+    /// Opens the damaged log and compares it with what was promised.
+    fn judge(&mut self) {
+        let mut first: Option<(i64, Option<i64>)> = None;
+        for open in 0..3 {
+            let (directory, log, recovery) = self.open_log();
+            let told = format!("{:?}, open {open}: {recovery:?}", self.told);
+            let (start, end) = (log.log_start_offset(), log.log_end_offset());
+            let seen = (end, recovery.damaged_at());
+            match first {
+                // A cleanly closed log is believed without reading it, so that a later open may find more.
+                Some((end_before, None)) if recovery.damage.is_some() => {
+                    assert!(end <= end_before, "{told}");
+                }
+                Some(first) => assert_eq!(seen, first, "{told}"),
+                None => self.check_named(&log, &recovery, &told),
+            }
+            first = Some(seen);
+            assert!(start <= end, "{told}");
+            let high_watermark = ("t".to_owned(), 0, end);
+            directory.checkpoint(&[high_watermark]).unwrap();
+            directory.close(self.random.below(2) == 0).unwrap();
+        }
+        let (_, log, recovery) = self.open_log();
+        let next = log.append_as_leader(&mut batch(1, 10, NOW_MS), LEADER);
+        let told = format!("{:?}: {recovery:?}", self.told);
+        match next {
+            Ok(info) => assert!(info.first_offset >= self.synced_end, "{told}: given twice"),
+            Err(_) => assert!(recovery.damage.is_some(), "{told}: refuses without a reason"),
+        }
+    }
+
+    /// What was synced is there, or it is named; what is there was written.
+    fn check_named(&self, log: &Log, recovery: &Recovery, told: &str) {
+        let (start, end) = (log.log_start_offset(), log.log_end_offset());
+        assert!(end >= self.synced_end || recovery.damage.is_some(), "{told}: lost silently");
+        let is_named = recovery.damage.is_some() || !recovery.warnings.is_empty();
+        for (base_offset, bytes) in self.content.range(start..self.synced_end.min(end).max(start)) {
+            let read = log.read(*base_offset, 1, end, true);
+            let found = read.as_ref().map(|data| &data.bytes[..] == &bytes[..]);
+            // What is believed is not read when it is opened: the reader is told, by an error or by the batch's CRC.
+            let is_told = match &read {
+                Err(_) => true,
+                Ok(data) => all(&data.bytes).iter().any(|batch| !batch.is_crc_valid()),
+            };
+            let is_there = found.is_ok_and(|is_same| is_same);
+            assert!(is_there || is_told || is_named, "{told}: {base_offset} is missing");
+        }
+    }
+}
+
+#[test]
+fn nothing_synced_goes_without_a_word_and_no_offset_is_given_twice() {
+    let count = std::env::var("PYKAFKA_HISTORIES").map_or(HISTORIES, |text| text.parse().unwrap());
+    let (mut damaged, mut cut) = (0, 0);
+    for seed in 0..count {
+        let mut history = History::new(seed);
+        history.live();
+        let what = history.hurt();
+        let synced_end = history.synced_end;
+        history.told.push(format!("{what}; synced to {synced_end}"));
+        history.judge();
+        let (_, log, _) = history.open_log();
+        damaged += u32::from(log.damage().is_some());
+        cut += u32::from(log.damage().is_none());
+    }
+    eprintln!("{count} histories: {damaged} left damaged, {cut} open");
+    assert!(damaged > 0 && cut > 0);
+}
