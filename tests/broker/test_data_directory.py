@@ -2,9 +2,11 @@ from pathlib import Path
 
 import pytest
 
+from pykafka_core import Broker
+from pykafka_core._core import build_batch
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import Identity
-from pykafka_core.errors import StorageError
+from pykafka_core.errors import LocalError, StorageError
 from pykafka_core.types import id_bytes
 
 IDENTITY = Identity(
@@ -87,3 +89,53 @@ def test_the_newest_snapshot_counts(tmp_path: Path) -> None:
     name = "00000000000000000120-0000000003.checkpoint"
     newest = DataDirectory(tmp_path).latest_snapshot()
     assert newest == (120, metadata / name, name.encode())
+
+
+def test_epochs_never_go_back_whatever_file_is_lost(tmp_path: Path) -> None:
+    """A lost quorum-state began again with epoch 1, below that of the batches in the log."""
+    directory, metadata = DataDirectory(tmp_path), tmp_path / "__cluster_metadata-0"
+    assert directory.last_epoch() == 0
+    directory.write_quorum_state(1, 4)
+    assert directory.last_epoch() == 4
+    (metadata / "00000000000000000120-0000000005.checkpoint").write_bytes(b"")
+    assert directory.last_epoch() == 5
+    checkpoint = metadata / "leader-epoch-checkpoint"
+    checkpoint.write_text("0\n2\n1 0\n6 17\n")
+    assert directory.last_epoch() == 6
+    batches = [build_batch([(None, b"x")], base_offset=n, leader_epoch=5 + n) for n in range(3)]
+    (metadata / "00000000000000000000.log").write_bytes(b"".join(batches))
+    checkpoint.unlink()
+    assert directory.last_epoch() == 7
+    (metadata / "00000000000000000000.log").write_bytes(b"".join(batches)[:-1] + bytes(100))
+    assert directory.last_epoch() == 7, "a header that stands counts"
+    (metadata / "00000000000000000000.log").write_bytes(bytes(1000))
+    assert directory.last_epoch() == 5
+
+
+def test_a_lost_quorum_state_does_not_take_an_epoch_back(tmp_path: Path) -> None:
+    for _ in range(3):
+        Broker(tmp_path, durability="os").close()
+    metadata = tmp_path / "__cluster_metadata-0"
+    (metadata / "quorum-state").unlink()
+    with Broker(tmp_path, durability="os") as broker:
+        broker.create_topic("orders")
+        assert DataDirectory(tmp_path).quorum_epoch() == 4
+    (metadata / "quorum-state").unlink()
+    (metadata / "leader-epoch-checkpoint").unlink()
+    with Broker(tmp_path, durability="os") as broker:
+        assert broker.topics() == {"orders": 1}
+        assert DataDirectory(tmp_path).quorum_epoch() == 5
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_metadata_log_that_cannot_be_used_is_one_error_that_says_what_to_do(
+    tmp_path: Path, is_clean: bool
+) -> None:
+    with Broker(tmp_path, durability="os") as broker:
+        broker.create_topic("orders")
+    log = tmp_path / "__cluster_metadata-0" / "00000000000000000000.log"
+    log.write_bytes(b"\xff" * log.stat().st_size)
+    if not is_clean:
+        (tmp_path / ".kafka_cleanshutdown").unlink()
+    with pytest.raises(LocalError, match=r"restore|repair"):
+        Broker(tmp_path, durability="os")

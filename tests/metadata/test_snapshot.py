@@ -7,10 +7,12 @@ from pykafka_core._records import RecordBatchReader
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.records.codec import decode_batches
+from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.metadata.records.snapshot import (
     BATCH_RECORDS_MAX,
     FOOTER_KEY,
     HEADER_KEY,
+    decode_snapshot,
     encode_snapshot,
     records_of,
 )
@@ -144,3 +146,14 @@ def test_header_and_footer_frame_batches_without_gaps() -> None:
     assert {record.leader_epoch for record in found} == {5}
     assert (found[0].key, found[-1].key) == (HEADER_KEY, FOOTER_KEY)
     assert found[0].value == b"\0\0" + (1000).to_bytes(8, "big") + b"\0"
+
+
+def test_the_quorums_own_records_are_kept_byte_for_byte() -> None:
+    """Without them Apache Kafka does not start on the directory again (KIP-853)."""
+    quorum = QuorumRecords(kraft_version=b"\0\0\0\x01\0", voters=b"\0\0\x01\0")
+    content = encode_snapshot([], 7, 1000, quorum)
+    assert decode_snapshot(content) == []
+    assert QuorumRecords().after(content) == quorum
+    older = QuorumRecords(kraft_version=b"old", voters=b"old")
+    assert older.after(content) == quorum
+    assert quorum.after(encode_snapshot([], 8, 1000)) == quorum

@@ -12,6 +12,7 @@ from pykafka_core.errors import MetadataError
 from pykafka_core.metadata.image.features import METADATA_VERSION
 from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.records.codec import decode_batches
+from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.protocol.messages import FeatureLevelRecord, Message
 
 READ_BYTES = 64 * 1024
@@ -23,6 +24,7 @@ class Loaded(NamedTuple):
 
     replay: Replay
     log_bytes: int
+    quorum: QuorumRecords
 
 
 def load(core: Core, directory: DataDirectory | None) -> Loaded:
@@ -41,7 +43,8 @@ def load(core: Core, directory: DataDirectory | None) -> Loaded:
     _check_no_gap(core, end)
     if snapshot is not None:
         apply_snapshot(replay, snapshot)
-    return Loaded(replay, _replay_log(core, directory, replay, end))
+    quorum = QuorumRecords() if snapshot is None else QuorumRecords().after(snapshot.bytes)
+    return _replay_log(core, directory, Loaded(replay, 0, quorum), end)
 
 
 def apply_snapshot(replay: Replay, snapshot: Content) -> None:
@@ -82,9 +85,9 @@ def _is_metadata_version(record: Message) -> bool:
     return isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION
 
 
-def _replay_log(core: Core, directory: DataDirectory | None, replay: Replay, end: int) -> int:
-    """Replay the log from ``end`` on, or from its start; returns how many bytes that were."""
-    size = 0
+def _replay_log(core: Core, directory: DataDirectory | None, loaded: Loaded, end: int) -> Loaded:
+    """Replay the log from ``end`` on, or from its start."""
+    replay, size, quorum = loaded
     offset = max(end, core.offsets(METADATA_PARTITION).log_start_offset)
     while data := core.read(METADATA_PARTITION, offset, READ_BYTES, "log_end"):
         # A read does not cross segments.
@@ -93,9 +96,10 @@ def _replay_log(core: Core, directory: DataDirectory | None, replay: Replay, end
             if batches.next_offset <= offset:
                 raise MetadataError(f"it cannot be read at offset {offset}")
             replay.apply((at, record) for at, record in batches.records if at >= offset)
+            quorum = quorum.after(data)
         offset = batches.next_offset
         size += len(data)
-    return size
+    return Loaded(replay, size, quorum)
 
 
 def _check_no_gap(core: Core, snapshot_end: int) -> None:

@@ -27,14 +27,14 @@ from pykafka_core.broker.seam.core import Core, CoreTypes
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION, append_metadata
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.listeners import advertised, bind, exposures
-from pykafka_core.broker.start.loading import formatted_records, load
+from pykafka_core.broker.start.loading import Loaded, formatted_records, load
 from pykafka_core.broker.start.registration import registration
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import Identity, new_identity
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs
-from pykafka_core.errors import MetadataError, StorageError, error_of
+from pykafka_core.errors import KafkaError, MetadataError, StorageError, error_of
 from pykafka_core.metadata.elections import elections
 from pykafka_core.metadata.image.delta import whole
 from pykafka_core.metadata.image.image import Endpoint, MetadataImage
@@ -113,7 +113,21 @@ def start(core: Core, types: CoreTypes, plan: Plan) -> Started:
         MetadataError: The metadata is damaged, or holds what this version does not understand.
         StorageError: The disk is full beyond the reserve, or has failed.
     """
-    return _Startup(core, types, plan).run()
+    try:
+        return _Startup(core, types, plan).run()
+    except KafkaError as error:
+        raise StorageError(_unusable(core, plan, error)) from error
+
+
+def _unusable(core: Core, plan: Plan, error: KafkaError) -> str:
+    """Why the metadata log cannot be used, as its partition said, and what to do."""
+    reasons = [reason for event in core.wait(0) if (reason := getattr(event, "reason", ""))]
+    why = reasons[0] if reasons else error.name
+    place = plan.directory.path if plan.directory else "memory"
+    return (
+        f"the metadata log of {place} cannot be used: {why}; free some space on its disk, or look for "
+        f"damage with `pykafka-core repair {place}` and restore the files of __cluster_metadata-0"
+    )
 
 
 class _Startup:
@@ -134,7 +148,7 @@ class _Startup:
         epoch = self._begin_epoch(directory)
         on_disk = directory is not None
         self._core.apply(self._projection.metadata_log(epoch, on_disk=on_disk))
-        replay, log_bytes = load(self._core, directory)
+        loaded = load(self._core, directory)
         quorum = SingleVoter(
             node_id=self._identity.node_id,
             leader_epoch=epoch,
@@ -145,13 +159,13 @@ class _Startup:
         endpoints = advertised(bound, self._plan.settings.start.advertised_listeners)
         for warning in exposures(bound, endpoints):
             _log.warning("%s", warning)
-        image = self._first_records(quorum, replay, endpoints)
+        image = self._first_records(quorum, loaded.replay, endpoints)
         self._apply(image)
-        snapshots = self._snapshots(directory, epoch, log_bytes)
+        snapshots = self._snapshots(directory, epoch, loaded)
         return self._serve(quorum, image, bound, endpoints, snapshots)
 
     def _snapshots(
-        self, directory: DataDirectory | None, epoch: int, log_bytes: int
+        self, directory: DataDirectory | None, epoch: int, loaded: Loaded
     ) -> Snapshots | None:
         if directory is None:
             return None
@@ -161,7 +175,8 @@ class _Startup:
             settings=self._plan.settings,
             leader_epoch=epoch,
             new_token=lambda: next(self._tokens),
-            bytes_before=log_bytes,
+            bytes_before=loaded.log_bytes,
+            quorum=loaded.quorum,
         )
 
     def _serve(
@@ -204,7 +219,7 @@ class _Startup:
     def _begin_epoch(self, directory: DataDirectory | None) -> int:
         if directory is None:
             return 1
-        epoch = directory.quorum_epoch() + 1
+        epoch = directory.last_epoch() + 1
         directory.write_quorum_state(self._identity.node_id, epoch)
         return epoch
 

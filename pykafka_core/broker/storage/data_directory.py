@@ -39,6 +39,11 @@ SNAPSHOT_SIZE_MAX = 512 * 1024 * 1024
 """Of some five million partitions."""
 OFFSET_MAX = 2**63 - 1
 
+CHECKPOINT_SIZE_MAX = 16 * 1024 * 1024
+_EPOCHS = re.compile(rb"0\n[0-9]+\n(?:[0-9]+ [0-9]+\n)*(?P<epoch>[0-9]{1,10}) [0-9]+\n")
+"""A leader-epoch-checkpoint: version, count, and the start offset of each epoch; the last is the newest."""
+_MAGIC_AT = 16
+_BATCH_OVERHEAD = 12
 _MAX_TIMESTAMP_AT = 35
 """Of a record batch: the snapshot's first holds the time of the last record it stands for."""
 _SNAPSHOT = re.compile(r"[0-9]{20}-[0-9]{10}\.checkpoint")
@@ -123,6 +128,31 @@ class DataDirectory:
     def was_closed_cleanly(self) -> bool:
         """Whether the last broker stopped in good order; ask before the core opens it."""
         return (self.path / CLEAN_SHUTDOWN).exists()
+
+    def last_epoch(self) -> int:
+        """The last epoch of which there is a trace, 0 for none: quorum-state may be lost, and epochs never go back.
+
+        Raises:
+            StorageError: A file cannot be understood.
+        """
+        snapshots = [int(name[21:31]) for name in self._snapshot_names()]
+        epoch = max([self.quorum_epoch(), self._log_epoch(), *snapshots])
+        if epoch > EPOCH_MAX:
+            raise StorageError(f"{self._metadata} is of epoch {epoch}, the last that there can be")
+        return epoch
+
+    def _log_epoch(self) -> int:
+        """The epoch of the metadata log's last batch, 0 without any.
+
+        The log's leader-epoch-checkpoint says so; where that is lost too, the headers of the newest segment's batches.
+        """
+        content = read_file(self._metadata / "leader-epoch-checkpoint", CHECKPOINT_SIZE_MAX) or b""
+        if (found := _EPOCHS.fullmatch(content)) is not None:
+            return int(found["epoch"])
+        names = (name for name in _names(self._metadata) if name.endswith(".log"))
+        with storage_errors("read", self._metadata):
+            epochs = (_last_epoch(self._metadata / name) for name in sorted(names, reverse=True))
+            return next((epoch for epoch in epochs if epoch is not None), 0)
 
     def quorum_epoch(self) -> int:
         """The last epoch this node knew of, 0 for none.
@@ -275,6 +305,23 @@ def _snapshot_file(path: Path) -> SnapshotFile:
         time_ms=int.from_bytes(head[_MAX_TIMESTAMP_AT:], "big", signed=True),
         path=path,
     )
+
+
+def _last_epoch(segment: Path) -> int | None:
+    """The largest leader epoch of a segment's batches; None if it has none. A torn tail ends it."""
+    epoch = None
+    with open(open_regular(segment, os.O_RDONLY), "rb") as file:
+        end = os.fstat(file.fileno()).st_size
+        position = 0
+        while position + _MAGIC_AT < end:
+            head = os.pread(file.fileno(), _MAGIC_AT + 1, position)
+            size = int.from_bytes(head[8:12], "big", signed=True)
+            if len(head) <= _MAGIC_AT or head[_MAGIC_AT] != 2 or size <= 0:
+                break
+            position += _BATCH_OVERHEAD + size
+            if position <= end:
+                epoch = max(epoch or 0, int.from_bytes(head[12:16], "big", signed=True))
+    return epoch
 
 
 def _size(path: Path) -> int:

@@ -24,6 +24,7 @@ from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.metadata.records.quorum_records import QuorumRecords
 
 RETRY_MS = 60_000
 """After a snapshot that could not be written."""
@@ -41,6 +42,7 @@ class Snapshots:
         leader_epoch: Of this start: every snapshot ends with a record of it.
         new_token: Gives a token that is not open.
         bytes_before: Of the log behind the newest snapshot, as the start found it.
+        quorum: The quorum's own records, as the start found them; nothing changes them while a broker runs.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class Snapshots:
         leader_epoch: int,
         new_token: Callable[[], int],
         bytes_before: int,
+        quorum: QuorumRecords,
     ) -> None:
         self._core = core
         self._directory = directory
@@ -62,6 +65,7 @@ class Snapshots:
         self._retention_bytes = settings.int("metadata.max.retention.bytes")
         self._retention_ms = settings.int("metadata.max.retention.ms")
         self._bytes = bytes_before
+        self._quorum = quorum
         self._not_before_ms = 0
         self._last_ms = core.time_ms()
         self._last_offset = -1
@@ -122,7 +126,7 @@ class Snapshots:
         # Not before: a start has no use for it.
         from pykafka_core.metadata.records.snapshot import encode_snapshot, records_of
 
-        content = encode_snapshot(records_of(image), self._leader_epoch, now_ms)
+        content = encode_snapshot(records_of(image), self._leader_epoch, now_ms, self._quorum)
         self._directory.write_snapshot(image.offset + 1, self._leader_epoch, content)
 
     def _clean(self, now_ms: int) -> None:

@@ -13,6 +13,7 @@ from pykafka_core._records import RecordBatchReader
 from pykafka_core.errors import KafkaError, MetadataError
 from pykafka_core.metadata.image.image import Broker, Controller, MetadataImage, Partition, Topic
 from pykafka_core.metadata.records.codec import decode_batches, encode, split_batches
+from pykafka_core.metadata.records.quorum_records import QuorumRecords
 from pykafka_core.protocol import encode_message
 from pykafka_core.protocol.messages import (
     ClientQuotaRecord,
@@ -35,6 +36,7 @@ FOOTER_KEY = b"\0\0\0\x04"
 BATCH_RECORDS_MAX = 2000
 """Records of one batch: of partitions some 200 KiB."""
 NO_NODE = -1
+NO_QUORUM_RECORDS = QuorumRecords()
 
 
 def records_of(image: MetadataImage) -> Iterator[Message]:
@@ -138,17 +140,24 @@ def _partition(topic_id: bytes, index: int, partition: Partition) -> Message:
     )
 
 
-def encode_snapshot(records: Iterable[Message], leader_epoch: int, time_ms: int) -> bytes:
+def encode_snapshot(
+    records: Iterable[Message],
+    leader_epoch: int,
+    time_ms: int,
+    quorum: QuorumRecords = NO_QUORUM_RECORDS,
+) -> bytes:
     """A snapshot file's bytes.
 
     Args:
         records: What it holds.
         leader_epoch: Of the last record that it stands for; every batch carries it.
         time_ms: When that record was appended.
+        quorum: The quorum's own records; they stand behind the header, in its batch.
     """
-    header = SnapshotHeaderRecord(last_contained_log_timestamp=time_ms)
-    batches = [_control(HEADER_KEY, header, 0, leader_epoch, time_ms)]
-    offset = 1
+    header = encode_message(SnapshotHeaderRecord(last_contained_log_timestamp=time_ms), 0)
+    first_records = [(HEADER_KEY, header), *quorum.records()]
+    batches = [_control(first_records, 0, leader_epoch, time_ms)]
+    offset = len(first_records)
     values = [(None, encode(record)) for record in records]
     for first in range(0, len(values), BATCH_RECORDS_MAX):
         some = values[first : first + BATCH_RECORDS_MAX]
@@ -158,7 +167,8 @@ def encode_snapshot(records: Iterable[Message], leader_epoch: int, time_ms: int)
             )
         )
         offset += len(some)
-    batches.append(_control(FOOTER_KEY, SnapshotFooterRecord(), offset, leader_epoch, time_ms))
+    footer = encode_message(SnapshotFooterRecord(), 0)
+    batches.append(_control([(FOOTER_KEY, footer)], offset, leader_epoch, time_ms))
     return b"".join(batches)
 
 
@@ -186,9 +196,11 @@ def _control_keys(batch: bytes) -> list[bytes | None]:
         raise MetadataError(f"a batch is damaged: {error}") from error
 
 
-def _control(key: bytes, message: Message, offset: int, leader_epoch: int, time_ms: int) -> bytes:
+def _control(
+    records: list[tuple[bytes, bytes]], offset: int, leader_epoch: int, time_ms: int
+) -> bytes:
     return build_batch(
-        [(key, encode_message(message, 0))],
+        records,
         base_offset=offset,
         leader_epoch=leader_epoch,
         timestamp_default=time_ms,

@@ -1,0 +1,49 @@
+"""Apache Kafka and we open one data directory in turn: neither loses what the other wrote, or refuses it."""
+
+from pathlib import Path
+
+from bench.peers.brokers import ApacheKafka
+from pykafka_core import Broker
+
+TURNS = 3
+SNAPSHOT_OFTEN = {
+    "metadata.log.max.record.bytes.between.snapshots": "1",
+    "metadata.max.retention.bytes": "1",
+}
+"""Each commit makes a snapshot, and the one before goes: the quorum's records with it, if ours had none."""
+
+
+def topics_of(bootstrap: str) -> set[str]:
+    from confluent_kafka.admin import AdminClient
+
+    return set(AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60).topics)
+
+
+def create(bootstrap: str, name: str) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(60)
+
+
+def use(bootstrap: str, name: str, expected: set[str]) -> None:
+    """Find what was there, and leave a topic behind."""
+    assert topics_of(bootstrap) >= expected
+    create(bootstrap, name)
+    expected.add(name)
+
+
+def test_kafka_and_we_open_one_directory_in_turn(tmp_path: Path) -> None:
+    kafka = ApacheKafka(tmp_path)
+    expected: set[str] = set()
+    try:
+        for turn in range(TURNS):
+            use(kafka.bootstrap, f"theirs-{turn}", expected)
+            kafka.halt()
+            for step in range(2):  # the second start has our own snapshot alone
+                with Broker(kafka.data, config=SNAPSHOT_OFTEN) as broker:
+                    use(broker.bootstrap_servers, f"ours-{turn}-{step}", expected)
+            kafka.start()
+        assert topics_of(kafka.bootstrap) >= expected
+    finally:
+        kafka.stop()
