@@ -87,8 +87,11 @@ impl Partition {
         let _writer = self.writer.lock();
         match slot {
             LogSlot::Open(log) => self.host.directory.delete_log(&log),
-            LogSlot::Unopened => self.host.directory.delete_partition(&self.topic, self.index),
-            LogSlot::Failed | LogSlot::Deleted => Ok(()),
+            // The log that failed is closed; its directory has to go, or the topic could not be made again.
+            LogSlot::Unopened | LogSlot::Failed => {
+                self.host.directory.delete_partition(&self.topic, self.index)
+            }
+            LogSlot::Deleted => Ok(()),
         }
     }
 
