@@ -120,7 +120,7 @@ class Core:
     # maintenance: each completes as ``Maintained``
     def delete_before(self, token: Token, partition: PartitionId, offset: int) -> None:
         """DeleteRecords; -1 is the high watermark. ``Maintained.offset`` is the new log start offset."""
-    def enforce_retention(self) -> None:
+    def enforce_retention(self, token: Token) -> None:
         """Delete every leader's and follower's segments past their topic's limits; cheap when there are none."""
     def describe_log_dirs(self) -> list[tuple[bytes, int, int]]:
         """(topic id, partition, size in bytes) of every log that exists; none before the first append."""
@@ -183,8 +183,10 @@ class PartitionImage:
 
 @final
 class TopicImage:
-    """A topic as it is now: new, or replaced whole. ``overrides``: Kafka names of topic settings that differ from the
-    broker's defaults. ``hidden`` topics (``__cluster_metadata``) are served to `Core.append` and `Core.read` alone.
+    """A topic as it is now: new, replaced whole, or ``partial``, where partitions that are not given stay.
+
+    ``overrides``: Kafka names of topic settings that differ from the broker's defaults. ``hidden`` topics
+    (``__cluster_metadata``) are served to `Core.append` and `Core.read` alone.
     """
 
     def __new__(
@@ -196,6 +198,7 @@ class TopicImage:
         overrides: Mapping[str, str] | None = None,
         internal: bool = False,
         hidden: bool = False,
+        partial: bool = False,
     ) -> Self: ...
 
 @final
@@ -206,7 +209,7 @@ class ImageDelta:
         metadata_offset: Last offset of the step; an older one than the last applied is ignored.
         brokers: Every live broker's endpoint for each listener, replaced whole.
         controller_id: Named by Metadata.
-        topics: Created or changed.
+        topics: Created or changed; of a large topic only what changed, if it is partial.
         deleted: Topic ids. Deletes come before creates.
         log_defaults: Effective broker-level defaults of every topic setting, by topic-level Kafka name.
         broker_settings: Effective values of the broker settings that Rust honours, by Kafka name.

@@ -273,7 +273,7 @@ def _loop(
     now = core.now_ns()
     retention_ms = settings.int("log.retention.check.interval.ms")
     timers = [
-        Timer("retention", retention_ms, now, core.enforce_retention),
+        Timer("retention", retention_ms, now, started.controller.enforce_retention),
         Timer("log lines", DRAIN_INTERVAL_MS, now, drain_into_logging(core)),
     ]
     if started.snapshots is not None:

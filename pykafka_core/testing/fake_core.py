@@ -8,7 +8,7 @@ to the same answers. This module is also the namespace of its image classes (`Co
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from pykafka_core._core import crc32c
@@ -59,6 +59,7 @@ class TopicImage:
     overrides: Mapping[str, str] = field(default_factory=dict)
     internal: bool = False
     hidden: bool = False
+    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,7 +284,8 @@ class FakeCore:
         for topic in delta.topics:
             if self._is_taken(topic, delta):
                 continue
-            self.topics[topic.topic_id] = topic
+            known = self.topics.get(topic.topic_id) if topic.partial else None
+            self.topics[topic.topic_id] = topic if known is None else _merged(known, topic)
             for partition in topic.partitions:
                 log = self.logs.setdefault((topic.topic_id, partition.index), _Log(-1))
                 log.leader_epoch = partition.leader_epoch
@@ -359,9 +361,10 @@ class FakeCore:
         log.start = max(log.start, wanted)
         self.push(Maintained(token, 0, log.start))
 
-    def enforce_retention(self) -> None:
+    def enforce_retention(self, token: int) -> None:
         """Count it."""
         self.retention_runs += 1
+        self.push(Maintained(token, 0, -1))
 
     def describe_log_dirs(self) -> list[tuple[bytes, int, int]]:
         """Logs that were appended to."""
@@ -386,6 +389,13 @@ class FakeCore:
     def drain_log(self) -> list[tuple[int, int, str, str]]:
         """None."""
         return []
+
+
+def _merged(known: TopicImage, partial: TopicImage) -> TopicImage:
+    partitions = {partition.index: partition for partition in known.partitions}
+    partitions.update((partition.index, partition) for partition in partial.partitions)
+    ordered = [partitions[index] for index in sorted(partitions)]
+    return replace(partial, partitions=ordered, partial=False)
 
 
 def _fence(log: _Log | None, leader_epoch: int) -> int:

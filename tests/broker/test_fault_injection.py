@@ -34,7 +34,7 @@ TURNS = 40
 ENDS_THE_BROKER = {"append", "apply", "horizon_ns", "now_ns", "wait"}
 """Without these there is no control thread: events are lost, or what was committed is not applied."""
 ONLY_AT_START_OR_STOP = {"listen", "serve", "stop", "wake"}
-NEVER_ON_THIS_PATH = {"offsets", "read"}
+NEVER_ON_THIS_PATH = {"check", "offsets", "read"}
 
 
 class Fault(Exception):
@@ -55,10 +55,11 @@ class World:
         self.ended: Exception | None = None
         core = cast("Core", self.core)
         controller = self.broker.controller
-        calls = "enforce_retention", "statistics", "drain_log", "disk_space"
+        calls = "statistics", "drain_log", "disk_space"
         # By name at each call: a test may have put something else there.
         self.timers = [Timer(name, 10, 0, partial(self.call, name)) for name in calls]
         self.timers.append(Timer("snapshot", 10, 0, controller.write_snapshot_if_due))
+        self.timers.append(Timer("retention", 10, 0, controller.enforce_retention))
         self.loop = ControlLoop(core, controller, self.timers, controller.faults, "test")
         self.broker.ask(creation("orders"))
 

@@ -155,6 +155,8 @@ class Controller:
         self._notices = Notices(core.now_ns)
         self._writers: deque[Asked] = deque()
         self._jobs: deque[_Job] = deque()
+        self._retention: int | None = None
+        """The token of the retention that runs."""
         self._building: _Batch | None = None
         self._deciding: _Job | None = None
         self._cancelled: set[int] = set()
@@ -226,6 +228,13 @@ class Controller:
         if snapshots is not None and size:
             self._faults.guard("a snapshot", lambda: snapshots.committed(self._image, size))
 
+    def enforce_retention(self) -> None:
+        """Have the core delete what is past its limits, unless it is still at it."""
+        if self._retention is None:
+            token = self._new_token()
+            self._core.enforce_retention(token)
+            self._retention = token
+
     def write_snapshot_if_due(self) -> None:
         """Something that has to be done now and then, when nothing is committed for long."""
         if self._snapshots is not None:
@@ -286,6 +295,9 @@ class Controller:
         return reserve is not None and reserve.make_way()
 
     def _on_maintained(self, event: "_core.Maintained") -> None:
+        if event.token == self._retention:
+            self._retention = None
+            return
         waiting = self._maintained.pop(event.token, None)
         if waiting is None:  # nobody asked: the metadata log made way for a snapshot
             if event.error_code:

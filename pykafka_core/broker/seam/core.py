@@ -82,8 +82,8 @@ class Core(Protocol):
     def delete_before(self, token: int, partition: PartitionId, offset: int) -> None:
         """Advance the log start; completes as ``Maintained``."""
 
-    def enforce_retention(self) -> None:
-        """Delete what is past its limits."""
+    def enforce_retention(self, token: int) -> None:
+        """Delete what is past its limits; completes as ``Maintained``."""
 
     def describe_log_dirs(self) -> list[tuple[bytes, int, int]]:
         """Sizes of logs."""

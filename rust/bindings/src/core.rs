@@ -349,9 +349,9 @@ impl PyCore {
         })
     }
 
-    fn enforce_retention(&self, py: Python<'_>) -> PyResult<()> {
+    fn enforce_retention(&self, py: Python<'_>, token: u64) -> PyResult<()> {
         self.detached(py, |core| {
-            core.enforce_retention();
+            core.enforce_retention(token);
             Ok(())
         })
     }

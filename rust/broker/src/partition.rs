@@ -21,6 +21,7 @@ mod blocked_tests;
 pub mod follower;
 mod idle;
 pub mod isr;
+pub(crate) mod lane;
 mod lookup;
 pub(crate) mod maintenance;
 mod open;

@@ -291,14 +291,9 @@ impl Log {
             return Ok(());
         }
         state.is_on_disk = false;
-        rename_dir(&*self.shared.disk, &self.shared.dir, deleted_dir)
+        let Shared { disk, dir, .. } = &self.shared;
+        disk.rename(dir, deleted_dir).map_err(|error| StorageError::io("rename", dir, error))
     }
-}
-
-fn rename_dir(disk: &dyn Disk, from: &Path, to: &Path) -> Result<(), StorageError> {
-    disk.rename(from, to)
-        .and_then(|()| disk.sync_dir(to.parent().unwrap_or(to)))
-        .map_err(|error| StorageError::io("rename", from, error))
 }
 
 impl std::fmt::Debug for Log {

@@ -19,6 +19,7 @@ use crate::kafka_error::KafkaError;
 use crate::network::engine::Engine;
 use crate::network::listener;
 use crate::partition::isr::{BrokerState, IsrOutcome};
+use crate::partition::lane::Lane;
 use crate::partition::partition_table::KeyValue;
 use crate::partition::storage::{Storage, StorageOpenError};
 use crate::partition::{PartitionOffsets, maintenance, purgatory};
@@ -76,6 +77,7 @@ pub struct Core {
     ctx: Arc<Context>,
     engine: Arc<Engine>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
+    maintenance: Arc<Lane>,
     lock: Mutex<Option<DirectoryLock>>,
     /// Serialises apply and stop: steps come in order.
     steps: Mutex<()>,
@@ -102,7 +104,8 @@ impl Core {
             engine.handle().spawn(maintenance::run(ctx.clone())),
         ];
         let (tasks, lock) = (Mutex::new(tasks), Mutex::new(storage.lock));
-        Ok(Core { ctx, engine, tasks, lock, steps: Mutex::default() })
+        let maintenance = Lane::new(engine.handle().clone());
+        Ok(Core { ctx, engine, tasks, maintenance, lock, steps: Mutex::default() })
     }
 
     /// What the parts of this broker share.
@@ -275,12 +278,17 @@ impl Core {
 
     /// `DeleteRecords`; `Maintained` carries the new log start offset.
     pub fn delete_before(&self, token: Token, partition: &PartitionId, offset: i64) {
-        self.ctx.partitions.delete_before(token, partition, offset);
+        let (ctx, partition) = (self.ctx.clone(), *partition);
+        self.maintenance.push(move || ctx.partitions.delete_before(token, &partition, offset));
     }
 
-    /// Deletes every log's segments past its topic's limits.
-    pub fn enforce_retention(&self) {
-        self.ctx.partitions.enforce_retention();
+    /// Deletes every log's segments past its topic's limits; `Maintained` comes when all were looked at.
+    pub fn enforce_retention(&self, token: Token) {
+        let ctx = self.ctx.clone();
+        self.maintenance.push(move || {
+            ctx.partitions.enforce_retention();
+            ctx.events.push(Event::Maintained { token, error_code: 0, offset: -1 });
+        });
     }
 
     /// Size in bytes of every log that exists.
