@@ -4,6 +4,8 @@ from pykafka_core.metadata.image.mutators import draft_of
 from pykafka_core.protocol.messages import (
     ConfigRecord,
     FeatureLevelRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
@@ -61,3 +63,28 @@ def test_what_did_not_change_is_none() -> None:
     draft = draft_of(MetadataImage(), [])
     delta = delta_of(draft.image, draft.changes, ME)
     assert (delta.brokers, delta.features, delta.topics) == (None, None, ())
+
+
+def partitions(*indexes: int) -> list[PartitionRecord]:
+    return [
+        PartitionRecord(topic_id=ID, partition_id=index, replicas=[ME], isr=[ME], leader=ME)
+        for index in indexes
+    ]
+
+
+def test_only_the_partitions_that_changed_are_named() -> None:
+    """One more partition of 9,000 cost the other 8,999 too."""
+    base = draft_of(
+        MetadataImage(), [TopicRecord(name="orders", topic_id=ID), *partitions(0, 1, 2)]
+    )
+    assert delta_of(base.image, base.changes, ME).partial == {}, "a new topic is whole"
+    changed = PartitionChangeRecord(topic_id=ID, partition_id=1, leader=ME)
+    draft = draft_of(base.image, [*partitions(3), changed])
+    assert delta_of(draft.image, draft.changes, ME).partial == {ID: (1, 3)}
+    assert len(base.image.topics.by_id[ID].partitions) == 3
+    draft = draft_of(base.image, [config(2, "orders", "retention.ms", "1")])
+    assert delta_of(draft.image, draft.changes, ME).partial == {ID: ()}
+    again = [RemoveTopicRecord(topic_id=ID), TopicRecord(name="orders", topic_id=ID[::-1])]
+    draft = draft_of(base.image, [*again])
+    delta = delta_of(draft.image, draft.changes, ME)
+    assert (delta.deleted, delta.partial) == ((ID,), {})

@@ -1,9 +1,9 @@
 """From a metadata delta to the step the core takes in: the projection Rust answers from."""
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.seam.core import CoreTypes
 from pykafka_core.config import BrokerConfigs, canonical_overrides, topic_settings
 from pykafka_core.handlers.registry import API_VERSIONS
@@ -13,7 +13,7 @@ from pykafka_core.metadata.image.image import Broker, MetadataImage, Partition, 
 from pykafka_core.quorum.quorum import BATCH_BYTES_MAX
 from pykafka_core.types import INTERNAL_TOPICS, METADATA_TOPIC, METADATA_TOPIC_ID, RESOURCE_BROKER
 
-_log = logging.getLogger(__name__)
+_log = GuardedLogger(__name__)
 
 if TYPE_CHECKING:
     from pykafka_core._core import BrokerEndpoint, ImageDelta, PartitionImage, TopicImage
@@ -131,7 +131,12 @@ class Projection:
             brokers=None if delta.brokers is None else self._brokers(delta.brokers),
             controller_id=self._node_id,
             topics=[
-                self._topic(topic, delta.overrides[topic.name], partitions)
+                self._topic(
+                    topic,
+                    delta.overrides[topic.name],
+                    partitions,
+                    delta.partial.get(topic.topic_id),
+                )
                 for topic in delta.topics
             ],
             deleted=delta.deleted,
@@ -157,12 +162,17 @@ class Projection:
         ]
 
     def _topic(
-        self, topic: Topic, overrides: Mapping[str, str], partitions: "_Partitions"
+        self,
+        topic: Topic,
+        overrides: Mapping[str, str],
+        partitions: "_Partitions",
+        changed: tuple[int, ...] | None,
     ) -> "TopicImage":
         return self._types.TopicImage(
             name=topic.name,
             topic_id=topic.topic_id,
-            partitions=partitions.of(topic),
+            partitions=partitions.of(topic, changed),
+            partial=changed is not None,
             overrides=canonical_overrides(overrides) if overrides else {},
             internal=topic.name in INTERNAL_TOPICS,
         )
@@ -175,9 +185,10 @@ class _Partitions:
         self._types = types
         self._made: dict[tuple[int, Partition], PartitionImage] = {}
 
-    def of(self, topic: Topic) -> "list[PartitionImage]":
-        """A topic's partitions, by index."""
-        return [self._one(item) for item in sorted(topic.partitions.items())]
+    def of(self, topic: Topic, indexes: Iterable[int] | None = None) -> "list[PartitionImage]":
+        """A topic's partitions of ``indexes``, or all of them, by index."""
+        wanted = sorted(topic.partitions) if indexes is None else indexes
+        return [self._one((index, topic.partitions[index])) for index in wanted]
 
     def _one(self, item: tuple[int, Partition]) -> "PartitionImage":
         made = self._made.get(item)

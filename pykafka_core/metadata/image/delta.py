@@ -1,6 +1,7 @@
 """The step the core has to make when a draft is committed: a pure value, computed from changes."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pykafka_core.metadata.image.draft import Changes
@@ -16,7 +17,9 @@ class Delta(NamedTuple):
     overrides: Mapping[str, Mapping[str, str]]
     """Settings of each of ``topics``, by name."""
     topics: tuple[Topic, ...] = ()
-    """Created or changed, each whole."""
+    """Created or changed."""
+    partial: Mapping[bytes, tuple[int, ...]] = MappingProxyType({})
+    """Of ``topics`` that existed: which of their partitions changed. The others are new, or changed whole."""
     deleted: tuple[bytes, ...] = ()
     brokers: tuple[Broker, ...] | None = None
     features: tuple[int, Mapping[str, int]] | None = None
@@ -33,10 +36,16 @@ def delta_of(image: MetadataImage, changes: Changes, node_id: int) -> Delta:
         changes: What its draft touched.
         node_id: This broker, whose settings count.
     """
-    topics = _changed_topics(image, changes)
+    changed = _changed_topics(image, changes)
+    topics = tuple(image.topics.by_id[topic_id] for topic_id in changed)
     return Delta(
         offset=image.offset,
         topics=topics,
+        partial={
+            topic_id: tuple(sorted(indexes))
+            for topic_id, indexes in changed.items()
+            if indexes is not None
+        },
         overrides={topic.name: image.configs.of(RESOURCE_TOPIC, topic.name) for topic in topics},
         deleted=tuple(changes.deleted_topics),
         brokers=live_brokers(image) if changes.brokers else None,
@@ -77,10 +86,11 @@ def offered_features(image: MetadataImage) -> tuple[int, Mapping[str, int]]:
     return image.features_epoch, levels
 
 
-def _changed_topics(image: MetadataImage, changes: Changes) -> tuple[Topic, ...]:
-    ids = dict(changes.topics)
+def _changed_topics(image: MetadataImage, changes: Changes) -> dict[bytes, set[int] | None]:
+    """Ids of the topics that changed, and which of their partitions; None for all."""
+    changed = dict(changes.topics)
     for resource in changes.configs:
         topic = image.topics.by_name.get(resource.name) if resource.kind == RESOURCE_TOPIC else None
         if topic is not None:
-            ids[topic.topic_id] = None
-    return tuple(image.topics.by_id[topic_id] for topic_id in ids)
+            changed.setdefault(topic.topic_id, set())
+    return changed

@@ -7,9 +7,11 @@ also notes *what* it touched (`Changes`), from which `delta.py` computes the ste
 A draft whose records are not committed is dropped: there is no rollback.
 """
 
+from collections.abc import MutableMapping
 from typing import TypeVar
 
 from pykafka_core.errors import MetadataError
+from pykafka_core.metadata.image.fork_map import fork
 from pykafka_core.metadata.image.image import Configs, MetadataImage, Topic, Topics
 from pykafka_core.types import ConfigResource
 
@@ -21,14 +23,15 @@ class Changes:
     """What a draft touched since its base.
 
     Attributes:
-        topics: Ids of topics made or changed, in order; not those deleted again.
+        topics: Ids of topics made or changed, in order, and which of their partitions, None for
+            all; not those deleted again.
         deleted_topics: Topics of the base that are gone: id → name.
     """
 
     __slots__ = "brokers", "configs", "deleted_topics", "features", "topics"
 
     def __init__(self) -> None:
-        self.topics: dict[bytes, None] = {}
+        self.topics: dict[bytes, set[int] | None] = {}
         self.deleted_topics: dict[bytes, str] = {}
         self.configs: set[ConfigResource] = set()
         self.brokers = False
@@ -62,7 +65,7 @@ class Draft:
         image = self.image
         if "topics" not in self._owned:
             self._owned.add("topics")
-            image.topics = Topics(dict(image.topics.by_id), dict(image.topics.by_name))
+            image.topics = Topics(fork(image.topics.by_id), fork(image.topics.by_name))
         return image.topics
 
     def begin_topic(self, topic: Topic) -> None:
@@ -72,22 +75,31 @@ class Draft:
         self._owned_topics.add(topic.topic_id)
         self.changes.topics[topic.topic_id] = None
 
-    def own_topic(self, topic_id: bytes, what: str) -> Topic:
-        """The topic of an id, free to be changed, and noted as changed."""
+    def own_topic(self, topic_id: bytes, what: str, index: int | None = None) -> Topic:
+        """The topic of an id, free to be changed, and noted as changed: its partition ``index``, or all of it."""
         tables = self.own_topics()
         topic = tables.by_id.get(topic_id)
         if topic is None:
             raise MetadataError(f"{what} names topic id {topic_id.hex()}, which does not exist")
         if topic_id not in self._owned_topics:
             self._owned_topics.add(topic_id)
-            topic = Topic(topic.name, topic_id, dict(topic.partitions))
+            topic = Topic(topic.name, topic_id, fork(topic.partitions))
             tables.by_id[topic_id] = tables.by_name[topic.name] = topic
-        self.changes.topics[topic_id] = None
+        self._note_changed(topic_id, index)
         return topic
 
-    def own_configs(self) -> dict[ConfigResource, dict[str, str]]:
+    def _note_changed(self, topic_id: bytes, index: int | None) -> None:
+        indexes = self.changes.topics.setdefault(topic_id, set())
+        if index is None:
+            self.changes.topics[topic_id] = None
+        elif indexes is not None:
+            indexes.add(index)
+
+    def own_configs(self) -> MutableMapping[ConfigResource, dict[str, str]]:
         """The table of resources, free to be changed; the settings in it are not."""
-        self.image.configs = Configs(self.own("configs", self.image.configs.by_resource))
+        if "configs" not in self._owned:
+            self._owned.add("configs")
+            self.image.configs = Configs(fork(self.image.configs.by_resource))
         return self.image.configs.by_resource
 
     def own_config(self, resource: ConfigResource) -> dict[str, str]:

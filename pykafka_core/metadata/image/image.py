@@ -1,6 +1,6 @@
 """The metadata image: what the committed records say, as one value."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -40,7 +40,7 @@ class Topic(NamedTuple):
 
     name: str
     topic_id: bytes
-    partitions: dict[int, Partition]
+    partitions: MutableMapping[int, Partition]
 
 
 class Endpoint(NamedTuple):
@@ -85,14 +85,14 @@ class QuotaKey(NamedTuple):
 class Topics(NamedTuple):
     """The same topics under both their names."""
 
-    by_id: dict[bytes, Topic]
-    by_name: dict[str, Topic]
+    by_id: MutableMapping[bytes, Topic]
+    by_name: MutableMapping[str, Topic]
 
 
 class Configs(NamedTuple):
     """Settings made by ConfigRecords, by resource. A resource without any has no entry."""
 
-    by_resource: dict[ConfigResource, dict[str, str]]
+    by_resource: MutableMapping[ConfigResource, dict[str, str]]
 
     def of(self, kind: int, name: str) -> Mapping[str, str]:
         """Settings of one resource, empty when it has none; read only."""

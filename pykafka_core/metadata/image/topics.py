@@ -53,7 +53,7 @@ def apply_topic(draft: Draft, record: "TopicRecord") -> None:
 
 def apply_partition(draft: Draft, record: "PartitionRecord") -> None:
     """A partition begins, or is stated anew (in snapshots)."""
-    topic = draft.own_topic(record.topic_id, "PartitionRecord")
+    topic = draft.own_topic(record.topic_id, "PartitionRecord", record.partition_id)
     if record.partition_id < 0:
         raise MetadataError(f"PartitionRecord names {topic.name}-{record.partition_id}")
     topic.partitions[record.partition_id] = Partition(
@@ -73,7 +73,7 @@ def apply_partition(draft: Draft, record: "PartitionRecord") -> None:
 
 def apply_partition_change(draft: Draft, record: "PartitionChangeRecord") -> None:
     """Fields that are not null replace the old; naming a leader, even the same, is an election."""
-    topic = draft.own_topic(record.topic_id, "PartitionChangeRecord")
+    topic = draft.own_topic(record.topic_id, "PartitionChangeRecord", record.partition_id)
     old = topic.partitions.get(record.partition_id)
     if old is None:
         raise MetadataError(
@@ -109,7 +109,7 @@ def apply_clear_elr(draft: Draft, record: "ClearElrRecord") -> None:
         ):
             continue
         topic = draft.own_topic(found.topic_id, "ClearElrRecord")
-        for index, partition in topic.partitions.items():
+        for index, partition in list(topic.partitions.items()):
             topic.partitions[index] = partition._replace(elr=(), last_known_elr=())
 
 

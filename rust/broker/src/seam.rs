@@ -7,4 +7,5 @@ pub(crate) mod image;
 pub(crate) mod log_ring;
 pub(crate) mod requests;
 pub(crate) mod settings;
+pub(crate) mod shared;
 pub(crate) mod statistics;

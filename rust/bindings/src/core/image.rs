@@ -110,7 +110,8 @@ struct PyTopicImage {
 #[pymethods]
 impl PyTopicImage {
     #[new]
-    #[pyo3(signature = (*, name, topic_id, partitions, overrides=None, internal=false, hidden=false))]
+    #[pyo3(signature = (*, name, topic_id, partitions, overrides=None, internal=false, hidden=false, partial=false))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
     fn new(
         name: String,
@@ -119,6 +120,7 @@ impl PyTopicImage {
         overrides: Option<&Bound<'_, PyAny>>,
         internal: bool,
         hidden: bool,
+        partial: bool,
     ) -> PyResult<PyTopicImage> {
         let topic = TopicImage {
             name,
@@ -127,6 +129,7 @@ impl PyTopicImage {
             overrides: overrides.map(mapping).transpose()?.unwrap_or_default(),
             internal,
             hidden,
+            partial,
         };
         Ok(PyTopicImage { topic })
     }

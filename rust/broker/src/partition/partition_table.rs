@@ -1,7 +1,6 @@
 //! All partitions of this broker, by topic id and index.
 //!
-//! Readers load one immutable map; a step of the image replaces it, copied once per step. A topic's partitions are one
-//! slice, found by index. The control plane's commands come through here: each names a partition by its topic id, so
+//! Readers load one immutable map; a step of the image replaces it by one that shares what the step did not change. The control plane's commands come through here: each names a partition by its topic id, so
 //! that a late one for a deleted topic finds nothing (docs/SEAM.md S3).
 
 mod command;
@@ -23,8 +22,9 @@ use crate::partition::isr::ProposalId;
 use crate::partition::replication::Assignment;
 use crate::partition::{Host, Partition};
 use crate::seam::event::EventQueue;
-use crate::seam::image::{Image, PartitionEntry, TopicEntry, TopicId};
+use crate::seam::image::{Changed, Image, PartitionEntry, TopicEntry, TopicId};
 use crate::seam::log_ring::LogRing;
+use crate::seam::shared::{Indexed, Pages, Shards};
 use crate::seam::statistics::AppendStatistics;
 
 /// What a partition table is made with.
@@ -43,7 +43,13 @@ pub struct PartitionOptions {
     pub in_memory: bool,
 }
 
-type Topics = HashMap<TopicId, Arc<[Arc<Partition>]>>;
+type Topics = Shards<TopicId, Pages<Arc<Partition>>>;
+
+impl Indexed for Arc<Partition> {
+    fn index(&self) -> i32 {
+        self.index
+    }
+}
 
 /// See the module.
 pub struct PartitionTable {
@@ -92,13 +98,7 @@ impl PartitionTable {
 
     /// The partition, if this broker holds it.
     pub fn get(&self, topic_id: &TopicId, index: i32) -> Option<Arc<Partition>> {
-        let topics = self.topics.load();
-        let partitions = topics.get(topic_id)?;
-        let at = usize::try_from(index).ok()?;
-        match partitions.get(at) {
-            Some(partition) if partition.index == index => Some(partition.clone()),
-            _ => partitions.iter().find(|partition| partition.index == index).cloned(),
-        }
+        self.topics.load().get(topic_id)?.get(index).cloned()
     }
 
     /// The partition of a topic that the image names.
@@ -119,7 +119,7 @@ impl PartitionTable {
 
     /// One step of the image, before it is visible to requests: deletes, then followers, then leaders. Idempotent,
     /// since partitions ignore what is not newer. Called by one thread at a time.
-    pub fn apply(&self, image: &Image, changed: &[Arc<TopicEntry>], deleted: &[TopicId]) {
+    pub fn apply(&self, image: &Image, changed: &[Changed], deleted: &[TopicId]) {
         let eligible =
             image.brokers.iter().map(|broker| (broker.node_id, broker.broker_epoch)).collect();
         self.host.eligible.store(Arc::new(eligible));
@@ -134,37 +134,34 @@ impl PartitionTable {
                 self.delete(partition);
             }
         }
-        for topic in changed {
-            let partitions = self.partitions_of(topic, topics.get(&topic.id));
+        for change in changed {
+            let topic = &change.topic;
+            let mut partitions = topics.get(&topic.id).cloned().unwrap_or_default();
+            for entry in change.entries() {
+                let holds = entry.replicas.contains(&self.host.node_id);
+                if holds && partitions.get(entry.index).is_none() {
+                    partitions.insert(self.new_partition(topic, entry.index));
+                }
+            }
             topics.insert(topic.id, partitions);
         }
         for leads in [false, true] {
-            for topic in changed {
-                for partition in topics.get(&topic.id).iter().flat_map(|list| list.iter()) {
-                    let Some(entry) = topic.partition(partition.index) else { continue };
-                    if (entry.leader == self.host.node_id) == leads {
-                        partition.assign(assignment_of(entry), &topic.config);
-                    }
-                }
+            for change in changed {
+                self.assign(change, topics.get(&change.topic.id), leads);
             }
         }
         self.topics.store(Arc::new(topics));
     }
 
-    /// A topic's partitions on this broker, those that are there already kept.
-    fn partitions_of(
-        &self,
-        topic: &TopicEntry,
-        known: Option<&Arc<[Arc<Partition>]>>,
-    ) -> Arc<[Arc<Partition>]> {
-        let known = known.map_or(&[][..], |partitions| partitions);
-        (topic.partitions.iter())
-            .filter_map(|entry| {
-                let kept = known.iter().find(|partition| partition.index == entry.index);
-                let holds = entry.replicas.contains(&self.host.node_id);
-                kept.cloned().or_else(|| holds.then(|| self.new_partition(topic, entry.index)))
-            })
-            .collect()
+    /// Tells the partitions that changed of what was decided: those that lead, or those that do not.
+    fn assign(&self, change: &Changed, partitions: Option<&Pages<Arc<Partition>>>, leads: bool) {
+        let Some(partitions) = partitions else { return };
+        let entries = change.entries();
+        for entry in entries.filter(|entry| (entry.leader == self.host.node_id) == leads) {
+            if let Some(partition) = partitions.get(entry.index) {
+                partition.assign(assignment_of(entry), &change.topic.config);
+            }
+        }
     }
 
     fn new_partition(&self, topic: &TopicEntry, index: i32) -> Arc<Partition> {

@@ -221,7 +221,10 @@ impl Event {
         match (self, newer) {
             (Event::TopicsMissing { names, .. }, Event::TopicsMissing { names: more, .. }) => {
                 for name in more {
-                    if names.len() < TOPICS_MISSING_MAX && !names.contains(&name) {
+                    if names.len() == TOPICS_MISSING_MAX {
+                        break;
+                    }
+                    if !names.contains(&name) {
                         names.push(name);
                     }
                 }
@@ -330,7 +333,10 @@ impl EventQueue {
     }
 
     /// Queues `event`, or replaces the waiting one of its level. Never blocks for long.
-    pub fn push(&self, event: Event) {
+    pub fn push(&self, mut event: Event) {
+        if let Event::TopicsMissing { names, .. } = &mut event {
+            names.truncate(TOPICS_MISSING_MAX);
+        }
         let happened_ns = match &event {
             Event::Request(request) => request.received_ns,
             _ => self.clock.now_ns(),

@@ -3,10 +3,12 @@
 //! Python owns the truth (committed metadata records) and sends steps, [`ImageDelta`]. A request loads one image and answers
 //! from it alone, so an answer is never made of two steps.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pykafka_log::{ConfigError, LogConfig};
+
+use crate::seam::shared::{Indexed, Pages, Shards};
 
 use crate::seam::settings::{SettingError, Settings};
 
@@ -67,7 +69,7 @@ pub struct TopicEntry {
     /// Served to the seam alone: `__cluster_metadata`.
     pub hidden: bool,
     /// By ascending index.
-    pub partitions: Vec<PartitionEntry>,
+    pub partitions: Pages<PartitionEntry>,
     /// Settings of the topic that differ from the broker's defaults, by Kafka's names.
     pub overrides: BTreeMap<String, String>,
     /// Effective: the broker's defaults with the overrides.
@@ -77,15 +79,17 @@ pub struct TopicEntry {
 impl TopicEntry {
     /// The entry of a partition.
     pub fn partition(&self, index: i32) -> Option<&PartitionEntry> {
-        // Indexes are dense but for topics under creation by hand.
-        match self.partitions.get(index as usize) {
-            Some(entry) if entry.index == index => Some(entry),
-            _ => self.partitions.iter().find(|entry| entry.index == index),
-        }
+        self.partitions.get(index)
     }
 }
 
-/// A topic of a delta: new, or replaced whole.
+impl Indexed for PartitionEntry {
+    fn index(&self) -> i32 {
+        self.index
+    }
+}
+
+/// A topic of a delta: new, replaced whole, or with some partitions added or replaced.
 #[derive(Debug, Clone, Default)]
 pub struct TopicImage {
     /// As in [`TopicEntry`].
@@ -100,6 +104,8 @@ pub struct TopicImage {
     pub internal: bool,
     /// As in [`TopicEntry`].
     pub hidden: bool,
+    /// Whether the topic's other partitions stay as they are.
+    pub partial: bool,
 }
 
 /// Finalized features: their epoch, and level by name.
@@ -179,8 +185,8 @@ pub struct Image {
     pub supported_features: Arc<BTreeMap<String, (i16, i16)>>,
     /// Version ranges of the APIs that Python answers, and narrower ranges of ours.
     pub api_versions: Arc<BTreeMap<i16, (i16, i16)>>,
-    by_name: HashMap<Arc<str>, Arc<TopicEntry>>,
-    by_id: HashMap<TopicId, Arc<TopicEntry>>,
+    by_name: Shards<Arc<str>, Arc<TopicEntry>>,
+    by_id: Shards<TopicId, Arc<TopicEntry>>,
 }
 
 /// The image after a delta, and what the partitions must hear of it.
@@ -189,11 +195,33 @@ pub struct Step {
     /// Not yet visible to requests.
     pub image: Image,
     /// Topics that are new, replaced, or of which the effective settings changed.
-    pub changed: Vec<Arc<TopicEntry>>,
+    pub changed: Vec<Changed>,
     /// Topics that are gone.
     pub deleted: Vec<TopicId>,
     /// What [`Image::check`] says of the delta.
     pub refusals: Vec<Refusal>,
+}
+
+/// A topic that changed.
+#[derive(Debug, Clone)]
+pub struct Changed {
+    /// As it is now.
+    pub topic: Arc<TopicEntry>,
+    /// Indexes of the partitions that changed; `None` for all of them.
+    pub partitions: Option<Vec<i32>>,
+}
+
+impl Changed {
+    fn whole(topic: Arc<TopicEntry>) -> Changed {
+        Changed { topic, partitions: None }
+    }
+
+    /// The partitions that changed.
+    pub fn entries(&self) -> impl Iterator<Item = &PartitionEntry> {
+        let some = self.partitions.iter().flatten();
+        let all = self.partitions.is_none().then(|| self.topic.partitions.iter());
+        some.filter_map(|&index| self.topic.partition(index)).chain(all.into_iter().flatten())
+    }
 }
 
 impl Image {
@@ -210,8 +238,8 @@ impl Image {
             finalized_features: Arc::new(FinalizedFeatures { epoch: -1, levels: BTreeMap::new() }),
             supported_features: Arc::default(),
             api_versions: Arc::default(),
-            by_name: HashMap::new(),
-            by_id: HashMap::new(),
+            by_name: Shards::default(),
+            by_id: Shards::default(),
         }
     }
 
@@ -284,8 +312,8 @@ impl Image {
             delta.deleted.into_iter().filter(|id| image.remove(id)).collect();
         changed.retain(|id, _| !deleted.contains(id));
         for topic in delta.topics {
-            if let Some(entry) = image.put(topic, &mut refusals) {
-                changed.insert(entry.id, entry);
+            if let Some(change) = image.put(topic, &mut refusals) {
+                changed.insert(change.topic.id, change);
             }
         }
         Some(Step { image, changed: changed.into_values().collect(), deleted, refusals })
@@ -296,16 +324,15 @@ impl Image {
         &mut self,
         defaults: &BTreeMap<String, String>,
         refusals: &mut Vec<Refusal>,
-    ) -> BTreeMap<TopicId, Arc<TopicEntry>> {
+    ) -> BTreeMap<TopicId, Changed> {
         self.log_defaults = config(&self.durability_defaults, defaults, "defaults", refusals);
         let mut changed = BTreeMap::new();
-        for entry in self.by_id.values_mut() {
-            let mut topic = TopicEntry::clone(entry);
+        let entries: Vec<_> = self.by_id.values().cloned().collect();
+        for entry in entries {
+            let mut topic = TopicEntry::clone(&entry);
             // Its overrides were judged when they came.
             topic.config = config(&self.log_defaults, &topic.overrides, "", &mut Vec::new());
-            *entry = Arc::new(topic);
-            self.by_name.insert(entry.name.clone(), entry.clone());
-            changed.insert(entry.id, entry.clone());
+            changed.insert(entry.id, Changed::whole(self.store(topic)));
         }
         changed
     }
@@ -316,9 +343,16 @@ impl Image {
         true
     }
 
-    fn put(&mut self, topic: TopicImage, refusals: &mut Vec<Refusal>) -> Option<Arc<TopicEntry>> {
-        let mut partitions = topic.partitions;
-        partitions.sort_by_key(|partition| partition.index);
+    fn put(&mut self, topic: TopicImage, refusals: &mut Vec<Refusal>) -> Option<Changed> {
+        let known = self.by_id.get(&topic.topic_id).filter(|_| topic.partial).cloned();
+        if let Some(known) = known.filter(|known| known.overrides == topic.overrides) {
+            return Some(self.put_partitions(&known, topic.partitions));
+        }
+        let mut partitions = match self.by_id.get(&topic.topic_id) {
+            Some(known) if topic.partial => known.partitions.clone(),
+            _ => Pages::default(),
+        };
+        topic.partitions.into_iter().for_each(|entry| partitions.insert(entry));
         let config = config(&self.log_defaults, &topic.overrides, &topic.name, refusals);
         let TopicImage { topic_id: id, overrides, internal, hidden, .. } = topic;
         if self.by_name.get(topic.name.as_str()).is_some_and(|taken| taken.id != id) {
@@ -326,11 +360,23 @@ impl Image {
             return None;
         }
         let name = Arc::from(topic.name);
-        let entry =
-            Arc::new(TopicEntry { name, id, internal, hidden, partitions, overrides, config });
+        let entry = TopicEntry { name, id, internal, hidden, partitions, overrides, config };
+        Some(Changed::whole(self.store(entry)))
+    }
+
+    /// A topic of which only partitions changed.
+    fn put_partitions(&mut self, known: &TopicEntry, entries: Vec<PartitionEntry>) -> Changed {
+        let mut topic = known.clone();
+        let indexes = entries.iter().map(|entry| entry.index).collect();
+        entries.into_iter().for_each(|entry| topic.partitions.insert(entry));
+        Changed { topic: self.store(topic), partitions: Some(indexes) }
+    }
+
+    fn store(&mut self, topic: TopicEntry) -> Arc<TopicEntry> {
+        let entry = Arc::new(topic);
         self.by_name.insert(entry.name.clone(), entry.clone());
-        self.by_id.insert(id, entry.clone());
-        Some(entry)
+        self.by_id.insert(entry.id, entry.clone());
+        entry
     }
 }
 
@@ -390,6 +436,29 @@ mod tests {
         let image = stepped(&Image::empty(LogConfig::default()), delta(5)).image;
         assert!(image.step(delta(5)).is_none());
         assert!(image.step(delta(4)).is_none());
+    }
+
+    #[test]
+    fn a_partial_topic_adds_and_replaces_partitions_and_names_those_alone() {
+        let empty = Image::empty(LogConfig::default());
+        let image = stepped(&empty, ImageDelta { topics: vec![topic("a", 1)], ..delta(1) }).image;
+        let entry =
+            |index, leader_epoch| PartitionEntry { index, leader_epoch, ..Default::default() };
+        let mut part = TopicImage { partial: true, ..topic("a", 1) };
+        part.partitions = vec![entry(1, 7), entry(2, 1)];
+        let step = stepped(&image, ImageDelta { topics: vec![part.clone()], ..delta(2) });
+        let epochs = |step: &Step| {
+            let topic = step.image.topic("a").cloned().expect("known");
+            topic.partitions.iter().map(|entry| entry.leader_epoch).collect::<Vec<_>>()
+        };
+        assert_eq!(epochs(&step), [0, 7, 1]);
+        let named = |step: &Step| step.changed[0].entries().map(|e| e.index).collect::<Vec<_>>();
+        assert_eq!((step.changed.len(), named(&step)), (1, vec![1, 2]));
+        part.overrides.insert("retention.ms".into(), "7".into());
+        part.partitions.clear();
+        let step = stepped(&step.image, ImageDelta { topics: vec![part], ..delta(3) });
+        assert_eq!((epochs(&step), named(&step)), (vec![0, 7, 1], vec![0, 1, 2]));
+        assert_eq!(step.image.topic("a").map(|entry| entry.config.retention_ms), Some(7));
     }
 
     #[test]

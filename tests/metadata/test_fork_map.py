@@ -1,0 +1,58 @@
+"""A `ForkMap` is a dict to who reads it, and its forks do not disturb each other."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pykafka_core.metadata.image.fork_map import ForkMap, fork
+
+KEYS = st.integers(0, 40)
+CHANGES = st.lists(st.tuples(KEYS, st.none() | st.integers()), max_size=30)
+
+
+def change(found: ForkMap[int, int], model: dict[int, int], key: int, value: int | None) -> None:
+    """Set, or for None delete."""
+    if value is not None:
+        found[key] = model[key] = value
+    elif key in model:
+        del found[key], model[key]
+    else:
+        with pytest.raises(KeyError):
+            del found[key]
+
+
+@given(st.dictionaries(KEYS, st.integers()), st.lists(CHANGES, max_size=5))
+def test_forks_agree_with_dicts(
+    base: dict[int, int], batches: list[list[tuple[int, int | None]]]
+) -> None:
+    versions: list[tuple[ForkMap[int, int], dict[int, int]]] = [(fork(base), dict(base))]
+    for batch in batches:
+        newest, model = versions[-1]
+        newest, model = newest.fork(), dict(model)
+        for key, value in batch:
+            change(newest, model, key, value)
+        versions.append((newest, model))
+    for found, model in versions:
+        assert found == model
+        assert len(found) == len(model)
+        assert list(found.values()) == [found[key] for key in found]
+        assert [key in found for key in range(42)] == [key in model for key in range(42)]
+        assert found.get(41) is None
+
+
+def test_a_large_map_is_not_copied_for_each_change() -> None:
+    found = fork(dict.fromkeys(range(100_000), 0))
+    bases = set()
+    for step in range(10_000):
+        found = found.fork()
+        found[step] = 1
+        bases.add(id(found._base))
+    assert len(bases) == 2, "merged once, after a 16th of it had changed"
+    assert sum(found.values()) == 10_000
+
+
+def test_the_order_of_keys_stays() -> None:
+    found = fork({3: 0, 1: 0, 2: 0}).fork()
+    found[1] = 5
+    found[9] = 0
+    assert list(found) == [3, 1, 2, 9]
