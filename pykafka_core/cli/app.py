@@ -17,8 +17,11 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
-app.add_typer(topics_command.app, name="topics")
-app.add_typer(configs_command.app, name="configs")
+_SERVER = "A broker and its files"
+_CLIENT = "Clients of a running broker, which need pykafka-core\\[cli]"
+
+app.add_typer(topics_command.app, name="topics", rich_help_panel=_CLIENT)
+app.add_typer(configs_command.app, name="configs", rich_help_panel=_CLIENT)
 
 
 def _print_version(asked: bool) -> None:
@@ -36,10 +39,13 @@ def options(
         typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Kafka in a Python wheel: serve a broker, and look at one."""
+    """Kafka in a Python wheel: serve a broker, and look at one.
+
+    Begin with `pykafka-core serve`, then `pykafka-core topics create NAME` in another terminal.
+    """
 
 
-@app.command()
+@app.command(rich_help_panel=_SERVER)
 def serve(
     data: Annotated[
         Path | None, typer.Option(help="Data directory; default: log.dirs of --config, or ./data.")
@@ -76,7 +82,7 @@ def serve(
     )
 
 
-@app.command()
+@app.command(rich_help_panel=_CLIENT)
 def produce(
     topic: str,
     files: Annotated[
@@ -115,7 +121,7 @@ def produce(
     )
 
 
-@app.command()
+@app.command(rich_help_panel=_CLIENT)
 def consume(
     topic: str,
     bootstrap: Bootstrap = None,
@@ -155,7 +161,7 @@ def consume(
     )
 
 
-@app.command("dump-log")
+@app.command("dump-log", rich_help_panel=_SERVER)
 def dump_log(
     paths: Annotated[
         list[Path],
@@ -181,7 +187,7 @@ def dump_log(
     run(paths, records=deep, contents=contents, verify=verify, as_json=as_json)
 
 
-@app.command()
+@app.command(rich_help_panel=_SERVER)
 def repair(
     directory: Annotated[
         Path, typer.Argument(metavar="DIR", help="A data directory, or a partition's in one.")
@@ -199,7 +205,7 @@ def repair(
     run(directory, yes=yes, as_json=as_json)
 
 
-@app.command()
+@app.command(rich_help_panel="See it work")
 def demo(
     data: Annotated[
         Path | None, typer.Option(help="Keep the broker's data here; default: a temporary place.")
