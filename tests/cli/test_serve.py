@@ -1,11 +1,13 @@
 """``pykafka-core serve`` as a process: its line, its signals, its exit codes."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from pykafka_core.cli import main
 from pykafka_core.cli.serve import ServeOptions
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+DAMAGED = ROOT / "tests" / "formats" / "golden" / "killed" / "data"
 PATIENCE_S = 100
 
 
@@ -79,6 +82,20 @@ def test_the_settings_that_kafka_ships_start_a_broker(tmp_path: Path) -> None:
     (warning,) = errors.splitlines()
     assert "no meaning" in warning
     assert "num.network.threads" in warning
+
+
+def test_damage_is_reported_at_the_start_with_the_command_that_repairs_it(tmp_path: Path) -> None:
+    """No client asks for the partition; lines that are not of it are other damage of the same directory."""
+    data = tmp_path / "data"
+    shutil.copytree(DAMAGED, data, copy_function=shutil.copyfile)
+    before = {path: path.read_bytes() for path in (data / "bad-crc-early-0").iterdir()}
+    with serving("--data", str(data)) as (process, line):
+        assert line.startswith("ready ")
+        assert process.stderr is not None
+        (found,) = islice((one for one in process.stderr if "bad-crc-early-0" in one), 1)
+        assert "is read_only" in found
+        assert f"pykafka-core repair {data}/bad-crc-early-0" in found
+        assert before == {path: path.read_bytes() for path in (data / "bad-crc-early-0").iterdir()}
 
 
 def test_advertised_listeners_can_be_set_beside_listen() -> None:

@@ -17,6 +17,8 @@ proposes, commits and applies raises out of `take` and `advance`, which ends the
 """
 
 import logging
+import os
+import shlex
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
@@ -315,12 +317,18 @@ class Controller:
             self._take(request)
 
     def _on_partition_state(self, event: "_core.PartitionState") -> None:
-        if event.state in ("offline", "read_only"):
-            topic = self._image.topics.by_id.get(event.topic_id)
-            name = topic.name if topic else event.topic_id.hex()
-            _log.error(
-                "partition %s-%d is %s: %s", name, event.partition, event.state, event.reason
-            )
+        if event.state not in ("offline", "read_only"):
+            return
+        topic = self._image.topics.by_id.get(event.topic_id)
+        name = f"{topic.name if topic else event.topic_id.hex()}-{event.partition}"
+        if self._notices.admit((name, event.state)) is None:
+            return  # the inspection at the start and the first use find the same
+        if event.state == "read_only":
+            where = shlex.quote(os.path.join(self._facts.log_dir(), name))
+            advice = f"; it refuses records: stop the broker and run pykafka-core repair {where}"
+        else:
+            advice = ""
+        _log.error("partition %s is %s: %s%s", name, event.state, event.reason, advice)
 
     def _on_replica(self, event: "_core.Replica") -> None:
         """A follower's progress: there is none on a single node."""

@@ -27,7 +27,7 @@ use crate::directory::library::partition_key;
 use crate::directory::lock::DirectoryLock;
 use crate::directory::survey::LogSurvey;
 use crate::disk::Disk;
-use crate::log::{Log, LogOptions, OnDamage, OpenError, Recovery, StorageError};
+use crate::log::{Damage, Log, LogOptions, OnDamage, OpenError, Recovery, StorageError};
 use crate::syncer::SYNC_THREADS_MAX;
 
 /// A stop closes so many logs on its own before it takes another thread.
@@ -221,6 +221,26 @@ impl LogDirectory {
         self.open_at(path.to_owned(), partition_key(path), None, config)
     }
 
+    /// What an open would find damaged in a log that is not open. Nothing is changed.
+    ///
+    /// # Errors
+    /// As [`LogDirectory::open_log`].
+    pub fn inspect(
+        &self,
+        topic: &str,
+        partition: i32,
+        topic_id: [u8; 16],
+        config: Arc<LogConfig>,
+    ) -> Result<Option<Damage>, OpenError> {
+        let (dir, key) = (self.partition_path(topic, partition), (topic.to_owned(), partition));
+        let options = self.options(dir, &key, Some(topic_id), config);
+        if options.recovery_point == 0 && !self.disk.exists(&options.dir) {
+            return Ok(None);
+        }
+        let (_, recovery) = Log::open(LogOptions { read_only: true, ..options })?;
+        Ok(recovery.damage)
+    }
+
     fn open_at(
         &self,
         dir: PathBuf,
@@ -228,9 +248,22 @@ impl LogDirectory {
         topic_id: Option<[u8; 16]>,
         config: Arc<LogConfig>,
     ) -> Result<(Arc<Log>, Recovery), OpenError> {
+        let (log, recovery) = Log::open(self.options(dir, &key, topic_id, config))?;
+        let log = Arc::new(log);
+        self.state.lock().logs.insert(key, log.clone());
+        Ok((log, recovery))
+    }
+
+    fn options(
+        &self,
+        dir: PathBuf,
+        key: &(String, i32),
+        topic_id: Option<[u8; 16]>,
+        config: Arc<LogConfig>,
+    ) -> LogOptions {
         let (recovery_point, log_start_offset, high_watermark) = {
             let state = self.state.lock();
-            let offset = |of: &PartitionOffsets| of.get(&key).copied().unwrap_or(0);
+            let offset = |of: &PartitionOffsets| of.get(key).copied().unwrap_or(0);
             (
                 offset(&state.recovery_points),
                 offset(&state.log_start_offsets),
@@ -243,7 +276,7 @@ impl LogDirectory {
         } else {
             OnDamage::CutUnsynced
         };
-        let (log, recovery) = Log::open(LogOptions {
+        LogOptions {
             dir,
             config,
             disk: self.disk.clone(),
@@ -258,10 +291,7 @@ impl LogDirectory {
             read_only: false,
             jitter_seed: self.draw(),
             buffers: self.buffers.clone(),
-        })?;
-        let log = Arc::new(log);
-        self.state.lock().logs.insert(key, log.clone());
-        Ok((log, recovery))
+        }
     }
 
     /// Writes the checkpoints: recovery points and log start offsets of all open logs, and these high watermarks.

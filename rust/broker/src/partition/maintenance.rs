@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::context::Context;
+use crate::partition::Partition;
 
 /// How late a `flush.ms` may be noticed.
 const DIRTY_TICK: Duration = Duration::from_millis(20);
@@ -36,4 +37,19 @@ pub async fn run(ctx: Arc<Context>) {
             let _ = tokio::task::spawn_blocking(move || ctx.partitions.checkpoint()).await;
         }
     }
+}
+
+/// Looks once, when the broker serves, for damage in logs that nobody has opened yet.
+pub async fn inspect(ctx: Arc<Context>) {
+    if ctx.partitions.host().in_memory
+        || ctx.serving.subscribe().wait_for(|serving| *serving).await.is_err()
+    {
+        return;
+    }
+    let inspected = tokio::task::spawn_blocking(move || {
+        let partitions = ctx.partitions.all();
+        let is_wanted = |_: &&Arc<Partition>| !ctx.is_stopping();
+        partitions.iter().take_while(is_wanted).for_each(|partition| partition.inspect());
+    });
+    let _ = inspected.await;
 }

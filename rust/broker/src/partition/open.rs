@@ -21,6 +21,29 @@ impl Partition {
         self.open_log(&self.writer.lock())
     }
 
+    /// Reports what an open would find wrong with a log that is not open, so that no client is the first to meet it.
+    /// Nothing is changed. Whoever opens the log meanwhile waits, as for another open.
+    pub fn inspect(&self) {
+        let _writer = self.writer.lock();
+        let turn = self.turn();
+        if !matches!(turn.log, LogSlot::Unopened) {
+            return;
+        }
+        let config = turn.config.clone();
+        drop(turn);
+        let found = self.host.directory.inspect(&self.topic, self.index, self.topic_id, config);
+        let (state, offset, reason) = match found {
+            Ok(Some(damage)) => (PartitionStateKind::ReadOnly, damage.offset(), damage.to_string()),
+            Err(OpenError::Storage(error)) if error.is_refusal() => return,
+            Err(error) => (PartitionStateKind::Offline, -1, error.to_string()),
+            Ok(None) => return,
+        };
+        let turn = self.turn();
+        if matches!(turn.log, LogSlot::Unopened) {
+            turn.report(state, offset, reason);
+        }
+    }
+
     /// What an unopened log has on disk, looked up once: nobody changes it while it is unopened.
     pub(super) fn survey(&self, _writer: &Writer<'_>) -> Survey {
         if let Some(survey) = self.turn().survey {
