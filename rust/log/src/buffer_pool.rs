@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use pykafka_record::Limits;
 
-use crate::log::append::validate::Scratch;
+use crate::log::append::validate::{Scratch, ValidateError};
 
 /// Buffers smaller than this are not worth keeping.
 const KEPT_BYTES_MIN: usize = 16 << 10;
+
+/// What a batch may inflate to beside others: four times what producers send by default.
+const SMALL_BYTES_MAX: usize = 4 << 20;
 
 /// As many as threads validate at once; each holds about a megabyte at most.
 const SCRATCHES_KEPT: usize = 16;
@@ -18,6 +22,8 @@ const SCRATCHES_KEPT: usize = 16;
 pub struct BufferPool {
     free: Mutex<Free>,
     scratches: Mutex<Vec<Scratch>>,
+    /// Held by the one validation whose batch is large.
+    large: Mutex<()>,
     bytes_max: usize,
 }
 
@@ -30,11 +36,32 @@ struct Free {
 impl BufferPool {
     /// A pool that keeps at most `bytes_max` of free buffers.
     pub fn new(bytes_max: usize) -> BufferPool {
-        BufferPool { free: Mutex::default(), scratches: Mutex::default(), bytes_max }
+        BufferPool {
+            free: Mutex::default(),
+            scratches: Mutex::default(),
+            large: Mutex::default(),
+            bytes_max,
+        }
     }
 
-    /// Lends a validation its buffers.
-    pub(crate) fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
+    /// Lends a validation its buffers. What inflates to more than [`SMALL_BYTES_MAX`] is begun again, and then is the only
+    /// one that inflates so much: many threads hold little, and one may hold what `limits` allows.
+    pub(crate) fn inflate<T>(
+        &self,
+        limits: Limits,
+        mut work: impl FnMut(Limits, &mut Scratch) -> Result<T, ValidateError>,
+    ) -> Result<T, ValidateError> {
+        let small = Limits { bytes_max: limits.bytes_max.min(SMALL_BYTES_MAX), ..limits };
+        match self.with_scratch(|scratch| work(small, scratch)) {
+            Err(ValidateError::DecompressedTooLarge(_)) if small != limits => {
+                let _alone = self.large.lock();
+                work(limits, &mut Scratch::default())
+            }
+            result => result,
+        }
+    }
+
+    fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
         let mut scratch = self.scratches.lock().pop().unwrap_or_default();
         let result = work(&mut scratch);
         let mut kept = self.scratches.lock();

@@ -48,8 +48,9 @@ impl Log {
         let config = self.config();
         let rules = validate_rules(&config, origin);
         let now_ms = self.shared.clock.now_ms();
-        let validated = (self.shared.buffers)
-            .with_scratch(|scratch| validate::validate(bytes, &rules, now_ms, scratch))?;
+        let validated = (self.shared.buffers).inflate(rules.limits, |limits, scratch| {
+            validate::validate(bytes, &ValidateRules { limits, ..rules }, now_ms, scratch)
+        })?;
         let size = validated.stored_size();
         if size > config.segment_bytes as usize {
             let segment_bytes = config.segment_bytes;
