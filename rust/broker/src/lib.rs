@@ -35,5 +35,6 @@ pub use seam::image::{
     Step, TOPIC_ID_ZERO, TopicEntry, TopicId, TopicImage,
 };
 pub use seam::log_ring::{Level, LogLine, LogRing, escaped};
+pub use seam::requests::Room;
 pub use seam::settings::{SettingError, Settings};
 pub use seam::statistics::{Counter, Statistics};

@@ -1,5 +1,6 @@
 //! Sockets: listeners, connections, frames in and answers out, and the memory that peers may make them hold.
 
+pub(crate) mod answers;
 mod connection;
 pub(crate) mod connections;
 pub(crate) mod descriptors;

@@ -1,6 +1,6 @@
 //! Events as Python sees them: frozen objects whose attributes are made once.
 
-use pykafka_broker::{Event, RequestEvent, TopicId};
+use pykafka_broker::{Event, RequestEvent, Room, TopicId};
 use pyo3::PyClass;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -16,19 +16,32 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<DiskState>()
 }
 
-#[pyclass(frozen, get_all, module = "pykafka_core._core")]
+#[pyclass(frozen, module = "pykafka_core._core")]
 struct Request {
+    #[pyo3(get)]
     id: u64,
+    #[pyo3(get)]
     connection: u64,
+    #[pyo3(get)]
     principal: Py<PyString>,
+    #[pyo3(get)]
     client_host: Py<PyString>,
+    #[pyo3(get)]
     listener: Py<PyString>,
+    #[pyo3(get)]
     client_id: Py<PyString>,
+    #[pyo3(get)]
     api_key: i16,
+    #[pyo3(get)]
     api_version: i16,
+    #[pyo3(get)]
     received_ns: u64,
+    #[pyo3(get)]
     received_ms: i64,
+    #[pyo3(get)]
     body: Py<PyBytes>,
+    /// Given back when Python drops the request.
+    _room: Room,
 }
 
 #[pyclass(frozen, get_all, module = "pykafka_core._core")]
@@ -110,6 +123,7 @@ fn request(py: Python<'_>, event: &RequestEvent) -> Request {
         received_ns: event.received_ns,
         received_ms: event.received_ms,
         body: PyBytes::new(py, &event.body).unbind(),
+        _room: event.room.clone(),
     }
 }
 

@@ -97,7 +97,7 @@ impl Context {
                 options.clock.clone(),
                 waiting_bytes_max(purgatory::PARKED_BYTES_MAX),
             ),
-            fetch_sessions: FetchSessions::new(options.seed),
+            fetch_sessions: FetchSessions::new(options.seed, memory.sessions_bytes_max()),
             log_ring,
             clock: options.clock,
             statistics: Statistics::default(),

@@ -7,6 +7,7 @@ use pykafka_wire::Chunks;
 
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::seam::event::{Event, RequestEvent};
+use crate::seam::requests::Room;
 
 /// Tells Python when the connection goes away before the answer.
 struct Open {
@@ -32,10 +33,10 @@ pub(crate) fn park(
     let (ctx, conn, header) = (ctx.clone(), conn.clone(), header.clone());
     Outcome::Pending(Box::pin(async move {
         let arrival = ctx.events.arrive(header.received_ns);
-        let Some(_room) = ctx.requests.admit(body.len()).await else { return stopped() };
+        let Some(room) = ctx.requests.admit(body.len()).await else { return stopped() };
         let (id, answer) = ctx.requests.park();
         let open = Open { ctx, id };
-        open.ctx.events.push(Event::Request(Box::new(event(id, &conn, &header, body))));
+        open.ctx.events.push(Event::Request(Box::new(event(id, &conn, &header, body, room))));
         drop(arrival);
         match answer.await {
             Ok(body) => Outcome::Reply(Chunks::from(body).into()),
@@ -48,7 +49,7 @@ fn stopped() -> Outcome {
     Outcome::Close("the broker stops".into())
 }
 
-fn event(id: u64, conn: &ConnectionInfo, header: &Header, body: Bytes) -> RequestEvent {
+fn event(id: u64, conn: &ConnectionInfo, header: &Header, body: Bytes, room: Room) -> RequestEvent {
     RequestEvent {
         id,
         connection: conn.id,
@@ -61,5 +62,6 @@ fn event(id: u64, conn: &ConnectionInfo, header: &Header, body: Bytes) -> Reques
         received_ns: header.received_ns,
         received_ms: header.received_ms,
         body,
+        room,
     }
 }

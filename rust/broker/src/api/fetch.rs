@@ -51,7 +51,6 @@ pub fn handle(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: 
     };
     let image = ctx.image.load();
     let bytes_max = i64::from(request.max_bytes.min(image.settings.fetch_bytes_max));
-    let bytes_max = ctx.memory.answer_bytes_max(bytes_max);
     let limits = Limits {
         version,
         isolation,

@@ -6,7 +6,8 @@
 //!
 //! [`FetchSessions`] holds them under random ids, at most `slots` of them. A new session may push out one that was not
 //! used for [`EVICTION_NS`], or one that is as old and smaller. A client that is granted none gets id 0 and keeps
-//! sending full requests.
+//! sending full requests. All sessions together hold a bounded number of partitions: one that would grow beyond it ends,
+//! and its client begins again with a full request.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,8 +20,8 @@ use crate::seam::image::TopicId;
 /// `min.incremental.fetch.session.eviction.ms`, Kafka's default: a session is safe from others for so long.
 const EVICTION_NS: u64 = 120_000_000_000;
 
-/// Partitions in all sessions together; beyond it no session is granted, which clients cope with.
-const CACHED_PARTITIONS_MAX: usize = 1_000_000;
+/// What a partition of a session costs in memory: its key twice, its place, and what was last told.
+const PARTITION_BYTES: usize = 320;
 
 /// Session epoch that opens a session.
 pub const EPOCH_INITIAL: i32 = 0;
@@ -208,6 +209,7 @@ struct Slot {
 struct Cache {
     slots: HashMap<i32, Slot>,
     partitions: usize,
+    partitions_max: usize,
     random: u64,
 }
 
@@ -217,10 +219,16 @@ pub struct FetchSessions {
 }
 
 impl FetchSessions {
-    /// An empty cache; `seed` makes session ids that a stranger does not guess by counting.
-    pub fn new(seed: u64) -> FetchSessions {
+    /// An empty cache that takes `bytes_max`; `seed` makes session ids that a stranger does not guess by counting.
+    pub fn new(seed: u64, bytes_max: usize) -> FetchSessions {
+        let partitions_max = bytes_max / PARTITION_BYTES;
         FetchSessions {
-            cache: Mutex::new(Cache { slots: HashMap::new(), partitions: 0, random: seed }),
+            cache: Mutex::new(Cache {
+                slots: HashMap::new(),
+                partitions: 0,
+                partitions_max,
+                random: seed,
+            }),
         }
     }
 
@@ -244,7 +252,7 @@ impl FetchSessions {
     pub fn insert(&self, session: FetchSession, slots_max: usize, now_ns: u64) -> i32 {
         let mut cache = self.cache.lock();
         let count = session.count();
-        if cache.partitions.saturating_add(count) > CACHED_PARTITIONS_MAX
+        if cache.partitions.saturating_add(count) > cache.partitions_max
             || !cache.make_room(slots_max, count, now_ns)
         {
             return SESSION_NONE;
@@ -257,13 +265,21 @@ impl FetchSessions {
     }
 
     /// Notes how many partitions a session has by now.
-    pub fn resized(&self, id: i32, count: usize) {
+    ///
+    /// # Errors
+    /// `FETCH_SESSION_ID_NOT_FOUND`: it was pushed out meanwhile, or it has become too large and ends.
+    pub fn resized(&self, id: i32, count: usize) -> Result<(), KafkaError> {
         let mut cache = self.cache.lock();
-        let Cache { slots, partitions, .. } = &mut *cache;
-        if let Some(slot) = slots.get_mut(&id) {
-            *partitions = *partitions - slot.count + count;
-            slot.count = count;
+        let Cache { slots, partitions, partitions_max, .. } = &mut *cache;
+        let slot = slots.get_mut(&id).ok_or(KafkaError::FetchSessionIdNotFound)?;
+        let resized = *partitions - slot.count + count;
+        if count > slot.count && resized > *partitions_max {
+            cache.remove(id);
+            return Err(KafkaError::FetchSessionIdNotFound);
         }
+        *partitions = resized;
+        slot.count = count;
+        Ok(())
     }
 
     /// Sessions and the partitions in them.

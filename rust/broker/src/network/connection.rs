@@ -24,6 +24,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pykafka_wire::ApiKey;
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
@@ -32,6 +34,7 @@ use self::reader::{Intake, READ_AHEAD_BYTES_MAX, Reader};
 use self::sending::Sending;
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::api::dispatch::{LastClientId, dispatch};
+use crate::network::answers::Held;
 use crate::network::connections::Closing;
 use crate::network::input::Input;
 use crate::network::output;
@@ -154,6 +157,7 @@ impl Connection {
             if self.link.closing.is_draining() || !self.may_begin() {
                 return Ok(());
             }
+            self.wait_room().await?;
             let frame = self.reader.input.next_frame(size_max);
             let frame = frame.map_err(|error| Ended::Refused(error.to_string()))?;
             let Some(frame) = frame else { return Ok(()) };
@@ -173,6 +177,23 @@ impl Connection {
         match self.reader.input.next_api_key() {
             Some(api_key) => self.pipeline.accepts(api_key),
             None => self.pipeline.is_empty(),
+        }
+    }
+
+    /// Waits while answers of others, which their peers do not take, hold all the memory for answers. The answer to a
+    /// produce request is small whatever it carries.
+    async fn wait_room(&mut self) -> Result<(), Ended> {
+        let answers = &self.link.ctx.memory.answers;
+        let is_small = matches!(self.reader.input.next_api_key(), None | Some(ApiKey::PRODUCE));
+        if is_small || !answers.is_full() {
+            return Ok(());
+        }
+        self.flush().await?;
+        let Link { stream, closing, ctx, .. } = &self.link;
+        tokio::select! {
+            () = ctx.memory.answers.room(&*ctx.clock) => Ok(()),
+            _ = stream.ready(Interest::ERROR) => Err(Ended::Peer),
+            () = closing.changed() => self.link.check_closing(&self.pipeline),
         }
     }
 
@@ -263,9 +284,9 @@ impl Connection {
 
     /// Sends all answers that are gathered.
     async fn flush(&mut self) -> Result<(), Ended> {
-        let Link { stream, ctx, turn, .. } = &self.link;
+        let Link { stream, ctx, turn, closing, .. } = &self.link;
         let size = self.output.size();
-        let mut sending = None;
+        let (mut held, mut sending): (Option<Held<'_>>, _) = (None, None);
         while self.output.size() > 0 {
             let before = self.output.size();
             let sent = self.output.send(&mut Socket(stream), TURN_BYTES_MAX);
@@ -274,10 +295,12 @@ impl Connection {
                 Ok(()) if self.output.size() > 0 => turn.give_away().await,
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let sending = sending.get_or_insert_with(|| {
-                        let held = ctx.memory.hold_answers(self.output.memory_size());
-                        Sending::new(ctx.clock.now_ns(), size, held)
-                    });
+                    let (bytes, now_ns) = (self.output.memory_size(), ctx.clock.now_ns());
+                    match &held {
+                        Some(held) => held.taken(bytes, now_ns),
+                        None => held = Some(ctx.memory.answers.hold(bytes, closing, now_ns)),
+                    }
+                    let sending = sending.get_or_insert_with(|| Sending::new(now_ns, size, bytes));
                     self.link.wait_writable(sending).await?;
                 }
                 Err(error) => return Err(Ended::of_sending(&error)),

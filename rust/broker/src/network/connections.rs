@@ -26,7 +26,7 @@ pub(crate) struct Closing {
 }
 
 impl Closing {
-    fn new() -> Closing {
+    pub(crate) fn new() -> Closing {
         Closing { state: AtomicU8::new(OPEN), changed: Notify::new(), reason: Mutex::default() }
     }
 

@@ -1,8 +1,9 @@
 //! How much memory peers may make a broker hold: frames on their way in, answers on their way out.
 //!
 //! # Theory of operation
-//! `memory_max` is shared out once. Half of it is for frames that have begun, until they are answered: [`InputBudget`].
-//! A quarter is for requests with Python, a quarter for waiting fetches and for answers that their peers do not take.
+//! `memory_max` is shared out once. Three eighths are for frames that have begun, until they are answered:
+//! [`InputBudget`]. An eighth is for requests with Python, an eighth for fetch sessions, an eighth for waiting fetches, and
+//! a quarter for answers that their peers do not take: [`Answers`].
 //!
 //! What a connection costs anyway (64 KiB of input) is not counted: small requests always pass. Beyond it a connection has a
 //! [`Share`] of the budget, which grows with what arrived and not by the size prefix. When nothing is left the
@@ -22,23 +23,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::network::answers::Answers;
+
 /// Twice what clients send unless they are told otherwise (`max.request.size`, `message.max.bytes`).
 const ORDINARY_FRAME_BYTES_MAX: usize = 2 << 20;
-/// What a fetch gets while the peers of others do not take their answers.
-const SCARCE_ANSWER_BYTES: i64 = 64 << 10;
 
 /// The parts of one broker's `memory_max`.
 pub(crate) struct Memory {
     bytes_max: usize,
     pub(crate) input: Arc<InputBudget>,
-    answers: Arc<AtomicUsize>,
+    pub(crate) answers: Answers,
 }
 
 impl Memory {
     pub(crate) fn new(memory_max: u64) -> Memory {
         let bytes_max = usize::try_from(memory_max).unwrap_or(usize::MAX);
-        let input = Arc::new(InputBudget::new(bytes_max / 2));
-        Memory { bytes_max, input, answers: Arc::default() }
+        let input = Arc::new(InputBudget::new(bytes_max / 8 * 3));
+        Memory { bytes_max, input, answers: Answers::new(bytes_max / 4) }
     }
 
     /// Takes `queued.max.request.bytes`: a lower bound for frames than that of the broker, if positive.
@@ -47,51 +48,17 @@ impl Memory {
             Ok(bytes @ 1..) => bytes,
             _ => usize::MAX,
         };
-        self.input.set_bytes_max(queued_bytes_max.min(self.bytes_max / 2));
+        self.input.set_bytes_max(queued_bytes_max.min(self.bytes_max / 8 * 3));
     }
 
     /// What may wait at one place of the broker, at most `bytes_max`.
     pub(crate) fn waiting_bytes_max(&self, bytes_max: usize) -> usize {
-        bytes_max.min(self.bytes_max / 4)
+        bytes_max.min(self.bytes_max / 8)
     }
 
-    /// Counts the bytes of answers that cannot be sent now, until it is dropped.
-    pub(crate) fn hold_answers(&self, bytes: usize) -> HeldAnswers {
-        self.answers.fetch_add(bytes, Ordering::Relaxed);
-        HeldAnswers { answers: self.answers.clone(), bytes }
-    }
-
-    /// What a fetch may answer of the `bytes_max` that it asks for.
-    pub(crate) fn answer_bytes_max(&self, bytes_max: i64) -> i64 {
-        if self.is_scarce() { bytes_max.min(SCARCE_ANSWER_BYTES) } else { bytes_max }
-    }
-
-    /// Whether answers that their peers do not take fill their part of the memory.
-    pub(crate) fn is_scarce(&self) -> bool {
-        self.answers_held() > self.bytes_max / 4
-    }
-
-    /// Bytes of answers that wait for their peers.
-    pub(crate) fn answers_held(&self) -> usize {
-        self.answers.load(Ordering::Relaxed)
-    }
-}
-
-/// See [`Memory::hold_answers`].
-pub(crate) struct HeldAnswers {
-    answers: Arc<AtomicUsize>,
-    bytes: usize,
-}
-
-impl HeldAnswers {
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-}
-
-impl Drop for HeldAnswers {
-    fn drop(&mut self) {
-        self.answers.fetch_sub(self.bytes, Ordering::Relaxed);
+    /// What fetch sessions may take.
+    pub(crate) fn sessions_bytes_max(&self) -> usize {
+        self.bytes_max / 8
     }
 }
 

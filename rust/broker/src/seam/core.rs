@@ -322,7 +322,7 @@ impl Core {
             ("events_waiting", self.ctx.events.count()),
             ("connections_muted", self.ctx.memory.input.waiting()),
             ("input_held_bytes", self.ctx.memory.input.held()),
-            ("answers_held_bytes", self.ctx.memory.answers_held()),
+            ("answers_held_bytes", self.ctx.memory.answers.bytes()),
         ];
         for (name, value) in levels {
             statistics::put(&mut out, name, value as u64);

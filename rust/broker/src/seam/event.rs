@@ -16,6 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use pykafka_log::Clock;
 
 use crate::seam::image::TopicId;
+use crate::seam::requests::Room;
 
 /// Chosen by Python, completed exactly once.
 pub type Token = u64;
@@ -48,6 +49,8 @@ pub struct RequestEvent {
     pub received_ms: i64,
     /// What follows the request header.
     pub body: Bytes,
+    /// The body's share of the broker's memory: to be kept with it, and with copies of it.
+    pub room: Room,
 }
 
 /// How a partition stands on this broker.
@@ -456,6 +459,7 @@ mod tests {
             received_ns,
             received_ms: 0,
             body: Bytes::new(),
+            room: Room::uncounted(),
         }))
     }
 

@@ -1,7 +1,8 @@
 //! Requests that Python answers, from the event to the reply.
 //!
-//! A request takes permits for its body's size before it is queued. Without permits its connection waits and reads nothing
-//! more: that is the cap on bytes parked for Python (docs/SEAM.md S7), shared fairly by the order of arrival.
+//! A request takes room for its body's size before it is queued. Without room its connection waits and reads nothing
+//! more: that is the cap on bytes parked for Python (docs/SEAM.md S7), shared fairly by the order of arrival. The room
+//! goes where the body goes: through the queue, into Python's request, and is given back when that is dropped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,14 +19,30 @@ pub(crate) struct ParkedRequests {
     bytes: Arc<AtomicUsize>,
 }
 
-/// Room for one body, until it is dropped.
-pub(crate) struct Room {
+/// Room for one body, until the last clone is dropped.
+#[derive(Debug, Clone)]
+pub struct Room {
+    _taken: Arc<Taken>,
+}
+
+impl Room {
+    /// Room for nothing.
+    #[cfg(test)]
+    pub(crate) fn uncounted() -> Room {
+        let permit = Arc::new(Semaphore::new(0)).try_acquire_many_owned(0);
+        let permit = permit.expect("nothing is there to be taken");
+        Room { _taken: Arc::new(Taken { _permit: permit, bytes: Arc::default(), size: 0 }) }
+    }
+}
+
+#[derive(Debug)]
+struct Taken {
     _permit: OwnedSemaphorePermit,
     bytes: Arc<AtomicUsize>,
     size: usize,
 }
 
-impl Drop for Room {
+impl Drop for Taken {
     fn drop(&mut self) {
         self.bytes.fetch_sub(self.size, Ordering::Relaxed);
     }
@@ -62,7 +79,7 @@ impl ParkedRequests {
         let permit = self.permits.clone().acquire_many_owned(permits).await.ok()?;
         let bytes = self.bytes.clone();
         bytes.fetch_add(size, Ordering::Relaxed);
-        Some(Room { _permit: permit, bytes, size })
+        Some(Room { _taken: Arc::new(Taken { _permit: permit, bytes, size }) })
     }
 
     /// The id that Python answers to, and where the answer arrives.

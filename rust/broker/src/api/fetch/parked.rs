@@ -46,11 +46,13 @@ pub(super) fn park(answer: Answer, fetched: &[Fetched]) -> Outcome {
         watches.partitions.push(partition.clone());
     }
     parked.credit(bytes_of(fetched));
+    let ctx = answer.ctx.clone();
     Outcome::Pending(Box::pin(async move {
         let _parking = parking;
         let watches = watches;
         loop {
             parked.wait().await;
+            ctx.memory.answers.room(&*ctx.clock).await;
             // Bytes that come from here on count towards what this read does not find; those it does find are
             // credited below, so that none is missed (some may count twice, which only wakes early).
             parked.expect_bytes(limits.bytes_min);

@@ -87,7 +87,7 @@ impl Opened {
             ctx.fetch_sessions.remove(id);
             return Ok(Opened { session: SessionUse::None, specs: Vec::new() });
         }
-        ctx.fetch_sessions.resized(id, session.count());
+        ctx.fetch_sessions.resized(id, session.count())?;
         let specs = session.specs().map(|(key, spec)| (key.clone(), spec)).collect();
         drop(session);
         Ok(Opened { session: SessionUse::Continued(id, shared), specs })

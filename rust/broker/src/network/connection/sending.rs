@@ -6,20 +6,20 @@
 use crate::network::connection::reader::{
     FRAME_BYTES_PER_MS_MIN, FRAME_IN_THE_WAY_BYTES_PER_MS_MIN,
 };
-use crate::network::memory::{HeldAnswers, Memory};
+use crate::network::memory::Memory;
 use crate::seam::settings::Settings;
 
 /// See the module.
 pub(super) struct Sending {
     since_ns: u64,
     size: usize,
-    held: HeldAnswers,
+    held_bytes: usize,
 }
 
 impl Sending {
-    /// `size` bytes of answers, of which `held` stand in memory, wait from `now_ns` on.
-    pub(super) fn new(now_ns: u64, size: usize, held: HeldAnswers) -> Sending {
-        Sending { since_ns: now_ns, size, held }
+    /// `size` bytes of answers, of which `held_bytes` stand in memory, wait from `now_ns` on.
+    pub(super) fn new(now_ns: u64, size: usize, held_bytes: usize) -> Sending {
+        Sending { since_ns: now_ns, size, held_bytes }
     }
 
     pub(super) fn size(&self) -> usize {
@@ -33,7 +33,7 @@ impl Sending {
         settings: &Settings,
         memory: &Memory,
     ) -> Option<u64> {
-        let (begin_ms, bytes_per_ms_min) = if self.held.bytes() > 0 && memory.is_scarce() {
+        let (begin_ms, bytes_per_ms_min) = if self.held_bytes > 0 && memory.answers.is_full() {
             (settings.frame_ms_max, FRAME_IN_THE_WAY_BYTES_PER_MS_MIN)
         } else {
             let idle_ms = u64::try_from(settings.connections_idle_ms_max).ok()?;
@@ -48,6 +48,8 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::network::connections::Closing;
+    use std::sync::Arc;
 
     const SIZE: usize = 64 << 20;
     const MS: u64 = 1_000_000;
@@ -59,7 +61,7 @@ mod tests {
     #[test]
     fn answers_may_take_the_idle_time_and_what_their_size_takes_at_the_minimal_rate() {
         let memory = Memory::new(1 << 30);
-        let sending = Sending::new(5 * MS, SIZE, memory.hold_answers(SIZE));
+        let sending = Sending::new(5 * MS, SIZE, SIZE);
         let allowed_ms = 100 + SIZE as u64 / FRAME_BYTES_PER_MS_MIN;
         let remaining = |at_ms| sending.remaining_ms((5 + at_ms) * MS, &settings(100), &memory);
         assert_eq!(remaining(0), Some(allowed_ms));
@@ -71,8 +73,8 @@ mod tests {
     #[test]
     fn answers_in_memory_that_is_scarce_must_move_faster_and_those_in_files_need_not() {
         let memory = Memory::new(2 * SIZE as u64);
-        let in_memory = Sending::new(0, SIZE, memory.hold_answers(SIZE));
-        let in_file = Sending::new(0, SIZE, memory.hold_answers(0));
+        let _held = memory.answers.hold(SIZE, &Arc::new(Closing::new()), 0);
+        let (in_memory, in_file) = (Sending::new(0, SIZE, SIZE), Sending::new(0, SIZE, 0));
         let remaining = |sending: &Sending| sending.remaining_ms(0, &settings(-1), &memory);
         let allowed_ms = 30 + SIZE as u64 / FRAME_IN_THE_WAY_BYTES_PER_MS_MIN;
         assert_eq!((remaining(&in_memory), remaining(&in_file)), (Some(allowed_ms), None));

@@ -86,16 +86,3 @@ fn larger_bound_serves_those_who_wait() {
     memory.set_queued_bytes_max(-1);
     assert!(poll(grows).is_ready());
 }
-
-#[test]
-fn fetches_get_little_while_answers_are_not_taken() {
-    let memory = Memory::new(16 * MIB as u64);
-    let held = memory.hold_answers(5 * MIB);
-    assert_eq!(memory.answer_bytes_max(50 * MIB as i64), SCARCE_ANSWER_BYTES);
-    assert_eq!(memory.answer_bytes_max(1), 1);
-    drop(held);
-    assert_eq!(
-        (memory.answer_bytes_max(50 * MIB as i64), memory.answers_held()),
-        (50 * MIB as i64, 0)
-    );
-}

