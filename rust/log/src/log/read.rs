@@ -157,7 +157,7 @@ impl Log {
     ) -> Result<Outcome, StorageError> {
         let mut position = start;
         if position >= place.size {
-            return Ok(Outcome::NextSegment);
+            return Ok(if start > 0 { Outcome::PastOffset } else { Outcome::NextSegment });
         }
         let file = place.files.log()?;
         let mut wanted = (request.bytes_max as u64).saturating_add(SLACK_BYTES);
@@ -231,7 +231,7 @@ enum Outcome {
     Data(FetchData),
     Nothing,
     NextSegment,
-    /// The first batch looked at, by an index entry, begins behind the offset wanted.
+    /// The first batch looked at, by an index entry, begins behind the offset wanted, or there is none.
     PastOffset,
 }
 
@@ -266,7 +266,7 @@ fn select(bytes: &[u8], request: &Request, end_offset: i64) -> Result<Selection,
             return Ok(Selection::Further { skip: start });
         };
         let size = Batch::size_in(&bytes[start..])?;
-        if base_offset < reached || last_offset >= end_offset {
+        if base_offset < reached || last_offset < base_offset || last_offset >= end_offset {
             let (found, at_least, end) = (base_offset, reached, end_offset);
             return Err(SelectError::Offset { found, at_least, end });
         }
@@ -302,7 +302,7 @@ fn extend(
     let (mut end, mut last) = (start + first_size, first);
     while let Ok((batch, after)) = Batch::split(rest) {
         let (found, at_least) = (batch.base_offset(), last.next_offset());
-        if found < at_least {
+        if found < at_least || batch.last_offset() < found {
             return Err(SelectError::Offset { found, at_least, end: end_offset });
         }
         let is_beyond = found >= request.upto || batch.last_offset() >= end_offset;

@@ -51,6 +51,9 @@ pub(crate) struct Plan {
     recovery_point: i64,
     /// A log that ends below it lacks records that were synced.
     synced_end: i64,
+    /// Where the log ended when it was closed cleanly. One that ends behind it is read: no CRC covers base offsets.
+    end_max: i64,
+    is_compacted: bool,
     /// The high watermark that was checkpointed.
     high_watermark: i64,
     /// Segments of which only indexes are left.
@@ -65,10 +68,13 @@ impl Plan {
         let synced_end = recovery_point.max(if clean { options.high_watermark } else { 0 });
         // Nobody misses what was deleted.
         let synced_end = if synced_end <= options.log_start_offset { 0 } else { synced_end };
+        let is_end_known = clean && recovery_point > 0;
         Plan {
             clean,
             recovery_point,
             synced_end,
+            is_compacted: options.config.cleanup_policy.compact,
+            end_max: if is_end_known { recovery_point } else { i64::MAX },
             high_watermark: options.high_watermark,
             lost_segments: BTreeSet::new(),
             on_damage: options.on_damage,
@@ -82,6 +88,11 @@ impl Plan {
             OnDamage::CutUnsynced => end < self.synced_end,
             OnDamage::Cut => false,
         }
+    }
+
+    /// Whether a batch at `base_offset` behind `end` leaves out all that was synced from there on. Only compaction does.
+    fn skips_synced(&self, end: i64, base_offset: i64) -> bool {
+        !self.is_compacted && end < self.synced_end && base_offset >= self.synced_end
     }
 
     /// Records that were synced and are missing, where the log ends at `end`.
@@ -129,7 +140,7 @@ pub(crate) fn recover(
         let end_before = if follows_recovered { state.log_end_offset } else { 0 };
         state.log_end_offset = state.segments[index].base_offset().max(end_before);
         store_boundary_snapshot(state, shared)?;
-        let position = recover_segment(state, shared, index)?;
+        let position = recover_segment(state, shared, plan, index)?;
         let is_cut_off = position < state.segments[index].size;
         let gap = Gap::behind(state, shared, plan, index)?;
         let is_torn = is_cut_off && !is_untrimmed(state, shared, index, position)?;
@@ -181,7 +192,12 @@ fn keep_damage(state: &mut State, plan: &Plan, damage: Damage, recovery: &mut Re
 }
 
 /// Reads a segment whole, building what is derived from it; returns where the valid batches end.
-fn recover_segment(state: &mut State, shared: &Shared, index: usize) -> Result<u64, StorageError> {
+fn recover_segment(
+    state: &mut State,
+    shared: &Shared,
+    plan: &Plan,
+    index: usize,
+) -> Result<u64, StorageError> {
     let interval = state.config.index_interval_bytes as u64;
     let (files, size) = (state.segments[index].files.clone(), state.segments[index].size);
     let base_offset = files.base_offset();
@@ -197,7 +213,7 @@ fn recover_segment(state: &mut State, shared: &Shared, index: usize) -> Result<u
         let valid_end = scanner.position();
         match scanner.next() {
             Ok(Some((position, batch))) => {
-                if !is_valid(&batch, state.log_end_offset, base_offset) {
+                if !is_valid(&batch, plan, state.log_end_offset, base_offset) {
                     break valid_end;
                 }
                 note_max_timestamp(&mut max, &batch);
@@ -222,8 +238,9 @@ fn recover_segment(state: &mut State, shared: &Shared, index: usize) -> Result<u
 }
 
 /// Whether a batch may follow what was read, whole and undamaged.
-fn is_valid(batch: &Batch<'_>, log_end_offset: i64, base_offset: i64) -> bool {
+fn is_valid(batch: &Batch<'_>, plan: &Plan, log_end_offset: i64, base_offset: i64) -> bool {
     batch.has_valid_offsets()
+        && !plan.skips_synced(log_end_offset, batch.base_offset())
         && batch.base_offset() >= log_end_offset
         && batch.last_offset() - base_offset <= i64::from(i32::MAX)
         && batch.is_crc_valid()

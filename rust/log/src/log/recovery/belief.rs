@@ -207,7 +207,7 @@ pub(super) fn trust_last(
         }
     }
     segment.files.release();
-    if plan.loss(log_end_offset).is_some() {
+    if plan.loss(log_end_offset).is_some() || log_end_offset > plan.end_max {
         return Ok(false);
     }
     state.log_end_offset = log_end_offset;

@@ -46,7 +46,7 @@ impl Gap {
             return Ok(Gap::None);
         }
         for segment in &state.segments[index + 1..] {
-            if begins_with_batch(shared, segment, end)? {
+            if begins_with_batch(shared, plan, segment, end)? {
                 return Ok(Gap::BeforeBatches(warning(end, next)));
             }
         }
@@ -77,6 +77,7 @@ pub(super) fn lost_in_gap(
 
 fn begins_with_batch(
     shared: &Shared,
+    plan: &Plan,
     segment: &Segment,
     log_end_offset: i64,
 ) -> Result<bool, StorageError> {
@@ -86,7 +87,7 @@ fn begins_with_batch(
         .open(&files.path(FileKind::Log), OpenMode::Read)
         .map_err(files.error("open", FileKind::Log))?;
     let found = match BatchScanner::new(&*file, 0, segment.size).next() {
-        Ok(Some((_, batch))) => is_valid(&batch, log_end_offset, segment.base_offset()),
+        Ok(Some((_, batch))) => is_valid(&batch, plan, log_end_offset, segment.base_offset()),
         Ok(None) | Err(ScanError::Bad(_)) => false,
         Err(ScanError::Io(error)) => return Err(files.error("read", FileKind::Log)(error)),
     };
