@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka_core.cli import main
+from pykafka_core.errors import StorageError
 from pykafka_core.log import Log
 
 Capture = pytest.CaptureFixture[str]
@@ -129,3 +130,25 @@ def test_segments_behind_the_damage_go_whole(tmp_path: Path, capsys: Capture) ->
 def test_what_is_no_directory_of_logs_is_told(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty").mkdir()
     assert run("repair", tmp_path / name) == 2
+
+
+def test_synced_records_that_are_gone_are_named_and_agreed_to(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    """A deleted segment left a log that seemed whole, and its offsets were given out again."""
+    partition = tmp_path / "events-0"
+    with Log.open(partition) as log:
+        for _ in range(2):
+            log.append([(b"k", b"v")])
+            log.roll()
+        log.append([(b"k", b"v")])
+    (partition / f"{2:020}.log").unlink()
+    for _ in range(2):
+        with Log.open(partition) as log:
+            assert (log.damaged_at, log.log_end_offset) == (2, 2)
+            with pytest.raises(StorageError, match="offsets below 3 were synced"):
+                log.append([(b"k", b"v")])
+    assert run("repair", partition, "--yes") == 0
+    assert "damaged: it ends at offset 2, but offsets below 3" in capsys.readouterr().out
+    with Log.open(partition) as log:
+        assert (log.damaged_at, log.append([(b"k", b"v")]).first_offset) == (None, 2)
