@@ -1,5 +1,6 @@
 """What all tests share."""
 
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,11 @@ import pytest
 
 from tests.support.postgres import postgres_dsn as postgres_dsn
 from tests.support.postgres import postgres_server as postgres_server
+
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # A shell's background job: its children would ignore Ctrl-C too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = Path(__file__).parent
 CLIENTS = HERE / "clients"
