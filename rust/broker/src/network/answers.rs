@@ -2,7 +2,7 @@
 //!
 //! # Theory of operation
 //! A connection makes no further answer before its last ones are sent, so one that is not read holds what it has and
-//! waits. [`Held`] counts it, from the first send that would block until all is sent or the connection ends. Bytes that
+//! waits. [`Held`] counts it, from the first send that leaves a part until all is sent or the connection ends. Bytes that
 //! are sent from a file are never in memory and count nothing.
 //!
 //! Two rules keep the sum at the bound. While it is full no request is handled that may have a large answer: it waits in
@@ -60,7 +60,7 @@ impl Answers {
         Answers { bytes_max, bytes, held, freed: Notify::new() }
     }
 
-    /// Counts `bytes` that a connection could not send at `now_ns`.
+    /// Counts `bytes` that a connection has not sent at `now_ns`.
     pub(crate) fn hold(&self, bytes: usize, closing: &Arc<Closing>, now_ns: u64) -> Held<'_> {
         let state = Mutex::new(State { bytes, since_ns: Some(now_ns) });
         let entry = Arc::new(Entry { closing: closing.clone(), state });
@@ -118,22 +118,18 @@ impl Answers {
 }
 
 impl Held<'_> {
-    /// The peer took something at `now_ns`; `bytes` are left.
-    pub(crate) fn taken(&self, bytes: usize, now_ns: u64) {
+    /// The peer took something at `now_ns`. The share stays: an answer's memory is freed as a whole.
+    pub(crate) fn taken(&self, now_ns: u64) {
         let mut state = self.entry.state.lock();
-        let before = std::mem::replace(&mut state.bytes, bytes);
-        if bytes != before {
-            state.since_ns = state.since_ns.map(|_| now_ns);
-        }
-        self.answers.bytes.fetch_add(bytes.wrapping_sub(before), Ordering::Relaxed);
-        self.answers.freed.notify_waiters();
+        state.since_ns = state.since_ns.map(|_| now_ns);
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.taken(0, 0);
         self.answers.held.remove(self.id);
+        self.answers.bytes.fetch_sub(self.entry.state.lock().bytes, Ordering::Relaxed);
+        self.answers.freed.notify_waiters();
     }
 }
 
@@ -152,16 +148,13 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_what_is_left_and_goes_with_the_answers() {
+    fn a_share_goes_with_the_answers() {
         let (answers, connections) = (Answers::new(100), Connections::new());
         let held = answers.hold(150, &closing(&connections), 0);
-        assert!(answers.is_full());
-        held.taken(40, 1);
-        assert_eq!((answers.bytes(), answers.is_full()), (40, false));
-        held.taken(60, 2);
-        assert_eq!(answers.bytes(), 60);
+        held.taken(1);
+        assert_eq!((answers.bytes(), answers.is_full()), (150, true));
         drop(held);
-        assert_eq!((answers.bytes(), answers.held.count()), (0, 0));
+        assert_eq!((answers.bytes(), answers.is_full(), answers.held.count()), (0, false, 0));
     }
 
     #[test]
@@ -171,7 +164,7 @@ mod tests {
         let held: Vec<_> =
             (0..).zip(&closings).map(|(at, closing)| answers.hold(50, closing, at)).collect();
         // The first has taken something since.
-        held[0].taken(49, SECOND_NS);
+        held[0].taken(SECOND_NS);
         let closed = || closings.iter().map(|closing| closing.is_closed()).collect::<Vec<_>>();
         answers.close_stalled(SECOND_NS / 2);
         assert_eq!(closed(), [false; 4], "nobody is stalled yet");

@@ -291,15 +291,17 @@ impl Connection {
             let before = self.output.size();
             let sent = self.output.send(&mut Socket(stream), TURN_BYTES_MAX);
             turn.moved(before - self.output.size());
+            let (bytes, now_ns) = (self.output.memory_size(), ctx.clock.now_ns());
+            match &held {
+                Some(held) if self.output.size() < before => held.taken(now_ns),
+                Some(_) => {}
+                None if bytes > 0 => held = Some(ctx.memory.answers.hold(bytes, closing, now_ns)),
+                None => {}
+            }
             match sent {
                 Ok(()) if self.output.size() > 0 => turn.give_away().await,
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let (bytes, now_ns) = (self.output.memory_size(), ctx.clock.now_ns());
-                    match &held {
-                        Some(held) => held.taken(bytes, now_ns),
-                        None => held = Some(ctx.memory.answers.hold(bytes, closing, now_ns)),
-                    }
                     let sending = sending.get_or_insert_with(|| Sending::new(now_ns, size, bytes));
                     self.link.wait_writable(sending).await?;
                 }
