@@ -39,17 +39,19 @@ pub async fn run(ctx: Arc<Context>) {
     }
 }
 
-/// Looks once, when the broker serves, for damage in logs that nobody has opened yet.
-pub async fn inspect(ctx: Arc<Context>) {
+/// Once the broker serves: writes the first checkpoints, so that records of the start are missed when their files are
+/// gone, and looks for damage in logs that nobody has opened yet.
+pub async fn begin(ctx: Arc<Context>) {
     if ctx.partitions.host().in_memory
         || ctx.serving.subscribe().wait_for(|serving| *serving).await.is_err()
     {
         return;
     }
-    let inspected = tokio::task::spawn_blocking(move || {
+    let begun = tokio::task::spawn_blocking(move || {
+        ctx.partitions.checkpoint();
         let partitions = ctx.partitions.all();
         let is_wanted = |_: &&Arc<Partition>| !ctx.is_stopping();
         partitions.iter().take_while(is_wanted).for_each(|partition| partition.inspect());
     });
-    let _ = inspected.await;
+    let _ = begun.await;
 }

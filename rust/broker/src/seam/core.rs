@@ -102,7 +102,7 @@ impl Core {
         let tasks = vec![
             engine.handle().spawn(purgatory::run(ctx.purgatory.clone())),
             engine.handle().spawn(maintenance::run(ctx.clone())),
-            engine.handle().spawn(maintenance::inspect(ctx.clone())),
+            engine.handle().spawn(maintenance::begin(ctx.clone())),
         ];
         let (tasks, lock) = (Mutex::new(tasks), Mutex::new(storage.lock));
         let maintenance = Lane::new(engine.handle().clone());
