@@ -55,7 +55,7 @@ class ForkMap(MutableMapping[K, V], Generic[K, V]):
             del self._changed[key]
 
     def __contains__(self, key: object) -> bool:
-        found = self._changed.get(key)  # type: ignore[call-overload]
+        found = self._changed.get(key)  # type: ignore[arg-type]
         return key in self._base if found is None else found is not _GONE
 
     def __len__(self) -> int:

@@ -204,7 +204,7 @@ impl History {
         let what = match kind {
             0 => {
                 self.disk.remove_file(&path).unwrap();
-                return format!("{name:?} was deleted");
+                return format!("{} was deleted", name.display());
             }
             1 => {
                 bytes.clear();
@@ -240,7 +240,7 @@ impl History {
         let file = self.disk.open(&path, OpenMode::Write).unwrap();
         file.set_len(0).unwrap();
         file.write_at(&bytes, 0).unwrap();
-        format!("{name:?}: {what}")
+        format!("{}: {what}", name.display())
     }
 
     /// Opens the damaged log and compares it with what was promised.
@@ -281,7 +281,7 @@ impl History {
         let is_named = recovery.damage.is_some() || !recovery.warnings.is_empty();
         for (base_offset, bytes) in self.content.range(start..self.synced_end.min(end).max(start)) {
             let read = log.read(*base_offset, 1, end, true);
-            let found = read.as_ref().map(|data| &data.bytes[..] == &bytes[..]);
+            let found = read.as_ref().map(|data| data.bytes[..] == bytes[..]);
             // What is believed is not read when it is opened: the reader is told, by an error or by the batch's CRC.
             let is_told = match &read {
                 Err(_) => true,

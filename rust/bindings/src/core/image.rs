@@ -111,7 +111,6 @@ struct PyTopicImage {
 impl PyTopicImage {
     #[new]
     #[pyo3(signature = (*, name, topic_id, partitions, overrides=None, internal=false, hidden=false, partial=false))]
-    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
     fn new(
         name: String,

@@ -294,9 +294,8 @@ impl Connection {
             let (bytes, now_ns) = (self.output.memory_size(), ctx.clock.now_ns());
             match &held {
                 Some(held) if self.output.size() < before => held.taken(now_ns),
-                Some(_) => {}
                 None if bytes > 0 => held = Some(ctx.memory.answers.hold(bytes, closing, now_ns)),
-                None => {}
+                Some(_) | None => {}
             }
             match sent {
                 Ok(()) if self.output.size() > 0 => turn.give_away().await,

@@ -129,8 +129,8 @@ impl PartitionTable {
         self.host.directory.set_producer_id_expiration_ms(expiration_ms);
         let mut topics = Topics::clone(&self.topics.load());
         for topic_id in deleted {
-            for partition in topics.remove(topic_id).iter().flat_map(|partitions| partitions.iter())
-            {
+            let Some(partitions) = topics.remove(topic_id) else { continue };
+            for partition in partitions.iter() {
                 self.delete(partition);
             }
         }

@@ -368,7 +368,9 @@ impl Image {
     fn put_partitions(&mut self, known: &TopicEntry, entries: Vec<PartitionEntry>) -> Changed {
         let mut topic = known.clone();
         let indexes = entries.iter().map(|entry| entry.index).collect();
-        entries.into_iter().for_each(|entry| topic.partitions.insert(entry));
+        for entry in entries {
+            topic.partitions.insert(entry);
+        }
         Changed { topic: self.store(topic), partitions: Some(indexes) }
     }
 

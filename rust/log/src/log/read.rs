@@ -175,7 +175,7 @@ impl Log {
                 return Ok(Outcome::PastOffset);
             }
             match select(buffer.as_ref(), request, place.end_offset)
-                .map_err(|error| place.malformed(position, error))?
+                .map_err(|error| place.malformed(position, &error))?
             {
                 Selection::Batches { start, end, base_offset, next_offset } => {
                     let bytes = buffer.into_bytes().slice(start..end);
@@ -197,7 +197,7 @@ impl Log {
                 Selection::Further { skip } if skip > 0 => position += skip as u64,
                 _ => {
                     let error = BatchError::Incomplete { needed: HEADER_SIZE, have: read };
-                    return Err(place.malformed(position, error.into()));
+                    return Err(place.malformed(position, &error.into()));
                 }
             }
         }
@@ -214,7 +214,7 @@ impl Place {
         }
     }
 
-    fn malformed(&self, position: u64, error: SelectError) -> StorageError {
+    fn malformed(&self, position: u64, error: &SelectError) -> StorageError {
         let path = self.files.path(FileKind::Log);
         StorageError::Malformed { path, position, reason: error.to_string() }
     }
