@@ -278,7 +278,8 @@ impl Log {
         Ok(())
     }
 
-    /// Closes the log and moves its directory to `deleted_dir`, from where its files may be removed at leisure.
+    /// Closes the log and moves its directory to `deleted_dir`, from where its files may be removed at leisure. Durable once
+    /// the parent directory is synced.
     ///
     /// # Errors
     /// The directory could not be renamed.

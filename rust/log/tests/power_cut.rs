@@ -285,7 +285,7 @@ fn promises_hold_whenever_the_power_goes() {
 }
 
 #[test]
-fn a_deleted_log_is_whole_or_gone_and_stays_gone_once_told() {
+fn a_deleted_log_is_whole_or_gone_and_stays_gone_once_its_parent_is_synced() {
     let trash = Path::new(DATA).join("topic-0.0123-delete");
     for operation in 0.. {
         let mut life = Life::begin(Mode::Fsync);
@@ -293,11 +293,12 @@ fn a_deleted_log_is_whole_or_gone_and_stays_gone_once_told() {
         life.checkpoint().unwrap();
         life.disk.arm(Fault::PowerCut, Operations::All, operation);
         let renamed = life.log.delete(&trash);
-        let removed = renamed.is_ok() && life.disk.remove_dir_all(&trash).is_ok();
+        let synced = renamed.is_ok() && life.disk.sync_dir(Path::new(DATA)).is_ok();
+        let removed = synced && life.disk.remove_dir_all(&trash).is_ok();
         for seed in SEEDS {
             let disk = life.disk.after_power_cut(seed);
             if disk.exists(&partition_dir()) {
-                assert!(renamed.is_err(), "operation {operation}, seed {seed}: it came back");
+                assert!(!synced, "operation {operation}, seed {seed}: it came back");
                 let (log, recovery) = Log::open(options(&disk, life.mode, false)).unwrap();
                 life.check_content(&log, &recovery, &format!("operation {operation}, seed {seed}"));
             }
