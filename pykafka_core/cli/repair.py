@@ -110,10 +110,12 @@ def _cut(
     damage: str | None,
 ) -> Cut:
     places = [(segment, position), *((base, 0) for base in removed)]
+    files = [(partition / _name(base), position) for base, position in places]
+    there = [(path, position) for path, position in files if path.exists()]
     return Cut(
         partition=partition,
         offset=offset,
-        last_offset=max(last_offset_behind(partition / _name(base), at) for base, at in places),
+        last_offset=max((last_offset_behind(path, at) for path, at in there), default=offset - 1),
         segment=segment,
         position=position,
         bytes=size,

@@ -10,7 +10,7 @@ pub(crate) mod lock;
 pub(crate) mod repair;
 pub(crate) mod survey;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -85,6 +85,8 @@ struct DirectoryState {
     high_watermarks: PartitionOffsets,
     /// Renamed directories and when (ms) they may go.
     deleted: Vec<(i64, PathBuf)>,
+    /// Deleted partitions of which the checkpoints on disk may still tell.
+    stale: BTreeSet<(String, i32)>,
 }
 
 impl LogDirectory {
@@ -110,10 +112,11 @@ impl LogDirectory {
             log_start_offsets: read_offsets(&*disk, dir, checkpoint::LOG_START_OFFSET_FILE)?,
             high_watermarks: high_watermarks.unwrap_or_default(),
             deleted: deleted_dirs(&*disk, dir).map_err(error)?,
+            stale: BTreeSet::new(),
         };
         let marker = take_clean_marker(&*disk, dir).map_err(error)?;
         if marker.is_none() {
-            state.forget_deleted();
+            state.forget_deleted(|name| disk.exists(&dir.join(name)));
         }
         Ok(LogDirectory {
             dir: dir.to_owned(),
@@ -248,10 +251,18 @@ impl LogDirectory {
         topic_id: Option<[u8; 16]>,
         config: Arc<LogConfig>,
     ) -> Result<(Arc<Log>, Recovery), OpenError> {
+        self.checkpoint_before_reuse(&dir, &key)?;
         let (log, recovery) = Log::open(self.options(dir, &key, topic_id, config))?;
         let log = Arc::new(log);
         self.state.lock().logs.insert(key, log.clone());
         Ok((log, recovery))
+    }
+
+    /// Makes the checkpoints forget a deleted partition before a new one gets its directory: from then on what they tell
+    /// of that name is of the new one.
+    fn checkpoint_before_reuse(&self, dir: &Path, key: &(String, i32)) -> Result<(), StorageError> {
+        let is_stale = self.state.lock().stale.contains(key);
+        if is_stale && !self.disk.exists(dir) { self.checkpoint(&[]) } else { Ok(()) }
     }
 
     fn options(
@@ -304,7 +315,9 @@ impl LogDirectory {
             }
         }
         state.take_offsets();
-        self.write_checkpoints(&state)
+        self.write_checkpoints(&state)?;
+        state.stale.clear();
+        Ok(())
     }
 
     /// Gives up the records of `log` at and behind `offset`, as [`Log::truncate_to`] does.
@@ -491,15 +504,17 @@ impl DirectoryState {
             self.recovery_points.remove(&key);
             self.log_start_offsets.remove(&key);
             self.high_watermarks.remove(&key);
+            self.stale.insert(key);
         }
     }
 
-    /// Drops what the checkpoints tell of logs that a run deleted which ended before it wrote them, and of logs that it
-    /// made anew under their names.
-    fn forget_deleted(&mut self) {
+    /// Drops what the checkpoints tell of logs that a run deleted which ended before it wrote them. A directory of that
+    /// name is of a later log, and was made after they were written.
+    fn forget_deleted(&mut self, is_there: impl Fn(&str) -> bool) {
         let names: Vec<_> = (self.deleted.iter())
             .filter_map(|(_, path)| path.file_name()?.to_str()?.rsplit_once('.'))
             .map(|(name, _)| name.to_owned())
+            .filter(|name| !is_there(name))
             .collect();
         for name in names {
             self.forget(&name);

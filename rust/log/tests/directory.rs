@@ -111,6 +111,33 @@ fn deleted_partitions_go_after_their_delay_and_a_new_one_takes_the_name() {
 }
 
 #[test]
+fn a_recreated_partition_keeps_its_own_checkpoints_beside_the_deleted_directory() {
+    let disk = memory();
+    let directory = open(&disk);
+    let log = open_log(&directory, "orders");
+    append(&log, 5, NOW_MS);
+    log.flush().unwrap();
+    directory.checkpoint(&[("orders".into(), 0, 5)]).unwrap();
+    directory.delete_log(&log).unwrap();
+    let log = open_log(&directory, "orders");
+    append(&log, 2, NOW_MS);
+    log.flush().unwrap();
+    drop((log, directory)); // killed before the next checkpoint: the deleted log's offsets are gone already
+    let directory = open(&disk);
+    let log = open_log(&directory, "orders");
+    assert_eq!((log.log_end_offset(), log.damage()), (2, None));
+    append(&log, 1, NOW_MS);
+    log.flush().unwrap();
+    directory.checkpoint(&[("orders".into(), 0, 3)]).unwrap();
+    drop((log, directory));
+    let name = disk.list(Path::new("/data/orders-0")).unwrap().into_iter();
+    let log_file =
+        name.map(|entry| entry.name).find(|name| name.to_string_lossy().ends_with(".log"));
+    disk.remove_file(&Path::new("/data/orders-0").join(log_file.unwrap())).unwrap();
+    assert!(open_log(&open(&disk), "orders").damage().is_some(), "what was synced is missed");
+}
+
+#[test]
 fn partition_that_cannot_be_removed_now_keeps_no_other_and_goes_later() {
     let faulty = FaultyDisk::default();
     let disk: Arc<dyn Disk> = Arc::new(faulty.clone());
