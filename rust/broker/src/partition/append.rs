@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::BytesMut;
+use parking_lot::MutexGuard;
 use pykafka_log::{AppendError, AppendInfo, AppendOptions, AppendOrigin, Log, Validated};
 use tokio::sync::oneshot;
 
@@ -176,8 +177,10 @@ impl Partition {
     pub(super) fn drain(&self) {
         let mut begun = None;
         {
-            let writer = self.writer.lock();
+            let mut writer = self.writer.lock();
             while let Some((round, openers)) = self.next_round() {
+                // A queue that never empties must not keep retention, deletion or a new epoch waiting.
+                MutexGuard::bump(&mut writer);
                 if let Some(begun) = begun.take() {
                     self.run_sync(begun);
                 }

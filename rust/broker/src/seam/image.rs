@@ -216,6 +216,15 @@ impl Changed {
         Changed { topic, partitions: None }
     }
 
+    /// Both changes of one topic as one: the topic as `later` has it, and the partitions that either changed.
+    fn followed_by(self, later: Changed) -> Changed {
+        let partitions = match (self.partitions, later.partitions) {
+            (Some(earlier), Some(later)) => Some([earlier, later].concat()),
+            _ => None,
+        };
+        Changed { topic: later.topic, partitions }
+    }
+
     /// The partitions that changed.
     pub fn entries(&self) -> impl Iterator<Item = &PartitionEntry> {
         let some = self.partitions.iter().flatten();
@@ -313,7 +322,12 @@ impl Image {
         changed.retain(|id, _| !deleted.contains(id));
         for topic in delta.topics {
             if let Some(change) = image.put(topic, &mut refusals) {
-                changed.insert(change.topic.id, change);
+                let id = change.topic.id;
+                let change = match changed.remove(&id) {
+                    Some(earlier) => earlier.followed_by(change),
+                    None => change,
+                };
+                changed.insert(id, change);
             }
         }
         Some(Step { image, changed: changed.into_values().collect(), deleted, refusals })
@@ -461,6 +475,21 @@ mod tests {
         let step = stepped(&step.image, ImageDelta { topics: vec![part], ..delta(3) });
         assert_eq!((epochs(&step), named(&step)), (vec![0, 7, 1], vec![0, 1, 2]));
         assert_eq!(step.image.topic("a").map(|entry| entry.config.retention_ms), Some(7));
+    }
+
+    /// The new partition's change replaced that of the defaults: the other partitions kept the old settings.
+    #[test]
+    fn new_defaults_and_a_new_partition_in_one_step_change_every_partition() {
+        let empty = Image::empty(LogConfig::default());
+        let image = stepped(&empty, ImageDelta { topics: vec![topic("a", 1)], ..delta(1) }).image;
+        let mut part = TopicImage { partial: true, ..topic("a", 1) };
+        part.partitions = vec![PartitionEntry { index: 2, ..Default::default() }];
+        let defaults = BTreeMap::from([("retention.ms".to_owned(), "7".to_owned())]);
+        let both = ImageDelta { log_defaults: Some(defaults), topics: vec![part], ..delta(2) };
+        let step = stepped(&image, both);
+        assert_eq!(step.changed.len(), 1);
+        assert_eq!(step.changed[0].entries().map(|e| e.index).collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(step.changed[0].topic.config.retention_ms, 7);
     }
 
     #[test]
