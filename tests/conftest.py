@@ -10,9 +10,8 @@ import pytest
 from tests.support.postgres import postgres_dsn as postgres_dsn
 from tests.support.postgres import postgres_server as postgres_server
 
-if (
-    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-):  # A shell's background job: its children would ignore Ctrl-C too.
+# Under nohup, or as a shell's background job, children would ignore Ctrl-C too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 HERE = Path(__file__).parent
@@ -32,9 +31,8 @@ def gil_kept_while_python_runs() -> Iterator[None]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Spread the files over processes, the longest first; hush what foreign clients warn about themselves."""
-    items.sort(
-        key=lambda item: _place_in_line(item.path)
-    )  # stable: a file's tests keep their order
+    # Stable: a file's tests keep their order.
+    items.sort(key=lambda item: _place_in_line(item.path))
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_group(item.path)))
         if item.path.is_relative_to(CLIENTS):

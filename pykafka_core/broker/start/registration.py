@@ -49,7 +49,7 @@ def registration(
 
 
 def register(identity: Identity, endpoints: Sequence[Endpoint]) -> LocalRequest:
-    """State this broker's registration anew, with other endpoints."""
+    """Register this broker again, with other endpoints."""
     from pykafka_core.protocol.messages import BrokerRegistrationResponse
 
     def decide(context: Context) -> Outcome:

@@ -285,7 +285,7 @@ impl Partition {
         }
     }
 
-    /// Tells what recovery cut off and what it had to make anew: nobody acknowledged it, but somebody may have seen it.
+    /// Reports what recovery cut off and what it had to rebuild: nobody acknowledged it, but somebody may have seen it.
     fn report_recovery(&self, recovery: &Recovery) {
         let (topic, index) = (&self.topic, self.index);
         let warn = |text: String| {

@@ -371,7 +371,7 @@ impl LogDirectory {
     /// Renames the directory of a partition that no metadata knows. It is kept for a human to look at.
     pub fn mark_stray(&self, topic: &str, partition: i32) -> Result<(), StorageError> {
         self.rename_partition(topic, partition, "stray")?;
-        // Not on a full disk: then a log that is made anew under this name may be taken for damaged.
+        // Not on a full disk: then a log made later under this name may be taken for damaged.
         let _ = self.checkpoint(&[]);
         Ok(())
     }

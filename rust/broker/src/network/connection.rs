@@ -72,7 +72,7 @@ impl From<io::Error> for Ended {
 }
 
 impl Ended {
-    /// What the peer does is no news; but an answer that could not be completed is.
+    /// Peer disconnects are not reported; an answer that could not be sent whole is.
     fn of_sending(error: &io::Error) -> Ended {
         if output::is_of_peer(error) {
             return Ended::Peer;
