@@ -4,6 +4,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -283,12 +284,12 @@ def _loop(
         timers.append(Timer("reserve", CHECK_INTERVAL_MS, now, started.reserve.refill))
     faults = started.controller.faults
 
-    def fail(failure: BaseException) -> None:
-        _end(core, started.snapshots, faults, 0)
-        if on_failure is not None:
-            faults.guard("on_failure", lambda: on_failure(failure))
-
-    return ControlLoop(core, started.controller, timers, faults, "pykafka-core-control", fail)
+    failing: list[Callable[[BaseException], object]] = [
+        lambda _: _end(core, started.snapshots, faults, 0)
+    ]
+    if on_failure is not None:
+        failing.append(on_failure)
+    return ControlLoop(core, started.controller, timers, faults, "pykafka-core-control", failing)
 
 
 def _shut_down(
@@ -296,16 +297,19 @@ def _shut_down(
 ) -> None:
     """What is left to do when the broker goes; nothing in a forked child, which has no threads."""
     if pid == os.getpid():
-        loop.stop()
-        _end(core, snapshots, faults, STOP_GRACE_MS)
+        try:
+            loop.stop()
+        finally:
+            _end(core, snapshots, faults, STOP_GRACE_MS)
 
 
 def _end(core: Core, snapshots: Snapshots | None, faults: Faults, grace_ms: int) -> None:
     """Stop everything but the control thread, each part whatever becomes of those before it. Idempotent."""
-    if snapshots is not None:
-        faults.guard("a snapshot", snapshots.finish)
-    faults.guard("the core's stop", lambda: core.stop(grace_ms))
-    faults.guard("log lines", drain_into_logging(core))
+    with ExitStack() as end:  # innermost first
+        end.callback(faults.guard, "log lines", drain_into_logging(core))
+        end.callback(faults.guard, "the core's stop", lambda: core.stop(grace_ms))
+        if snapshots is not None:
+            end.callback(faults.guard, "a snapshot", snapshots.finish)
 
 
 def _make_core(

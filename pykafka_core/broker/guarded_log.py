@@ -1,15 +1,29 @@
-"""The broker's way to `logging`, whose handlers belong to the user's program and may raise."""
+"""The broker's way to `logging`, whose handlers belong to the user's program and may raise.
+
+Theory of operation. A handler may raise anything: `pytest.fail` and ``exit()`` raise what is not an `Exception`. On one
+of the broker's threads it costs the line, because no caller could catch it. On a thread of the user's (`Broker()`,
+`Broker.close`) `KeyboardInterrupt` and the like are the caller's: they are raised.
+"""
 
 import logging
 import sys
+import threading
 import traceback
+from contextlib import suppress
 
 SURVIVED = (Exception, SystemExit)
 """What an item may raise without ending the thread. An ``exit()`` in a callback is a fault like others."""
 
+_thread = threading.local()
+
+
+def never_raise_here() -> None:
+    """From now on no line that this thread logs raises anything; for threads of the broker's own."""
+    _thread.is_own = True
+
 
 class GuardedLogger:
-    """A logger that never raises: a handler's fault costs the line.
+    """A logger whose lines raise nothing but what is the caller's: a handler's fault costs the line.
 
     The first line that is lost is reported on stderr, as `logging` itself reports a failing handler.
 
@@ -27,7 +41,7 @@ class GuardedLogger:
         """Log a line, with the traceback of ``error``."""
         try:
             self._logger.log(level, text, *arguments, exc_info=error, stacklevel=2)
-        except SURVIVED as fault:
+        except BaseException as fault:
             self._note_lost(fault)
 
     def info(self, text: str, *arguments: object) -> None:
@@ -52,16 +66,17 @@ class GuardedLogger:
                 record.created = time_ms / 1000
                 record.msecs = time_ms % 1000
                 self._logger.handle(record)
-        except SURVIVED as fault:
+        except BaseException as fault:
             self._note_lost(fault)
 
     def _note_lost(self, fault: BaseException) -> None:
+        if not (isinstance(fault, SURVIVED) or getattr(_thread, "is_own", False)):
+            raise fault
         self.lost_count += 1
         if self.lost_count > 1 or not logging.raiseExceptions or sys.stderr is None:
             return
-        try:
+        # stderr may be closed, or the user's own; so may be what a fault says of itself.
+        with suppress(BaseException):
             name = self._logger.name
             print(f"pykafka-core: a handler of logger {name} failed:", file=sys.stderr)
             traceback.print_exception(fault, file=sys.stderr)
-        except (OSError, ValueError):
-            pass  # stderr is closed

@@ -4,9 +4,9 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 import pytest
 
@@ -19,20 +19,44 @@ WAIT_S = 120
 
 
 class RaisingHandler(logging.Handler):
-    """A handler of the user's program that has a bug."""
+    """A handler of the user's program that has a bug.
 
-    def __init__(self) -> None:
+    Args:
+        fault: What it raises.
+        first: Records before this one, counted from 0, are taken.
+        last: So are those behind this one.
+    """
+
+    def __init__(
+        self,
+        fault: BaseException | None = None,
+        first: int = 0,
+        last: int = sys.maxsize,
+    ) -> None:
         super().__init__()
         self.called = Event()
+        self.fault = fault or ZeroDivisionError("a handler of the user's")
+        self.records = 0
+        self._range = range(first, last + 1)
 
     def emit(self, record: logging.LogRecord) -> None:
         self.called.set()
-        raise ZeroDivisionError("a handler of the user's")
+        self.records += 1
+        if self.records - 1 in self._range:
+            raise self.fault
+
+
+class RaisingFilter(RaisingHandler):
+    """The same in the filter of a handler."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        self.emit(record)
+        return False
 
 
 @contextmanager
-def raising_handler() -> Iterator[RaisingHandler]:
-    handler = RaisingHandler()
+def raising_handler(handler: RaisingHandler | None = None) -> Iterator[RaisingHandler]:
+    handler = handler or RaisingHandler()
     logger = logging.getLogger("pykafka_core")
     level, propagate = logger.level, logger.propagate
     logger.addHandler(handler)
@@ -92,6 +116,95 @@ def test_records_that_cannot_be_applied_end_the_broker(monkeypatch: pytest.Monke
     broker.close()
 
 
+class Hostile(BaseException):
+    """Not an `Exception`, as what `pytest.fail` raises."""
+
+    def __str__(self) -> str:
+        raise Hostile
+
+
+FAULTS = [KeyboardInterrupt, SystemExit, Hostile]
+
+
+def check_that_it_ends(
+    monkeypatch: pytest.MonkeyPatch, handler: RaisingHandler, fault: type[BaseException] | None
+) -> None:
+    """Let a broker log a line and fail; everything that belongs to its end happens."""
+    failures: list[BaseException] = []
+    failed = Event()
+
+    def on_failure(failure: BaseException) -> None:
+        failures.append(failure)
+        failed.set()
+        if fault is not None:
+            raise fault
+
+    broker = Broker(listeners="PLAINTEXT://127.0.0.1:0", on_failure=on_failure)
+    servers = broker.bootstrap_servers
+    with raising_handler(handler):
+        missing = MetadataRequest.MetadataRequestTopic(name="missing")
+        with Connection(servers) as connection:
+            connection.ask(3, 12, MetadataRequest(topics=[missing]))
+        assert handler.called.wait(WAIT_S), "auto-creation is logged"
+        break_apply(monkeypatch, broker)
+        with pytest.raises((KafkaError, ClosedError)):
+            broker.create_topic("orders")
+        assert failed.wait(WAIT_S)
+        broker._loop._thread.join()
+    assert [type(failure) for failure in failures] == [ZeroDivisionError]
+    assert not broker.healthy
+    with pytest.raises(ConnectionRefusedError):
+        Connection(servers)
+    with pytest.raises(ClosedError, match="the step cannot be made"):
+        broker.topics()
+    broker.close()
+    assert broker.closed
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("place", [RaisingHandler, RaisingFilter])
+def test_nothing_that_logging_raises_keeps_a_failed_broker_from_its_end(
+    monkeypatch: pytest.MonkeyPatch, place: type[RaisingHandler], fault: type[BaseException]
+) -> None:
+    quiet = place(first=sys.maxsize)
+    check_that_it_ends(monkeypatch, quiet, None)
+    assert quiet.records > 1, "auto-creation and the failure are logged"
+    for record in range(quiet.records):
+        check_that_it_ends(monkeypatch, place(fault(), record, record), None)
+    check_that_it_ends(monkeypatch, place(fault()), None)
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_on_failure_raises_is_reported(
+    monkeypatch: pytest.MonkeyPatch, fault: type[BaseException]
+) -> None:
+    quiet = RaisingHandler(first=sys.maxsize)
+    check_that_it_ends(monkeypatch, quiet, fault)
+    check_that_it_ends(monkeypatch, RaisingHandler(fault()), fault)
+
+
+def fail_snapshot(broker: Broker) -> None:
+    """Let `close` find a snapshot that could not be written, which it logs."""
+    snapshots = broker._started.snapshots
+    assert snapshots is not None
+    snapshots._writing = Thread(target=int)
+    snapshots._writing.start()
+    snapshots._error = ZeroDivisionError("a snapshot's")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_closing_is_finished_before_what_a_handler_raises_reaches_the_caller(
+    tmp_path: Path, fault: type[BaseException]
+) -> None:
+    broker = Broker(tmp_path, listeners="PLAINTEXT://127.0.0.1:0")
+    fail_snapshot(broker)
+    with raising_handler(RaisingHandler(fault())), suppress(fault):
+        broker.close()
+    with Broker(tmp_path) as again:
+        assert again.healthy
+
+
 def test_what_was_committed_and_not_applied_is_there_after_a_restart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +217,7 @@ def test_what_was_committed_and_not_applied_is_there_after_a_restart(
 
 
 SERVE = """
-import sys
+import builtins, logging, sys
 from pykafka_core import Broker
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.cli import main
@@ -112,17 +225,28 @@ from pykafka_core.cli import main
 def broken(*_):
     raise ZeroDivisionError("the step cannot be made")
 
+class Raising(logging.Handler):
+    def emit(self, record):
+        raise getattr(builtins, sys.argv[1])
+
+logging.getLogger("pykafka_core").addHandler(Raising())
 Projection.step = broken
 sys.argv = ["pykafka-core", "serve", "--durability", "memory", "--listen", "127.0.0.1:0"]
 main()
 """
 
 
-def test_serve_exits_with_an_error_when_its_broker_fails() -> None:
+@pytest.mark.parametrize(
+    "fault", ["ValueError", "SystemExit", "KeyboardInterrupt", "BaseException"]
+)
+def test_serve_exits_with_an_error_when_its_broker_fails(fault: str) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
     with subprocess.Popen(
-        [sys.executable, "-c", SERVE], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", SERVE, fault],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as serving:
         try:
             assert serving.stdout is not None

@@ -35,6 +35,7 @@ from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.errors import (
+    BrokerNotAvailableError,
     InvalidConfigError,
     PolicyViolationError,
     UnknownServerError,
@@ -398,6 +399,9 @@ class Controller:
         except SURVIVED as fault:
             self._faults.caught(f"the handler of {asked.name}", fault)
             self._abandon(asked, UnknownServerError.code)
+        except BaseException:  # the broker ends: nobody may be left waiting
+            self._abandon(asked, BrokerNotAvailableError.code)
+            raise
         return None
 
     def _abandon(self, asked: Asked, error_code: int) -> None:

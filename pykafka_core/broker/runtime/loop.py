@@ -12,9 +12,11 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.guarded_log import GuardedLogger, never_raise_here
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.runtime.statistics import WaitStatistics
@@ -81,8 +83,8 @@ class ControlLoop:
         timers: Run on the loop's thread.
         faults: Takes note of timers that fail.
         name: Of the thread.
-        on_failure: Called on the loop's thread when the machine failed, with what it raised, once nobody
-            waits for an answer any more.
+        on_failure: Called one after the other on the loop's thread when the machine failed, with what it raised,
+            once nobody waits for an answer any more; each whatever those before it raise.
     """
 
     def __init__(
@@ -92,7 +94,7 @@ class ControlLoop:
         timers: Sequence[Timer],
         faults: Faults,
         name: str,
-        on_failure: Callable[[BaseException], None] = lambda _: None,
+        on_failure: Sequence[Callable[[BaseException], object]] = (),
     ) -> None:
         self._core = core
         self._machine = machine
@@ -134,19 +136,32 @@ class ControlLoop:
         self._drain()
 
     def _run(self) -> None:
-        try:
+        never_raise_here()
+        # Innermost first, and each whatever the one before raised: nothing keeps a failed broker from its end.
+        with ExitStack() as end:
+            for step in reversed(self._on_failure):
+                end.callback(self._after_failure, step)
+            end.callback(self._drain)
+            end.push(self._note_failure)
             while not self._stopping:
                 self.turn()
-        except BaseException as failure:
+
+    def _note_failure(
+        self, _: object, failure: BaseException | None, _traceback: TracebackType | None
+    ) -> bool:
+        if failure is not None:
             self.failure = failure
-            _log.log(
-                logging.CRITICAL,
-                "the control thread failed; this broker stops and serves nothing any more",
-                error=failure,
-            )
-        self._drain()
-        if self.failure is not None:
-            self._on_failure(self.failure)
+            text = "the control thread failed; this broker stops and serves nothing any more"
+            _log.log(logging.CRITICAL, text, error=failure)
+        return True
+
+    def _after_failure(self, step: Callable[[BaseException], object]) -> None:
+        if self.failure is None:
+            return
+        try:
+            step(self.failure)
+        except BaseException as fault:
+            _log.error("what was to follow the failure failed as well", error=fault)
 
     def turn(self) -> None:
         """One batch of events, then the timers that are due. A stop is looked at between any two."""
@@ -169,8 +184,10 @@ class ControlLoop:
 
     def _drain(self) -> None:
         self._ended = True
-        self._machine.fail_all(BrokerNotAvailableError.code)
-        self._abandon_asked()
+        try:
+            self._machine.fail_all(BrokerNotAvailableError.code)
+        finally:
+            self._abandon_asked()
 
     def _abandon_asked(self) -> None:
         """By the thread that ends, or by one that was late: between them nothing is left."""

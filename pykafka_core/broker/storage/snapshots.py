@@ -18,7 +18,7 @@ later: the log still holds everything.
 from collections.abc import Callable
 from threading import Thread
 
-from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
+from pykafka_core.broker.guarded_log import GuardedLogger, never_raise_here
 from pykafka_core.broker.seam.core import Core
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.data_directory import DataDirectory
@@ -116,10 +116,11 @@ class Snapshots:
 
     def _run(self, image: MetadataImage, now_ms: int) -> None:
         """Write, then drop what that makes needless; on the thread of this one snapshot."""
+        never_raise_here()
         try:
             self._write(image, now_ms)
             self._clean(now_ms)
-        except SURVIVED as error:
+        except BaseException as error:
             self._error = error
 
     def _write(self, image: MetadataImage, now_ms: int) -> None:
