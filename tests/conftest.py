@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import quiet_clients
 from tests.support.postgres import postgres_dsn as postgres_dsn
 from tests.support.postgres import postgres_server as postgres_server
+
+quiet_clients.install()
 
 # Under nohup, or as a shell's background job, children would ignore Ctrl-C too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

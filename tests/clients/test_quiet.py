@@ -1,0 +1,21 @@
+"""The output of a test run is pytest's own."""
+
+import socket
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+
+@pytest.mark.parametrize("client", [Producer, Consumer, AdminClient])
+def test_clients_without_a_broker_write_nothing_to_standard_error(
+    client: type[Producer | Consumer | AdminClient], capfd: pytest.CaptureFixture[str]
+) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # and never listens
+        port = unused.getsockname()[1]
+        one = client({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "unused"})
+        with pytest.raises(KafkaException):
+            one.list_topics(timeout=0.5)
+        del one
+    assert capfd.readouterr().err == ""
