@@ -233,77 +233,156 @@ class ImageDelta:
         supported_features: Mapping[str, tuple[int, int]] | None = None,
     ) -> Self: ...
 
+# Events. The core makes them; a simulator does too.
+
 @final
 class Request:
-    """A request for Python; ``body`` starts behind the request header."""
+    """A request for Python; ``body`` starts behind the request header.
 
-    id: int
-    connection: int
-    principal: str
-    client_host: str
-    listener: str
-    client_id: str
-    api_key: int
-    api_version: int
-    received_ns: int
-    received_ms: int
-    body: bytes
+    ``received_ns`` and ``received_ms``: monotonic time and wall clock at which the frame was complete.
+    """
+
+    def __new__(
+        cls,
+        *,
+        id: int,
+        connection: int,
+        principal: str,
+        client_host: str,
+        listener: str,
+        client_id: str,
+        api_key: int,
+        api_version: int,
+        received_ns: int,
+        received_ms: int,
+        body: bytes,
+    ) -> Self: ...
+    @property
+    def id(self) -> int: ...
+    @property
+    def connection(self) -> int: ...
+    @property
+    def principal(self) -> str: ...
+    @property
+    def client_host(self) -> str: ...
+    @property
+    def listener(self) -> str: ...
+    @property
+    def client_id(self) -> str: ...
+    @property
+    def api_key(self) -> int: ...
+    @property
+    def api_version(self) -> int: ...
+    @property
+    def received_ns(self) -> int: ...
+    @property
+    def received_ms(self) -> int: ...
+    @property
+    def body(self) -> bytes: ...
 
 @final
 class Cancelled:
     """The connection of request ``id`` was reset, or idle for too long; an answer would be dropped."""
 
-    id: int
+    def __new__(cls, id: int) -> Self: ...
+    @property
+    def id(self) -> int: ...
 
 @final
 class Appended:
     """``offset``: the batch's base offset, -1 on error."""
 
-    token: int
-    error_code: int
-    offset: int
+    def __new__(cls, token: Token, error_code: int, offset: int) -> Self: ...
+    @property
+    def token(self) -> Token: ...
+    @property
+    def error_code(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
 
 @final
 class Maintained:
-    token: int
-    error_code: int
-    offset: int
+    """A maintenance command is over; ``offset`` is what the command says, -1 on error."""
+
+    def __new__(cls, token: Token, error_code: int, offset: int) -> Self: ...
+    @property
+    def token(self) -> Token: ...
+    @property
+    def error_code(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
 
 @final
 class TopicsMissing:
     """Metadata requests that allow auto-creation named these topics; coalesced."""
 
-    names: list[str]
-    principal: str
+    def __new__(cls, names: list[str], principal: str) -> Self: ...
+    @property
+    def names(self) -> list[str]: ...
+    @property
+    def principal(self) -> str: ...
 
 @final
 class PartitionState:
-    """Level: the latest state of a partition. ``state``: leader, offline, deleted, read_only."""
+    """Level: the latest state of a partition. ``offset``: log end, or where the damage begins."""
 
-    topic_id: bytes
-    partition: int
-    state: str
-    leader_epoch: int
-    offset: int
-    reason: str
+    def __new__(
+        cls,
+        topic_id: bytes,
+        partition: int,
+        state: Literal["leader", "offline", "deleted", "read_only"],
+        leader_epoch: int,
+        offset: int,
+        reason: str,
+    ) -> Self: ...
+    @property
+    def topic_id(self) -> bytes: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def state(self) -> Literal["leader", "offline", "deleted", "read_only"]: ...
+    @property
+    def leader_epoch(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def reason(self) -> str: ...
 
 @final
 class Replica:
-    """Level: a follower as its leader sees it. ``state``: caught_up, lagging, stale_epoch."""
+    """Level: a follower as its leader sees it. ``since_ns`` is 0 unless it lags."""
 
-    topic_id: bytes
-    partition: int
-    leader_epoch: int
-    follower: int
-    state: str
-    since_ns: int
+    def __new__(
+        cls,
+        topic_id: bytes,
+        partition: int,
+        leader_epoch: int,
+        follower: int,
+        state: Literal["caught_up", "lagging", "stale_epoch"],
+        since_ns: int,
+    ) -> Self: ...
+    @property
+    def topic_id(self) -> bytes: ...
+    @property
+    def partition(self) -> int: ...
+    @property
+    def leader_epoch(self) -> int: ...
+    @property
+    def follower(self) -> int: ...
+    @property
+    def state(self) -> Literal["caught_up", "lagging", "stale_epoch"]: ...
+    @property
+    def since_ns(self) -> int: ...
 
 @final
 class DiskState:
-    """Level. ``state``: ok, full, failed."""
+    """Level of the data directory; ``reason`` is empty if it is well."""
 
-    state: str
-    reason: str
+    def __new__(cls, state: Literal["ok", "full", "failed"], reason: str) -> Self: ...
+    @property
+    def state(self) -> Literal["ok", "full", "failed"]: ...
+    @property
+    def reason(self) -> str: ...
 
 Event = (
     Request

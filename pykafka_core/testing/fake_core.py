@@ -9,9 +9,12 @@ to the same answers. This module is also the namespace of its image classes (`Co
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from pykafka_core._core import crc32c
+from pykafka_core._core import Appended, Maintained, Request, crc32c
+
+if TYPE_CHECKING:
+    from pykafka_core._core import Event
 
 UNKNOWN_TOPIC_ID = 100
 FENCED_LEADER_EPOCH = 74
@@ -78,54 +81,29 @@ class ImageDelta:
     supported_features: Mapping[str, tuple[int, int]] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
-    """A client's request."""
-
-    id: int
-    api_key: int
-    api_version: int
-    body: bytes
-    connection: int = 1
-    principal: str = "User:ANONYMOUS"
-    client_host: str = "127.0.0.1"
-    listener: str = "PLAINTEXT"
-    client_id: str = "test"
-    received_ns: int = 0
-    received_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Cancelled:
-    """The connection of a request went away."""
-
-    id: int
-
-
-@dataclass(frozen=True, slots=True)
-class Appended:
-    """An append is over."""
-
-    token: int
-    error_code: int
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class Maintained:
-    """A maintenance command is over."""
-
-    token: int
-    error_code: int
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class TopicsMissing:
-    """Metadata requests named topics that do not exist."""
-
-    names: list[str]
-    principal: str = "User:ANONYMOUS"
+def request(
+    *,
+    id: int,
+    api_key: int,
+    api_version: int,
+    body: bytes,
+    connection: int = 1,
+    received_ns: int = 0,
+) -> Request:
+    """Return the request of a client that says nothing of itself."""
+    return Request(
+        id=id,
+        connection=connection,
+        principal="User:ANONYMOUS",
+        client_host="127.0.0.1",
+        listener="PLAINTEXT",
+        client_id="test",
+        api_key=api_key,
+        api_version=api_version,
+        received_ns=received_ns,
+        received_ms=0,
+        body=body,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,9 +147,6 @@ class _Append:
     base_offset: int
 
 
-Event = Request | Cancelled | Appended | Maintained | TopicsMissing
-
-
 class FakeCore:
     """One node's data plane, scripted.
 
@@ -203,7 +178,7 @@ class FakeCore:
 
     # The test's side.
 
-    def push(self, event: Event) -> None:
+    def push(self, event: "Event") -> None:
         """Let something happen."""
         self._events.append(event)
 
@@ -221,7 +196,7 @@ class FakeCore:
 
     # The control plane's side; `_core.pyi` says what each call promises.
 
-    def wait(self, deadline_ns: int, events_max: int = 256) -> list[Event]:
+    def wait(self, deadline_ns: int, events_max: int = 256) -> "list[Event]":
         """Events so far; without any the clock moves to the deadline."""
         if not self._events and self.on_idle is not None:
             self.on_idle()
@@ -240,7 +215,7 @@ class FakeCore:
 
     def horizon_ns(self) -> int:
         """When the oldest event that waits was received, else now."""
-        received = (getattr(event, "received_ns", self.clock_ns) for event in self._events)
+        received = (event.received_ns for event in self._events if isinstance(event, Request))
         return min(received, default=self.clock_ns)
 
     def time_ms(self) -> int:

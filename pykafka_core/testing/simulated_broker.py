@@ -15,7 +15,6 @@ from pykafka_core.testing import fake_core
 from pykafka_core.testing.fake_core import FakeCore
 
 if TYPE_CHECKING:
-    from pykafka_core._core import Event
     from pykafka_core.broker.seam.core import Core, CoreTypes
 
 FIRST_ID = 1000
@@ -61,7 +60,7 @@ class SimulatedBroker:
         version = row.versions[1] if version is None else version
         request_id = next(self._requests)
         self.core.push(
-            fake_core.Request(
+            fake_core.request(
                 id=request_id,
                 connection=request_id,
                 api_key=row.api_key,
@@ -77,7 +76,7 @@ class SimulatedBroker:
         """Handle events until none is left; held appends stay held."""
         busy = True
         while (events := self.core.wait(self.core.clock_ns)) or busy:
-            for event in cast("list[Event]", events):
+            for event in events:
                 self.controller.take(event)
             busy = self.controller.advance()
 

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from pykafka_core._core import Appended, TopicsMissing
 from pykafka_core.broker.runtime import controller as controller_module
 from pykafka_core.handlers import registry
 from pykafka_core.handlers.context import Context
@@ -16,13 +17,8 @@ from pykafka_core.protocol.messages import (
     DescribeClusterRequest,
     Message,
 )
-from pykafka_core.testing.fake_core import (
-    Appended,
-    FakeCore,
-    ImageDelta,
-    Request,
-    TopicsMissing,
-)
+from pykafka_core.testing import fake_core
+from pykafka_core.testing.fake_core import FakeCore, ImageDelta
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 
 MESSAGE_TOO_LARGE = 10
@@ -150,8 +146,9 @@ def test_a_token_of_another_is_ignored(broker: SimulatedBroker) -> None:
 def test_what_has_no_handler_costs_the_connection(
     broker: SimulatedBroker, api_key: int, version: int
 ) -> None:
-    request = Request(id=99, connection=7, api_key=api_key, api_version=version, body=b"")
-    broker.core.push(request)
+    broker.core.push(
+        fake_core.request(id=99, connection=7, api_key=api_key, api_version=version, body=b"")
+    )
     broker.run()
     assert 7 in broker.core.closed_connections
     assert 99 not in broker.core.replies
@@ -162,7 +159,9 @@ def test_malformed_bytes_cost_the_connection(broker: SimulatedBroker, body: byte
     for api_key in sorted(registry.API_VERSIONS):
         version = registry.API_VERSIONS[api_key][1]
         broker.core.push(
-            Request(id=api_key, connection=api_key, api_key=api_key, api_version=version, body=body)
+            fake_core.request(
+                id=api_key, connection=api_key, api_key=api_key, api_version=version, body=body
+            )
         )
     broker.run()
     broker.core.hold_appends = False
@@ -193,7 +192,9 @@ def test_a_handlers_bug_costs_its_connection_and_nothing_else(
 
 def test_missing_topics_are_made_with_the_brokers_defaults() -> None:
     broker = SimulatedBroker({"num.partitions": "3"})
-    broker.core.push(TopicsMissing(["orders", "orders", "__consumer_offsets", "bad/name"]))
+    broker.core.push(
+        TopicsMissing(["orders", "orders", "__consumer_offsets", "bad/name"], "User:ANONYMOUS")
+    )
     broker.run()
     assert list(broker.image.topics.by_name) == ["orders"]
     assert len(broker.image.topics.by_name["orders"].partitions) == 3
@@ -201,7 +202,7 @@ def test_missing_topics_are_made_with_the_brokers_defaults() -> None:
 
 def test_missing_topics_are_not_made_when_that_is_off() -> None:
     broker = SimulatedBroker({"auto.create.topics.enable": "false"})
-    broker.core.push(TopicsMissing(["orders"]))
+    broker.core.push(TopicsMissing(["orders"], "User:ANONYMOUS"))
     broker.run()
     assert broker.image.topics.by_name == {}
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 
@@ -19,6 +19,8 @@ TOPIC = b"0123456789abcdef"
 PARTITION = (TOPIC, 0)
 EPOCH = 3
 SOON_NS = 60 * 10**9
+
+E = TypeVar("E", _core.Appended, _core.Maintained)
 
 RECORDS = [(None, encode(ProducerIdsRecord(next_producer_id=number))) for number in range(3)]
 
@@ -48,18 +50,18 @@ class Subject:
         )
         self.step(topics=[topic])
 
-    def event(self, kind: str) -> Any:
+    def event(self, kind: type[E]) -> E:
         """The next event of a class; those of others are of no interest here."""
         deadline = self.core.now_ns() + SOON_NS
         while self.core.now_ns() < deadline:
             for event in self.core.wait(deadline):
-                if type(event).__name__ == kind:
+                if isinstance(event, kind):
                     return event
-        raise AssertionError(f"no {kind} came")
+        raise AssertionError(f"no {kind.__name__} came")
 
     def appended(self, epoch: int = EPOCH, token: int = 7) -> tuple[int, int, int]:
         self.core.append(token, PARTITION, epoch, RECORDS)
-        event = self.event("Appended")
+        event = self.event(_core.Appended)
         return event.token, event.error_code, event.offset
 
 
@@ -107,7 +109,7 @@ def test_what_check_refuses_is_left_out_by_apply(subject: Subject) -> None:
     subject.step(topics=[taken])
     assert subject.appended() == (7, 0, 0)
     subject.core.append(8, (other, 0), EPOCH, RECORDS)
-    assert subject.event("Appended").error_code != 0
+    assert subject.event(_core.Appended).error_code != 0
 
 
 def test_an_append_completes_with_its_base_offset(subject: Subject) -> None:
@@ -129,7 +131,7 @@ def test_what_was_appended_is_read_in_whole_batches(subject: Subject) -> None:
 
 def test_a_control_batch_takes_an_offset_and_holds_no_record(subject: Subject) -> None:
     subject.core.append(1, PARTITION, EPOCH, [(b"\0\0\0\x02", leader_change(1))], control=2)
-    assert subject.event("Appended").offset == 0
+    assert subject.event(_core.Appended).offset == 0
     decoded = decode_batches(subject.core.read(PARTITION, 0, 1000, "log_end"))
     assert (decoded.records, decoded.next_offset) == ([], 1)
 
@@ -166,7 +168,7 @@ def test_records_are_deleted_up_to_the_high_watermark(subject: Subject) -> None:
         (4, 4, (1, -1)),
     ):
         subject.core.delete_before(token, PARTITION, offset)
-        event = subject.event("Maintained")
+        event = subject.event(_core.Maintained)
         assert (event.token, event.error_code, event.offset) == (token, *expected)
 
 

@@ -11,6 +11,7 @@ from typing import Any, cast
 import pytest
 
 import pykafka_core
+from pykafka_core._core import TopicsMissing
 from pykafka_core.broker.runtime import requests as requests_module
 from pykafka_core.broker.runtime.calls import create_topics
 from pykafka_core.broker.runtime.loop import ControlLoop, Timer
@@ -27,7 +28,7 @@ from pykafka_core.protocol.messages import (
     DescribeProducersRequest,
     InitProducerIdRequest,
 )
-from pykafka_core.testing.fake_core import FakeCore, TopicsMissing
+from pykafka_core.testing.fake_core import FakeCore
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 
 TURNS = 40
@@ -82,7 +83,7 @@ class World:
             self.broker.send(InitProducerIdRequest(transactional_id=None)),
             self.broker.send(creation("refunds")),
         ]
-        self.core.push(TopicsMissing(["missing"]))
+        self.core.push(TopicsMissing(["missing"], "User:ANONYMOUS"))
         return asked
 
     def run(self) -> None:

@@ -4,13 +4,15 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from pykafka_core._core import Request
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.loop import ControlLoop, Timer
 from pykafka_core.broker.runtime.requests import LocalRequest
 from pykafka_core.errors import BrokerNotAvailableError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Outcome
-from pykafka_core.testing.fake_core import FakeCore, Request
+from pykafka_core.testing import fake_core
+from pykafka_core.testing.fake_core import FakeCore
 
 if TYPE_CHECKING:
     from pykafka_core._core import Event
@@ -44,7 +46,7 @@ def nothing(context: Context) -> Outcome:
 
 
 def request(received_ns: int) -> Request:
-    return Request(id=1, api_key=60, api_version=0, body=b"", received_ns=received_ns)
+    return fake_core.request(id=1, api_key=60, api_version=0, body=b"", received_ns=received_ns)
 
 
 def loop_of(core: FakeCore, notes: list[str], timers: list[Timer]) -> ControlLoop:

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from pykafka_core._core import Cancelled, TopicsMissing
 from pykafka_core.protocol.messages import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -14,7 +15,7 @@ from pykafka_core.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
-from pykafka_core.testing.fake_core import Cancelled, FakeCore, TopicsMissing
+from pykafka_core.testing.fake_core import FakeCore
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_TOPIC
 
@@ -55,7 +56,7 @@ def description(names: list[str], keys: list[str] | None = None) -> DescribeConf
 def step(broker: SimulatedBroker) -> bool:
     """One turn of the control loop; whether there is more to do."""
     for event in broker.core.wait(broker.core.clock_ns):
-        broker.controller.take(event)  # type: ignore[arg-type]
+        broker.controller.take(event)
     return broker.controller.advance()
 
 
@@ -152,8 +153,8 @@ def test_missing_topics_cost_a_bounded_number_of_topics_and_log_lines(
 ) -> None:
     broker = SimulatedBroker()
     with caplog.at_level(logging.INFO):
-        broker.core.push(TopicsMissing([f"t{n}" for n in range(100_000)]))
-        broker.core.push(TopicsMissing([f"{'x' * 250}{n}" for n in range(100_000)]))
+        broker.core.push(TopicsMissing([f"t{n}" for n in range(100_000)], ""))
+        broker.core.push(TopicsMissing([f"{'x' * 250}{n}" for n in range(100_000)], ""))
         broker.run()
     assert len(broker.image.topics.by_name) == 1000
     assert len(caplog.records) == 2

@@ -22,8 +22,9 @@ import shlex
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar, assert_never, cast
 
+from pykafka_core import _core
 from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
 from pykafka_core.broker.notices import Notices
 from pykafka_core.broker.runtime.facts import CoreFacts
@@ -59,9 +60,6 @@ from pykafka_core.quorum.quorum import (
     Rejected,
     batch_size,
 )
-
-if TYPE_CHECKING:
-    from pykafka_core import _core
 
 SLICE_NS = 10_000_000
 """How long a request may be worked on before other requests get their turn."""
@@ -168,16 +166,6 @@ class Controller:
         self._alone = 0
         self._maintained: dict[int, tuple[_Maintenance, int]] = {}
         self._replies: list[tuple[int, bytes]] = []
-        # Events by class name: the real core's and the simulator's classes differ, names do not.
-        self._on: dict[str, Callable[[Any], None]] = {
-            "Request": self._on_request,
-            "Cancelled": self._on_cancelled,
-            "Maintained": self._on_maintained,
-            "TopicsMissing": self._on_topics_missing,
-            "PartitionState": self._on_partition_state,
-            "Replica": self._on_replica,
-            "DiskState": self._on_disk_state,
-        }
 
     @property
     def image(self) -> MetadataImage:
@@ -203,11 +191,27 @@ class Controller:
 
     def take(self, event: "_core.Event") -> None:
         """Take in one event. Raises only what ends the broker: a commit that cannot be carried out."""
-        name = type(event).__name__
-        if name == "Appended":
-            self._on_appended(cast("_core.Appended", event))
-        else:
-            self._faults.guard(f"event {name}", lambda: self._on[name](event))
+        match event:
+            case _core.Appended():
+                self._on_appended(event)
+                return
+            case _core.Request():
+                action = partial(self._on_request, event)
+            case _core.Cancelled():
+                action = partial(self._on_cancelled, event)
+            case _core.Maintained():
+                action = partial(self._on_maintained, event)
+            case _core.TopicsMissing():
+                action = partial(self._on_topics_missing, event)
+            case _core.PartitionState():
+                action = partial(self._on_partition_state, event)
+            case _core.DiskState():
+                action = partial(self._on_disk_state, event)
+            case _core.Replica():
+                return  # a follower's progress: there is none on a single node
+            case _:
+                action = partial(assert_never, event)
+        self._faults.guard(f"event {type(event).__name__}", action)
 
     def ask(self, asked: Asked) -> None:
         """Take in one request of this process."""
@@ -258,7 +262,7 @@ class Controller:
 
     # Events.
 
-    def _on_request(self, event: "_core.Request") -> None:
+    def _on_request(self, event: _core.Request) -> None:
         row = BY_KEY.get(event.api_key)
         if row is None or not row.versions[0] <= event.api_version <= row.versions[1]:
             reason = f"API {event.api_key} version {event.api_version} is not answered here"
@@ -266,12 +270,12 @@ class Controller:
         else:
             self._take(RemoteRequest(event, row, self._core, self._replies))
 
-    def _on_cancelled(self, event: "_core.Cancelled") -> None:
+    def _on_cancelled(self, event: _core.Cancelled) -> None:
         """What was not begun, or only read, is dropped; records that are proposed may be committed already."""
         if self._writers or self._jobs:
             self._cancelled.add(event.id)
 
-    def _on_appended(self, event: "_core.Appended") -> None:
+    def _on_appended(self, event: _core.Appended) -> None:
         batch = self._in_flight
         outcome = self._quorum.appended(event.token, event.error_code, event.offset)
         if outcome is None or batch is None:
@@ -297,7 +301,7 @@ class Controller:
         reserve = self._reserve
         return reserve is not None and reserve.make_way()
 
-    def _on_maintained(self, event: "_core.Maintained") -> None:
+    def _on_maintained(self, event: _core.Maintained) -> None:
         if event.token == self._retention:
             self._retention = None
             return
@@ -310,14 +314,14 @@ class Controller:
         maintenance.results[slot] = Maintained(event.error_code, event.offset)
         self._finish(maintenance)
 
-    def _on_topics_missing(self, event: "_core.TopicsMissing") -> None:
+    def _on_topics_missing(self, event: _core.TopicsMissing) -> None:
         from pykafka_core.broker.runtime.auto_create import missing_topics
 
         request = missing_topics(self._image, self._settings, event.names)
         if request is not None:
             self._take(request)
 
-    def _on_partition_state(self, event: "_core.PartitionState") -> None:
+    def _on_partition_state(self, event: _core.PartitionState) -> None:
         if event.state not in ("offline", "read_only"):
             return
         topic = self._image.topics.by_id.get(event.topic_id)
@@ -331,10 +335,7 @@ class Controller:
             advice = ""
         _log.error("partition %s is %s: %s%s", name, event.state, event.reason, advice)
 
-    def _on_replica(self, event: "_core.Replica") -> None:
-        """A follower's progress: there is none on a single node."""
-
-    def _on_disk_state(self, event: "_core.DiskState") -> None:
+    def _on_disk_state(self, event: _core.DiskState) -> None:
         level = logging.INFO if event.state == "ok" else logging.ERROR
         _log.log(level, "data directory is %s: %s", event.state, event.reason)
 

@@ -3,8 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from pykafka_core._core import Request
+
 if TYPE_CHECKING:
-    from pykafka_core import _core
+    from pykafka_core._core import Event
 
 
 class WaitStatistics:
@@ -19,12 +21,11 @@ class WaitStatistics:
     def __init__(self) -> None:
         self.requests_count = self.wait_ns_sum = self.wait_ns_max = 0
 
-    def note(self, events: "Sequence[_core.Event]", now_ns: int) -> None:
+    def note(self, events: "Sequence[Event]", now_ns: int) -> None:
         """Take in one batch of events, as it came out of the core at ``now_ns``."""
         for event in events:
-            received = getattr(event, "received_ns", None)
-            if received is not None:
-                wait = max(now_ns - received, 0)
+            if isinstance(event, Request):
+                wait = max(now_ns - event.received_ns, 0)
                 self.requests_count += 1
                 self.wait_ns_sum += wait
                 self.wait_ns_max = max(self.wait_ns_max, wait)

@@ -16,6 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+from pykafka_core._core import Appended, DiskState, PartitionState
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.controller import (
     Controller,
@@ -121,8 +122,8 @@ def start(core: Core, types: CoreTypes, plan: Plan) -> Started:
 
 def _unusable(core: Core, plan: Plan, error: KafkaError) -> str:
     """Why the metadata log cannot be used, as its partition said, and what to do."""
-    reasons = [reason for event in core.wait(0) if (reason := getattr(event, "reason", ""))]
-    why = reasons[0] if reasons else error.name
+    levels = (event for event in core.wait(0) if isinstance(event, PartitionState | DiskState))
+    why = next((event.reason for event in levels if event.reason), error.name)
     place = plan.directory.path if plan.directory else "memory"
     return (
         f"the metadata log of {place} cannot be used: {why}; free some space on its disk, or look for "
@@ -270,11 +271,10 @@ class _Startup:
         deadline = self._core.now_ns() + APPEND_WAIT_NS
         while self._core.now_ns() < deadline:
             for event in self._core.wait(deadline):
-                if type(event).__name__ != "Appended":
-                    continue
-                outcome = quorum.appended(event.token, event.error_code, event.offset)  # type: ignore[union-attr]
-                if outcome is not None:
-                    return outcome
+                if isinstance(event, Appended):
+                    outcome = quorum.appended(event.token, event.error_code, event.offset)
+                    if outcome is not None:
+                        return outcome
         raise StorageError("the metadata log did not take its first records in time")
 
     def _apply(self, image: MetadataImage) -> None:

@@ -223,9 +223,15 @@ fn one_request_of_a_connection_is_with_python_at_a_time() {
         let request = broker.request();
         assert_eq!(broker.statistic("requests_parked"), 1);
         assert_eq!(broker.statistic("events_waiting"), 0);
-        assert_eq!((request.api_key, request.api_version), (CONTROL.0, CONTROL_VERSION));
-        assert_eq!((&request.body[..], &*request.client_id), (CONTROL_BODY, "test"));
-        assert_eq!((&*request.client_host, &*request.listener), ("127.0.0.1", "PLAINTEXT"));
+        assert_eq!(
+            (request.header.api_key, request.header.api_version),
+            (CONTROL, CONTROL_VERSION)
+        );
+        assert_eq!((&request.body[..], &*request.header.client_id), (CONTROL_BODY, "test"));
+        assert_eq!(
+            (&*request.connection.client_host, &*request.connection.listener),
+            ("127.0.0.1", "PLAINTEXT")
+        );
         broker.core.respond([(request.id, vec![].into()), (request.id, vec![9].into())]);
         assert_eq!(client.receive(CONTROL, CONTROL_VERSION).1, []);
     }
@@ -460,9 +466,9 @@ fn python_may_close_a_connection_by_its_id() {
     let mut client = broker.connect();
     send_control(&mut client);
     let request = broker.request();
-    broker.core.close_connection(request.connection, "enough");
+    broker.core.close_connection(request.connection.id, "enough");
     assert!(client.is_closed());
-    broker.core.close_connection(request.connection, "again");
+    broker.core.close_connection(request.connection.id, "again");
 }
 
 #[test]

@@ -1,6 +1,9 @@
-//! Events as Python sees them: frozen objects whose attributes are made once.
+//! Events as Python sees them: frozen objects. The core makes them; so do simulators, by their constructors.
 
-use pykafka_broker::{Event, RequestEvent, Room, TopicId};
+use std::sync::Arc;
+
+use pykafka_broker::{ConnectionInfo, Event, Header, RequestEvent, Room, TopicId};
+use pykafka_wire::ApiKey;
 use pyo3::PyClass;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
@@ -16,84 +19,147 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<DiskState>()
 }
 
+/// The body is an object of Python's; everything else stays where the data plane put it.
 #[pyclass(frozen, module = "pykafka_core._core")]
 struct Request {
     #[pyo3(get)]
     id: u64,
     #[pyo3(get)]
-    connection: u64,
-    #[pyo3(get)]
-    principal: Py<PyString>,
-    #[pyo3(get)]
-    client_host: Py<PyString>,
-    #[pyo3(get)]
-    listener: Py<PyString>,
-    #[pyo3(get)]
-    client_id: Py<PyString>,
-    #[pyo3(get)]
-    api_key: i16,
-    #[pyo3(get)]
-    api_version: i16,
-    #[pyo3(get)]
-    received_ns: u64,
-    #[pyo3(get)]
-    received_ms: i64,
-    #[pyo3(get)]
     body: Py<PyBytes>,
+    asker: ConnectionInfo,
+    header: Header,
     /// Given back when Python drops the request.
     _room: Room,
 }
 
-#[pyclass(frozen, get_all, module = "pykafka_core._core")]
-struct Cancelled {
-    id: u64,
+impl Request {
+    fn of(py: Python<'_>, event: RequestEvent) -> Request {
+        let RequestEvent { id, connection, header, body, room } = event;
+        let body = PyBytes::new(py, &body).unbind();
+        Request { id, body, asker: connection, header, _room: room }
+    }
 }
 
-#[pyclass(frozen, get_all, module = "pykafka_core._core")]
-struct Appended {
-    token: u64,
-    error_code: i16,
-    offset: i64,
+#[pymethods]
+impl Request {
+    #[new]
+    #[pyo3(signature = (*, id, connection, principal, client_host, listener, client_id, api_key, api_version, received_ns, received_ms, body))]
+    #[expect(clippy::too_many_arguments, reason = "named, and Python's facts about a request")]
+    fn new(
+        id: u64,
+        connection: u64,
+        principal: &str,
+        client_host: &str,
+        listener: &str,
+        client_id: &str,
+        api_key: i16,
+        api_version: i16,
+        received_ns: u64,
+        received_ms: i64,
+        body: Py<PyBytes>,
+    ) -> Request {
+        let asker = ConnectionInfo {
+            id: connection,
+            listener: Arc::from(listener),
+            client_host: Arc::from(client_host),
+            principal: Arc::from(principal),
+        };
+        let header = Header {
+            api_key: ApiKey(api_key),
+            api_version,
+            correlation_id: 0,
+            client_id: Arc::from(client_id),
+            received_ns,
+            received_ms,
+        };
+        Request { id, body, asker, header, _room: Room::default() }
+    }
+
+    #[getter]
+    fn connection(&self) -> u64 {
+        self.asker.id
+    }
+
+    #[getter]
+    fn principal(&self) -> &str {
+        &self.asker.principal
+    }
+
+    #[getter]
+    fn client_host(&self) -> &str {
+        &self.asker.client_host
+    }
+
+    #[getter]
+    fn listener(&self) -> &str {
+        &self.asker.listener
+    }
+
+    #[getter]
+    fn client_id(&self) -> &str {
+        &self.header.client_id
+    }
+
+    #[getter]
+    fn api_key(&self) -> i16 {
+        self.header.api_key.0
+    }
+
+    #[getter]
+    fn api_version(&self) -> i16 {
+        self.header.api_version
+    }
+
+    #[getter]
+    fn received_ns(&self) -> u64 {
+        self.header.received_ns
+    }
+
+    #[getter]
+    fn received_ms(&self) -> i64 {
+        self.header.received_ms
+    }
 }
 
-#[pyclass(frozen, get_all, module = "pykafka_core._core")]
-struct Maintained {
-    token: u64,
-    error_code: i16,
-    offset: i64,
+/// An event whose attributes are its constructor's arguments.
+macro_rules! event {
+    ($name:ident { $($field:ident: $type:ty),* $(,)? }) => {
+        #[pyclass(frozen, get_all, module = "pykafka_core._core")]
+        struct $name {
+            $($field: $type),*
+        }
+
+        #[pymethods]
+        impl $name {
+            #[new]
+            fn new($($field: $type),*) -> $name {
+                $name { $($field),* }
+            }
+        }
+    };
 }
 
-#[pyclass(frozen, get_all, module = "pykafka_core._core")]
-struct TopicsMissing {
-    names: Vec<String>,
-    principal: Py<PyString>,
-}
-
-#[pyclass(frozen, get_all, module = "pykafka_core._core")]
-struct PartitionState {
+event!(Cancelled { id: u64 });
+event!(Appended { token: u64, error_code: i16, offset: i64 });
+event!(Maintained { token: u64, error_code: i16, offset: i64 });
+event!(TopicsMissing { names: Vec<String>, principal: Py<PyString> });
+event!(PartitionState {
     topic_id: Py<PyBytes>,
     partition: i32,
-    state: &'static str,
+    state: Py<PyString>,
     leader_epoch: i32,
     offset: i64,
     reason: String,
-}
-
-#[pyclass(frozen, get_all, module = "pykafka_core._core")]
-struct Replica {
+});
+event!(Replica {
     topic_id: Py<PyBytes>,
     partition: i32,
     leader_epoch: i32,
     follower: i32,
-    state: &'static str,
+    state: Py<PyString>,
     since_ns: u64,
-}
-
-#[pyclass(frozen, get_all, module = "pykafka_core._core")]
-struct DiskState {
-    state: &'static str,
-    reason: String,
-}
+});
+event!(DiskState { state: Py<PyString>, reason: String });
 
 fn text(py: Python<'_>, text: &str) -> Py<PyString> {
     PyString::new(py, text).unbind()
@@ -110,26 +176,9 @@ fn object<T: PyClass>(
     Ok(Py::new(py, value)?.into_any())
 }
 
-fn request(py: Python<'_>, event: &RequestEvent) -> Request {
-    Request {
-        id: event.id,
-        connection: event.connection,
-        principal: text(py, &event.principal),
-        client_host: text(py, &event.client_host),
-        listener: text(py, &event.listener),
-        client_id: text(py, &event.client_id),
-        api_key: event.api_key,
-        api_version: event.api_version,
-        received_ns: event.received_ns,
-        received_ms: event.received_ms,
-        body: PyBytes::new(py, &event.body).unbind(),
-        _room: event.room.clone(),
-    }
-}
-
 pub(super) fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
     match event {
-        Event::Request(event) => object(py, request(py, &event)),
+        Event::Request(event) => object(py, Request::of(py, *event)),
         Event::Cancelled { id } => object(py, Cancelled { id }),
         Event::Appended { token, error_code, offset } => {
             object(py, Appended { token, error_code, offset })
@@ -142,13 +191,15 @@ pub(super) fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
             object(py, TopicsMissing { names, principal: text(py, &principal) })
         }
         Event::PartitionState { topic_id, partition, state, leader_epoch, offset, reason } => {
-            let (topic_id, state) = (id_bytes(py, &topic_id), state.name());
+            let (topic_id, state) = (id_bytes(py, &topic_id), text(py, state.name()));
             object(py, PartitionState { topic_id, partition, state, leader_epoch, offset, reason })
         }
         Event::Replica { topic_id, partition, leader_epoch, follower, state, since_ns } => {
-            let (topic_id, state) = (id_bytes(py, &topic_id), state.name());
+            let (topic_id, state) = (id_bytes(py, &topic_id), text(py, state.name()));
             object(py, Replica { topic_id, partition, leader_epoch, follower, state, since_ns })
         }
-        Event::DiskState { state, reason } => object(py, DiskState { state: state.name(), reason }),
+        Event::DiskState { state, reason } => {
+            object(py, DiskState { state: text(py, state.name()), reason })
+        }
     }
 }

@@ -7,7 +7,6 @@ use pykafka_wire::Chunks;
 
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::seam::event::{Event, RequestEvent};
-use crate::seam::requests::Room;
 
 /// Tells Python when the connection goes away before the answer.
 struct Open {
@@ -30,13 +29,14 @@ pub(crate) fn park(
     header: &Header,
     body: Bytes,
 ) -> Outcome {
-    let (ctx, conn, header) = (ctx.clone(), conn.clone(), header.clone());
+    let (ctx, connection, header) = (ctx.clone(), conn.clone(), header.clone());
     Outcome::Pending(Box::pin(async move {
         let arrival = ctx.events.arrive(header.received_ns);
         let Some(room) = ctx.requests.admit(body.len()).await else { return stopped() };
         let (id, answer) = ctx.requests.park();
         let open = Open { ctx, id };
-        open.ctx.events.push(Event::Request(Box::new(event(id, &conn, &header, body, room))));
+        let event = RequestEvent { id, connection, header, body, room };
+        open.ctx.events.push(Event::Request(Box::new(event)));
         drop(arrival);
         match answer.await {
             Ok(body) => Outcome::Reply(Chunks::from(body).into()),
@@ -47,21 +47,4 @@ pub(crate) fn park(
 
 fn stopped() -> Outcome {
     Outcome::Close("the broker stops".into())
-}
-
-fn event(id: u64, conn: &ConnectionInfo, header: &Header, body: Bytes, room: Room) -> RequestEvent {
-    RequestEvent {
-        id,
-        connection: conn.id,
-        principal: conn.principal.clone(),
-        client_host: conn.client_host.clone(),
-        listener: conn.listener.clone(),
-        client_id: header.client_id.clone(),
-        api_key: header.api_key.0,
-        api_version: header.api_version,
-        received_ns: header.received_ns,
-        received_ms: header.received_ms,
-        body,
-        room,
-    }
 }

@@ -15,6 +15,7 @@ use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
 use pykafka_log::Clock;
 
+use crate::api::context::{ConnectionInfo, Header};
 use crate::seam::image::TopicId;
 use crate::seam::requests::Room;
 
@@ -29,24 +30,10 @@ const TOPICS_MISSING_MAX: usize = 1_000;
 pub struct RequestEvent {
     /// Generation-tagged; what `respond` names.
     pub id: u64,
-    /// Generation-tagged.
-    pub connection: u64,
     /// Who asks.
-    pub principal: Arc<str>,
-    /// The peer's address without its port.
-    pub client_host: Arc<str>,
-    /// Name of the listener that accepted the connection.
-    pub listener: Arc<str>,
-    /// As the client calls itself; not to be trusted.
-    pub client_id: Arc<str>,
-    /// Which API.
-    pub api_key: i16,
-    /// Within the advertised range.
-    pub api_version: i16,
-    /// Monotonic time at which the frame was complete (docs/SEAM.md S6).
-    pub received_ns: u64,
-    /// Wall clock of the same moment.
-    pub received_ms: i64,
+    pub connection: ConnectionInfo,
+    /// What is asked, and when it arrived (docs/SEAM.md S6).
+    pub header: Header,
     /// What follows the request header.
     pub body: Bytes,
     /// The body's share of the broker's memory: to be kept with it, and with copies of it.
@@ -341,7 +328,7 @@ impl EventQueue {
             names.truncate(TOPICS_MISSING_MAX);
         }
         let happened_ns = match &event {
-            Event::Request(request) => request.received_ns,
+            Event::Request(request) => request.header.received_ns,
             _ => self.clock.now_ns(),
         };
         let mut state = self.state.lock();
@@ -424,6 +411,7 @@ impl EventQueue {
 mod tests {
     use super::*;
     use pykafka_log::ManualClock;
+    use pykafka_wire::ApiKey;
 
     fn leader(partition: i32, leader_epoch: i32) -> Event {
         Event::PartitionState {
@@ -447,20 +435,22 @@ mod tests {
 
     fn request(id: u64, received_ns: u64) -> Event {
         let text: Arc<str> = Arc::from("");
-        Event::Request(Box::new(RequestEvent {
+        let connection = ConnectionInfo {
             id,
-            connection: id,
-            principal: text.clone(),
-            client_host: text.clone(),
             listener: text.clone(),
-            client_id: text,
-            api_key: 60,
+            client_host: text.clone(),
+            principal: text.clone(),
+        };
+        let header = Header {
+            api_key: ApiKey(60),
             api_version: 0,
+            correlation_id: 0,
+            client_id: text,
             received_ns,
             received_ms: 0,
-            body: Bytes::new(),
-            room: Room::uncounted(),
-        }))
+        };
+        let (body, room) = (Bytes::new(), Room::default());
+        Event::Request(Box::new(RequestEvent { id, connection, header, body, room }))
     }
 
     #[test]

@@ -19,20 +19,10 @@ pub(crate) struct ParkedRequests {
     bytes: Arc<AtomicUsize>,
 }
 
-/// Room for one body, until the last clone is dropped.
-#[derive(Debug, Clone)]
+/// Room for one body, until the last clone is dropped. The default is no room: that of a request which no client sent.
+#[derive(Debug, Clone, Default)]
 pub struct Room {
-    _taken: Arc<Taken>,
-}
-
-impl Room {
-    /// Room for nothing.
-    #[cfg(test)]
-    pub(crate) fn uncounted() -> Room {
-        let permit = Arc::new(Semaphore::new(0)).try_acquire_many_owned(0);
-        let permit = permit.expect("nothing is there to be taken");
-        Room { _taken: Arc::new(Taken { _permit: permit, bytes: Arc::default(), size: 0 }) }
-    }
+    _taken: Option<Arc<Taken>>,
 }
 
 #[derive(Debug)]
@@ -79,7 +69,7 @@ impl ParkedRequests {
         let permit = self.permits.clone().acquire_many_owned(permits).await.ok()?;
         let bytes = self.bytes.clone();
         bytes.fetch_add(size, Ordering::Relaxed);
-        Some(Room { _taken: Arc::new(Taken { _permit: permit, bytes, size }) })
+        Some(Room { _taken: Some(Arc::new(Taken { _permit: permit, bytes, size })) })
     }
 
     /// The id that Python answers to, and where the answer arrives.
