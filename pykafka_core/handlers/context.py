@@ -1,4 +1,4 @@
-"""What a handler knows: the image, the request's circumstances and questions to the core."""
+"""What a handler knows: the image, who asks, and questions to the core."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -38,6 +38,26 @@ class Facts(Protocol):
 
     def quorum(self) -> QuorumStatus:
         """The metadata quorum now."""
+
+
+class Caller(Protocol):
+    """Who asks, and how: a request as it came from the core is one, and so is a call of this process."""
+
+    @property
+    def api_version(self) -> int:
+        """Of request and answer."""
+
+    @property
+    def client_host(self) -> str:
+        """The peer's address without its port."""
+
+    @property
+    def client_id(self) -> str:
+        """As the client calls itself; not to be trusted."""
+
+    @property
+    def listener(self) -> str:
+        """Name of the listener it came by."""
 
 
 class ProducerIds:
@@ -103,12 +123,8 @@ class Context(NamedTuple):
     next_offset: int
     """Offset of the first metadata record that this request proposes."""
     now_ms: int
-    api_version: int
+    caller: Caller
     new_id: Callable[[], bytes]
     """16 random bytes."""
-    principal: str = "User:ANONYMOUS"
-    client_host: str = ""
-    client_id: str = ""
-    listener: str = ""
     warn: Callable[[str, str], None] = _ignore
     """Logs a warning of a kind, unless one of this kind was logged within a minute."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from pykafka_core.broker.runtime.requests import Call
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.context import Context, Facts, ProducerIds
 from pykafka_core.metadata.image.image import Broker, Configs, MetadataImage, Topic, Topics
@@ -33,6 +34,6 @@ def new_context(
         broker_epoch=0,
         next_offset=0,
         now_ms=0,
-        api_version=api_version,
+        caller=Call(api_version),
         new_id=lambda: bytes(16),
     )

@@ -418,7 +418,6 @@ class Controller:
 
     def _context(self, asked: Asked, image: MetadataImage, records_before: int) -> Context:
         broker = image.brokers.get(self._node.node_id)
-        circumstances = asked.circumstances
         return Context(
             image=image,
             settings=self._settings,
@@ -429,12 +428,8 @@ class Controller:
             broker_epoch=broker.epoch if broker else -1,
             next_offset=self._quorum.log_end_offset + records_before,
             now_ms=self._core.time_ms(),
-            api_version=circumstances.api_version,
+            caller=asked.caller,
             new_id=self._node.new_id,
-            principal=circumstances.principal,
-            client_host=circumstances.client_host,
-            client_id=circumstances.client_id,
-            listener=circumstances.listener,
             warn=self._warn,
         )
 

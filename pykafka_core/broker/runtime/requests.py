@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka_core.broker.seam.core import Core
 from pykafka_core.errors import error_of
-from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.context import Caller, Context
 from pykafka_core.handlers.outcome import Outcome, Steps
 from pykafka_core.handlers.registry import Row, handler_of
 from pykafka_core.protocol import decode_request, encode_response
@@ -16,11 +16,10 @@ if TYPE_CHECKING:
     from pykafka_core import _core
 
 
-class Circumstances(NamedTuple):
-    """Who asks, how; this process when nothing is said."""
+class Call(NamedTuple):
+    """This process as `handlers.context.Caller`."""
 
     api_version: int = 0
-    principal: str = "User:ANONYMOUS"
     client_host: str = ""
     client_id: str = ""
     listener: str = ""
@@ -38,7 +37,7 @@ class Asked(Protocol):
         """Whether it may propose metadata records."""
 
     @property
-    def circumstances(self) -> Circumstances:
+    def caller(self) -> Caller:
         """Who asks, how."""
 
     @property
@@ -75,13 +74,7 @@ class RemoteRequest:
         self.id = event.id
         self.name = row.module
         self.writes = row.writes
-        self.circumstances = Circumstances(
-            event.api_version,
-            event.principal,
-            event.client_host,
-            event.client_id,
-            event.listener,
-        )
+        self.caller: Caller = event
 
     def decide(self, context: Context) -> Outcome | Steps:
         """Decode the request, now that it is its turn, and ask its handler."""
@@ -121,7 +114,7 @@ class LocalRequest:
         api_version: int = 0,
         answered: Callable[[Message], None] | None = None,
     ) -> None:
-        self.circumstances = Circumstances(api_version)
+        self.caller: Caller = Call(api_version)
         self._decide = decide
         self._answered = answered
         self._done = threading.Event()

@@ -41,7 +41,7 @@ def _describe(
     context: Context, broker: Broker
 ) -> DescribeClusterResponse.DescribeClusterBroker | None:
     for endpoint in broker.endpoints:
-        if endpoint.name == context.listener:
+        if endpoint.name == context.caller.listener:
             return DescribeClusterResponse.DescribeClusterBroker(
                 broker_id=broker.node_id,
                 host=endpoint.host,

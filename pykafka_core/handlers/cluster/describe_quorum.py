@@ -21,9 +21,9 @@ def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumRe
     leader = DescribeQuorumResponse.ReplicaState(
         replica_id=status.leader_id, log_end_offset=status.log_end_offset
     )
-    if context.api_version >= VERSION_WITH_TIMES:
+    if context.caller.api_version >= VERSION_WITH_TIMES:
         leader.last_fetch_timestamp = leader.last_caught_up_timestamp = context.now_ms
-    if context.api_version >= VERSION_WITH_NODES:
+    if context.caller.api_version >= VERSION_WITH_NODES:
         leader.replica_directory_id = status.directory_id
     partition = _Partition(
         partition_index=0,
@@ -37,7 +37,7 @@ def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumRe
     return DescribeQuorumResponse(
         error_message=None,
         topics=[_Topic(topic_name=METADATA_TOPIC, partitions=[partition])],
-        nodes=[_node(status)] if context.api_version >= VERSION_WITH_NODES else [],
+        nodes=[_node(status)] if context.caller.api_version >= VERSION_WITH_NODES else [],
     )
 
 

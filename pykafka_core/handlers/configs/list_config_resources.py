@@ -22,7 +22,7 @@ _KINDS = (
 
 def handle(context: Context, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
     """Name what may have settings: every topic and broker, groups and subscriptions that do."""
-    asked = request.resource_types if context.api_version > 0 else [RESOURCE_CLIENT_METRICS]
+    asked = request.resource_types if context.caller.api_version > 0 else [RESOURCE_CLIENT_METRICS]
     kinds = set(asked or _KINDS)
     if not kinds <= set(_KINDS):
         return ListConfigResourcesResponse(

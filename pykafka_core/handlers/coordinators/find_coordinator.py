@@ -43,9 +43,9 @@ class _Coordinator(NamedTuple):
 
 def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     """Answer with this node for groups, else with COORDINATOR_NOT_AVAILABLE; warn that nothing is coordinated."""
-    version, kind = context.api_version, request.key_type
+    version, kind = context.caller.api_version, request.key_type
     if kind in _MISSING:
-        client = f"client {context.client_id!r} at {context.client_host}"
+        client = f"client {context.caller.client_id!r} at {context.caller.client_host}"
         context.warn(
             f"coordinator {kind}", f"{client} asks for a coordinator, and {_MISSING[kind]}"
         )
@@ -77,13 +77,15 @@ def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinator
 def _coordinator(context: Context, kind: int, key: str) -> _Coordinator:
     if kind not in _MISSING:
         return _Coordinator(error=InvalidRequestError(f"Unknown key type {kind}"))
-    if kind == SHARE_GROUP and (context.api_version < SHARE_VERSION or not _is_share_key(key)):
+    if kind == SHARE_GROUP and (
+        context.caller.api_version < SHARE_VERSION or not _is_share_key(key)
+    ):
         return _Coordinator(
             error=InvalidRequestError("A share group's key is groupId:topicId:partition")
         )
     if kind == GROUP:
         for endpoint in context.image.brokers[context.node_id].endpoints:
-            if endpoint.name == context.listener:
+            if endpoint.name == context.caller.listener:
                 return _Coordinator(context.node_id, endpoint.host, endpoint.port)
     return _Coordinator(error=CoordinatorNotAvailableError())
 

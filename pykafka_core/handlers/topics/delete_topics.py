@@ -40,7 +40,7 @@ def handle(context: Context, request: DeleteTopicsRequest) -> Generator[None, No
     asked = [_Asked(topic.name, topic.topic_id) for topic in request.topics]
     asked += [_Asked(name, ZERO_ID) for name in request.topic_names]
     if not context.settings.boolean("delete.topic.enable"):
-        disabled = _disabled(context.api_version)
+        disabled = _disabled(context.caller.api_version)
         return Propose([], lambda _: _response([_failed(topic, disabled) for topic in asked]))
     results: list[_Result] = []
     doomed: list[bytes] = []
