@@ -4,8 +4,8 @@
 //! A log is a list of segments, of which only the last, the *active* one, grows. One mutex guards what is known
 //! of them ([`state::State`]); a change holds it while it writes. Readers look at a copy of the facts
 //! ([`view::View`]), which is published when a change ends, and never wait for the disk on a writer's behalf.
-//! Reading itself is `pread` without a lock: bytes below the log end that a reader saw never change, except by
-//! truncation, which a counter tells it about.
+//! Reading itself is `pread` without a lock, on the segments of one moment ([`snapshot`], docs/design/0006): bytes
+//! below the log end that a reader saw never change, except by truncation, after which it looks again.
 //!
 //! Truth is in the `.log` files. All else (indexes, epochs, producer state, checkpoints) is derived and can be
 //! rebuilt from them, so it is written without sync, and checked or rebuilt when a log is opened that was not
@@ -27,6 +27,7 @@ mod producers;
 mod read;
 mod recovery;
 mod retention;
+mod snapshot;
 mod state;
 mod swap;
 mod sync;
@@ -55,6 +56,7 @@ use crate::config::LogConfig;
 use crate::disk::Disk;
 use crate::log::epoch_cache::EpochEntry;
 use crate::log::producer_state::ProducerEntry;
+use snapshot::Taken;
 use state::{State, Status};
 use view::View;
 
@@ -65,7 +67,7 @@ pub struct Log {
     state: Mutex<State>,
     /// What readers see, never locked while the disk works.
     view: Mutex<View>,
-    /// Counts truncations, so that a reader knows that its bytes may be from two lives.
+    /// Counts truncations: what was read before one may stand in the log no more.
     truncations: Arc<AtomicU64>,
 }
 
@@ -286,6 +288,9 @@ impl Log {
     pub fn delete(&self, deleted_dir: &Path) -> Result<(), StorageError> {
         let mut state = self.write();
         state.status = Status::Closed;
+        // Readers that fail from here on are told that the log is closed.
+        let taken = Taken::of(state.segments.clone());
+        let _withdrawn = state.withdraw(taken);
         state.release();
         // Without space for its metadata there may be a directory that is not used yet.
         if !state.is_on_disk && !self.shared.disk.exists(&self.shared.dir) {

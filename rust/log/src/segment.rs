@@ -1,7 +1,8 @@
 //! A segment: a `.log` file of batches, its indexes, and what is known of it in memory.
 //!
 //! [`Segment`] is what the log's lock guards. [`SegmentFiles`] is shared with readers, who open, search and
-//! `pread` without that lock; a file that retention has renamed meanwhile stays readable through its handle.
+//! `pread` without that lock; what retention or a truncation has taken from the log
+//! meanwhile stays readable through its handle.
 //!
 //! Any handle may be closed between two uses, so that others can be opened (`disk::open_files`): readers, the writer
 //! (`active_file`) and syncs ask for it each time.
@@ -117,8 +118,8 @@ pub(crate) struct SegmentFiles {
     handles: Mutex<Handles>,
     /// What recovery found, where it must not be stored: then readers use this and no index file.
     rebuilt: Mutex<Option<Rebuilt>>,
-    /// Whether the segment left the log: its files are renamed.
-    is_retired: AtomicBool,
+    /// Whether look-ups that begin now find other files for this base offset, or none.
+    is_withdrawn: AtomicBool,
 }
 
 /// Indexes and aborted transactions of a segment, from its batches.
@@ -171,7 +172,7 @@ impl SegmentFiles {
             disk,
             handles: Mutex::default(),
             rebuilt: Mutex::default(),
-            is_retired: AtomicBool::default(),
+            is_withdrawn: AtomicBool::default(),
         })
     }
 
@@ -203,7 +204,7 @@ impl SegmentFiles {
             return Ok(file.clone());
         }
         let mode = if handles.is_active { OpenMode::Write } else { OpenMode::Read };
-        let file = self.disk.open(&self.path(FileKind::Log), mode)?;
+        let file = self.by_name(|| self.disk.open(&self.path(FileKind::Log), mode))?;
         handles.log = Some(file.clone());
         self.opened(handles);
         Ok(file)
@@ -225,16 +226,35 @@ impl SegmentFiles {
         self.disk.open_files().is_some_and(OpenFiles::are_too_many_in_use)
     }
 
-    /// The segment leaves the log, and its files are about to be renamed.
-    pub(crate) fn retire(&self) {
-        self.is_retired.store(true, Ordering::Release);
+    /// The files are about to be renamed, cut or replaced: from now on nothing is opened by their names.
+    pub(crate) fn withdraw(&self) {
+        self.is_withdrawn.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.is_withdrawn.load(Ordering::SeqCst)
+    }
+
+    /// What `open` finds by a name, unless that may be another segment's by now.
+    fn by_name<T>(&self, open: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
+        let found = open();
+        // Looked at afterwards: files are renamed only once this is set.
+        if self.is_withdrawn() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the segment left the log"));
+        }
+        found
+    }
+
+    /// The same segment, of which another part is left or whose file is another one.
+    pub(crate) fn successor(&self) -> Arc<SegmentFiles> {
+        SegmentFiles::new(self.dir.clone(), self.base_offset, self.disk.clone())
     }
 
     /// Syncs the `.log`. One that left the log meanwhile needs no sync.
     pub(crate) fn sync_log(&self) -> io::Result<()> {
         let file = self.open_log(&mut self.handles.lock());
         match file {
-            Err(_) if self.is_retired.load(Ordering::Acquire) => Ok(()),
+            Err(_) if self.is_withdrawn() => Ok(()),
             file => file?.sync_data(),
         }
     }
@@ -291,11 +311,11 @@ impl SegmentFiles {
             return Ok(aborted.clone());
         }
         let path = self.path(FileKind::TransactionIndex);
-        let bytes = match self.disk.read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(StorageError::io("read", &path, error)),
+        let read = || match self.disk.read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            read => read,
         };
+        let bytes = self.by_name(read).map_err(self.error("read", FileKind::TransactionIndex))?;
         let aborted: Arc<[AbortedTxn]> = AbortedTxn::decode_all(&bytes)
             .ok_or_else(|| StorageError::Malformed {
                 path,
@@ -368,11 +388,11 @@ impl SegmentFiles {
         &self,
         kind: FileKind,
     ) -> Result<Option<Arc<IndexFile<SIZE>>>, StorageError> {
-        match self.disk.open(&self.path(kind), OpenMode::Read).and_then(IndexFile::new) {
-            Ok(index) => Ok(Some(Arc::new(index))),
+        let open = || match self.disk.open(&self.path(kind), OpenMode::Read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(self.error("open", kind)(error)),
-        }
+            opened => Ok(Some(Arc::new(IndexFile::new(opened?)?))),
+        };
+        self.by_name(open).map_err(self.error("open", kind))
     }
 }
 

@@ -101,15 +101,14 @@ impl Partition {
         if fetch_offset >= upto {
             return Ok(Read { aborted: read_committed.then(Vec::new), ..nothing });
         }
-        let data = log
-            .fetch(fetch_offset, bytes_max, upto, request.at_least_one)
-            .map_err(|error| self.read_failed(&error))?;
-        let aborted = if read_committed {
-            let found = log.aborted_transactions(fetch_offset, data.next_offset);
-            Some(found.map_err(|error| self.read_failed(&ReadError::Storage(error)))?)
+        let at_least_one = request.at_least_one;
+        let fetched = if read_committed {
+            log.fetch_committed(fetch_offset, bytes_max, upto, at_least_one)
+                .map(|(data, aborted)| (data, Some(aborted)))
         } else {
-            None
+            log.fetch(fetch_offset, bytes_max, upto, at_least_one).map(|data| (data, None))
         };
+        let (data, aborted) = fetched.map_err(|error| self.read_failed(&error))?;
         Ok(Read { records: data.records, aborted, ..nothing })
     }
 

@@ -91,11 +91,6 @@ impl StorageError {
     pub fn is_refusal(&self) -> bool {
         matches!(self, StorageError::NoSpace { .. } | StorageError::Exhausted { .. })
     }
-
-    /// Whether the file an I/O error names is gone, as it is when retention overtakes a reader.
-    pub(crate) fn is_not_found(&self) -> bool {
-        matches!(self, StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
-    }
 }
 
 /// Why a log ends earlier than it should.

@@ -1,14 +1,14 @@
-//! Reading whole batches: the segment is found under the lock, the bytes are read without it.
+//! Reading whole batches, on a snapshot of the segments and without a lock.
 
 pub(super) mod lookup;
 pub(super) mod slice;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use pykafka_record::{Batch, BatchError, HEADER_SIZE};
 
+use super::snapshot::Snapshot;
 use super::{FetchData, Log, ReadError, StorageError};
 use crate::segment::scan::peek_offsets;
 use crate::segment::{FileKind, SegmentFiles};
@@ -46,96 +46,24 @@ impl Log {
         at_least_one: bool,
     ) -> Result<FetchData, ReadError> {
         let request = Request { offset, bytes_max, upto, at_least_one };
-        self.unless_overtaken(offset, || self.read_once(&request))
+        self.undisturbed(|snapshot| self.read_in(snapshot, &request))
     }
 
-    /// What `read` finds from `offset` on; asked again if a truncation or retention came between.
-    pub(super) fn unless_overtaken<T>(
-        &self,
-        offset: i64,
-        read: impl Fn() -> Result<T, ReadError>,
-    ) -> Result<T, ReadError> {
-        loop {
-            let truncations = self.truncations.load(Ordering::SeqCst);
-            let result = read();
-            let is_cut =
-                truncations % 2 == 1 || truncations != self.truncations.load(Ordering::SeqCst);
-            let is_gone = matches!(&result, Err(ReadError::Storage(error)) if error.is_not_found());
-            if is_cut || is_gone {
-                // Until the change that came between is published.
-                drop(self.write());
-            }
-            // Retention removed the segment after it was found: the log start tells now.
-            let is_overtaken = is_cut || (is_gone && offset < self.log_start_offset());
-            if !is_overtaken {
-                return result;
-            }
-        }
-    }
-
-    fn read_once(&self, request: &Request) -> Result<FetchData, ReadError> {
+    fn read_in(&self, snapshot: &Snapshot, request: &Request) -> Result<FetchData, ReadError> {
         let offset = request.offset;
         let empty = FetchData { bytes: Bytes::new(), base_offset: offset, next_offset: offset };
-        let mut place = self.place_of(request)?;
+        let mut place = snapshot.place_of(request)?;
         while let Some(found) = place {
             match self.read_segment(&found, request)? {
                 Outcome::Data(data) => return Ok(data),
                 Outcome::Nothing => return Ok(empty),
                 // Compaction may leave no batch from `offset` to the segment's end.
                 Outcome::NextSegment | Outcome::PastOffset => {
-                    place = self.place_after(found.files.base_offset());
+                    place = snapshot.place_after(found.files.base_offset());
                 }
             }
         }
         Ok(empty)
-    }
-
-    /// The segment for the offset wanted; `None` at the log end.
-    pub(super) fn place_of(&self, request: &Request) -> Result<Option<Place>, ReadError> {
-        let offset = request.offset;
-        let view = self.view.lock();
-        view.check_readable()?;
-        if offset < view.log_start_offset || offset > view.log_end_offset {
-            return Err(ReadError::OffsetOutOfRange {
-                offset,
-                log_start_offset: view.log_start_offset,
-                log_end_offset: view.log_end_offset,
-            });
-        }
-        if offset == view.log_end_offset {
-            return Ok(None);
-        }
-        Ok(view.segment_of(offset).map(|index| {
-            let segment = &view.segments[index];
-            let is_last = index + 1 == view.segments.len();
-            let indexes = view.indexes.as_ref().filter(|_| is_last).map(|indexes| indexes.lock());
-            let offsets = indexes.as_ref().map(|indexes| &indexes.offsets);
-            let position = offsets.map(|offsets| offsets.position_of(offset));
-            let limit = position.map(|position| position.saturating_add(request.bytes_max as u64));
-            Place {
-                files: segment.files.clone(),
-                size: segment.size,
-                position,
-                boundary: (offsets.zip(limit))
-                    .map(|(offsets, limit)| offsets.boundary(limit, request.upto)),
-                end_offset: view.end_of(index),
-            }
-        }))
-    }
-
-    /// The segment after the one at `base_offset`, from its beginning.
-    fn place_after(&self, base_offset: i64) -> Option<Place> {
-        let view = self.view.lock();
-        let index = view.segments.iter().position(|next| next.base_offset() > base_offset)?;
-        let next = &view.segments[index];
-        let end_offset = view.end_of(index);
-        Some(Place {
-            files: next.files.clone(),
-            size: next.size,
-            position: Some(0),
-            boundary: None,
-            end_offset,
-        })
     }
 
     fn read_segment(&self, place: &Place, request: &Request) -> Result<Outcome, StorageError> {
@@ -202,6 +130,48 @@ impl Log {
             }
         }
         Ok(Outcome::NextSegment)
+    }
+}
+
+impl Snapshot {
+    /// The segment for the offset wanted; `None` at the log end.
+    fn place_of(&self, request: &Request) -> Result<Option<Place>, ReadError> {
+        let Request { offset, bytes_max, upto, .. } = *request;
+        if offset < self.log_start_offset || offset > self.log_end_offset {
+            return Err(ReadError::OffsetOutOfRange {
+                offset,
+                log_start_offset: self.log_start_offset,
+                log_end_offset: self.log_end_offset,
+            });
+        }
+        if offset == self.log_end_offset {
+            return Ok(None);
+        }
+        Ok(self.segments.index_of(offset).and_then(|index| {
+            let indexes = self.indexes_of(index).map(|indexes| indexes.lock());
+            let position = indexes.as_ref().map(|indexes| indexes.offsets.position_of(offset));
+            let boundary = indexes.zip(position).map(|(indexes, position)| {
+                indexes.offsets.boundary(position.saturating_add(bytes_max as u64), upto)
+            });
+            self.place(index, position, boundary)
+        }))
+    }
+
+    /// The segment after the one at `base_offset`, from its beginning.
+    fn place_after(&self, base_offset: i64) -> Option<Place> {
+        let index = self.segments.iter().position(|next| next.base_offset() > base_offset)?;
+        self.place(index, Some(0), None)
+    }
+
+    fn place(&self, index: usize, position: Option<u64>, boundary: Option<u64>) -> Option<Place> {
+        let segment = self.segments.get(index)?;
+        Some(Place {
+            files: segment.files.clone(),
+            size: segment.size,
+            position,
+            boundary,
+            end_offset: self.end_of(index),
+        })
     }
 }
 

@@ -26,7 +26,8 @@ use std::collections::BTreeSet;
 use pykafka_record::Batch;
 
 use self::behind::{last_non_zero, look_behind};
-use self::belief::{dirty_segments, note_max_timestamp, trust_last};
+pub(super) use self::belief::note_max_timestamp;
+use self::belief::{dirty_segments, trust_last};
 use self::gap::Gap;
 pub(crate) use self::snapshots::reload_producers;
 use self::snapshots::{
@@ -278,7 +279,8 @@ fn end_log(
         return Ok(());
     }
     let count = state.segments.len();
-    state.remove_segments(shared, index + 1..count)?;
+    let withdrawn = state.take_segments(index + 1..count).before_readers();
+    state.mark_deleted(shared, &withdrawn)?;
     cut_file(state, shared, index, position, index + 1 < count)?;
     store_recovered(state, shared, index)
 }

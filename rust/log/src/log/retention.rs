@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use super::snapshot::{Taken, Withdrawn};
 use super::state::State;
 use super::{Log, Shared, StorageError};
 use crate::segment::{FileKind, Segment};
@@ -16,7 +17,10 @@ impl Log {
         let mut state = self.write();
         state.check_writable()?;
         let offset = offset.min(state.log_end_offset);
-        state.increment_log_start(&self.shared, offset)?;
+        if offset > state.log_start_offset {
+            state.log_start_offset = offset;
+            state.drop_epochs_below_start(&self.shared)?;
+        }
         Ok(state.log_start_offset)
     }
 
@@ -35,9 +39,12 @@ impl Log {
         if count == state.segments.len() {
             state.roll(&self.shared)?;
         }
-        state.remove_segments(&self.shared, 0..count)?;
+        let taken = state.take_segments(0..count);
         let start = state.segments.first().map_or(state.log_end_offset, Segment::base_offset);
-        state.increment_log_start(&self.shared, start)?;
+        state.log_start_offset = state.log_start_offset.max(start);
+        let withdrawn = state.withdraw(taken);
+        state.mark_deleted(&self.shared, &withdrawn)?;
+        state.drop_epochs_below_start(&self.shared)?;
         Ok(count)
     }
 
@@ -77,17 +84,9 @@ impl State {
                 || (config.retention_bytes >= 0 && size_left >= config.retention_bytes))
     }
 
-    /// Moves the log start up to `offset`, and the epochs with it.
-    pub(crate) fn increment_log_start(
-        &mut self,
-        shared: &Shared,
-        offset: i64,
-    ) -> Result<(), StorageError> {
-        if offset <= self.log_start_offset {
-            return Ok(());
-        }
-        self.log_start_offset = offset;
-        if !self.epochs.truncate_from_start(offset) {
+    /// Forgets the epochs of which no record is left.
+    fn drop_epochs_below_start(&mut self, shared: &Shared) -> Result<(), StorageError> {
+        if !self.epochs.truncate_from_start(self.log_start_offset) {
             return Ok(());
         }
         match self.store_epochs(shared) {
@@ -97,16 +96,19 @@ impl State {
         }
     }
 
-    /// Takes segments out of the log and renames their files to `.deleted`.
-    pub(crate) fn remove_segments(
+    /// Takes segments out of the state, not yet out of readers' sight.
+    pub(crate) fn take_segments(&mut self, range: Range<usize>) -> Taken {
+        Taken::of(self.segments.drain(range).collect())
+    }
+
+    /// Renames the files of segments to `.deleted`.
+    pub(crate) fn mark_deleted(
         &mut self,
         shared: &Shared,
-        range: Range<usize>,
+        withdrawn: &Withdrawn,
     ) -> Result<(), StorageError> {
         let expiry_ms = shared.clock.now_ms().saturating_add(self.config.file_delete_delay_ms);
-        let removed: Vec<Segment> = self.segments.drain(range).collect();
-        for segment in removed {
-            segment.files.retire();
+        for segment in withdrawn.segments() {
             let kinds = FileKind::SEGMENT.into_iter().chain([FileKind::Snapshot]);
             for path in kinds.map(|kind| segment.files.path(kind)) {
                 let renamed = mark_deleted(shared, &path)

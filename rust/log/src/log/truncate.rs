@@ -1,10 +1,15 @@
 //! Truncation: the end of the log is given up, as a follower does that finds its leader disagree.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use pykafka_record::Batch;
+
+use super::recovery::note_max_timestamp;
+use super::snapshot::{Taken, Withdrawn};
 use super::state::{State, Status};
-use super::view::Truncating;
+use super::view::Writing;
 use super::{Log, Shared, StorageError, recovery};
 use crate::disk::{DiskFile, OpenMode};
 use crate::segment::indexes::{ActiveIndexes, Indexes};
@@ -24,7 +29,6 @@ impl Log {
     /// those of the rest.
     pub fn truncate_to(&self, offset: i64) -> Result<(), StorageError> {
         check_offset(offset)?;
-        let _truncating = Truncating::begin(&self.truncations);
         let mut state = self.write();
         state.check_writable()?;
         let shared = &self.shared;
@@ -57,7 +61,6 @@ impl Log {
     /// Gives up everything; the log is empty and begins at `offset`.
     pub fn truncate_fully_and_start_at(&self, offset: i64) -> Result<(), StorageError> {
         check_offset(offset)?;
-        let _truncating = Truncating::begin(&self.truncations);
         let mut state = self.write();
         state.check_writable()?;
         state.truncate_fully(&self.shared, offset)
@@ -68,23 +71,11 @@ fn check_offset(offset: i64) -> Result<(), StorageError> {
     if offset < 0 { Err(StorageError::NegativeOffset { offset }) } else { Ok(()) }
 }
 
-impl State {
-    pub(crate) fn truncate_fully(
-        &mut self,
-        shared: &Shared,
-        offset: i64,
-    ) -> Result<(), StorageError> {
-        self.drop_writer();
-        let count = self.segments.len();
-        self.remove_segments(shared, 0..count)?;
-        self.remove_snapshots(shared, i64::MIN)?;
-        self.snapshot_offset = 0;
-        self.log_start_offset = offset;
-        self.log_end_offset = offset;
-        self.recovery_point = offset;
-        self.producers.truncate_fully_and_start_at(offset);
-        self.epochs.truncate_from_end(i64::MIN);
-        self.store_epochs(shared)
+impl Writing<'_> {
+    fn truncate_fully(&mut self, shared: &Shared, offset: i64) -> Result<(), StorageError> {
+        let taken = self.begin_at(offset);
+        let withdrawn = self.withdraw_truncated(taken);
+        self.store_emptied(shared, &withdrawn)
     }
 
     /// Cuts at `offset`, which lies inside of the first segment or behind it.
@@ -97,31 +88,84 @@ impl State {
         let cut = self.fail(cut)?;
         if cut.end_offset < self.log_start_offset && self.log_start_offset <= offset {
             // The batch that goes reaches below the log start: nothing is left to read.
-            return self.truncate_fully(shared, self.log_start_offset);
+            let start = self.log_start_offset;
+            return self.truncate_fully(shared, start);
         }
-        // First of all, so that readers of a log that fails on the way are not sent behind the cut.
-        self.log_end_offset = cut.end_offset;
-        self.recovery_point = self.recovery_point.min(cut.end_offset);
-        self.log_start_offset = self.log_start_offset.min(cut.end_offset);
-        let result = self.cut_at(shared, cut, keep);
+        let taken = self.end_at(cut, keep);
+        let withdrawn = self.withdraw_truncated(taken);
+        let result = self.cut_files(shared, &withdrawn);
         if let Err(error) = &result {
             // Whatever was lacking: what is known and what is on disk no longer agree.
             self.status = Status::Failed(error.to_string().into());
         }
         result
     }
+}
 
-    /// Removes the segments from `keep` on, and what the one before them holds behind `cut`.
-    fn cut_at(&mut self, shared: &Shared, cut: Cut, keep: usize) -> Result<(), StorageError> {
-        let count = self.segments.len();
-        self.remove_segments(shared, keep..count)?;
-        if keep < count {
+impl State {
+    /// Makes the state that of an empty log that begins at `offset`. The files are still there.
+    pub(crate) fn begin_at(&mut self, offset: i64) -> Taken {
+        self.drop_writer();
+        self.log_start_offset = offset;
+        self.log_end_offset = offset;
+        self.recovery_point = offset;
+        self.producers.truncate_fully_and_start_at(offset);
+        self.epochs.truncate_from_end(i64::MIN);
+        self.take_segments(0..self.segments.len())
+    }
+
+    /// Removes the files of a log that is empty now.
+    pub(crate) fn store_emptied(
+        &mut self,
+        shared: &Shared,
+        withdrawn: &Withdrawn,
+    ) -> Result<(), StorageError> {
+        self.mark_deleted(shared, withdrawn)?;
+        self.remove_snapshots(shared, i64::MIN)?;
+        self.snapshot_offset = 0;
+        self.store_epochs(shared)
+    }
+
+    /// Ends the log at `cut`, in the last of `keep` segments. The files are as they were.
+    fn end_at(&mut self, cut: Cut, keep: usize) -> Taken {
+        self.log_end_offset = cut.end_offset;
+        self.recovery_point = self.recovery_point.min(cut.end_offset);
+        self.log_start_offset = self.log_start_offset.min(cut.end_offset);
+        let taken = self.take_segments(keep..self.segments.len());
+        let last = self.segments.last_mut().expect("the cut was found in it");
+        let files = last.files.successor();
+        let replaced = std::mem::replace(&mut last.files, files);
+        last.size = cut.position;
+        last.max_timestamp = cut.max_timestamp;
+        if cut.position == 0 {
+            last.first_timestamp = None;
+        }
+        // The segment is active again: its last time entry comes when it is rolled or closed.
+        self.indexes = Some(ActiveIndexes::new(cut.indexes));
+        taken.and_replaced(replaced)
+    }
+
+    /// Brings the files to where the log ends by now.
+    fn cut_files(&mut self, shared: &Shared, withdrawn: &Withdrawn) -> Result<(), StorageError> {
+        self.mark_deleted(shared, withdrawn)?;
+        let was_sealed = !withdrawn.segments().is_empty();
+        if was_sealed {
             // Before the last one is shortened: a segment that comes back must not leave a hole before it.
             let synced = shared.disk.sync_dir(&shared.dir);
             synced.map_err(|error| StorageError::io("sync", &shared.dir, error))?;
         }
-        let end_offset = cut.end_offset;
-        self.cut_last_segment(shared, cut, keep < count)?;
+        let segment = self.segments.last().expect("the log was cut in it");
+        let (files, end_offset) = (segment.files.clone(), self.log_end_offset);
+        shorten(shared, &files, segment.size, was_sealed)?;
+        if let Some(indexes) = &self.indexes {
+            indexes.store(&*shared.disk, &files)?;
+        }
+        let known = files.aborted()?;
+        let is_kept = |txn: &&AbortedTxn| txn.last_offset < end_offset;
+        if !known.iter().all(|txn| is_kept(&txn)) {
+            let kept: Vec<_> = known.iter().filter(is_kept).copied().collect();
+            recovery::store_aborted(shared, &files, &kept)?;
+        }
         self.remove_snapshots(shared, end_offset)?;
         recovery::reload_producers(self, shared)
     }
@@ -131,96 +175,56 @@ impl State {
         self.appender = None;
         self.indexes = None;
     }
-
-    fn cut_last_segment(
-        &mut self,
-        shared: &Shared,
-        cut: Cut,
-        was_sealed: bool,
-    ) -> Result<(), StorageError> {
-        let Cut { position, end_offset, mut indexes } = cut;
-        let segment = self.segments.last_mut().expect("it was looked at");
-        let files = segment.files.clone();
-        shorten(shared, &files, position, was_sealed)?;
-        segment.size = position;
-        indexes.truncate(position, end_offset);
-        segment.max_timestamp = max_timestamp(segment, &indexes)?;
-        indexes.store(&*shared.disk, &files)?;
-        let known = files.aborted()?;
-        let is_kept = |txn: &&AbortedTxn| txn.last_offset < end_offset;
-        if !known.iter().all(|txn| is_kept(&txn)) {
-            let kept: Vec<_> = known.iter().filter(is_kept).copied().collect();
-            recovery::store_aborted(shared, &files, &kept)?;
-        }
-        if position == 0 {
-            segment.first_timestamp = None;
-        }
-        // The segment is active again: its last time entry comes when it is rolled or closed.
-        self.indexes = Some(ActiveIndexes::new(indexes));
-        Ok(())
-    }
 }
 
-/// Where a segment is cut.
+/// Where a segment is cut, and what is left of it.
 struct Cut {
     /// Where the batch begins that holds the offset wanted, or the first behind it.
     position: u64,
     /// Where the batch before ends (exclusive); without one, where the segment begins.
     end_offset: i64,
+    max_timestamp: TimeEntry,
     indexes: Indexes,
 }
 
 impl Cut {
     fn find(shared: &Shared, segment: &Segment, offset: i64) -> Result<Cut, StorageError> {
-        let base_offset = segment.base_offset();
-        let indexes =
-            Indexes::load(&*shared.disk, segment)?.unwrap_or_else(|| Indexes::new(base_offset));
+        let (files, base_offset) = (&segment.files, segment.base_offset());
+        let indexes = Indexes::load(&*shared.disk, segment)?;
+        let mut indexes = indexes.unwrap_or_else(|| Indexes::new(base_offset));
+        let (mut position, mut end_offset) = (segment.size, base_offset);
         // From a batch that stays, whose end is asked for.
         let start = indexes.offsets.position_of(offset - 1);
-        let mut cut = Cut { position: segment.size, end_offset: base_offset, indexes };
-        walk(segment, start, |position, _, last_offset, _| {
-            if last_offset < offset {
-                cut.end_offset = last_offset + 1;
+        walk(files, start..segment.size, |at, batch| {
+            if batch.last_offset() < offset {
+                end_offset = batch.next_offset();
             } else {
-                cut.position = cut.position.min(position);
+                position = position.min(at);
             }
         })?;
-        Ok(cut)
+        indexes.truncate(position, end_offset);
+        let mut max_timestamp = indexes.times.last();
+        let start = indexes.offsets.position_of(max_timestamp.offset);
+        walk(files, start..position, |_, batch| note_max_timestamp(&mut max_timestamp, batch))?;
+        Ok(Cut { position, end_offset, max_timestamp, indexes })
     }
 }
 
-/// The largest timestamp of what a segment holds.
-fn max_timestamp(segment: &Segment, indexes: &Indexes) -> Result<TimeEntry, StorageError> {
-    let mut max = indexes.times.last();
-    let start = indexes.offsets.position_of(max.offset);
-    walk(segment, start, |_, timestamp, offset, _| {
-        if timestamp > max.timestamp {
-            max = TimeEntry { timestamp, offset };
-        }
-    })?;
-    Ok(max)
-}
-
-/// Calls `see(position, max timestamp, last offset, size)` for each batch from `start` on.
+/// Calls `see(position, batch)` for each batch in a range of positions.
 fn walk(
-    segment: &Segment,
-    start: u64,
-    mut see: impl FnMut(u64, i64, i64, usize),
+    files: &SegmentFiles,
+    range: Range<u64>,
+    mut see: impl FnMut(u64, &Batch<'_>),
 ) -> Result<(), StorageError> {
-    let file = segment.files.log()?;
-    let mut scanner = BatchScanner::new(&*file, start, segment.size);
+    let file = files.log()?;
+    let mut scanner = BatchScanner::new(&*file, range.start, range.end);
     loop {
         match scanner.next() {
-            Ok(Some((position, batch))) => {
-                see(position, batch.max_timestamp(), batch.last_offset(), batch.size());
-            }
+            Ok(Some((position, batch))) => see(position, &batch),
             Ok(None) => return Ok(()),
-            Err(ScanError::Io(error)) => {
-                return Err(segment.files.error("read", FileKind::Log)(error));
-            }
+            Err(ScanError::Io(error)) => return Err(files.error("read", FileKind::Log)(error)),
             Err(ScanError::Bad(error)) => {
-                let path = segment.files.path(FileKind::Log);
-                let position = scanner.position();
+                let (path, position) = (files.path(FileKind::Log), scanner.position());
                 return Err(StorageError::Malformed { path, position, reason: error.to_string() });
             }
         }

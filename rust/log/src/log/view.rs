@@ -8,10 +8,11 @@
 
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use parking_lot::MutexGuard;
 
+use super::snapshot::Segments;
 use super::state::{State, Status};
 use super::{Log, StorageError};
 use crate::config::LogConfig;
@@ -28,7 +29,7 @@ pub(crate) struct View {
     pub(crate) log_end_offset: i64,
     pub(crate) first_unstable_offset: Option<i64>,
     pub(crate) recovery_point: i64,
-    pub(crate) segments: Vec<Segment>,
+    pub(crate) segments: Segments,
     /// Of the last segment, while they are in memory.
     pub(crate) indexes: Option<ActiveIndexes>,
     pub(crate) epochs: EpochCache,
@@ -47,7 +48,7 @@ impl View {
             log_end_offset: state.log_end_offset,
             first_unstable_offset: state.first_unstable_offset(),
             recovery_point: state.recovery_point,
-            segments: state.segments.clone(),
+            segments: Segments::of(&state.segments),
             indexes: state.indexes.clone(),
             epochs: state.epochs.clone(),
             unsynced_records: state.unsynced_records,
@@ -62,30 +63,13 @@ impl View {
         self.log_end_offset = state.log_end_offset;
         self.first_unstable_offset = state.first_unstable_offset();
         self.recovery_point = state.recovery_point;
-        self.publish_segments(&state.segments);
+        self.segments.follow(&state.segments);
         self.indexes.clone_from(&state.indexes);
         if self.epochs != state.epochs {
             self.epochs.clone_from(&state.epochs);
         }
         self.unsynced_records = state.unsynced_records;
         self.unsynced_since_ms = state.unsynced_since_ms;
-    }
-
-    /// Segments come at the end and go at either; only the last one changes.
-    fn publish_segments(&mut self, segments: &[Segment]) {
-        let is_same = |pair: (Option<&Segment>, Option<&Segment>)| match pair {
-            (Some(one), Some(other)) => Arc::ptr_eq(&one.files, &other.files),
-            (None, None) => true,
-            _ => false,
-        };
-        let are_same = self.segments.len() == segments.len()
-            && is_same((self.segments.first(), segments.first()))
-            && is_same((self.segments.last(), segments.last()));
-        if !are_same {
-            self.segments = segments.to_vec();
-        } else if let (Some(last), Some(changed)) = (self.segments.last_mut(), segments.last()) {
-            last.clone_from(changed);
-        }
     }
 
     pub(crate) fn status(&self) -> &Status {
@@ -100,16 +84,6 @@ impl View {
     /// Why nothing may be written.
     pub(crate) fn check_writable(&self) -> Result<(), StorageError> {
         self.status.check_writable()
-    }
-
-    /// Index of the segment that holds `offset`, or of the first one.
-    pub(crate) fn segment_of(&self, offset: i64) -> Option<usize> {
-        segment_of(&self.segments, offset)
-    }
-
-    /// Where the segment at `index` ends (exclusive): the next one's base offset, or the log end.
-    pub(crate) fn end_of(&self, index: usize) -> i64 {
-        self.segments.get(index + 1).map_or(self.log_end_offset, Segment::base_offset)
     }
 }
 
@@ -160,6 +134,25 @@ impl Log {
     }
 }
 
+impl Writing<'_> {
+    /// Lets readers see the state before the change ends.
+    pub(super) fn publish(&mut self) {
+        self.publish_to(&mut self.ended.0.view.lock());
+    }
+
+    /// As [`Writing::publish`], and every look-up that has begun is repeated.
+    pub(super) fn publish_truncated(&mut self) {
+        let mut view = self.ended.0.view.lock();
+        self.publish_to(&mut view);
+        self.ended.0.truncations.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn publish_to(&mut self, view: &mut View) {
+        self.state.take_high_watermark(view.high_watermark);
+        view.publish(&self.state);
+    }
+}
+
 impl Deref for Writing<'_> {
     type Target = State;
 
@@ -176,9 +169,7 @@ impl DerefMut for Writing<'_> {
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
-        let mut view = self.ended.0.view.lock();
-        self.state.take_high_watermark(view.high_watermark);
-        view.publish(&self.state);
+        self.publish();
     }
 }
 
@@ -191,21 +182,5 @@ impl Drop for Ended<'_> {
         {
             drop(log.writing(state));
         }
-    }
-}
-
-/// Counts the beginning and the end of a truncation: an odd number while bytes that a reader may have found are cut.
-pub(crate) struct Truncating<'a>(&'a AtomicU64);
-
-impl Truncating<'_> {
-    pub(crate) fn begin(truncations: &AtomicU64) -> Truncating<'_> {
-        truncations.fetch_add(1, Ordering::SeqCst);
-        Truncating(truncations)
-    }
-}
-
-impl Drop for Truncating<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_add(1, Ordering::SeqCst);
     }
 }

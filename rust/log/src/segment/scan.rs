@@ -4,8 +4,10 @@ use pykafka_record::{Batch, BatchError, HEADER_SIZE, PREFIX_SIZE};
 
 use crate::disk::DiskFile;
 
+/// Bytes read at first: about what an index leaves to be searched. Each further read takes twice as many.
+const CHUNK_BYTES_MIN: u64 = 8 << 10;
 /// Bytes read at once; a larger batch makes the buffer grow to its size, once.
-const CHUNK_BYTES: u64 = 128 << 10;
+const CHUNK_BYTES_MAX: u64 = 128 << 10;
 
 /// Why a walk stopped before the end.
 #[derive(Debug, thiserror::Error)]
@@ -27,12 +29,20 @@ pub(crate) struct BatchScanner<'a> {
     buffer: Vec<u8>,
     buffer_position: u64,
     buffer_size: usize,
+    chunk_bytes: u64,
 }
 
 impl<'a> BatchScanner<'a> {
     pub(crate) fn new(file: &'a dyn DiskFile, position: u64, end: u64) -> BatchScanner<'a> {
-        let buffer = Vec::new();
-        BatchScanner { file, position, end, buffer, buffer_position: position, buffer_size: 0 }
+        BatchScanner {
+            file,
+            position,
+            end,
+            buffer: Vec::new(),
+            buffer_position: position,
+            buffer_size: 0,
+            chunk_bytes: CHUNK_BYTES_MIN,
+        }
     }
 
     /// Where the next batch begins; after an error, where the bad one does.
@@ -64,7 +74,8 @@ impl<'a> BatchScanner<'a> {
         if start < self.buffer_size && (self.buffer_size - start) as u64 == left {
             return Ok(start);
         }
-        let size = left.min(CHUNK_BYTES.max(wanted as u64)) as usize;
+        let size = left.min(self.chunk_bytes.max(wanted as u64)) as usize;
+        self.chunk_bytes = CHUNK_BYTES_MAX.min(2 * self.chunk_bytes);
         if self.buffer.len() < size {
             self.buffer.resize(size, 0);
         }

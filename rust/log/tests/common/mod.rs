@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses its own part")]
 #![allow(clippy::unwrap_used, reason = "a helper of tests fails by panicking")]
 
+pub mod watched_disk;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -1,25 +1,25 @@
 //! Finding records by time, and aborted transactions by offset.
 
-use std::sync::Arc;
+use std::cmp::Reverse;
+use std::ops::Range;
 
 use pykafka_record::{Batch, Limits, RecordError};
 
-use crate::disk::ReadMap;
+use crate::disk::{Disk, ReadMap};
+use crate::log::snapshot::Snapshot;
 use crate::log::{Log, StorageError, TimestampOffset};
 use crate::segment::indexes::Indexes;
 use crate::segment::offset_index::OffsetEntry;
 use crate::segment::scan::{BatchScanner, ScanError};
 use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
-use crate::segment::{FileKind, Segment, SegmentFiles};
+use crate::segment::{FileKind, Segment};
 
-/// A segment to search, as it was under the lock.
-struct Candidate {
-    files: Arc<SegmentFiles>,
-    size: u64,
-    max_timestamp: TimeEntry,
-    /// Where to begin, by the indexes in memory.
-    position: Option<u64>,
+/// A segment to search.
+struct Candidate<'a> {
+    segment: &'a Segment,
+    /// Where to begin.
+    position: u64,
 }
 
 impl Log {
@@ -31,61 +31,13 @@ impl Log {
         timestamp: i64,
         upto: i64,
     ) -> Result<Option<TimestampOffset>, StorageError> {
-        let (candidates, log_start_offset) = self.candidates(timestamp)?;
-        for candidate in candidates {
-            let position = match candidate.position {
-                Some(position) => position,
-                None => candidate.position_of_time(timestamp, log_start_offset)?,
-            };
-            let wanted = |offset, time| offset >= log_start_offset && time >= timestamp;
-            let is_worth = |batch: &Batch<'_>| {
-                batch.max_timestamp() >= timestamp && batch.last_offset() >= log_start_offset
-            };
-            if let Some(found) = candidate.find(position, is_worth, wanted)? {
-                return Ok(Some(found).filter(|found| found.offset < upto));
-            }
-        }
-        Ok(None)
+        let found = self.undisturbed(|snapshot| snapshot.first_at_least(timestamp))?;
+        Ok(found.filter(|found| found.offset < upto))
     }
 
     /// The first record that has the largest timestamp; `None` if no record has one.
     pub fn offset_of_max_timestamp(&self) -> Result<Option<TimestampOffset>, StorageError> {
-        let (candidates, _) = self.candidates(0)?;
-        let Some(candidate) =
-            candidates.into_iter().rev().max_by_key(|candidate| candidate.max_timestamp.timestamp)
-        else {
-            return Ok(None);
-        };
-        let max = candidate.max_timestamp;
-        let position = match candidate.position {
-            Some(_) => 0,
-            None => candidate.files.position_of(max.offset)?,
-        };
-        let is_worth = |batch: &Batch<'_>| batch.max_timestamp() == max.timestamp;
-        candidate.find(position, is_worth, |_, time| time == max.timestamp)
-    }
-
-    /// Aborted transactions with records in `from..upto`, in the order of their markers.
-    ///
-    /// More than that may be returned; a reader drops those whose records it did not get.
-    pub fn aborted_transactions(
-        &self,
-        from: i64,
-        upto: i64,
-    ) -> Result<Vec<AbortedTxn>, StorageError> {
-        let mut found = Vec::new();
-        for files in self.files_from(from)? {
-            for txn in files.aborted()?.iter() {
-                if txn.last_offset >= from && txn.first_offset < upto {
-                    found.push(*txn);
-                }
-                // Everything below the bound was decided when this marker came.
-                if txn.last_stable_offset >= upto {
-                    return Ok(found);
-                }
-            }
-        }
-        Ok(found)
+        self.undisturbed(Snapshot::first_with_max_timestamp)
     }
 
     /// The index entries of the segment at `base_offset`, and its aborted transactions; `None` without it.
@@ -95,25 +47,7 @@ impl Log {
         &self,
         base_offset: i64,
     ) -> Result<Option<SegmentEntries>, StorageError> {
-        let segment = {
-            let view = self.view.lock();
-            view.check_readable()?;
-            let found = view.segments.iter().find(|s| s.base_offset() == base_offset);
-            let Some(segment) = found else { return Ok(None) };
-            let is_last = view.segments.last().map(Segment::base_offset) == Some(base_offset);
-            if let (true, Some(indexes)) = (is_last, &view.indexes) {
-                return Ok(Some(SegmentEntries::of(&indexes.lock(), &segment.files.aborted()?)));
-            }
-            segment.clone()
-        };
-        let aborted = segment.files.aborted()?;
-        if let Some(entries) =
-            segment.files.with_rebuilt(|indexes| SegmentEntries::of(indexes, &aborted))
-        {
-            return Ok(Some(entries));
-        }
-        let indexes = Indexes::load(&*self.shared.disk, &segment)?;
-        Ok(indexes.map(|indexes| SegmentEntries::of(&indexes, &aborted)))
+        self.undisturbed(|snapshot| snapshot.segment_entries(&*self.shared.disk, base_offset))
     }
 
     /// The sealed segments that hold offsets of `from..upto`, mapped for reading, with their base offsets.
@@ -121,50 +55,113 @@ impl Log {
     /// Their inodes are never shortened afterwards. Not for a log opened read-only: only the process that holds
     /// the directory's lock may map.
     pub fn map_sealed(&self, from: i64, upto: i64) -> Result<Vec<(i64, ReadMap)>, StorageError> {
-        let view = self.view.lock();
-        view.check_writable()?;
-        let first = view.segment_of(from).unwrap_or(0);
-        let sealed = view.segments.len().saturating_sub(1);
-        let range = view.segments.get(first..sealed).unwrap_or_default().iter();
-        range
-            .take_while(|segment| segment.base_offset() < upto)
-            .map(|segment| {
-                let map = segment.files.log()?.map_read(segment.size as usize);
-                let map = map.map_err(segment.files.error("map", FileKind::Log))?;
-                Ok((segment.base_offset(), map))
-            })
-            .collect()
+        self.undisturbed(|snapshot| {
+            self.view.lock().check_writable()?;
+            let sealed = snapshot.segments.len().saturating_sub(1);
+            let sealed = snapshot.segments.iter().take(sealed).enumerate();
+            sealed
+                .skip_while(|(index, _)| snapshot.end_of(*index) <= from)
+                .take_while(|(_, segment)| segment.base_offset() < upto)
+                .map(|(_, segment)| {
+                    let map = segment.files.log()?.map_read(segment.size as usize);
+                    let map = map.map_err(segment.files.error("map", FileKind::Log))?;
+                    Ok((segment.base_offset(), map))
+                })
+                .collect()
+        })
+    }
+}
+
+impl Snapshot {
+    fn first_at_least(&self, timestamp: i64) -> Result<Option<TimestampOffset>, StorageError> {
+        let start = self.log_start_offset;
+        let wanted = |offset, time| offset >= start && time >= timestamp;
+        let is_worth =
+            |batch: &Batch<'_>| batch.max_timestamp() >= timestamp && batch.last_offset() >= start;
+        for (index, segment) in self.segments.iter().enumerate() {
+            if segment.size == 0 || segment.max_timestamp.timestamp < timestamp {
+                continue;
+            }
+            let offset = match self.indexes_of(index) {
+                Some(indexes) => indexes.lock().times.offset_of(timestamp),
+                None => segment.files.offset_of_time(timestamp)?,
+            };
+            let position = self.position_of(index, segment, offset.max(start))?;
+            let found = Candidate { segment, position }.find(is_worth, wanted)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
     }
 
-    fn files_from(&self, offset: i64) -> Result<Vec<Arc<SegmentFiles>>, StorageError> {
-        let view = self.view.lock();
-        view.check_readable()?;
-        let first = view.segment_of(offset).unwrap_or(0);
-        Ok(view.segments[first..].iter().map(|segment| segment.files.clone()).collect())
+    /// Searched from the index entry before the batch that is known to have it, as Kafka does.
+    fn first_with_max_timestamp(&self) -> Result<Option<TimestampOffset>, StorageError> {
+        let dated = (self.segments.iter().enumerate())
+            .filter(|(_, segment)| segment.size > 0 && segment.max_timestamp.timestamp >= 0);
+        let newest =
+            dated.max_by_key(|(index, segment)| (segment.max_timestamp.timestamp, Reverse(*index)));
+        let Some((index, segment)) = newest else { return Ok(None) };
+        let max = segment.max_timestamp;
+        let position = self.position_of(index, segment, max.offset)?;
+        let is_worth = |batch: &Batch<'_>| batch.max_timestamp() == max.timestamp;
+        Candidate { segment, position }.find(is_worth, |_, time| time == max.timestamp)
     }
 
-    /// Segments with a timestamp that large, oldest first, and the log start offset.
-    fn candidates(&self, timestamp: i64) -> Result<(Vec<Candidate>, i64), StorageError> {
-        let view = self.view.lock();
-        view.check_readable()?;
-        let last = view.segments.len().wrapping_sub(1);
-        let start = view.log_start_offset;
-        let candidates = view.segments.iter().enumerate();
-        let candidates = candidates
-            .filter(|(_, segment)| segment.size > 0)
-            .filter(|(_, segment)| segment.max_timestamp.timestamp >= timestamp)
-            .map(|(index, segment)| Candidate {
-                files: segment.files.clone(),
-                size: segment.size,
-                max_timestamp: segment.max_timestamp,
-                position: view.indexes.as_ref().filter(|_| index == last).map(|indexes| {
-                    let indexes = indexes.lock();
-                    let offset = indexes.times.offset_of(timestamp).max(start);
-                    indexes.offsets.position_of(offset)
-                }),
-            })
-            .collect();
-        Ok((candidates, start))
+    /// Where to read from for `offset`, which is one of the segment at `index` or before it.
+    fn position_of(
+        &self,
+        index: usize,
+        segment: &Segment,
+        offset: i64,
+    ) -> Result<u64, StorageError> {
+        match self.indexes_of(index) {
+            Some(indexes) => Ok(indexes.lock().offsets.position_of(offset)),
+            None => segment.files.position_of(offset),
+        }
+    }
+
+    /// Aborted transactions with records in `offsets`, in the order of their markers.
+    pub(super) fn aborted_transactions(
+        &self,
+        offsets: Range<i64>,
+    ) -> Result<Vec<AbortedTxn>, StorageError> {
+        let mut found = Vec::new();
+        if offsets.is_empty() {
+            return Ok(found);
+        }
+        for segment in self.segments_from(offsets.start) {
+            for txn in segment.files.aborted()?.iter() {
+                if txn.last_offset >= offsets.start && txn.first_offset < offsets.end {
+                    found.push(*txn);
+                }
+                // Everything below the end was decided when this marker came.
+                if txn.last_stable_offset >= offsets.end {
+                    return Ok(found);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn segment_entries(
+        &self,
+        disk: &dyn Disk,
+        base_offset: i64,
+    ) -> Result<Option<SegmentEntries>, StorageError> {
+        let mut segments = self.segments.iter().enumerate();
+        let found = segments.find(|(_, segment)| segment.base_offset() == base_offset);
+        let Some((index, segment)) = found else { return Ok(None) };
+        let aborted = segment.files.aborted()?;
+        if let Some(indexes) = self.indexes_of(index) {
+            return Ok(Some(SegmentEntries::of(&indexes.lock(), &aborted)));
+        }
+        let rebuilt = segment.files.with_rebuilt(|indexes| SegmentEntries::of(indexes, &aborted));
+        if rebuilt.is_some() {
+            return Ok(rebuilt);
+        }
+        let indexes = Indexes::load(disk, segment)?;
+        Ok(indexes.map(|indexes| SegmentEntries::of(&indexes, &aborted)))
     }
 }
 
@@ -189,28 +186,38 @@ impl SegmentEntries {
     }
 }
 
-impl Candidate {
-    fn position_of_time(&self, timestamp: i64, log_start_offset: i64) -> Result<u64, StorageError> {
-        let offset = self.files.offset_of_time(timestamp)?.max(log_start_offset);
-        self.files.position_of(offset)
-    }
-
-    /// The first record from `position` on that is `wanted`, by offset and timestamp.
+impl Candidate<'_> {
+    /// The first record that is `wanted`, by offset and timestamp.
     fn find(
         &self,
-        position: u64,
         is_worth: impl Fn(&Batch<'_>) -> bool,
         wanted: impl Fn(i64, i64) -> bool,
     ) -> Result<Option<TimestampOffset>, StorageError> {
-        let file = self.files.log()?;
-        let mut scanner = BatchScanner::new(&*file, position, self.size);
+        match self.find_from(self.position, &is_worth, &wanted) {
+            // An index entry is wrong: the batches tell.
+            Err(StorageError::Malformed { .. }) if self.position > 0 => {
+                self.find_from(0, &is_worth, &wanted)
+            }
+            found => found,
+        }
+    }
+
+    fn find_from(
+        &self,
+        position: u64,
+        is_worth: &impl Fn(&Batch<'_>) -> bool,
+        wanted: &impl Fn(i64, i64) -> bool,
+    ) -> Result<Option<TimestampOffset>, StorageError> {
+        let files = &self.segment.files;
+        let file = files.log()?;
+        let mut scanner = BatchScanner::new(&*file, position, self.segment.size);
         let mut scratch = Vec::new();
         loop {
             let batch = match scanner.next() {
                 Ok(Some((_, batch))) => batch,
                 Ok(None) => return Ok(None),
                 Err(ScanError::Io(error)) => {
-                    return Err(self.files.error("read", FileKind::Log)(error));
+                    return Err(files.error("read", FileKind::Log)(error));
                 }
                 Err(ScanError::Bad(error)) => {
                     return Err(self.malformed(scanner.position(), error.to_string()));
@@ -219,7 +226,7 @@ impl Candidate {
             if !is_worth(&batch) {
                 continue;
             }
-            let found = find_in(&batch, &mut scratch, &wanted);
+            let found = find_in(&batch, &mut scratch, wanted);
             match found.map_err(|error| error.to_string()) {
                 Ok(Some(found)) => return Ok(Some(found)),
                 Ok(None) => {}
@@ -229,7 +236,8 @@ impl Candidate {
     }
 
     fn malformed(&self, position: u64, reason: String) -> StorageError {
-        StorageError::Malformed { path: self.files.path(FileKind::Log), position, reason }
+        let path = self.segment.files.path(FileKind::Log);
+        StorageError::Malformed { path, position, reason }
     }
 }
 

@@ -16,8 +16,10 @@ use thiserror::Error;
 
 use crate::disk::DiskFile;
 use crate::log::read::{Place, Request};
-use crate::log::{Log, ReadError, StorageError};
+use crate::log::snapshot::Snapshot;
+use crate::log::{FetchData, Log, ReadError, StorageError};
 use crate::segment::scan::{Header, HeaderScanner, ScanError};
+use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, SegmentFiles};
 
 /// Reads below this size are copied: one `pread` and one `writev` cost less than the calls a slice takes.
@@ -147,19 +149,43 @@ impl Log {
         at_least_one: bool,
     ) -> Result<Fetched, ReadError> {
         let request = Request { offset, bytes_max, upto, at_least_one };
-        if bytes_max as u64 >= SLICE_BYTES_MIN
-            && let Some(fetched) = self.unless_overtaken(offset, || self.slice(&request))?
+        self.undisturbed(|snapshot| self.fetch_in(snapshot, &request))
+    }
+
+    /// As [`Log::fetch`], with the aborted transactions that have records among what was found.
+    ///
+    /// Both are of the same segments: records are never returned without the transactions that hide some of them.
+    ///
+    /// # Errors
+    /// As [`Log::read`].
+    pub fn fetch_committed(
+        &self,
+        offset: i64,
+        bytes_max: usize,
+        upto: i64,
+        at_least_one: bool,
+    ) -> Result<(Fetched, Vec<AbortedTxn>), ReadError> {
+        let request = Request { offset, bytes_max, upto, at_least_one };
+        self.undisturbed(|snapshot| {
+            let fetched = self.fetch_in(snapshot, &request)?;
+            let aborted = snapshot.aborted_transactions(offset..fetched.next_offset)?;
+            Ok((fetched, aborted))
+        })
+    }
+
+    fn fetch_in(&self, snapshot: &Snapshot, request: &Request) -> Result<Fetched, ReadError> {
+        if request.bytes_max as u64 >= SLICE_BYTES_MIN
+            && let Some(fetched) = self.slice(snapshot, request)?
         {
             return Ok(fetched);
         }
-        let data = self.read(offset, bytes_max, upto, at_least_one)?;
-        Ok(Fetched { records: FetchedRecords::Read(data.bytes), next_offset: data.next_offset })
+        let FetchData { bytes, next_offset, .. } = self.read_in(snapshot, request)?;
+        Ok(Fetched { records: FetchedRecords::Read(bytes), next_offset })
     }
 
     /// `None` where reading does as well, or has to tell what is wrong.
-    fn slice(&self, request: &Request) -> Result<Option<Fetched>, ReadError> {
-        let truncations_seen = self.truncations.load(Ordering::SeqCst);
-        let Some(place) = self.place_of(request)? else { return Ok(None) };
+    fn slice(&self, snapshot: &Snapshot, request: &Request) -> Result<Option<Fetched>, ReadError> {
+        let Some(place) = snapshot.place_of(request)? else { return Ok(None) };
         let Some(extent) = place.extent(request)? else { return Ok(None) };
         let slice = RecordsSlice {
             files: place.files,
@@ -167,7 +193,7 @@ impl Log {
             position: extent.start,
             size: (extent.end - extent.start) as usize,
             truncations: self.truncations.clone(),
-            truncations_seen,
+            truncations_seen: snapshot.truncations,
         };
         let records = FetchedRecords::Slice(slice);
         Ok(Some(Fetched { records, next_offset: extent.next_offset }))

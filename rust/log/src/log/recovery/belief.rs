@@ -214,7 +214,7 @@ pub(super) fn trust_last(
     Ok(true)
 }
 
-pub(super) fn note_max_timestamp(max: &mut TimeEntry, batch: &Batch<'_>) {
+pub(in crate::log) fn note_max_timestamp(max: &mut TimeEntry, batch: &Batch<'_>) {
     if batch.max_timestamp() > max.timestamp {
         *max = TimeEntry { timestamp: batch.max_timestamp(), offset: batch.last_offset() };
     }

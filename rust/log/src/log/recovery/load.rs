@@ -245,7 +245,8 @@ fn start_at(state: &mut State, shared: &Shared, log_start_offset: i64) -> Result
     let start = log_start_offset.max(first);
     if start > state.log_end_offset && state.check_writable().is_ok() {
         // Deleted up to there before the crash that lost the records: none of them may come back.
-        return state.truncate_fully(shared, start);
+        let withdrawn = state.begin_at(start).before_readers();
+        return state.store_emptied(shared, &withdrawn);
     }
     state.log_start_offset = start.min(state.log_end_offset);
     state.producers.on_log_start_offset_updated(state.log_start_offset);

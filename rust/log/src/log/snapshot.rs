@@ -1,0 +1,190 @@
+//! What a look-up works on: the segments of a log at one moment, and the files they have.
+//!
+//! # Theory of operation
+//! The list of segments is never changed in place. A roll, a retention pass and a truncation publish another list; a
+//! look-up holds the one that it began with, and with it the handles of its files. Two rules keep that list usable
+//! while segments leave the log:
+//!
+//! - Segments are *withdrawn* first: a list without them is published before any of their files is renamed, cut or
+//!   replaced ([`Writing::withdraw`]). A look-up that begins later never sees them.
+//! - Withdrawn [`SegmentFiles`] open nothing by name any more, since another file may
+//!   have that name by then. What stays of a segment that is cut gets new ones.
+//!
+//! So a look-up that meets a withdrawn segment is either served by a handle that was open, or fails and is repeated on
+//! the list of that moment ([`Log::undisturbed`]). It waits for nobody, and its error is never one of the disk.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::view::{Writing, segment_of};
+use super::{Log, StorageError};
+use crate::segment::indexes::ActiveIndexes;
+use crate::segment::{Segment, SegmentFiles};
+
+/// The segments of a log, oldest first. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Segments {
+    /// Swapped when segments come or go.
+    list: Arc<[Segment]>,
+    /// The last of the list as it is now; it grows while the list stays.
+    last: Option<Segment>,
+}
+
+impl Segments {
+    pub(crate) fn of(segments: &[Segment]) -> Segments {
+        Segments { list: segments.into(), last: segments.last().cloned() }
+    }
+
+    /// Takes over what became of `segments`: they come at the end and go at either, and only the last one changes.
+    pub(crate) fn follow(&mut self, segments: &[Segment]) {
+        let is_same = |one: Option<&Segment>, other: Option<&Segment>| match (one, other) {
+            (Some(one), Some(other)) => Arc::ptr_eq(&one.files, &other.files),
+            (one, other) => one.is_none() && other.is_none(),
+        };
+        let are_same = self.list.len() == segments.len()
+            && is_same(self.list.first(), segments.first())
+            && is_same(self.list.last(), segments.last());
+        if are_same {
+            self.last.clone_from(&segments.last().cloned());
+        } else {
+            *self = Segments::of(segments);
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    pub(crate) fn get(&self, index: usize) -> Option<&Segment> {
+        if index + 1 == self.list.len() { self.last.as_ref() } else { self.list.get(index) }
+    }
+
+    pub(crate) fn last(&self) -> Option<&Segment> {
+        self.last.as_ref()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Segment> {
+        let sealed = self.list.len().saturating_sub(1);
+        self.list[..sealed].iter().chain(&self.last)
+    }
+
+    /// Index of the segment that holds `offset`, or of the first one.
+    pub(crate) fn index_of(&self, offset: i64) -> Option<usize> {
+        segment_of(&self.list, offset)
+    }
+}
+
+/// A log at one moment, as far as look-ups need it.
+pub(crate) struct Snapshot {
+    pub(super) segments: Segments,
+    /// Of the last segment, while they are in memory.
+    pub(super) indexes: Option<ActiveIndexes>,
+    pub(super) log_start_offset: i64,
+    pub(super) log_end_offset: i64,
+    pub(super) truncations: u64,
+}
+
+impl Snapshot {
+    /// Where the segment at `index` ends (exclusive): the next one's base offset, or the log end.
+    pub(super) fn end_of(&self, index: usize) -> i64 {
+        self.segments.get(index + 1).map_or(self.log_end_offset, Segment::base_offset)
+    }
+
+    /// The indexes in memory of the segment at `index`.
+    pub(super) fn indexes_of(&self, index: usize) -> Option<&ActiveIndexes> {
+        self.indexes.as_ref().filter(|_| index + 1 == self.segments.len())
+    }
+
+    /// Segments from the one that holds `offset` on.
+    pub(super) fn segments_from(&self, offset: i64) -> impl Iterator<Item = &Segment> {
+        let first = self.segments.index_of(offset).unwrap_or(0);
+        self.segments.iter().skip(first)
+    }
+
+    fn has_withdrawn(&self) -> bool {
+        self.segments.iter().any(|segment| segment.files.is_withdrawn())
+    }
+}
+
+impl Log {
+    /// What `look` finds in the log's segments. Every look-up goes through here.
+    ///
+    /// `look` is repeated on a new snapshot if a truncation came between, which may have put other batches in place of
+    /// those that it read, and if it failed while segments were withdrawn. It never waits for the disk on a writer's
+    /// behalf.
+    pub(super) fn undisturbed<T, E>(&self, look: impl Fn(&Snapshot) -> Result<T, E>) -> Result<T, E>
+    where
+        E: From<StorageError>,
+    {
+        loop {
+            let snapshot = self.snapshot()?;
+            let result = look(&snapshot);
+            let is_cut = snapshot.truncations != self.truncations.load(Ordering::SeqCst);
+            if !is_cut && (result.is_ok() || !snapshot.has_withdrawn()) {
+                return result;
+            }
+        }
+    }
+
+    /// The log as it is now.
+    fn snapshot(&self) -> Result<Snapshot, StorageError> {
+        let view = self.view.lock();
+        view.check_readable()?;
+        Ok(Snapshot {
+            segments: view.segments.clone(),
+            indexes: view.indexes.clone(),
+            log_start_offset: view.log_start_offset,
+            log_end_offset: view.log_end_offset,
+            truncations: self.truncations.load(Ordering::SeqCst),
+        })
+    }
+}
+
+/// Segments that were taken out of the state. Readers find them until they are withdrawn.
+#[must_use]
+pub(crate) struct Taken {
+    segments: Vec<Segment>,
+    /// Of a segment that stays, and of which the files are going to be cut.
+    replaced: Option<Arc<SegmentFiles>>,
+}
+
+/// Segments that no look-up finds that begins now. Only their files may be renamed, cut or replaced.
+#[must_use]
+pub(crate) struct Withdrawn(Vec<Segment>);
+
+impl Taken {
+    pub(super) fn of(segments: Vec<Segment>) -> Taken {
+        Taken { segments, replaced: None }
+    }
+
+    pub(super) fn and_replaced(self, files: Arc<SegmentFiles>) -> Taken {
+        Taken { replaced: Some(files), ..self }
+    }
+
+    /// For a log that has no readers yet.
+    pub(super) fn before_readers(self) -> Withdrawn {
+        let files = self.segments.iter().map(|segment| &segment.files);
+        files.chain(&self.replaced).for_each(|files| files.withdraw());
+        Withdrawn(self.segments)
+    }
+}
+
+impl Withdrawn {
+    pub(super) fn segments(&self) -> &[Segment] {
+        &self.0
+    }
+}
+
+impl Writing<'_> {
+    /// Publishes the state without the segments that were taken out of it.
+    pub(super) fn withdraw(&mut self, taken: Taken) -> Withdrawn {
+        self.publish();
+        taken.before_readers()
+    }
+
+    /// As [`Writing::withdraw`], where what is read of them may be replaced by other batches.
+    pub(super) fn withdraw_truncated(&mut self, taken: Taken) -> Withdrawn {
+        self.publish_truncated();
+        taken.before_readers()
+    }
+}

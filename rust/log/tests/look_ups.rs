@@ -1,0 +1,174 @@
+//! Look-ups beside removals: what is found is what the log holds when the look-up ends, and no race is an I/O error.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::watched_disk::WatchedDisk;
+use common::{Bench, LEADER, NOW_MS, append, batch_with};
+use pykafka_log::{Log, LogConfig, ReadError, StorageError};
+use pykafka_record::{BatchOptions, EndTransactionMarker};
+
+fn bench(config: LogConfig) -> (Bench, WatchedDisk) {
+    let disk = WatchedDisk::default();
+    (Bench { disk: Arc::new(disk.clone()), config, ..Bench::default() }, disk)
+}
+
+/// The search began at the active segment's first byte.
+#[test]
+fn the_record_with_the_largest_timestamp_is_found_within_an_index_interval() {
+    let interval = 1000;
+    let config = LogConfig { index_interval_bytes: interval, ..LogConfig::default() };
+    let (bench, disk) = bench(config);
+    let (log, _) = bench.open(true);
+    for n in 0..2000 {
+        append(&log, 1, NOW_MS + n);
+    }
+    append(&log, 1, NOW_MS);
+    let before = disk.bytes_read();
+    let found = log.offset_of_max_timestamp().unwrap().unwrap();
+    assert_eq!((found.offset, found.timestamp), (1999, NOW_MS + 1999));
+    let read = disk.bytes_read() - before;
+    assert!(read <= 8 * interval as u64, "{read} of {} bytes", log.size_bytes());
+}
+
+/// Segments of one transaction each, all aborted, each marker in the segment of its records; nothing is held open.
+fn aborted_segments(bench: &Bench, count: i32) -> Arc<Log> {
+    let (log, _) = bench.open(true);
+    for n in 0..count {
+        let options = BatchOptions {
+            producer_id: 9,
+            producer_epoch: 1,
+            base_sequence: 2 * n,
+            transactional: true,
+            ..BatchOptions::default()
+        };
+        let mut bytes = batch_with(options, 2, 50, NOW_MS + i64::from(n));
+        log.append_as_leader(&mut bytes, LEADER).unwrap();
+        let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
+        log.append_end_marker(9, 1, marker, 0).unwrap();
+        log.roll().unwrap();
+    }
+    log.release_idle_files().unwrap();
+    Arc::new(log)
+}
+
+fn path(bench: &Bench, base_offset: i64, suffix: &str) -> PathBuf {
+    bench.dir.join(format!("{base_offset:020}{suffix}"))
+}
+
+/// Lets retention take the first segment right before `suffix` of it is opened by `look`.
+fn overtaken<T>(suffix: &str, look: impl Fn(&Log) -> T) -> T {
+    let (bench, disk) = bench(LogConfig::default());
+    let log = aborted_segments(&bench, 3);
+    let retaining = log.clone();
+    disk.before_open(path(&bench, 0, suffix), move || {
+        retaining.delete_before(3).unwrap();
+        assert_eq!(retaining.enforce_retention(9).unwrap(), 1);
+    });
+    let found = look(&log);
+    assert!(disk.has_acted(), "{suffix} was not opened");
+    assert!(log.write_error().is_none());
+    found
+}
+
+#[test]
+fn every_look_up_that_retention_overtakes_answers_from_what_is_left() {
+    let first = |log: &Log| log.offset_for_timestamp(NOW_MS, 9).unwrap().unwrap().offset;
+    assert_eq!(overtaken(".log", first), 3);
+    assert_eq!(overtaken(".timeindex", first), 3);
+    let mapped = |log: &Log| log.map_sealed(0, 9).unwrap().len();
+    assert_eq!(overtaken(".log", mapped), 2);
+    let is_out_of_range =
+        |log: &Log| matches!(log.read(0, 1000, 9, true), Err(ReadError::OffsetOutOfRange { .. }));
+    assert!(overtaken(".log", is_out_of_range));
+    assert!(overtaken(".index", is_out_of_range));
+    assert_eq!(overtaken(".txnindex", |log| log.segment_entries(0).unwrap()), None);
+}
+
+/// The batches were read, then retention came, and a transaction index that is gone told of no aborted transaction.
+#[test]
+fn records_are_not_returned_without_their_aborted_transactions_when_retention_comes_between() {
+    let found = overtaken(".txnindex", |log| log.fetch_committed(0, 1000, 9, true));
+    match found {
+        Err(ReadError::OffsetOutOfRange { log_start_offset: 3, .. }) => {}
+        found => panic!("{found:?}"),
+    }
+}
+
+/// The newest segment by timestamps, which is not the last one, goes while it is searched.
+#[test]
+fn the_largest_timestamp_is_that_of_what_retention_leaves() {
+    let (bench, disk) = bench(LogConfig::default());
+    let (log, _) = bench.open(true);
+    for timestamp in [NOW_MS + 9, NOW_MS, NOW_MS + 1] {
+        append(&log, 1, timestamp);
+        log.roll().unwrap();
+    }
+    log.release_idle_files().unwrap();
+    let log = Arc::new(log);
+    let retaining = log.clone();
+    disk.before_open(path(&bench, 0, ".log"), move || {
+        retaining.delete_before(1).unwrap();
+        retaining.enforce_retention(3).unwrap();
+    });
+    let found = log.offset_of_max_timestamp().unwrap().unwrap();
+    assert_eq!((found.offset, found.timestamp), (2, NOW_MS + 1));
+    assert!(disk.has_acted());
+}
+
+/// What is appended behind a truncation says how many came before it: no read may show two of them, or none.
+#[test]
+fn a_read_beside_truncations_shows_one_history() {
+    let (bench, _) = bench(LogConfig { index_interval_bytes: 0, ..LogConfig::default() });
+    let log = Arc::new(bench.open(true).0);
+    append(&log, 2, NOW_MS);
+    let append_history = |history: i64| {
+        for _ in 0..3 {
+            append(&log, 1, NOW_MS + history);
+        }
+    };
+    append_history(0);
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::SeqCst) {
+                let data = log.read(0, 100_000, i64::MAX, true).unwrap();
+                let batches = common::all(&data.bytes);
+                assert_eq!(batches[0].last_offset(), 1);
+                let histories: Vec<_> = batches[1..].iter().map(|b| b.max_timestamp()).collect();
+                assert!(histories.windows(2).all(|pair| pair[0] == pair[1]), "{histories:?}");
+            }
+        });
+        for history in 1..300 {
+            // Every other one cuts a segment that was sealed, which gets another file.
+            if history % 2 == 0 {
+                log.roll().unwrap();
+                append(&log, 1, NOW_MS);
+            }
+            log.truncate_to(2).unwrap();
+            append_history(history);
+        }
+        is_done.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(log.log_end_offset(), 5);
+}
+
+#[test]
+fn a_look_up_beside_a_deletion_is_told_that_the_log_is_closed() {
+    let (bench, disk) = bench(LogConfig::default());
+    let log = aborted_segments(&bench, 2);
+    let deleting = log.clone();
+    disk.before_open(path(&bench, 0, ".log"), move || {
+        let closing = deleting.clone();
+        std::thread::spawn(move || closing.delete(Path::new("/data/topic-0-delete")).unwrap());
+        while deleting.write_error().is_none() {
+            std::thread::yield_now();
+        }
+    });
+    let found = log.read(0, 1000, 6, true);
+    assert!(matches!(found, Err(ReadError::Storage(StorageError::Closed))), "{found:?}");
+}
