@@ -15,7 +15,8 @@ from pykafka_core.protocol.messages import (
     ProduceResponse,
 )
 
-PRODUCE, FETCH, INIT_PRODUCER_ID, DESCRIBE_CONFIGS = (0, 8), (1, 11), (22, 1), (32, 2)
+PRODUCE, FETCH, METADATA, INIT_PRODUCER_ID = (0, 8), (1, 11), (3, 8), (22, 1)
+DESCRIBE_CONFIGS = (32, 2)
 """(API key, version): the last ones whose header and body are not flexible."""
 
 

@@ -14,6 +14,8 @@ import pytest
 
 from pykafka_core.cli import main
 from pykafka_core.cli.serve import ServeOptions
+from pykafka_core.protocol.messages import MetadataRequest
+from tests.support.wire import Connection
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 DAMAGED = ROOT / "tests" / "formats" / "golden" / "killed" / "data"
@@ -167,11 +169,52 @@ def test_well_formed_arguments_need_no_typer() -> None:
     assert ServeOptions.from_arguments(["--help"]) is None
 
 
-def test_the_path_of_serve_is_light() -> None:
-    code = (
-        "import sys, pykafka_core.cli, pykafka_core.cli.serve, pykafka_core.broker.broker\n"
-        "heavy = {'typer', 'rich', 'click', 'confluent_kafka', 'numpy', 'asyncio', 'tomllib'}\n"
-        "heavy |= {'dataclasses', 'inspect', 'pykafka_core.metadata.records.snapshot'}\n"
-        "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+# What `serve` takes of the standard library: each of them has to pay for itself at every start.
+STANDARD = (
+    "atexit, base64, collections.abc, contextlib, enum, errno, functools, gc, importlib, itertools, json, logging,"
+    "math, os, pathlib, re, resource, runpy, signal, struct, threading, time, types, typing, warnings, weakref"
+)
+# Parts of this package that a broker may need later, or never.
+LATER = (
+    "pykafka_core.cli.app",
+    "pykafka_core.handlers.configs",
+    "pykafka_core.handlers.topics",
+    "pykafka_core.idempotent",
+    "pykafka_core.kernels",
+    "pykafka_core.log",
+    "pykafka_core.metadata.records.snapshot",
+    "pykafka_core.testing",
+)
+
+
+def imported(line: str) -> str:
+    """The module that a line of ``-X importtime`` is about; none for the heading and for lines of others."""
+    is_about_one = line.startswith("import time:") and not line.endswith("imported package")
+    return line.rpartition("|")[2].strip() if is_about_one else ""
+
+
+def imports_of(code: str) -> set[str]:
+    program = [sys.executable, "-X", "importtime", "-c", code]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    return {imported(line) for line in done.stderr.splitlines()}
+
+
+def test_serve_imports_nothing_heavy_before_its_first_metadata_answer(tmp_path: Path) -> None:
+    start = ["-X", "importtime", "-m", "pykafka_core.cli", "serve", "--listen", "127.0.0.1:0"]
+    command = [sys.executable, *start, "--data", str(tmp_path / "data")]
+    report = tmp_path / "imports"
+    with (
+        report.open("w") as lines,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=lines, text=True) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            with Connection(process.stdout.readline().split()[1]) as connection:
+                assert connection.ask(3, 12, MetadataRequest()).brokers
+        finally:
+            process.kill()
+    names = {imported(line) for line in report.read_text().splitlines()}
+    assert "pykafka_core.broker.start.startup" in names
+    others = {name for name in names if not name.startswith("pykafka_core")}
+    assert others <= imports_of(f"import {STANDARD}")
+    assert not {name for name in names if name.startswith(LATER)}

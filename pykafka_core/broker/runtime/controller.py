@@ -18,7 +18,6 @@ proposes, commits and applies raises out of `take` and `advance`, which ends the
 
 import logging
 import os
-import shlex
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from functools import partial
@@ -329,6 +328,8 @@ class Controller:
         if self._notices.admit((name, event.state)) is None:
             return  # the inspection at the start and the first use find the same
         if event.state == "read_only":
+            import shlex  # for a shell, and not at every start
+
             where = shlex.quote(os.path.join(self._facts.log_dir(), name))
             advice = f"; it refuses records: stop the broker and run pykafka-core repair {where}"
         else:
