@@ -16,6 +16,8 @@ use crate::segment::{FileKind, Segment, SegmentFiles, file_name};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Incoming {
     pub(crate) size: u64,
+    /// The log end, or behind it: a leader's log may have holes.
+    pub(crate) first_offset: i64,
     pub(crate) last_offset: i64,
     pub(crate) max_timestamp: i64,
 }
@@ -26,7 +28,11 @@ impl Log {
         let mut state = self.write();
         state.check_writable()?;
         let is_empty = state.segments.last().is_none_or(|segment| segment.size == 0);
-        if is_empty { Ok(()) } else { state.roll(&self.shared) }
+        if is_empty {
+            return Ok(());
+        }
+        let log_end_offset = state.log_end_offset;
+        state.roll(&self.shared, log_end_offset)
     }
 }
 
@@ -39,18 +45,36 @@ impl State {
     ) -> Result<(), StorageError> {
         if self.segments.is_empty() {
             self.create_dir(shared)?;
-            self.add_segment(shared)?;
+            self.add_segment(shared, incoming.first_offset)?;
         }
         self.activate(shared)?;
-        if self.should_roll(shared, incoming)? { self.roll(shared) } else { Ok(()) }
+        if self.should_roll(shared, incoming)? {
+            self.roll(shared, incoming.first_offset)
+        } else {
+            Ok(())
+        }
     }
 
-    /// Seals the active segment, stores the producers' state and begins a segment at the log end.
-    pub(crate) fn roll(&mut self, shared: &Shared) -> Result<(), StorageError> {
+    /// Seals the active segment, stores the producers' state and begins a segment at `base_offset`, which is the log end
+    /// or behind it. An active segment that is empty is replaced.
+    pub(crate) fn roll(&mut self, shared: &Shared, base_offset: i64) -> Result<(), StorageError> {
         self.deactivate(shared)?;
-        self.store_snapshot(shared)?;
-        self.add_segment(shared)?;
+        if self.segments.last().is_some_and(|segment| segment.size == 0) {
+            self.remove_empty_segment(shared)?;
+        }
+        self.store_snapshot_at(shared, base_offset)?;
+        self.add_segment(shared, base_offset)?;
         self.activate(shared)
+    }
+
+    /// Removes the last segment, and the snapshot of its base offset: the log goes on elsewhere.
+    fn remove_empty_segment(&mut self, shared: &Shared) -> Result<(), StorageError> {
+        let last = self.segments.len().saturating_sub(1);
+        let withdrawn = self.take_segments(last..).while_empty();
+        if withdrawn.segments().iter().any(|empty| empty.base_offset() == self.snapshot_offset) {
+            self.snapshot_offset = 0;
+        }
+        self.mark_deleted(shared, &withdrawn)
     }
 
     /// Makes the directory with its metadata files.
@@ -76,9 +100,8 @@ impl State {
         self.fail(result)
     }
 
-    /// Adds an empty segment at the log end, with its `.log` on disk.
-    fn add_segment(&mut self, shared: &Shared) -> Result<(), StorageError> {
-        let base_offset = self.log_end_offset;
+    /// Adds an empty segment, with its `.log` on disk.
+    fn add_segment(&mut self, shared: &Shared, base_offset: i64) -> Result<(), StorageError> {
         let files = SegmentFiles::new(shared.dir.clone(), base_offset, shared.disk.clone());
         let path = files.path(FileKind::Log);
         let made = shared.disk.open(&path, OpenMode::Create).and_then(|file| file.set_len(0));
@@ -156,6 +179,7 @@ impl State {
         let count = batch.last_offset() - batch.base_offset();
         let incoming = Incoming {
             size: batch.size() as u64,
+            first_offset: self.log_end_offset,
             last_offset: self.log_end_offset + count,
             max_timestamp: batch.max_timestamp(),
         };
@@ -165,7 +189,7 @@ impl State {
     fn should_roll(&mut self, shared: &Shared, incoming: Incoming) -> Result<bool, StorageError> {
         let segment = self.segments.last().expect("a segment was added before");
         if segment.size == 0 {
-            return Ok(false);
+            return Ok(segment.base_offset() != incoming.first_offset);
         }
         let is_full = segment.size + incoming.size > self.config.segment_bytes as u64;
         let is_out_of_range = incoming.last_offset - segment.base_offset() > i64::from(i32::MAX);

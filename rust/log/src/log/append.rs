@@ -153,11 +153,15 @@ impl Log {
         state.append_stamped(&self.shared, &mut bytes, options, -1)
     }
 
-    /// Appends batches as a leader has written them, which must begin at the log end. All or nothing.
+    /// Appends what a leader's answer to a fetch holds: batches as they are, from the log end on or behind it.
+    ///
+    /// As in Kafka, it takes the whole batches of epochs up to `leader_epoch`: an answer may end inside of a batch, and
+    /// a leader that lost its leadership meanwhile may send batches of a later epoch (KAFKA-18723). What is left out is
+    /// fetched again from the log end. A batch that does not fit its segment begins another one, at its own offset.
     ///
     /// # Errors
-    /// A batch is incomplete or fails its CRC, or is of a later epoch than `leader_epoch`, or does not follow
-    /// the one before it; nothing was appended.
+    /// A batch fails its CRC, is malformed, or does not follow the one before it: nothing was appended. The log cannot
+    /// be written: the batches before the one that failed are in the log.
     pub fn append_as_follower(
         &self,
         bytes: &[u8],
@@ -165,8 +169,12 @@ impl Log {
     ) -> Result<AppendInfo, AppendError> {
         let mut state = self.write();
         state.check_writable()?;
-        state.check_followed(bytes, leader_epoch)?;
-        state.write_all(&self.shared, bytes)
+        let valid_size = state.check_followed(bytes, leader_epoch)?;
+        let mut info = state.nothing_appended();
+        for batch in batches(&bytes[..valid_size]).flatten() {
+            info = info.followed_by(state.write_all(&self.shared, batch.bytes())?);
+        }
+        Ok(info)
     }
 }
 
@@ -256,12 +264,15 @@ impl State {
         }
     }
 
-    /// Checks what a leader sent: whole batches, their CRC, offsets that grow from the log end, no later epoch.
-    fn check_followed(&self, bytes: &[u8], leader_epoch: i32) -> Result<(), AppendError> {
-        let mut walk = batches(bytes);
-        let mut expected = self.log_end_offset;
-        for batch in walk.by_ref() {
+    /// Checks what a leader sent: CRCs, and offsets that grow from the log end. Returns the size of the whole batches of
+    /// epochs up to `leader_epoch`, behind which nothing is looked at.
+    fn check_followed(&self, bytes: &[u8], leader_epoch: i32) -> Result<usize, AppendError> {
+        let (mut size, mut expected) = (0, self.log_end_offset);
+        for batch in batches(bytes) {
             let batch = batch.map_err(ValidateError::from)?;
+            if batch.partition_leader_epoch() > leader_epoch {
+                break;
+            }
             let found = batch.base_offset();
             // A compacted leader has holes between batches, never below what it sent before.
             if found < expected || !batch.has_valid_offsets() {
@@ -270,19 +281,13 @@ impl State {
             if !batch.is_crc_valid() {
                 return Err(AppendError::Corrupt { offset: found });
             }
-            if batch.partition_leader_epoch() > leader_epoch {
-                let (current, given) = (batch.partition_leader_epoch(), leader_epoch);
-                return Err(AppendError::StaleLeaderEpoch { current, given });
-            }
             expected = batch.next_offset();
+            size += batch.size();
         }
-        match Batch::split(walk.rest()) {
-            Err(error) if !walk.rest().is_empty() => Err(ValidateError::from(error).into()),
-            _ => Ok(()),
-        }
+        Ok(size)
     }
 
-    /// Writes whole batches whose offsets are final, and takes note of each.
+    /// Writes whole batches whose offsets are final to one segment, and takes note of each.
     pub(super) fn write_all(
         &mut self,
         shared: &Shared,
@@ -395,6 +400,7 @@ impl Summary {
     fn incoming(&self, size: usize) -> Incoming {
         Incoming {
             size: size as u64,
+            first_offset: self.first_offset,
             last_offset: self.last_offset,
             max_timestamp: self.max_timestamp,
         }

@@ -1,7 +1,7 @@
 //! Removing whole segments from the front: by age, by size, and below the log start offset.
 
 use std::io;
-use std::ops::Range;
+use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 
 use super::snapshot::{Taken, Withdrawn};
@@ -37,7 +37,8 @@ impl Log {
             return Ok(0);
         }
         if count == state.segments.len() {
-            state.roll(&self.shared)?;
+            let log_end_offset = state.log_end_offset;
+            state.roll(&self.shared, log_end_offset)?;
         }
         let taken = state.take_segments(0..count);
         let start = state.segments.first().map_or(state.log_end_offset, Segment::base_offset);
@@ -97,7 +98,7 @@ impl State {
     }
 
     /// Takes segments out of the state, not yet out of readers' sight.
-    pub(crate) fn take_segments(&mut self, range: Range<usize>) -> Taken {
+    pub(crate) fn take_segments(&mut self, range: impl RangeBounds<usize>) -> Taken {
         Taken::of(self.segments.drain(range).collect())
     }
 

@@ -167,6 +167,12 @@ impl Taken {
         files.chain(&self.replaced).for_each(|files| files.withdraw());
         Withdrawn(self.segments)
     }
+
+    /// For segments without a batch, of which readers find nothing, by whatever name.
+    pub(super) fn while_empty(self) -> Withdrawn {
+        debug_assert!(self.segments.iter().all(|segment| segment.size == 0));
+        Withdrawn(self.segments)
+    }
 }
 
 impl Withdrawn {

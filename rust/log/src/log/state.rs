@@ -172,10 +172,19 @@ impl State {
 
     /// Writes the producers' state at the log end, unless a snapshot tells it already.
     pub(crate) fn store_snapshot(&mut self, shared: &Shared) -> Result<(), StorageError> {
-        if !self.is_on_disk || self.log_end_offset <= self.snapshot_offset {
+        self.store_snapshot_at(shared, self.log_end_offset)
+    }
+
+    /// As [`State::store_snapshot`], for `offset`, which is the log end or where the log goes on behind a hole.
+    pub(crate) fn store_snapshot_at(
+        &mut self,
+        shared: &Shared,
+        offset: i64,
+    ) -> Result<(), StorageError> {
+        if !self.is_on_disk || offset <= self.snapshot_offset {
             return Ok(());
         }
-        let path = shared.dir.join(file_name(self.log_end_offset, FileKind::Snapshot));
+        let path = shared.dir.join(file_name(offset, FileKind::Snapshot));
         let bytes = self.producers.snapshot_bytes();
         let result = write_file(shared, &path, &bytes)
             .map_err(|error| StorageError::io("write", &path, error));
@@ -184,7 +193,7 @@ impl State {
             let _ = shared.disk.remove_file(&path);
         }
         self.fail(result)?;
-        self.snapshot_offset = self.log_end_offset;
+        self.snapshot_offset = offset;
         self.unsynced.add_file(path);
         self.unsynced.add_dir(shared.dir.to_path_buf());
         Ok(())

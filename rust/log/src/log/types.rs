@@ -113,6 +113,21 @@ pub struct AppendInfo {
     pub duplicate: bool,
 }
 
+impl AppendInfo {
+    /// This append and the `next` one as one.
+    pub(crate) fn followed_by(self, next: AppendInfo) -> AppendInfo {
+        if self.records_count == 0 {
+            return next;
+        }
+        AppendInfo {
+            first_offset: self.first_offset,
+            max_timestamp: self.max_timestamp.max(next.max_timestamp),
+            records_count: self.records_count.saturating_add(next.records_count),
+            ..next
+        }
+    }
+}
+
 /// Whole batches read.
 #[derive(Debug, Clone)]
 pub struct FetchData {

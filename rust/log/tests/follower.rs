@@ -1,0 +1,189 @@
+//! A follower holds, byte for byte, what its leader's answers held, however these were cut.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use common::{Bench, NOW_MS, all, batch, batch_offsets};
+use proptest::prelude::*;
+use pykafka_log::{AppendError, AppendOptions, AppendOrigin, Log, LogConfig, Recovery};
+use pykafka_record::BatchMut;
+
+/// Offsets that an index entry can name, from the base offset of its segment on.
+const RANGE: i64 = 1 << 31;
+
+/// A batch as a leader stores it.
+fn stored(base_offset: i64, epoch: i32, count: usize, size: usize) -> Vec<u8> {
+    let mut bytes = batch(count, size, NOW_MS);
+    let mut stamped = BatchMut::new(&mut bytes).unwrap();
+    stamped.set_base_offset(base_offset);
+    stamped.set_partition_leader_epoch(epoch);
+    bytes
+}
+
+fn bench(segment_bytes: i32) -> Bench {
+    let config = LogConfig { segment_bytes, index_interval_bytes: 100, ..LogConfig::default() };
+    Bench { config, ..Bench::default() }
+}
+
+/// Everything in a log.
+fn content(log: &Log) -> Vec<u8> {
+    let (mut bytes, mut offset) = (Vec::new(), log.log_start_offset());
+    while offset < log.log_end_offset() {
+        let data = log.read(offset, 700, log.log_end_offset(), true).unwrap();
+        bytes.extend_from_slice(&data.bytes);
+        offset = data.next_offset;
+    }
+    bytes
+}
+
+/// Fetches `leader`, whose batches are in epochs up to `epoch`, in answers that are cut after so many bytes each.
+fn follow(log: &Log, leader: &[u8], epoch: i32, cuts: &[usize]) {
+    let mut cuts = cuts.iter().cycle();
+    let mut taken = 0;
+    while taken < leader.len() {
+        // At least one whole batch, as a leader answers.
+        let first = all(&leader[taken..])[0].size();
+        let size = (first + cuts.next().unwrap()).min(leader.len() - taken);
+        log.append_as_follower(&leader[taken..taken + size], epoch).unwrap();
+        let whole: usize = pykafka_record::batches(&leader[taken..taken + size])
+            .map_while(Result::ok)
+            .map(|batch| batch.size())
+            .sum();
+        taken += whole;
+    }
+}
+
+/// What a follower is sent: each batch this far behind the one before, in this many later epochs, of so many records.
+fn batches_of_a_leader() -> impl Strategy<Value = Vec<(i64, i32, usize, usize)>> {
+    let gap = prop_oneof![8 => Just(0), 2 => 1..50i64, 1 => RANGE - 50..3 * RANGE];
+    let step = prop_oneof![6 => Just(0), 1 => 1..3i32];
+    prop::collection::vec((gap, step, 1..5usize, 0..200usize), 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_follower_equals_its_leader_byte_for_byte(
+        batches in batches_of_a_leader(),
+        cuts in prop::collection::vec(0..1500usize, 1..20),
+        segment_bytes in 500..5000i32,
+        clean in any::<bool>(),
+    ) {
+        let (mut leader, mut offset, mut epoch) = (Vec::new(), 0, 0);
+        for (gap, step, count, size) in batches {
+            (offset, epoch) = (offset + gap, epoch + step);
+            leader.extend_from_slice(&stored(offset, epoch, count, size));
+            offset += count as i64;
+        }
+        let bench = bench(segment_bytes);
+        let (log, _) = bench.open(true);
+        follow(&log, &leader, epoch, &cuts);
+        prop_assert!(content(&log) == leader);
+        let batches = batch_offsets(&log, 0);
+        let bases: Vec<_> = log.segments().iter().map(|(base, _)| *base).collect();
+        for (index, base) in bases.iter().enumerate() {
+            prop_assert!(batches.iter().any(|(first, _)| first == base), "{base} of {bases:?}");
+            let next = bases.get(index + 1).copied().unwrap_or(i64::MAX);
+            let last = batches.iter().rev().find(|(first, _)| *first < next).unwrap().1;
+            prop_assert!(last - base < RANGE);
+        }
+        log.close().unwrap();
+        let (log, Recovery { truncated_bytes, damage, .. }) = bench.open(clean);
+        prop_assert_eq!((truncated_bytes, damage), (0, None));
+        prop_assert!(content(&log) == leader);
+    }
+
+    #[test]
+    fn a_follower_of_a_log_equals_it(
+        sizes in prop::collection::vec((1..5usize, 0..300usize), 1..40),
+        cuts in prop::collection::vec(0..3000usize, 1..20),
+        (leader_segment_bytes, segment_bytes) in (2000..5000i32, 700..5000i32),
+    ) {
+        let (leader, _) = bench(leader_segment_bytes).open(true);
+        for (n, (count, size)) in sizes.into_iter().enumerate() {
+            let leader_epoch = n as i32 / 5;
+            let options = AppendOptions { leader_epoch, origin: AppendOrigin::Client };
+            leader.append_as_leader(&mut batch(count, size, NOW_MS + n as i64), options).unwrap();
+        }
+        let (log, _) = bench(segment_bytes).open(true);
+        follow(&log, &content(&leader), 100, &cuts);
+        prop_assert!(content(&log) == content(&leader));
+        prop_assert_eq!(log.epoch_entries(), leader.epoch_entries());
+    }
+}
+
+/// It was stored with an offset that its segment's indexes cannot name, and no open believed it.
+#[test]
+fn a_batch_out_of_reach_of_the_active_segment_begins_one_at_its_own_offset() {
+    for first in [0, 7] {
+        let bench = bench(1 << 20);
+        let (log, _) = bench.open(true);
+        if first > 0 {
+            log.append_as_follower(&stored(0, 0, first, 10), 0).unwrap();
+        }
+        let info = log.append_as_follower(&stored(RANGE + 7, 0, 1, 10), 0).unwrap();
+        assert_eq!((info.first_offset, info.log_end_offset), (RANGE + 7, RANGE + 8));
+        assert_eq!(log.segments().last().unwrap().0, RANGE + 7);
+        log.close().unwrap();
+        let (log, recovery) = bench.open(false);
+        assert_eq!((recovery.truncated_bytes, recovery.damage), (0, None));
+        assert_eq!(
+            batch_offsets(&log, log.log_start_offset()).last(),
+            Some(&(RANGE + 7, RANGE + 7))
+        );
+    }
+}
+
+#[test]
+fn a_partial_batch_at_the_end_of_an_answer_is_left_out() {
+    let (log, _) = bench(1 << 20).open(true);
+    let first = stored(0, 0, 2, 10);
+    for cut in [1, 20, 70] {
+        let info = log.append_as_follower(&stored(0, 0, 2, 10)[..cut], 0).unwrap();
+        assert_eq!((info.records_count, info.log_end_offset), (0, 0));
+    }
+    let answer = [&first[..], &stored(2, 0, 1, 100)[..90]].concat();
+    assert_eq!(log.append_as_follower(&answer, 0).unwrap().log_end_offset, 2);
+    assert_eq!(content(&log), first);
+}
+
+#[test]
+fn batches_of_a_later_epoch_are_left_out_and_those_before_them_taken() {
+    let (log, _) = bench(1 << 20).open(true);
+    let epochs = [(0, 1), (1, 2), (2, 3), (3, 2)];
+    let batches = epochs.map(|(offset, epoch)| stored(offset, epoch, 1, 10));
+    let info = log.append_as_follower(&batches.concat(), 2).unwrap();
+    assert_eq!((info.first_offset, info.last_offset, info.log_end_offset), (0, 1, 2));
+    assert_eq!(log.latest_epoch(), Some(2));
+    assert_eq!(log.append_as_follower(&batches[2], 2).unwrap().records_count, 0);
+    assert_eq!(log.append_as_follower(&batches[2], 3).unwrap().log_end_offset, 3);
+}
+
+#[test]
+fn a_corrupt_batch_takes_those_before_it_with_it() {
+    let (log, _) = bench(1 << 20).open(true);
+    let mut corrupt = stored(1, 0, 1, 10);
+    *corrupt.last_mut().unwrap() ^= 1;
+    let error = log.append_as_follower(&[stored(0, 0, 1, 10), corrupt].concat(), 0).unwrap_err();
+    assert!(matches!(error, AppendError::Corrupt { offset: 1 }));
+    assert_eq!(log.log_end_offset(), 0);
+}
+
+/// The new segment was made and its batch had no space: another leader's batch begins before it.
+#[test]
+fn an_empty_segment_ahead_of_the_log_end_gives_way() {
+    let bench = bench(1 << 20);
+    let (log, _) = bench.open(true);
+    log.append_as_follower(&stored(0, 0, 1, 10), 0).unwrap();
+    log.truncate_fully_and_start_at(RANGE).unwrap();
+    log.append_as_follower(&stored(RANGE, 0, 1, 10), 0).unwrap();
+    log.truncate_to(RANGE).unwrap();
+    assert_eq!(log.segments(), [(RANGE, 0)]);
+    log.append_as_follower(&stored(RANGE + 5, 1, 1, 10), 1).unwrap();
+    assert_eq!(log.segments().iter().map(|(base, _)| *base).collect::<Vec<_>>(), [RANGE + 5]);
+    log.close().unwrap();
+    let (log, recovery) = bench.open(true);
+    assert_eq!((recovery.truncated_bytes, recovery.damage), (0, None));
+    assert_eq!(log.log_end_offset(), RANGE + 6);
+}
