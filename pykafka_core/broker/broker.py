@@ -119,7 +119,7 @@ class Broker:
             self._loop,
             core,
             self._started.snapshots,
-            self._started.controller.faults,
+            self._started.control.faults,
             self._pid,
         )
 
@@ -238,11 +238,11 @@ class Broker:
         ``requests_parked_bytes``, and the ``connections_muted`` that wait for it.
         """
         self._check_usable()
-        faults = {"control.faults.count": self._started.controller.faults.count}
+        faults = {"control.faults.count": self._started.control.faults.count}
         return {**_counters(self._core.statistics()), **self._loop.waits.snapshot(), **faults}
 
     def _image(self) -> MetadataImage:
-        return self._started.controller.image
+        return self._started.control.publisher.image
 
     def _check_usable(self) -> None:
         if self._pid != os.getpid():
@@ -274,22 +274,26 @@ def _loop(
     now = core.now_ns()
     retention_ms = settings.int("log.retention.check.interval.ms")
     timers = [
-        Timer("retention", retention_ms, now, started.controller.enforce_retention),
+        Timer("retention", retention_ms, now, started.control.maintenance.enforce_retention),
         Timer("log lines", DRAIN_INTERVAL_MS, now, drain_into_logging(core)),
     ]
     if started.snapshots is not None:
         every_ms = started.snapshots.check_interval_ms
-        timers.append(Timer("snapshot", every_ms, now, started.controller.write_snapshot_if_due))
+        timers.append(
+            Timer("snapshot", every_ms, now, started.control.publisher.write_snapshot_if_due)
+        )
     if started.reserve is not None:
         timers.append(Timer("reserve", CHECK_INTERVAL_MS, now, started.reserve.refill))
-    faults = started.controller.faults
+    faults = started.control.faults
 
     failing: list[Callable[[BaseException], object]] = [
         lambda _: _end(core, started.snapshots, faults, 0)
     ]
     if on_failure is not None:
         failing.append(on_failure)
-    return ControlLoop(core, started.controller, timers, faults, "pykafka-core-control", failing)
+    return ControlLoop(
+        core, started.control.dispatcher, timers, faults, "pykafka-core-control", failing
+    )
 
 
 def _shut_down(

@@ -40,6 +40,14 @@ class Facts(Protocol):
         """The metadata quorum now."""
 
 
+class Node(NamedTuple):
+    """What does not change while the broker runs. ``new_id`` gives 16 random bytes at each call."""
+
+    node_id: int
+    cluster_id: str
+    new_id: Callable[[], bytes]
+
+
 class Caller(Protocol):
     """Who asks, and how: a request as it came from the core is one, and so is a call of this process."""
 
@@ -117,14 +125,11 @@ class Context(NamedTuple):
     """As given at start and altered since, by the committed image."""
     facts: Facts
     producer_ids: ProducerIds
-    node_id: int
-    cluster_id: str
+    node: Node
     broker_epoch: int
     next_offset: int
     """Offset of the first metadata record that this request proposes."""
     now_ms: int
     caller: Caller
-    new_id: Callable[[], bytes]
-    """16 random bytes."""
     warn: Callable[[str, str], None] = _ignore
     """Logs a warning of a kind, unless one of this kind was logged within a minute."""

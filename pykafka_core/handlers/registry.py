@@ -6,6 +6,7 @@ describe its quorum never loads that code.
 """
 
 from collections.abc import Callable, Mapping
+from enum import Enum
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -15,18 +16,21 @@ from pykafka_core.handlers.outcome import Outcome, Steps
 Handle = Callable[[Context, Any], Outcome | Steps]
 
 
-class Row(NamedTuple):
-    """One API.
+class Owner(Enum):
+    """Who decides requests of an API, and so what its handler may return."""
 
-    Attributes:
-        module: Below ``pykafka_core.handlers``.
-        writes: It may propose metadata records, so it waits for the batch in flight.
-    """
+    IMAGE = "any node, from its committed image: a message"
+    CONTROLLER = "the active controller, one after the other: a message or records to propose"
+    LOCAL = "the node whose logs are meant: a message or maintenance of them"
+
+
+class Row(NamedTuple):
+    """One API. ``module`` is its handler's, below ``pykafka_core.handlers``."""
 
     api_key: int
     module: str
     versions: tuple[int, int]
-    writes: bool = False
+    owner: Owner
 
     @property
     def name(self) -> str:
@@ -35,20 +39,20 @@ class Row(NamedTuple):
 
 
 ROWS: tuple[Row, ...] = (
-    Row(10, "coordinators.find_coordinator", (0, 6)),
-    Row(19, "topics.create_topics", (2, 7), writes=True),
-    Row(20, "topics.delete_topics", (1, 6), writes=True),
-    Row(21, "logs.delete_records", (0, 2)),
-    Row(22, "coordinators.init_producer_id", (0, 5), writes=True),
-    Row(32, "configs.describe_configs", (1, 4)),
-    Row(33, "configs.alter_configs", (0, 2), writes=True),
-    Row(35, "logs.describe_log_dirs", (1, 4)),
-    Row(37, "topics.create_partitions", (0, 3), writes=True),
-    Row(44, "configs.incremental_alter_configs", (0, 1), writes=True),
-    Row(55, "cluster.describe_quorum", (0, 2)),
-    Row(60, "cluster.describe_cluster", (0, 2)),
-    Row(61, "logs.describe_producers", (0, 0)),
-    Row(74, "configs.list_config_resources", (0, 1)),
+    Row(10, "coordinators.find_coordinator", (0, 6), Owner.IMAGE),
+    Row(19, "topics.create_topics", (2, 7), Owner.CONTROLLER),
+    Row(20, "topics.delete_topics", (1, 6), Owner.CONTROLLER),
+    Row(21, "logs.delete_records", (0, 2), Owner.LOCAL),
+    Row(22, "coordinators.init_producer_id", (0, 5), Owner.CONTROLLER),
+    Row(32, "configs.describe_configs", (1, 4), Owner.IMAGE),
+    Row(33, "configs.alter_configs", (0, 2), Owner.CONTROLLER),
+    Row(35, "logs.describe_log_dirs", (1, 4), Owner.LOCAL),
+    Row(37, "topics.create_partitions", (0, 3), Owner.CONTROLLER),
+    Row(44, "configs.incremental_alter_configs", (0, 1), Owner.CONTROLLER),
+    Row(55, "cluster.describe_quorum", (0, 2), Owner.IMAGE),
+    Row(60, "cluster.describe_cluster", (0, 2), Owner.IMAGE),
+    Row(61, "logs.describe_producers", (0, 0), Owner.LOCAL),
+    Row(74, "configs.list_config_resources", (0, 1), Owner.IMAGE),
 )
 
 BY_KEY: Mapping[int, Row] = {row.api_key: row for row in ROWS}

@@ -1,12 +1,16 @@
-"""The metadata quorum: who decides that records are committed. Events in, commands out.
+"""The metadata quorum: who decides that records are committed. Its events, its commands and its notices.
 
-Theory of operation. The active controller proposes a batch and waits; the quorum answers with
-`Committed` or `Rejected`, once. One batch is in flight at a time: requests that come meanwhile are
-grouped into the next one, so the rate of the disk or network bounds the batches, not the requests.
+Theory of operation. A quorum is a pure value: ``quorum.handle(event)`` returns the next value and what
+follows from the event: commands to carry out and notices to pass on. It has no clock, no disk and no
+token. The active controller proposes a batch and waits for one notice, `Committed` or `Rejected`. One
+batch is in flight at a time: requests that come meanwhile are grouped into the next one, so the rate of
+the disk or network bounds the batches, not the requests.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
+
+from pykafka_core.protocol.messages import Message
 
 BATCH_BYTES_SOFT_MAX = 1024 * 1024
 """Requests are grouped into one batch up to this size."""
@@ -23,13 +27,39 @@ def batch_size(values: Sequence[bytes]) -> int:
     return BATCH_HEADER_SIZE + sum(map(len, values)) + RECORD_OVERHEAD_MAX * len(values)
 
 
+# Events.
+
+
+class BeginEpoch(NamedTuple):
+    """This node leads from now on."""
+
+
+class Proposal(NamedTuple):
+    """The controller wants ``records`` committed, atomically; ``values`` are the same as bytes."""
+
+    records: Sequence[Message]
+    values: Sequence[bytes]
+
+
+class Appended(NamedTuple):
+    """The log has carried out the `Append` in flight, or not; ``offset`` is its first one."""
+
+    error_code: int
+    offset: int
+
+
+Event = BeginEpoch | Proposal | Appended
+
+
+# Commands and notices.
+
+
 class Append(NamedTuple):
-    """Command: append ``values`` as one batch to the metadata log.
+    """Command: append ``values`` as one batch to the metadata log. It completes as `Appended`.
 
     ``control`` is the type of a control record, whose key stands in ``key``.
     """
 
-    token: int
     leader_epoch: int
     values: Sequence[bytes]
     key: bytes | None = None
@@ -37,20 +67,28 @@ class Append(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """The batch in flight is part of the truth. Both offsets are inclusive."""
+    """Notice: a batch is part of the truth; both offsets are inclusive.
+
+    ``records`` are empty for a batch of the quorum's own.
+    """
 
     first_offset: int
     last_offset: int
+    records: Sequence[Message]
 
 
 class Rejected(NamedTuple):
-    """The batch in flight is not; nothing of it may be seen."""
+    """Notice: what was proposed is not committed; nothing of it may be seen."""
 
     error_code: int
 
 
+Notice = Committed | Rejected
+Output = Append | Notice
+
+
 class MetadataQuorum(Protocol):
-    """What the controller needs of a quorum."""
+    """What the rest of the control plane needs of a quorum's value."""
 
     @property
     def leader_id(self) -> int:
@@ -68,11 +106,13 @@ class MetadataQuorum(Protocol):
     def log_end_offset(self) -> int:
         """Offset the next proposed record gets."""
 
+    @property
     def can_propose(self) -> bool:
         """Whether this node leads and no batch is in flight."""
 
-    def propose(self, values: Sequence[bytes]) -> Append:
-        """Send one atomic batch on its way; only while `can_propose`."""
+    def handle(self, event: Event) -> tuple[Self, Sequence[Output]]:
+        """The value after an event, and what follows from it.
 
-    def appended(self, token: int, error_code: int, offset: int) -> Committed | Rejected | None:
-        """Take in the log's answer; ``None`` if it does not belong to the batch in flight."""
+        Raises:
+            AssertionError: The event does not fit the state; nothing changed.
+        """

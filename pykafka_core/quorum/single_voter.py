@@ -3,88 +3,87 @@
 It leads since its start, in an epoch of its own, and a record is committed when its own log says so.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple, assert_never
 
-from pykafka_core.quorum.quorum import Append, Committed, Rejected
+from pykafka_core.protocol.messages import Message
+from pykafka_core.quorum.quorum import (
+    Append,
+    Appended,
+    BeginEpoch,
+    Committed,
+    Event,
+    Output,
+    Proposal,
+    Rejected,
+)
 
 LEADER_CHANGE = 2
 """Type of the control record with which every epoch begins (``ControlRecordType``)."""
+LEADER_CHANGE_KEY = b"\0\0\0\x02"
 
 
-class SingleVoter:
+class InFlight(NamedTuple):
+    """What the log was asked to append: the records, none for a control batch, and how many offsets it takes."""
+
+    records: Sequence[Message]
+    offsets_count: int
+
+
+class SingleVoter(NamedTuple):
     """A quorum of one.
 
-    Args:
-        node_id: This node, the leader.
+    Attributes:
+        leader_id: This node.
         leader_epoch: Higher than every epoch in the log and in quorum-state.
-        log_end_offset: Of the metadata log as it was found; everything in it is committed.
-        new_token: Gives a token that is not open.
+        log_end_offset: Everything below it is committed.
+        in_flight: What the log was asked for and has not answered.
     """
 
-    def __init__(
-        self,
-        *,
-        node_id: int,
-        leader_epoch: int,
-        log_end_offset: int,
-        new_token: Callable[[], int],
-    ) -> None:
-        self._node_id = node_id
-        self._leader_epoch = leader_epoch
-        self._high_watermark = self._log_end_offset = log_end_offset
-        self._new_token = new_token
-        self._in_flight: Append | None = None
-
-    @property
-    def leader_id(self) -> int:
-        """Always this node."""
-        return self._node_id
-
-    @property
-    def leader_epoch(self) -> int:
-        """The epoch of this start."""
-        return self._leader_epoch
+    leader_id: int
+    leader_epoch: int
+    log_end_offset: int
+    in_flight: InFlight | None = None
 
     @property
     def high_watermark(self) -> int:
-        """Exclusive end of the committed records."""
-        return self._high_watermark
+        """Exclusive end of the committed records: what is in flight is not in the log yet."""
+        return self.log_end_offset
 
     @property
-    def log_end_offset(self) -> int:
-        """Offset the next proposed record gets."""
-        return self._log_end_offset
-
     def can_propose(self) -> bool:
         """Whether no batch is in flight."""
-        return self._in_flight is None
+        return self.in_flight is None
 
-    def begin_epoch(self) -> Append:
-        """The epoch's first record: LeaderChangeMessage, as Kafka's leader writes it."""
-        return self._send([leader_change(self._node_id)], b"\0\0\0\x02", LEADER_CHANGE)
+    def handle(self, event: Event) -> tuple["SingleVoter", Sequence[Output]]:
+        """The value after an event, and what follows from it."""
+        match event:
+            case BeginEpoch():
+                values = [leader_change(self.leader_id)]
+                control = Append(self.leader_epoch, values, LEADER_CHANGE_KEY, LEADER_CHANGE)
+                return self._sent(InFlight((), 1)), (control,)
+            case Proposal(records, values):
+                assert values, "a batch holds at least one record"
+                sent = self._sent(InFlight(records, len(values)))
+                return sent, (Append(self.leader_epoch, values),)
+            case Appended(error_code, offset):
+                return self._appended(error_code, offset)
+            case _:
+                assert_never(event)
 
-    def propose(self, values: Sequence[bytes]) -> Append:
-        """Send one atomic batch on its way; only while `can_propose`."""
-        return self._send(values, None, None)
+    def _sent(self, in_flight: InFlight) -> "SingleVoter":
+        assert self.in_flight is None, "one batch is in flight at a time"
+        return self._replace(in_flight=in_flight)
 
-    def appended(self, token: int, error_code: int, offset: int) -> Committed | Rejected | None:
-        """Take in the log's answer; ``None`` if it does not belong to the batch in flight."""
-        sent = self._in_flight
-        if sent is None or sent.token != token:
-            return None
-        self._in_flight = None
+    def _appended(self, error_code: int, offset: int) -> tuple["SingleVoter", Sequence[Output]]:
+        sent = self.in_flight
+        assert sent is not None, "an append completes once"
         if error_code:
-            return Rejected(error_code)
-        assert offset >= self._log_end_offset, "the log gives offsets in order"
-        last = offset + len(sent.values) - 1
-        self._high_watermark = self._log_end_offset = last + 1
-        return Committed(offset, last)
-
-    def _send(self, values: Sequence[bytes], key: bytes | None, control: int | None) -> Append:
-        assert self._in_flight is None, "one batch is in flight at a time"
-        assert values, "a batch holds at least one record"
-        self._in_flight = Append(self._new_token(), self._leader_epoch, values, key, control)
-        return self._in_flight
+            return self._replace(in_flight=None), (Rejected(error_code),)
+        assert offset >= self.log_end_offset, "the log gives offsets in order"
+        end = offset + sent.offsets_count
+        after = self._replace(in_flight=None, log_end_offset=end)
+        return after, (Committed(offset, end - 1, sent.records),)
 
 
 def leader_change(node_id: int) -> bytes:

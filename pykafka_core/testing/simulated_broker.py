@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
-from pykafka_core.broker.runtime.controller import Controller
 from pykafka_core.broker.start.startup import plan, start
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.registry import ROWS
@@ -47,15 +46,16 @@ class SimulatedBroker:
         # The core's classes are final, so the fake's cannot be theirs; the conformance suite holds
         # them to the same answers instead.
         core_types = cast("CoreTypes", fake_core)
-        self.controller: Controller = start(cast("Core", self.core), core_types, planned).controller
+        self.control = start(cast("Core", self.core), core_types, planned).control
+        self.dispatcher = self.control.dispatcher
 
     @property
     def image(self) -> MetadataImage:
         """What is committed."""
-        return self.controller.image
+        return self.control.publisher.image
 
     def send(self, request: Message, version: int | None = None) -> int:
-        """Let a request arrive; its id. The controller takes it in at the next `run`."""
+        """Let a request arrive; its id. The dispatcher takes it in at the next `run`."""
         row = _ROWS[type(request).__name__]
         version = row.versions[1] if version is None else version
         request_id = next(self._requests)
@@ -77,8 +77,8 @@ class SimulatedBroker:
         busy = True
         while (events := self.core.wait(self.core.clock_ns)) or busy:
             for event in events:
-                self.controller.take(event)
-            busy = self.controller.advance()
+                self.dispatcher.take(event)
+            busy = self.dispatcher.advance()
 
     def answer(self, request_id: int) -> Message | None:
         """The decoded answer, None while there is none."""

@@ -165,7 +165,7 @@ def test_malformed_bytes_cost_the_connection(broker: SimulatedBroker, body: byte
         )
     broker.run()
     broker.core.hold_appends = False
-    while not broker.controller.idle:
+    while not broker.dispatcher.idle:
         broker.core.complete_append()
         broker.run()
     answered, closed = set(broker.core.replies), set(broker.core.closed_connections)
@@ -223,10 +223,10 @@ def test_a_restart_finds_what_was_answered_and_nothing_that_failed(seed: int) ->
         elif action == "delete":
             state = DeleteTopicsRequest.DeleteTopicState(name=name)
             asked[broker.send(DeleteTopicsRequest(topics=[state]))] = (action, name)
-        elif action in ("commit", "fail") and broker.controller.in_flight:
+        elif action in ("commit", "fail") and broker.dispatcher.in_flight:
             broker.core.complete_append(0 if action == "commit" else 56)
         broker.run()
-    while not broker.controller.idle:
+    while not broker.dispatcher.idle:
         broker.core.complete_append()
         broker.run()
     model = model_of(broker, asked)

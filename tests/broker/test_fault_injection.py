@@ -55,13 +55,13 @@ class World:
         self.core = self.broker.core
         self.ended: Exception | None = None
         core = cast("Core", self.core)
-        controller = self.broker.controller
+        control = self.broker.control
         calls = "statistics", "drain_log", "disk_space"
         # By name at each call: a test may have put something else there.
         self.timers = [Timer(name, 10, 0, partial(self.call, name)) for name in calls]
-        self.timers.append(Timer("snapshot", 10, 0, controller.write_snapshot_if_due))
-        self.timers.append(Timer("retention", 10, 0, controller.enforce_retention))
-        self.loop = ControlLoop(core, controller, self.timers, controller.faults, "test")
+        self.timers.append(Timer("snapshot", 10, 0, control.publisher.write_snapshot_if_due))
+        self.timers.append(Timer("retention", 10, 0, control.maintenance.enforce_retention))
+        self.loop = ControlLoop(core, control.dispatcher, self.timers, control.faults, "test")
         self.broker.ask(creation("orders"))
 
     def call(self, name: str) -> None:
@@ -102,7 +102,7 @@ class World:
     def check(self, asked: list[int]) -> None:
         """Every request is over, and the broker serves; or it has ended, and the core's stop closes connections."""
         if self.ended is not None:
-            assert self.broker.controller.idle
+            assert self.broker.dispatcher.idle
             return
         assert all(self.is_over(request) for request in asked)
         answer = self.broker.send(creation("afterwards"))

@@ -87,7 +87,7 @@ def break_apply(monkeypatch: pytest.MonkeyPatch, broker: Broker) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError("the step cannot be made")
 
-    monkeypatch.setattr(broker._started.controller._projection, "step", broken)
+    monkeypatch.setattr(broker._started.control.publisher._projection, "step", broken)
 
 
 def test_records_that_cannot_be_applied_end_the_broker(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,8 +56,8 @@ def description(names: list[str], keys: list[str] | None = None) -> DescribeConf
 def step(broker: SimulatedBroker) -> bool:
     """One turn of the control loop; whether there is more to do."""
     for event in broker.core.wait(broker.core.clock_ns):
-        broker.controller.take(event)
-    return broker.controller.advance()
+        broker.dispatcher.take(event)
+    return broker.dispatcher.advance()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ ROOMS = [
     *(ROOT / "rust" / crate / "src" for crate in ("broker", "log", "record", "wire", "bindings")),
     ROOT / "pykafka_core",
     ROOT / "pykafka_core/broker",
+    ROOT / "pykafka_core/broker/runtime",
     ROOT / "pykafka_core/handlers",
     ROOT / "pykafka_core/metadata",
     ROOT / "pykafka_core/metadata/image",

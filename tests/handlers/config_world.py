@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pykafka_core.broker.runtime.requests import Call
 from pykafka_core.config import BrokerConfigs
-from pykafka_core.handlers.context import Context, Facts, ProducerIds
+from pykafka_core.handlers.context import Context, Facts, Node, ProducerIds
 from pykafka_core.metadata.image.image import Broker, Configs, MetadataImage, Topic, Topics
 from pykafka_core.types import ConfigResource
 
@@ -29,11 +29,9 @@ def new_context(
         settings=settings or BrokerConfigs(),
         facts=facts,
         producer_ids=ProducerIds(),
-        node_id=1,
-        cluster_id="c",
+        node=Node(1, "c", lambda: bytes(16)),
         broker_epoch=0,
         next_offset=0,
         now_ms=0,
         caller=Call(api_version),
-        new_id=lambda: bytes(16),
     )

@@ -43,7 +43,7 @@ def test_requests_of_one_batch_share_blocks(broker: SimulatedBroker, count: int)
     request = InitProducerIdRequest(transactional_id=None)
     requests = [broker.send(request) for _ in range(count)]
     for event in broker.core.wait(0, count):
-        broker.controller.take(event)
+        broker.dispatcher.take(event)
     broker.run()
     assert ids_of(broker, requests) == list(range(count))
     assert init(broker).producer_id == count

@@ -2,10 +2,12 @@
 
 from importlib import import_module
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
-from pykafka_core.handlers.registry import API_VERSIONS, ROWS, Row, handler_of
+from pykafka_core.handlers.outcome import Maintain, Propose
+from pykafka_core.handlers.registry import API_VERSIONS, ROWS, Owner, Row, handler_of
 from pykafka_core.protocol import api_versions
 
 # Kafka 4.2.1 on a broker listener (contract/kafka.md#1), without what is answered in Rust.
@@ -49,6 +51,15 @@ def test_declared_exceptions_are_offered_apis() -> None:
 def test_every_row_has_a_handler_and_a_test(row: Row) -> None:
     assert handler_of(row.api_key) is import_module(f"pykafka_core.handlers.{row.module}").handle
     assert (Path(__file__).parent / f"test_{row.name}.py").is_file()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_a_handler_returns_only_what_the_owner_of_its_row_can_carry_out(row: Row) -> None:
+    handler = handler_of(row.api_key)
+    may_return = get_type_hints(handler, vars(import_module(handler.__module__)))["return"]
+    names = str(may_return)
+    assert (Propose.__qualname__ in names or "Outcome" in names) == (row.owner is Owner.CONTROLLER)
+    assert Maintain.__qualname__ not in names or row.owner in (Owner.LOCAL, Owner.CONTROLLER)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

@@ -1,46 +1,127 @@
-from itertools import count
+"""A quorum of one as a value: each case, then random histories against a model of the log."""
 
 import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from pykafka_core.quorum.quorum import Committed, Rejected
+from pykafka_core.protocol.messages import Message, ProducerIdsRecord
+from pykafka_core.quorum.quorum import (
+    Append,
+    Appended,
+    BeginEpoch,
+    Committed,
+    Output,
+    Proposal,
+    Rejected,
+)
 from pykafka_core.quorum.single_voter import SingleVoter, leader_change
 
-
-@pytest.fixture
-def quorum() -> SingleVoter:
-    tokens = count(1)
-    return SingleVoter(node_id=7, leader_epoch=3, log_end_offset=10, new_token=lambda: next(tokens))
-
-
-def test_a_batch_is_committed_when_the_log_says_so(quorum: SingleVoter) -> None:
-    command = quorum.propose([b"a", b"b"])
-    assert (command.leader_epoch, command.values, command.control) == (3, [b"a", b"b"], None)
-    assert (quorum.can_propose(), quorum.high_watermark) == (False, 10)
-    assert quorum.appended(command.token, 0, 10) == Committed(10, 11)
-    assert (quorum.can_propose(), quorum.high_watermark, quorum.log_end_offset) == (True, 12, 12)
+KAFKA_STORAGE_ERROR = 56
+START = SingleVoter(leader_id=7, leader_epoch=3, log_end_offset=10)
+RECORDS: list[Message] = [ProducerIdsRecord(next_producer_id=number) for number in range(2)]
+PROPOSAL = Proposal(RECORDS, [b"a", b"b"])
 
 
-def test_a_rejected_batch_leaves_everything_as_it_was(quorum: SingleVoter) -> None:
-    command = quorum.propose([b"a"])
-    assert quorum.appended(command.token, 56, -1) == Rejected(56)
-    assert (quorum.can_propose(), quorum.high_watermark) == (True, 10)
+def test_a_batch_is_committed_when_the_log_has_it() -> None:
+    proposed, outputs = START.handle(PROPOSAL)
+    assert outputs == (Append(3, [b"a", b"b"]),)
+    assert (proposed.can_propose, proposed.high_watermark) == (False, 10)
+    after, outputs = proposed.handle(Appended(0, 10))
+    assert outputs == (Committed(10, 11, RECORDS),)
+    assert (after.can_propose, after.high_watermark, after.log_end_offset) == (True, 12, 12)
 
 
-def test_a_token_of_something_else_is_not_an_answer(quorum: SingleVoter) -> None:
-    command = quorum.propose([b"a"])
-    assert quorum.appended(command.token + 1, 0, 10) is None
-    assert not quorum.can_propose()
+def test_a_rejected_batch_leaves_everything_as_it_was() -> None:
+    proposed, _ = START.handle(PROPOSAL)
+    assert proposed.handle(Appended(KAFKA_STORAGE_ERROR, -1)) == (
+        START,
+        (Rejected(KAFKA_STORAGE_ERROR),),
+    )
 
 
-def test_only_one_batch_is_in_flight(quorum: SingleVoter) -> None:
-    quorum.propose([b"a"])
+@pytest.mark.parametrize("event", [PROPOSAL, BeginEpoch()])
+def test_only_one_batch_is_in_flight(event: Proposal | BeginEpoch) -> None:
+    proposed, _ = START.handle(PROPOSAL)
     with pytest.raises(AssertionError):
-        quorum.propose([b"b"])
+        proposed.handle(event)
 
 
-def test_an_epoch_begins_as_kafkas_does(quorum: SingleVoter) -> None:
-    command = quorum.begin_epoch()
-    assert (command.key, command.control) == (b"\0\0\0\x02", 2)
+def test_an_append_that_nobody_asked_for_is_a_bug() -> None:
+    with pytest.raises(AssertionError):
+        START.handle(Appended(0, 10))
+
+
+def test_an_epoch_begins_as_kafkas_does() -> None:
+    _, (command,) = START.handle(BeginEpoch())
+    assert command == Append(3, [leader_change(7)], b"\0\0\0\x02", 2)
     # The control record of Kafka 4.2.1 in a log of its own, with node id 1.
     kafka = bytes.fromhex("0000" + "00000001" + "02" + "0000000100" + "02" + "0000000100" + "00")
     assert leader_change(1) == kafka
+
+
+class Histories(RuleBasedStateMachine):
+    """Epochs, proposals and appends that succeed, fail or leave a gap, in any order the rules allow."""
+
+    @initialize(end=st.integers(0, 2**40), epoch=st.integers(1, 2**31 - 1))
+    def begin(self, end: int, epoch: int) -> None:
+        self.quorum = SingleVoter(1, epoch, end)
+        self.epoch = epoch
+        self.log_end = end
+        self.asked: Append | None = None
+        self.records: list[Message] = []
+        self.committed_end = end
+
+    def handle(self, event: Proposal | BeginEpoch | Appended) -> Output:
+        before = self.quorum
+        self.quorum, outputs = before.handle(event)
+        assert (self.quorum, outputs) == before.handle(event), "the same event, the same outcome"
+        (output,) = outputs
+        return output
+
+    @precondition(lambda self: self.asked is None)
+    @rule(count=st.integers(1, 5))
+    def propose(self, count: int) -> None:
+        assert self.quorum.can_propose
+        self.records = [ProducerIdsRecord(next_producer_id=n) for n in range(count)]
+        output = self.handle(Proposal(self.records, [b"value"] * count))
+        assert isinstance(output, Append)
+        assert (output.leader_epoch, output.control) == (self.epoch, None)
+        self.asked = output
+
+    @precondition(lambda self: self.asked is None)
+    @rule()
+    def begin_epoch(self) -> None:
+        self.records = []
+        output = self.handle(BeginEpoch())
+        assert isinstance(output, Append)
+        self.asked = output
+
+    @precondition(lambda self: self.asked is not None)
+    @rule(gap=st.integers(0, 3))
+    def append(self, gap: int) -> None:
+        assert self.asked is not None
+        first = self.log_end + gap
+        self.log_end = first + len(self.asked.values)
+        self.asked = None
+        output = self.handle(Appended(0, first))
+        assert isinstance(output, Committed)
+        assert output[:2] == (first, self.log_end - 1)
+        assert list(output.records) == self.records
+        assert first >= self.committed_end, "no offset is committed twice"
+        self.committed_end = self.log_end
+
+    @precondition(lambda self: self.asked is not None)
+    @rule(code=st.integers(1, 130))
+    def fail(self, code: int) -> None:
+        self.asked = None
+        assert self.handle(Appended(code, -1)) == Rejected(code)
+
+    @invariant()
+    def what_is_committed_is_in_the_log(self) -> None:
+        assert self.quorum.high_watermark == self.committed_end
+        assert self.quorum.high_watermark <= self.quorum.log_end_offset <= self.log_end
+        assert self.quorum.can_propose == (self.asked is None)
+        assert self.quorum.leader_epoch == self.epoch
+
+
+TestHistories = Histories.TestCase

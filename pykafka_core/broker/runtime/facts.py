@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pykafka_core.broker.runtime.quorum_driver import QuorumDriver
 from pykafka_core.broker.seam.core import Core
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.handlers.context import QuorumStatus
 from pykafka_core.metadata.image.image import Endpoint
-from pykafka_core.quorum.quorum import MetadataQuorum
 
 if TYPE_CHECKING:
     from pykafka_core._core import ProducerState
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
 class CoreFacts:
     """`handlers.context.Facts` of one broker."""
 
-    def __init__(
-        self, core: Core, quorum: MetadataQuorum, identity: Identity, log_dir: str
-    ) -> None:
+    def __init__(self, core: Core, quorum: QuorumDriver, identity: Identity, log_dir: str) -> None:
         self._core = core
         self._quorum = quorum
         self._identity = identity
@@ -44,11 +42,12 @@ class CoreFacts:
 
     def quorum(self) -> QuorumStatus:
         """The metadata quorum now."""
+        quorum = self._quorum.quorum
         return QuorumStatus(
-            leader_id=self._quorum.leader_id,
-            leader_epoch=self._quorum.leader_epoch,
-            high_watermark=self._quorum.high_watermark,
-            log_end_offset=self._quorum.log_end_offset,
+            leader_id=quorum.leader_id,
+            leader_epoch=quorum.leader_epoch,
+            high_watermark=quorum.high_watermark,
+            log_end_offset=quorum.log_end_offset,
             directory_id=self._identity.directory_id,
             endpoints=self.endpoints,
         )

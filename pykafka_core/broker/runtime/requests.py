@@ -1,19 +1,23 @@
 """Where a request comes from and where its answer goes: a client's connection, or this process."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka_core.broker.seam.core import Core
 from pykafka_core.errors import error_of
 from pykafka_core.handlers.context import Caller, Context
 from pykafka_core.handlers.outcome import Outcome, Steps
-from pykafka_core.handlers.registry import Row, handler_of
+from pykafka_core.handlers.registry import Owner, Row, handler_of
 from pykafka_core.protocol import decode_request, encode_response
 from pykafka_core.protocol.messages import Message
 
 if TYPE_CHECKING:
     from pykafka_core import _core
+
+
+Replies = list[tuple[int, bytes]]
+"""(request id, encoded answer) of clients' requests."""
 
 
 class Call(NamedTuple):
@@ -33,16 +37,16 @@ class Asked(Protocol):
         """What is asked, for reports."""
 
     @property
-    def writes(self) -> bool:
-        """Whether it may propose metadata records."""
+    def owner(self) -> Owner:
+        """Who decides it."""
 
     @property
     def caller(self) -> Caller:
         """Who asks, how."""
 
     @property
-    def id(self) -> int:
-        """What `Cancelled` names; 0 for a request of this process."""
+    def key(self) -> Hashable:
+        """What the table of open requests knows it by: the id that `Cancelled` names, or the request itself."""
 
     def decide(self, context: Context) -> Outcome | Steps:
         """What is to be done.
@@ -64,16 +68,14 @@ class Asked(Protocol):
 class RemoteRequest:
     """A client's request. Its answer joins ``replies``, which leave with the event batch."""
 
-    def __init__(
-        self, event: "_core.Request", row: Row, core: Core, replies: list[tuple[int, bytes]]
-    ) -> None:
+    def __init__(self, event: "_core.Request", row: Row, core: Core, replies: Replies) -> None:
         self._event = event
         self._row = row
         self._core = core
         self._replies = replies
-        self.id = event.id
+        self.key: Hashable = event.id
         self.name = row.module
-        self.writes = row.writes
+        self.owner = row.owner
         self.caller: Caller = event
 
     def decide(self, context: Context) -> Outcome | Steps:
@@ -104,9 +106,8 @@ class LocalRequest:
         answered: Called with the answer, on the control thread; for requests nobody waits for.
     """
 
-    id = 0
     name = "a request of this process"
-    writes = True
+    owner = Owner.CONTROLLER
 
     def __init__(
         self,
@@ -114,6 +115,7 @@ class LocalRequest:
         api_version: int = 0,
         answered: Callable[[Message], None] | None = None,
     ) -> None:
+        self.key: Hashable = self
         self.caller: Caller = Call(api_version)
         self._decide = decide
         self._answered = answered

@@ -11,22 +11,20 @@
 
 import os
 from collections.abc import Callable
-from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 from pykafka_core._core import Appended, DiskState, PartitionState
 from pykafka_core.broker.guarded_log import GuardedLogger
-from pykafka_core.broker.runtime.controller import (
-    Controller,
-    Node,
-)
+from pykafka_core.broker.runtime.completions import Completed, Completions
 from pykafka_core.broker.runtime.facts import CoreFacts
 from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.publisher import Publisher
+from pykafka_core.broker.runtime.quorum_driver import QuorumDriver
 from pykafka_core.broker.seam.core import Core, CoreTypes
-from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION, append_metadata
+from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.seam.projection import Projection
+from pykafka_core.broker.start.control_plane import ControlPlane, assemble
 from pykafka_core.broker.start.listeners import advertised, bind, exposures
 from pykafka_core.broker.start.loading import Loaded, formatted_records, load
 from pykafka_core.broker.start.registration import registration
@@ -36,6 +34,7 @@ from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import KafkaError, MetadataError, StorageError, error_of
+from pykafka_core.handlers.context import Node
 from pykafka_core.metadata.elections import elections
 from pykafka_core.metadata.image.delta import whole
 from pykafka_core.metadata.image.image import Endpoint, MetadataImage
@@ -48,8 +47,10 @@ from pykafka_core.protocol.messages import (
 )
 from pykafka_core.quorum.quorum import (
     BATCH_BYTES_SOFT_MAX,
-    Append,
-    Committed,
+    BeginEpoch,
+    Event,
+    Notice,
+    Proposal,
     Rejected,
 )
 from pykafka_core.quorum.single_voter import SingleVoter
@@ -73,7 +74,7 @@ class Plan(NamedTuple):
 class Started(NamedTuple):
     """A broker that serves; its control thread may start."""
 
-    controller: Controller
+    control: ControlPlane
     facts: CoreFacts
     bound: tuple[Endpoint, ...]
     snapshots: Snapshots | None
@@ -137,7 +138,7 @@ class _Startup:
         self._plan = plan
         self._identity = plan.identity
         self._projection = Projection(types, plan.identity.node_id, plan.settings)
-        self._tokens = count(1)
+        self._completions = Completions()
         self._reserve = plan.directory.reserve if plan.directory else None
 
     def run(self) -> Started:
@@ -150,12 +151,9 @@ class _Startup:
         on_disk = directory is not None
         self._core.apply(self._projection.metadata_log(epoch, on_disk=on_disk))
         loaded = load(self._core, directory)
-        quorum = SingleVoter(
-            node_id=self._identity.node_id,
-            leader_epoch=epoch,
-            log_end_offset=self._core.offsets(METADATA_PARTITION).log_end_offset,
-            new_token=lambda: next(self._tokens),
-        )
+        end = self._core.offsets(METADATA_PARTITION).log_end_offset
+        voter = SingleVoter(self._identity.node_id, epoch, end)
+        quorum = QuorumDriver(self._core, self._completions, voter)
         bound = bind(self._core, self._plan.settings.start.listeners)
         endpoints = advertised(bound, self._plan.settings.start.advertised_listeners)
         for warning in exposures(bound, endpoints):
@@ -175,14 +173,14 @@ class _Startup:
             directory=directory,
             settings=self._plan.settings,
             leader_epoch=epoch,
-            new_token=lambda: next(self._tokens),
+            new_token=lambda: self._completions.open(_report_kept),
             bytes_before=loaded.log_bytes,
             quorum=loaded.quorum,
         )
 
     def _serve(
         self,
-        quorum: SingleVoter,
+        quorum: QuorumDriver,
         image: MetadataImage,
         bound: tuple[Endpoint, ...],
         endpoints: tuple[Endpoint, ...],
@@ -192,25 +190,28 @@ class _Startup:
         log_dir = os.path.abspath(directory.path) if directory else "memory"
         facts = CoreFacts(self._core, quorum, self._identity, log_dir)
         facts.endpoints = endpoints
-        controller = Controller(
+        node_id, faults = self._identity.node_id, Faults(self._core.now_ns)
+        publisher = Publisher(
             core=self._core,
-            quorum=quorum,
-            image=image,
-            node=Node(
-                node_id=self._identity.node_id,
-                cluster_id=self._identity.cluster_id,
-                new_id=self._plan.new_id,
-            ),
             projection=self._projection,
-            facts=facts,
-            faults=Faults(self._core.now_ns),
-            new_token=lambda: next(self._tokens),
+            node_id=node_id,
+            image=image,
+            faults=faults,
             snapshots=snapshots,
+        )
+        control = assemble(
+            core=self._core,
+            node=Node(node_id, self._identity.cluster_id, self._plan.new_id),
+            facts=facts,
+            faults=faults,
+            completions=self._completions,
+            quorum=quorum,
+            publisher=publisher,
             reserve=self._reserve,
         )
         self._core.serve()
         return Started(
-            controller=controller,
+            control=control,
             facts=facts,
             bound=bound,
             snapshots=snapshots,
@@ -225,18 +226,17 @@ class _Startup:
         return epoch
 
     def _first_records(
-        self, quorum: SingleVoter, replay: Replay, endpoints: tuple[Endpoint, ...]
+        self, quorum: QuorumDriver, replay: Replay, endpoints: tuple[Endpoint, ...]
     ) -> MetadataImage:
         clean = self._plan.clean
         records: list[Message] = [AbortTransactionRecord()] if replay.in_transaction else []
         records += self._bootstrap_records() if not replay.image().features else []
-        self._commit(quorum, quorum.begin_epoch)
-        records.append(self._registration(quorum.log_end_offset + len(records), endpoints))
+        self._commit(quorum, BeginEpoch())
+        end = quorum.quorum.log_end_offset
+        records.append(self._registration(end + len(records), endpoints))
         records += elections(replay.image(), self._identity.node_id, clean=clean)
         for batch in _batches(records):
-            offset = self._commit(
-                quorum, partial(quorum.propose, [encode(record) for record in batch])
-            )
+            offset = self._commit(quorum, Proposal(batch, [encode(record) for record in batch]))
             replay.apply(enumerate(batch, offset))
         return replay.image()
 
@@ -255,27 +255,30 @@ class _Startup:
             rack=self._plan.settings.start.rack,
         )
 
-    def _commit(self, quorum: SingleVoter, propose: Callable[[], Append]) -> int:
+    def _commit(self, quorum: QuorumDriver, event: Event) -> int:
         """Append one batch and wait until it is committed; its first offset."""
-        while isinstance(outcome := self._append(quorum, propose()), Rejected):
+        while isinstance(notice := self._wait_notice(quorum, event), Rejected):
             if self._reserve is None or not self._reserve.make_way():
-                name = error_of(outcome.error_code).name
+                name = error_of(notice.error_code).name
                 raise StorageError(
                     f"the metadata log refused its first records with {name}: free some space on "
                     "the disk, or look for damage with pykafka-core repair"
                 )
-        return outcome.first_offset
+        return notice.first_offset
 
-    def _append(self, quorum: SingleVoter, command: Append) -> Committed | Rejected:
-        append_metadata(self._core, command)
+    def _wait_notice(self, quorum: QuorumDriver, event: Event) -> Notice:
+        notices: list[Notice] = []
+        quorum.notify = notices.append
+        quorum.handle(event)
         deadline = self._core.now_ns() + APPEND_WAIT_NS
-        while self._core.now_ns() < deadline:
-            for event in self._core.wait(deadline):
-                if isinstance(event, Appended):
-                    outcome = quorum.appended(event.token, event.error_code, event.offset)
-                    if outcome is not None:
-                        return outcome
-        raise StorageError("the metadata log did not take its first records in time")
+        while not notices and self._core.now_ns() < deadline:
+            for done in self._core.wait(deadline):
+                if isinstance(done, Appended):
+                    completed = Completed(done.error_code, done.offset)
+                    self._completions.complete(done.token, completed)
+        if not notices:
+            raise StorageError("the metadata log did not take its first records in time")
+        return notices[0]
 
     def _apply(self, image: MetadataImage) -> None:
         settings, delta = self._projection.settings(image), whole(image)
@@ -284,6 +287,12 @@ class _Startup:
             self._core.apply(self._projection.whole(delta, settings))
         except (ValueError, OverflowError) as error:
             raise MetadataError(f"the metadata says what cannot be served: {error}") from error
+
+
+def _report_kept(completed: Completed) -> None:
+    """After the metadata log was to make way for a snapshot."""
+    if completed.error_code:
+        _log.error("the metadata log kept its old part: error code %d", completed.error_code)
 
 
 def _batches(records: list[Message]) -> list[list[Message]]:

@@ -30,8 +30,8 @@ def handle(context: Context, request: DescribeClusterRequest) -> DescribeCluster
     ]
     asked = request.include_cluster_authorized_operations
     return DescribeClusterResponse(
-        cluster_id=context.cluster_id,
-        controller_id=context.node_id,
+        cluster_id=context.node.cluster_id,
+        controller_id=context.node.node_id,
         brokers=brokers,
         cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NO_AUTHORIZED_OPERATIONS,
     )

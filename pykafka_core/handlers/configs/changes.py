@@ -174,9 +174,9 @@ def _check_resource(context: Context, asked: Asked) -> None:
         check_topic_name(name)
         if name not in context.image.topics.by_name:
             raise UnknownTopicOrPartitionError(f"The topic '{name}' does not exist.")
-    elif kind == RESOURCE_BROKER and name and node_id(name) != context.node_id:
+    elif kind == RESOURCE_BROKER and name and node_id(name) != context.node.node_id:
         raise InvalidRequestError(
-            f"Unexpected broker id, expected {context.node_id}, but received {name}"
+            f"Unexpected broker id, expected {context.node.node_id}, but received {name}"
         )
     elif kind == RESOURCE_CLIENT_METRICS and not name:
         raise InvalidRequestError("Subscription name can't be empty")
@@ -186,9 +186,9 @@ def _check_resource(context: Context, asked: Asked) -> None:
 
 def _plan_loggers(context: Context, asked: Asked) -> Sequence[Message]:
     """No logger exists for clients: levels are set by Python's ``logging`` in the process."""
-    if node_id(asked.resource_name) != context.node_id:
+    if node_id(asked.resource_name) != context.node.node_id:
         raise InvalidRequestError(
-            f"Unexpected node id. Expected {context.node_id}, but received {asked.resource_name}"
+            f"Unexpected node id. Expected {context.node.node_id}, but received {asked.resource_name}"
         )
     for operation in asked.operations:
         raise InvalidConfigError(f"Logger {operation.name} does not exist!")

@@ -126,9 +126,9 @@ def _topic_rows(context: Context, name: str, names: frozenset[str]) -> list[Conf
 def _broker_rows(context: Context, name: str, names: frozenset[str]) -> list[ConfigRow]:
     if not name:
         return cluster_rows(context.settings)
-    if node_id(name, "Broker id") != context.node_id:
+    if node_id(name, "Broker id") != context.node.node_id:
         raise InvalidRequestError(
-            f"Unexpected broker id, expected {context.node_id} or empty string, but received {name}"
+            f"Unexpected broker id, expected {context.node.node_id} or empty string, but received {name}"
         )
     return broker_rows(context.settings, names)
 
@@ -136,9 +136,9 @@ def _broker_rows(context: Context, name: str, names: frozenset[str]) -> list[Con
 def _logger_rows(context: Context, name: str) -> list[ConfigRow]:
     """No loggers: levels belong to Python's ``logging`` of the process, not to its clients."""
     _require(name, "Broker id must not be empty")
-    if node_id(name, "Broker id") != context.node_id:
+    if node_id(name, "Broker id") != context.node.node_id:
         raise InvalidRequestError(
-            f"Unexpected broker id, expected {context.node_id} but received {name}"
+            f"Unexpected broker id, expected {context.node.node_id} but received {name}"
         )
     return []
 

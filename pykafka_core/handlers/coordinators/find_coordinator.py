@@ -84,9 +84,9 @@ def _coordinator(context: Context, kind: int, key: str) -> _Coordinator:
             error=InvalidRequestError("A share group's key is groupId:topicId:partition")
         )
     if kind == GROUP:
-        for endpoint in context.image.brokers[context.node_id].endpoints:
+        for endpoint in context.image.brokers[context.node.node_id].endpoints:
             if endpoint.name == context.caller.listener:
-                return _Coordinator(context.node_id, endpoint.host, endpoint.port)
+                return _Coordinator(context.node.node_id, endpoint.host, endpoint.port)
     return _Coordinator(error=CoordinatorNotAvailableError())
 
 

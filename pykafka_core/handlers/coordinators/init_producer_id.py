@@ -37,7 +37,7 @@ def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
     if first > PRODUCER_ID_MAX - BLOCK_SIZE:
         return _failed(-1)
     record = ProducerIdsRecord(
-        broker_id=context.node_id,
+        broker_id=context.node.node_id,
         broker_epoch=context.broker_epoch,
         next_producer_id=first + BLOCK_SIZE,
     )

@@ -70,7 +70,7 @@ def _command(
         raise UnknownTopicOrPartitionError
     if name in INTERNAL_TOPICS:
         raise InvalidTopicError(f"Cannot delete records of internal topic {name}")
-    if partition.leader != context.node_id:
+    if partition.leader != context.node.node_id:
         raise NotLeaderOrFollowerError
     if "delete" not in _cleanup_policy(context, name).split(","):
         raise PolicyViolationError

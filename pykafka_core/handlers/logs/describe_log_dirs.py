@@ -38,6 +38,6 @@ def _describe(
     partitions = [
         _Partition(partition_index=index, partition_size=sizes.get((topic.topic_id, index), 0))
         for index in sorted(wanted)
-        if context.node_id in topic.partitions[index].replicas
+        if context.node.node_id in topic.partitions[index].replicas
     ]
     return DescribeLogDirsResponse.DescribeLogDirsTopic(name=topic.name, partitions=partitions)

@@ -43,7 +43,7 @@ def _producers(context: Context, name: str, index: int) -> "list[ProducerState]"
     partition = topic.partitions.get(index) if topic else None
     if topic is None or partition is None:
         raise UnknownTopicOrPartitionError
-    if partition.leader != context.node_id:
+    if partition.leader != context.node.node_id:
         raise NotLeaderOrFollowerError
     return list(context.facts.describe_producers((topic.topic_id, index)))
 

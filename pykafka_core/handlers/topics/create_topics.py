@@ -116,7 +116,7 @@ class _Planner:
         _check_name(self._context, topic.name, self._collisions)
         overrides = _overrides(self._context, topic) if topic.configs else {}
         assignments = self._assignments(topic)
-        topic_id = self._context.new_id()
+        topic_id = self._context.node.new_id()
         records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
         for name, value in overrides.items():
             records.append(

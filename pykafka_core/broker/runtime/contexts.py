@@ -1,0 +1,69 @@
+"""What a handler knows when it is asked: made for each request."""
+
+from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.notices import Notices
+from pykafka_core.broker.runtime.facts import CoreFacts
+from pykafka_core.broker.runtime.publisher import Publisher
+from pykafka_core.broker.runtime.quorum_driver import QuorumDriver
+from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.broker.seam.core import Core
+from pykafka_core.handlers.context import Context, Node, ProducerIds
+from pykafka_core.metadata.image.image import MetadataImage
+
+_log = GuardedLogger(__name__)
+
+
+class Contexts:
+    """Makes contexts on one node.
+
+    Args:
+        core: The wall clock.
+        node: This node.
+        facts: Answers the handlers' questions.
+        quorum: Where the next record goes.
+        publisher: Has the committed image and its settings.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        node: Node,
+        facts: CoreFacts,
+        quorum: QuorumDriver,
+        publisher: Publisher,
+    ) -> None:
+        self._core = core
+        self._node = node
+        self._facts = facts
+        self._quorum = quorum
+        self._publisher = publisher
+        self._producer_ids = ProducerIds()
+        self._notices = Notices(core.now_ns)
+
+    def committed(self, asked: Asked) -> Context:
+        """For a request that is answered from the committed image."""
+        return self._context(asked, self._publisher.image, -1)
+
+    def proposed(self, asked: Asked, image: MetadataImage, records_before: int) -> Context:
+        """For a request whose records follow those that ``image`` holds beyond the committed ones."""
+        return self._context(asked, image, self._quorum.quorum.log_end_offset + records_before)
+
+    def _context(self, asked: Asked, image: MetadataImage, next_offset: int) -> Context:
+        broker = image.brokers.get(self._node.node_id)
+        return Context(
+            image=image,
+            settings=self._publisher.settings,
+            facts=self._facts,
+            producer_ids=self._producer_ids,
+            node=self._node,
+            broker_epoch=broker.epoch if broker else -1,
+            next_offset=next_offset,
+            now_ms=self._core.time_ms(),
+            caller=asked.caller,
+            warn=self._warn,
+        )
+
+    def _warn(self, kind: str, text: str) -> None:
+        more = self._notices.admit(kind)
+        if more is not None:
+            _log.warning("%s%s", text, f" ({more} more since the last report)" if more else "")

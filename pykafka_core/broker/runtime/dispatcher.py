@@ -1,0 +1,145 @@
+"""From an event to who deals with it: the machine that the control loop drives.
+
+Theory of operation. A request belongs to the owner that its row in `handlers.registry` names. The
+controller decides requests that write, one after the other; everything else is a job that takes turns
+with others. What either waits for is a token in the completion table; who waits is in the table of open
+requests. So a completion is looked up in one place, a connection that closes and a broker that stops are
+dealt with in one place, and an answer may be minutes away.
+
+What stands alone (a request, an answer, a fact from the core) fails alone: it costs its connection, or nothing. What
+proposes, commits and applies raises out of `take` and `advance`, which ends the control thread (`faults`).
+"""
+
+from functools import partial
+from typing import TYPE_CHECKING, assert_never
+
+from pykafka_core import _core
+from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.runtime.controller import Controller
+from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.jobs import SLICE_NS, Jobs
+from pykafka_core.broker.runtime.levels import Levels
+from pykafka_core.broker.runtime.open_requests import OpenRequests
+from pykafka_core.broker.runtime.publisher import Publisher
+from pykafka_core.broker.runtime.requests import Asked, RemoteRequest, Replies
+from pykafka_core.broker.seam.core import Core
+from pykafka_core.handlers.registry import BY_KEY, Owner
+
+if TYPE_CHECKING:
+    from pykafka_core._core import Event
+
+
+class Dispatcher:
+    """Takes in events and this process's requests.
+
+    Args:
+        core: Its clock; closes connections.
+        requests: Everything that is not over.
+        replies: Where answers of clients' requests go.
+        completions: What others were asked for.
+        publisher: Has the committed image.
+        controller: Owns requests that write.
+        jobs: Works on all others.
+        levels: Reports what the core says of partitions and disk.
+        faults: Takes note of what failed alone.
+    """
+
+    def __init__(
+        self,
+        *,
+        core: Core,
+        requests: OpenRequests,
+        replies: Replies,
+        completions: Completions,
+        publisher: Publisher,
+        controller: Controller,
+        jobs: Jobs,
+        levels: Levels,
+        faults: Faults,
+    ) -> None:
+        self._core = core
+        self._requests = requests
+        self._replies = replies
+        self._completions = completions
+        self._publisher = publisher
+        self._controller = controller
+        self._jobs = jobs
+        self._levels = levels
+        self._faults = faults
+
+    @property
+    def idle(self) -> bool:
+        """Nobody waits for an answer."""
+        return not self._requests and not self._controller.in_flight
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether a batch waits for the quorum."""
+        return self._controller.in_flight
+
+    def take(self, event: "Event") -> None:
+        """Take in one event. Raises only what ends the broker: a commit that cannot be carried out."""
+        match event:
+            case _core.Appended() | _core.Maintained():
+                self._completions.complete(event.token, Completed(event.error_code, event.offset))
+                return
+            case _core.Request():
+                action = partial(self._on_request, event)
+            case _core.Cancelled():
+                action = partial(self._requests.cancel, event.id)
+            case _core.TopicsMissing():
+                action = partial(self._on_topics_missing, event)
+            case _core.PartitionState():
+                action = partial(self._levels.partition, event)
+            case _core.DiskState():
+                action = partial(self._levels.disk, event)
+            case _core.Replica():
+                return  # a follower's progress: there is none on a single node
+            case _:
+                action = partial(assert_never, event)
+        self._faults.guard(f"event {type(event).__name__}", action)
+
+    def ask(self, asked: Asked) -> None:
+        """Take in one request of this process."""
+        self._dispatch(asked)
+
+    def advance(self) -> bool:
+        """Decide what waits for a slice of time, and send answers; whether there is more to decide."""
+        self._controller.advance(self._core.now_ns() + SLICE_NS)
+        self._jobs.run(self._core.now_ns() + SLICE_NS)
+        self._requests.send_replies()
+        self._publisher.note_commits()
+        return bool(self._jobs) or self._controller.is_busy
+
+    def fail_all(self, error_code: int) -> None:
+        """End everything that waits with an error: the broker stops."""
+        self._requests.fail_all(error_code)
+        self._completions.cancel_all()
+        self._controller.drop_all()
+        self._jobs.drop_all()
+
+    def _on_request(self, event: _core.Request) -> None:
+        row = BY_KEY.get(event.api_key)
+        if row is None or not row.versions[0] <= event.api_version <= row.versions[1]:
+            reason = f"API {event.api_key} version {event.api_version} is not answered here"
+            self._core.close_connection(event.connection, reason)
+        else:
+            self._dispatch(RemoteRequest(event, row, self._core, self._replies))
+
+    def _on_topics_missing(self, event: _core.TopicsMissing) -> None:
+        # Not before: most brokers are never asked for a topic that is missing.
+        from pykafka_core.broker.runtime.auto_create import missing_topics
+
+        request = missing_topics(self._publisher.image, self._publisher.settings, event.names)
+        if request is not None:
+            self._dispatch(request)
+
+    def _dispatch(self, asked: Asked) -> None:
+        self._requests.begin(asked)
+        match asked.owner:
+            case Owner.CONTROLLER:
+                self._controller.take(asked)
+            case Owner.IMAGE | Owner.LOCAL:
+                self._jobs.take(asked)
+            case _:
+                assert_never(asked.owner)

@@ -1,0 +1,49 @@
+"""Levels that the core reports (docs/SEAM.md S5), as log lines that say what to do."""
+
+import logging
+import os
+
+from pykafka_core._core import DiskState, PartitionState
+from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.notices import Notices
+from pykafka_core.broker.runtime.publisher import Publisher
+from pykafka_core.broker.seam.core import Core
+
+_log = GuardedLogger(__name__)
+
+
+class Levels:
+    """Reports what is wrong with partitions and with the disk.
+
+    Args:
+        core: Its clock.
+        publisher: Knows the topics' names.
+        log_dir: The data directory's absolute path.
+    """
+
+    def __init__(self, core: Core, publisher: Publisher, log_dir: str) -> None:
+        self._publisher = publisher
+        self._log_dir = log_dir
+        self._notices = Notices(core.now_ns)
+
+    def partition(self, event: PartitionState) -> None:
+        """Report a partition that does not serve; the inspection at the start and the first use find the same."""
+        if event.state not in ("offline", "read_only"):
+            return
+        topic = self._publisher.image.topics.by_id.get(event.topic_id)
+        name = f"{topic.name if topic else event.topic_id.hex()}-{event.partition}"
+        if self._notices.admit((name, event.state)) is None:
+            return
+        if event.state == "read_only":
+            import shlex  # for a shell, and not at every start
+
+            where = shlex.quote(os.path.join(self._log_dir, name))
+            advice = f"; it refuses records: stop the broker and run pykafka-core repair {where}"
+        else:
+            advice = ""
+        _log.error("partition %s is %s: %s%s", name, event.state, event.reason, advice)
+
+    def disk(self, event: DiskState) -> None:
+        """Report each change."""
+        level = logging.INFO if event.state == "ok" else logging.ERROR
+        _log.log(level, "data directory is %s: %s", event.state, event.reason)

@@ -1,0 +1,81 @@
+"""Maintenance of logs: commands that complete when the core has carried them out."""
+
+from functools import partial
+
+from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.open_requests import OpenRequests
+from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.broker.seam.core import Core
+from pykafka_core.errors import UnknownServerError
+from pykafka_core.handlers.outcome import DeleteBefore, Maintain, Maintained
+
+
+class Maintenance:
+    """Has logs maintained, for requests and by itself.
+
+    Args:
+        core: Carries out the commands.
+        completions: Where their ends are waited for.
+        requests: Where requests end that wait for them.
+        faults: Takes note of what failed alone.
+    """
+
+    def __init__(
+        self, core: Core, completions: Completions, requests: OpenRequests, faults: Faults
+    ) -> None:
+        self._core = core
+        self._completions = completions
+        self._requests = requests
+        self._faults = faults
+        self._retention_runs = False
+
+    def begin(self, asked: Asked, outcome: Maintain) -> None:
+        """Send a request's commands; it is answered when all are over."""
+        waiting = _Waiting(asked, outcome)
+        for slot, command in enumerate(outcome.commands):
+            self._delete_before(waiting, slot, command)
+        self._answer_if_over(waiting)
+
+    def enforce_retention(self) -> None:
+        """Have the core delete what is past its limits, unless it is still at it."""
+        if not self._retention_runs:
+            token = self._completions.open(self._on_retention)
+            try:
+                self._core.enforce_retention(token)
+            except BaseException:
+                self._completions.cancel(token)
+                raise
+            self._retention_runs = True
+
+    def _on_retention(self, _: Completed) -> None:
+        self._retention_runs = False
+
+    def _delete_before(self, waiting: "_Waiting", slot: int, command: DeleteBefore) -> None:
+        token = self._completions.open(partial(self._on_deleted, waiting, slot))
+        self._requests.when_over(waiting.asked, partial(self._completions.cancel, token))
+        partition = (command.topic_id, command.partition)
+        send = partial(self._core.delete_before, token, partition, command.offset)
+        if not self._faults.guard("a maintenance command", send):
+            self._completions.cancel(token)
+            waiting.results[slot] = Maintained(UnknownServerError.code, -1)
+
+    def _on_deleted(self, waiting: "_Waiting", slot: int, completed: Completed) -> None:
+        waiting.results[slot] = Maintained(completed.error_code, completed.offset)
+        self._answer_if_over(waiting)
+
+    def _answer_if_over(self, waiting: "_Waiting") -> None:
+        if len(waiting.results) == len(waiting.outcome.commands):
+            results = [waiting.results[slot] for slot in range(len(waiting.results))]
+            self._requests.answer(waiting.asked, lambda: waiting.outcome.reply(results))
+
+
+class _Waiting:
+    """A request that waits for its logs, with what came of its commands so far, by their places."""
+
+    __slots__ = "asked", "outcome", "results"
+
+    def __init__(self, asked: Asked, outcome: Maintain) -> None:
+        self.asked = asked
+        self.outcome = outcome
+        self.results: dict[int, Maintained] = {}

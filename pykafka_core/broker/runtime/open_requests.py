@@ -1,0 +1,118 @@
+"""Every request that was taken in and is not over: answered, refused or abandoned, once.
+
+Theory of operation. A request may wait for minutes: for its turn, a batch, a log. Whoever works on it
+holds it, but whether it is still open is decided here alone. A connection that closes, and a broker that
+stops, end requests in this table; what comes for them later finds them over and does nothing. So no
+other part has a list of who waits.
+"""
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import TypeVar
+
+from pykafka_core.broker.guarded_log import SURVIVED
+from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.requests import Asked, Replies
+from pykafka_core.broker.seam.core import Core
+from pykafka_core.errors import UnknownServerError
+from pykafka_core.protocol import ProtocolError
+from pykafka_core.protocol.messages import Message
+
+T = TypeVar("T")
+
+
+class OpenRequests:
+    """The table. A fault in ending a request costs its connection, and nothing else.
+
+    Args:
+        core: Sends the answers.
+        faults: Takes note of what failed alone.
+        replies: Answers of clients' requests, until `send_replies`.
+    """
+
+    def __init__(self, core: Core, faults: Faults, replies: Replies) -> None:
+        self._core = core
+        self._faults = faults
+        self._replies = replies
+        self._open: dict[Hashable, Asked] = {}
+        self._when_over: dict[Hashable, list[Callable[[], object]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def begin(self, asked: Asked) -> None:
+        """Take in a request."""
+        self._open[asked.key] = asked
+
+    def is_open(self, asked: Asked) -> bool:
+        """Whether somebody still waits for its answer."""
+        return asked.key in self._open
+
+    def when_over(self, asked: Asked, action: Callable[[], object]) -> None:
+        """Call ``action`` when an open request is over: what it waits for is not needed any more."""
+        self._when_over.setdefault(asked.key, []).append(action)
+
+    def handle(self, asked: Asked, work: Callable[[], T]) -> T | None:
+        """What ``work`` on a request returns; None when it raised, which ends the request."""
+        try:
+            return work()
+        except ProtocolError as error:
+            self.refuse(asked, f"malformed request: {error}")
+        except SURVIVED as fault:
+            self._faults.caught(f"the handler of {asked.name}", fault)
+            self.abandon(asked, UnknownServerError.code)
+        return None
+
+    def answer(self, asked: Asked, make: Callable[[], Message]) -> None:
+        """Make an answer, also if nobody waits for it, and send it; a bug in making it costs the connection."""
+        try:
+            message = make()
+            if self._close(asked):
+                asked.answer(message)
+        except SURVIVED as fault:
+            self._faults.caught(f"the answer to {asked.name}", fault)
+            self._close(asked)
+            self._abandon(asked, UnknownServerError.code)
+
+    def refuse(self, asked: Asked, reason: str) -> None:
+        """There is no answer to such a request."""
+        if self._close(asked):
+            self._faults.guard("a refusal", lambda: asked.refuse(reason))
+
+    def abandon(self, asked: Asked, error_code: int) -> None:
+        """The broker cannot answer."""
+        if self._close(asked):
+            self._abandon(asked, error_code)
+
+    def cancel(self, request_id: int) -> None:
+        """A client's connection went away: its request is over, without an answer.
+
+        What it proposed already may be committed all the same.
+        """
+        asked = self._open.get(request_id)
+        if asked is not None:
+            self._close(asked)
+
+    def fail_all(self, error_code: int) -> None:
+        """Abandon every request: the broker stops."""
+        for asked in list(self._open.values()):
+            self.abandon(asked, error_code)
+
+    def send_replies(self) -> None:
+        """Let the answers so far leave, as one call of the core."""
+        if self._replies:
+            replies = self._replies.copy()
+            self._replies.clear()
+            if not self._faults.guard("an answer", lambda: self._core.respond(replies)):
+                for reply in replies:
+                    self._faults.guard("an answer", partial(self._core.respond, [reply]))
+
+    def _close(self, asked: Asked) -> bool:
+        """Whether it was open."""
+        was_open = self._open.pop(asked.key, None) is not None
+        for action in self._when_over.pop(asked.key, ()):
+            action()
+        return was_open
+
+    def _abandon(self, asked: Asked, error_code: int) -> None:
+        self._faults.guard("the end of a request", lambda: asked.abandon(error_code))
