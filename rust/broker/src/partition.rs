@@ -9,9 +9,9 @@
 //! `fsync` mode when a finished sync covers it, otherwise once it is in the log. So in the other modes every
 //! acknowledgement is there when the append returns, and nothing waits.
 //!
-//! What changes the log's files (appends, opening, retention, the start of a leader epoch) takes the right to write
-//! first, one thread at a time, and works without the mutex. Threads that serve connections never wait for it: they
-//! queue their appends (see [`append`]) and wait for an opening in their tasks.
+//! What changes the log's files (appends, opening, retention, deletion, the start of a leader epoch) is done by the one
+//! thread that has the right to write, without the mutex (see [`work`]). Nobody else waits for a disk: threads that serve
+//! connections, and the control thread, leave what they want in the partition's queue.
 //!
 //! The log is opened by the first call that needs it: an idle partition is this struct and a line in the image.
 
@@ -22,11 +22,13 @@ pub mod follower;
 mod idle;
 pub mod isr;
 pub(crate) mod lane;
+mod leaving;
 mod lookup;
 pub(crate) mod maintenance;
 mod open;
 pub(crate) mod opening;
 pub(crate) mod partition_table;
+pub(crate) mod pool;
 pub(crate) mod purgatory;
 mod read;
 mod replicate;
@@ -36,24 +38,28 @@ mod sync;
 mod transition;
 mod turn;
 pub mod waiters;
+mod work;
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwap;
-use parking_lot::{Mutex, MutexGuard};
-use pykafka_log::{Clock, Log, LogConfig, LogDirectory, LogSurvey, Recovery, StorageError, Syncer};
+use parking_lot::Mutex;
+use pykafka_log::{Clock, Log, LogConfig, LogDirectory, LogSurvey, Recovery, StorageError};
 use tokio::sync::Notify;
 
 pub use append::{Append, AppendOutcome, AppendRefusal};
 pub use lookup::{OffsetAnswer, OffsetQuery};
 pub use read::{Isolation, Read, ReadRequest};
 
-use self::append::AppendQueue;
+use self::lane::Lane;
+use self::leaving::Leaving;
+use self::pool::{MayWait, Pool};
 use self::replication::{EligibleBrokers, Replication};
 use self::turn::Turn;
 use self::waiters::Waiters;
+use self::work::WorkQueue;
 use crate::kafka_error::KafkaError;
 use crate::seam::event::EventQueue;
 use crate::seam::image::TopicId;
@@ -85,11 +91,15 @@ pub struct Host {
     /// Log lines on their way to Python.
     pub log_ring: Arc<LogRing>,
     /// Threads that wait for syncs in the background.
-    pub syncer: Syncer,
+    pub syncer: Pool,
     /// Threads that open logs and write to them.
-    pub writers: Syncer,
+    pub writers: Pool,
     /// Threads for answers that take long.
-    pub workers: Syncer,
+    pub workers: Pool,
+    /// Threads for deletions, retention and other upkeep.
+    pub(crate) lane: Lane,
+    /// Deleted partitions whose directories are still there.
+    pub(crate) leaving: Leaving,
     /// Partitions with unsynced data and a time to sync it by (`flush.ms`).
     pub dirty: Mutex<Vec<Arc<Partition>>>,
     /// Told when one is listed.
@@ -110,14 +120,8 @@ pub struct Partition {
     host: Arc<Host>,
     /// Whether only the control plane uses it: then every append is synced (replication-contract D1).
     hidden: bool,
-    /// The right to change the log's files. Taken before `inner`, held while the disk works, never waited for by a thread
-    /// that serves connections.
-    writer: Mutex<()>,
     inner: Mutex<Inner>,
 }
-
-/// Holds [`Partition::writer`].
-type Writer<'a> = MutexGuard<'a, ()>;
 
 struct Inner {
     replication: Replication,
@@ -125,7 +129,7 @@ struct Inner {
     /// Of an unopened log, once somebody asked.
     survey: Option<Survey>,
     config: Arc<LogConfig>,
-    queue: AppendQueue,
+    queue: WorkQueue,
     waiters: Waiters,
     sync: sync::SyncRound,
     idleness: idle::Idleness,
@@ -185,7 +189,7 @@ impl Partition {
             log: LogSlot::Unopened,
             survey: None,
             config,
-            queue: AppendQueue::default(),
+            queue: WorkQueue::default(),
             waiters: Waiters::default(),
             sync: sync::SyncRound::default(),
             idleness: idle::Idleness::default(),
@@ -199,17 +203,21 @@ impl Partition {
             me: me.clone(),
             host,
             hidden,
-            writer: Mutex::default(),
             inner: Mutex::new(inner),
         })
+    }
+
+    /// Name of the topic and index: those of its directory.
+    fn name(&self) -> (Arc<str>, i32) {
+        (self.topic.clone(), self.index)
     }
 
     /// The offsets, read together.
     ///
     /// # Errors
     /// `NOT_LEADER_OR_FOLLOWER`, or `KAFKA_STORAGE_ERROR` if the log cannot be opened.
-    pub fn offsets(&self) -> Result<PartitionOffsets, KafkaError> {
-        self.log()?;
+    pub(crate) fn offsets(&self, may_wait: &MayWait) -> Result<PartitionOffsets, KafkaError> {
+        self.log(may_wait)?;
         let (turn, log) = self.turn_as_leader(-1)?;
         Ok(turn.offsets(&log))
     }
@@ -230,36 +238,20 @@ impl Partition {
     }
 
     /// Bytes of the log; `None` if there is none. One that is closed stays so, unless it needs recovery.
-    pub fn size_bytes(&self) -> Option<u64> {
+    pub(crate) fn size_bytes(&self, may_wait: &MayWait) -> Option<u64> {
         if let Some(log) = self.opened_log() {
             return Some(log.size_bytes());
         }
-        match self.unopened()? {
-            Survey::Done(survey, _) => Some(survey.size_bytes),
-            Survey::Nothing => None,
-            Survey::Unknown => self.log().ok().map(|log| log.size_bytes()),
-        }
-    }
-
-    /// Whether retention might have something to do; only then need the log be opened for it.
-    pub fn may_expire(&self, now_ms: i64) -> bool {
-        if self.opened_log().is_some() {
-            return true;
-        }
-        match self.unopened() {
-            Some(Survey::Done(survey, start)) => {
-                survey.may_expire(&self.turn().config, start, now_ms)
-            }
-            Some(Survey::Unknown) => true,
-            Some(Survey::Nothing) | None => false,
-        }
-    }
-
-    /// What is known of a log that is there and not open.
-    fn unopened(&self) -> Option<Survey> {
-        let writer = self.writer.lock();
-        let is_unopened = matches!(self.turn().log, LogSlot::Unopened);
-        is_unopened.then(|| self.survey(&writer))
+        let size = self.with_writer(may_wait, |partition, writer| {
+            Ok(match partition.unopened(writer) {
+                Some(Survey::Done(survey, _)) => Some(survey.size_bytes),
+                Some(Survey::Nothing) => None,
+                Some(Survey::Unknown) | None => {
+                    partition.open_log(writer).ok().map(|log| log.size_bytes())
+                }
+            })
+        });
+        size.ok().flatten()
     }
 
     /// A turn and the log, for the leader of `current_leader_epoch` (−1 for whichever it is).
@@ -273,16 +265,6 @@ impl Partition {
         let log = turn.opened().ok_or(KafkaError::KafkaStorageError)?;
         turn.touch();
         Ok((turn, log))
-    }
-
-    /// Has the append queue drained by a thread that may wait for the disk; without one, here.
-    fn begin_drain(&self) {
-        if self.host.in_memory && self.turn().queue.is_quick() {
-            return self.drain();
-        }
-        if let Some(partition) = self.me.upgrade() {
-            self.host.writers.submit(move || partition.drain());
-        }
     }
 
     /// Reports what recovery cut off and what it had to rebuild: nobody acknowledged it, but somebody may have seen it.

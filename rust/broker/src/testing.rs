@@ -13,6 +13,8 @@ use pykafka_wire::{ApiKey, fetch, produce};
 
 use self::gate_disk::{Gate, GateDisk};
 use crate::api::context::{ConnectionInfo, Context, ContextOptions, Header, Outcome};
+use crate::partition::PartitionOffsets;
+use crate::partition::pool::MayWait;
 use crate::seam::event::Event;
 use crate::seam::image::{BrokerEndpoint, ImageDelta, PartitionEntry, TopicId, TopicImage};
 
@@ -49,6 +51,12 @@ impl Broker {
     pub(crate) fn killed_and_restarted(self, durability: Durability) -> Broker {
         let disk = self.ctx.partitions.host().directory.disk().clone();
         Broker::on(disk, self.gate, false, durability)
+    }
+
+    /// Another broker on the disk of this one, which has stopped.
+    pub(crate) fn stopped_and_restarted(self, durability: Durability) -> Broker {
+        self.ctx.partitions.close(&MayWait::as_documented());
+        self.killed_and_restarted(durability)
     }
 
     fn on(disk: Arc<dyn Disk>, gate: Arc<Gate>, in_memory: bool, durability: Durability) -> Broker {
@@ -138,6 +146,29 @@ impl Broker {
         request.encode(version, &mut body).unwrap();
         let header = header(ApiKey::FETCH, version);
         crate::api::fetch::handle(&self.ctx, &connection(), &header, &body.freeze())
+    }
+
+    /// Waits until no thread works for the partitions any more.
+    pub(crate) fn wait_idle(&self) {
+        let (host, may_wait) = (self.ctx.partitions.host(), MayWait::as_documented());
+        host.lane.wait_idle(&may_wait);
+        host.writers.wait_idle(&may_wait);
+        host.syncer.wait_idle(&may_wait);
+    }
+
+    /// The completions of maintenance commands, once all have ended.
+    pub(crate) fn maintained(&self) -> Vec<(u64, i16, i64)> {
+        self.wait_idle();
+        let completion = |event| match event {
+            Event::Maintained { token, error_code, offset } => Some((token, error_code, offset)),
+            _ => None,
+        };
+        self.events().into_iter().filter_map(completion).collect()
+    }
+
+    /// Offsets of `t`-0.
+    pub(crate) fn offsets(&self) -> PartitionOffsets {
+        self.ctx.partitions.offsets(&MayWait::as_documented(), &(TOPIC, 0)).unwrap()
     }
 
     /// Everything in the event queue.

@@ -153,13 +153,14 @@ impl LogDirectory {
         self.broker_epoch.store(broker_epoch, Ordering::Relaxed);
     }
 
-    /// Changes `producer.id.expiration.ms` of the open logs and of those to come.
+    /// `producer.id.expiration.ms` of logs to come; open ones take it with [`Log::expire_producers`].
+    pub fn producer_id_expiration_ms(&self) -> i64 {
+        self.producer_id_expiration_ms.load(Ordering::Relaxed)
+    }
+
+    /// Changes [`Self::producer_id_expiration_ms`]; never waits.
     pub fn set_producer_id_expiration_ms(&self, expiration_ms: i64) {
-        let state = self.state.lock();
-        let before = self.producer_id_expiration_ms.swap(expiration_ms, Ordering::Relaxed);
-        if before != expiration_ms {
-            state.logs.values().for_each(|log| log.set_producer_id_expiration_ms(expiration_ms));
-        }
+        self.producer_id_expiration_ms.store(expiration_ms, Ordering::Relaxed);
     }
 
     /// The high watermark that was checkpointed for a partition.

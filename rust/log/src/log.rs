@@ -222,15 +222,12 @@ impl Log {
         self.state.lock().producers.active_producers()
     }
 
-    /// Changes `producer.id.expiration.ms`.
-    pub fn set_producer_id_expiration_ms(&self, expiration_ms: i64) {
-        self.write().producers.set_expiration_ms(expiration_ms);
-    }
-
-    /// Forgets producers that were silent for `producer.id.expiration.ms` and have no open transaction.
-    pub fn expire_producers(&self) {
+    /// Forgets producers that were silent for `expiration_ms`, which is in force from now on, and have no open transaction.
+    pub fn expire_producers(&self, expiration_ms: i64) {
         let now_ms = self.shared.clock.now_ms();
-        self.write().producers.expire(now_ms);
+        let mut state = self.write();
+        state.producers.set_expiration_ms(expiration_ms);
+        state.producers.expire(now_ms);
     }
 
     /// Stores and syncs everything and refuses all further use. A log that failed or is damaged is left as it is.

@@ -198,7 +198,7 @@ fn producer_expiration_reaches_logs_that_are_open_and_those_to_come() {
     }
     clock.advance_ms(2_000);
     for log in [&before, &after] {
-        log.expire_producers();
+        log.expire_producers(directory.producer_id_expiration_ms());
         assert!(log.active_producers().is_empty());
     }
 }

@@ -1,28 +1,25 @@
 //! Appends by the leader: checked and queued in the order of the calls, written by one thread at a time.
 //!
 //! An append that only copies into memory happens at once, on the caller's thread. Any other one waits in the
-//! partition's queue until a thread of the pool for writes drains it: it takes all that is queued, writes it with no
-//! mutex held but the partition's right to write (`Partition::writer`), and tells the outcomes in one turn. What comes
-//! meanwhile is queued for its next round. Who leads, in which epoch, changes only under that right too, so what was
-//! checked before a write still holds when it becomes visible (docs/SEAM.md S3).
+//! partition's queue until a thread of the pool for writes has the right to write ([`super::work`]): it takes all that is
+//! queued, writes it with no mutex held, and tells the outcomes in one turn. What comes meanwhile is queued for its next
+//! round. A new leader epoch begins under that right too, between two appends, so a batch that was checked in an epoch
+//! is written in it (docs/SEAM.md S3).
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use parking_lot::MutexGuard;
 use pykafka_log::{AppendError, AppendInfo, AppendOptions, AppendOrigin, Log, Validated};
-use tokio::sync::oneshot;
 
+use super::Partition;
+use super::sync::Begun;
 use super::turn::Turn;
 use super::waiters::{Ack, AckWaiter, Promise};
-use super::{LogSlot, Partition};
+use super::work::Writer;
 use crate::kafka_error::KafkaError;
 
 /// An uncompressed batch up to this size is validated by the thread that brings it.
 const VALIDATED_AT_ONCE_BYTES_MAX: usize = 1 << 20;
-/// What is written between two turns.
-const ROUND_BYTES_MAX: usize = 4 << 20;
 
 /// A batch to append, and who is told what becomes of it.
 pub struct Append {
@@ -67,46 +64,22 @@ pub(super) struct Queued {
     is_quick: bool,
 }
 
-/// What the next drain does, in order: open the log, then write.
-#[derive(Default)]
-pub(super) struct AppendQueue {
-    entries: VecDeque<Queued>,
-    /// Who waits for the log to be opened.
-    openers: Vec<oneshot::Sender<()>>,
-    /// Whether a thread drains it, or is about to.
-    is_draining: bool,
-}
-
-impl AppendQueue {
-    /// Whether an append may go ahead of it.
-    fn is_idle(&self) -> bool {
-        self.entries.is_empty() && !self.is_draining
+impl Queued {
+    pub(super) fn append(&self) -> &Append {
+        &self.append
     }
 
-    /// Whether nothing in it takes long but the disk.
+    pub(super) fn into_append(self) -> Append {
+        self.append
+    }
+
+    /// Whether nothing of it takes long but the disk.
     pub(super) fn is_quick(&self) -> bool {
-        self.entries.iter().all(|queued| queued.is_quick)
+        self.is_quick
     }
 
-    /// What is written between two turns; at least one, if there is any.
-    fn take_round(&mut self) -> Vec<Queued> {
-        let mut bytes = 0;
-        let within = self.entries.iter().take_while(|queued| {
-            let is_within = bytes < ROUND_BYTES_MAX;
-            bytes += queued.append.batch.len();
-            is_within
-        });
-        let count = within.count();
-        self.entries.drain(..count).collect()
-    }
-
-    /// Takes all out, to be told that they are refused.
-    pub(super) fn take_all(&mut self) -> impl Iterator<Item = Append> {
-        std::mem::take(&mut self.entries).into_iter().map(|queued| queued.append)
-    }
-
-    fn forget(&mut self, waiter: &Arc<dyn AckWaiter>) {
-        self.entries.retain(|queued| !Arc::ptr_eq(&queued.append.waiter, waiter));
+    pub(super) fn is_of(&self, waiter: &Arc<dyn AckWaiter>) -> bool {
+        Arc::ptr_eq(&self.append.waiter, waiter)
     }
 }
 
@@ -147,7 +120,7 @@ impl Partition {
         {
             return Ok(turn.appended(&log, vec![(queued, appended)]).pop().map(|(_, told)| told));
         }
-        turn.queue.entries.push_back(queued);
+        turn.queue.push(queued);
         turn.drain_after();
         Ok(None)
     }
@@ -159,64 +132,34 @@ impl Partition {
         turn.queue.forget(waiter);
     }
 
-    /// Waits until the log has been opened, or cannot be; `None` if there is nothing to wait for.
-    pub fn opening(&self) -> Option<oneshot::Receiver<()>> {
+    /// Writes appends and lets them have their consequences; returns the sync that was begun, if clients wait for it.
+    pub(super) fn append_round(
+        &self,
+        opened: &Result<Arc<Log>, KafkaError>,
+        appends: Vec<Queued>,
+        writer: &Writer,
+    ) -> Option<Begun> {
+        let appends = appends.into_iter();
+        let written = appends.map(|queued| self.write(opened, queued, writer)).collect();
         let mut turn = self.turn();
-        if !matches!(turn.log, LogSlot::Unopened) || turn.check_leader(-1).is_err() {
-            return None;
+        let told = match opened {
+            Ok(log) => turn.appended(log, written),
+            Err(_) => refused(written),
+        };
+        for (append, outcome) in told {
+            turn.tell_after(append, outcome);
         }
-        let (opened, mut opening) = oneshot::channel();
-        turn.queue.openers.push(opened);
-        turn.drain_after();
-        drop(turn);
-        let is_due = matches!(opening.try_recv(), Err(oneshot::error::TryRecvError::Empty));
-        is_due.then_some(opening)
+        // Waiters of this sync are served by this thread; a background sync has a thread of its own.
+        if turn.syncs_every_append() { turn.take_begun() } else { None }
     }
 
-    /// Writes what is queued, and what comes meanwhile. May wait for the disk.
-    pub(super) fn drain(&self) {
-        let mut begun = None;
-        {
-            let mut writer = self.writer.lock();
-            while let Some((round, openers)) = self.next_round() {
-                // A queue that never empties must not keep retention, deletion or a new epoch waiting.
-                MutexGuard::bump(&mut writer);
-                if let Some(begun) = begun.take() {
-                    self.run_sync(begun);
-                }
-                let opened = self.open_log(&writer);
-                drop(openers);
-                let written = round.into_iter().map(|queued| self.write(&opened, queued)).collect();
-                let mut turn = self.turn();
-                let told = match &opened {
-                    Ok(log) => turn.appended(log, written),
-                    Err(_) => refused(written),
-                };
-                // Waiters of this sync are served by this thread; a background sync has a thread of its own.
-                if turn.syncs_every_append() {
-                    begun = turn.take_begun();
-                }
-                for (append, outcome) in told {
-                    turn.tell_after(append, outcome);
-                }
-            }
-        }
-        if let Some(begun) = begun {
-            self.sync(&begun);
-        }
-    }
-
-    /// Ends the drain if there is nothing left to do.
-    fn next_round(&self) -> Option<(Vec<Queued>, Vec<oneshot::Sender<()>>)> {
-        let mut turn = self.turn();
-        let round = turn.queue.take_round();
-        let openers = std::mem::take(&mut turn.queue.openers);
-        turn.queue.is_draining = !round.is_empty() || !openers.is_empty();
-        turn.queue.is_draining.then_some((round, openers))
-    }
-
-    fn write(&self, log: &Result<Arc<Log>, KafkaError>, mut queued: Queued) -> Written {
-        let appended = self.write_to(log, &mut queued);
+    fn write(
+        &self,
+        log: &Result<Arc<Log>, KafkaError>,
+        mut queued: Queued,
+        writer: &Writer,
+    ) -> Written {
+        let appended = self.write_to(log, &mut queued, writer);
         (queued, appended)
     }
 
@@ -224,10 +167,11 @@ impl Partition {
         &self,
         log: &Result<Arc<Log>, KafkaError>,
         queued: &mut Queued,
+        writer: &Writer,
     ) -> Result<AppendInfo, AppendRefusal> {
         let log = log.as_ref().map_err(|error| *error)?;
         let append = &mut queued.append;
-        let leader_epoch = self.turn().check_append(append)?;
+        let leader_epoch = self.begun_epoch(log, append, writer)?;
         let validated = match queued.validated.take() {
             Some(validated) => validated,
             None => log.validate(&mut append.batch, append.origin).map_err(AppendRefusal::Log)?,
@@ -239,6 +183,19 @@ impl Partition {
         let info = appended.map_err(AppendRefusal::Log)?;
         self.count(&info, stored_size, uncompressed_size);
         Ok(info)
+    }
+
+    /// The leader epoch to write `append` in. One that is new begins first, behind what was written in the old one.
+    fn begun_epoch(&self, log: &Log, append: &Append, writer: &Writer) -> Result<i32, KafkaError> {
+        loop {
+            let turn = self.turn();
+            let leader_epoch = turn.check_append(append)?;
+            if !turn.is_epoch_due() {
+                return Ok(leader_epoch);
+            }
+            drop(turn);
+            self.begin_leader_epoch(log, writer)?;
+        }
     }
 
     fn count(&self, info: &AppendInfo, stored_size: usize, uncompressed_size: usize) {
@@ -358,13 +315,6 @@ impl Turn<'_> {
             Promise::Committed if self.replication.high_watermark() >= end_offset => Ok(true),
             Promise::Committed if has_enough => Ok(false),
             Promise::Committed => Err(KafkaError::NotEnoughReplicasAfterAppend),
-        }
-    }
-
-    /// Has the queue drained after this turn, unless somebody is at it.
-    fn drain_after(&mut self) {
-        if !std::mem::replace(&mut self.queue.is_draining, true) {
-            self.begin_drain();
         }
     }
 }

@@ -1,17 +1,21 @@
 //! A disk that does not answer, or work that takes long, holds up no thread that serves connections: handlers return at
-//! once, whatever their partition waits for, and others are served.
+//! once, whatever their partition waits for, and others are served. Nor does it hold up the control thread.
 
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use pykafka_log::Durability;
+use pykafka_log::{AppendOrigin, Durability};
 use pykafka_record::{BatchOptions, Compression};
 use pykafka_wire::{ApiKey, Records, fetch, list_offsets, metadata, produce};
 
 use crate::api::context::Outcome;
 use crate::kafka_error::KafkaError;
-use crate::seam::image::ImageDelta;
+use crate::partition::waiters::{AckWaiter, Promise};
+use crate::partition::{Append, AppendOutcome, Partition};
+use crate::seam::event::Event;
+use crate::seam::image::{ImageDelta, TopicId, TopicImage};
 use crate::testing::gate_disk::Op;
 use crate::testing::{
     Broker, TOPIC, batch, batch_with, connection, header, led_here, pending, poll, replied,
@@ -24,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const BLOCKED: i32 = 6;
 /// Never held by the gate.
 const FREE: i32 = 7;
+/// Another topic, or the one that is created under the name of a deleted one.
+const AGAIN: TopicId = [8; 16];
 
 /// Runs a test that would hang if a handler waited for the disk.
 fn within_patience(test: impl FnOnce() + Send + 'static) {
@@ -228,27 +234,211 @@ fn a_deleted_partition_answers_at_once_and_goes_when_its_write_has_ended() {
     within_patience(|| {
         let mut broker = broker_with_records(Durability::Os);
         broker.gate.hold_at(Op::Write, dir(0));
-        let produce = || pending(produce_to(&broker, 0, 1, &batch(&["b"])));
-        let written = produce();
+        let produce = |broker: &Broker| pending(produce_to(broker, 0, 1, &batch(&["b"])));
+        let written = produce(&broker);
         broker.gate.until_waiting(1);
-        let queued = [produce(), produce()];
-        let gate = broker.gate.clone();
+        let queued = [produce(&broker), produce(&broker)];
         let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
-        let deleting = thread::spawn(move || {
-            broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
-            broker
-        });
+        broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
         let unknown = (KafkaError::UnknownTopicOrPartition.code(), -1);
         for queued in queued {
             assert_eq!(produced(Outcome::Pending(queued)), unknown);
         }
-        gate.open();
-        let broker = deleting.join().unwrap();
-        assert_eq!(produced(Outcome::Pending(written)), unknown);
         assert!(partition.opened_log().is_none());
-        let disk = broker.ctx.partitions.host().directory.disk();
-        assert!(!disk.exists(std::path::Path::new(&dir(0))));
+        let is_there = |broker: &Broker| {
+            let disk = broker.ctx.partitions.host().directory.disk();
+            disk.exists(std::path::Path::new(&dir(0)))
+        };
+        assert!(is_there(&broker), "somebody writes to it");
+        broker.gate.open();
+        assert_eq!(produced(Outcome::Pending(written)), unknown);
+        broker.wait_idle();
+        assert!(!is_there(&broker));
     });
+}
+
+/// What the control thread may ask, of a partition 0 of `t` that waits for the disk. The last deletes it.
+fn ask_all(broker: &mut Broker) {
+    let partitions = &broker.ctx.partitions;
+    partitions.append(1, &(TOPIC, 0), 0, &[(None, Some("c".into()))], None);
+    partitions.delete_before(2, &(TOPIC, 0), 0);
+    partitions.enforce_retention(3);
+    partitions.sync_due();
+    let settings = [("producer.id.expiration.ms".to_owned(), "1000".to_owned())];
+    let broker_settings = Some(settings.into());
+    broker.apply(ImageDelta { broker_settings, ..ImageDelta::default() });
+    let mut next = topic("t", TOPIC, FREE + 1, &[("retention.ms", "1000000")]);
+    next.partitions[0] = led_here(0, 1, 1);
+    broker.apply(ImageDelta { topics: vec![next], ..ImageDelta::default() });
+    broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
+    let again = TopicImage { topic_id: AGAIN, ..topic("t", AGAIN, 1, &[]) };
+    broker.apply(ImageDelta { topics: vec![again], ..ImageDelta::default() });
+}
+
+/// What `ask_all` was told, in the order of the tokens.
+fn tokens_told(broker: &Broker) -> Vec<(u64, i16)> {
+    let token = |event| match event {
+        Event::Maintained { token, error_code, .. } | Event::Appended { token, error_code, .. } => {
+            Some((token, error_code))
+        }
+        _ => None,
+    };
+    let mut told: Vec<_> = broker.events().into_iter().filter_map(token).collect();
+    told.sort_unstable();
+    told
+}
+
+#[test]
+fn the_control_thread_waits_neither_for_a_write_nor_for_a_recovery() {
+    within_patience(|| {
+        for op in [Op::Write, Op::Read] {
+            let broker = broker_with_records(Durability::Os);
+            let mut broker = match op {
+                Op::Write => broker,
+                _ => broker.killed_and_restarted(Durability::Os).with_topic(FREE + 1, &[]),
+            };
+            broker.gate.hold_at(op, dir(0));
+            let written = pending(produce_to(&broker, 0, 1, &batch(&["b"])));
+            broker.gate.until_waiting(1);
+            ask_all(&mut broker);
+            // The control plane's own append, and the command: both at once, as the topic is deleted.
+            let unknown_id = KafkaError::UnknownTopicId.code();
+            let fenced = KafkaError::NotLeaderOrFollower.code();
+            let told = tokens_told(&broker);
+            assert!(told.contains(&(1, fenced)) || told.contains(&(1, unknown_id)), "{told:?}");
+            assert!(told.contains(&(2, unknown_id)), "{told:?}");
+            let recreated = broker.ctx.partitions.get(&AGAIN, 0).unwrap();
+            let opening = recreated.opening().expect("its predecessor's directory is there");
+            broker.gate.open();
+            let unknown = KafkaError::UnknownTopicOrPartition.code();
+            let error_code = produced(Outcome::Pending(written)).0;
+            assert!(error_code == unknown || error_code == fenced, "{error_code}");
+            let _ = opening.blocking_recv();
+            let log = recreated.opened_log().expect("it is open");
+            assert_eq!(log.log_end_offset(), 0, "nothing of its predecessor");
+            broker.wait_idle();
+            let told = [told, tokens_told(&broker)].concat();
+            assert_eq!(told.iter().filter(|(token, _)| *token == 3).count(), 1, "{told:?}");
+        }
+    });
+}
+
+#[test]
+fn a_topic_that_is_made_and_deleted_again_and_again_behind_a_write_holds_no_thread() {
+    within_patience(|| {
+        let mut broker = broker_with_records(Durability::Os);
+        broker.gate.hold_at(Op::Write, dir(0));
+        let written = pending(produce_to(&broker, 0, 1, &batch(&["b"])));
+        broker.gate.until_waiting(1);
+        let mut id = TOPIC;
+        for round in 0..40 {
+            broker.apply(ImageDelta { deleted: vec![id], ..ImageDelta::default() });
+            id = [100 + round; 16];
+            broker.apply(ImageDelta {
+                topics: vec![topic("t", id, 1, &[])],
+                ..ImageDelta::default()
+            });
+            let partition = broker.ctx.partitions.get(&id, 0).unwrap();
+            assert!(partition.opening().is_some());
+        }
+        let free = topic("free", AGAIN, 1, &[]);
+        broker.apply(ImageDelta { topics: vec![free], ..ImageDelta::default() });
+        let free = broker.ctx.partitions.get(&AGAIN, 0).unwrap();
+        let _ = free.opening().expect("it is new").blocking_recv();
+        assert!(free.opened_log().is_some());
+        broker.gate.open();
+        drop(written);
+        broker.wait_idle();
+        let last = broker.ctx.partitions.get(&id, 0).unwrap();
+        assert_eq!(last.opened_log().expect("its opening was asked for").log_end_offset(), 0);
+    });
+}
+
+#[test]
+fn maintenance_of_other_partitions_goes_on_while_many_wait_for_the_disk() {
+    within_patience(|| {
+        // Held while they are surveyed: nobody but maintenance uses them.
+        let broker = broker_with_records(Durability::Os).stopped_and_restarted(Durability::Os);
+        let broker = broker.with_topic(FREE + 1, &[("retention.bytes", "1")]);
+        (0..BLOCKED).for_each(|partition| broker.gate.hold_at(Op::Open, dir(partition)));
+        (0..BLOCKED).for_each(|partition| {
+            broker.ctx.partitions.delete_before(partition as u64, &(TOPIC, partition), 0);
+        });
+        broker.gate.until_waiting(BLOCKED as usize);
+        broker.ctx.partitions.enforce_retention(50);
+        broker.ctx.partitions.delete_before(51, &(TOPIC, FREE), -1);
+        let told = until_told(&broker, 2);
+        assert_eq!(told, [(50, 0), (51, 0)]);
+        broker.gate.open();
+        assert_eq!(until_told(&broker, BLOCKED as usize).len(), BLOCKED as usize);
+    });
+}
+
+/// Waits for so many completions.
+fn until_told(broker: &Broker, count: usize) -> Vec<(u64, i16)> {
+    let mut told = Vec::new();
+    while told.len() < count {
+        thread::yield_now();
+        told.extend(tokens_told(broker));
+    }
+    told.sort_unstable();
+    told
+}
+
+#[test]
+fn an_append_queue_that_never_empties_keeps_nobody_from_maintenance() {
+    within_patience(|| {
+        let broker = Arc::new(broker_with_records(Durability::Os));
+        let is_told = Arc::new(AtomicBool::new(false));
+        // Each is answered by the thread that drains, and appends the next: the queue is never empty.
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        let feeder =
+            Arc::new(Feeder { broker: broker.clone(), partition, is_told: is_told.clone() });
+        (0..8).for_each(|_| feeder.clone().append());
+        broker.ctx.partitions.delete_before(1, &(TOPIC, 0), 1);
+        broker.ctx.partitions.enforce_retention(2);
+        assert_eq!(until_told(&broker, 2), [(1, 0), (2, 0)]);
+        is_told.store(true, Ordering::Relaxed);
+    });
+}
+
+/// Appends the next batch as soon as one is acknowledged.
+struct Feeder {
+    broker: Arc<Broker>,
+    partition: Arc<Partition>,
+    is_told: Arc<AtomicBool>,
+}
+
+impl Feeder {
+    fn append(self: Arc<Self>) {
+        // Too large to be copied into memory at once.
+        let value = "v".repeat(100_000);
+        let append = Append {
+            batch: bytes::BytesMut::from(&batch(&[&value])[..]),
+            origin: AppendOrigin::Client,
+            needs_isr: false,
+            leader_epoch: -1,
+            promise: Promise::Durable,
+            waiter: self.clone(),
+            slot: 0,
+        };
+        assert!(self.partition.append(append).is_none(), "it is queued");
+    }
+}
+
+impl AckWaiter for Feeder {
+    fn acknowledged(&self, _: usize, outcome: AppendOutcome) {
+        outcome.unwrap();
+        if !self.is_told.load(Ordering::Relaxed) {
+            let Feeder { broker, partition, is_told } = self;
+            let next = Feeder {
+                broker: broker.clone(),
+                partition: partition.clone(),
+                is_told: is_told.clone(),
+            };
+            Arc::new(next).append();
+        }
+    }
 }
 
 #[test]
@@ -259,25 +449,18 @@ fn a_new_leader_epoch_begins_behind_the_write_of_the_old_one() {
         let written = pending(produce_to(&broker, 0, 1, &batch(&["b"])));
         broker.gate.until_waiting(1);
         let queued = pending(produce_to(&broker, 0, 1, &batch(&["c"])));
-        let gate = broker.gate.clone();
-        let assigning = thread::spawn(move || {
-            let mut next = topic("t", TOPIC, FREE + 1, &[]);
-            next.partitions[0] = led_here(0, 1, 1);
-            broker.apply(ImageDelta { topics: vec![next], ..ImageDelta::default() });
-            broker
-        });
-        gate.open();
-        let broker = assigning.join().unwrap();
-        let (written, queued) =
-            (produced(Outcome::Pending(written)), produced(Outcome::Pending(queued)));
-        let log = broker.ctx.partitions.get(&TOPIC, 0).unwrap().log().unwrap();
-        let epoch_start = log.epoch_entries().last().unwrap().start_offset;
-        assert_eq!(log.epoch_entries().last().unwrap().epoch, 1);
-        for (error_code, offset) in [written, queued] {
-            let refused = error_code == KafkaError::NotLeaderOrFollower.code();
-            assert!(refused || offset < epoch_start, "{error_code} {offset} {epoch_start}");
-        }
-        assert_eq!(produced(produce_to(&broker, 0, 1, &batch(&["d"]))).1, epoch_start);
+        let mut next = topic("t", TOPIC, FREE + 1, &[]);
+        next.partitions[0] = led_here(0, 1, 1);
+        broker.apply(ImageDelta { topics: vec![next], ..ImageDelta::default() });
+        let behind = pending(produce_to(&broker, 0, 1, &batch(&["d"])));
+        broker.gate.open();
+        assert_eq!(produced(Outcome::Pending(written)), (0, 1), "written in the old epoch");
+        let refused = (KafkaError::NotLeaderOrFollower.code(), -1);
+        assert_eq!(produced(Outcome::Pending(queued)), refused);
+        assert_eq!(produced(Outcome::Pending(behind)), (0, 2));
+        let log = broker.ctx.partitions.get(&TOPIC, 0).unwrap().opened_log().unwrap();
+        let last = *log.epoch_entries().last().unwrap();
+        assert_eq!((last.epoch, last.start_offset), (1, 2));
     });
 }
 

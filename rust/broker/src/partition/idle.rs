@@ -3,12 +3,10 @@
 //! A partition is listed by its first use after a release, and released when it was not used for [`IDLE_TICKS_MAX`]
 //! ticks of upkeep. How many files may be open until then is bounded by the log (`pykafka_log`'s `OpenFiles`).
 
-use std::sync::Arc;
-
-use pykafka_log::Log;
-
 use super::Partition;
+use super::lane::Urgency;
 use super::turn::Turn;
+use super::work::Writer;
 
 /// A minute of upkeep.
 const IDLE_TICKS_MAX: u8 = 12;
@@ -24,41 +22,43 @@ impl Turn<'_> {
     /// Notes a use of the log.
     pub(super) fn touch(&mut self) {
         self.idleness.ticks = 0;
+        self.list();
+    }
+
+    fn list(&mut self) {
         if !std::mem::replace(&mut self.idleness.is_listed, true) {
             let partition = self.partition();
             partition.host.listed.lock().push(partition.me.clone());
         }
     }
-
-    /// The log whose files are to be released, if any; unlisted then.
-    fn unlist(&mut self) -> Option<Arc<Log>> {
-        self.idleness.is_listed = false;
-        self.opened()
-    }
 }
 
 impl Partition {
-    /// One tick of upkeep; `false` once released. May wait for the disk.
+    /// One tick of upkeep; `false` once released.
     pub(crate) fn tick(&self) -> bool {
         let mut turn = self.turn();
         turn.idleness.ticks = turn.idleness.ticks.saturating_add(1);
         if turn.idleness.ticks < IDLE_TICKS_MAX || !turn.waiters.is_empty() {
-            return turn.idleness.is_listed;
+            return true;
         }
-        let log = turn.unlist();
+        turn.idleness.is_listed = false;
         drop(turn);
-        self.release(log);
-        self.turn().idleness.is_listed
+        self.command(Urgency::Background, |partition, writer| {
+            if let Ok(writer) = writer {
+                partition.release(writer);
+            }
+        });
+        false
     }
 
-    fn release(&self, log: Option<Arc<Log>>) {
-        let _writer = self.writer.lock();
-        if let Some(log) = log
-            && let Err(error) = log.release_idle_files()
-        {
+    fn release(&self, _writer: &Writer) {
+        let Some(log) = self.opened_log() else { return };
+        if let Err(error) = log.release_idle_files() {
             let mut turn = self.turn();
-            // What was refused is tried again at the next tick.
-            turn.idleness.is_listed |= error.is_refusal();
+            if error.is_refusal() {
+                // The next tick tries again.
+                turn.list();
+            }
             turn.storage_failed(&error);
         }
     }

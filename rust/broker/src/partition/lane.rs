@@ -1,58 +1,155 @@
-//! Where maintenance runs: commands that wait for a disk and that nobody on a network thread, nor the control thread, may wait for.
+//! Where maintenance runs: what waits for a disk, and what nobody who serves connections or decides may wait for.
+//!
+//! Two threads work, so that the disk is left to the clients. Commands that a disk does not let end do not count: while
+//! none has ended for [`STALLED_AFTER`] and some wait, another thread joins, up to [`WORKERS_MAX`]. What a request
+//! waits for goes before what only the clock asked for.
 
 use std::collections::VecDeque;
+use std::mem;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
-use parking_lot::Mutex;
-use tokio::runtime::Handle;
+use parking_lot::{Condvar, Mutex};
 
-/// Threads at once: one slow command does not hold up all others, and the disk is left to the clients.
-const WORKERS_MAX: usize = 2;
+use super::pool::MayWait;
 
-type Command = Box<dyn FnOnce() + Send>;
+/// Threads at once, as long as commands end.
+const WORKERS: usize = 2;
+/// Threads at once, however many of them are stalled.
+const WORKERS_MAX: usize = 16;
+/// Without a command that ends for so long, the threads are taken for stalled.
+const STALLED_AFTER: Duration = Duration::from_millis(100);
 
-/// Runs commands in their order, two at a time, on the runtime's threads for blocking work.
-pub struct Lane {
-    runtime: Handle,
+type Command = Box<dyn FnOnce(&MayWait) + Send>;
+
+/// Who waits for a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Urgency {
+    /// Nobody.
+    Background,
+    /// A request, or a topic that is created again.
+    Asked,
+}
+
+/// See the module. Commands of one urgency begin in the order of their calls.
+#[derive(Default)]
+pub(crate) struct Lane {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
     state: Mutex<State>,
+    changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    commands: VecDeque<Command>,
+    asked: VecDeque<Command>,
+    background: VecDeque<Command>,
     workers: usize,
+    /// Whether a thread looks after the workers.
+    is_watched: bool,
+    /// Commands that have ended.
+    ended: u64,
 }
 
 impl Lane {
-    /// Nothing to do yet.
-    pub fn new(runtime: Handle) -> Arc<Lane> {
-        Arc::new(Lane { runtime, state: Mutex::default() })
-    }
-
     /// Queues a command; never blocks.
-    pub fn push(self: &Arc<Self>, command: impl FnOnce() + Send + 'static) {
-        let mut state = self.state.lock();
-        state.commands.push_back(Box::new(command));
-        if state.workers < WORKERS_MAX {
+    pub(crate) fn push(&self, urgency: Urgency, command: impl FnOnce(&MayWait) + Send + 'static) {
+        let mut state = self.shared.state.lock();
+        match urgency {
+            Urgency::Asked => state.asked.push_back(Box::new(command)),
+            Urgency::Background => state.background.push_back(Box::new(command)),
+        }
+        if state.workers < WORKERS {
             state.workers += 1;
-            let lane = self.clone();
-            self.runtime.spawn_blocking(move || lane.work());
+            drop(state);
+            self.shared.spawn(Shared::work);
+        } else if !state.is_watched && state.workers < WORKERS_MAX {
+            state.is_watched = true;
+            drop(state);
+            self.shared.spawn(Shared::watch);
         }
     }
 
-    fn work(&self) {
-        while let Some(command) = self.next() {
-            command();
+    /// Waits until nothing is queued or running.
+    pub(crate) fn wait_idle(&self, _: &MayWait) {
+        let mut state = self.shared.state.lock();
+        while state.workers > 0 || !state.is_empty() {
+            self.shared.changed.wait(&mut state);
         }
+    }
+}
+
+impl Shared {
+    /// Without a thread the caller has to do it.
+    fn spawn(self: &Arc<Self>, run: fn(&Arc<Shared>)) {
+        let shared = self.clone();
+        let name = "pykafka-lane".to_owned();
+        if thread::Builder::new().name(name).spawn(move || run(&shared)).is_err() {
+            run(self);
+        }
+    }
+
+    fn work(self: &Arc<Self>) {
+        let working = Working(self);
+        while let Some(command) = self.next() {
+            command(&MayWait::on_the_lane());
+            self.state.lock().ended += 1;
+        }
+        mem::forget(working);
     }
 
     /// The next command, or the end of this worker.
     fn next(&self) -> Option<Command> {
         let mut state = self.state.lock();
-        let command = state.commands.pop_front();
+        let command = state.asked.pop_front().or_else(|| state.background.pop_front());
         if command.is_none() {
             state.workers -= 1;
+            self.changed.notify_all();
         }
         command
+    }
+
+    /// Waits until nothing is left to begin, or no command ends any more; then becomes a worker.
+    fn watch(self: &Arc<Self>) {
+        let mut state = self.state.lock();
+        loop {
+            let ended = state.ended;
+            self.changed.wait_for(&mut state, STALLED_AFTER);
+            if state.is_empty() {
+                state.is_watched = false;
+                return;
+            }
+            if state.ended == ended {
+                break;
+            }
+        }
+        state.workers += 1;
+        let is_last = state.workers >= WORKERS_MAX;
+        state.is_watched = !is_last;
+        drop(state);
+        if !is_last {
+            self.spawn(Shared::watch);
+        }
+        self.work();
+    }
+}
+
+impl State {
+    fn is_empty(&self) -> bool {
+        self.asked.is_empty() && self.background.is_empty()
+    }
+}
+
+/// Ends a worker whose command panics.
+struct Working<'a>(&'a Shared);
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().workers -= 1;
+        self.0.changed.notify_all();
     }
 }

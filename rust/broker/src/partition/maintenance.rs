@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::api::context::Context;
 use crate::partition::Partition;
+use crate::partition::pool::on_blocking_thread;
 
 /// How late a `flush.ms` may be noticed.
 const DIRTY_TICK: Duration = Duration::from_millis(20);
@@ -34,7 +35,7 @@ pub async fn run(ctx: Arc<Context>) {
             since_checkpoint = Duration::ZERO;
             let ctx = ctx.clone();
             // File I/O has no place on the runtime's threads. A panic in it ends that round, not the broker.
-            let _ = tokio::task::spawn_blocking(move || ctx.partitions.checkpoint()).await;
+            let _ = on_blocking_thread(move |may_wait| ctx.partitions.checkpoint(may_wait)).await;
         }
     }
 }
@@ -47,11 +48,11 @@ pub async fn begin(ctx: Arc<Context>) {
     {
         return;
     }
-    let begun = tokio::task::spawn_blocking(move || {
-        ctx.partitions.checkpoint();
+    let begun = on_blocking_thread(move |may_wait| {
+        ctx.partitions.checkpoint(may_wait);
         let partitions = ctx.partitions.all();
         let is_wanted = |_: &&Arc<Partition>| !ctx.is_stopping();
-        partitions.iter().take_while(is_wanted).for_each(|partition| partition.inspect());
+        (partitions.iter().take_while(is_wanted)).for_each(|partition| partition.inspect(may_wait));
     });
     let _ = begun.await;
 }

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use pykafka_log::{Log, OpenError};
 
+use super::pool::MayWait;
 use super::replication::Role;
-use super::{LogSlot, Partition, Survey, Writer};
+use super::work::Writer;
+use super::{LogSlot, Partition, Survey};
 use crate::kafka_error::KafkaError;
 use crate::seam::event::PartitionStateKind;
 
@@ -14,17 +16,24 @@ impl Partition {
     ///
     /// # Errors
     /// `KAFKA_STORAGE_ERROR`, or `UNKNOWN_TOPIC_ID` once deleted.
-    pub fn log(&self) -> Result<Arc<Log>, KafkaError> {
-        if let Some(log) = self.opened_log() {
-            return Ok(log);
+    pub(crate) fn log(&self, may_wait: &MayWait) -> Result<Arc<Log>, KafkaError> {
+        match self.opened_log() {
+            Some(log) => Ok(log),
+            None => self.with_writer(may_wait, Partition::open_log),
         }
-        self.open_log(&self.writer.lock())
     }
 
     /// Reports what an open would find wrong with a log that is not open, so that no client is the first to meet it.
     /// Nothing is changed. Whoever opens the log meanwhile waits, as for another open.
-    pub fn inspect(&self) {
-        let _writer = self.writer.lock();
+    pub(crate) fn inspect(&self, may_wait: &MayWait) {
+        // A deleted one needs no inspection.
+        let _ = self.with_writer(may_wait, |partition, writer| {
+            partition.inspect_unopened(writer);
+            Ok(())
+        });
+    }
+
+    fn inspect_unopened(&self, _writer: &Writer) {
         let turn = self.turn();
         if !matches!(turn.log, LogSlot::Unopened) {
             return;
@@ -44,8 +53,14 @@ impl Partition {
         }
     }
 
+    /// What is known of a log that is there and not open.
+    pub(super) fn unopened(&self, writer: &Writer) -> Option<Survey> {
+        let is_unopened = matches!(self.turn().log, LogSlot::Unopened);
+        is_unopened.then(|| self.survey(writer))
+    }
+
     /// What an unopened log has on disk, looked up once: nobody changes it while it is unopened.
-    pub(super) fn survey(&self, _writer: &Writer<'_>) -> Survey {
+    fn survey(&self, _writer: &Writer) -> Survey {
         if let Some(survey) = self.turn().survey {
             return survey;
         }
@@ -59,7 +74,7 @@ impl Partition {
     }
 
     /// As [`Partition::log`]. Nobody serves from the log before all of this is done.
-    pub(super) fn open_log(&self, writer: &Writer<'_>) -> Result<Arc<Log>, KafkaError> {
+    pub(super) fn open_log(&self, writer: &Writer) -> Result<Arc<Log>, KafkaError> {
         let config = {
             let turn = self.turn();
             match &turn.log {
@@ -121,11 +136,7 @@ impl Partition {
     }
 
     /// Writes the leader epoch at the log end before any append of it (contract/replication.md#8).
-    pub(super) fn begin_leader_epoch(
-        &self,
-        log: &Log,
-        _writer: &Writer<'_>,
-    ) -> Result<(), KafkaError> {
+    pub(super) fn begin_leader_epoch(&self, log: &Log, _writer: &Writer) -> Result<(), KafkaError> {
         let (epoch, log_end_offset) = {
             let mut turn = self.turn();
             if turn.replication.role() != Role::Leader {

@@ -32,7 +32,7 @@ impl Host {
         work: impl FnOnce() -> T + Send + 'static,
     ) -> impl Future<Output = Option<T>> + Send + 'static {
         let (done, result) = oneshot::channel();
-        self.workers.submit(move || {
+        self.workers.submit(move |_| {
             // Whoever asked may have gone away.
             let _ = done.send(work());
         });

@@ -12,13 +12,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
-use pykafka_log::{Clock, LogDirectory, Syncer};
+use pykafka_log::{Clock, LogDirectory};
 use tokio::sync::Notify;
 
 pub use command::KeyValue;
 
 use crate::kafka_error::KafkaError;
 use crate::partition::isr::ProposalId;
+use crate::partition::lane::Lane;
+use crate::partition::leaving::Leaving;
+use crate::partition::pool::Pool;
 use crate::partition::replication::Assignment;
 use crate::partition::{Host, Partition};
 use crate::seam::event::EventQueue;
@@ -80,9 +83,11 @@ impl PartitionTable {
             appended: AppendStatistics::default(),
             log_ring: options.log_ring,
             is_disk_full: AtomicBool::default(),
-            syncer: Syncer::default(),
-            writers: Syncer::default(),
-            workers: Syncer::default(),
+            syncer: Pool::default(),
+            writers: Pool::default(),
+            workers: Pool::default(),
+            lane: Lane::default(),
+            leaving: Leaving::default(),
             directory: options.directory,
             dirty: Mutex::default(),
             dirty_added: Notify::new(),
@@ -118,7 +123,7 @@ impl PartitionTable {
     }
 
     /// One step of the image, before it is visible to requests: deletes, then followers, then leaders. Idempotent,
-    /// since partitions ignore what is not newer. Called by one thread at a time.
+    /// since partitions ignore what is not newer. Called by one thread at a time; never waits for a disk.
     pub fn apply(&self, image: &Image, changed: &[Changed], deleted: &[TopicId]) {
         let eligible =
             image.brokers.iter().map(|broker| (broker.node_id, broker.broker_epoch)).collect();
@@ -130,9 +135,7 @@ impl PartitionTable {
         let mut topics = Topics::clone(&self.topics.load());
         for topic_id in deleted {
             let Some(partitions) = topics.remove(topic_id) else { continue };
-            for partition in partitions.iter() {
-                self.delete(partition);
-            }
+            partitions.iter().for_each(|partition| partition.delete());
         }
         for change in changed {
             let topic = &change.topic;
@@ -166,14 +169,10 @@ impl PartitionTable {
 
     fn new_partition(&self, topic: &TopicEntry, index: i32) -> Arc<Partition> {
         let (host, config) = (self.host.clone(), topic.config.clone());
-        Partition::new(host, topic.name.clone(), topic.id, index, topic.hidden, config)
-    }
-
-    /// A directory that cannot be renamed stays behind as a stray; the next start finds it.
-    fn delete(&self, partition: &Partition) {
-        if let Err(error) = partition.delete() {
-            self.report_failed(&error);
-        }
+        let partition =
+            Partition::new(host, topic.name.clone(), topic.id, index, topic.hidden, config);
+        self.host.leaving.enter(&partition);
+        partition
     }
 
     pub(crate) fn host(&self) -> &Arc<Host> {

@@ -7,6 +7,7 @@ use pykafka_log::{AbortedTxn, FetchedRecords, Log, ReadError};
 
 use super::{Partition, PartitionOffsets};
 use crate::kafka_error::KafkaError;
+use crate::partition::pool::MayWait;
 use crate::partition::purgatory::Parked;
 
 /// Which records a reader may see.
@@ -116,13 +117,14 @@ impl Partition {
     ///
     /// # Errors
     /// As [`Partition::read`].
-    pub fn read_upto(
+    pub(crate) fn read_upto(
         &self,
+        may_wait: &MayWait,
         offset: i64,
         bytes_max: usize,
         upto_log_end: bool,
     ) -> Result<Bytes, KafkaError> {
-        self.log()?;
+        self.log(may_wait)?;
         let (turn, log) = self.turn_as_leader(-1)?;
         let offsets = turn.offsets(&log);
         drop(turn);

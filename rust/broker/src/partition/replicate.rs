@@ -53,6 +53,7 @@ impl Partition {
 mod tests {
     use crate::api::context::Outcome;
     use crate::partition::follower::FollowerFetch;
+    use crate::partition::pool::MayWait;
     use crate::seam::event::{Event, ReplicaStateKind};
     use crate::seam::image::ImageDelta;
     use crate::testing::{Broker, TOPIC, batch, topic};
@@ -93,8 +94,10 @@ mod tests {
         for _ in 0..13 {
             broker.ctx.partitions.release_idle();
         }
+        broker.wait_idle();
         assert_eq!(broker.append(&batch(&["b"])), 1);
-        let bytes = broker.ctx.partitions.read(&(TOPIC, 0), 0, 1 << 20, false).unwrap();
+        let may_wait = MayWait::as_documented();
+        let bytes = broker.ctx.partitions.read(&may_wait, &(TOPIC, 0), 0, 1 << 20, false).unwrap();
         assert_eq!(pykafka_record::batches(&bytes).count(), 2);
     }
 }

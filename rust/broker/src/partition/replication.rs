@@ -74,7 +74,8 @@ pub struct Replication {
     assignment: Assignment,
     isr: IsrState,
     followers: Vec<Follower>,
-    leader_epoch_start: i64,
+    /// `None` until the epoch is noted at the log end.
+    leader_epoch_start: Option<i64>,
     high_watermark: i64,
     next_proposal: ProposalId,
 }
@@ -95,7 +96,7 @@ impl Replication {
             assignment,
             isr: IsrState::Committed(CommittedIsr::default()),
             followers: Vec::new(),
-            leader_epoch_start: 0,
+            leader_epoch_start: None,
             high_watermark: 0,
             next_proposal: 1,
         }
@@ -178,6 +179,7 @@ impl Replication {
     fn lead(&mut self, already: bool, now_ns: u64) -> Change {
         if !already {
             self.role = Role::Leader;
+            self.leader_epoch_start = None;
             self.followers.clear();
         }
         let (node_id, isr) = (self.node_id, &self.assignment.isr);
@@ -203,7 +205,12 @@ impl Replication {
 
     /// Notes where the leader epoch begins; once per epoch, after the epoch cache has it.
     pub fn begin_leader_epoch(&mut self, log_end_offset: i64) {
-        self.leader_epoch_start = log_end_offset;
+        self.leader_epoch_start = Some(log_end_offset);
+    }
+
+    /// Whether the leader epoch has to be noted at the log end before any append of it.
+    pub fn is_epoch_due(&self) -> bool {
+        self.role == Role::Leader && self.leader_epoch_start.is_none()
     }
 
     /// Starts from a checkpointed high watermark, within what the log has.
@@ -221,7 +228,8 @@ impl Replication {
     /// Whether the high watermark may still lie below what an earlier leader had committed: until it reaches the
     /// start of this epoch, offsets asked for could step back (contract/kafka.md#31).
     pub fn high_watermark_lags(&self) -> bool {
-        self.role == Role::Leader && self.high_watermark < self.leader_epoch_start
+        let is_reached = |start| self.high_watermark >= start;
+        self.role == Role::Leader && !self.leader_epoch_start.is_some_and(is_reached)
     }
 
     /// Recomputes the high watermark: the least end over the maximal ISR and over followers that could join it now
@@ -272,7 +280,8 @@ impl Replication {
     /// Whether `follower` may join the ISR: it has all that is committed and reached this leader epoch, and its
     /// registration is live (contract/replication.md#25, #26).
     pub fn may_join(&self, follower: &Follower, eligible: &EligibleBrokers) -> bool {
-        follower.log_end_offset >= self.high_watermark.max(self.leader_epoch_start)
+        let is_reached = |start: i64| follower.log_end_offset >= self.high_watermark.max(start);
+        self.leader_epoch_start.is_some_and(is_reached)
             && follower.broker_epoch.is_some()
             && eligible.get(&follower.broker_id).copied() == follower.broker_epoch
     }

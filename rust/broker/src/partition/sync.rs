@@ -10,6 +10,7 @@ use std::sync::Arc;
 use pykafka_log::Log;
 
 use super::Partition;
+use super::pool::MayWait;
 use super::turn::Turn;
 
 /// Whether a sync runs, and whether another must follow it.
@@ -79,12 +80,12 @@ impl Partition {
     /// Hands a round to the threads that wait for disks.
     pub(super) fn run_sync(&self, begun: Begun) {
         if let Some(partition) = self.me.upgrade() {
-            self.host.syncer.submit(move || partition.sync(&begun));
+            self.host.syncer.submit(move |may_wait| partition.sync(may_wait, &begun));
         }
     }
 
     /// Runs a round, on a thread that may wait for the disk.
-    pub(super) fn sync(&self, Begun(log): &Begun) {
+    pub(super) fn sync(&self, _: &MayWait, Begun(log): &Begun) {
         let synced = log.flush();
         let mut turn = self.turn();
         turn.sync.in_flight = false;
@@ -116,6 +117,7 @@ fn unsynced_count(log: &Log) -> i64 {
 mod tests {
     use pykafka_log::Durability;
 
+    use crate::partition::pool::MayWait;
     use crate::testing::{Broker, TOPIC, batch};
 
     #[test]
@@ -131,12 +133,12 @@ mod tests {
         broker.gate.until_waiting(1);
         assert_eq!(log.recovery_point(), 0);
         broker.gate.open();
-        partitions.host().syncer.wait_idle();
+        partitions.host().syncer.wait_idle(&MayWait::as_documented());
         assert_eq!(log.recovery_point(), 2);
         assert_eq!(broker.append(&batch(&["c"])), 2);
         assert!(!log.has_unsynced_sealed_segment(), "all of it was synced while it was active");
         assert_eq!(broker.append(&batch(&["d"])), 3);
-        partitions.host().syncer.wait_idle();
+        partitions.host().syncer.wait_idle(&MayWait::as_documented());
         assert_eq!(log.recovery_point(), 4);
     }
 }

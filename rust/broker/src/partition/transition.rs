@@ -2,27 +2,23 @@
 
 use std::sync::Arc;
 
-use pykafka_log::{Log, LogConfig, StorageError};
+use pykafka_log::{Log, LogConfig};
 
 use super::isr::{BrokerState, IsrOutcome, ProposalId};
+use super::lane::Urgency;
 use super::replication::{Assignment, Change};
 use super::turn::Turn;
-use super::{LogSlot, Partition, Writer};
+use super::work::Writer;
+use super::{LogSlot, Partition, Survey};
 use crate::kafka_error::KafkaError;
 use crate::seam::event::PartitionStateKind;
 
 impl Partition {
     /// Takes the committed assignment and settings; idempotent (contract/replication.md#5, #7–#9).
     ///
-    /// On return waiters of another leader epoch have been notified, and a log that is open has the new epoch written.
-    /// A new leader epoch waits for the append under way, which belongs to the old one.
+    /// On return waiters of another leader epoch have been notified. A new leader epoch of an open log is noted there
+    /// behind the append under way, which belongs to the old one, and before any of its own; nobody waits for that here.
     pub fn assign(&self, assignment: Assignment, config: &Arc<LogConfig>) -> Change {
-        let is_new_epoch = {
-            let now = self.turn();
-            let now = now.replication.assignment();
-            (now.leader, now.leader_epoch) != (assignment.leader, assignment.leader_epoch)
-        };
-        let writer = is_new_epoch.then(|| self.writer.lock());
         let mut turn = self.turn();
         turn.configure(config);
         let change = turn.replication.assign(assignment, self.host.clock.now_ns());
@@ -34,25 +30,23 @@ impl Partition {
                 turn.version += 1;
             }
         }
-        drop(turn);
-        if let (Change::BecameLeader, Some(writer)) = (change, writer) {
-            self.lead(&writer);
+        if turn.is_epoch_due() {
+            turn.drain_after();
+        } else if change == Change::BecameLeader && matches!(turn.log, LogSlot::Unopened) {
+            // It gets its epoch when it is opened, which is before its first append.
+            turn.report(PartitionStateKind::Leader, 0, String::new());
         }
         change
     }
 
-    /// An unopened log gets its epoch when it is opened, which is before its first append.
-    fn lead(&self, writer: &Writer<'_>) {
-        let log = self.opened_log();
-        let begun = log.as_ref().map(|log| self.begin_leader_epoch(log, writer));
+    /// Notes a new leader epoch in an open log. Should that fail, the partition is offline.
+    pub(super) fn begin_due_epoch(&self, log: &Arc<Log>, writer: &Writer) {
+        if !self.turn().is_epoch_due() || self.begin_leader_epoch(log, writer).is_err() {
+            return;
+        }
         let mut turn = self.turn();
-        if let (Some(log), Some(Ok(()))) = (&log, begun) {
-            turn.progress(log);
-        }
-        if !matches!(turn.log, LogSlot::Failed) {
-            let log_end_offset = log.map_or(0, |log| log.log_end_offset());
-            turn.report(PartitionStateKind::Leader, log_end_offset, String::new());
-        }
+        turn.progress(log);
+        turn.report(PartitionStateKind::Leader, log.log_end_offset(), String::new());
     }
 
     /// Makes an ISR pending; `None` if it is no longer possible or one is in flight.
@@ -76,22 +70,31 @@ impl Partition {
         settled
     }
 
-    /// The topic is gone: everyone who waits gets `UNKNOWN_TOPIC_ID`, the log's directory is renamed, and its files go
-    /// later.
-    ///
-    /// # Errors
-    /// The rename failed; the partition is gone from service all the same.
-    pub fn delete(&self) -> Result<(), StorageError> {
-        let slot = self.turn().retire(LogSlot::Deleted, KafkaError::UnknownTopicId);
-        // The append under way, or the opening, ends before its directory goes; nobody sees what it did.
-        let _writer = self.writer.lock();
-        match slot {
-            LogSlot::Open(log) => self.host.directory.delete_log(&log),
+    /// The topic is gone: everyone who waits gets `UNKNOWN_TOPIC_ID`. The log's directory is renamed when nobody writes to
+    /// it any more, by a thread that may wait for that, and its files go later.
+    pub fn delete(&self) {
+        self.host.leaving.begin(self);
+        self.turn().delete();
+        self.send_to_work(Urgency::Asked);
+    }
+
+    /// Renames the directory of a deleted partition. One that cannot be renamed stays behind as a stray; the next start
+    /// finds it.
+    pub(super) fn remove_files(&self, log: &LogSlot, _writer: &Writer) {
+        let directory = &self.host.directory;
+        let removed = match log {
+            LogSlot::Open(log) => directory.delete_log(log),
             // The log that failed is closed; its directory has to go, or the topic could not be made again.
             LogSlot::Unopened | LogSlot::Failed => {
-                self.host.directory.delete_partition(&self.topic, self.index)
+                directory.delete_partition(&self.topic, self.index)
             }
             LogSlot::Deleted => Ok(()),
+        };
+        if let Err(error) = removed {
+            self.host.report_failed(&error);
+        }
+        if let Some(next) = self.host.leaving.end(self) {
+            next.begin_drain();
         }
     }
 
@@ -104,9 +107,8 @@ impl Partition {
     ///
     /// # Errors
     /// `OFFSET_OUT_OF_RANGE` above the high watermark or below −1; as for any leader.
-    pub fn delete_before(&self, offset: i64) -> Result<i64, KafkaError> {
-        let log = self.log()?;
-        let _writer = self.writer.lock();
+    pub(super) fn delete_before(&self, offset: i64, writer: &Writer) -> Result<i64, KafkaError> {
+        let log = self.open_log(writer)?;
         let high_watermark = self.turn_as_leader(-1)?.0.replication.high_watermark();
         let offset = if offset == -1 { high_watermark } else { offset };
         if !(0..=high_watermark).contains(&offset) {
@@ -119,15 +121,18 @@ impl Partition {
         Ok(log_start_offset)
     }
 
-    /// Deletes segments past the topic's limits, below the high watermark only (contract/kafka.md#52).
+    /// Deletes segments past the topic's limits, below the high watermark only (contract/kafka.md#52). A log that is not
+    /// open stays so if nothing of it has to go.
     ///
     /// # Errors
     /// `KAFKA_STORAGE_ERROR`.
-    pub fn enforce_retention(&self) -> Result<usize, KafkaError> {
-        let log = self.log()?;
-        let _writer = self.writer.lock();
+    pub(super) fn enforce_retention(&self, writer: &Writer) -> Result<usize, KafkaError> {
+        if !self.may_expire(writer) {
+            return Ok(0);
+        }
+        let log = self.open_log(writer)?;
         let high_watermark = self.high_watermark();
-        log.expire_producers();
+        log.expire_producers(self.host.directory.producer_id_expiration_ms());
         let removed = log.enforce_retention(high_watermark);
         let mut turn = self.turn();
         let count = turn.stored(removed)?;
@@ -135,6 +140,17 @@ impl Partition {
             turn.log_start_advanced(&log);
         }
         Ok(count)
+    }
+
+    /// Whether retention might have something to do; only then need the log be opened for it.
+    fn may_expire(&self, writer: &Writer) -> bool {
+        match self.unopened(writer) {
+            None | Some(Survey::Unknown) => true,
+            Some(Survey::Nothing) => false,
+            Some(Survey::Done(survey, start)) => {
+                survey.may_expire(&self.turn().config, start, self.host.clock.now_ms())
+            }
+        }
     }
 }
 
@@ -158,6 +174,12 @@ impl Turn<'_> {
         if !self.replication.has_enough_replicas(self.config.min_insync_replicas) {
             self.fail_uncommitted(KafkaError::NotEnoughReplicasAfterAppend);
         }
+    }
+
+    fn delete(&mut self) {
+        let log = self.retire(LogSlot::Deleted, KafkaError::UnknownTopicId);
+        self.refuse_work();
+        self.queue.leave(log);
     }
 
     /// Leaves `slot` in place of the log, which is returned, and fails everyone who waits.

@@ -2,7 +2,7 @@
 //!
 //! A [`Turn`] is the partition's mutex together with whom to wake and which sync to run once it is released. Dropping it
 //! does all of that, in this order: if the log has failed, everyone who waits is failed; the mutex is released; the sync
-//! round that was begun is handed over; waiters are notified; the append queue is drained. So no path out of a critical
+//! round that was begun is handed over; waiters are notified; a thread is sent to the queue. So no path out of a critical
 //! section, an early return included, can leave anyone waiting.
 
 use std::ops::{Deref, DerefMut};
@@ -11,12 +11,14 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::MutexGuard;
 use pykafka_log::{Log, StorageError};
+use tokio::sync::oneshot;
 
 use super::append::{Append, AppendOutcome};
 use super::follower::Follower;
 use super::replication::LogEnds;
 use super::sync::Begun;
 use super::waiters::Wakeups;
+use super::work::Command;
 use super::{Inner, LogSlot, Partition, PartitionOffsets, TARGET};
 use crate::kafka_error::KafkaError;
 use crate::seam::event::{DiskStateKind, Event, PartitionStateKind};
@@ -35,6 +37,9 @@ struct After<'a> {
     told: Vec<(Append, AppendOutcome)>,
     begun: Option<Begun>,
     drains: bool,
+    refused: Vec<Command>,
+    /// Dropped with the rest: who waits for an opening goes on.
+    openers: Vec<oneshot::Sender<()>>,
 }
 
 impl Partition {
@@ -50,6 +55,8 @@ impl Partition {
             told: Vec::new(),
             begun: None,
             drains: false,
+            refused: Vec::new(),
+            openers: Vec::new(),
         };
         Turn { inner, after }
     }
@@ -86,6 +93,9 @@ impl Drop for After<'_> {
         for (append, outcome) in self.told.drain(..) {
             append.waiter.acknowledged(append.slot, outcome);
         }
+        for command in self.refused.drain(..) {
+            command(self.partition, Err(KafkaError::UnknownTopicId));
+        }
         if self.drains {
             self.partition.begin_drain();
         }
@@ -121,9 +131,15 @@ impl<'a> Turn<'a> {
 
     /// Refuses what is queued, fails every acknowledgement and wakes every fetch.
     pub(super) fn fail_waiters(&mut self, error: KafkaError) {
-        let refused = self.inner.queue.take_all();
+        let refused = self.inner.queue.refuse_appends();
         self.after.told.extend(refused.map(|append| (append, Err(error.into()))));
         self.inner.waiters.fail(error, &mut self.after.wakeups);
+    }
+
+    /// Refuses everything that waits for the right to write: the topic is deleted.
+    pub(super) fn refuse_work(&mut self) {
+        self.after.refused = self.inner.queue.take_commands();
+        self.after.openers = self.inner.queue.take_openers();
     }
 
     /// Fails the acknowledgements that wait for the high watermark.

@@ -19,8 +19,8 @@ use crate::kafka_error::KafkaError;
 use crate::network::engine::Engine;
 use crate::network::listener;
 use crate::partition::isr::{BrokerState, IsrOutcome};
-use crate::partition::lane::Lane;
 use crate::partition::partition_table::KeyValue;
+use crate::partition::pool::MayWait;
 use crate::partition::storage::{Storage, StorageOpenError};
 use crate::partition::{PartitionOffsets, maintenance, purgatory};
 use crate::seam::event::{Event, Token};
@@ -77,7 +77,6 @@ pub struct Core {
     ctx: Arc<Context>,
     engine: Arc<Engine>,
     tasks: Mutex<Vec<JoinHandle<()>>>,
-    maintenance: Arc<Lane>,
     lock: Mutex<Option<DirectoryLock>>,
     /// Serialises apply and stop: steps come in order.
     steps: Mutex<()>,
@@ -105,8 +104,7 @@ impl Core {
             engine.handle().spawn(maintenance::begin(ctx.clone())),
         ];
         let (tasks, lock) = (Mutex::new(tasks), Mutex::new(storage.lock));
-        let maintenance = Lane::new(engine.handle().clone());
-        Ok(Core { ctx, engine, tasks, maintenance, lock, steps: Mutex::default() })
+        Ok(Core { ctx, engine, tasks, lock, steps: Mutex::default() })
     }
 
     /// What the parts of this broker share.
@@ -223,7 +221,7 @@ impl Core {
             }
         });
         self.ctx.purgatory.expire_all();
-        self.ctx.partitions.close();
+        self.ctx.partitions.close(&MayWait::as_documented());
         drop(self.lock.lock().take());
         self.ctx.log_ring.log(Level::Info, TARGET, || "stopped".into());
         self.ctx.events.close();
@@ -245,7 +243,7 @@ impl Core {
         self.ctx.partitions.append(token, partition, leader_epoch, records, control);
     }
 
-    /// Whole batches from `offset` on, up to the log end or the high watermark.
+    /// Whole batches from `offset` on, up to the log end or the high watermark. Waits for the disk: for the start.
     pub fn read(
         &self,
         partition: &PartitionId,
@@ -253,12 +251,13 @@ impl Core {
         bytes_max: usize,
         upto_log_end: bool,
     ) -> Result<Bytes, KafkaError> {
-        self.ctx.partitions.read(partition, offset, bytes_max, upto_log_end)
+        let may_wait = MayWait::as_documented();
+        self.ctx.partitions.read(&may_wait, partition, offset, bytes_max, upto_log_end)
     }
 
-    /// One consistent snapshot of a partition's offsets.
+    /// One consistent snapshot of a partition's offsets. Waits for the disk: for the start.
     pub fn offsets(&self, partition: &PartitionId) -> Result<PartitionOffsets, KafkaError> {
-        self.ctx.partitions.offsets(partition)
+        self.ctx.partitions.offsets(&MayWait::as_documented(), partition)
     }
 
     /// Makes an ISR pending; its proposal's id, or `None` if it is not possible now.
@@ -279,22 +278,17 @@ impl Core {
 
     /// `DeleteRecords`; `Maintained` carries the new log start offset.
     pub fn delete_before(&self, token: Token, partition: &PartitionId, offset: i64) {
-        let (ctx, partition) = (self.ctx.clone(), *partition);
-        self.maintenance.push(move || ctx.partitions.delete_before(token, &partition, offset));
+        self.ctx.partitions.delete_before(token, partition, offset);
     }
 
     /// Deletes every log's segments past its topic's limits; `Maintained` comes when all were looked at.
     pub fn enforce_retention(&self, token: Token) {
-        let ctx = self.ctx.clone();
-        self.maintenance.push(move || {
-            ctx.partitions.enforce_retention();
-            ctx.events.push(Event::Maintained { token, error_code: 0, offset: -1 });
-        });
+        self.ctx.partitions.enforce_retention(token);
     }
 
     /// Size in bytes of every log that exists.
     pub fn describe_log_dirs(&self) -> Vec<(TopicId, i32, u64)> {
-        self.ctx.partitions.describe_log_dirs()
+        self.ctx.partitions.describe_log_dirs(&MayWait::as_documented())
     }
 
     /// Total and usable bytes of the data directory's file system; -1 in memory.
@@ -307,7 +301,7 @@ impl Core {
         &self,
         partition: &PartitionId,
     ) -> Result<Vec<ProducerEntry>, KafkaError> {
-        self.ctx.partitions.describe_producers(partition)
+        self.ctx.partitions.describe_producers(&MayWait::as_documented(), partition)
     }
 
     /// Lines `name value` in UTF-8: one flat snapshot.

@@ -50,8 +50,10 @@ impl Log {
     }
 
     /// Removes renamed files whose delay is over at `now_ms`; returns how many are left.
+    ///
+    /// Does nothing while another change is under way, for which it does not wait: it is called again and again.
     pub fn delete_expired_files(&self, now_ms: i64) -> Result<usize, StorageError> {
-        let mut state = self.write();
+        let Some(mut state) = self.try_write() else { return Ok(0) };
         state.delete_expired_files(&self.shared, now_ms)?;
         Ok(state.deleted.len())
     }

@@ -303,11 +303,11 @@ fn fsync_mode_acknowledges_only_what_a_finished_sync_covers() {
     broker.gate.until_waiting(1);
     let mut second = pending(broker.produce(9, -1, &batch(&["b"])));
     assert!(poll(&mut first).is_none() && poll(&mut second).is_none());
-    assert_eq!(broker.ctx.partitions.offsets(&(TOPIC, 0)).unwrap().high_watermark, 1);
+    assert_eq!(broker.offsets().high_watermark, 1);
     broker.gate.open();
     assert_eq!(outcome_of(block_on(first), 9), (0, 1, None));
     assert_eq!(outcome_of(block_on(second), 9), (0, 2, None));
-    assert_eq!(broker.ctx.partitions.offsets(&(TOPIC, 0)).unwrap().high_watermark, 3);
+    assert_eq!(broker.offsets().high_watermark, 3);
 }
 
 #[test]

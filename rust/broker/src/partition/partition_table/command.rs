@@ -10,6 +10,8 @@ use super::PartitionTable;
 use crate::api::produce;
 use crate::kafka_error::KafkaError;
 use crate::partition::isr::{BrokerState, IsrOutcome};
+use crate::partition::lane::Urgency;
+use crate::partition::pool::MayWait;
 use crate::partition::waiters::{AckWaiter, Promise};
 use crate::partition::{Append, AppendOutcome, AppendRefusal, Partition, PartitionOffsets};
 use crate::seam::event::{Event, EventQueue, Token};
@@ -32,6 +34,18 @@ impl AckWaiter for TokenWaiter {
             Err(AppendRefusal::Log(error)) => (produce::code_of(&error).code(), -1),
         };
         self.events.push(Event::Appended { token: self.token, error_code, offset });
+    }
+}
+
+/// Completes a round of retention when nobody is at it any more.
+struct RetentionRound {
+    events: Arc<EventQueue>,
+    token: Token,
+}
+
+impl Drop for RetentionRound {
+    fn drop(&mut self) {
+        self.events.push(Event::Maintained { token: self.token, error_code: 0, offset: -1 });
     }
 }
 
@@ -75,22 +89,27 @@ impl PartitionTable {
     ///
     /// # Errors
     /// As for a client's read; `UNKNOWN_TOPIC_ID` if there is no such partition.
-    pub fn read(
+    pub(crate) fn read(
         &self,
+        may_wait: &MayWait,
         id: &PartitionId,
         offset: i64,
         bytes_max: usize,
         upto_log_end: bool,
     ) -> Result<Bytes, KafkaError> {
-        self.partition(id)?.read_upto(offset, bytes_max, upto_log_end)
+        self.partition(id)?.read_upto(may_wait, offset, bytes_max, upto_log_end)
     }
 
     /// One consistent snapshot.
     ///
     /// # Errors
     /// `UNKNOWN_TOPIC_ID`, or as the partition says.
-    pub fn offsets(&self, id: &PartitionId) -> Result<PartitionOffsets, KafkaError> {
-        self.partition(id)?.offsets()
+    pub(crate) fn offsets(
+        &self,
+        may_wait: &MayWait,
+        id: &PartitionId,
+    ) -> Result<PartitionOffsets, KafkaError> {
+        self.partition(id)?.offsets(may_wait)
     }
 
     /// Makes an ISR pending; an id to settle it by, or `None` if it is not possible now.
@@ -120,32 +139,48 @@ impl PartitionTable {
 
     /// `DeleteRecords`; `Maintained` carries the new log start offset.
     pub fn delete_before(&self, token: Token, id: &PartitionId, offset: i64) {
-        let deleted = self.partition(id).and_then(|partition| partition.delete_before(offset));
-        let (error_code, offset) = match deleted {
-            Ok(log_start_offset) => (0, log_start_offset),
-            Err(error) => (error.code(), -1),
+        let events = self.host().events.clone();
+        let tell = move |deleted| {
+            let (error_code, offset) = match deleted {
+                Ok(log_start_offset) => (0, log_start_offset),
+                Err(error) => (KafkaError::code(error), -1),
+            };
+            events.push(Event::Maintained { token, error_code, offset });
         };
-        self.host().events.push(Event::Maintained { token, error_code, offset });
+        match self.partition(id) {
+            Ok(partition) => partition.command(Urgency::Asked, move |partition, writer| {
+                tell(writer.and_then(|writer| partition.delete_before(offset, writer)));
+            }),
+            Err(error) => tell(Err(error)),
+        }
     }
 
     /// Deletes every log's segments past its topic's limits, and forgets silent producers. A log that was not opened
     /// is, if something of it may have to go; what fails is reported as a partition's state.
-    pub fn enforce_retention(&self) {
-        let now_ms = self.host().clock.now_ms();
-        for partition in self.all() {
-            if !partition.may_expire(now_ms) {
-                continue;
+    ///
+    /// `Maintained` comes when all were looked at. A partition that is busy is not waited for: who works there looks.
+    pub fn enforce_retention(&self, token: Token) {
+        let round = Arc::new(RetentionRound { events: self.host().events.clone(), token });
+        let topics = self.topics.load_full();
+        let host = self.host().clone();
+        self.host().lane.push(Urgency::Background, move |_| {
+            for partition in topics.values().flat_map(|partitions| partitions.iter()) {
+                if partition.ask_for_retention() {
+                    let (partition, round) = (partition.clone(), round.clone());
+                    host.lane.push(Urgency::Background, move |may_wait| {
+                        partition.work(may_wait);
+                        drop(round);
+                    });
+                }
             }
-            // The error was reported as an event where it arose; the next partition may fare better.
-            let _ = partition.enforce_retention();
-        }
+        });
     }
 
     /// Size in bytes of every log that exists.
-    pub fn describe_log_dirs(&self) -> Vec<(TopicId, i32, u64)> {
+    pub(crate) fn describe_log_dirs(&self, may_wait: &MayWait) -> Vec<(TopicId, i32, u64)> {
         (self.all().iter())
             .filter_map(|partition| {
-                Some((partition.topic_id, partition.index, partition.size_bytes()?))
+                Some((partition.topic_id, partition.index, partition.size_bytes(may_wait)?))
             })
             .collect()
     }
@@ -164,10 +199,14 @@ impl PartitionTable {
     ///
     /// # Errors
     /// `NOT_LEADER_OR_FOLLOWER`, `UNKNOWN_TOPIC_ID`, `KAFKA_STORAGE_ERROR`.
-    pub fn describe_producers(&self, id: &PartitionId) -> Result<Vec<ProducerEntry>, KafkaError> {
+    pub(crate) fn describe_producers(
+        &self,
+        may_wait: &MayWait,
+        id: &PartitionId,
+    ) -> Result<Vec<ProducerEntry>, KafkaError> {
         let partition = self.partition(id)?;
-        partition.offsets()?;
-        Ok(partition.log()?.active_producers())
+        partition.offsets(may_wait)?;
+        Ok(partition.log(may_wait)?.active_producers())
     }
 }
 

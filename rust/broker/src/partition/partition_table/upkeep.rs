@@ -3,6 +3,8 @@
 use pykafka_log::StorageError;
 
 use super::PartitionTable;
+use crate::partition::Host;
+use crate::partition::pool::MayWait;
 use crate::seam::event::{DiskStateKind, Event};
 use crate::seam::log_ring::Level;
 
@@ -30,7 +32,7 @@ impl PartitionTable {
     }
 
     /// Writes recovery points, log starts and high watermarks, and removes files whose delay has passed.
-    pub fn checkpoint(&self) {
+    pub(crate) fn checkpoint(&self, _: &MayWait) {
         let closed = self.closed.lock();
         if *closed {
             return;
@@ -48,13 +50,13 @@ impl PartitionTable {
         let removed = directory.remove_deleted(now_ms);
         let written = directory.checkpoint(&self.high_watermarks());
         for error in [removed, written].iter().filter_map(|result| result.as_ref().err()) {
-            self.report_failed(error);
+            self.host.report_failed(error);
         }
     }
 
     /// Ends every partition: who waits is told, logs are stored and synced, the directory is marked clean and
     /// unlocked. A log that failed leaves the directory unclean, so that the next start recovers it.
-    pub fn close(&self) {
+    pub(crate) fn close(&self, may_wait: &MayWait) {
         let mut closed = self.closed.lock();
         if std::mem::replace(&mut *closed, true) {
             return;
@@ -65,12 +67,13 @@ impl PartitionTable {
             partition.close();
         }
         // No new round begins from here on; those that run end before their files are somebody else's.
-        self.host.writers.wait_idle();
-        self.host.syncer.wait_idle();
+        self.host.lane.wait_idle(may_wait);
+        self.host.writers.wait_idle(may_wait);
+        self.host.syncer.wait_idle(may_wait);
         let directory = &self.host.directory;
         let closed = directory.checkpoint(&high_watermarks).and_then(|()| directory.close(true));
         if let Err(error) = closed {
-            self.report_failed(&error);
+            self.host.report_failed(&error);
         }
     }
 
@@ -83,17 +86,20 @@ impl PartitionTable {
             })
             .collect()
     }
+}
 
-    pub(super) fn report_failed(&self, error: &StorageError) {
+impl Host {
+    /// Reports an error of the directory itself.
+    pub(in crate::partition) fn report_failed(&self, error: &StorageError) {
         let state = match error {
             StorageError::NoSpace { .. } => DiskStateKind::Full,
             // The disk is as it was; upkeep comes again.
             StorageError::Exhausted { .. } => {
-                return self.host.log_ring.log(Level::Warning, TARGET, || error.to_string());
+                return self.log_ring.log(Level::Warning, TARGET, || error.to_string());
             }
             _ => DiskStateKind::Failed,
         };
-        self.host.events.push(Event::DiskState { state, reason: error.to_string() });
+        self.events.push(Event::DiskState { state, reason: error.to_string() });
     }
 }
 
@@ -103,6 +109,7 @@ mod tests {
 
     use pykafka_log::Durability;
 
+    use crate::partition::pool::MayWait;
     use crate::seam::image::ImageDelta;
     use crate::testing::{Broker, TOPIC, batch};
 
@@ -111,12 +118,12 @@ mod tests {
         let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
         assert_eq!(broker.append(&batch(&["a"])), 0);
         let partitions = &broker.ctx.partitions;
-        partitions.close();
+        partitions.close(&MayWait::as_documented());
         let path = Path::new("/data/recovery-point-offset-checkpoint");
         let disk = partitions.host().directory.disk();
         assert_eq!(disk.read(path).unwrap(), b"0\n1\nt 0 1\n");
         disk.remove_file(path).unwrap();
-        partitions.checkpoint();
+        partitions.checkpoint(&MayWait::as_documented());
         assert!(!disk.exists(path));
     }
 
@@ -127,13 +134,14 @@ mod tests {
         assert_eq!(broker.append(&batch(&["a"])), 0);
         broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
         broker.gate.fail();
-        let partitions = &broker.ctx.partitions;
+        let (partitions, may_wait) = (&broker.ctx.partitions, MayWait::as_documented());
+        partitions.host().lane.wait_idle(&may_wait);
         let deleted = || {
             let entries = partitions.host().directory.disk().list(Path::new("/data")).unwrap();
             entries.iter().filter(|entry| entry.is_dir).count()
         };
         assert_eq!(deleted(), 1);
-        partitions.checkpoint();
+        partitions.checkpoint(&may_wait);
         assert_eq!(deleted(), 0);
     }
 }

@@ -11,6 +11,8 @@ fn assignment(leader: i32, leader_epoch: i32, partition_epoch: i32, isr: &[i32])
 fn leader_of(isr: &[i32]) -> Replication {
     let mut replication = Replication::new(1);
     assert_eq!(replication.assign(assignment(1, 0, 0, isr), 1), Change::BecameLeader);
+    assert!(replication.is_epoch_due());
+    replication.begin_leader_epoch(0);
     replication
 }
 

@@ -1,0 +1,48 @@
+//! Partitions on their way out, by name: one that is made under the same name works on no file before its predecessors'
+//! directory is gone.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::Partition;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Leaving(Mutex<HashMap<(Arc<str>, i32), Line>>);
+
+/// Who leaves, and who comes after.
+#[derive(Default)]
+struct Line {
+    leaving: usize,
+    waiting: VecDeque<Arc<Partition>>,
+}
+
+impl Leaving {
+    /// `partition` leaves from now on, until [`Leaving::end`].
+    pub(super) fn begin(&self, partition: &Partition) {
+        self.0.lock().entry(partition.name()).or_default().leaving += 1;
+    }
+
+    /// Lets a new partition work on nothing before [`Leaving::end`] returns it, if its name is still taken.
+    pub(super) fn enter(&self, partition: &Arc<Partition>) {
+        if let Some(line) = self.0.lock().get_mut(&partition.name()) {
+            partition.turn().queue.hold_back();
+            line.waiting.push_back(partition.clone());
+        }
+    }
+
+    /// `partition` has left; returns who need not wait any longer, to be sent to work.
+    pub(super) fn end(&self, partition: &Partition) -> Option<Arc<Partition>> {
+        let mut lines = self.0.lock();
+        let Entry::Occupied(mut line) = lines.entry(partition.name()) else { return None };
+        line.get_mut().leaving -= 1;
+        let next = line.get_mut().waiting.pop_front();
+        if line.get().leaving == 0 && line.get().waiting.is_empty() {
+            line.remove();
+        }
+        next
+    }
+}
