@@ -16,7 +16,7 @@ from pykafka_core.broker.runtime.calls import (
     raise_first_error,
 )
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.loop import ControlLoop, Timer
+from pykafka_core.broker.runtime.loop import ControlLoop
 from pykafka_core.broker.runtime.requests import LocalRequest
 from pykafka_core.broker.seam.core import Core, CoreTypes
 from pykafka_core.broker.seam.log_bridge import DRAIN_INTERVAL_MS, drain_into_logging
@@ -271,29 +271,23 @@ def _loop(
     settings: BrokerConfigs,
     on_failure: Callable[[BaseException], object] | None,
 ) -> ControlLoop:
-    now = core.now_ns()
+    control, now_ns = started.control, core.now_ns()
+    timers, faults = control.timers, control.faults
     retention_ms = settings.int("log.retention.check.interval.ms")
-    timers = [
-        Timer("retention", retention_ms, now, started.control.maintenance.enforce_retention),
-        Timer("log lines", DRAIN_INTERVAL_MS, now, drain_into_logging(core)),
-    ]
+    timers.every("retention", retention_ms, now_ns, control.maintenance.enforce_retention)
+    timers.every("log lines", DRAIN_INTERVAL_MS, now_ns, drain_into_logging(core))
     if started.snapshots is not None:
         every_ms = started.snapshots.check_interval_ms
-        timers.append(
-            Timer("snapshot", every_ms, now, started.control.publisher.write_snapshot_if_due)
-        )
+        timers.every("snapshot", every_ms, now_ns, control.publisher.write_snapshot_if_due)
     if started.reserve is not None:
-        timers.append(Timer("reserve", CHECK_INTERVAL_MS, now, started.reserve.refill))
-    faults = started.control.faults
+        timers.every("reserve", CHECK_INTERVAL_MS, now_ns, started.reserve.refill)
 
     failing: list[Callable[[BaseException], object]] = [
         lambda _: _end(core, started.snapshots, faults, 0)
     ]
     if on_failure is not None:
         failing.append(on_failure)
-    return ControlLoop(
-        core, started.control.dispatcher, timers, faults, "pykafka-core-control", failing
-    )
+    return ControlLoop(core, control.dispatcher, timers, "pykafka-core-control", failing)
 
 
 def _shut_down(

@@ -42,9 +42,13 @@ class Maintained(NamedTuple):
 
 
 class Maintain(NamedTuple):
-    """Have logs changed, then answer; ``reply`` gets one result for each command, in order."""
+    """Have logs changed, then answer; ``reply`` gets one result for each command, in order.
+
+    After ``timeout_ms`` it gets REQUEST_TIMED_OUT for those that are not over.
+    """
 
     commands: Sequence[DeleteBefore]
+    timeout_ms: int
     reply: Callable[[Sequence[Maintained]], Message]
 
 

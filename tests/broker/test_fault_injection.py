@@ -4,6 +4,7 @@ In both cases nobody waits for ever: each request is answered or its connection 
 """
 
 import logging
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +15,7 @@ import pykafka_core
 from pykafka_core._core import TopicsMissing
 from pykafka_core.broker.runtime import requests as requests_module
 from pykafka_core.broker.runtime.calls import create_topics
-from pykafka_core.broker.runtime.loop import ControlLoop, Timer
+from pykafka_core.broker.runtime.loop import ControlLoop
 from pykafka_core.broker.seam.core import Core
 from pykafka_core.errors import KafkaError
 from pykafka_core.handlers import registry
@@ -58,10 +59,12 @@ class World:
         control = self.broker.control
         calls = "statistics", "drain_log", "disk_space"
         # By name at each call: a test may have put something else there.
-        self.timers = [Timer(name, 10, 0, partial(self.call, name)) for name in calls]
-        self.timers.append(Timer("snapshot", 10, 0, control.publisher.write_snapshot_if_due))
-        self.timers.append(Timer("retention", 10, 0, control.maintenance.enforce_retention))
-        self.loop = ControlLoop(core, control.dispatcher, self.timers, control.faults, "test")
+        actions: dict[str, Callable[[], None]] = {name: partial(self.call, name) for name in calls}
+        actions["snapshot"] = control.publisher.write_snapshot_if_due
+        actions["retention"] = control.maintenance.enforce_retention
+        every = control.timers.every
+        self.timers = [every(name, 10, 0, action) for name, action in actions.items()]
+        self.loop = ControlLoop(core, control.dispatcher, control.timers, "test")
         self.broker.ask(creation("orders"))
 
     def call(self, name: str) -> None:

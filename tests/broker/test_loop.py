@@ -1,13 +1,15 @@
 """The control loop on a virtual clock, driven turn by turn."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from pykafka_core._core import Request
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.loop import ControlLoop, Timer
+from pykafka_core.broker.runtime.loop import ControlLoop
 from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.errors import BrokerNotAvailableError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Outcome
@@ -49,19 +51,21 @@ def request(received_ns: int) -> Request:
     return fake_core.request(id=1, api_key=60, api_version=0, body=b"", received_ns=received_ns)
 
 
-def loop_of(core: FakeCore, notes: list[str], timers: list[Timer]) -> ControlLoop:
-    faults = Faults(core.now_ns)
-    return ControlLoop(cast("Core", core), Recorder(notes), timers, faults, "test")
+def loop_of(core: FakeCore, notes: list[str], *actions: Callable[[], None]) -> ControlLoop:
+    """A loop with timers that are due every 10 ms, from the clock's zero on."""
+    timers = Timers(Faults(core.now_ns))
+    for action in actions:
+        timers.every("test", 10, 0, action)
+    return ControlLoop(cast("Core", core), Recorder(notes), timers, "test")
 
 
-def timer(notes: list[str]) -> Timer:
-    """Every 10 ms, from the clock's zero on."""
-    return Timer("test", 10, 0, lambda: notes.append("timer"))
+def timer(notes: list[str]) -> Callable[[], None]:
+    return lambda: notes.append("timer")
 
 
 def test_requests_come_before_timers_however_late_the_thread_is() -> None:
     core, notes = FakeCore(), list[str]()
-    loop = loop_of(core, notes, [timer(notes)])
+    loop = loop_of(core, notes, timer(notes))
     core.push(request(5))
     core.clock_ns = 60 * 10**9
     loop.turn()
@@ -71,7 +75,7 @@ def test_requests_come_before_timers_however_late_the_thread_is() -> None:
 def test_a_timer_is_judged_by_the_oldest_request_that_nobody_has_read() -> None:
     """Above one batch of events timers ran first: a stall would have expired members whose heartbeats waited."""
     core, notes = FakeCore(), list[str]()
-    loop = loop_of(core, notes, [timer(notes)])
+    loop = loop_of(core, notes, timer(notes))
     for received_ns in range(600):
         core.push(request(received_ns))
     core.clock_ns = 60 * 10**9
@@ -82,7 +86,7 @@ def test_a_timer_is_judged_by_the_oldest_request_that_nobody_has_read() -> None:
 
 def test_a_timer_that_was_due_before_an_unread_request_runs() -> None:
     core, notes = FakeCore(), list[str]()
-    loop = loop_of(core, notes, [timer(notes)])
+    loop = loop_of(core, notes, timer(notes))
     for _ in range(300):
         core.push(request(20_000_000))
     core.clock_ns = 60 * 10**9
@@ -97,16 +101,16 @@ def test_a_failing_timer_is_reported_and_runs_again(caplog: pytest.LogCaptureFix
         notes.append("failed")
         raise ZeroDivisionError
 
-    loop = loop_of(core, notes, [Timer("broken", 10, 0, fail), timer(notes)])
+    loop = loop_of(core, notes, fail, timer(notes))
     for _ in range(3):
         loop.turn()
     assert notes == ["failed", "timer"] * 3
-    assert caplog.text.count("timer broken failed") == 1, "once a minute"
+    assert caplog.text.count("timer test failed") == 1, "once a minute"
 
 
 def test_a_stop_is_looked_at_between_requests() -> None:
     core, notes = FakeCore(), list[str]()
-    loop = loop_of(core, notes, [timer(notes)])
+    loop = loop_of(core, notes, timer(notes))
     core.push(request(0))
     core.push(request(0))
     loop._stopping = True
@@ -116,7 +120,7 @@ def test_a_stop_is_looked_at_between_requests() -> None:
 
 def test_a_timer_runs_when_due_and_not_before() -> None:
     core, notes = FakeCore(), list[str]()
-    loop = loop_of(core, notes, [timer(notes)])
+    loop = loop_of(core, notes, timer(notes))
     core.push(request(0))
     loop.turn()
     assert notes == ["Request"]
@@ -126,7 +130,7 @@ def test_a_timer_runs_when_due_and_not_before() -> None:
 
 def test_a_late_timer_runs_once() -> None:
     core, notes = FakeCore(), list[str]()
-    loop = loop_of(core, notes, [timer(notes)])
+    loop = loop_of(core, notes, timer(notes))
     core.clock_ns = 10**9
     core.push(request(10**9))
     loop.turn()
@@ -137,7 +141,7 @@ def test_a_late_timer_runs_once() -> None:
 
 def test_the_wait_for_the_thread_is_counted() -> None:
     core = FakeCore()
-    loop = loop_of(core, [], [])
+    loop = loop_of(core, [])
     core.clock_ns = 1000
     for received in (400, 900):
         core.push(request(received))
@@ -151,7 +155,7 @@ def test_the_wait_for_the_thread_is_counted() -> None:
 
 def test_whoever_waits_is_told_when_the_loop_stops() -> None:
     core = FakeCore()
-    loop = loop_of(core, [], [])
+    loop = loop_of(core, [])
     local = LocalRequest(nothing)
     loop.submit(local)
     with pytest.raises(BrokerNotAvailableError):

@@ -1,11 +1,7 @@
 """The control loop: one daemon thread that pulls events from the core and never polls.
 
-It sleeps inside ``core.wait`` with the GIL released until something happened or the next timer is
-due. Timers are judged by the core's horizon, the time up to which every event was handled (rule S6): a
-stalled interpreter, or a long queue, never lets a timer fire before the events that came first.
-
-A timer that fails is reported and runs again when it is due. A machine that fails ends the thread: it catches
-itself what may be survived (`faults`).
+It sleeps inside ``core.wait`` with the GIL released until something happened or the next timer is due.
+A machine that fails ends the thread: it catches itself what may be survived (`faults`).
 """
 
 import logging
@@ -17,16 +13,15 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from pykafka_core.broker.guarded_log import GuardedLogger, never_raise_here
-from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.runtime.statistics import WaitStatistics
+from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.seam.core import Core
 from pykafka_core.errors import BrokerNotAvailableError
 
 if TYPE_CHECKING:
     from pykafka_core import _core
 
-_FOREVER_NS = 2**62
 _EVENTS_MAX = 256
 
 _log = GuardedLogger(__name__)
@@ -48,32 +43,6 @@ class Machine(Protocol):
         """Answer everything that waits with an error."""
 
 
-class Timer:
-    """Something to do every so often, first after one interval.
-
-    Args:
-        name: For reports of its faults.
-        interval_ms: From one run to the next.
-        now_ns: The time now.
-        action: What to do.
-    """
-
-    def __init__(
-        self, name: str, interval_ms: int, now_ns: int, action: Callable[[], None]
-    ) -> None:
-        self.name = name
-        self._interval_ns = interval_ms * 1_000_000
-        self.due_ns = now_ns + self._interval_ns
-        self.action = action
-
-    def is_due(self, now_ns: int) -> bool:
-        """Whether it is time; then the next run is an interval away, however late this one is."""
-        if now_ns < self.due_ns:
-            return False
-        self.due_ns = now_ns + self._interval_ns
-        return True
-
-
 class ControlLoop:
     """Runs a machine on its own thread.
 
@@ -81,7 +50,6 @@ class ControlLoop:
         core: Where events come from.
         machine: Belongs to the loop's thread from `start` on.
         timers: Run on the loop's thread.
-        faults: Takes note of timers that fail.
         name: Of the thread.
         on_failure: Called one after the other on the loop's thread when the machine failed, with what it raised,
             once nobody waits for an answer any more; each whatever those before it raise.
@@ -91,15 +59,13 @@ class ControlLoop:
         self,
         core: Core,
         machine: Machine,
-        timers: Sequence[Timer],
-        faults: Faults,
+        timers: Timers,
         name: str,
         on_failure: Sequence[Callable[[BaseException], object]] = (),
     ) -> None:
         self._core = core
         self._machine = machine
         self._timers = timers
-        self._faults = faults
         self._on_failure = on_failure
         self._asked: deque[Asked] = deque()
         self._stopping = False
@@ -165,8 +131,8 @@ class ControlLoop:
 
     def turn(self) -> None:
         """One batch of events, then the timers that are due. A stop is looked at between any two."""
-        deadline = min((timer.due_ns for timer in self._timers), default=_FOREVER_NS)
-        events = self._core.wait(0 if self._is_busy else deadline, _EVENTS_MAX)
+        deadline_ns = 0 if self._is_busy else self._timers.next_due_ns()
+        events = self._core.wait(deadline_ns, _EVENTS_MAX)
         self.waits.note(events, self._core.now_ns())
         for event in events:
             if self._stopping:
@@ -175,12 +141,7 @@ class ControlLoop:
         for _ in range(len(self._asked)):
             self._machine.ask(self._asked.popleft())
         self._is_busy = self._machine.advance()
-        self._run_timers(self._core.horizon_ns())
-
-    def _run_timers(self, horizon_ns: int) -> None:
-        for timer in self._timers:
-            if not self._stopping and timer.is_due(horizon_ns):
-                self._faults.guard(f"timer {timer.name}", timer.action)
+        self._timers.run(self._core.horizon_ns(), lambda: self._stopping)
 
     def _drain(self) -> None:
         self._ended = True

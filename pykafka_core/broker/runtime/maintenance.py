@@ -6,9 +6,13 @@ from pykafka_core.broker.runtime.completions import Completed, Completions
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.seam.core import Core
-from pykafka_core.errors import UnknownServerError
+from pykafka_core.errors import RequestTimedOutError, UnknownServerError
 from pykafka_core.handlers.outcome import DeleteBefore, Maintain, Maintained
+
+TIMEOUT_MS_MIN = 1000
+"""Kafka deletes first and looks at the time then: a log that is not busy is always answered."""
 
 
 class Maintenance:
@@ -18,24 +22,36 @@ class Maintenance:
         core: Carries out the commands.
         completions: Where their ends are waited for.
         requests: Where requests end that wait for them.
+        timers: End what takes longer than its request allows.
         faults: Takes note of what failed alone.
     """
 
     def __init__(
-        self, core: Core, completions: Completions, requests: OpenRequests, faults: Faults
+        self,
+        *,
+        core: Core,
+        completions: Completions,
+        requests: OpenRequests,
+        timers: Timers,
+        faults: Faults,
     ) -> None:
         self._core = core
         self._completions = completions
         self._requests = requests
+        self._timers = timers
         self._faults = faults
         self._retention_runs = False
 
     def begin(self, asked: Asked, outcome: Maintain) -> None:
-        """Send a request's commands; it is answered when all are over."""
+        """Send a request's commands; it is answered when all are over, or its time is."""
         waiting = _Waiting(asked, outcome)
         for slot, command in enumerate(outcome.commands):
             self._delete_before(waiting, slot, command)
         self._answer_if_over(waiting)
+        if self._requests.is_open(asked):
+            due_ns = self._core.now_ns() + max(outcome.timeout_ms, TIMEOUT_MS_MIN) * 1_000_000
+            timer = self._timers.once("maintenance", due_ns, partial(self._time_out, waiting))
+            self._requests.when_over(asked, timer.cancel)
 
     def enforce_retention(self) -> None:
         """Have the core delete what is past its limits, unless it is still at it."""
@@ -62,6 +78,12 @@ class Maintenance:
 
     def _on_deleted(self, waiting: "_Waiting", slot: int, completed: Completed) -> None:
         waiting.results[slot] = Maintained(completed.error_code, completed.offset)
+        self._answer_if_over(waiting)
+
+    def _time_out(self, waiting: "_Waiting") -> None:
+        """Answer now. The core carries on with what it has begun."""
+        for slot in range(len(waiting.outcome.commands)):
+            waiting.results.setdefault(slot, Maintained(RequestTimedOutError.code, -1))
         self._answer_if_over(waiting)
 
     def _answer_if_over(self, waiting: "_Waiting") -> None:

@@ -15,6 +15,7 @@ from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.publisher import Publisher
 from pykafka_core.broker.runtime.quorum_driver import QuorumDriver
 from pykafka_core.broker.runtime.requests import Replies
+from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.seam.core import Core
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.handlers.context import Node
@@ -26,6 +27,7 @@ class ControlPlane(NamedTuple):
     dispatcher: Dispatcher
     publisher: Publisher
     maintenance: Maintenance
+    timers: Timers
     faults: Faults
 
 
@@ -44,7 +46,10 @@ def assemble(
     replies: Replies = []
     requests = OpenRequests(core, faults, replies)
     contexts = Contexts(core, node, facts, quorum, publisher)
-    maintenance = Maintenance(core, completions, requests, faults)
+    timers = Timers(faults)
+    maintenance = Maintenance(
+        core=core, completions=completions, requests=requests, timers=timers, faults=faults
+    )
     controller = Controller(
         core=core,
         quorum=quorum,
@@ -65,4 +70,4 @@ def assemble(
         levels=Levels(core, publisher, facts.log_dir()),
         faults=faults,
     )
-    return ControlPlane(dispatcher, publisher, maintenance, faults)
+    return ControlPlane(dispatcher, publisher, maintenance, timers, faults)

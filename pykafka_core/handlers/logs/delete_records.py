@@ -47,7 +47,7 @@ def handle(context: Context, request: DeleteRecordsRequest) -> Maintain:
             partition.low_watermark = NO_LOW_WATERMARK if done.error_code else done.offset
         return DeleteRecordsResponse(topics=topics)
 
-    return Maintain(commands, reply)
+    return Maintain(commands, request.timeout_ms, reply)
 
 
 def _wanted(

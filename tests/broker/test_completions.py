@@ -1,0 +1,118 @@
+"""What waits for the core: answered when the core is done, at its deadline, or dropped with its connection."""
+
+import pytest
+
+from pykafka_core._core import Cancelled, Maintained
+from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.errors import BrokerNotAvailableError
+from pykafka_core.protocol.messages import (
+    CreateTopicsRequest,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+)
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+REQUEST_TIMED_OUT = 7
+MINUTES_NS = 10 * 60 * 10**9
+
+
+def test_a_token_completes_once_and_not_when_it_was_cancelled() -> None:
+    completions, seen = Completions(), list[Completed]()
+    done, cancelled = completions.open(seen.append), completions.open(seen.append)
+    completions.cancel(cancelled)
+    for token in (done, cancelled, done, 10**6):
+        completions.complete(token, Completed(0, 5))
+    assert (seen, len(completions)) == ([Completed(0, 5)], 0)
+
+
+class Stalled:
+    """A broker whose core begins maintenance and does not end it before the test says so."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.broker = SimulatedBroker()
+        topic = CreateTopicsRequest.CreatableTopic(
+            name="orders", num_partitions=2, replication_factor=1
+        )
+        self.broker.ask(CreateTopicsRequest(topics=[topic]))
+        self.tokens: list[int] = []
+        monkeypatch.setattr(
+            self.broker.core, "delete_before", lambda token, *_: self.tokens.append(token)
+        )
+
+    def send(self, timeout_ms: int) -> int:
+        partition = DeleteRecordsRequest.DeleteRecordsPartition
+        topic = DeleteRecordsRequest.DeleteRecordsTopic(
+            name="orders",
+            partitions=[partition(partition_index=index, offset=0) for index in range(2)],
+        )
+        request = DeleteRecordsRequest(topics=[topic], timeout_ms=timeout_ms)
+        sent = self.broker.send(request)
+        self.broker.run()
+        return sent
+
+    def complete(self, token: int, offset: int) -> None:
+        self.broker.core.push(Maintained(token, 0, offset))
+        self.broker.run()
+
+    def pass_time(self, duration_ns: int) -> None:
+        self.broker.core.clock_ns += duration_ns
+        self.broker.control.timers.run(self.broker.core.clock_ns)
+        self.broker.run()
+
+    def results(self, request: int) -> list[tuple[int, int]] | None:
+        answer = self.broker.answer(request)
+        if answer is None:
+            return None
+        assert isinstance(answer, DeleteRecordsResponse)
+        return [(p.low_watermark, p.error_code) for t in answer.topics for p in t.partitions]
+
+    def is_waiting(self) -> bool:
+        dispatcher = self.broker.dispatcher
+        return bool(dispatcher._completions) or not dispatcher.idle
+
+
+@pytest.fixture
+def stalled(monkeypatch: pytest.MonkeyPatch) -> Stalled:
+    return Stalled(monkeypatch)
+
+
+def test_an_answer_may_be_minutes_away(stalled: Stalled) -> None:
+    request = stalled.send(timeout_ms=2**31 - 1)
+    stalled.pass_time(MINUTES_NS)
+    stalled.complete(stalled.tokens[1], 4)
+    assert stalled.results(request) is None
+    stalled.pass_time(MINUTES_NS)
+    stalled.complete(stalled.tokens[0], 3)
+    assert stalled.results(request) == [(3, 0), (4, 0)]
+    assert not stalled.is_waiting()
+    assert len(stalled.broker.control.timers) == 0
+
+
+def test_what_is_not_over_in_time_is_answered_with_request_timed_out(stalled: Stalled) -> None:
+    """The connection waited as long as the disk did, whatever the request's timeout said."""
+    request = stalled.send(timeout_ms=30_000)
+    stalled.complete(stalled.tokens[0], 3)
+    stalled.pass_time(29 * 10**9)
+    assert stalled.results(request) is None
+    stalled.pass_time(10**9)
+    assert stalled.results(request) == [(3, 0), (-1, REQUEST_TIMED_OUT)]
+    assert not stalled.is_waiting()
+    stalled.complete(stalled.tokens[1], 4)
+    assert stalled.results(request) == [(3, 0), (-1, REQUEST_TIMED_OUT)]
+
+
+def test_what_a_closed_connection_waited_for_is_forgotten(stalled: Stalled) -> None:
+    request = stalled.send(timeout_ms=2**31 - 1)
+    stalled.broker.core.push(Cancelled(request))
+    stalled.broker.run()
+    assert not stalled.is_waiting()
+    assert len(stalled.broker.control.timers) == 0
+    stalled.complete(stalled.tokens[0], 3)
+    assert stalled.results(request) is None
+
+
+def test_a_stop_ends_what_waits_for_the_core(stalled: Stalled) -> None:
+    request = stalled.send(timeout_ms=2**31 - 1)
+    stalled.broker.dispatcher.fail_all(BrokerNotAvailableError.code)
+    assert not stalled.is_waiting()
+    assert request in stalled.broker.core.closed_connections
