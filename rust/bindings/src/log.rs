@@ -95,9 +95,8 @@ impl PyLog {
             let options = AppendOptions { leader_epoch, origin: AppendOrigin::Client };
             let segments_count = self.log.segments_count();
             let info = self.log.append_all_as_leader(&mut batches, options)?;
-            if self.log.sync_due(self.clock.now_ms()) {
-                self.log.flush()?;
-            } else if let Some(flusher) = &self.flusher {
+            let is_synced = self.log.sync_appended(info.log_end_offset)?;
+            if let Some(flusher) = self.flusher.as_ref().filter(|_| !is_synced) {
                 flusher.note_append();
             }
             if self.log.segments_count() > segments_count {

@@ -325,8 +325,8 @@ impl LogDirectory {
     ///
     /// Before that the checkpoints give them up: a log that ends below what they tell is taken for damaged.
     pub fn truncate_log(&self, log: &Log, offset: i64) -> Result<(), StorageError> {
-        log.lower_recovery_point(offset)?;
-        let recovery_point = log.recovery_point();
+        let held = log.hold_recovery_point();
+        let recovery_point = held.give_up(offset)?;
         if let Some(offset) = self.state.lock().high_watermarks.get_mut(&partition_key(log.dir())) {
             *offset = recovery_point.min(*offset);
         }

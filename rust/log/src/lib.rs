@@ -36,10 +36,10 @@ pub use log::producer_state::{
 pub use log::{
     AppendError, AppendInfo, AppendOptions, Damage, FetchData, Fetched, FetchedRecords, Log,
     LogOffsets, LogOptions, OnDamage, OpenError, ReadError, RecordsSlice, Recovery, SegmentEntries,
-    SliceError, StorageError, SyncJob, TimestampOffset, Unsynced,
+    SliceError, StorageError, TimestampOffset,
 };
 pub use segment::appender::{AppendRule, Appender, MAPPED_BATCH_BYTES_MAX};
 pub use segment::offset_index::OffsetEntry;
 pub use segment::time_index::TimeEntry;
 pub use segment::transaction_index::AbortedTxn;
-pub use syncer::{OnSynced, SYNC_THREADS_MAX, Syncer};
+pub use syncer::{SYNC_THREADS_MAX, Syncer};

@@ -44,7 +44,6 @@ use parking_lot::Mutex;
 pub use error::{AppendError, Damage, OpenError, ReadError, StorageError};
 pub use read::lookup::SegmentEntries;
 pub use read::slice::{Fetched, FetchedRecords, RecordsSlice, SliceError};
-pub use sync::{SyncJob, Unsynced};
 pub use types::{
     AppendInfo, AppendOptions, FetchData, LogOffsets, LogOptions, OnDamage, Recovery,
     TimestampOffset,
@@ -58,6 +57,7 @@ use crate::log::epoch_cache::EpochEntry;
 use crate::log::producer_state::ProducerEntry;
 use snapshot::Taken;
 use state::{State, Status};
+use sync::Rounds;
 use view::View;
 
 /// One partition's log; see the module's head. All methods may be called from any thread.
@@ -67,6 +67,7 @@ pub struct Log {
     state: Mutex<State>,
     /// What readers see, never locked while the disk works.
     view: Mutex<View>,
+    rounds: Rounds,
     /// Counts truncations: what was read before one may stand in the log no more.
     truncations: Arc<AtomicU64>,
 }

@@ -3,27 +3,18 @@
 //! A sync takes as long as the disk pleases, and a disk serves many at once: 100 dirty files take 26–230 ms on one
 //! thread and 5–6 ms on many. So up to [`SYNC_THREADS_MAX`] blocking threads, made when work waits and no thread
 //! does, take syncs from one queue.
-//!
-//! There is no timer. While a file is being synced, everyone who asks for it waits for the sync after: the round in
-//! flight defines the next one, so a slow disk makes its own batches. Who waits is released by their own file.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
-use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::disk::DiskFile;
-
 /// Enough for one disk: more threads than this gain nothing on the disks that were measured.
 pub const SYNC_THREADS_MAX: usize = 16;
 
 type Task = Box<dyn FnOnce() + Send>;
-
-/// Told the outcome of a sync, on one of the pool's threads.
-pub type OnSynced = Box<dyn FnOnce(io::Result<()>) + Send>;
 
 /// A pool of threads for syncs. Dropping it finishes what was asked for and joins the threads.
 pub struct Syncer {
@@ -40,8 +31,6 @@ struct Shared {
 #[derive(Default)]
 struct State {
     tasks: VecDeque<Task>,
-    /// By address of the file, which the round's task keeps alive.
-    rounds: HashMap<usize, Vec<OnSynced>>,
     threads: Vec<JoinHandle<()>>,
     idle: usize,
     /// Tasks that threads are at.
@@ -73,54 +62,9 @@ impl Syncer {
             self.shared.quiet.wait(&mut state);
         }
     }
-
-    /// Syncs `file` once more, and then calls `on_done`; everything written before this call is covered.
-    ///
-    /// An error is told to everyone whose bytes were in that round.
-    pub fn sync(&self, file: &Arc<dyn DiskFile>, on_done: OnSynced) {
-        if self.shared.state.lock().add_waiter(file, on_done) {
-            self.shared.submit_round(Arc::clone(file));
-        }
-    }
-}
-
-impl State {
-    /// Returns whether no round of this file is queued or running: the caller begins one.
-    fn add_waiter(&mut self, file: &Arc<dyn DiskFile>, on_done: OnSynced) -> bool {
-        let key = key_of(file);
-        let begins = !self.rounds.contains_key(&key);
-        self.rounds.entry(key).or_default().push(on_done);
-        begins
-    }
-}
-
-fn key_of(file: &Arc<dyn DiskFile>) -> usize {
-    Arc::as_ptr(file).cast::<()>().addr()
 }
 
 impl Shared {
-    fn submit_round(self: &Arc<Self>, file: Arc<dyn DiskFile>) {
-        let shared = Arc::clone(self);
-        self.submit(Box::new(move || shared.run_round(file)));
-    }
-
-    /// One sync for all who asked before it began; another one follows for those who asked meanwhile.
-    fn run_round(self: &Arc<Self>, file: Arc<dyn DiskFile>) {
-        let key = key_of(&file);
-        let covered = self.state.lock().rounds.insert(key, Vec::new()).unwrap_or_default();
-        let result = file.sync_data();
-        for on_done in covered {
-            on_done(copy_of(&result));
-        }
-        let mut state = self.state.lock();
-        if state.rounds.get(&key).is_some_and(Vec::is_empty) {
-            state.rounds.remove(&key);
-            return;
-        }
-        drop(state);
-        self.submit_round(file);
-    }
-
     fn submit(self: &Arc<Self>, task: Task) {
         let mut state = self.state.lock();
         state.tasks.push_back(task);
@@ -177,16 +121,6 @@ impl Drop for Running<'_> {
     }
 }
 
-fn copy_of(result: &io::Result<()>) -> io::Result<()> {
-    match result {
-        Ok(()) => Ok(()),
-        Err(error) => Err(match error.raw_os_error() {
-            Some(code) => io::Error::from_raw_os_error(code),
-            None => io::Error::new(error.kind(), error.to_string()),
-        }),
-    }
-}
-
 impl Drop for Syncer {
     fn drop(&mut self) {
         let threads = {
@@ -221,97 +155,9 @@ impl fmt::Debug for Syncer {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::sync::mpsc::{Receiver, Sender, channel};
+    use std::sync::mpsc::channel;
 
     use super::*;
-    use crate::disk::{Allocated, ReadMap, Reserved, Window};
-
-    /// A file whose syncs wait to be let through, each with the outcome it is told.
-    #[derive(Debug)]
-    struct GatedFile {
-        began: Sender<()>,
-        outcomes: Mutex<Receiver<io::Result<()>>>,
-        syncs: AtomicUsize,
-    }
-
-    impl DiskFile for GatedFile {
-        fn read_at(&self, _: &mut [u8], _: u64) -> io::Result<usize> {
-            Ok(0)
-        }
-        fn write_at(&self, _: &[u8], _: u64) -> io::Result<()> {
-            Ok(())
-        }
-        fn allocate(&self, _: u64, _: u64) -> io::Result<Allocated> {
-            Ok(Allocated::Grown)
-        }
-        fn set_len(&self, _: u64) -> io::Result<()> {
-            Ok(())
-        }
-        fn size(&self) -> io::Result<u64> {
-            Ok(0)
-        }
-        fn sync_data(&self) -> io::Result<()> {
-            self.syncs.fetch_add(1, Ordering::SeqCst);
-            self.began.send(()).unwrap();
-            self.outcomes.lock().recv().unwrap()
-        }
-        fn map_window(&self, _: &Reserved, _: u64) -> io::Result<Box<dyn Window>> {
-            Err(io::ErrorKind::Unsupported.into())
-        }
-        fn map_read(&self, _: usize) -> io::Result<ReadMap> {
-            Err(io::ErrorKind::Unsupported.into())
-        }
-    }
-
-    fn gated() -> (Arc<GatedFile>, Receiver<()>, Sender<io::Result<()>>) {
-        let (began, has_begun) = channel();
-        let (outcome, outcomes) = channel();
-        let outcomes = Mutex::new(outcomes);
-        let file = GatedFile { began, outcomes, syncs: AtomicUsize::new(0) };
-        (Arc::new(file), has_begun, outcome)
-    }
-
-    #[test]
-    fn the_round_in_flight_defines_the_next() {
-        let syncer = Syncer::default();
-        let (file, has_begun, outcome) = gated();
-        let dynamic: Arc<dyn DiskFile> = file.clone();
-        let (done, results) = channel();
-        let ask = |who: usize| {
-            let done = done.clone();
-            syncer.sync(&dynamic, Box::new(move |r| done.send((who, r.is_ok())).unwrap()));
-        };
-        ask(0);
-        has_begun.recv().unwrap();
-        (1..10).for_each(ask);
-        outcome.send(Ok(())).unwrap();
-        assert_eq!(results.recv().unwrap(), (0, true));
-        has_begun.recv().unwrap();
-        outcome.send(Err(io::ErrorKind::Other.into())).unwrap();
-        let mut rest: Vec<_> = (1..10).map(|_| results.recv().unwrap()).collect();
-        rest.sort_unstable();
-        assert_eq!(rest, (1..10).map(|who| (who, false)).collect::<Vec<_>>());
-        drop(syncer);
-        assert_eq!(file.syncs.load(Ordering::SeqCst), 2);
-    }
-
-    #[test]
-    fn files_wait_only_for_themselves() {
-        let syncer = Syncer::default();
-        let (slow, slow_began, slow_outcome) = gated();
-        let (fast, fast_began, fast_outcome) = gated();
-        let (done, results) = channel();
-        for (name, file) in [("slow", slow as Arc<dyn DiskFile>), ("fast", fast)] {
-            let done = done.clone();
-            syncer.sync(&file, Box::new(move |_| done.send(name).unwrap()));
-        }
-        slow_began.recv().unwrap();
-        fast_began.recv().unwrap();
-        fast_outcome.send(Ok(())).unwrap();
-        assert_eq!(results.recv().unwrap(), "fast");
-        slow_outcome.send(Ok(())).unwrap();
-        assert_eq!(results.recv().unwrap(), "slow");
-    }
 
     #[test]
     fn threads_are_made_when_needed_and_no_more_than_allowed() {

@@ -543,20 +543,21 @@ fn sync_moves_the_recovery_point_to_where_it_began() {
     assert!(log.sync_due(NOW_MS + 100));
     append(&log, 1, NOW_MS);
     assert!(log.sync_due(NOW_MS));
-    let job = log.prepare_sync().unwrap().unwrap();
+    assert!(log.sync_appended(4).unwrap());
     append(&log, 1, NOW_MS);
-    let result = job.run(&*bench.disk);
-    assert_eq!(log.complete_sync(&job, result).unwrap(), 4);
-    assert_eq!(log.unsynced_end(), Some(5));
+    assert!(!log.sync_appended(5).unwrap());
+    assert_eq!((log.recovery_point(), log.unsynced_end()), (4, Some(5)));
 }
 
 #[test]
 fn failed_sync_is_final() {
-    let bench = Bench::default();
+    let disk = FaultyDisk::default();
+    let bench = Bench { disk: Arc::new(disk.clone()), ..Bench::default() };
     let (log, _) = bench.open(true);
     append(&log, 3, NOW_MS);
-    let job = log.prepare_sync().unwrap().unwrap();
-    assert!(log.complete_sync(&job, Err(std::io::ErrorKind::Other.into())).is_err());
+    disk.arm(Fault::Error(std::io::ErrorKind::Other), Operations::Syncs, 0);
+    assert!(log.flush().is_err());
+    assert_eq!(log.recovery_point(), 0);
     let refused = log.append_as_leader(&mut batch(1, 1, NOW_MS), LEADER);
     assert!(matches!(refused, Err(AppendError::Storage(StorageError::Failed { .. }))));
     assert_eq!(batch_offsets(&log, 0), [(0, 2)]);

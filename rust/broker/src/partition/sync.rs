@@ -1,9 +1,10 @@
-//! Group commit: the sync in flight defines the next one. A segment that was rolled is synced without being asked for, as
-//! Kafka does, so that a stop, and recovery after a crash, have no more to do than the active one.
+//! When a partition's log is synced. A segment that was rolled is synced without being asked for, as Kafka does, so that a
+//! stop, and recovery after a crash, have no more to do than the active one.
 //!
-//! Appends that arrive while a sync runs are covered by the one after it, however many they are; there is no timer.
-//! A failed sync is final: the log refuses everything from then on, and everyone who waits is told. Rounds are begun
-//! under the partition's mutex and run on the broker's [`pykafka_log::Syncer`], handed over after its release.
+//! The log has one sync in flight, whoever asks ([`Log::flush`]); a partition has one thread of the broker's
+//! [`pykafka_log::Syncer`] at it. Appends that arrive meanwhile are covered by the round after it, however many they are. A
+//! failed sync is final: the log refuses everything from then on, and everyone who waits is notified. Rounds are begun
+//! under the partition's mutex and handed over after its release.
 
 use std::sync::Arc;
 
@@ -13,11 +14,10 @@ use super::Partition;
 use super::pool::MayWait;
 use super::turn::Turn;
 
-/// Whether a sync runs, and whether another must follow it.
+/// Whether a thread is at a sync of this partition.
 #[derive(Debug, Default)]
 pub(super) struct SyncRound {
     in_flight: bool,
-    again: bool,
     listed_as_dirty: bool,
 }
 
@@ -53,9 +53,7 @@ impl Turn<'_> {
     }
 
     fn begin_sync(&mut self, log: &Arc<Log>) {
-        if std::mem::replace(&mut self.sync.in_flight, true) {
-            self.sync.again = true;
-        } else {
+        if !std::mem::replace(&mut self.sync.in_flight, true) {
             self.sync_after(Begun(log.clone()));
         }
     }
@@ -101,8 +99,8 @@ impl Partition {
             }
             return;
         }
-        if std::mem::take(&mut turn.sync.again) {
-            turn.begin_sync(log);
+        if log.unsynced_end().is_some() {
+            turn.sync_after_append(log);
         }
         turn.progress(log);
     }

@@ -34,6 +34,7 @@ use self::snapshots::{
     load_producers, remove_snapshot, replay, snapshot_offsets, store_boundary_snapshot,
 };
 use super::state::{State, Status};
+use super::sync::RecoveryPoint;
 use super::truncate::shorten;
 use super::{Damage, LogOptions, OnDamage, OpenError, Recovery, Shared, StorageError, producers};
 use crate::disk::OpenMode;
@@ -185,7 +186,7 @@ pub(crate) fn check_end(state: &mut State, plan: &Plan, recovery: &mut Recovery)
 
 /// Leaves a damaged log as it is, with the recovery point it was opened with: the next open finds the damage too.
 fn keep_damage(state: &mut State, plan: &Plan, damage: Damage, recovery: &mut Recovery) {
-    state.recovery_point = plan.synced_end;
+    state.recovery_point = RecoveryPoint::found(plan.synced_end);
     recovery.damage = Some(damage.clone());
     if state.check_writable().is_ok() {
         state.status = Status::Damaged(damage);
@@ -373,7 +374,7 @@ fn finish(
     is_changed: bool,
 ) -> Result<(), StorageError> {
     if recovery.damage.is_none() {
-        state.recovery_point = state.log_end_offset;
+        state.recovery_point = RecoveryPoint::found(state.log_end_offset);
     }
     state.producers.expire(shared.clock.now_ms());
     if state.segments.is_empty() {
@@ -390,7 +391,7 @@ fn finish(
     if is_changed {
         // What was recovered was not synced before the crash.
         let first = state.segments.first().map_or(0, Segment::base_offset);
-        state.recovery_point = first.min(state.log_end_offset);
+        state.recovery_point = RecoveryPoint::found(first.min(state.log_end_offset));
     }
     let bases: Vec<_> = state.segments.iter().map(Segment::base_offset).collect();
     let newest = state.snapshot_offset;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::sync::Unsynced;
+use super::sync::{RecoveryPoint, Unsynced};
 use super::view::segment_of;
 use super::{Damage, Shared, StorageError};
 use crate::config::LogConfig;
@@ -65,8 +65,8 @@ pub(crate) struct State {
     /// log start ≤ log end.
     pub(crate) log_start_offset: i64,
     pub(crate) log_end_offset: i64,
-    /// Everything below is synced; ≤ log end.
-    pub(crate) recovery_point: i64,
+    /// ≤ log end, except of a damaged log.
+    pub(crate) recovery_point: RecoveryPoint,
     pub(crate) epochs: EpochCache,
     /// Whether `leader-epoch-checkpoint` lacks what `epochs` holds: there was no space for it.
     pub(crate) are_epochs_unstored: bool,

@@ -1,33 +1,150 @@
-//! Making appends durable: what to sync is collected under the lock, and synced without it.
+//! Making appends durable: rounds of syncs, one at a time for each log.
+//!
+//! # Theory of operation
+//! A round collects under the log's lock what is not durable, syncs it without the lock, and then raises the recovery point
+//! to the log end at which it collected. Two rounds at once would disprove each other: the second one does not sync what
+//! the first one took and has not finished, so its recovery point would be ahead of the disk. So there is one [`Round`] at
+//! a time, and only a round that has ended well can raise a [`RecoveryPoint`].
+//!
+//! Whoever needs a sync waits for the round in flight, and then for one that began after the call: the first to come
+//! runs it, the others share it. There is no timer, so a slow disk makes its own batches.
+
+mod recovery_point;
 
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
+use parking_lot::{Condvar, Mutex};
+
+pub(crate) use self::recovery_point::RecoveryPoint;
 use super::state::{State, Status};
 use super::{Log, StorageError};
 use crate::disk::open_files::is_out_of_descriptors;
 use crate::disk::{Disk, OpenMode};
 use crate::segment::SegmentFiles;
 
-/// What must be synced so that everything below `upto` is durable.
+/// The rounds of one log.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    state: Mutex<RoundsState>,
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct RoundsState {
+    in_flight: bool,
+    /// Rounds that began; they count from 1.
+    begun: u64,
+    /// The newest round that ended well.
+    done: u64,
+}
+
+/// The right to raise or lower a log's recovery point. There is one at a time; dropping it lets the next one begin.
+pub(crate) struct Round<'a> {
+    log: &'a Log,
+    number: u64,
+    is_done: bool,
+}
+
+impl RoundsState {
+    fn begin<'a>(&mut self, log: &'a Log) -> Round<'a> {
+        self.in_flight = true;
+        self.begun += 1;
+        Round { log, number: self.begun, is_done: false }
+    }
+}
+
+impl Round<'_> {
+    pub(super) fn log(&self) -> &Log {
+        self.log
+    }
+
+    /// Syncs what is not durable, blocking, and raises the recovery point to where the log ended at the beginning.
+    fn run(mut self) -> Result<(), StorageError> {
+        if let Some(unsynced) = self.collect()? {
+            let result = unsynced.sync(&*self.log.shared.disk);
+            self.publish(&unsynced, result)?;
+        }
+        self.is_done = true;
+        Ok(())
+    }
+
+    /// What to sync so that all that is appended now becomes durable; `None` if it is.
+    fn collect(&self) -> Result<Option<Collected>, StorageError> {
+        let mut state = self.log.write();
+        state.check_writable()?;
+        let recovery_point = state.recovery_point;
+        if recovery_point.offset() >= state.log_end_offset && state.unsynced.is_empty() {
+            return Ok(None);
+        }
+        let first = state.segment_of(recovery_point.offset()).unwrap_or(0);
+        let dirty = state.segments.get(first..).unwrap_or_default();
+        Ok(Some(Collected {
+            segments: dirty.iter().map(|segment| segment.files.clone()).collect(),
+            others: std::mem::take(&mut state.unsynced),
+            recovery_point,
+            upto: state.log_end_offset,
+            unsynced_records: std::mem::take(&mut state.unsynced_records),
+            unsynced_since_ms: state.unsynced_since_ms.take(),
+        }))
+    }
+
+    /// Notes how the sync ended. An error is final for this log, unless a file could not even be opened for want of
+    /// descriptors: then what was collected is still to be synced.
+    fn publish(&self, collected: &Collected, result: io::Result<()>) -> Result<(), StorageError> {
+        let mut state = self.log.write();
+        if matches!(state.status, Status::Closed) {
+            return Err(StorageError::Closed);
+        }
+        let Err(error) = result else {
+            state.recovery_point.raise(collected.recovery_point, collected.upto);
+            return Ok(());
+        };
+        let (path, source) = (self.log.shared.dir.to_path_buf(), Arc::new(error));
+        if is_out_of_descriptors(&source) {
+            state.take_back(collected);
+            return Err(StorageError::Exhausted { action: "sync", path, source });
+        }
+        let marker = path.join(SYNC_FAILED_FILE);
+        // Without space for it the log is opened as after a crash: there is no better way.
+        let _ = self.log.shared.disk.open(&marker, OpenMode::Create);
+        // Whatever it lacked: after a sync that failed the kernel may have dropped the pages.
+        let error = StorageError::Io { action: "sync", path, source };
+        state.status = Status::Failed(error.to_string().into());
+        Err(error)
+    }
+}
+
+impl Drop for Round<'_> {
+    fn drop(&mut self) {
+        let rounds = &self.log.rounds;
+        let mut state = rounds.state.lock();
+        state.in_flight = false;
+        if self.is_done {
+            state.done = self.number;
+        }
+        rounds.ended.notify_all();
+    }
+}
+
+/// What a round syncs.
 #[derive(Debug)]
-pub struct SyncJob {
-    /// The segments, oldest first. Their files are opened one by one: jobs that wait hold no descriptors.
+struct Collected {
+    /// The segments, oldest first. Their files are opened one by one: rounds that wait hold no descriptors.
     segments: Vec<Arc<SegmentFiles>>,
     others: Unsynced,
-    /// The log end offset when the job was made.
+    /// As it was then.
+    recovery_point: RecoveryPoint,
+    /// The log end offset then.
     upto: i64,
-    truncations: u64,
-    /// What the log forgot when the job was made, for a job that was refused.
+    /// What the log forgot then, for a round that is refused.
     unsynced_records: i64,
     unsynced_since_ms: Option<i64>,
 }
 
-impl SyncJob {
-    /// Syncs all of it, blocking. After an error the log must be told, and is closed for writing.
-    pub fn run(&self, disk: &dyn Disk) -> io::Result<()> {
+impl Collected {
+    fn sync(&self, disk: &dyn Disk) -> io::Result<()> {
         for segment in &self.segments {
             segment.sync_log()?;
         }
@@ -37,7 +154,7 @@ impl SyncJob {
 
 /// Small files and directories that were changed since the last sync, each once.
 #[derive(Debug, Default)]
-pub struct Unsynced {
+pub(crate) struct Unsynced {
     files: Vec<PathBuf>,
     dirs: Vec<PathBuf>,
 }
@@ -104,73 +221,60 @@ impl Log {
             || (view.unsynced_since_ms.is_some() && waited_ms >= view.config.flush_ms)
     }
 
-    /// What to sync so that all that is appended now becomes durable; `None` if it is.
-    pub fn prepare_sync(&self) -> Result<Option<SyncJob>, StorageError> {
-        let mut state = self.write();
-        state.check_writable()?;
-        let recovery_point = state.recovery_point;
-        if recovery_point >= state.log_end_offset && state.unsynced.is_empty() {
-            return Ok(None);
-        }
-        let upto = state.log_end_offset;
-        let first = state.segment_of(recovery_point).unwrap_or(0);
-        let dirty = state.segments.get(first..).unwrap_or_default();
-        Ok(Some(SyncJob {
-            segments: dirty.iter().map(|segment| segment.files.clone()).collect(),
-            others: std::mem::take(&mut state.unsynced),
-            upto,
-            truncations: self.truncations.load(Ordering::SeqCst),
-            unsynced_records: std::mem::take(&mut state.unsynced_records),
-            unsynced_since_ms: state.unsynced_since_ms.take(),
-        }))
-    }
-
-    /// Tells how a job ended; returns the recovery point. An error is final for this log, unless a file could not even be
-    /// opened for want of descriptors: then what the job was to sync is still to be synced.
-    pub fn complete_sync(
-        &self,
-        job: &SyncJob,
-        result: io::Result<()>,
-    ) -> Result<i64, StorageError> {
-        let mut state = self.write();
-        if matches!(state.status, Status::Closed) {
-            return Err(StorageError::Closed);
-        }
-        if let Err(error) = result {
-            let (path, source) = (self.shared.dir.to_path_buf(), Arc::new(error));
-            if is_out_of_descriptors(&source) {
-                state.take_back(job);
-                return Err(StorageError::Exhausted { action: "sync", path, source });
-            }
-            let marker = path.join(SYNC_FAILED_FILE);
-            // Without space for it the log is opened as after a crash: there is no better way.
-            let _ = self.shared.disk.open(&marker, OpenMode::Create);
-            // Whatever it lacked: after a sync that failed the kernel may have dropped the pages.
-            let error = StorageError::Io { action: "sync", path, source };
-            state.status = Status::Failed(error.to_string().into());
-            return Err(error);
-        }
-        // Bytes that replaced truncated ones may not be what was synced.
-        if job.truncations == self.truncations.load(Ordering::SeqCst) {
-            state.recovery_point = state.recovery_point.max(job.upto);
-        }
-        Ok(state.recovery_point)
-    }
-
     /// Makes everything appended so far durable, blocking. An error is final for this log.
     pub fn flush(&self) -> Result<(), StorageError> {
-        let Some(job) = self.prepare_sync()? else { return Ok(()) };
-        let result = job.run(&*self.shared.disk);
-        self.complete_sync(&job, result).map(|_| ())
+        self.sync_until(|| false)
+    }
+
+    /// Waits until everything below `end` is durable, or was truncated meanwhile.
+    ///
+    /// # Errors
+    /// As [`Log::flush`].
+    pub fn sync_to(&self, end: i64) -> Result<(), StorageError> {
+        self.sync_until(|| self.recovery_point() >= end)
+    }
+
+    /// Does what `flush.messages` and `flush.ms` ask for after an append that ended at `end`; `false` if that is nothing yet.
+    ///
+    /// # Errors
+    /// As [`Log::flush`].
+    pub fn sync_appended(&self, end: i64) -> Result<bool, StorageError> {
+        if self.config().syncs_every_append() {
+            return self.sync_to(end).map(|()| true);
+        }
+        let is_due = self.sync_due(self.shared.clock.now_ms());
+        if is_due { self.flush().map(|()| true) } else { Ok(false) }
+    }
+
+    /// Waits until `is_done` after the round in flight, or else for a round that began after this call.
+    fn sync_until(&self, is_done: impl Fn() -> bool) -> Result<(), StorageError> {
+        let mut rounds = self.rounds.state.lock();
+        let wanted = rounds.begun + 1;
+        while !is_done() && rounds.done < wanted {
+            if !rounds.in_flight {
+                let round = rounds.begin(self);
+                drop(rounds);
+                return round.run();
+            }
+            self.rounds.ended.wait(&mut rounds);
+        }
+        Ok(())
+    }
+
+    /// Keeps rounds from beginning, so that the recovery point is not raised; waits for the one in flight.
+    pub(crate) fn hold_recovery_point(&self) -> Round<'_> {
+        let mut rounds = self.rounds.state.lock();
+        self.rounds.ended.wait_while(&mut rounds, |rounds| rounds.in_flight);
+        rounds.begin(self)
     }
 }
 
 impl State {
-    /// Notes again what `job` was to sync.
-    fn take_back(&mut self, job: &SyncJob) {
-        job.others.files.iter().for_each(|path| self.unsynced.add_file(path.clone()));
-        job.others.dirs.iter().for_each(|path| self.unsynced.add_dir(path.clone()));
-        self.unsynced_records += job.unsynced_records;
-        self.unsynced_since_ms = job.unsynced_since_ms.or(self.unsynced_since_ms);
+    /// Notes again what was collected.
+    fn take_back(&mut self, collected: &Collected) {
+        collected.others.files.iter().for_each(|path| self.unsynced.add_file(path.clone()));
+        collected.others.dirs.iter().for_each(|path| self.unsynced.add_dir(path.clone()));
+        self.unsynced_records += collected.unsynced_records;
+        self.unsynced_since_ms = collected.unsynced_since_ms.or(self.unsynced_since_ms);
     }
 }

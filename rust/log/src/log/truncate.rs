@@ -9,6 +9,7 @@ use pykafka_record::Batch;
 use super::recovery::note_max_timestamp;
 use super::snapshot::{Taken, Withdrawn};
 use super::state::{State, Status};
+use super::sync::Round;
 use super::view::Writing;
 use super::{Log, Shared, StorageError, recovery};
 use crate::disk::{DiskFile, OpenMode};
@@ -44,26 +45,30 @@ impl Log {
         if state.epochs.truncate_from_end(offset) { state.store_epochs(shared) } else { Ok(()) }
     }
 
-    /// Gives up the promise that records at and behind `offset` are durable, and that of the batch that holds it.
-    pub(crate) fn lower_recovery_point(&self, offset: i64) -> Result<(), StorageError> {
-        check_offset(offset)?;
-        let end = match self.read(offset.max(self.log_start_offset()), 0, i64::MAX, true) {
-            Ok(data) if !data.bytes.is_empty() => data.base_offset,
-            // Behind the log end, or not readable: the promise ends where the truncation was asked for.
-            _ => offset,
-        };
-        let mut state = self.write();
-        state.check_writable()?;
-        state.recovery_point = state.recovery_point.min(end.min(offset));
-        Ok(())
-    }
-
     /// Gives up everything; the log is empty and begins at `offset`.
     pub fn truncate_fully_and_start_at(&self, offset: i64) -> Result<(), StorageError> {
         check_offset(offset)?;
         let mut state = self.write();
         state.check_writable()?;
         state.truncate_fully(&self.shared, offset)
+    }
+}
+
+impl Round<'_> {
+    /// Gives up the promise that records at and behind `offset` are durable, and that of the batch that holds it; returns
+    /// the recovery point.
+    pub(crate) fn give_up(&self, offset: i64) -> Result<i64, StorageError> {
+        check_offset(offset)?;
+        let log = self.log();
+        let end = match log.read(offset.max(log.log_start_offset()), 0, i64::MAX, true) {
+            Ok(data) if !data.bytes.is_empty() => data.base_offset,
+            // Behind the log end, or not readable: the promise ends where the truncation was asked for.
+            _ => offset,
+        };
+        let mut state = log.write();
+        state.check_writable()?;
+        state.recovery_point.lower_to(end.min(offset));
+        Ok(state.recovery_point.offset())
     }
 }
 
@@ -108,7 +113,7 @@ impl State {
         self.drop_writer();
         self.log_start_offset = offset;
         self.log_end_offset = offset;
-        self.recovery_point = offset;
+        self.recovery_point.restart_at(offset);
         self.producers.truncate_fully_and_start_at(offset);
         self.epochs.truncate_from_end(i64::MIN);
         self.take_segments(0..self.segments.len())
@@ -129,7 +134,7 @@ impl State {
     /// Ends the log at `cut`, in the last of `keep` segments. The files are as they were.
     fn end_at(&mut self, cut: Cut, keep: usize) -> Taken {
         self.log_end_offset = cut.end_offset;
-        self.recovery_point = self.recovery_point.min(cut.end_offset);
+        self.recovery_point.lower_to(cut.end_offset);
         self.log_start_offset = self.log_start_offset.min(cut.end_offset);
         let taken = self.take_segments(keep..self.segments.len());
         let last = self.segments.last_mut().expect("the cut was found in it");

@@ -47,7 +47,7 @@ impl View {
             log_start_offset: state.log_start_offset,
             log_end_offset: state.log_end_offset,
             first_unstable_offset: state.first_unstable_offset(),
-            recovery_point: state.recovery_point,
+            recovery_point: state.recovery_point.offset(),
             segments: Segments::of(&state.segments),
             indexes: state.indexes.clone(),
             epochs: state.epochs.clone(),
@@ -62,7 +62,7 @@ impl View {
         self.log_start_offset = state.log_start_offset;
         self.log_end_offset = state.log_end_offset;
         self.first_unstable_offset = state.first_unstable_offset();
-        self.recovery_point = state.recovery_point;
+        self.recovery_point = state.recovery_point.offset();
         self.segments.follow(&state.segments);
         self.indexes.clone_from(&state.indexes);
         if self.epochs != state.epochs {

@@ -13,8 +13,7 @@ use crate::disk::{DirEntry, Disk};
 use crate::log::epoch_cache::EpochCache;
 use crate::log::producer_state::ProducerStateManager;
 use crate::log::state::{State, Status};
-use crate::log::sync::SYNC_FAILED_FILE;
-use crate::log::sync::Unsynced;
+use crate::log::sync::{RecoveryPoint, Rounds, SYNC_FAILED_FILE, Unsynced};
 use crate::log::truncate::shorten;
 use crate::log::view::View;
 use crate::log::{Log, LogOptions, OpenError, Recovery, Shared, StorageError, swap};
@@ -71,7 +70,8 @@ fn open_by(options: LogOptions, mut plan: Plan) -> Result<(Log, Recovery), OpenE
         check_end(&mut state, &plan, &mut recovery);
     }
     let view = Mutex::new(View::of(&state));
-    let log = Log { shared, state: Mutex::new(state), view, truncations: Arc::default() };
+    let (rounds, truncations) = (Rounds::default(), Arc::default());
+    let log = Log { shared, state: Mutex::new(state), view, rounds, truncations };
     if recovery.segments_recovered > 0 && log.write_error().is_none() {
         log.flush()?;
     }
@@ -110,7 +110,7 @@ fn empty_state(options: &LogOptions) -> State {
         indexes: None,
         log_start_offset: start,
         log_end_offset: start,
-        recovery_point: start,
+        recovery_point: RecoveryPoint::found(start),
         epochs: EpochCache::default(),
         are_epochs_unstored: false,
         producers,
