@@ -1,5 +1,6 @@
 //! Requests: one file per API that Rust answers, the queue to Python for the others, and what they share.
 
+pub(crate) mod answer_size;
 pub(crate) mod api_versions;
 pub(crate) mod context;
 mod control;

@@ -13,6 +13,7 @@ use pykafka_wire::{ApiKey, fetch, produce};
 
 use self::gate_disk::{Gate, GateDisk};
 use crate::api::context::{ConnectionInfo, Context, ContextOptions, Header, Outcome};
+use crate::network::memory::budget::Share;
 use crate::partition::PartitionOffsets;
 use crate::partition::pool::MayWait;
 use crate::seam::event::Event;
@@ -145,7 +146,12 @@ impl Broker {
         let mut body = BytesMut::new();
         request.encode(version, &mut body).unwrap();
         let header = header(ApiKey::FETCH, version);
-        crate::api::fetch::handle(&self.ctx, &connection(), &header, &body.freeze())
+        crate::api::fetch::handle(&self.ctx, &connection(), &header, &body.freeze(), self.room())
+    }
+
+    /// Room for an answer, of which nothing is taken yet.
+    pub(crate) fn room(&self) -> Share {
+        self.ctx.memory.answers.share()
     }
 
     /// Waits until no thread works for the partitions any more.

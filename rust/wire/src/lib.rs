@@ -30,4 +30,4 @@ pub use api_key::{Api, ApiKey, apis, is_flexible, known_versions, supported_vers
 pub use error::{DecodeError, EncodeError};
 pub use message::{Records, Wire};
 pub use reader::{OBJECTS_MAX, Reader, span_within};
-pub use writer::{Chunk, Chunks, Sink, Writer, encode_uvarint};
+pub use writer::{ByteCount, Chunk, Chunks, Sink, Writer, encode_uvarint};

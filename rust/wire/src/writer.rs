@@ -48,6 +48,33 @@ impl Sink for BytesMut {
     }
 }
 
+/// Counts what would be written, for a buffer that is made as large as it will be.
+#[derive(Debug, Default)]
+pub struct ByteCount(usize);
+
+impl ByteCount {
+    /// Bytes so far.
+    pub fn bytes(&self) -> usize {
+        self.0
+    }
+}
+
+impl Sink for ByteCount {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.0 += bytes.len();
+    }
+
+    fn put_shared(&mut self, bytes: &Bytes) {
+        self.0 += bytes.len();
+    }
+
+    fn put_room(&mut self, size: usize) -> Result<(), EncodeError> {
+        self.0 += size;
+        Ok(())
+    }
+}
+
 /// Record bytes below this size are copied: a chunk of their own costs more in `writev`.
 const SHARED_BYTES_MIN: usize = 512;
 
@@ -81,6 +108,11 @@ impl Chunks {
     /// No bytes yet.
     pub fn new() -> Chunks {
         Chunks::default()
+    }
+
+    /// No bytes yet, in a buffer for `bytes`.
+    pub fn with_capacity(bytes: usize) -> Chunks {
+        Chunks { open: BytesMut::with_capacity(bytes), ..Chunks::default() }
     }
 
     /// Bytes over all chunks.

@@ -15,6 +15,7 @@ use crate::api::fetch_session::FetchSessions;
 use crate::api::reply::Reply;
 use crate::network::connections::Connections;
 use crate::network::memory::Memory;
+use crate::network::memory::budget::Share;
 use crate::partition::partition_table::{PartitionOptions, PartitionTable};
 use crate::partition::purgatory::{self, Purgatory};
 use crate::seam::event::EventQueue;
@@ -170,6 +171,17 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// The same with `room` attached to the answer, now or later.
+    pub(crate) fn in_room(self, room: Share) -> Outcome {
+        match self {
+            Outcome::Reply(reply) => Outcome::Reply(reply.in_room(room)),
+            Outcome::Pending(pending) => {
+                Outcome::Pending(Box::pin(async move { pending.await.in_room(room) }))
+            }
+            outcome @ (Outcome::NoReply | Outcome::Close(_)) => outcome,
+        }
+    }
+
     /// A request that does not parse closes its connection, as in Kafka.
     pub fn malformed(error: impl fmt::Display) -> Outcome {
         Outcome::Close(format!("malformed request: {error}"))

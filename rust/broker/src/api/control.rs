@@ -6,6 +6,7 @@ use bytes::Bytes;
 use pykafka_wire::Chunks;
 
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::network::memory::budget::Share;
 use crate::seam::event::{Event, RequestEvent};
 
 /// Tells Python when the connection goes away before the answer.
@@ -28,6 +29,7 @@ pub(crate) fn park(
     conn: &ConnectionInfo,
     header: &Header,
     body: Bytes,
+    room_of_answer: Share,
 ) -> Outcome {
     let (ctx, connection, header) = (ctx.clone(), conn.clone(), header.clone());
     Outcome::Pending(Box::pin(async move {
@@ -39,7 +41,7 @@ pub(crate) fn park(
         open.ctx.events.push(Event::Request(Box::new(event)));
         drop(arrival);
         match answer.await {
-            Ok(body) => Outcome::Reply(Chunks::from(body).into()),
+            Ok(body) => Outcome::Reply(Chunks::from(body).into()).in_room(room_of_answer),
             Err(_) => stopped(),
         }
     }))

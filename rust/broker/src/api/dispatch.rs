@@ -9,9 +9,10 @@ use pykafka_wire::frame::RequestHeader;
 use crate::api::api_versions::{hot_index, served_versions};
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::api::{
-    api_versions, control, describe_topic_partitions, fetch, list_offsets, metadata,
+    answer_size, api_versions, control, describe_topic_partitions, fetch, list_offsets, metadata,
     offset_for_leader_epoch, produce,
 };
+use crate::network::memory::budget::Share;
 
 /// Frames below this size are copied before they wait for Python, so that they do not hold the whole input buffer.
 const COPIED_BYTES_MAX: usize = 16 << 10;
@@ -61,32 +62,53 @@ pub(crate) fn dispatch(
     (Some(header), outcome)
 }
 
+/// Has the request answered once there is room for its answer.
 fn answer(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: BytesMut) -> Outcome {
     let (key, version) = (header.api_key, header.api_version);
     if key == ApiKey::API_VERSIONS && !api_versions::is_supported(version) {
         return api_versions::unsupported();
     }
-    if !served_versions(&ctx.image.load(), key).is_some_and(|served| served.contains(&version)) {
+    let image = ctx.image.load();
+    if !served_versions(&image, key).is_some_and(|served| served.contains(&version)) {
         return Outcome::Close(format!("API key {} in version {version} is not served", key.0));
     }
-    let Some(hot) = hot_index(key) else {
-        ctx.statistics.control_requests.add(1);
-        return control::park(ctx, conn, header, parked(body));
-    };
-    ctx.statistics.hot_requests[hot].add(1);
-    match key {
-        ApiKey::API_VERSIONS => api_versions::handle(ctx, conn, header, &body),
-        ApiKey::METADATA => metadata::handle(ctx, conn, header, &body),
+    match hot_index(key) {
+        Some(hot) => ctx.statistics.hot_requests[hot].add(1),
+        None => ctx.statistics.control_requests.add(1),
+    }
+    let bytes_max = answer_size::bytes_max(&image, key, version, &body);
+    drop(image);
+    if let Some(room) = ctx.memory.answers.try_room(bytes_max) {
+        return answer_in_room(ctx, conn, header, body, room);
+    }
+    let (ctx, conn, header) = (ctx.clone(), conn.clone(), header.clone());
+    Outcome::Pending(Box::pin(async move {
+        let room = ctx.memory.answers.room(bytes_max, &*ctx.clock).await;
+        answer_in_room(&ctx, &conn, &header, body, room)
+    }))
+}
+
+fn answer_in_room(
+    ctx: &Arc<Context>,
+    conn: &ConnectionInfo,
+    header: &Header,
+    body: BytesMut,
+    room: Share,
+) -> Outcome {
+    match header.api_key {
+        ApiKey::API_VERSIONS => api_versions::handle(ctx, conn, header, &body).in_room(room),
+        ApiKey::METADATA => metadata::handle(ctx, conn, header, &body, room),
         ApiKey::DESCRIBE_TOPIC_PARTITIONS => {
-            describe_topic_partitions::handle(ctx, conn, header, &body)
+            describe_topic_partitions::handle(ctx, conn, header, &body).in_room(room)
         }
+        // Its answer is small, and its appends take their place in the order of the requests.
         ApiKey::PRODUCE => produce::handle(ctx, conn, header, body),
-        ApiKey::FETCH => fetch::handle(ctx, conn, header, &body.freeze()),
-        ApiKey::LIST_OFFSETS => list_offsets::handle(ctx, conn, header, &body.freeze()),
+        ApiKey::FETCH => fetch::handle(ctx, conn, header, &body.freeze(), room),
+        ApiKey::LIST_OFFSETS => list_offsets::handle(ctx, conn, header, &body.freeze(), room),
         ApiKey::OFFSET_FOR_LEADER_EPOCH => {
-            offset_for_leader_epoch::handle(ctx, conn, header, &body.freeze())
+            offset_for_leader_epoch::handle(ctx, conn, header, &body.freeze()).in_room(room)
         }
-        _ => Outcome::Close(format!("API key {} is not served", key.0)),
+        _ => control::park(ctx, conn, header, parked(body), room),
     }
 }
 

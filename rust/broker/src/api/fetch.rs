@@ -20,6 +20,7 @@ use self::respond::{Answer, refuse};
 use self::target::{Fetched, Opened, Targets};
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::kafka_error::KafkaError;
+use crate::network::memory::budget::Share;
 use crate::partition::{Isolation, opening};
 
 /// No client waits longer than librdkafka may be told to (`fetch.wait.max.ms` ≤ 300000); it asks again.
@@ -37,7 +38,13 @@ struct Limits {
 }
 
 /// Reads, or waits until there is enough to read; see the module.
-pub fn handle(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: &Bytes) -> Outcome {
+pub fn handle(
+    ctx: &Arc<Context>,
+    conn: &ConnectionInfo,
+    header: &Header,
+    body: &Bytes,
+    room: Share,
+) -> Outcome {
     let version = header.api_version;
     let request = match Request::decode(version, body) {
         Ok(request) => request,
@@ -66,20 +73,21 @@ pub fn handle(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: 
     drop(image);
     let answer = Answer { ctx: ctx.clone(), listener: conn.listener.clone(), limits, targets };
     match opening::of(answer.targets.partitions()) {
-        None => read_or_wait(answer),
+        None => read_or_wait(answer, room),
         Some(opened) => Outcome::Pending(Box::pin(async move {
             opened.await;
-            read_or_wait(answer)
+            read_or_wait(answer, room)
         })),
     }
 }
 
-fn read_or_wait(answer: Answer) -> Outcome {
+fn read_or_wait(answer: Answer, room: Share) -> Outcome {
     let limits = answer.limits;
     let fetched = answer.targets.read(&limits);
     if limits.wait_ms <= 0 || is_enough(&fetched, limits.bytes_min) {
-        answer.encode(&fetched)
+        answer.encode(&fetched).in_room(room)
     } else {
+        drop(room);
         parked::park(answer, &fetched)
     }
 }

@@ -11,6 +11,7 @@ use pykafka_wire::list_offsets::{
 
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::kafka_error::KafkaError;
+use crate::network::memory::budget::Share;
 use crate::partition::{Isolation, OffsetAnswer, OffsetQuery, Partition, opening};
 use crate::seam::image::Image;
 
@@ -24,7 +25,13 @@ const OFFSET_NOT_AVAILABLE_VERSION_MIN: i16 = 5;
 const LEADER_EPOCH_VERSION_MIN: i16 = 4;
 
 /// Looks offsets up, each partition by itself.
-pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &Bytes) -> Outcome {
+pub fn handle(
+    ctx: &Arc<Context>,
+    _: &ConnectionInfo,
+    header: &Header,
+    body: &Bytes,
+    room: Share,
+) -> Outcome {
     let version = header.api_version;
     let request = match Request::decode(version, body) {
         Ok(request) => request,
@@ -33,7 +40,7 @@ pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &By
     let partitions = partitions_of(ctx, &request);
     let (opening, scans) = (opening::of(&partitions), scans(&request));
     if opening.is_none() && !scans {
-        return answer(ctx, version, &request);
+        return answer(ctx, version, &request).in_room(room);
     }
     let (ctx, body) = (ctx.clone(), body.clone());
     Outcome::Pending(Box::pin(async move {
@@ -42,7 +49,7 @@ pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &By
         }
         let host = ctx.partitions.host().clone();
         let answered = host.work(move || match Request::decode(version, &body) {
-            Ok(request) => answer(&ctx, version, &request),
+            Ok(request) => answer(&ctx, version, &request).in_room(room),
             Err(error) => Outcome::malformed(error),
         });
         answered.await.unwrap_or_else(|| Outcome::Close("a lookup of offsets failed".into()))

@@ -3,22 +3,28 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use pykafka_wire::DecodeError;
 use pykafka_wire::metadata::{
     Broker, OPERATIONS_UNKNOWN, Partition, Request, Response, Topic, TopicResponse,
 };
+use pykafka_wire::{ByteCount, Chunks, DecodeError, EncodeError};
 
-use crate::api::api_versions::encoded;
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::api::endpoints::Endpoints;
 use crate::api::topic_name::{
     CLUSTER_OPERATIONS_ALL, TOPIC_OPERATIONS_ALL, is_internal, is_valid, missing_code,
 };
+use crate::network::memory::budget::Share;
 use crate::seam::event::Event;
 use crate::seam::image::{Image, PartitionEntry, TOPIC_ID_ZERO, TopicEntry};
 
 /// An answer about more partitions takes milliseconds, and is made by another thread than those of the network.
 const PARTITIONS_AT_ONCE_MAX: usize = 2_000;
+
+/// What a topic without partitions takes, encoded and as [`TopicResponse`].
+const TOPIC_BYTES: usize = 256;
+/// What a partition takes, encoded and as [`Partition`] with the lists that it owns.
+const PARTITION_BYTES: usize = 256;
+const REPLICA_BYTES: usize = 24;
 
 const UNKNOWN_SERVER_ERROR: i16 = -1;
 const REPLICA_NOT_AVAILABLE: i16 = 9;
@@ -26,24 +32,47 @@ const INVALID_REQUEST: i16 = 42;
 const UNKNOWN_TOPIC_ID: i16 = 100;
 
 /// Answers every version.
-pub fn handle(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: &[u8]) -> Outcome {
+pub fn handle(
+    ctx: &Arc<Context>,
+    conn: &ConnectionInfo,
+    header: &Header,
+    body: &[u8],
+    room: Share,
+) -> Outcome {
     let version = header.api_version;
     let request = match decoded(version, body) {
         Ok(request) => request,
         Err(error) => return Outcome::malformed(error),
     };
     if partitions_count(&ctx.image.load(), &request) <= PARTITIONS_AT_ONCE_MAX {
-        return answer(ctx, conn, version, &request);
+        return answer(ctx, conn, version, &request).in_room(room);
     }
     let (ctx, conn, body) = (ctx.clone(), conn.clone(), body.to_vec());
     let host = ctx.partitions.host().clone();
     let answered = host.work(move || match decoded(version, &body) {
-        Ok(request) => answer(&ctx, &conn, version, &request),
+        Ok(request) => answer(&ctx, &conn, version, &request).in_room(room),
         Err(error) => Outcome::malformed(error),
     });
     Outcome::Pending(Box::pin(async move {
         answered.await.unwrap_or_else(|| Outcome::Close("metadata could not be encoded".into()))
     }))
+}
+
+/// What the answer and what it is made of take, at most; a request that does not parse has no answer.
+pub(crate) fn bytes_max(image: &Image, version: i16, body: &[u8]) -> usize {
+    let Ok(request) = decoded(version, body) else { return 0 };
+    let described: usize = match &request.topics {
+        None => image.topics().map(|topic| bytes_of(topic)).sum(),
+        Some(topics) => topics_of(image, topics).map(|topic| bytes_of(topic)).sum(),
+    };
+    described + request.topics.map_or(0, |topics| topics.len()) * TOPIC_BYTES + body.len()
+}
+
+fn bytes_of(topic: &TopicEntry) -> usize {
+    let replicas = topic.partitions.iter().next().map_or(0, |partition| partition.replicas.len());
+    TOPIC_BYTES
+        + topic.name.len()
+        + topic.partitions.len() * (PARTITION_BYTES + replicas * REPLICA_BYTES)
 }
 
 fn decoded(version: i16, body: &[u8]) -> Result<Request<'_>, DecodeError> {
@@ -58,14 +87,19 @@ fn decoded(version: i16, body: &[u8]) -> Result<Request<'_>, DecodeError> {
 fn partitions_count(image: &Image, request: &Request<'_>) -> usize {
     match &request.topics {
         None => image.topics().map(|topic| topic.partitions.len()).sum(),
-        Some(topics) => (topics.iter())
-            .filter_map(|topic| match topic.name {
-                Some(name) => image.topic(name),
-                None => image.topic_by_id(&topic.topic_id),
-            })
-            .map(|topic| topic.partitions.len())
-            .sum(),
+        Some(topics) => topics_of(image, topics).map(|topic| topic.partitions.len()).sum(),
     }
+}
+
+/// Those of the request that are there.
+fn topics_of<'a>(
+    image: &'a Image,
+    topics: &'a [Topic<'a>],
+) -> impl Iterator<Item = &'a Arc<TopicEntry>> {
+    topics.iter().filter_map(|topic| match topic.name {
+        Some(name) => image.topic(name),
+        None => image.topic_by_id(&topic.topic_id),
+    })
 }
 
 fn answer(ctx: &Context, conn: &ConnectionInfo, version: i16, request: &Request<'_>) -> Outcome {
@@ -75,7 +109,19 @@ fn answer(ctx: &Context, conn: &ConnectionInfo, version: i16, request: &Request<
         Some(error_code) => refused(request, error_code),
         None => asked.response(ctx, conn, request),
     };
-    encoded(|out| response.encode(version, out))
+    match encoded_to_size(version, &response) {
+        Ok(body) => Outcome::Reply(body.into()),
+        Err(error) => Outcome::Close(format!("metadata cannot be encoded: {error}")),
+    }
+}
+
+/// In a buffer that is as large as the answer: one that grows would take up to twice as much.
+fn encoded_to_size(version: i16, response: &Response<'_>) -> Result<Chunks, EncodeError> {
+    let mut count = ByteCount::default();
+    response.encode(version, &mut count)?;
+    let mut out = Chunks::with_capacity(count.bytes());
+    response.encode(version, &mut out)?;
+    Ok(out)
 }
 
 /// The code of a request that is refused whole.

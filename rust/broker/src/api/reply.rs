@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pykafka_log::{RecordsSlice, SliceError};
 use pykafka_wire::{Chunk, Chunks};
 
+use crate::network::memory::budget::Share;
 use crate::network::output::Part;
 use crate::partition::Partition;
 
@@ -34,12 +35,28 @@ impl StoredRecords {
 pub struct Reply {
     body: Chunks,
     slices: VecDeque<StoredRecords>,
+    /// What the body holds of the memory for answers; none for a small one.
+    room: Option<Share>,
 }
 
 impl Reply {
     /// `body` has room for each of the `slices`, in their order.
     pub fn new(body: Chunks, slices: impl IntoIterator<Item = StoredRecords>) -> Reply {
-        Reply { body, slices: slices.into_iter().collect() }
+        Reply { body, slices: slices.into_iter().collect(), room: None }
+    }
+
+    /// Attaches the `room` that was taken before the body was made, corrected to what it is.
+    pub(crate) fn in_room(mut self, mut room: Share) -> Reply {
+        let bytes = self.memory_size();
+        room.cover(bytes.saturating_sub(room.bytes()));
+        room.shrink_to(bytes);
+        self.room = (bytes > 0).then_some(room);
+        self
+    }
+
+    /// Bytes that are not in a file.
+    fn memory_size(&self) -> usize {
+        self.body.size() - self.slices.iter().map(|records| records.slice.len()).sum::<usize>()
     }
 
     /// Bytes on the wire.
@@ -47,24 +64,25 @@ impl Reply {
         self.body.size()
     }
 
-    pub(crate) fn into_parts(self) -> impl Iterator<Item = Part> {
-        let Reply { body, mut slices } = self;
-        body.into_vec().into_iter().map(move |chunk| match chunk {
+    pub(crate) fn into_parts(self) -> (Option<Share>, impl Iterator<Item = Part>) {
+        let Reply { body, mut slices, room } = self;
+        let parts = body.into_vec().into_iter().map(move |chunk| match chunk {
             Chunk::Bytes(bytes) => Part::Bytes(bytes),
             Chunk::Room(size) => {
                 let records = slices.pop_front().expect("there is a slice for each room");
                 assert_eq!(records.slice.len(), size, "a slice is as long as its room");
                 Part::Stored(records)
             }
-        })
+        });
+        (room, parts)
     }
 
     /// Everything in one buffer, copied from the files.
     #[cfg(test)]
     pub(crate) fn to_bytes(&self) -> bytes::Bytes {
         let mut all = bytes::BytesMut::new();
-        let copy = Reply { body: self.body.clone(), slices: self.slices.clone() };
-        for part in copy.into_parts() {
+        let copy = Reply { body: self.body.clone(), slices: self.slices.clone(), room: None };
+        for part in copy.into_parts().1 {
             match part {
                 Part::Bytes(bytes) => all.extend_from_slice(&bytes),
                 Part::Stored(StoredRecords { slice, .. }) => {
@@ -80,6 +98,6 @@ impl Reply {
 
 impl From<Chunks> for Reply {
     fn from(body: Chunks) -> Reply {
-        Reply { body, slices: VecDeque::new() }
+        Reply { body, slices: VecDeque::new(), room: None }
     }
 }

@@ -1,27 +1,32 @@
-//! Answers that their peers do not take yet, and how much of memory they hold.
+//! Answers, from before they are made until their peers have taken them: how much of memory they hold.
 //!
 //! # Theory of operation
-//! A connection makes no further answer before its last ones are sent, so one that is not read holds what it has and
-//! waits. [`Held`] counts it, from the first send that leaves a part until all is sent or the connection ends. Bytes that
-//! are sent from a file are never in memory and count nothing.
+//! Room for an answer is taken before it is made: [`Answers::room`] waits for as much as it may take at most, and what
+//! it took is corrected down once it is known. The [`Share`] goes with the bytes, through the reply into the output of
+//! the connection, and is given back when all is sent or the connection ends. So answers hold at most the bound, and one
+//! more (two, if one of them is large). Bytes that are sent from a file are never in memory and count nothing.
 //!
-//! Two rules keep the sum at the bound. While it is full no request is handled that may have a large answer: it waits in
-//! [`Answers::room`]. And who waits there makes room: the connection whose peer has taken nothing for longest is closed,
-//! once that is [`STALLED_NS_MIN`]. So peers that do not read cost those that do a second at most, and what each thread
-//! is answering when the bound is reached is all that goes beyond it.
+//! Answers below [`SMALL_BYTES_MAX`] are made without room, and count only once a peer does not take them at once:
+//! they belong to what a connection costs anyway.
+//!
+//! Those who wait make room: the connection whose peer has taken nothing for longest is closed, once that is
+//! [`STALLED_NS_MIN`]. So peers that do not read cost those that do a second at most. A connection sends what it has
+//! before it makes a further answer, and never waits for room while it holds some.
 
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use pykafka_log::Clock;
-use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use crate::network::connections::Closing;
+use crate::network::memory::budget::{Budget, Lane, Share};
 use crate::slots::Slots;
 
+/// Answers that take less are made without room.
+pub(crate) const SMALL_BYTES_MAX: usize = 16 << 10;
 /// A peer that reads at all has taken something in this time.
 const STALLED_NS_MIN: u64 = 1_000_000_000;
 /// Between two looks for peers that have become stalled.
@@ -30,10 +35,8 @@ const REASON: &str = "its peer takes no answers, and others wait for the memory 
 
 /// See the module.
 pub(crate) struct Answers {
-    bytes_max: usize,
-    bytes: AtomicUsize,
-    held: Slots<Arc<Entry>>,
-    freed: Notify,
+    budget: Arc<Budget>,
+    unsent: Slots<Arc<Entry>>,
 }
 
 struct Entry {
@@ -47,8 +50,8 @@ struct State {
     since_ns: Option<u64>,
 }
 
-/// The answers of one connection; dropping it gives their share back.
-pub(crate) struct Held<'a> {
+/// A connection whose peer has not taken all of its answers; dropping it ends the watch over it.
+pub(crate) struct Unsent<'a> {
     answers: &'a Answers,
     id: u64,
     entry: Arc<Entry>,
@@ -56,43 +59,62 @@ pub(crate) struct Held<'a> {
 
 impl Answers {
     pub(crate) fn new(bytes_max: usize) -> Answers {
-        let (bytes, held) = (AtomicUsize::new(0), Slots::new());
-        Answers { bytes_max, bytes, held, freed: Notify::new() }
+        Answers { budget: Arc::new(Budget::new(bytes_max)), unsent: Slots::new() }
     }
 
-    /// Counts `bytes` that a connection has not sent at `now_ns`.
-    pub(crate) fn hold(&self, bytes: usize, closing: &Arc<Closing>, now_ns: u64) -> Held<'_> {
+    /// Bytes of answers that are made or wait for their peers.
+    pub(crate) fn bytes(&self) -> usize {
+        self.budget.held()
+    }
+
+    /// Whether somebody waits for room.
+    pub(crate) fn are_scarce(&self) -> bool {
+        self.budget.waiting() > 0
+    }
+
+    /// A share that holds nothing yet.
+    pub(crate) fn share(&self) -> Share {
+        self.budget.share()
+    }
+
+    /// Room for an answer of at most `bytes`, if nobody has to wait for it.
+    pub(crate) fn try_room(&self, bytes: usize) -> Option<Share> {
+        let mut room = self.budget.share();
+        let is_there = bytes < SMALL_BYTES_MAX || room.try_grow(Lane::of(bytes), bytes);
+        is_there.then_some(room)
+    }
+
+    /// Waits for room for an answer of at most `bytes`.
+    pub(crate) async fn room(&self, bytes: usize, clock: &dyn Clock) -> Share {
+        if let Some(room) = self.try_room(bytes) {
+            return room;
+        }
+        let mut room = self.budget.share();
+        {
+            let mut grown = pin!(room.grow(Lane::of(bytes), bytes));
+            while timeout(LOOK_INTERVAL, grown.as_mut()).await.is_err() {
+                self.close_stalled(clock.now_ns());
+            }
+        }
+        room
+    }
+
+    /// Watches a connection that has not sent `bytes` of its answers at `now_ns`.
+    pub(crate) fn watch(&self, bytes: usize, closing: &Arc<Closing>, now_ns: u64) -> Unsent<'_> {
         let state = Mutex::new(State { bytes, since_ns: Some(now_ns) });
         let entry = Arc::new(Entry { closing: closing.clone(), state });
-        self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        Held { answers: self, id: self.held.insert(entry.clone()), entry }
+        Unsent { answers: self, id: self.unsent.insert(entry.clone()), entry }
     }
 
-    /// Bytes of answers that wait for their peers.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes.load(Ordering::Relaxed)
-    }
-
-    /// Whether a request that may have a large answer has to wait.
-    pub(crate) fn is_full(&self) -> bool {
-        self.bytes() > self.bytes_max
-    }
-
-    /// Waits until there is room for another answer.
-    pub(crate) async fn room(&self, clock: &dyn Clock) {
-        while self.is_full() {
-            let freed = self.freed.notified();
-            self.close_stalled(clock.now_ns());
-            let _ = timeout(LOOK_INTERVAL, freed).await;
-        }
-    }
-
-    /// Closes the connections that are stalled for longest, as many as make room.
+    /// Closes the connections that are stalled for longest, as many as make room for those who wait.
     fn close_stalled(&self, now_ns: u64) {
+        self.close_stalled_for(self.budget.missing(), now_ns);
+    }
+
+    fn close_stalled_for(&self, mut missing: usize, now_ns: u64) {
         let latest_ns = now_ns.saturating_sub(STALLED_NS_MIN);
-        let mut surplus = self.bytes().saturating_sub(self.bytes_max);
         let mut stalled: Vec<(u64, Arc<Entry>)> = Vec::new();
-        for entry in self.held.all() {
+        for entry in self.unsent.all() {
             let (bytes, since_ns) = {
                 let state = entry.state.lock();
                 (state.bytes, state.since_ns)
@@ -101,35 +123,33 @@ impl Answers {
                 Some(since_ns) if since_ns <= latest_ns => stalled.push((since_ns, entry)),
                 Some(_) => {}
                 // It is about to give back.
-                None => surplus = surplus.saturating_sub(bytes),
+                None => missing = missing.saturating_sub(bytes),
             }
         }
         stalled.sort_by_key(|(since_ns, _)| *since_ns);
         for (_, entry) in stalled {
-            if surplus == 0 {
+            if missing == 0 {
                 return;
             }
             let mut state = entry.state.lock();
             state.since_ns = None;
-            surplus = surplus.saturating_sub(state.bytes);
+            missing = missing.saturating_sub(state.bytes);
             entry.closing.close(REASON);
         }
     }
 }
 
-impl Held<'_> {
-    /// The peer took something at `now_ns`. The share stays: an answer's memory is freed as a whole.
+impl Unsent<'_> {
+    /// The peer took something at `now_ns`. What counts stays: an answer's memory is freed as a whole.
     pub(crate) fn taken(&self, now_ns: u64) {
         let mut state = self.entry.state.lock();
         state.since_ns = state.since_ns.map(|_| now_ns);
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for Unsent<'_> {
     fn drop(&mut self) {
-        self.answers.held.remove(self.id);
-        self.answers.bytes.fetch_sub(self.entry.state.lock().bytes, Ordering::Relaxed);
-        self.answers.freed.notify_waiters();
+        self.answers.unsent.remove(self.id);
     }
 }
 
@@ -148,29 +168,33 @@ mod tests {
     }
 
     #[test]
-    fn a_share_goes_with_the_answers() {
-        let (answers, connections) = (Answers::new(100), Connections::new());
-        let held = answers.hold(150, &closing(&connections), 0);
-        held.taken(1);
-        assert_eq!((answers.bytes(), answers.is_full()), (150, true));
-        drop(held);
-        assert_eq!((answers.bytes(), answers.is_full(), answers.held.count()), (0, false, 0));
+    fn room_is_taken_before_an_answer_is_made_and_corrected_after() {
+        let answers = Answers::new(1 << 20);
+        let mut room = answers.try_room(700 << 10).expect("nobody holds any");
+        let beyond = answers.try_room(700 << 10).expect("one goes beyond the bound");
+        assert!(answers.try_room(700 << 10).is_none());
+        assert!(answers.try_room(SMALL_BYTES_MAX - 1).is_some(), "small ones always pass");
+        room.shrink_to(100);
+        drop(beyond);
+        assert_eq!(answers.bytes(), 100);
+        assert!(answers.try_room(700 << 10).is_some());
     }
 
     #[test]
     fn those_that_take_nothing_for_longest_are_closed_and_no_more_than_make_room() {
         let (answers, connections) = (Answers::new(100), Connections::new());
         let closings: Vec<_> = (0..4).map(|_| closing(&connections)).collect();
-        let held: Vec<_> =
-            (0..).zip(&closings).map(|(at, closing)| answers.hold(50, closing, at)).collect();
+        let unsent: Vec<_> =
+            (0..).zip(&closings).map(|(at, closing)| answers.watch(50, closing, at)).collect();
         // The first has taken something since.
-        held[0].taken(SECOND_NS);
+        unsent[0].taken(SECOND_NS);
         let closed = || closings.iter().map(|closing| closing.is_closed()).collect::<Vec<_>>();
-        answers.close_stalled(SECOND_NS / 2);
+        let close_stalled = |now_ns| answers.close_stalled_for(100, now_ns);
+        close_stalled(SECOND_NS / 2);
         assert_eq!(closed(), [false; 4], "nobody is stalled yet");
-        answers.close_stalled(SECOND_NS + 9);
+        close_stalled(SECOND_NS + 9);
         assert_eq!(closed(), [false, true, true, false]);
-        answers.close_stalled(SECOND_NS + 9);
+        close_stalled(SECOND_NS + 9);
         assert_eq!(closed(), [false, true, true, false], "they are about to give back");
     }
 }

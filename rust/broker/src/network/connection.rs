@@ -24,8 +24,6 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pykafka_wire::ApiKey;
-use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
@@ -34,7 +32,7 @@ use self::reader::{Intake, READ_AHEAD_BYTES_MAX, Reader};
 use self::sending::Sending;
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::api::dispatch::{LastClientId, dispatch};
-use crate::network::answers::Held;
+use crate::network::answers::Unsent;
 use crate::network::connections::Closing;
 use crate::network::input::Input;
 use crate::network::output;
@@ -157,7 +155,6 @@ impl Connection {
             if self.link.closing.is_draining() || !self.may_begin() {
                 return Ok(());
             }
-            self.wait_room().await?;
             let frame = self.reader.input.next_frame(size_max);
             let frame = frame.map_err(|error| Ended::Refused(error.to_string()))?;
             let Some(frame) = frame else { return Ok(()) };
@@ -177,23 +174,6 @@ impl Connection {
         match self.reader.input.next_api_key() {
             Some(api_key) => self.pipeline.accepts(api_key),
             None => self.pipeline.is_empty(),
-        }
-    }
-
-    /// Waits while answers of others, which their peers do not take, hold all the memory for answers. The answer to a
-    /// produce request is small whatever it carries.
-    async fn wait_room(&mut self) -> Result<(), Ended> {
-        let answers = &self.link.ctx.memory.answers;
-        let is_small = matches!(self.reader.input.next_api_key(), None | Some(ApiKey::PRODUCE));
-        if is_small || !answers.is_full() {
-            return Ok(());
-        }
-        self.flush().await?;
-        let Link { stream, closing, ctx, .. } = &self.link;
-        tokio::select! {
-            () = ctx.memory.answers.room(&*ctx.clock) => Ok(()),
-            _ = stream.ready(Interest::ERROR) => Err(Ended::Peer),
-            () = closing.changed() => self.link.check_closing(&self.pipeline),
         }
     }
 
@@ -286,15 +266,18 @@ impl Connection {
     async fn flush(&mut self) -> Result<(), Ended> {
         let Link { stream, ctx, turn, closing, .. } = &self.link;
         let size = self.output.size();
-        let (mut held, mut sending): (Option<Held<'_>>, _) = (None, None);
+        let (mut unsent, mut sending): (Option<Unsent<'_>>, _) = (None, None);
         while self.output.size() > 0 {
             let before = self.output.size();
             let sent = self.output.send(&mut Socket(stream), TURN_BYTES_MAX);
             turn.moved(before - self.output.size());
             let (bytes, now_ns) = (self.output.memory_size(), ctx.clock.now_ns());
-            match &held {
-                Some(held) if self.output.size() < before => held.taken(now_ns),
-                None if bytes > 0 => held = Some(ctx.memory.answers.hold(bytes, closing, now_ns)),
+            match &unsent {
+                Some(unsent) if self.output.size() < before => unsent.taken(now_ns),
+                None if bytes > 0 => {
+                    let held_bytes = self.output.cover(&ctx.memory.answers);
+                    unsent = Some(ctx.memory.answers.watch(held_bytes, closing, now_ns));
+                }
                 Some(_) | None => {}
             }
             match sent {

@@ -8,7 +8,7 @@
 use bytes::{Buf, BufMut, BytesMut, buf::Limit};
 use pykafka_wire::ApiKey;
 
-use crate::network::memory::{Lane, Share};
+use crate::network::memory::budget::{Lane, Share};
 
 const PREFIX_SIZE: usize = 4;
 /// Room for a read when nothing is known of the next frame.

@@ -13,6 +13,8 @@ use pykafka_wire::frame;
 
 use crate::api::context::Header;
 use crate::api::reply::{Reply, StoredRecords};
+use crate::network::answers::Answers;
+use crate::network::memory::budget::Share;
 
 /// Chunks below this size are copied behind each other: an entry of their own costs more in `writev`.
 const COPIED_BYTES_MAX: usize = 4 << 10;
@@ -46,6 +48,8 @@ pub(crate) struct Output {
     closed: VecDeque<Part>,
     open: BytesMut,
     size: usize,
+    /// What the answers hold of the memory for answers, until all of them are sent.
+    room: Option<Share>,
 }
 
 impl Output {
@@ -71,7 +75,9 @@ impl Output {
         let size = self.open.len() - start - SIZE_PREFIX + reply.size();
         self.open[start..start + SIZE_PREFIX].copy_from_slice(&(size as i32).to_be_bytes());
         self.size += SIZE_PREFIX + size;
-        for part in reply.into_parts() {
+        let (room, parts) = reply.into_parts();
+        self.take_room(room);
+        for part in parts {
             match part {
                 Part::Bytes(bytes) if bytes.len() < COPIED_BYTES_MAX => {
                     self.open.extend_from_slice(&bytes);
@@ -82,6 +88,22 @@ impl Output {
                 }
             }
         }
+    }
+
+    fn take_room(&mut self, room: Option<Share>) {
+        match (&mut self.room, room) {
+            (Some(held), Some(room)) => held.absorb(room),
+            (held @ None, room) => *held = room,
+            (Some(_), None) => {}
+        }
+    }
+
+    /// Counts what is in memory now and was made without room: the peer does not take it at once. Returns all that counts.
+    pub(crate) fn cover(&mut self, answers: &Answers) -> usize {
+        let unsent = self.memory_size();
+        let room = self.room.get_or_insert_with(|| answers.share());
+        room.cover(unsent.saturating_sub(room.bytes()));
+        room.bytes()
     }
 
     fn close(&mut self) {
@@ -172,6 +194,7 @@ impl Output {
         }
         if sent == self.open.len() {
             self.open.clear();
+            self.room = None;
         } else {
             self.open.advance(sent);
         }

@@ -109,14 +109,20 @@ fn latest(broker: &Broker, partition: i32) -> Outcome {
     let mut body = bytes::BytesMut::new();
     request.encode(5, &mut body).unwrap();
     let header = header(ApiKey::LIST_OFFSETS, 5);
-    crate::api::list_offsets::handle(&broker.ctx, &connection(), &header, &body.freeze())
+    crate::api::list_offsets::handle(
+        &broker.ctx,
+        &connection(),
+        &header,
+        &body.freeze(),
+        broker.room(),
+    )
 }
 
 fn metadata_of_all(broker: &Broker) -> Outcome {
     let mut body = Vec::new();
     metadata::Request { topics: None, ..Default::default() }.encode(9, &mut body).unwrap();
     let header = header(ApiKey::METADATA, 9);
-    crate::api::metadata::handle(&broker.ctx, &connection(), &header, &body)
+    crate::api::metadata::handle(&broker.ctx, &connection(), &header, &body, broker.room())
 }
 
 /// Each partition has one record.

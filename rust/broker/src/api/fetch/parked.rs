@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::respond::Answer;
 use super::target::Fetched;
 use super::{bytes_of, is_enough};
+use crate::api::answer_size;
 use crate::api::context::Outcome;
 use crate::partition::Partition;
 use crate::partition::purgatory::Parked;
@@ -47,20 +48,22 @@ pub(super) fn park(answer: Answer, fetched: &[Fetched]) -> Outcome {
     }
     parked.credit(bytes_of(fetched));
     let ctx = answer.ctx.clone();
+    let answer_bytes = answer_size::of_fetch(answer.targets.list.len());
     Outcome::Pending(Box::pin(async move {
         let _parking = parking;
         let watches = watches;
         loop {
             parked.wait().await;
-            ctx.memory.answers.room(&*ctx.clock).await;
+            let room = ctx.memory.answers.room(answer_bytes, &*ctx.clock).await;
             // Bytes that come from here on count towards what this read does not find; those it does find are
             // credited below, so that none is missed (some may count twice, which only wakes early).
             parked.expect_bytes(limits.bytes_min);
             let fetched = answer.targets.read(&limits);
             if parked.is_expired() || is_enough(&fetched, limits.bytes_min) {
                 drop(watches);
-                return answer.encode(&fetched);
+                return answer.encode(&fetched).in_room(room);
             }
+            drop(room);
             parked.credit(bytes_of(&fetched));
         }
     }))

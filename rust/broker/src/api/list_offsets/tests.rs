@@ -23,7 +23,8 @@ fn ask(
     let mut body = BytesMut::new();
     request.encode(version, &mut body).unwrap();
     let header = header(ApiKey::LIST_OFFSETS, version);
-    let bytes = replied(super::handle(&broker.ctx, &connection(), &header, &body.freeze()));
+    let bytes =
+        replied(super::handle(&broker.ctx, &connection(), &header, &body.freeze(), broker.room()));
     let response = Response::decode(version, &bytes).unwrap();
     (response.topics[0].partitions.iter())
         .map(|p| (p.error_code, p.offset, p.timestamp, p.leader_epoch))

@@ -33,7 +33,7 @@ impl Sending {
         settings: &Settings,
         memory: &Memory,
     ) -> Option<u64> {
-        let (begin_ms, bytes_per_ms_min) = if self.held_bytes > 0 && memory.answers.is_full() {
+        let (begin_ms, bytes_per_ms_min) = if self.held_bytes > 0 && memory.answers.are_scarce() {
             (settings.frame_ms_max, FRAME_IN_THE_WAY_BYTES_PER_MS_MIN)
         } else {
             let idle_ms = u64::try_from(settings.connections_idle_ms_max).ok()?;
@@ -48,8 +48,9 @@ impl Sending {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::connections::Closing;
-    use std::sync::Arc;
+    use pykafka_log::ManualClock;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
 
     const SIZE: usize = 64 << 20;
     const MS: u64 = 1_000_000;
@@ -72,8 +73,14 @@ mod tests {
 
     #[test]
     fn answers_in_memory_that_is_scarce_must_move_faster_and_those_in_files_need_not() {
-        let memory = Memory::new(2 * SIZE as u64);
-        let _held = memory.answers.hold(SIZE, &Arc::new(Closing::new()), 0);
+        let memory = Memory::new(4 * SIZE as u64);
+        let clock = ManualClock::new(0);
+        let _rooms = [memory.answers.try_room(SIZE), memory.answers.try_room(SIZE)];
+        let waiting = memory.answers.room(SIZE, &clock);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let _entered = runtime.enter();
+        let mut waiting = pin!(waiting);
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         let (in_memory, in_file) = (Sending::new(0, SIZE, SIZE), Sending::new(0, SIZE, 0));
         let remaining = |sending: &Sending| sending.remaining_ms(0, &settings(-1), &memory);
         let allowed_ms = 30 + SIZE as u64 / FRAME_IN_THE_WAY_BYTES_PER_MS_MIN;

@@ -2,6 +2,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use super::*;
+use crate::network::memory::Memory;
 
 const MIB: usize = 1 << 20;
 
@@ -9,8 +10,8 @@ fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-fn budget(bytes_max: usize) -> Arc<InputBudget> {
-    Arc::new(InputBudget::new(bytes_max))
+fn budget(bytes_max: usize) -> Arc<Budget> {
+    Arc::new(Budget::new(bytes_max))
 }
 
 #[test]
