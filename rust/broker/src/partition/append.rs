@@ -293,6 +293,7 @@ impl Turn<'_> {
             Ok(true) => Some((append, Ok(info))),
             Ok(false) => {
                 let Append { promise, waiter, slot, .. } = append;
+                self.written_after(waiter.clone(), slot);
                 self.waiters.wait_ack(promise, Ack { info, waiter, slot });
                 None
             }

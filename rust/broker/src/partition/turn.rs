@@ -17,7 +17,7 @@ use super::append::{Append, AppendOutcome};
 use super::follower::Follower;
 use super::replication::LogEnds;
 use super::sync::Begun;
-use super::waiters::Wakeups;
+use super::waiters::{AckWaiter, Wakeups};
 use super::work::Command;
 use super::{Inner, LogSlot, Partition, PartitionOffsets, TARGET};
 use crate::kafka_error::KafkaError;
@@ -122,6 +122,11 @@ impl<'a> Turn<'a> {
     /// Has the append queue drained after this turn.
     pub(super) fn begin_drain(&mut self) {
         self.after.drains = true;
+    }
+
+    /// Tells after this turn that an append is written.
+    pub(super) fn written_after(&mut self, waiter: Arc<dyn AckWaiter>, slot: usize) {
+        self.after.wakeups.written(waiter, slot);
     }
 
     /// Tells what became of an append after this turn.

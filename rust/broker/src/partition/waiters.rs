@@ -26,6 +26,9 @@ pub enum Promise {
 pub trait AckWaiter: Send + Sync {
     /// What became of the append in `slot`.
     fn acknowledged(&self, slot: usize, outcome: AppendOutcome);
+
+    /// The append in `slot` is in the log, and waits there for what was promised. Not called if it need not wait.
+    fn written(&self, _slot: usize) {}
 }
 
 /// One append that waits.
@@ -48,14 +51,23 @@ impl Ack {
 /// Collected under the lock, told after it.
 #[derive(Default)]
 pub struct Wakeups {
+    written: Vec<(Arc<dyn AckWaiter>, usize)>,
     acks: Vec<(Ack, Option<KafkaError>)>,
     fetches: Vec<Arc<Parked>>,
     credits: Vec<(Arc<Parked>, i64)>,
 }
 
 impl Wakeups {
+    /// Has `waiter` told that its append is written.
+    pub fn written(&mut self, waiter: Arc<dyn AckWaiter>, slot: usize) {
+        self.written.push((waiter, slot));
+    }
+
     /// Tells everyone. Never under a partition's lock.
     pub fn tell(self) {
+        for (waiter, slot) in self.written {
+            waiter.written(slot);
+        }
         for (ack, error) in self.acks {
             let outcome = error.map_or(Ok(ack.info), |error| Err(error.into()));
             ack.waiter.acknowledged(ack.slot, outcome);

@@ -69,6 +69,11 @@ impl Gate {
         self.state.lock().failing.push((op, dir.into()));
     }
 
+    /// Nothing fails any more.
+    pub(crate) fn heal(&self) {
+        self.state.lock().failing.clear();
+    }
+
     /// Blocks until `count` operations wait at the gate.
     pub(crate) fn until_waiting(&self, count: usize) {
         let mut state = self.state.lock();

@@ -12,7 +12,7 @@ use crate::api::context::{ConnectionInfo, Context, Outcome};
 use crate::kafka_error::KafkaError;
 use crate::partition::purgatory::Parked;
 use crate::partition::waiters::AckWaiter;
-use crate::partition::{Append, AppendOutcome, AppendRefusal, Partition};
+use crate::partition::{Append, AppendOutcome, Partition};
 
 /// Gathers outcomes; wakes the request with the last one.
 struct Outcomes {
@@ -22,17 +22,57 @@ struct Outcomes {
 
 #[derive(Default)]
 struct Due {
-    outcomes: Vec<Option<AppendOutcome>>,
+    slots: Vec<Slot>,
+    /// Slots without an outcome.
     remaining: usize,
+    /// Of them, those that are not in the log yet.
+    unwritten: usize,
+}
+
+enum Slot {
+    Queued,
+    Written,
+    Done(AppendOutcome),
+}
+
+impl Due {
+    fn queue(&mut self) {
+        self.slots.push(Slot::Queued);
+        self.remaining += 1;
+        self.unwritten += 1;
+    }
+
+    /// Never back: who tells that an append is written may come after who acknowledges it.
+    fn advance(&mut self, slot: usize, to: Slot) {
+        // Once the request has taken its outcomes there is nobody to tell.
+        let Some(slot) = self.slots.get_mut(slot) else { return };
+        match (&slot, &to) {
+            (Slot::Done(_), _) | (Slot::Written, Slot::Queued | Slot::Written) => return,
+            (Slot::Queued, _) => self.unwritten -= 1,
+            (Slot::Written, Slot::Done(_)) => {}
+        }
+        self.remaining -= usize::from(matches!(to, Slot::Done(_)));
+        *slot = to;
+    }
+
+    fn take(&mut self) -> Vec<Slot> {
+        std::mem::take(&mut self.slots)
+    }
 }
 
 impl AckWaiter for Outcomes {
     fn acknowledged(&self, slot: usize, outcome: AppendOutcome) {
         let mut due = self.due.lock();
-        if due.outcomes[slot].replace(outcome).is_none() {
-            due.remaining -= 1;
-        }
+        due.advance(slot, Slot::Done(outcome));
         if due.remaining == 0 {
+            self.parked.wake();
+        }
+    }
+
+    fn written(&self, slot: usize) {
+        let mut due = self.due.lock();
+        due.advance(slot, Slot::Written);
+        if due.unwritten == 0 {
             self.parked.wake();
         }
     }
@@ -67,11 +107,7 @@ impl Appends {
         batch: BytesMut,
     ) {
         let slot = self.places.len();
-        {
-            let mut due = self.outcomes.due.lock();
-            due.outcomes.push(None);
-            due.remaining += 1;
-        }
+        self.outcomes.due.lock().queue();
         let outcome = appended_to.append(Append {
             batch,
             origin: AppendOrigin::Client,
@@ -87,7 +123,8 @@ impl Appends {
         self.places.push(Place { at, appended_to });
     }
 
-    /// Answers, now or when the last outcome is known, at the latest after `timeout_ms`.
+    /// Answers, now or when the last outcome is known. With acks=all, replicas have `timeout_ms`; what is not written by
+    /// then is waited for, as Kafka's `appendRecords` writes before it begins to wait.
     pub(super) fn answer(
         self,
         ctx: &Arc<Context>,
@@ -99,9 +136,8 @@ impl Appends {
             return self.settle(ctx, &conn.listener, answer);
         }
         let timeout_ns = match self.acks {
-            // Nobody waits for an answer, and the next request only for this one to be written.
-            Acks::None => u64::MAX,
-            _ => u64::try_from(timeout_ms).unwrap_or(0) * 1_000_000,
+            Acks::None | Acks::Leader => u64::MAX,
+            Acks::All => u64::try_from(timeout_ms).unwrap_or(0) * 1_000_000,
         };
         let deadline_ns = ctx.clock.now_ns().saturating_add(timeout_ns);
         let parking = ctx.purgatory.park(&self.outcomes.parked, deadline_ns, 0);
@@ -109,7 +145,7 @@ impl Appends {
         Outcome::Pending(Box::pin(async move {
             let _parking = parking;
             let parked = self.outcomes.parked.clone();
-            while !self.are_settled() && !parked.is_expired() {
+            while !self.are_settled() && !(parked.is_expired() && self.are_written()) {
                 parked.wait().await;
             }
             self.settle(&ctx, &listener, answer)
@@ -120,13 +156,18 @@ impl Appends {
         self.outcomes.due.lock().remaining == 0
     }
 
+    fn are_written(&self) -> bool {
+        self.outcomes.due.lock().unwritten == 0
+    }
+
     /// Puts the outcomes, and the lack of those that never came, into the answer.
     fn settle(self, ctx: &Context, listener: &Arc<str>, mut answer: Answer) -> Outcome {
-        let outcomes: Vec<_> =
-            self.outcomes.due.lock().outcomes.iter_mut().map(Option::take).collect();
-        for (place, outcome) in self.places.iter().zip(outcomes) {
-            let outcome =
-                outcome.unwrap_or(Err(AppendRefusal::Partition(KafkaError::RequestTimedOut)));
+        let slots = self.outcomes.due.lock().take();
+        for (place, slot) in self.places.iter().zip(slots) {
+            let outcome = match slot {
+                Slot::Done(outcome) => outcome,
+                Slot::Queued | Slot::Written => Err(KafkaError::RequestTimedOut.into()),
+            };
             answer.settle(place.at, outcome, &place.appended_to);
         }
         match self.acks {

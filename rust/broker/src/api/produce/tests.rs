@@ -8,6 +8,7 @@ use crate::api::context::Outcome;
 use crate::kafka_error::KafkaError;
 use crate::seam::event::{Event, PartitionStateKind};
 use crate::seam::image::ImageDelta;
+use crate::testing::gate_disk::Op;
 use crate::testing::{Broker, TOPIC, batch, batch_with, pending, poll, replied, request_of, topic};
 
 /// Code, base offset and message of the one partition.
@@ -360,6 +361,61 @@ fn acknowledgement_that_does_not_come_in_time_is_request_timed_out() {
     assert_eq!(code_of(poll(&mut waiting).unwrap(), 9), 7);
     assert_eq!(broker.ctx.purgatory.parked_count(), 0);
     broker.gate.open();
+}
+
+#[test]
+fn only_acks_all_has_a_timeout() {
+    let broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
+    broker.append_waiting(&batch(&["warm"]));
+    broker.gate.hold();
+    let mut waiting = pending(broker.produce(9, 1, &batch(&["a"])));
+    assert!(poll(&mut waiting).is_none());
+    broker.clock.advance_ms(1_000_000);
+    broker.expire();
+    assert!(poll(&mut waiting).is_none(), "Kafka writes before it begins to wait");
+    broker.gate.open();
+    assert_eq!(code_of(Outcome::Pending(waiting), 9), 0);
+}
+
+#[test]
+fn an_append_that_waits_for_the_disk_does_not_time_out_and_then_succeed() {
+    for acks in [-1, 1] {
+        let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
+        broker.append_waiting(&batch(&["warm"]));
+        broker.gate.hold_at(Op::Write, "/data/t-0");
+        let mut waiting = pending(broker.produce(9, acks, &batch(&["a"])));
+        broker.gate.until_waiting(1);
+        let mut behind = pending(broker.produce(9, acks, &batch(&["b"])));
+        broker.clock.advance_ms(1_000_000);
+        broker.expire();
+        assert!(poll(&mut waiting).is_none() && poll(&mut behind).is_none());
+        broker.gate.open();
+        assert_eq!(code_of(Outcome::Pending(waiting), 9), 0);
+        assert_eq!(code_of(Outcome::Pending(behind), 9), 0);
+        assert_eq!(broker.offsets().high_watermark, 3);
+    }
+}
+
+#[test]
+fn a_topic_whose_log_failed_can_be_deleted_and_created_again() {
+    for durability in [Durability::Os, Durability::Fsync] {
+        let mut broker = Broker::on_disk(durability).with_topic(1, &[]);
+        broker.append_waiting(&batch(&["a"]));
+        for op in [Op::Write, Op::Sync] {
+            broker.gate.fail_at(op, "/data/t-0");
+        }
+        let large = "v".repeat(100_000);
+        assert_eq!(code_of(broker.produce(9, -1, &batch(&[&large])), 9), 56);
+        assert_eq!(code_of(broker.produce(9, -1, &batch(&["b"])), 9), 56, "offline");
+        broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
+        assert_eq!(code_of(broker.produce(9, -1, &batch(&["c"])), 9), 3);
+        broker.gate.heal();
+        let again = topic("t", [8; 16], 1, &[]);
+        broker.apply(ImageDelta { topics: vec![again], ..ImageDelta::default() });
+        assert_eq!(code_of(broker.produce(9, -1, &batch(&["d"])), 9), 0);
+        let again = broker.ctx.partitions.get(&[8; 16], 0).unwrap().opened_log().unwrap();
+        assert_eq!(again.log_end_offset(), 1, "nothing of its predecessor");
+    }
 }
 
 #[test]
