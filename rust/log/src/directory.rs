@@ -26,7 +26,7 @@ use crate::config::LogConfig;
 use crate::directory::library::partition_key;
 use crate::directory::lock::DirectoryLock;
 use crate::directory::survey::LogSurvey;
-use crate::disk::Disk;
+use crate::disk::{DirEntry, Disk};
 use crate::log::{Damage, Log, LogOptions, OnDamage, OpenError, Recovery, StorageError};
 use crate::syncer::SYNC_THREADS_MAX;
 
@@ -47,6 +47,9 @@ pub struct DirectoryOptions<'a> {
     /// Where directory suffixes and segment jitter draw from.
     pub random_seed: u64,
 }
+
+/// Topic and index of a partition.
+pub type PartitionKey = (String, i32);
 
 /// A partition's directory on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +88,8 @@ struct DirectoryState {
     high_watermarks: PartitionOffsets,
     /// Renamed directories and when (ms) they may go.
     deleted: Vec<(i64, PathBuf)>,
+    /// Partitions' directories that were there at the opening, until [`LogDirectory::mark_strays`].
+    found: Vec<(String, i32)>,
     /// Deleted partitions of which the checkpoints on disk may still tell.
     stale: BTreeSet<(String, i32)>,
 }
@@ -105,13 +110,15 @@ impl LogDirectory {
         let recovery_points = read_offsets(&*disk, dir, checkpoint::RECOVERY_POINT_FILE);
         let high_watermarks = read_offsets(&*disk, dir, checkpoint::REPLICATION_OFFSET_FILE);
         let knows_recovery_points = recovery_points.is_ok();
+        let entries = disk.list(dir).map_err(error)?;
         let mut state = DirectoryState {
             logs: BTreeMap::new(),
             // Without recovery points every log is checked from its beginning.
             recovery_points: recovery_points.unwrap_or_default(),
             log_start_offsets: read_offsets(&*disk, dir, checkpoint::LOG_START_OFFSET_FILE)?,
             high_watermarks: high_watermarks.unwrap_or_default(),
-            deleted: deleted_dirs(&*disk, dir).map_err(error)?,
+            deleted: deleted_dirs(dir, &entries),
+            found: partition_dirs(&entries),
             stale: BTreeSet::new(),
         };
         let marker = take_clean_marker(&*disk, dir).map_err(error)?;
@@ -369,6 +376,26 @@ impl LogDirectory {
         self.rename_partition(topic, partition, "delete")
     }
 
+    /// Renames, as [`LogDirectory::mark_stray`] does, each directory that was there at the opening and is of a partition
+    /// that `is_known` does not know. What checkpoints tell of others is forgotten: their directories are gone.
+    ///
+    /// Such a directory is of a deleted topic: its renaming for deletion failed, or a power cut undid it.
+    pub fn mark_strays(
+        &self,
+        is_known: impl Fn(&str, i32) -> bool,
+    ) -> Vec<(PartitionKey, Result<(), StorageError>)> {
+        let found = std::mem::take(&mut self.state.lock().found).into_iter();
+        let strays = found.filter(|(topic, partition)| !is_known(topic, *partition));
+        let marked = strays.map(|key| {
+            let renamed = self.rename_partition(&key.0, key.1, "stray");
+            (key, renamed)
+        });
+        let marked: Vec<_> = marked.collect();
+        let is_known = |(topic, partition): &PartitionKey| is_known(topic, *partition);
+        self.state.lock().forget_unknown(&is_known);
+        marked
+    }
+
     /// Renames the directory of a partition that no metadata knows. It is kept for a human to look at.
     pub fn mark_stray(&self, topic: &str, partition: i32) -> Result<(), StorageError> {
         self.rename_partition(topic, partition, "stray")?;
@@ -509,6 +536,14 @@ impl DirectoryState {
         }
     }
 
+    /// Drops what is known of partitions that do not exist.
+    fn forget_unknown(&mut self, is_known: &impl Fn(&PartitionKey) -> bool) {
+        let DirectoryState { recovery_points, log_start_offsets, high_watermarks, .. } = self;
+        for offsets in [recovery_points, log_start_offsets, high_watermarks] {
+            offsets.retain(|key, _| is_known(key));
+        }
+    }
+
     /// Drops what the checkpoints tell of logs that a run deleted which ended before it wrote them. A directory of that
     /// name is of a later log, and was made after they were written.
     fn forget_deleted(&mut self, is_there: impl Fn(&str) -> bool) {
@@ -600,12 +635,19 @@ pub(crate) fn read_offsets(
 }
 
 /// Directories that an earlier run renamed for deletion: they may go at once.
-fn deleted_dirs(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<(i64, PathBuf)>> {
-    let entries = disk.list(dir)?.into_iter();
-    Ok(entries
+fn deleted_dirs(dir: &Path, entries: &[DirEntry]) -> Vec<(i64, PathBuf)> {
+    (entries.iter())
         .filter(|entry| entry.is_dir && entry.name.to_string_lossy().ends_with("-delete"))
-        .map(|entry| (i64::MIN, dir.join(entry.name)))
-        .collect())
+        .map(|entry| (i64::MIN, dir.join(&entry.name)))
+        .collect()
+}
+
+fn partition_dirs(entries: &[DirEntry]) -> Vec<(String, i32)> {
+    (entries.iter())
+        .filter(|entry| entry.is_dir)
+        .filter_map(|entry| parse_partition_dir(entry.name.to_str()?))
+        .map(|(topic, partition)| (topic.to_owned(), partition))
+        .collect()
 }
 
 /// The marker of a clean stop, if there is one; it is removed before anything is written.

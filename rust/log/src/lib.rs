@@ -21,7 +21,7 @@ pub use directory::library::LibraryLog;
 pub use directory::lock::{DirectoryLock, LOCK_FILE, LockError};
 pub use directory::repair::{Cut, Repair};
 pub use directory::survey::LogSurvey;
-pub use directory::{DirectoryOptions, LogDirectory, PartitionDir};
+pub use directory::{DirectoryOptions, LogDirectory, PartitionDir, PartitionKey};
 pub use disk::{
     Allocated, DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadMap, RealDisk, Reserved, Space,
     Window,

@@ -138,6 +138,33 @@ fn a_recreated_partition_keeps_its_own_checkpoints_beside_the_deleted_directory(
 }
 
 #[test]
+fn directories_of_unknown_partitions_become_strays_and_their_checkpoints_go() {
+    let disk = memory();
+    let directory = open(&disk);
+    for topic in ["kept", "returned", "removed-by-hand"] {
+        let log = open_log(&directory, topic);
+        append(&log, 3, NOW_MS);
+        log.flush().unwrap();
+    }
+    directory.checkpoint(&[]).unwrap();
+    drop(directory);
+    disk.remove_dir_all(Path::new("/data/removed-by-hand-0")).unwrap();
+    let directory = open(&disk);
+    let strays = directory.mark_strays(|topic, index| (topic, index) == ("kept", 0));
+    let strays: Vec<_> = strays.into_iter().map(|(key, renamed)| (key, renamed.is_ok())).collect();
+    assert_eq!(strays, [(("returned".to_owned(), 0), true)]);
+    let left: Vec<_> =
+        directory.partitions().into_iter().map(|partition| partition.topic).collect();
+    assert_eq!(left, ["kept"]);
+    for topic in ["returned", "removed-by-hand"] {
+        let log = open_log(&directory, topic);
+        assert_eq!((log.log_end_offset(), log.damage()), (0, None), "{topic} is new");
+        assert_eq!(append(&log, 1, NOW_MS).first_offset, 0);
+    }
+    assert_eq!(open_log(&directory, "kept").log_end_offset(), 3);
+}
+
+#[test]
 fn partition_that_cannot_be_removed_now_keeps_no_other_and_goes_later() {
     let faulty = FaultyDisk::default();
     let disk: Arc<dyn Disk> = Arc::new(faulty.clone());

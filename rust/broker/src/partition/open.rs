@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pykafka_log::{Log, OpenError};
+use pykafka_log::{Log, LogConfig, OpenError, Recovery};
 
 use super::pool::MayWait;
 use super::replication::Role;
@@ -85,8 +85,7 @@ impl Partition {
             }
         };
         let directory = &self.host.directory;
-        let opened = directory.open_log(&self.topic, self.index, self.topic_id, config);
-        let (log, recovery) = match opened {
+        let (log, recovery) = match self.open_files(config) {
             Ok(opened) => opened,
             // Without space for what recovery rebuilds or without a descriptor, the log stays unopened; the next use
             // tries again.
@@ -109,6 +108,18 @@ impl Partition {
         self.begin_leader_epoch(&log, writer)?;
         self.publish(&log, high_watermark)?;
         Ok(log)
+    }
+
+    /// Opens the log. The directory of another topic of that name, which a power cut may have brought back, makes way.
+    fn open_files(&self, config: Arc<LogConfig>) -> Result<(Arc<Log>, Recovery), OpenError> {
+        let (directory, topic, index) = (&self.host.directory, &*self.topic, self.index);
+        let opened = directory.open_log(topic, index, self.topic_id, config.clone());
+        if !matches!(opened, Err(OpenError::TopicIdMismatch { .. })) {
+            return opened;
+        }
+        directory.mark_stray(topic, index)?;
+        self.host.report_stray(topic, index);
+        directory.open_log(topic, index, self.topic_id, config)
     }
 
     /// Serves from `log` from now on.

@@ -157,8 +157,10 @@ impl Core {
         Ok(())
     }
 
-    /// Begins to answer.
+    /// Begins to answer: all that was committed is applied. Waits for the disk where directories of deleted topics are
+    /// left.
     pub fn serve(&self) {
+        self.ctx.partitions.mark_strays(&MayWait::as_documented());
         self.ctx.serving.send_replace(true);
     }
 

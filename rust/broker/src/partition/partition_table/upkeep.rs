@@ -1,5 +1,8 @@
 //! What the clock asks of partitions, and the end of them all.
 
+use std::collections::HashSet;
+use std::sync::Arc;
+
 use pykafka_log::StorageError;
 
 use super::PartitionTable;
@@ -11,6 +14,20 @@ use crate::seam::log_ring::Level;
 const TARGET: &str = "broker.partition";
 
 impl PartitionTable {
+    /// At the start, once all partitions are known: directories of others are renamed as strays, as Kafka's
+    /// `LogManager` does, and reported.
+    pub(crate) fn mark_strays(&self, _: &MayWait) {
+        let known: HashSet<_> =
+            self.all().iter().map(|partition| (partition.topic.clone(), partition.index)).collect();
+        let is_known = |topic: &str, index| known.contains(&(Arc::from(topic), index));
+        for ((topic, index), renamed) in self.host.directory.mark_strays(is_known) {
+            match renamed {
+                Ok(()) => self.host.report_stray(&topic, index),
+                Err(error) => self.host.report_failed(&error),
+            }
+        }
+    }
+
     /// Starts the syncs whose `flush.ms` has come; those with nothing left to sync leave the dirty list.
     pub fn sync_due(&self) {
         let now_ms = self.host.clock.now_ms();
@@ -89,6 +106,15 @@ impl PartitionTable {
 }
 
 impl Host {
+    /// Reports a directory that is of no topic.
+    pub(in crate::partition) fn report_stray(&self, topic: &str, index: i32) {
+        self.log_ring.log(Level::Warning, TARGET, || {
+            format!(
+                "the directory {topic}-{index} is of a deleted topic: its name ends in -stray now"
+            )
+        });
+    }
+
     /// Reports an error of the directory itself.
     pub(in crate::partition) fn report_failed(&self, error: &StorageError) {
         let state = match error {
@@ -111,7 +137,7 @@ mod tests {
 
     use crate::partition::pool::MayWait;
     use crate::seam::image::ImageDelta;
-    use crate::testing::{Broker, TOPIC, batch};
+    use crate::testing::{Broker, TOPIC, batch, topic};
 
     #[test]
     fn checkpoint_that_comes_after_the_end_writes_nothing() {
@@ -143,5 +169,59 @@ mod tests {
         assert_eq!(deleted(), 1);
         partitions.checkpoint(&may_wait);
         assert_eq!(deleted(), 0);
+    }
+
+    /// A topic is deleted, and a power cut undoes the renaming of its directory.
+    fn with_a_returned_directory() -> Broker {
+        let mut broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
+        broker.append_waiting(&batch(&["old"]));
+        broker.ctx.partitions.checkpoint(&MayWait::as_documented());
+        broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
+        broker.wait_idle();
+        let disk = broker.ctx.partitions.host().directory.disk().clone();
+        let renamed = disk.list(Path::new("/data")).unwrap().into_iter().find(|entry| entry.is_dir);
+        let renamed = Path::new("/data").join(renamed.unwrap().name);
+        disk.rename(&renamed, Path::new("/data/t-0")).unwrap();
+        broker.killed_and_restarted(Durability::Fsync)
+    }
+
+    fn names(broker: &Broker) -> Vec<String> {
+        let disk = broker.ctx.partitions.host().directory.disk();
+        let entries = disk.list(Path::new("/data")).unwrap().into_iter();
+        let dirs = entries.filter(|entry| entry.is_dir);
+        dirs.map(|entry| entry.name.to_str().unwrap().to_owned()).collect()
+    }
+
+    fn reports(broker: &Broker) -> usize {
+        let lines = broker.ctx.log_ring.drain();
+        lines.iter().filter(|line| line.text.contains("t-0 is of a deleted topic")).count()
+    }
+
+    #[test]
+    fn a_directory_that_a_power_cut_brought_back_is_a_stray_at_the_start() {
+        let broker = with_a_returned_directory();
+        broker.ctx.partitions.mark_strays(&MayWait::as_documented());
+        let [name] = &names(&broker)[..] else { panic!("{:?}", names(&broker)) };
+        assert!(name.starts_with("t-0.") && name.ends_with("-stray"), "{name}");
+        assert_eq!(reports(&broker), 1);
+        let mut broker = broker;
+        let again = topic("t", [8; 16], 1, &[]);
+        broker.apply(ImageDelta { topics: vec![again], ..ImageDelta::default() });
+        broker.append_waiting(&batch(&["new"]));
+        let log = broker.ctx.partitions.get(&[8; 16], 0).unwrap().opened_log().unwrap();
+        assert_eq!((log.log_end_offset(), log.damage()), (1, None));
+    }
+
+    #[test]
+    fn a_directory_that_a_power_cut_brought_back_makes_way_for_a_topic_of_its_name() {
+        let mut broker = with_a_returned_directory();
+        let again = topic("t", [8; 16], 1, &[]);
+        broker.apply(ImageDelta { topics: vec![again], ..ImageDelta::default() });
+        broker.ctx.partitions.mark_strays(&MayWait::as_documented());
+        broker.append_waiting(&batch(&["new"]));
+        let log = broker.ctx.partitions.get(&[8; 16], 0).unwrap().opened_log().unwrap();
+        assert_eq!((log.log_end_offset(), log.damage()), (1, None));
+        assert_eq!(names(&broker).len(), 2, "{:?}", names(&broker));
+        assert_eq!(reports(&broker), 1);
     }
 }
