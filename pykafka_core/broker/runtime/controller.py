@@ -1,11 +1,11 @@
 """The controller: requests that write, in batches through the quorum. Runs on the control thread alone.
 
 Theory of operation. Requests wait in a queue; when no batch is in flight, they are handled one after
-another on a draft, each seeing what those before it propose, until the batch is full. The batch goes to
-the quorum; the replies are parked behind it, reads of the draft included, so an uncommitted state is
-never seen. On `Committed` the publisher makes it the image, the core takes the step, and only then the
-replies leave: a client that was told of a topic can use it. On `Rejected` the draft is dropped, unless
-the disk is full and there is a reserve to try again with.
+another on a proposed image, each seeing what those before it propose, until the batch is full. The batch
+goes to the quorum; the replies are parked behind it, reads of the proposed image included, so an
+uncommitted state is never seen. On `Committed` the publisher applies the records to the committed image,
+the core takes the step, and only then the replies leave: a client that was told of a topic can use it.
+On `Rejected` nothing was changed, and there is a reserve to try again with if the disk is full.
 
 The core is asked before a batch is proposed whether it can take the step, which it has to once the
 batch is committed. A batch of several requests that is refused, by the core or by the quorum, is taken
@@ -35,9 +35,8 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.outcome import Maintain, Outcome, Propose
-from pykafka_core.metadata.image import mutators
-from pykafka_core.metadata.image.draft import Draft
 from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.metadata.image.proposed import ProposedImage
 from pykafka_core.metadata.records.codec import encode
 from pykafka_core.protocol.messages import Message
 from pykafka_core.quorum.quorum import (
@@ -55,12 +54,10 @@ _log = GuardedLogger(__name__)
 class _Batch:
     """Requests whose records travel together, and what the image would be with them."""
 
-    __slots__ = "_base", "draft", "is_full", "parked", "records", "size", "values"
+    __slots__ = "is_full", "parked", "proposed", "size", "values"
 
-    def __init__(self, base: MetadataImage) -> None:
-        self._base = base
-        self.draft = Draft(base)
-        self.records: list[Message] = []
+    def __init__(self, committed: MetadataImage) -> None:
+        self.proposed = ProposedImage(committed)
         self.values: list[bytes] = []
         self.size = 0
         self.is_full = False
@@ -72,13 +69,7 @@ class _Batch:
         size = batch_size(values)
         if self.size + size > BATCH_BYTES_MAX:
             return False
-        try:
-            for record in records:
-                mutators.apply(self.draft, record)
-        except BaseException:
-            self.draft = mutators.draft_of(self._base, self.records)
-            raise
-        self.records += records
+        self.proposed.add(records)
         self.values += values
         self.size += size
         return True
@@ -184,7 +175,7 @@ class Controller:
     def _next_job(self, batch: _Batch) -> Job:
         asked = self._waiting.popleft()
         self._alone = max(self._alone - 1, 0)
-        image, count = batch.draft.image, len(batch.values)
+        image, count = batch.proposed.image, len(batch.values)
         return Job(asked, partial(self._contexts.proposed, asked, image, count))
 
     def _join(self, batch: _Batch, asked: Asked, outcome: Outcome) -> None:
@@ -210,20 +201,21 @@ class Controller:
     def _propose(self, batch: _Batch) -> None:
         if not batch.values:
             self._release(batch, 0)
-        elif problems := self._publisher.problems(batch.draft):
+        elif problems := self._publisher.problems(batch.proposed):
             self._refuse(batch, InvalidConfigError.code, "; ".join(problems))
         else:
             self._send(batch)
 
     def _send(self, batch: _Batch) -> None:
         self._in_flight = batch
-        self._quorum.handle(Proposal(batch.records, batch.values))
+        self._quorum.handle(Proposal(batch.proposed.records, batch.values))
 
     def _on_notice(self, notice: Notice) -> None:
         batch, self._in_flight = self._in_flight, None
         assert batch is not None, "a notice is of the batch in flight"
         if isinstance(notice, Committed):
-            self._publisher.publish(batch.draft, notice, batch.size)
+            self._publisher.publish(notice)
+            self._publisher.note_size(batch.size)
             self._release(batch, 0)
         else:
             self._rejected(batch, notice.error_code)

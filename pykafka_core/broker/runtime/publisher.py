@@ -1,4 +1,8 @@
-"""The committed image, and the only place where it is replaced."""
+"""The committed image, and the only place where it is replaced: by what a committed batch makes of it.
+
+Who proposed the batch does not matter. A leader's image comes from its committed batches, as does a
+follower's, and that of the next start from the same log.
+"""
 
 from pykafka_core.broker.guarded_log import SURVIVED
 from pykafka_core.broker.runtime.faults import Faults
@@ -6,21 +10,23 @@ from pykafka_core.broker.seam.core import Core
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs
-from pykafka_core.metadata.image.delta import delta_of
-from pykafka_core.metadata.image.draft import Draft
+from pykafka_core.errors import MetadataError
+from pykafka_core.metadata.image.delta import delta_of, whole
 from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.metadata.image.proposed import ProposedImage
+from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.quorum.quorum import Committed
 
 
 class Publisher:
-    """Makes committed records the image, and has the core make the same step.
+    """Makes committed batches images, and has the core make the same steps.
 
     Args:
         core: Makes the steps.
         projection: Their form.
         node_id: This broker, whose settings count.
-        image: As loaded; the core has it.
-        faults: Takes note of snapshots that failed.
+        replay: Everything that is committed so far; from now on it is the publisher's.
+        faults: Takes note of what failed alone.
         snapshots: Writes the image now and then; None where nothing outlives the process.
     """
 
@@ -30,17 +36,18 @@ class Publisher:
         core: Core,
         projection: Projection,
         node_id: int,
-        image: MetadataImage,
+        replay: Replay,
         faults: Faults,
         snapshots: Snapshots | None,
     ) -> None:
         self._core = core
         self._projection = projection
         self._node_id = node_id
-        self._image = image
+        self._replay = replay
+        self._image, _ = replay.take()
         self._faults = faults
         self._snapshots = snapshots
-        self._settings = projection.settings(image)
+        self._settings = projection.settings(self._image)
         self._unsaved_bytes = 0
 
     @property
@@ -53,32 +60,46 @@ class Publisher:
         """The broker's settings, as the committed image has altered them."""
         return self._settings
 
-    def publish(self, draft: Draft, committed: Committed, size: int) -> None:
-        """Make a draft of the committed image the next one. What this raises ends the broker."""
-        image, changes = draft.image, draft.changes
-        image.offset = committed.last_offset
-        if changes.features:
-            image.features_epoch = committed.last_offset
+    def publish_whole(self) -> None:
+        """Have the core take in the whole image: the first step.
+
+        Raises:
+            MetadataError: It says what cannot be served.
+        """
+        delta = whole(self._image)
+        self._projection.report_ignored(delta, self._settings)
+        try:
+            self._core.apply(self._projection.whole(delta, self._settings))
+        except (ValueError, OverflowError) as error:
+            raise MetadataError(f"the metadata says what cannot be served: {error}") from error
+
+    def publish(self, committed: Committed) -> None:
+        """Make the next image of the last one and a committed batch. What this raises ends the broker."""
+        self._replay.apply_batch(*committed)
+        image, changes = self._replay.take()
         delta = delta_of(image, changes, self._node_id)
         if delta.settings_changed:
             self._settings = self._projection.settings(image)
         self._projection.report_ignored(delta, self._settings)
         self._core.apply(self._projection.step(delta, self._settings))
         self._image = image
-        self._unsaved_bytes += size
 
-    def problems(self, draft: Draft) -> list[str]:
-        """What the core could not carry out of a draft if it were committed."""
+    def problems(self, proposed: ProposedImage) -> list[str]:
+        """What the core could not carry out of a proposed image if it were committed."""
         try:
-            delta = delta_of(draft.image, draft.changes, self._node_id)
+            delta = delta_of(proposed.image, proposed.changes, self._node_id)
             settings = self._settings
             if delta.settings_changed:
-                settings = self._projection.settings(draft.image)
+                settings = self._projection.settings(proposed.image)
             step = self._projection.settings_of(delta, settings)
             return [] if step is None else self._core.check(step)
         except SURVIVED as fault:
             self._faults.caught("the check of a batch", fault)
             return [f"they cannot be checked: {fault}"]
+
+    def note_size(self, size: int) -> None:
+        """Take note of the bytes of a published batch, for the snapshots."""
+        self._unsaved_bytes += size
 
     def note_commits(self) -> None:
         """Let a snapshot begin if enough was committed; after the answers, as nobody waits for it."""

@@ -33,11 +33,10 @@ from pykafka_core.broker.storage.identity import Identity, new_identity
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs
-from pykafka_core.errors import KafkaError, MetadataError, StorageError, error_of
+from pykafka_core.errors import KafkaError, StorageError, error_of
 from pykafka_core.handlers.context import Node
 from pykafka_core.metadata.elections import elections
-from pykafka_core.metadata.image.delta import whole
-from pykafka_core.metadata.image.image import Endpoint, MetadataImage
+from pykafka_core.metadata.image.image import Endpoint
 from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.records.bootstrap import bootstrap_records
 from pykafka_core.metadata.records.codec import encode
@@ -48,6 +47,7 @@ from pykafka_core.protocol.messages import (
 from pykafka_core.quorum.quorum import (
     BATCH_BYTES_SOFT_MAX,
     BeginEpoch,
+    Committed,
     Event,
     Notice,
     Proposal,
@@ -158,10 +158,18 @@ class _Startup:
         endpoints = advertised(bound, self._plan.settings.start.advertised_listeners)
         for warning in exposures(bound, endpoints):
             _log.warning("%s", warning)
-        image = self._first_records(quorum, loaded.replay, endpoints)
-        self._apply(image)
-        snapshots = self._snapshots(directory, epoch, loaded)
-        return self._serve(quorum, image, bound, endpoints, snapshots)
+        self._first_records(quorum, loaded.replay, endpoints)
+        faults = Faults(self._core.now_ns)
+        publisher = Publisher(
+            core=self._core,
+            projection=self._projection,
+            node_id=self._identity.node_id,
+            replay=loaded.replay,
+            faults=faults,
+            snapshots=(snapshots := self._snapshots(directory, epoch, loaded)),
+        )
+        publisher.publish_whole()
+        return self._serve(quorum, publisher, faults, bound, endpoints, snapshots)
 
     def _snapshots(
         self, directory: DataDirectory | None, epoch: int, loaded: Loaded
@@ -181,7 +189,8 @@ class _Startup:
     def _serve(
         self,
         quorum: QuorumDriver,
-        image: MetadataImage,
+        publisher: Publisher,
+        faults: Faults,
         bound: tuple[Endpoint, ...],
         endpoints: tuple[Endpoint, ...],
         snapshots: Snapshots | None,
@@ -190,18 +199,10 @@ class _Startup:
         log_dir = os.path.abspath(directory.path) if directory else "memory"
         facts = CoreFacts(self._core, quorum, self._identity, log_dir)
         facts.endpoints = endpoints
-        node_id, faults = self._identity.node_id, Faults(self._core.now_ns)
-        publisher = Publisher(
-            core=self._core,
-            projection=self._projection,
-            node_id=node_id,
-            image=image,
-            faults=faults,
-            snapshots=snapshots,
-        )
+        identity = self._identity
         control = assemble(
             core=self._core,
-            node=Node(node_id, self._identity.cluster_id, self._plan.new_id),
+            node=Node(identity.node_id, identity.cluster_id, self._plan.new_id),
             facts=facts,
             faults=faults,
             completions=self._completions,
@@ -227,18 +228,17 @@ class _Startup:
 
     def _first_records(
         self, quorum: QuorumDriver, replay: Replay, endpoints: tuple[Endpoint, ...]
-    ) -> MetadataImage:
+    ) -> None:
         clean = self._plan.clean
         records: list[Message] = [AbortTransactionRecord()] if replay.in_transaction else []
         records += self._bootstrap_records() if not replay.image().features else []
-        self._commit(quorum, BeginEpoch())
+        replay.apply_batch(*self._commit(quorum, BeginEpoch()))
         end = quorum.quorum.log_end_offset
         records.append(self._registration(end + len(records), endpoints))
         records += elections(replay.image(), self._identity.node_id, clean=clean)
         for batch in _batches(records):
-            offset = self._commit(quorum, Proposal(batch, [encode(record) for record in batch]))
-            replay.apply(enumerate(batch, offset))
-        return replay.image()
+            values = [encode(record) for record in batch]
+            replay.apply_batch(*self._commit(quorum, Proposal(batch, values)))
 
     def _bootstrap_records(self) -> list[Message]:
         """Those the directory was formatted with, or this version's."""
@@ -255,8 +255,8 @@ class _Startup:
             rack=self._plan.settings.start.rack,
         )
 
-    def _commit(self, quorum: QuorumDriver, event: Event) -> int:
-        """Append one batch and wait until it is committed; its first offset."""
+    def _commit(self, quorum: QuorumDriver, event: Event) -> Committed:
+        """Append one batch and wait until it is committed."""
         while isinstance(notice := self._wait_notice(quorum, event), Rejected):
             if self._reserve is None or not self._reserve.make_way():
                 name = error_of(notice.error_code).name
@@ -264,7 +264,7 @@ class _Startup:
                     f"the metadata log refused its first records with {name}: free some space on "
                     "the disk, or look for damage with pykafka-core repair"
                 )
-        return notice.first_offset
+        return notice
 
     def _wait_notice(self, quorum: QuorumDriver, event: Event) -> Notice:
         notices: list[Notice] = []
@@ -279,14 +279,6 @@ class _Startup:
         if not notices:
             raise StorageError("the metadata log did not take its first records in time")
         return notices[0]
-
-    def _apply(self, image: MetadataImage) -> None:
-        settings, delta = self._projection.settings(image), whole(image)
-        self._projection.report_ignored(delta, settings)
-        try:
-            self._core.apply(self._projection.whole(delta, settings))
-        except (ValueError, OverflowError) as error:
-            raise MetadataError(f"the metadata says what cannot be served: {error}") from error
 
 
 def _report_kept(completed: Completed) -> None:

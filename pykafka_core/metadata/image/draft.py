@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from pykafka_core.errors import MetadataError
 from pykafka_core.metadata.image.fork_map import fork
-from pykafka_core.metadata.image.image import Configs, MetadataImage, Topic, Topics
+from pykafka_core.metadata.image.image import Configs, MetadataImage, Partition, Topic, Topics
 from pykafka_core.types import ConfigResource
 
 _K = TypeVar("_K")
@@ -48,8 +48,10 @@ class Draft:
     def __init__(self, base: MetadataImage) -> None:
         self._base = base
         self._owned: set[str] = set()
-        self._owned_topics: set[bytes] = set()
+        self._owned_topics: dict[bytes, Topic] = {}
         self._owned_configs: set[ConfigResource] = set()
+        self.partitions: dict[Partition, Partition] = {}
+        """Those that this draft made: equal ones, as of a large topic, are one object."""
         self.changes = Changes()
         self.image = _shallow_copy(base)
 
@@ -72,28 +74,42 @@ class Draft:
         """Take in a topic that was just made, and is free to be changed."""
         tables = self.own_topics()
         tables.by_id[topic.topic_id] = tables.by_name[topic.name] = topic
-        self._owned_topics.add(topic.topic_id)
+        self._owned_topics[topic.topic_id] = topic
         self.changes.topics[topic.topic_id] = None
+
+    def end_topic(self, topic_id: bytes, what: str) -> Topic:
+        """Drop a topic; what it was."""
+        tables = self.own_topics()
+        topic = tables.by_id.pop(topic_id, None)
+        if topic is None:
+            raise MetadataError(f"{what} names topic id {topic_id.hex()}, which does not exist")
+        del tables.by_name[topic.name]
+        self._owned_topics.pop(topic_id, None)
+        self.changes.topics.pop(topic_id, None)
+        if topic_id in self._base.topics.by_id:
+            self.changes.deleted_topics[topic_id] = topic.name
+        return topic
 
     def own_topic(self, topic_id: bytes, what: str, index: int | None = None) -> Topic:
         """The topic of an id, free to be changed, and noted as changed: its partition ``index``, or all of it."""
-        tables = self.own_topics()
-        topic = tables.by_id.get(topic_id)
-        if topic is None:
-            raise MetadataError(f"{what} names topic id {topic_id.hex()}, which does not exist")
-        if topic_id not in self._owned_topics:
-            self._owned_topics.add(topic_id)
-            topic = Topic(topic.name, topic_id, fork(topic.partitions))
-            tables.by_id[topic_id] = tables.by_name[topic.name] = topic
-        self._note_changed(topic_id, index)
+        topic = self._owned_topics.get(topic_id) or self._copy_topic(topic_id, what)
+        changed = self.changes.topics
+        if index is None:
+            changed[topic_id] = None
+        elif topic_id not in changed:
+            changed[topic_id] = {index}
+        elif (indexes := changed[topic_id]) is not None:
+            indexes.add(index)
         return topic
 
-    def _note_changed(self, topic_id: bytes, index: int | None) -> None:
-        indexes = self.changes.topics.setdefault(topic_id, set())
-        if index is None:
-            self.changes.topics[topic_id] = None
-        elif indexes is not None:
-            indexes.add(index)
+    def _copy_topic(self, topic_id: bytes, what: str) -> Topic:
+        tables = self.own_topics()
+        found = tables.by_id.get(topic_id)
+        if found is None:
+            raise MetadataError(f"{what} names topic id {topic_id.hex()}, which does not exist")
+        topic = Topic(found.name, topic_id, fork(found.partitions))
+        self._owned_topics[topic_id] = tables.by_id[topic_id] = tables.by_name[topic.name] = topic
+        return topic
 
     def own_configs(self) -> MutableMapping[ConfigResource, dict[str, str]]:
         """The table of resources, free to be changed; the settings in it are not."""
@@ -116,10 +132,6 @@ class Draft:
         if self.own_configs().pop(resource, None) is not None:
             self.changes.configs.add(resource)
         self._owned_configs.discard(resource)
-
-    def was_in_base(self, topic_id: bytes) -> bool:
-        """Whether the base knew the topic, so that its deletion is a change."""
-        return topic_id in self._base.topics.by_id
 
 
 def _shallow_copy(base: MetadataImage) -> MetadataImage:

@@ -41,8 +41,16 @@ class ForkMap(MutableMapping[K, V], Generic[K, V]):
             raise KeyError(key)
         return found
 
+    def get(self, key: K, default: V | None = None) -> V | None:  # type: ignore[override]
+        """As of a dict; the mixin's raises and catches for each key that is missing."""
+        found = self._changed.get(key)
+        if found is None:
+            return self._base.get(key, default)
+        return default if isinstance(found, _Gone) else found
+
     def __setitem__(self, key: K, value: V) -> None:
-        self._size += key not in self
+        found = self._changed.get(key)
+        self._size += key not in self._base if found is None else found is _GONE
         self._changed[key] = value
 
     def __delitem__(self, key: K) -> None:

@@ -1,10 +1,13 @@
-"""From stored records to an image: metadata transactions resolved, unknown types refused."""
+"""From committed records to images: metadata transactions resolved, unknown types refused.
+
+A start, a leader and a follower make their images here alone, so that the same batches give the same image.
+"""
 
 from collections.abc import Iterable
 
 from pykafka_core.errors import MetadataError
 from pykafka_core.metadata.image import mutators
-from pykafka_core.metadata.image.draft import Draft
+from pykafka_core.metadata.image.draft import Changes, Draft
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.protocol.messages import Message
 
@@ -41,9 +44,24 @@ class Replay:
         """Take in a snapshot's records, which stand for the log up to ``end_offset`` (exclusive)."""
         self.apply((end_offset - 1, record) for record in records)
 
+    def apply_batch(self, first_offset: int, last_offset: int, records: Iterable[Message]) -> None:
+        """Take in a batch of the log; one of the quorum's own has offsets, both inclusive, and no records.
+
+        Raises:
+            MetadataError: As of `apply`.
+        """
+        self.apply(enumerate(records, first_offset))
+        self._draft.image.offset = last_offset
+
     def image(self) -> MetadataImage:
         """The image after all records so far; not to be kept while more are applied."""
         return self._draft.image
+
+    def take(self) -> tuple[MetadataImage, Changes]:
+        """The image after all records so far, never to be changed, and what differs from the one taken before."""
+        taken = self._draft
+        self._draft = Draft(taken.image)
+        return taken.image, taken.changes
 
     def _apply(self, offset: int, record: Message) -> None:
         name = type(record).__name__

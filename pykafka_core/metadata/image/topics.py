@@ -56,19 +56,21 @@ def apply_partition(draft: Draft, record: "PartitionRecord") -> None:
     topic = draft.own_topic(record.topic_id, "PartitionRecord", record.partition_id)
     if record.partition_id < 0:
         raise MetadataError(f"PartitionRecord names {topic.name}-{record.partition_id}")
-    topic.partitions[record.partition_id] = Partition(
-        replicas=tuple(record.replicas),
-        isr=tuple(record.isr),
-        leader=record.leader,
-        leader_epoch=record.leader_epoch,
-        partition_epoch=record.partition_epoch,
-        removing=tuple(record.removing_replicas),
-        adding=tuple(record.adding_replicas),
-        recovering=record.leader_recovery_state == 1,
-        directories=tuple(record.directories),
-        elr=tuple(record.eligible_leader_replicas or ()),
-        last_known_elr=tuple(record.last_known_elr or ()),
+    # By position, which takes half the time: a start, and each creation, goes through here for every partition.
+    partition = Partition(
+        tuple(record.replicas),
+        tuple(record.isr),
+        record.leader,
+        record.leader_epoch,
+        record.partition_epoch,
+        tuple(record.removing_replicas),
+        tuple(record.adding_replicas),
+        record.leader_recovery_state == 1,
+        tuple(record.directories),
+        tuple(record.eligible_leader_replicas or ()),
+        tuple(record.last_known_elr or ()),
     )
+    topic.partitions[record.partition_id] = draft.partitions.setdefault(partition, partition)
 
 
 def apply_partition_change(draft: Draft, record: "PartitionChangeRecord") -> None:
@@ -115,16 +117,7 @@ def apply_clear_elr(draft: Draft, record: "ClearElrRecord") -> None:
 
 def apply_remove_topic(draft: Draft, record: "RemoveTopicRecord") -> None:
     """A topic ends, and its settings with it."""
-    topics = draft.own_topics()
-    topic = topics.by_id.pop(record.topic_id, None)
-    if topic is None:
-        raise MetadataError(
-            f"RemoveTopicRecord names topic id {record.topic_id.hex()}, which does not exist"
-        )
-    del topics.by_name[topic.name]
-    draft.changes.topics.pop(record.topic_id, None)
-    if draft.was_in_base(record.topic_id):
-        draft.changes.deleted_topics[record.topic_id] = topic.name
+    topic = draft.end_topic(record.topic_id, "RemoveTopicRecord")
     draft.forget_config(ConfigResource(RESOURCE_TOPIC, topic.name))
 
 

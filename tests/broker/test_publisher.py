@@ -1,0 +1,150 @@
+"""One publisher: the same committed batches give the same image and the same steps, whoever proposed them."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.publisher import Publisher
+from pykafka_core.broker.seam.core import Core, CoreTypes
+from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
+from pykafka_core.broker.seam.projection import Projection
+from pykafka_core.config import BrokerConfigs
+from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.metadata.image.replay import Replay
+from pykafka_core.metadata.records.codec import decode_batches
+from pykafka_core.protocol.messages import (
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    IncrementalAlterConfigsRequest,
+    InitProducerIdRequest,
+    Message,
+)
+from pykafka_core.quorum.quorum import Committed
+from pykafka_core.testing import fake_core
+from pykafka_core.testing.fake_core import FakeCore
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
+
+KAFKA_STORAGE_ERROR = 56
+
+names = st.sampled_from(["a", "b", "c", "d"])
+
+
+def create(name: str, partitions: int) -> Message:
+    topic = CreateTopicsRequest.CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=1
+    )
+    return CreateTopicsRequest(topics=[topic])
+
+
+def delete(name: str) -> Message:
+    return DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=name)])
+
+
+def grow(name: str, count: int) -> Message:
+    topic = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=count)
+    return CreatePartitionsRequest(topics=[topic])
+
+
+def alter(kind: int, name: str, value: str) -> Message:
+    setting = "retention.ms" if kind == RESOURCE_TOPIC else "log.retention.ms"
+    config = IncrementalAlterConfigsRequest.AlterableConfig(name=setting, value=value)
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=kind, resource_name=name, configs=[config]
+    )
+    return IncrementalAlterConfigsRequest(resources=[resource])
+
+
+requests = st.one_of(
+    st.builds(create, names, st.integers(1, 3)),
+    st.builds(delete, names),
+    st.builds(grow, names, st.integers(2, 5)),
+    st.builds(alter, st.just(RESOURCE_TOPIC), names, st.sampled_from(["1", "2"])),
+    st.builds(alter, st.just(RESOURCE_BROKER), st.just(""), st.sampled_from(["1", "2"])),
+    st.just(InitProducerIdRequest(transactional_id=None)),
+)
+# What happens after each request.
+steps = st.sampled_from(["wait", "run", "commit", "commit", "fail"])
+
+
+def history(asked: Sequence[tuple[Message, str]]) -> SimulatedBroker:
+    """A broker after requests, commits and failures in this order; at the end nothing is in flight."""
+    broker = SimulatedBroker()
+    broker.core.hold_appends = True
+    for request, step in asked:
+        broker.send(request)
+        if step == "wait":
+            continue
+        broker.run()
+        if step != "run" and broker.dispatcher.in_flight:
+            broker.core.complete_append(0 if step == "commit" else KAFKA_STORAGE_ERROR)
+            broker.run()
+    broker.run()
+    while not broker.dispatcher.idle:
+        broker.core.complete_append()
+        broker.run()
+    return broker
+
+
+def batches(broker: SimulatedBroker) -> list[Committed]:
+    """The broker's metadata log, as another node reads it."""
+    log = broker.core.logs[METADATA_PARTITION]
+    read = []
+    for first, end, data in log.batches:
+        records = [record for _, record in decode_batches(data).records]
+        read.append(Committed(first, end - 1, records))
+    return read
+
+
+def follower_of(found: Sequence[Committed]) -> tuple[MetadataImage, FakeCore]:
+    """The image and the core of a node that publishes the batches one by one."""
+    core = FakeCore()
+    projection = Projection(cast("CoreTypes", fake_core), 1, BrokerConfigs())
+    publisher = Publisher(
+        core=cast("Core", core),
+        projection=projection,
+        node_id=1,
+        replay=Replay(),
+        faults=Faults(core.now_ns),
+        snapshots=None,
+    )
+    for batch in found:
+        publisher.publish(batch)
+    return publisher.image, core
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(requests, steps), max_size=25))
+def test_replays_of_the_same_batches_agree_with_the_leader(
+    asked: list[tuple[Message, str]],
+) -> None:
+    leader = history(asked)
+    found = batches(leader)
+    at_once = Replay()
+    for batch in found:
+        at_once.apply_batch(*batch)
+    image, core = follower_of(found)
+    assert image == at_once.image() == leader.image
+    served = {key: topic for key, topic in leader.core.topics.items() if not topic.hidden}
+    assert core.topics == served
+
+
+@settings(deadline=None)
+@given(st.lists(requests, min_size=1, max_size=10))
+def test_what_is_only_proposed_changes_no_committed_image(asked: list[Message]) -> None:
+    broker = history([(create("a", 2), "commit")])
+    image, content, applied = broker.image, repr(broker.image.topics), len(broker.core.applied)
+    for request in asked:
+        broker.send(request)
+    broker.run()
+    assert broker.image is image
+    assert (repr(image.topics), len(broker.core.applied)) == (content, applied)
+    while broker.dispatcher.in_flight:
+        broker.core.complete_append(KAFKA_STORAGE_ERROR)
+        broker.run()
+    assert broker.image is image
+    assert (repr(image.topics), len(broker.core.applied)) == (content, applied)
