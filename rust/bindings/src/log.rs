@@ -152,18 +152,12 @@ impl PyLog {
     }
 
     fn truncate_to(&self, py: Python<'_>, offset: i64) -> PyResult<()> {
-        self.run(py, || match self.library.lock() {
-            Ok(library) => match &*library {
-                Some(library) => library.truncate_to(offset),
-                None => Err(StorageError::Closed),
-            },
-            Err(_) => Err(StorageError::Closed),
-        })
+        self.run(py, || self.with_library(|library| library.truncate_to(offset)))
     }
 
     fn delete_before(&self, py: Python<'_>, offset: i64) -> PyResult<i64> {
         self.run(py, || {
-            self.log.delete_before(offset)?;
+            self.with_library(|library| library.delete_before(offset))?;
             self.retain()
         })
     }
@@ -206,9 +200,16 @@ impl PyLog {
 impl PyLog {
     /// Removes segments past the settings' limits or below the log start, and files whose delay is over.
     fn retain(&self) -> Result<i64, StorageError> {
-        self.log.enforce_retention(self.log.log_end_offset())?;
-        self.log.delete_expired_files(self.clock.now_ms())?;
-        Ok(self.log.offsets().log_start_offset)
+        self.with_library(|library| library.enforce_retention(self.clock.now_ms()))?;
+        Ok(self.log.log_start_offset())
+    }
+
+    fn with_library<T>(
+        &self,
+        work: impl FnOnce(&LibraryLog) -> Result<T, StorageError>,
+    ) -> Result<T, StorageError> {
+        let library = self.library.lock().map_err(|_| StorageError::Closed)?;
+        library.as_ref().map_or(Err(StorageError::Closed), work)
     }
 
     fn run<T: Send>(

@@ -1,10 +1,10 @@
 //! A data directory: the logs in it, the checkpoints about them, and the marker of a stop in good order.
 //!
-//! The checkpoints hold what logs cannot tell of themselves: up to where they were synced, where they begin inside
-//! a segment, and their high watermarks. They are written after the logs' data was synced, so they are never
-//! ahead of it; a log that is not open keeps its line.
+//! The checkpoints hold what logs cannot tell of themselves: up to where they were synced, where they begin, and their
+//! high watermarks. A log that is not open keeps its lines.
 
 pub mod checkpoint;
+mod checkpoints;
 pub(crate) mod library;
 pub(crate) mod lock;
 pub(crate) mod repair;
@@ -20,6 +20,7 @@ use std::thread;
 use parking_lot::Mutex;
 
 use self::checkpoint::{CleanShutdown, PartitionOffsets};
+use self::checkpoints::CheckpointFiles;
 use crate::buffer_pool::BufferPool;
 use crate::clock::Clock;
 use crate::config::LogConfig;
@@ -76,6 +77,8 @@ pub struct LogDirectory {
     producer_id_expiration_ms: AtomicI64,
     broker_epoch: AtomicI64,
     random: AtomicU64,
+    /// Locked before `state`, for as long as the disk takes.
+    checkpoints: Mutex<CheckpointFiles>,
     state: Mutex<DirectoryState>,
     _lock: Option<DirectoryLock>,
 }
@@ -135,6 +138,7 @@ impl LogDirectory {
             producer_id_expiration_ms: AtomicI64::new(options.producer_id_expiration_ms),
             broker_epoch: AtomicI64::new(marker.map_or(-1, |marker| marker.broker_epoch)),
             random: AtomicU64::new(options.random_seed),
+            checkpoints: Mutex::default(),
             state: Mutex::new(state),
             _lock: options.lock,
         })
@@ -311,51 +315,6 @@ impl LogDirectory {
             jitter_seed: self.draw(),
             buffers: self.buffers.clone(),
         }
-    }
-
-    /// Writes the checkpoints: recovery points and log start offsets of all open logs, and these high watermarks.
-    pub fn checkpoint(&self, high_watermarks: &[(String, i32, i64)]) -> Result<(), StorageError> {
-        let mut state = self.state.lock();
-        for (topic, partition, offset) in high_watermarks {
-            let key = (topic.clone(), *partition);
-            if state.logs.get(&key).is_none_or(|log| log.damage().is_none()) {
-                state.high_watermarks.insert(key, *offset);
-            }
-        }
-        state.take_offsets();
-        self.write_checkpoints(&state)?;
-        state.stale.clear();
-        Ok(())
-    }
-
-    /// Gives up the records of `log` at and behind `offset`, as [`Log::truncate_to`] does.
-    ///
-    /// Before that the checkpoints give them up: a log that ends below what they tell is taken for damaged.
-    pub fn truncate_log(&self, log: &Log, offset: i64) -> Result<(), StorageError> {
-        let held = log.hold_recovery_point();
-        let recovery_point = held.give_up(offset)?;
-        if let Some(offset) = self.state.lock().high_watermarks.get_mut(&partition_key(log.dir())) {
-            *offset = recovery_point.min(*offset);
-        }
-        self.checkpoint(&[])?;
-        log.truncate_to(offset)
-    }
-
-    fn write_checkpoints(&self, state: &DirectoryState) -> Result<(), StorageError> {
-        self.write_offsets(checkpoint::RECOVERY_POINT_FILE, &state.recovery_points)?;
-        self.write_offsets(checkpoint::LOG_START_OFFSET_FILE, &state.log_start_offsets)?;
-        self.write_offsets(checkpoint::REPLICATION_OFFSET_FILE, &state.high_watermarks)
-    }
-
-    fn write_offsets(&self, name: &str, offsets: &PartitionOffsets) -> Result<(), StorageError> {
-        let path = self.dir.join(name);
-        let bytes = checkpoint::write_offsets(offsets);
-        if self.disk.read(&path).is_ok_and(|old| old == bytes) {
-            return Ok(());
-        }
-        self.disk
-            .write_atomically(&path, &bytes)
-            .map_err(|error| StorageError::io("write", &path, error))
     }
 
     /// Closes a partition's log and renames its directory; [`Self::remove_deleted`] removes it later.
@@ -554,27 +513,6 @@ impl DirectoryState {
             .collect();
         for name in names {
             self.forget(&name);
-        }
-    }
-
-    /// Takes the offsets of the open logs; one that is not on disk needs no lines. The lines of a damaged log stay, so
-    /// that the next open finds the damage too.
-    fn take_offsets(&mut self) {
-        for (key, log) in &self.logs {
-            let offsets = log.offsets();
-            if log.damage().is_some() {
-                self.recovery_points.insert(key.clone(), offsets.recovery_point);
-                continue;
-            }
-            let first_base = log.segments().first().map(|(base_offset, _)| *base_offset);
-            if first_base.is_some() {
-                self.recovery_points.insert(key.clone(), offsets.recovery_point);
-            }
-            if offsets.log_start_offset > first_base.unwrap_or(0) {
-                self.log_start_offsets.insert(key.clone(), offsets.log_start_offset);
-            } else {
-                self.log_start_offsets.remove(key);
-            }
         }
     }
 }

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
-    AppendError, BufferPool, Disk, Log, LogConfig, LogOptions, ManualClock, OnDamage, Recovery,
-    StorageError, checkpoint,
+    AppendError, BufferPool, DirectoryOptions, Disk, Log, LogConfig, LogDirectory, LogOptions,
+    ManualClock, OnDamage, Recovery, StorageError, checkpoint,
 };
 use pykafka_record::{BatchOptions, batches};
 
@@ -486,5 +486,64 @@ fn an_index_lost_in_the_middle_is_rebuilt_and_costs_no_record() {
         assert_eq!((recovery.damaged_at(), recovery.truncated_bytes), (None, 0), "clean: {clean}");
         life.check_content(&log, &recovery, "index lost");
         assert!(life.disk.exists(&lost));
+    }
+}
+
+fn open_directory(disk: &FaultyDisk) -> (LogDirectory, Arc<Log>, Recovery) {
+    let options = DirectoryOptions {
+        dir: Path::new(DATA),
+        disk: Arc::new(disk.clone()),
+        lock: None,
+        producer_id_expiration_ms: i64::MAX,
+        random_seed: 1,
+    };
+    let directory = LogDirectory::open(options, Arc::new(ManualClock::new(NOW_MS))).unwrap();
+    let config = self::options(disk, Mode::Fsync, false).config;
+    let (log, recovery) = directory.open_log("topic", 0, [7; 16], config).unwrap();
+    (directory, log, recovery)
+}
+
+/// Appends, deletes records and lets retention remove segments; returns the log start that was acknowledged last.
+fn live_and_delete(directory: &LogDirectory, log: &Log) -> (i64, Result<(), Stopped>) {
+    let mut acknowledged = 0;
+    let mut live = || -> Result<(), Stopped> {
+        for round in 1..=2 {
+            for _ in 0..6 {
+                log.append_as_leader(&mut batch(2, 300, NOW_MS), LEADER)?;
+                log.flush()?;
+            }
+            directory.checkpoint(&[("topic".to_owned(), 0, log.log_end_offset())])?;
+            acknowledged = directory.delete_before(log, round * 9)?;
+            log.append_as_leader(&mut batch(2, 300, NOW_MS), LEADER)?;
+            acknowledged = directory.delete_before(log, round * 9 + 2)?;
+            directory.enforce_retention(log, log.log_end_offset())?;
+            log.delete_expired_files(NOW_MS + 1)?;
+        }
+        Ok(())
+    };
+    let ended = live();
+    (acknowledged, ended)
+}
+
+#[test]
+fn a_deletion_that_was_acknowledged_survives_a_power_cut_and_a_kill() {
+    for operation in 0.. {
+        let disk = new_disk();
+        let (directory, log, _) = open_directory(&disk);
+        disk.arm(Fault::PowerCut, Operations::All, operation);
+        let (acknowledged, ended) = live_and_delete(&directory, &log);
+        disk.disarm();
+        let found = SEEDS.map(|seed| disk.after_power_cut(seed));
+        // A kill leaves what the kernel has.
+        for disk in found.chain(ended.is_ok().then(|| disk.clone())) {
+            let (_, log, recovery) = open_directory(&disk);
+            let start = log.log_start_offset();
+            assert_eq!(recovery.damage, None, "operation {operation}");
+            assert!(start >= acknowledged, "operation {operation}: {start} < {acknowledged}");
+        }
+        if ended.is_ok() {
+            assert_eq!(acknowledged, 20);
+            break;
+        }
     }
 }

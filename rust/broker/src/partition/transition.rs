@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pykafka_log::{Log, LogConfig};
+use pykafka_log::{Log, LogConfig, LogDirectory, StorageError};
 
 use super::isr::{BrokerState, IsrOutcome, ProposalId};
 use super::lane::Urgency;
@@ -114,11 +114,10 @@ impl Partition {
         if !(0..=high_watermark).contains(&offset) {
             return Err(KafkaError::OffsetOutOfRange);
         }
-        let deleted = log.delete_before(offset);
-        let mut turn = self.turn();
-        let log_start_offset = turn.stored(deleted)?;
-        turn.log_start_advanced(&log);
-        Ok(log_start_offset)
+        self.move_log_start(&log, |directory| match directory {
+            Some(directory) => directory.delete_before(&log, offset),
+            None => log.delete_before(offset),
+        })
     }
 
     /// Deletes segments past the topic's limits, below the high watermark only (contract/kafka.md#52). A log that is not
@@ -133,13 +132,26 @@ impl Partition {
         let log = self.open_log(writer)?;
         let high_watermark = self.high_watermark();
         log.expire_producers(self.host.directory.producer_id_expiration_ms());
-        let removed = log.enforce_retention(high_watermark);
+        self.move_log_start(&log, |directory| match directory {
+            Some(directory) => directory.enforce_retention(&log, high_watermark),
+            None => log.enforce_retention(high_watermark),
+        })
+    }
+
+    /// Does what may move the log start, with the directory whose checkpoints have to tell it; none in memory. Readers see
+    /// the new start also where it could not be made durable yet.
+    fn move_log_start<T>(
+        &self,
+        log: &Arc<Log>,
+        work: impl FnOnce(Option<&LogDirectory>) -> Result<T, StorageError>,
+    ) -> Result<T, KafkaError> {
+        let before = log.log_start_offset();
+        let done = work(Some(&self.host.directory).filter(|_| !self.host.in_memory));
         let mut turn = self.turn();
-        let count = turn.stored(removed)?;
-        if count > 0 {
-            turn.log_start_advanced(&log);
+        if log.log_start_offset() > before {
+            turn.log_start_advanced(log);
         }
-        Ok(count)
+        turn.stored(done)
     }
 
     /// Whether retention might have something to do; only then need the log be opened for it.

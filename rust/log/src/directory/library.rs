@@ -142,6 +142,24 @@ impl LibraryLog {
         }
     }
 
+    /// As [`LogDirectory::delete_before`].
+    pub fn delete_before(&self, offset: i64) -> Result<i64, StorageError> {
+        match &self.home {
+            Home::Disk(directory) => directory.delete_before(&self.log, offset),
+            Home::Memory(_) | Home::Foreign => self.log.delete_before(offset),
+        }
+    }
+
+    /// As [`LogDirectory::enforce_retention`]; also removes files whose delay is over at `now_ms`.
+    pub fn enforce_retention(&self, now_ms: i64) -> Result<(), StorageError> {
+        let log_end_offset = self.log.log_end_offset();
+        match &self.home {
+            Home::Disk(directory) => directory.enforce_retention(&self.log, log_end_offset)?,
+            Home::Memory(_) | Home::Foreign => self.log.enforce_retention(log_end_offset)?,
+        };
+        self.log.delete_expired_files(now_ms).map(drop)
+    }
+
     /// Stores and syncs everything, and leaves the directory as after a stop in good order. What was in memory is
     /// given back.
     pub fn close(self) -> Result<(), StorageError> {

@@ -24,25 +24,44 @@ impl Log {
         Ok(state.log_start_offset)
     }
 
-    /// Removes the segments that the settings allow to go, none that reaches beyond `high_watermark`.
+    /// Removes the segments that the settings allow to go, none that reaches beyond `high_watermark`; returns how many went.
     ///
-    /// Files are renamed to `.deleted` and removed `file.delete.delay.ms` later by
-    /// [`Log::delete_expired_files`]. Returns how many segments went.
+    /// For a log without checkpoints; [`crate::LogDirectory::enforce_retention`] for one in a data directory.
     pub fn enforce_retention(&self, high_watermark: i64) -> Result<usize, StorageError> {
+        self.expire_segments(high_watermark)?;
+        self.remove_expired()
+    }
+
+    /// Moves the log start behind the segments that the settings allow to go, none that reaches beyond `high_watermark`;
+    /// `true` if there are segments to remove.
+    pub fn expire_segments(&self, high_watermark: i64) -> Result<bool, StorageError> {
         let mut state = self.write();
         state.check_writable()?;
-        let now_ms = self.shared.clock.now_ms();
-        let count = state.deletable_count(high_watermark, now_ms);
-        if count == 0 {
-            return Ok(0);
-        }
-        if count == state.segments.len() {
+        let count = state.deletable_count(high_watermark, self.shared.clock.now_ms());
+        if count > 0 && count == state.segments.len() {
             let log_end_offset = state.log_end_offset;
             state.roll(&self.shared, log_end_offset)?;
         }
+        if let Some(first) = state.segments.get(count) {
+            state.log_start_offset = state.log_start_offset.max(first.base_offset());
+        }
+        Ok(count > 0)
+    }
+
+    /// Removes the segments that end at or below the log start.
+    ///
+    /// Files are renamed to `.deleted` and removed `file.delete.delay.ms` later by
+    /// [`Log::delete_expired_files`]. Returns how many segments went.
+    pub fn remove_expired(&self) -> Result<usize, StorageError> {
+        let mut state = self.write();
+        state.check_writable()?;
+        let start = state.log_start_offset;
+        let next = state.segments.iter().skip(1).take_while(|next| next.base_offset() <= start);
+        let count = next.count();
+        if count == 0 {
+            return Ok(0);
+        }
         let taken = state.take_segments(0..count);
-        let start = state.segments.first().map_or(state.log_end_offset, Segment::base_offset);
-        state.log_start_offset = state.log_start_offset.max(start);
         let withdrawn = state.withdraw(taken);
         state.mark_deleted(&self.shared, &withdrawn)?;
         state.drop_epochs_below_start(&self.shared)?;
