@@ -641,6 +641,34 @@ def encode_message(message: Message, version: int) -> bytes:
         TypeError: A value is of the wrong type.
     """
 
+@final
+class RequestDecoder:
+    """Reads a request's body in parts, as `decode_request` does in one.
+
+    Raises:
+        ProtocolError: As `decode_request`; so does `read`.
+    """
+
+    def __init__(self, api_key: int, version: int, body: bytes) -> None: ...
+    def read(self, fields_max: int) -> Message | None:
+        """Read up to ``fields_max`` fields and list elements more; the message once it is complete.
+
+        Not to be called after that, nor after an error.
+        """
+
+@final
+class MessageEncoder:
+    """Writes a message in parts, as `encode_message` does in one. The message must not change meanwhile.
+
+    Raises:
+        ProtocolError: As `encode_message`; so does `write`.
+        TypeError: Likewise.
+    """
+
+    def __init__(self, message: Message, version: int) -> None: ...
+    def write(self, fields_max: int) -> bytes | None:
+        """Write up to ``fields_max`` fields and list elements more; all bytes once the message is complete."""
+
 def decode_metadata_record(value: bytes) -> Message:
     """Read the value of a record of the cluster metadata log: frame version, type, version, message."""
 

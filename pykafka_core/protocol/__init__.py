@@ -9,8 +9,12 @@ Sans I/O and without state. `ProtocolError` (a `ValueError`) is raised for bad b
 that a message cannot carry, `TypeError` for values of the wrong type.
 """
 
+from collections.abc import Generator
+
 from pykafka_core._core import (
+    MessageEncoder,
     ProtocolError,
+    RequestDecoder,
     api_versions,
     decode_message,
     decode_metadata_record,
@@ -33,6 +37,28 @@ from pykafka_core.protocol.messages import Message
 encode_request = encode_message
 encode_response = encode_message
 
+FIELDS_MAX = 4096
+"""Fields and list elements read or written between two yields: less than a millisecond's work."""
+
+
+def decode_request_in_parts(
+    api_key: int, version: int, body: bytes
+) -> Generator[None, None, Message]:
+    """As `decode_request`, yielding where other work may be done."""
+    decoder = RequestDecoder(api_key, version, body)
+    while (message := decoder.read(FIELDS_MAX)) is None:
+        yield
+    return message
+
+
+def encode_response_in_parts(message: Message, version: int) -> Generator[None, None, bytes]:
+    """As `encode_response`, yielding where other work may be done. Nobody may change the message meanwhile."""
+    encoder = MessageEncoder(message, version)
+    while (body := encoder.write(FIELDS_MAX)) is None:
+        yield
+    return body
+
+
 __all__ = [
     "Message",
     "ProtocolError",
@@ -43,6 +69,7 @@ __all__ = [
     "decode_record_key",
     "decode_record_value",
     "decode_request",
+    "decode_request_in_parts",
     "decode_response",
     "encode_message",
     "encode_metadata_record",
@@ -50,6 +77,7 @@ __all__ = [
     "encode_record_value",
     "encode_request",
     "encode_response",
+    "encode_response_in_parts",
     "is_flexible",
     "message_versions",
 ]

@@ -3,6 +3,7 @@
 mod layout;
 mod metadata;
 mod objects;
+mod parts;
 mod schema;
 mod slots;
 
@@ -26,6 +27,8 @@ create_exception!(
 /// Adds the codec's functions.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ProtocolError", module.py().get_type::<ProtocolError>())?;
+    module.add_class::<parts::RequestDecoder>()?;
+    module.add_class::<parts::MessageEncoder>()?;
     for function in [
         wrap_pyfunction!(decode_request, module)?,
         wrap_pyfunction!(decode_response, module)?,

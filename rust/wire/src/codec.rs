@@ -12,6 +12,10 @@
 //!
 //! Structs nest as deep as the schemas, which know no recursion, so depth needs no cap.
 
+mod parts;
+
+pub use parts::Decoding;
+
 use crate::plan::{Operation, Plan, Step};
 use crate::schema::{Default, Field, Struct, Type};
 use crate::{DecodeError, EncodeError, Reader, Writer};
@@ -116,6 +120,16 @@ pub fn decode_from<'a, B: Builder<'a>>(
         let value = read_field(step, false, reader, builder)?;
         builder.set(&mut object, step.slot, value);
     }
+    finish_struct(plan, object, reader, builder)
+}
+
+/// Reads what follows the plain fields.
+fn finish_struct<'a, B: Builder<'a>>(
+    plan: &Plan,
+    mut object: B::Object,
+    reader: &mut Reader<'a>,
+    builder: &mut B,
+) -> Result<B::Value, B::Error> {
     for &slot in &plan.absent {
         let value = builder.default(plan.schema, slot)?;
         builder.set(&mut object, slot, value);
@@ -170,11 +184,18 @@ fn read_field<'a, B: Builder<'a>>(
         Operation::List(kind) => read_list(*kind, reader, builder)?,
         Operation::Structs(plan) => read_structs(plan, reader, builder)?,
     };
-    match value {
-        Some(value) => Ok(value),
-        None if step.nullable => Ok(builder.null()),
-        None => Err(DecodeError::Null { field: step.field.name, version: reader.version() }.into()),
+    value.map_or_else(|| read_null(step, reader, builder), Ok)
+}
+
+fn read_null<'a, B: Builder<'a>>(
+    step: &Step,
+    reader: &Reader<'a>,
+    builder: &mut B,
+) -> Result<B::Value, B::Error> {
+    if step.nullable {
+        return Ok(builder.null());
     }
+    Err(DecodeError::Null { field: step.field.name, version: reader.version() }.into())
 }
 
 #[inline]
@@ -221,12 +242,22 @@ fn read_list<'a, B: Builder<'a>>(
     reader.count_objects(count)?;
     let mut list = builder.list(count)?;
     for _ in 0..count {
-        let position = reader.position();
-        let value = read_primitive(kind, reader, builder)?
-            .ok_or(DecodeError::Length { length: -1, position })?;
+        let value = read_element(kind, reader, builder)?;
         builder.push(&mut list, value)?;
     }
     Ok(Some(builder.finish_list(list)?))
+}
+
+/// A primitive of a list, where none may be null.
+#[inline]
+fn read_element<'a, B: Builder<'a>>(
+    kind: Type,
+    reader: &mut Reader<'a>,
+    builder: &mut B,
+) -> Result<B::Value, B::Error> {
+    let position = reader.position();
+    let value = read_primitive(kind, reader, builder)?;
+    Ok(value.ok_or(DecodeError::Length { length: -1, position })?)
 }
 
 fn read_structs<'a, B: Builder<'a>>(
@@ -260,6 +291,16 @@ fn write_struct<S: Source>(
     source: &S,
     writer: &mut Writer<'_, Vec<u8>>,
 ) -> Result<(), S::Error> {
+    check_struct(plan, object, source)?;
+    for step in &plan.plain {
+        let value = source.get(object, plan.schema, step.slot)?;
+        write_field(step, false, value, source, writer)?;
+    }
+    if plan.flexible { write_tagged(plan, object, source, writer) } else { Ok(()) }
+}
+
+/// Checks that a struct is one, and can be written in this version.
+pub fn check_struct<S: Source>(plan: &Plan, object: S::Value, source: &S) -> Result<(), S::Error> {
     source.check_object(object, plan.schema)?;
     for &slot in &plan.absent {
         let field = &plan.schema.fields[slot];
@@ -268,14 +309,11 @@ fn write_struct<S: Source>(
             return Err(error.into());
         }
     }
-    for step in &plan.plain {
-        let value = source.get(object, plan.schema, step.slot)?;
-        write_field(step, false, value, source, writer)?;
-    }
-    if plan.flexible { write_tagged(plan, object, source, writer) } else { Ok(()) }
+    Ok(())
 }
 
-fn write_tagged<S: Source>(
+/// Appends the tagged fields that end a flexible struct.
+pub fn write_tagged<S: Source>(
     plan: &Plan,
     object: S::Value,
     source: &S,
@@ -298,7 +336,8 @@ fn write_tagged<S: Source>(
     Ok(())
 }
 
-fn write_field<S: Source>(
+/// Appends a field.
+pub fn write_field<S: Source>(
     step: &Step,
     tagged: bool,
     value: S::Value,
@@ -349,8 +388,9 @@ fn write_null(
     Ok(())
 }
 
+/// Appends a primitive, as a field or as an element of a list.
 #[inline]
-fn write_primitive<S: Source>(
+pub fn write_primitive<S: Source>(
     kind: Type,
     field: &'static Field,
     value: S::Value,

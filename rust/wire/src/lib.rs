@@ -29,5 +29,5 @@ mod writer;
 pub use api_key::{Api, ApiKey, apis, is_flexible, known_versions, supported_versions};
 pub use error::{DecodeError, EncodeError};
 pub use message::{Records, Wire};
-pub use reader::{OBJECTS_MAX, Reader, span_within};
+pub use reader::{OBJECTS_MAX, Progress, Reader, span_within};
 pub use writer::{ByteCount, Chunk, Chunks, Sink, Writer, encode_uvarint};

@@ -33,6 +33,13 @@ pub fn span_within(outer: &[u8], inner: &[u8]) -> Option<Range<usize>> {
     (end <= outer.len()).then_some(start..end)
 }
 
+/// How far a reader is.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Progress {
+    position: usize,
+    objects: usize,
+}
+
 /// A cursor over one message body.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
@@ -53,6 +60,18 @@ impl<'a> Reader<'a> {
     /// As [`Reader::new`]; record bytes will share `owner` rather than be copied.
     pub fn sharing(owner: &'a Bytes, version: i16, flexible: bool) -> Reader<'a> {
         Reader { owner: Some(owner), ..Reader::new(owner, version, flexible) }
+    }
+
+    /// A reader that goes on where another one of the same bytes and version was.
+    pub fn resume(bytes: &'a [u8], version: i16, flexible: bool, progress: Progress) -> Reader<'a> {
+        let Progress { position, objects } = progress;
+        assert!(position <= bytes.len(), "progress is of a reader of the same bytes");
+        Reader { position, objects, ..Reader::new(bytes, version, flexible) }
+    }
+
+    /// How far it is, for [`Reader::resume`].
+    pub fn progress(&self) -> Progress {
+        Progress { position: self.position, objects: self.objects }
     }
 
     /// Version of the message.

@@ -47,6 +47,11 @@ impl From<CodecError> for PyErr {
     }
 }
 
+/// An object that is being filled.
+pub type OpenObject = (Py<PyAny>, &'static SlotClass);
+/// A list that is being filled.
+pub type OpenList = Vec<Py<PyAny>>;
+
 /// Makes objects of a message's classes.
 pub struct Objects<'py> {
     py: Python<'py>,
@@ -62,23 +67,23 @@ impl<'py> Objects<'py> {
 
 impl<'py> Builder<'_> for Objects<'py> {
     type Value = Bound<'py, PyAny>;
-    type Object = (Bound<'py, PyAny>, &'static SlotClass);
-    type List = Vec<Bound<'py, PyAny>>;
+    type Object = OpenObject;
+    type List = OpenList;
     type Error = CodecError;
 
     #[inline]
     fn object(&mut self, schema: &'static Struct) -> Result<Self::Object, CodecError> {
         let class = self.layouts.class(schema);
-        Ok((class.allocate(self.py)?, class))
+        Ok((class.allocate(self.py)?.unbind(), class))
     }
 
     #[inline]
     fn set(&mut self, (object, class): &mut Self::Object, slot: usize, value: Self::Value) {
-        class.set(object, slot, value);
+        class.set(object.bind(self.py), slot, value);
     }
 
     fn finish_object(&mut self, (object, _): Self::Object) -> Self::Value {
-        object
+        object.into_bound(self.py)
     }
 
     fn default(&mut self, schema: &'static Struct, slot: usize) -> Result<Self::Value, CodecError> {
@@ -91,7 +96,7 @@ impl<'py> Builder<'_> for Objects<'py> {
 
     #[inline]
     fn push(&mut self, list: &mut Self::List, value: Self::Value) -> Result<(), CodecError> {
-        list.push(value);
+        list.push(value.unbind());
         Ok(())
     }
 

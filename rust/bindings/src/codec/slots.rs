@@ -135,6 +135,11 @@ impl<'a, 'py> Items<'a, 'py> {
         let tuple = sequence.cast::<PyTuple>().ok()?;
         Some(Items { sequence, is_list: false, index: 0, length: tuple.len() })
     }
+
+    /// The elements from `index` on.
+    pub fn from(self, index: usize) -> Items<'a, 'py> {
+        Items { index: index.min(self.length), ..self }
+    }
 }
 
 impl<'a, 'py> Iterator for Items<'a, 'py> {

@@ -1,0 +1,187 @@
+//! Messages read and written in parts, between which Python's control thread does other work.
+
+use pykafka_wire::codec::{self, Decoding, Source};
+use pykafka_wire::plan::{Operation, Plan, Step};
+use pykafka_wire::schema::{Field, Type, request_of};
+use pykafka_wire::{ApiKey, Progress, Reader, Writer};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use super::layout::{Layouts, layouts_of, message_of};
+use super::objects::{CodecError, Objects, OpenList, OpenObject, Slots};
+use super::slots::Items;
+use super::{ProtocolError, unknown_api, unsupported};
+
+#[pyclass(module = "pykafka_core._core")]
+pub(super) struct RequestDecoder {
+    body: Py<PyBytes>,
+    plan: &'static Plan,
+    layouts: &'static Layouts,
+    progress: Progress,
+    decoding: Decoding<OpenObject, OpenList>,
+}
+
+#[pymethods]
+impl RequestDecoder {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        api_key: i16,
+        version: i16,
+        body: Py<PyBytes>,
+    ) -> PyResult<RequestDecoder> {
+        let message = request_of(ApiKey(api_key)).ok_or_else(|| unknown_api(api_key))?;
+        let plan = message.plan(version).map_err(|_| unsupported(message, version))?;
+        let layouts = layouts_of(py, message)?;
+        let decoding = Decoding::new(plan, &mut Objects::new(py, layouts))?;
+        Ok(RequestDecoder { body, plan, layouts, progress: Progress::default(), decoding })
+    }
+
+    fn read<'py>(
+        &mut self,
+        py: Python<'py>,
+        fields_max: usize,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let body = self.body.as_bytes(py);
+        let (version, flexible) = (self.plan.version, self.plan.flexible);
+        let mut reader = Reader::resume(body, version, flexible, self.progress);
+        let mut objects = Objects::new(py, self.layouts);
+        let message = self.decoding.advance(&mut reader, &mut objects, fields_max)?;
+        self.progress = reader.progress();
+        Ok(message)
+    }
+}
+
+#[pyclass(module = "pykafka_core._core")]
+pub(super) struct MessageEncoder {
+    plan: &'static Plan,
+    layouts: &'static Layouts,
+    open: Vec<Writing>,
+    out: Vec<u8>,
+}
+
+/// What has begun and is not complete: the recursion of [`codec::encode`] as a stack. A reference is held to each
+/// object, because Python code runs between two parts.
+enum Writing {
+    Struct { plan: &'static Plan, next: usize, object: Py<PyAny> },
+    List { elements: Elements, field: &'static Field, next: usize, length: usize, list: Py<PyAny> },
+}
+
+#[derive(Clone, Copy)]
+enum Elements {
+    Primitives(Type),
+    Structs(&'static Plan),
+}
+
+enum Wrote {
+    One,
+    All,
+    Opened(Writing),
+}
+
+#[pymethods]
+impl MessageEncoder {
+    #[new]
+    fn new(message: &Bound<'_, PyAny>, version: i16) -> PyResult<MessageEncoder> {
+        let schema = message_of(message)?;
+        let plan = schema.plan(version).map_err(|_| unsupported(schema, version))?;
+        let layouts = layouts_of(message.py(), schema)?;
+        let open = vec![open_struct(plan, message.as_borrowed(), &Slots::new(layouts))?];
+        Ok(MessageEncoder { plan, layouts, open, out: Vec::with_capacity(256) })
+    }
+
+    fn write<'py>(
+        &mut self,
+        py: Python<'py>,
+        fields_max: usize,
+    ) -> PyResult<Option<Bound<'py, PyBytes>>> {
+        let mut writer = Writer::new(&mut self.out, self.plan.version, self.plan.flexible);
+        for _ in 0..fields_max {
+            let Some(writing) = self.open.last_mut() else { break };
+            match writing.write_one(py, self.layouts, &mut writer)? {
+                Wrote::One => {}
+                Wrote::All => drop(self.open.pop()),
+                Wrote::Opened(inner) => self.open.push(inner),
+            }
+        }
+        Ok(self.open.is_empty().then(|| PyBytes::new(py, &self.out)))
+    }
+}
+
+impl Writing {
+    fn write_one(
+        &mut self,
+        py: Python<'_>,
+        layouts: &'static Layouts,
+        writer: &mut Writer<'_, Vec<u8>>,
+    ) -> Result<Wrote, CodecError> {
+        let source = Slots::new(layouts);
+        match self {
+            Writing::Struct { plan, next, object } => {
+                let object = object.bind_borrowed(py);
+                let Some(step) = plan.plain.get(*next) else {
+                    if plan.flexible {
+                        codec::write_tagged(plan, object, &source, writer)?;
+                    }
+                    return Ok(Wrote::All);
+                };
+                *next += 1;
+                let value = source.get(object, plan.schema, step.slot)?;
+                write_or_open(step, value, &source, writer)
+            }
+            Writing::List { next, length, .. } if next == length => Ok(Wrote::All),
+            Writing::List { elements, field, next, list, .. } => {
+                let items = Items::of(list.bind_borrowed(py)).map(|items| items.from(*next));
+                let item = items.and_then(|mut items| items.next()).ok_or_else(shortened)?;
+                *next += 1;
+                match elements {
+                    Elements::Primitives(kind) => {
+                        codec::write_primitive(*kind, field, item, &source, writer)?;
+                        Ok(Wrote::One)
+                    }
+                    Elements::Structs(plan) => open_struct(plan, item, &source).map(Wrote::Opened),
+                }
+            }
+        }
+    }
+}
+
+fn shortened() -> CodecError {
+    CodecError::Python(ProtocolError::new_err("a list became shorter while it was written"))
+}
+
+fn open_struct<'a, 'py>(
+    plan: &'static Plan,
+    object: Borrowed<'a, 'py, PyAny>,
+    source: &Slots<'a, 'py>,
+) -> Result<Writing, CodecError> {
+    codec::check_struct(plan, object, source)?;
+    Ok(Writing::Struct { plan, next: 0, object: object.to_owned().unbind() })
+}
+
+/// Writes a plain field, or what comes before its first part.
+fn write_or_open<'a, 'py>(
+    step: &'static Step,
+    value: Borrowed<'a, 'py, PyAny>,
+    source: &Slots<'a, 'py>,
+    writer: &mut Writer<'_, Vec<u8>>,
+) -> Result<Wrote, CodecError> {
+    let elements = match &step.operation {
+        Operation::List(kind) if !value.is_none() => Elements::Primitives(*kind),
+        Operation::Structs(plan) if !value.is_none() => Elements::Structs(plan),
+        Operation::Struct(plan) if !value.is_none() => {
+            if step.nullable {
+                writer.put(&[1]);
+            }
+            return open_struct(plan, value, source).map(Wrote::Opened);
+        }
+        _ => {
+            codec::write_field(step, false, value, source, writer)?;
+            return Ok(Wrote::One);
+        }
+    };
+    let length = source.items(value, step.field)?.len();
+    writer.length(Some(length))?;
+    let list = value.to_owned().unbind();
+    Ok(Wrote::Opened(Writing::List { elements, field: step.field, next: 0, length, list }))
+}

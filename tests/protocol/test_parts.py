@@ -1,0 +1,124 @@
+"""Messages read and written in parts are those that are read and written in one go."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import pytest
+
+from pykafka_core._core import MessageEncoder, RequestDecoder
+from pykafka_core.handlers.outcome import finish
+from pykafka_core.protocol import (
+    Message,
+    ProtocolError,
+    decode_request,
+    decode_request_in_parts,
+    decode_response,
+    encode_message,
+    encode_response_in_parts,
+)
+from pykafka_core.protocol.messages import (
+    DeleteTopicsRequest,
+    IncrementalAlterConfigsRequest,
+    ListConfigResourcesResponse,
+)
+from tests.protocol.frames import frames
+
+T = TypeVar("T")
+DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = 20, 44
+
+
+def in_parts(part: Callable[[int], T | None], fields_max: int) -> tuple[T, int]:
+    """What comes in the end, and after how many parts."""
+    parts = 1
+    while (whole := part(fields_max)) is None:
+        parts += 1
+    return whole, parts
+
+
+@pytest.mark.parametrize("fields_max", [1, 7, 10**9])
+def test_every_recorded_request_is_read_alike(fields_max: int) -> None:
+    for frame in frames():
+        if frame.is_request:
+            decoder = RequestDecoder(frame.api_key, frame.version, frame.body)
+            message, _ = in_parts(decoder.read, fields_max)
+            assert message == decode_request(frame.api_key, frame.version, frame.body)
+
+
+@pytest.mark.parametrize("fields_max", [1, 7, 10**9])
+def test_every_recorded_message_is_written_alike(fields_max: int) -> None:
+    for frame in frames():
+        decode = decode_request if frame.is_request else decode_response
+        message = decode(frame.api_key, frame.version, frame.body)
+        encoder = MessageEncoder(message, frame.version)
+        written, _ = in_parts(encoder.write, fields_max)
+        assert written == encode_message(message, frame.version)
+
+
+def nested(resources: int, configs: int) -> Message:
+    """Resources with configs: so many of each."""
+    config = IncrementalAlterConfigsRequest.AlterableConfig(name="retention.ms", value="1")
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_name="t", configs=[config] * configs
+    )
+    return IncrementalAlterConfigsRequest(resources=[resource] * resources)
+
+
+@pytest.mark.parametrize(("resources", "configs"), [(1, 20_000), (20_000, 1), (100, 200)])
+def test_no_part_is_longer_than_asked_for_wherever_the_many_are(
+    resources: int, configs: int
+) -> None:
+    message = nested(resources, configs)
+    body, parts = in_parts(MessageEncoder(message, 1).write, 100)
+    assert parts >= resources * configs * 3 / 100
+    decoder = RequestDecoder(INCREMENTAL_ALTER_CONFIGS, 1, body)
+    again, parts = in_parts(decoder.read, 100)
+    assert parts >= resources * configs * 3 / 100
+    assert again == message
+
+
+def test_lists_of_strings_are_cut_too() -> None:
+    message = DeleteTopicsRequest(topic_names=[f"t{n}" for n in range(10_000)])
+    body, parts = in_parts(MessageEncoder(message, 1).write, 100)
+    assert parts >= 100
+    again, parts = in_parts(RequestDecoder(DELETE_TOPICS, 1, body).read, 100)
+    assert (again, parts >= 100) == (message, True)
+
+
+def test_bad_bytes_are_refused_alike() -> None:
+    body = encode_message(nested(2, 3), 1)
+    for size in range(len(body)):
+        with pytest.raises(ProtocolError) as whole:
+            decode_request(INCREMENTAL_ALTER_CONFIGS, 1, body[:size])
+        with pytest.raises(ProtocolError) as parted:
+            in_parts(RequestDecoder(INCREMENTAL_ALTER_CONFIGS, 1, body[:size]).read, 1)
+        assert str(parted.value) == str(whole.value)
+    for key, version in ((9999, 0), (INCREMENTAL_ALTER_CONFIGS, 99)):
+        with pytest.raises(ProtocolError):
+            RequestDecoder(key, version, b"")
+
+
+def test_bad_values_are_refused_alike() -> None:
+    message = nested(1, 1)
+    message.resources[0].resource_name = None  # type: ignore[attr-defined]
+    with pytest.raises(ProtocolError):
+        in_parts(MessageEncoder(message, 1).write, 1)
+    with pytest.raises(TypeError):
+        MessageEncoder(object(), 1)  # type: ignore[arg-type]
+
+
+def test_a_list_that_becomes_shorter_meanwhile_is_an_error() -> None:
+    resource = ListConfigResourcesResponse.ConfigResource(resource_name="t", resource_type=2)
+    message = ListConfigResourcesResponse(config_resources=[resource] * 10)
+    encoder = MessageEncoder(message, 1)
+    assert encoder.write(5) is None
+    message.config_resources.clear()
+    with pytest.raises(ProtocolError, match="shorter"):
+        in_parts(encoder.write, 1)
+
+
+def test_parts_are_generators_for_the_control_thread() -> None:
+    message = nested(10_000, 1)
+    body = finish(encode_response_in_parts(message, 1))
+    assert body == encode_message(message, 1)
+    assert finish(decode_request_in_parts(INCREMENTAL_ALTER_CONFIGS, 1, body)) == message
+    assert len(list(decode_request_in_parts(INCREMENTAL_ALTER_CONFIGS, 1, body))) > 5
