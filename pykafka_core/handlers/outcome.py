@@ -1,7 +1,7 @@
 """What a handler may decide: answer, propose metadata records, or have logs maintained."""
 
-from collections.abc import Callable, Generator, Sequence
-from typing import NamedTuple, TypeVar, cast
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import NamedTuple, TypeVar, cast, overload
 
 from pykafka_core.errors import PolicyViolationError
 from pykafka_core.protocol.messages import Message
@@ -19,11 +19,11 @@ class Propose(NamedTuple):
     Args:
         records: Empty when there is nothing to change; then ``reply(0)`` comes at once.
         reply: Called with 0 once they are committed and applied, or with the error code with which
-            they were refused; nothing was changed then.
+            they were refused; nothing was changed then. What takes long is made in slices.
     """
 
     records: Sequence[Message]
-    reply: Callable[[int], Message]
+    reply: Callable[[int], "Message | Slices[Message]"]
 
 
 class DeleteBefore(NamedTuple):
@@ -49,18 +49,40 @@ class Maintain(NamedTuple):
 
     commands: Sequence[DeleteBefore]
     timeout_ms: int
-    reply: Callable[[Sequence[Maintained]], Message]
+    reply: Callable[[Sequence[Maintained]], "Message | Slices[Message]"]
 
 
 Outcome = Message | Propose | Maintain
 
-Steps = Generator[None, None, Outcome]
-"""A handler whose work grows with its request is a generator: it yields after each item, where other requests may be
-handled, and returns its outcome. What it knows (`Context`) does not change meanwhile."""
+Slices = Generator[None, None, T]
+"""Work that yields after each item, where other work may be done, and returns what it made. Whatever grows with a
+request is made so. What a handler knows (`Context`) does not change meanwhile."""
+
+Steps = Slices[Outcome]
+"""A handler whose work grows with its request."""
 
 
-def finish(steps: Generator[None, None, T]) -> T:
-    """Run a handler to its end."""
+def in_slices(made: T | Slices[T]) -> Slices[T]:
+    """What is made already, or in slices."""
+    return (yield from made) if isinstance(made, Generator) else made
+
+
+def collect(items: Iterable[T]) -> Slices[list[T]]:
+    """Make items one by one."""
+    made = []
+    for item in items:
+        made.append(item)
+        yield
+    return made
+
+
+@overload
+def finish(made: Slices[T]) -> T: ...
+@overload
+def finish(made: T) -> T: ...
+def finish(made: T | Slices[T]) -> T:
+    """What is made already, or what the work makes that is run to its end."""
+    steps = in_slices(made)
     while True:
         try:
             next(steps)

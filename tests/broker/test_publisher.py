@@ -12,6 +12,7 @@ from pykafka_core.broker.seam.core import Core, CoreTypes
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.config import BrokerConfigs
+from pykafka_core.handlers.outcome import finish
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.records.codec import decode_batches
@@ -113,7 +114,7 @@ def follower_of(found: Sequence[Committed]) -> tuple[MetadataImage, FakeCore]:
         snapshots=None,
     )
     for batch in found:
-        publisher.publish(batch)
+        finish(publisher.publish(batch))
     return publisher.image, core
 
 

@@ -20,7 +20,7 @@ def test_a_failed_append_is_told_to_those_that_it_held() -> None:
             for name, value in asked
         ]
     )
-    reply = finish(alter_configs.handle(new_context(), request)).reply(56)
+    reply = finish(finish(alter_configs.handle(new_context(), request)).reply(56))
     assert isinstance(reply, AlterConfigsResponse)
     assert [answer.error_code for answer in reply.responses] == [56, 3]
 
@@ -47,6 +47,6 @@ def test_alter_configs_knows_no_loggers() -> None:
             AlterConfigsRequest.AlterConfigsResource(resource_type=LOGGER, resource_name="1")
         ]
     )
-    reply = finish(alter_configs.handle(new_context(), request)).reply(0)
+    reply = finish(finish(alter_configs.handle(new_context(), request)).reply(0))
     assert isinstance(reply, AlterConfigsResponse)
     assert reply.responses[0].error_message == "Unknown resource type 8"

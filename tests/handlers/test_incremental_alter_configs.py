@@ -37,7 +37,7 @@ def alter(
         validate_only=validate,
     )
     proposal = finish(incremental_alter_configs.handle(context, request))
-    reply = proposal.reply(0)
+    reply = finish(proposal.reply(0))
     assert isinstance(reply, IncrementalAlterConfigsResponse)
     (answer,) = reply.responses
     assert (answer.resource_type, answer.resource_name) == (kind, name)
@@ -243,7 +243,7 @@ def test_a_resource_named_twice_is_refused_both_times() -> None:
     request = IncrementalAlterConfigsRequest(resources=[one, one])
     proposal = finish(incremental_alter_configs.handle(new_context(), request))
     assert list(proposal.records) == []
-    reply = proposal.reply(0)
+    reply = finish(proposal.reply(0))
     assert isinstance(reply, IncrementalAlterConfigsResponse)
     assert [answer.error_code for answer in reply.responses] == [42, 42]
 
@@ -263,7 +263,7 @@ def altered_brokers(*names: str) -> tuple[list[str], list[int]]:
     ]
     request = IncrementalAlterConfigsRequest(resources=resources)
     proposal = finish(incremental_alter_configs.handle(new_context(), request))
-    reply = proposal.reply(0)
+    reply = finish(proposal.reply(0))
     assert isinstance(reply, IncrementalAlterConfigsResponse)
     records = [record for record in proposal.records if isinstance(record, ConfigRecord)]
     return [r.resource_name for r in records], [answer.error_code for answer in reply.responses]

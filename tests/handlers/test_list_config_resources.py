@@ -2,6 +2,7 @@
 
 from pykafka_core.handlers.configs import list_config_resources
 from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import finish
 from pykafka_core.protocol.messages import ListConfigResourcesRequest
 from tests.handlers.config_world import new_context
 
@@ -9,7 +10,9 @@ TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 
 
 def listed(context: Context, kinds: list[int]) -> tuple[int, list[tuple[int, str]]]:
-    answer = list_config_resources.handle(context, ListConfigResourcesRequest(resource_types=kinds))
+    answer = finish(
+        list_config_resources.handle(context, ListConfigResourcesRequest(resource_types=kinds))
+    )
     return answer.error_code, [(r.resource_type, r.resource_name) for r in answer.config_resources]
 
 

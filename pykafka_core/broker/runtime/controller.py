@@ -21,7 +21,7 @@ from functools import partial
 from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.jobs import Job
+from pykafka_core.broker.runtime.jobs import Jobs, advanced
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.publisher import Publisher
 from pykafka_core.broker.runtime.quorum_driver import QuorumDriver
@@ -34,7 +34,7 @@ from pykafka_core.errors import (
     UnknownServerError,
     error_of,
 )
-from pykafka_core.handlers.outcome import Maintain, Outcome, Propose
+from pykafka_core.handlers.outcome import Maintain, Outcome, Propose, Slices, collect
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.proposed import ProposedImage
 from pykafka_core.metadata.records.codec import encode
@@ -50,6 +50,9 @@ from pykafka_core.quorum.quorum import (
 
 _log = GuardedLogger(__name__)
 
+Parked = Propose | Message | Slices[Message]
+"""How a request is answered once its batch is committed."""
+
 
 class _Batch:
     """Requests whose records travel together, and what the image would be with them."""
@@ -61,15 +64,15 @@ class _Batch:
         self.values: list[bytes] = []
         self.size = 0
         self.is_full = False
-        self.parked: list[tuple[Asked, Propose | Message]] = []
+        self.parked: list[tuple[Asked, Parked]] = []
 
-    def add(self, records: Sequence[Message]) -> bool:
+    def add(self, records: Sequence[Message]) -> Slices[bool]:
         """Whether ``records`` still fit; then all are part of the batch. When this raises none is."""
-        values = [encode(record) for record in records]
+        values = yield from collect(map(encode, records))
         size = batch_size(values)
         if self.size + size > BATCH_BYTES_MAX:
             return False
-        self.proposed.add(records)
+        yield from self.proposed.add(records)
         self.values += values
         self.size += size
         return True
@@ -89,6 +92,7 @@ class Controller:
         publisher: Has the committed image, and makes the next one.
         contexts: What the handlers know.
         requests: Where each request ends.
+        jobs: Make and send the answers.
         faults: Takes note of what failed alone.
         reserve: Space for a batch that finds the disk full; None where there is none.
     """
@@ -101,6 +105,7 @@ class Controller:
         publisher: Publisher,
         contexts: Contexts,
         requests: OpenRequests,
+        jobs: Jobs,
         faults: Faults,
         reserve: Reserve | None,
     ) -> None:
@@ -109,13 +114,15 @@ class Controller:
         self._publisher = publisher
         self._contexts = contexts
         self._requests = requests
+        self._jobs = jobs
         self._faults = faults
         self._reserve = reserve
         self._waiting: deque[Asked] = deque()
         self._alone = 0
         """How many requests at the head of the queue get a batch of their own."""
-        self._building: _Batch | None = None
-        self._deciding: Job | None = None
+        self._work: Slices[None] | None = None
+        """A batch that is decided, or committed."""
+        self._deadline_ns = 0
         self._in_flight: _Batch | None = None
         quorum.notify = self._on_notice
 
@@ -127,7 +134,7 @@ class Controller:
     @property
     def is_busy(self) -> bool:
         """Whether `advance` has something to do without an event."""
-        return self._building is not None or (bool(self._waiting) and self._can_propose)
+        return self._work is not None or (bool(self._waiting) and self._can_propose)
 
     @property
     def _can_propose(self) -> bool:
@@ -138,55 +145,50 @@ class Controller:
         self._waiting.append(asked)
 
     def advance(self, deadline_ns: int) -> None:
-        """Decide until the batch is full, the deadline has come or nobody waits; then propose it."""
-        if self._building is None:
+        """Carry on with the batch at hand, or with the requests that wait, until the deadline."""
+        if self._work is None:
             if not self._waiting or not self._can_propose:
                 return
-            self._building = _Batch(self._publisher.image)
-        batch = self._building
-        size_max = 1 if self._alone else BATCH_BYTES_SOFT_MAX
-        while self._deciding is not None or self._waiting:
-            if not self._decide_next(batch, deadline_ns):
-                return
-            if batch.is_full or batch.size >= size_max or self._core.now_ns() >= deadline_ns:
-                break
-        self._building = None
-        self._propose(batch)
+            self._work = self._decide()
+        self._deadline_ns = deadline_ns
+        work = self._work
+        if advanced(work, self._core, deadline_ns) and self._work is work:
+            self._work = None
 
     def drop_all(self) -> None:
         """The broker stops."""
         self._waiting.clear()
-        self._building = self._deciding = self._in_flight = None
+        self._work = self._in_flight = None
 
-    def _decide_next(self, batch: _Batch, deadline_ns: int) -> bool:
-        """Carry on with the request at hand, or the next; False if it needs another slice."""
-        job = self._deciding or self._next_job(batch)
-        if not self._requests.is_open(job.asked):
-            self._deciding = None
-            return True
-        finished = self._requests.handle(job.asked, partial(job.run, self._core, deadline_ns))
-        self._deciding = job if finished is False else None
-        if finished:
-            self._join(batch, job.asked, job.outcome)
+    def _decide(self) -> Slices[None]:
+        """Decide until the batch is full, the time is up after a request or nobody waits; then propose it."""
+        batch = _Batch(self._publisher.image)
+        size_max = 1 if self._alone else BATCH_BYTES_SOFT_MAX
+        while self._waiting:
+            asked = self._waiting.popleft()
+            self._alone = max(self._alone - 1, 0)
+            image, count = batch.proposed.image, len(batch.values)
+            context = partial(self._contexts.proposed, asked, image, count)
+            outcome = yield from self._requests.decide(asked, context)
+            if outcome is not None:
+                yield from self._join(batch, asked, outcome)
             if batch.is_full:
-                self._waiting.appendleft(job.asked)
-        return finished is not False
+                self._waiting.appendleft(asked)
+            if batch.is_full or batch.size >= size_max or self._core.now_ns() >= self._deadline_ns:
+                break
+            yield
+        yield from self._propose(batch)
 
-    def _next_job(self, batch: _Batch) -> Job:
-        asked = self._waiting.popleft()
-        self._alone = max(self._alone - 1, 0)
-        image, count = batch.proposed.image, len(batch.values)
-        return Job(asked, partial(self._contexts.proposed, asked, image, count))
-
-    def _join(self, batch: _Batch, asked: Asked, outcome: Outcome) -> None:
+    def _join(self, batch: _Batch, asked: Asked, outcome: Outcome) -> Slices[None]:
         """Add a request's records to the batch, all or none, and park its reply.
 
         The batch is full when the records need another one; the request is as if it had not been decided.
         """
         assert not isinstance(outcome, Maintain), "a row of the controller does not maintain"
+        parked: Parked = outcome
         if isinstance(outcome, Propose) and outcome.records:
             try:
-                fits = batch.add(outcome.records)
+                fits = yield from batch.add(outcome.records)
             except SURVIVED as fault:
                 self._faults.caught(f"the records of {asked.name}", fault)
                 self._requests.abandon(asked, UnknownServerError.code)
@@ -195,13 +197,13 @@ class Controller:
                 batch.is_full = True
                 return
             if not fits:
-                outcome = outcome.reply(PolicyViolationError.code)
-        batch.parked.append((asked, outcome))
+                parked = outcome.reply(PolicyViolationError.code)
+        batch.parked.append((asked, parked))
 
-    def _propose(self, batch: _Batch) -> None:
+    def _propose(self, batch: _Batch) -> Slices[None]:
         if not batch.values:
             self._release(batch, 0)
-        elif problems := self._publisher.problems(batch.proposed):
+        elif problems := (yield from self._publisher.problems(batch.proposed)):
             self._refuse(batch, InvalidConfigError.code, "; ".join(problems))
         else:
             self._send(batch)
@@ -211,14 +213,19 @@ class Controller:
         self._quorum.handle(Proposal(batch.proposed.records, batch.values))
 
     def _on_notice(self, notice: Notice) -> None:
-        batch, self._in_flight = self._in_flight, None
+        batch = self._in_flight
         assert batch is not None, "a notice is of the batch in flight"
         if isinstance(notice, Committed):
-            self._publisher.publish(notice)
-            self._publisher.note_size(batch.size)
-            self._release(batch, 0)
+            self._work = self._commit(batch, notice)
         else:
+            self._in_flight = None
             self._rejected(batch, notice.error_code)
+
+    def _commit(self, batch: _Batch, committed: Committed) -> Slices[None]:
+        yield from self._publisher.publish(committed)
+        self._publisher.note_size(batch.size)
+        self._in_flight = None
+        self._release(batch, 0)
 
     def _rejected(self, batch: _Batch, error_code: int) -> None:
         if self._reserve is not None and self._reserve.make_way():
@@ -237,8 +244,8 @@ class Controller:
 
     def _release(self, batch: _Batch, error_code: int) -> None:
         for asked, outcome in batch.parked:
-            self._requests.answer(asked, partial(_reply, outcome, error_code))
+            self._jobs.answer(asked, partial(_reply, outcome, error_code))
 
 
-def _reply(outcome: Propose | Message, error_code: int) -> Message:
+def _reply(outcome: Parked, error_code: int) -> Message | Slices[Message]:
     return outcome.reply(error_code) if isinstance(outcome, Propose) else outcome

@@ -17,7 +17,7 @@ from pykafka_core import _core
 from pykafka_core.broker.runtime.completions import Completed, Completions
 from pykafka_core.broker.runtime.controller import Controller
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.jobs import SLICE_NS, Jobs
+from pykafka_core.broker.runtime.jobs import TURN_NS, Jobs
 from pykafka_core.broker.runtime.levels import Levels
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.publisher import Publisher
@@ -105,8 +105,8 @@ class Dispatcher:
 
     def advance(self) -> bool:
         """Decide what waits for a slice of time, and send answers; whether there is more to decide."""
-        self._controller.advance(self._core.now_ns() + SLICE_NS)
-        self._jobs.run(self._core.now_ns() + SLICE_NS)
+        self._controller.advance(self._core.now_ns() + TURN_NS)
+        self._jobs.run(self._core.now_ns() + TURN_NS)
         self._requests.send_replies()
         self._publisher.note_commits()
         return bool(self._jobs) or self._controller.is_busy

@@ -1,58 +1,40 @@
-"""Requests at work. A handler whose work grows with its request works in slices; between them others do."""
+"""Work in slices: what grows with a request yields again and again, and between that others get their turn."""
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from functools import partial
-from typing import cast
 
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.maintenance import Maintenance
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.seam.core import Core
-from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Maintain, Outcome, Propose, Steps
+from pykafka_core.handlers.outcome import Maintain, Propose, Slices
+from pykafka_core.protocol.messages import Message
 
-SLICE_NS = 10_000_000
-"""How long a request may be worked on before other requests get their turn."""
+TURN_NS = 10_000_000
+"""How long one kind of work may go on before the loop looks at events again."""
+SLICE_NS = 2_000_000
+"""How long one job may go on before another one gets its turn."""
 
 
-class Job:
-    """A request and its handler's progress. `outcome` is there once `run` has returned True.
-
-    Args:
-        asked: The request.
-        context: Makes what its handler knows, when it begins.
-    """
-
-    __slots__ = "_context", "_steps", "asked", "outcome"
-
-    def __init__(self, asked: Asked, context: Callable[[], Context]) -> None:
-        self.asked = asked
-        self.outcome: Outcome
-        self._context = context
-        self._steps: Steps | None = None
-
-    def run(self, core: Core, deadline_ns: int) -> bool:
-        """Work until the outcome, then True, or until the deadline, then False. Raises what the handler raises."""
-        if self._steps is None:
-            begun = self.asked.decide(self._context())
-            if not isinstance(begun, Generator):
-                self.outcome = begun
-                return True
-            self._steps = begun
-        try:
-            next(self._steps)
-            while core.now_ns() < deadline_ns:
-                next(self._steps)
-        except StopIteration as end:
-            self.outcome = cast("Outcome", end.value)
-            return True
-        return False
+def advanced(work: Slices[None], core: Core, deadline_ns: int) -> bool:
+    """Do one item of work, and more until the deadline; whether it is at its end. Raises what the work raises."""
+    try:
+        next(work)
+        while core.now_ns() < deadline_ns:
+            next(work)
+    except StopIteration:
+        return True
+    return False
 
 
 class Jobs:
-    """Requests that are answered from the committed image, or by this node's logs: they take turns.
+    """Requests that take turns: those that read, and the answers of all.
+
+    Theory of operation. A job that has not had a slice yet and one that has had some are served in turn. So a
+    short request waits for the first slices of others, however many long ones there are, and long ones advance,
+    however many short ones come. A connection has one request at a time, so connections share alike.
 
     Args:
         core: Its clock.
@@ -68,40 +50,46 @@ class Jobs:
         self._contexts = contexts
         self._requests = requests
         self._maintenance = maintenance
-        self._jobs: deque[Job] = deque()
+        self._new: deque[Slices[None]] = deque()
+        self._begun: deque[Slices[None]] = deque()
+        self._was_new = False
 
     def __len__(self) -> int:
-        return len(self._jobs)
+        return len(self._new) + len(self._begun)
 
     def take(self, asked: Asked) -> None:
-        """Begin at once: most requests need no second slice."""
-        self._jobs.append(Job(asked, partial(self._contexts.committed, asked)))
-        self.run(self._core.now_ns() + SLICE_NS)
+        """Queue a request that reads."""
+        self._new.append(self._read(asked))
+
+    def answer(self, asked: Asked, make: Callable[[], Message | Slices[Message]]) -> None:
+        """Queue an answer; ``make`` is called at once, also if nobody waits for it any more."""
+        made = self._requests.made(asked, make)
+        if made is not None:
+            self._new.append(self._requests.answer(asked, made))
 
     def run(self, deadline_ns: int) -> None:
         """Carry on with one after the other, until the deadline."""
-        while self._jobs and self._core.now_ns() < deadline_ns:
-            job = self._jobs[0]
-            finished: bool | None = None
-            if self._requests.is_open(job.asked):
-                finished = self._requests.handle(
-                    job.asked, partial(job.run, self._core, deadline_ns)
-                )
-            if finished is False:
-                self._jobs.rotate(-1)  # the others get the next slices
-                return
-            self._jobs.popleft()
-            if finished:
-                self._end(job)
+        while (now_ns := self._core.now_ns()) < deadline_ns and (job := self._next()) is not None:
+            if not advanced(job, self._core, min(now_ns + SLICE_NS, deadline_ns)):
+                self._begun.append(job)
 
     def drop_all(self) -> None:
         """The broker stops."""
-        self._jobs.clear()
+        self._new.clear()
+        self._begun.clear()
 
-    def _end(self, job: Job) -> None:
-        outcome = job.outcome
+    def _next(self) -> Slices[None] | None:
+        self._was_new = bool(self._new) and not (self._was_new and self._begun)
+        queue = self._new if self._was_new else self._begun
+        return queue.popleft() if queue else None
+
+    def _read(self, asked: Asked) -> Slices[None]:
+        context = partial(self._contexts.committed, asked)
+        outcome = yield from self._requests.decide(asked, context)
+        if outcome is None:
+            return
         assert not isinstance(outcome, Propose), "only a row of the controller may propose"
         if isinstance(outcome, Maintain):
-            self._maintenance.begin(job.asked, outcome)
+            yield from self._maintenance.begin(asked, outcome, self.answer)
         else:
-            self._requests.answer(job.asked, lambda: outcome)
+            yield from self._requests.answer(asked, outcome)

@@ -1,5 +1,6 @@
 """Maintenance of logs: commands that complete when the core has carried them out."""
 
+from collections.abc import Callable
 from functools import partial
 
 from pykafka_core.broker.runtime.completions import Completed, Completions
@@ -9,7 +10,10 @@ from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.seam.core import Core
 from pykafka_core.errors import RequestTimedOutError, UnknownServerError
-from pykafka_core.handlers.outcome import DeleteBefore, Maintain, Maintained
+from pykafka_core.handlers.outcome import DeleteBefore, Maintain, Maintained, Slices
+from pykafka_core.protocol.messages import Message
+
+Answer = Callable[[Asked, Callable[[], Message | Slices[Message]]], object]
 
 TIMEOUT_MS_MIN = 1000
 """Kafka deletes first and looks at the time then: a log that is not busy is always answered."""
@@ -42,12 +46,15 @@ class Maintenance:
         self._faults = faults
         self._retention_runs = False
 
-    def begin(self, asked: Asked, outcome: Maintain) -> None:
-        """Send a request's commands; it is answered when all are over, or its time is."""
-        waiting = _Waiting(asked, outcome)
+    def begin(self, asked: Asked, outcome: Maintain, answer: Answer) -> Slices[None]:
+        """Send a request's commands; ``answer`` gets its reply when all are over, or its time is."""
+        waiting = _Waiting(asked, outcome, answer)
         for slot, command in enumerate(outcome.commands):
+            if not self._requests.is_open(asked):
+                return
             self._delete_before(waiting, slot, command)
-        self._answer_if_over(waiting)
+            yield
+        waiting.answer_if_over()
         if self._requests.is_open(asked):
             due_ns = self._core.now_ns() + max(outcome.timeout_ms, TIMEOUT_MS_MIN) * 1_000_000
             timer = self._timers.once("maintenance", due_ns, partial(self._time_out, waiting))
@@ -78,26 +85,36 @@ class Maintenance:
 
     def _on_deleted(self, waiting: "_Waiting", slot: int, completed: Completed) -> None:
         waiting.results[slot] = Maintained(completed.error_code, completed.offset)
-        self._answer_if_over(waiting)
+        waiting.answer_if_over()
 
     def _time_out(self, waiting: "_Waiting") -> None:
         """Answer now. The core carries on with what it has begun."""
-        for slot in range(len(waiting.outcome.commands)):
+        for slot in range(waiting.count):
             waiting.results.setdefault(slot, Maintained(RequestTimedOutError.code, -1))
-        self._answer_if_over(waiting)
-
-    def _answer_if_over(self, waiting: "_Waiting") -> None:
-        if len(waiting.results) == len(waiting.outcome.commands):
-            results = [waiting.results[slot] for slot in range(len(waiting.results))]
-            self._requests.answer(waiting.asked, lambda: waiting.outcome.reply(results))
+        waiting.answer_if_over()
 
 
 class _Waiting:
     """A request that waits for its logs, with what came of its commands so far, by their places."""
 
-    __slots__ = "asked", "outcome", "results"
+    __slots__ = "_answer", "_is_answered", "_outcome", "asked", "results"
 
-    def __init__(self, asked: Asked, outcome: Maintain) -> None:
+    def __init__(self, asked: Asked, outcome: Maintain, answer: Answer) -> None:
         self.asked = asked
-        self.outcome = outcome
         self.results: dict[int, Maintained] = {}
+        self._outcome = outcome
+        self._answer = answer
+        self._is_answered = False
+
+    @property
+    def count(self) -> int:
+        """How many commands it waits for."""
+        return len(self._outcome.commands)
+
+    def answer_if_over(self) -> None:
+        """Called when a command is over, and when all were sent, which may come later."""
+        if self._is_answered or len(self.results) < self.count:
+            return
+        self._is_answered = True
+        results = [self.results[slot] for slot in range(len(self.results))]
+        self._answer(self.asked, lambda: self._outcome.reply(results))

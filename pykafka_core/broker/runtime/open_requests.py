@@ -8,13 +8,15 @@ other part has a list of who waits.
 
 from collections.abc import Callable, Hashable
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from pykafka_core.broker.guarded_log import SURVIVED
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.requests import Asked, Replies
 from pykafka_core.broker.seam.core import Core
 from pykafka_core.errors import UnknownServerError
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Outcome, Slices, in_slices
 from pykafka_core.protocol import ProtocolError
 from pykafka_core.protocol.messages import Message
 
@@ -52,10 +54,16 @@ class OpenRequests:
         """Call ``action`` when an open request is over: what it waits for is not needed any more."""
         self._when_over.setdefault(asked.key, []).append(action)
 
-    def handle(self, asked: Asked, work: Callable[[], T]) -> T | None:
-        """What ``work`` on a request returns; None when it raised, which ends the request."""
+    def decide(self, asked: Asked, context: Callable[[], Context]) -> Slices[Outcome | None]:
+        """Ask a request's handler; None when it raised, which ends the request, or nobody waits any more."""
         try:
-            return work()
+            work = asked.decide(context())
+            while self.is_open(asked):
+                try:
+                    next(work)
+                except StopIteration as end:
+                    return cast("Outcome", end.value)
+                yield
         except ProtocolError as error:
             self.refuse(asked, f"malformed request: {error}")
         except SURVIVED as fault:
@@ -63,16 +71,36 @@ class OpenRequests:
             self.abandon(asked, UnknownServerError.code)
         return None
 
-    def answer(self, asked: Asked, make: Callable[[], Message]) -> None:
-        """Make an answer, also if nobody waits for it, and send it; a bug in making it costs the connection."""
+    def made(self, asked: Asked, make: Callable[[], T]) -> T | None:
+        """What ``make`` returns; a bug in it ends the request."""
         try:
-            message = make()
-            if self._close(asked):
-                asked.answer(message)
+            return make()
         except SURVIVED as fault:
-            self._faults.caught(f"the answer to {asked.name}", fault)
-            self._close(asked)
-            self._abandon(asked, UnknownServerError.code)
+            self._fail(asked, fault)
+            return None
+
+    def answer(self, asked: Asked, answer: Message | Slices[Message]) -> Slices[None]:
+        """Make an answer and send it, as long as somebody waits for it; a bug in it costs the connection."""
+        work = self._answer(asked, answer)
+        try:
+            while self.is_open(asked):
+                try:
+                    next(work)
+                except StopIteration:
+                    self._close(asked)
+                    return
+                yield
+        except SURVIVED as fault:
+            self._fail(asked, fault)
+
+    def _answer(self, asked: Asked, answer: Message | Slices[Message]) -> Slices[None]:
+        message = yield from in_slices(answer)
+        yield from asked.answer(message)
+
+    def _fail(self, asked: Asked, fault: BaseException) -> None:
+        self._faults.caught(f"the answer to {asked.name}", fault)
+        self._close(asked)
+        self._abandon(asked, UnknownServerError.code)
 
     def refuse(self, asked: Asked, reason: str) -> None:
         """There is no answer to such a request."""

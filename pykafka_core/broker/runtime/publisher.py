@@ -11,6 +11,7 @@ from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import MetadataError
+from pykafka_core.handlers.outcome import Slices
 from pykafka_core.metadata.image.delta import delta_of, whole
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.proposed import ProposedImage
@@ -73,26 +74,39 @@ class Publisher:
         except (ValueError, OverflowError) as error:
             raise MetadataError(f"the metadata says what cannot be served: {error}") from error
 
-    def publish(self, committed: Committed) -> None:
-        """Make the next image of the last one and a committed batch. What this raises ends the broker."""
-        self._replay.apply_batch(*committed)
+    def publish(self, committed: Committed) -> Slices[None]:
+        """Make the next image of the last one and a committed batch. What this raises ends the broker.
+
+        A large step is made in pieces: the core serves what it has, and this process sees the image once it has all.
+        """
+        for place, record in enumerate(committed.records, committed.first_offset):
+            self._replay.apply([(place, record)])
+            yield
+        self._replay.apply_batch(committed.first_offset, committed.last_offset, ())
         image, changes = self._replay.take()
         delta = delta_of(image, changes, self._node_id)
         if delta.settings_changed:
             self._settings = self._projection.settings(image)
-        self._projection.report_ignored(delta, self._settings)
-        self._core.apply(self._projection.step(delta, self._settings))
+        for piece in delta.pieces():
+            self._projection.report_ignored(piece, self._settings)
+            self._core.apply(self._projection.step(piece, self._settings))
+            yield
         self._image = image
 
-    def problems(self, proposed: ProposedImage) -> list[str]:
+    def problems(self, proposed: ProposedImage) -> Slices[list[str]]:
         """What the core could not carry out of a proposed image if it were committed."""
         try:
             delta = delta_of(proposed.image, proposed.changes, self._node_id)
             settings = self._settings
             if delta.settings_changed:
                 settings = self._projection.settings(proposed.image)
-            step = self._projection.settings_of(delta, settings)
-            return [] if step is None else self._core.check(step)
+            problems: list[str] = []
+            for piece in delta.pieces():
+                step = self._projection.settings_of(piece, delta.deleted, settings)
+                if step is not None:
+                    problems += self._core.check(step)
+                yield
+            return problems
         except SURVIVED as fault:
             self._faults.caught("the check of a batch", fault)
             return [f"they cannot be checked: {fault}"]

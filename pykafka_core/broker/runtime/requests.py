@@ -1,15 +1,15 @@
 """Where a request comes from and where its answer goes: a client's connection, or this process."""
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Generator, Hashable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka_core.broker.seam.core import Core
 from pykafka_core.errors import error_of
 from pykafka_core.handlers.context import Caller, Context
-from pykafka_core.handlers.outcome import Outcome, Steps
+from pykafka_core.handlers.outcome import Outcome, Slices, Steps, in_slices
 from pykafka_core.handlers.registry import Owner, Row, handler_of
-from pykafka_core.protocol import decode_request, encode_response
+from pykafka_core.protocol import decode_request_in_parts, encode_response_in_parts
 from pykafka_core.protocol.messages import Message
 
 if TYPE_CHECKING:
@@ -48,15 +48,15 @@ class Asked(Protocol):
     def key(self) -> Hashable:
         """What the table of open requests knows it by: the id that `Cancelled` names, or the request itself."""
 
-    def decide(self, context: Context) -> Outcome | Steps:
+    def decide(self, context: Context) -> Steps:
         """What is to be done.
 
         Raises:
             ValueError: The request cannot be decoded.
         """
 
-    def answer(self, message: Message) -> None:
-        """Send the answer."""
+    def answer(self, message: Message) -> Slices[None]:
+        """Send the answer; it is sent when this is at its end."""
 
     def refuse(self, reason: str) -> None:
         """There is no answer to such a request."""
@@ -78,15 +78,17 @@ class RemoteRequest:
         self.owner = row.owner
         self.caller: Caller = event
 
-    def decide(self, context: Context) -> Outcome | Steps:
+    def decide(self, context: Context) -> Steps:
         """Decode the request, now that it is its turn, and ask its handler."""
         event = self._event
-        request = decode_request(event.api_key, event.api_version, event.body)
-        return handler_of(self._row.api_key)(context, request)
+        request = yield from decode_request_in_parts(event.api_key, event.api_version, event.body)
+        begun = handler_of(self._row.api_key)(context, request)
+        return (yield from begun) if isinstance(begun, Generator) else begun
 
-    def answer(self, message: Message) -> None:
+    def answer(self, message: Message) -> Slices[None]:
         """Encode and queue the answer."""
-        self._replies.append((self._event.id, encode_response(message, self._event.api_version)))
+        body = yield from encode_response_in_parts(message, self._event.api_version)
+        self._replies.append((self._event.id, body))
 
     def refuse(self, reason: str) -> None:
         """Close the connection, as Kafka does with what it cannot parse."""
@@ -123,12 +125,13 @@ class LocalRequest:
         self._answer: Message | None = None
         self._error: Exception | None = None
 
-    def decide(self, context: Context) -> Outcome | Steps:
+    def decide(self, context: Context) -> Steps:
         """What is to be done."""
-        return self._decide(context)
+        return in_slices(self._decide(context))
 
-    def answer(self, message: Message) -> None:
+    def answer(self, message: Message) -> Slices[None]:
         """Wake who waits."""
+        yield from ()
         self._answer = message
         self._done.set()
         if self._answered is not None:

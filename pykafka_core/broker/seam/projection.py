@@ -89,8 +89,10 @@ class Projection:
             delta, settings, api_versions=API_VERSIONS, supported_features=SUPPORTED_FEATURES
         )
 
-    def settings_of(self, delta: Delta, settings: BrokerConfigs) -> "ImageDelta | None":
-        """The part of a step that a core may refuse; None when there is no such part."""
+    def settings_of(
+        self, delta: Delta, deleted: tuple[bytes, ...], settings: BrokerConfigs
+    ) -> "ImageDelta | None":
+        """The part of a step that a core may refuse, where ``deleted`` are gone; None when there is no such part."""
         topics = [
             self._types.TopicImage(
                 name=topic.name,
@@ -107,7 +109,7 @@ class Projection:
         return self._types.ImageDelta(
             metadata_offset=delta.offset,
             topics=topics,
-            deleted=delta.deleted,
+            deleted=deleted,
             log_defaults=settings.log_defaults() if changed else None,
             broker_settings=settings.broker_settings() if changed else None,
         )

@@ -50,12 +50,14 @@ def assemble(
     maintenance = Maintenance(
         core=core, completions=completions, requests=requests, timers=timers, faults=faults
     )
+    jobs = Jobs(core, contexts, requests, maintenance)
     controller = Controller(
         core=core,
         quorum=quorum,
         publisher=publisher,
         contexts=contexts,
         requests=requests,
+        jobs=jobs,
         faults=faults,
         reserve=reserve,
     )
@@ -66,7 +68,7 @@ def assemble(
         completions=completions,
         publisher=publisher,
         controller=controller,
-        jobs=Jobs(core, contexts, requests, maintenance),
+        jobs=jobs,
         levels=Levels(core, publisher, facts.log_dir()),
         faults=faults,
     )

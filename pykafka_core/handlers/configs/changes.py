@@ -6,7 +6,7 @@ The checks stand in Kafka's order, so that a request with several faults gets Ka
 
 import re
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pykafka_core.config import Scope, TopicConfigs, settings
@@ -27,7 +27,7 @@ from pykafka_core.handlers.configs.checks import (
     check_min_insync_replicas,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import bounded
+from pykafka_core.handlers.outcome import Slices, bounded, collect
 from pykafka_core.handlers.topic_names import check_topic_name
 from pykafka_core.protocol.messages import ConfigRecord, Message
 from pykafka_core.types import (
@@ -94,9 +94,7 @@ class Plan(NamedTuple):
         return Answer(error.code, str(error), kind, name) if error else Answer(0, None, kind, name)
 
 
-def plan_all(
-    context: Context, asked: Sequence[Asked], *, replace: bool
-) -> Generator[None, None, list[Plan]]:
+def plan_all(context: Context, asked: Sequence[Asked], *, replace: bool) -> Slices[list[Plan]]:
     """Plan every resource of a request; none if there are more of them than a request may need records.
 
     Args:
@@ -105,12 +103,14 @@ def plan_all(
     try:
         bounded(len(asked))
     except PolicyViolationError as error:
-        return [Plan(one, (), error) for one in asked]
+        refusal = error
+        return (yield from collect(Plan(one, (), refusal) for one in asked))
     counts = Counter(map(_resource, asked))
     plans = []
     for one in asked:
         yield
         try:
+            bounded(len(one.operations))
             if counts[_resource(one)] > 1:
                 raise InvalidRequestError("Each resource must appear at most once.")
             plans.append(Plan(one, _plan(context, one, replace=replace), None))

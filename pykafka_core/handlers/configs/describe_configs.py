@@ -1,7 +1,5 @@
 """DescribeConfigs (32): contract/kafka.md#38; ``ConfigHelper`` in Kafka."""
 
-from collections.abc import Generator
-
 from pykafka_core.config import (
     ConfigRow,
     broker_rows,
@@ -13,6 +11,7 @@ from pykafka_core.config import (
 from pykafka_core.errors import InvalidRequestError, KafkaError, UnknownTopicOrPartitionError
 from pykafka_core.handlers.configs.changes import node_id
 from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Slices, collect
 from pykafka_core.handlers.topic_names import check_topic_name
 from pykafka_core.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
 from pykafka_core.types import (
@@ -29,9 +28,7 @@ _Config = DescribeConfigsResponse.DescribeConfigsResourceResult
 _Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
 
 
-def handle(
-    context: Context, request: DescribeConfigsRequest
-) -> Generator[None, None, DescribeConfigsResponse]:
+def handle(context: Context, request: DescribeConfigsRequest) -> Slices[DescribeConfigsResponse]:
     """Describe each resource by itself; one that cannot be does not hinder the others.
 
     A resource that is named several times is answered once, with all the settings that were asked of it: clients
@@ -39,7 +36,8 @@ def handle(
     """
     results = []
     inherited = _Inherited(context, request)
-    for resource, names in _merged(request).items():
+    merged = yield from _merged(request)
+    for resource, names in merged.items():
         yield
         result = _Result(resource_type=resource.kind, resource_name=resource.name)
         try:
@@ -55,16 +53,17 @@ def handle(
     return DescribeConfigsResponse(results=results)
 
 
-def _merged(request: DescribeConfigsRequest) -> dict[ConfigResource, frozenset[str]]:
+def _merged(request: DescribeConfigsRequest) -> Slices[dict[ConfigResource, frozenset[str]]]:
     """The settings asked of each resource; empty for all."""
     asked: dict[ConfigResource, set[str] | None] = {}
     for found in request.resources:
+        yield
         resource = ConfigResource(found.resource_type, found.resource_name)
         names = asked.setdefault(resource, set())
         if not found.configuration_keys or names is None:
             asked[resource] = None
         else:
-            names.update(found.configuration_keys)
+            names |= set((yield from collect(found.configuration_keys)))
     return {resource: frozenset(names or ()) for resource, names in asked.items()}
 
 

@@ -2,6 +2,7 @@
 
 from pykafka_core.errors import UnsupportedVersionError
 from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Slices, collect
 from pykafka_core.protocol.messages import ListConfigResourcesRequest, ListConfigResourcesResponse
 from pykafka_core.types import (
     RESOURCE_BROKER,
@@ -20,20 +21,23 @@ _KINDS = (
 )
 
 
-def handle(context: Context, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+def handle(
+    context: Context, request: ListConfigResourcesRequest
+) -> Slices[ListConfigResourcesResponse]:
     """Name what may have settings: every topic and broker, groups and subscriptions that do."""
     asked = request.resource_types if context.caller.api_version > 0 else [RESOURCE_CLIENT_METRICS]
+    yield
     kinds = set(asked or _KINDS)
     if not kinds <= set(_KINDS):
         return ListConfigResourcesResponse(
             error_code=UnsupportedVersionError.code, config_resources=[]
         )
-    resources = [
+    resources = yield from collect(
         ListConfigResourcesResponse.ConfigResource(resource_name=name, resource_type=kind)
         for kind in _KINDS
         if kind in kinds
         for name in _names(context, kind)
-    ]
+    )
     return ListConfigResourcesResponse(config_resources=resources)
 
 

@@ -15,6 +15,7 @@ from pykafka_core.errors import (
     KafkaError,
 )
 from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Slices, collect
 from pykafka_core.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 from pykafka_core.types import id_bytes
 
@@ -41,7 +42,7 @@ class _Coordinator(NamedTuple):
     error: KafkaError | None = None
 
 
-def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+def handle(context: Context, request: FindCoordinatorRequest) -> Slices[FindCoordinatorResponse]:
     """Answer with this node for groups, else with COORDINATOR_NOT_AVAILABLE; warn that nothing is coordinated."""
     version, kind = context.caller.api_version, request.key_type
     if kind in _MISSING:
@@ -49,6 +50,7 @@ def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinator
         context.warn(
             f"coordinator {kind}", f"{client} asks for a coordinator, and {_MISSING[kind]}"
         )
+    yield
     if version < BATCHED_VERSION:
         found = _coordinator(context, kind, request.key)
         return FindCoordinatorResponse(
@@ -58,20 +60,19 @@ def handle(context: Context, request: FindCoordinatorRequest) -> FindCoordinator
             host=found.host,
             port=found.port,
         )
-    return FindCoordinatorResponse(
-        coordinators=[
-            FindCoordinatorResponse.Coordinator(
-                key=key,
-                node_id=found.node_id,
-                host=found.host,
-                port=found.port,
-                error_code=found.error.code if found.error else 0,
-                error_message=str(found.error) if found.error else None,
-            )
-            for key in request.coordinator_keys
-            for found in [_coordinator(context, kind, key)]
-        ]
+    coordinators = yield from collect(
+        FindCoordinatorResponse.Coordinator(
+            key=key,
+            node_id=found.node_id,
+            host=found.host,
+            port=found.port,
+            error_code=found.error.code if found.error else 0,
+            error_message=str(found.error) if found.error else None,
+        )
+        for key in request.coordinator_keys
+        for found in [_coordinator(context, kind, key)]
     )
+    return FindCoordinatorResponse(coordinators=coordinators)
 
 
 def _coordinator(context: Context, kind: int, key: str) -> _Coordinator:

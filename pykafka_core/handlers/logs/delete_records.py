@@ -11,7 +11,7 @@ from pykafka_core.errors import (
     UnknownTopicOrPartitionError,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import DeleteBefore, Maintain, Maintained
+from pykafka_core.handlers.outcome import DeleteBefore, Maintain, Maintained, Slices
 from pykafka_core.protocol.messages import DeleteRecordsRequest, DeleteRecordsResponse
 from pykafka_core.types import INTERNAL_TOPICS, RESOURCE_TOPIC
 
@@ -22,14 +22,16 @@ _Partition = DeleteRecordsResponse.DeleteRecordsPartitionResult
 _Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
 
 
-def handle(context: Context, request: DeleteRecordsRequest) -> Maintain:
+def handle(context: Context, request: DeleteRecordsRequest) -> Slices[Maintain]:
     """Advance the log start of each partition by itself; survives a restart once answered."""
     commands: list[DeleteBefore] = []
     waiting: list[_Partition] = []
     topics: list[_Topic] = []
-    for name, wanted in _wanted(request).items():
+    all_wanted = yield from _wanted(request)
+    for name, wanted in all_wanted.items():
         partitions: list[_Partition] = []
         for asked in wanted.values():
+            yield
             result = _Partition(
                 partition_index=asked.partition_index, low_watermark=NO_LOW_WATERMARK
             )
@@ -41,8 +43,9 @@ def handle(context: Context, request: DeleteRecordsRequest) -> Maintain:
             partitions.append(result)
         topics.append(_Topic(name=name, partitions=partitions))
 
-    def reply(results: Sequence[Maintained]) -> DeleteRecordsResponse:
+    def reply(results: Sequence[Maintained]) -> Slices[DeleteRecordsResponse]:
         for partition, done in zip(waiting, results, strict=True):
+            yield
             partition.error_code = done.error_code
             partition.low_watermark = NO_LOW_WATERMARK if done.error_code else done.offset
         return DeleteRecordsResponse(topics=topics)
@@ -52,12 +55,15 @@ def handle(context: Context, request: DeleteRecordsRequest) -> Maintain:
 
 def _wanted(
     request: DeleteRecordsRequest,
-) -> dict[str, dict[int, DeleteRecordsRequest.DeleteRecordsPartition]]:
+) -> Slices[dict[str, dict[int, DeleteRecordsRequest.DeleteRecordsPartition]]]:
     """Group by topic; of a partition named twice Kafka knows the later, and answers once."""
     wanted: dict[str, dict[int, DeleteRecordsRequest.DeleteRecordsPartition]] = {}
     for topic in request.topics:
-        partitions = {partition.partition_index: partition for partition in topic.partitions}
-        wanted.setdefault(topic.name, {}).update(partitions)
+        yield
+        of_topic = wanted.setdefault(topic.name, {})
+        for partition in topic.partitions:
+            of_topic[partition.partition_index] = partition
+            yield
     return wanted
 
 

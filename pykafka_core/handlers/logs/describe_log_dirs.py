@@ -3,25 +3,31 @@
 from collections.abc import Collection
 
 from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Slices
 from pykafka_core.metadata.image.image import Topic
 from pykafka_core.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 _Partition = DescribeLogDirsResponse.DescribeLogDirsPartition
 
 
-def handle(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+def handle(context: Context, request: DescribeLogDirsRequest) -> Slices[DescribeLogDirsResponse]:
     """Sizes of this broker's replicas; one that was never written to has no files and size 0."""
-    sizes = {(topic, index): size for topic, index, size in context.facts.describe_log_dirs()}
+    sizes: dict[tuple[bytes, int], int] = {}
+    for topic_id, index, size in context.facts.describe_log_dirs():
+        sizes[topic_id, index] = size
+        yield
     topics = context.image.topics.by_name
+    wanted: dict[str, Collection[int]] = {}
     if request.topics is None:
-        wanted = {name: set(topic.partitions) for name, topic in topics.items()}
+        wanted = {name: topic.partitions.keys() for name, topic in topics.items()}
     else:
-        wanted = {
-            asked.topic: set(asked.partitions) & topics[asked.topic].partitions.keys()
-            for asked in request.topics
-            if asked.topic in topics
-        }
-    described = [_describe(context, topics[name], wanted[name], sizes) for name in sorted(wanted)]
+        for asked in request.topics:
+            yield
+            if asked.topic in topics:
+                wanted[asked.topic] = set(asked.partitions) & topics[asked.topic].partitions.keys()
+    described = []
+    for name in sorted(wanted):
+        described.append((yield from _describe(context, topics[name], wanted[name], sizes)))
     total, usable = context.facts.disk_space()
     result = DescribeLogDirsResponse.DescribeLogDirsResult(
         log_dir=context.facts.log_dir(),
@@ -34,10 +40,11 @@ def handle(context: Context, request: DescribeLogDirsRequest) -> DescribeLogDirs
 
 def _describe(
     context: Context, topic: Topic, wanted: Collection[int], sizes: dict[tuple[bytes, int], int]
-) -> DescribeLogDirsResponse.DescribeLogDirsTopic:
-    partitions = [
-        _Partition(partition_index=index, partition_size=sizes.get((topic.topic_id, index), 0))
-        for index in sorted(wanted)
-        if context.node.node_id in topic.partitions[index].replicas
-    ]
+) -> Slices[DescribeLogDirsResponse.DescribeLogDirsTopic]:
+    partitions = []
+    for index in sorted(wanted):
+        yield
+        if context.node.node_id in topic.partitions[index].replicas:
+            size = sizes.get((topic.topic_id, index), 0)
+            partitions.append(_Partition(partition_index=index, partition_size=size))
     return DescribeLogDirsResponse.DescribeLogDirsTopic(name=topic.name, partitions=partitions)

@@ -8,6 +8,7 @@ from pykafka_core.errors import (
     UnknownTopicOrPartitionError,
 )
 from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Slices, collect
 from pykafka_core.handlers.topic_names import check_topic_name
 from pykafka_core.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
 
@@ -17,15 +18,18 @@ if TYPE_CHECKING:
 _Partition = DescribeProducersResponse.PartitionResponse
 
 
-def handle(context: Context, request: DescribeProducersRequest) -> DescribeProducersResponse:
+def handle(
+    context: Context, request: DescribeProducersRequest
+) -> Slices[DescribeProducersResponse]:
     """Producers whose sequence numbers or transactions the partitions' logs remember."""
-    topics = [
-        DescribeProducersResponse.TopicResponse(
-            name=topic.name,
-            partitions=[_describe(context, topic.name, i) for i in topic.partition_indexes],
+    topics = []
+    for topic in request.topics:
+        yield
+        described = (_describe(context, topic.name, index) for index in topic.partition_indexes)
+        partitions = yield from collect(described)
+        topics.append(
+            DescribeProducersResponse.TopicResponse(name=topic.name, partitions=partitions)
         )
-        for topic in request.topics
-    ]
     return DescribeProducersResponse(topics=topics)
 
 

@@ -1,7 +1,6 @@
 """CreatePartitions (37): contract/kafka.md#37; ``ReplicationControlManager.createPartitions`` in Kafka."""
 
 from collections import Counter
-from collections.abc import Generator
 
 from pykafka_core.errors import (
     InvalidPartitionsError,
@@ -13,7 +12,7 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import RECORDS_MAX, Propose, bounded
+from pykafka_core.handlers.outcome import RECORDS_MAX, Propose, Slices, bounded, collect
 from pykafka_core.handlers.topics.placement import NewPartitions, check_assignment, place
 from pykafka_core.metadata.image.image import Topic
 from pykafka_core.protocol.messages import (
@@ -26,9 +25,10 @@ from pykafka_core.protocol.messages import (
 _Result = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
-def handle(context: Context, request: CreatePartitionsRequest) -> Generator[None, None, Propose]:
+def handle(context: Context, request: CreatePartitionsRequest) -> Slices[Propose]:
     """Add partitions topic by topic; a topic that cannot grow does not hinder the others."""
-    counts = Counter(topic.name for topic in request.topics)
+    names = yield from collect(topic.name for topic in request.topics)
+    counts = Counter(names)
     results: dict[str, _Result] = {}
     records: list[Message] = []
     for topic in request.topics:
@@ -45,11 +45,11 @@ def handle(context: Context, request: CreatePartitionsRequest) -> Generator[None
         except KafkaError as error:
             results[topic.name] = _failed(topic.name, error)
 
-    def reply(code: int) -> CreatePartitionsResponse:
-        answers = [
+    def reply(code: int) -> Slices[CreatePartitionsResponse]:
+        answers = yield from collect(
             _failed(result.name, error_of(code)()) if code and not result.error_code else result
             for result in results.values()
-        ]
+        )
         return CreatePartitionsResponse(results=answers)
 
     return Propose([] if request.validate_only else records, reply)

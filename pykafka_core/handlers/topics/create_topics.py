@@ -1,7 +1,6 @@
 """CreateTopics (19): contract/kafka.md#37, #66; ``ReplicationControlManager.createTopics`` in Kafka."""
 
 from collections import Counter
-from collections.abc import Generator
 from typing import NamedTuple
 
 from pykafka_core.config import TopicConfigs
@@ -17,7 +16,7 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import RECORDS_MAX, Propose, bounded
+from pykafka_core.handlers.outcome import RECORDS_MAX, Propose, Slices, bounded, collect
 from pykafka_core.handlers.topic_names import Collisions, check_topic_name
 from pykafka_core.handlers.topics.config_rows import TopicRows
 from pykafka_core.handlers.topics.placement import NewPartitions, check_assignment, place
@@ -40,32 +39,34 @@ class _Plan(NamedTuple):
     records: list[Message]
 
 
-def handle(context: Context, request: CreateTopicsRequest) -> Generator[None, None, Propose]:
+def handle(context: Context, request: CreateTopicsRequest) -> Slices[Propose]:
     """Plan each topic by itself; those that cannot be made do not hinder the others."""
     try:
         plans = yield from _plan_all(context, request)
         records = [record for plan in plans for record in plan.records]
         bounded(len(records))
     except PolicyViolationError as error:
-        names = dict.fromkeys(topic.name for topic in request.topics)
-        plans = [_Plan(_failed(name, error), []) for name in names]
+        refusal = error
+        names = yield from collect(topic.name for topic in request.topics)
+        refused = (_Plan(_failed(name, refusal), []) for name in dict.fromkeys(names))
+        plans = yield from collect(refused)
         records = []
     if request.validate_only:
         records = []
 
-    def reply(code: int) -> CreateTopicsResponse:
-        results = [
+    def reply(code: int) -> Slices[CreateTopicsResponse]:
+        results = yield from collect(
             _failed(plan.result.name, error_of(code)()) if code and plan.records else plan.result
             for plan in plans
-        ]
+        )
         return CreateTopicsResponse(topics=results)
 
     return Propose(records, reply)
 
 
-def _plan_all(context: Context, request: CreateTopicsRequest) -> Generator[None, None, list[_Plan]]:
+def _plan_all(context: Context, request: CreateTopicsRequest) -> Slices[list[_Plan]]:
+    yield from _check_size(context, request)
     counts = Counter(topic.name for topic in request.topics)
-    _check_size(context, request)
     planner = _Planner(context)
     plans: dict[str, _Plan] = {}
     for topic in request.topics:
@@ -81,11 +82,13 @@ def _plan_all(context: Context, request: CreateTopicsRequest) -> Generator[None,
     return list(plans.values())
 
 
-def _check_size(context: Context, request: CreateTopicsRequest) -> None:
-    """Refuse before anything is planned: 10^6 partitions must not cost 10^6 objects."""
+def _check_size(context: Context, request: CreateTopicsRequest) -> Slices[None]:
+    """Refuse before anything is planned: 10^6 partitions must not cost 10^6 objects. Each setting is a record too."""
     default = context.settings.int("num.partitions")
     total = 0
     for topic in request.topics:
+        yield
+        bounded(len(topic.configs))
         if topic.assignments:
             total += len(topic.assignments)
         else:

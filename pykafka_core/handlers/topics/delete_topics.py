@@ -1,7 +1,6 @@
 """DeleteTopics (20): contract/kafka.md#40; ``ControllerApis.deleteTopics`` in Kafka."""
 
 from collections import Counter
-from collections.abc import Generator
 from typing import NamedTuple
 
 from pykafka_core.errors import (
@@ -13,7 +12,7 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Propose
+from pykafka_core.handlers.outcome import Propose, Slices, collect
 from pykafka_core.metadata.image.image import Topic
 from pykafka_core.protocol.messages import (
     DeleteTopicsRequest,
@@ -35,17 +34,21 @@ class _Asked(NamedTuple):
     topic_id: bytes
 
 
-def handle(context: Context, request: DeleteTopicsRequest) -> Generator[None, None, Propose]:
+def handle(context: Context, request: DeleteTopicsRequest) -> Slices[Propose]:
     """Delete what exists; the data goes once the records are committed."""
-    asked = [_Asked(topic.name, topic.topic_id) for topic in request.topics]
-    asked += [_Asked(name, ZERO_ID) for name in request.topic_names]
+    asked = yield from collect(_Asked(topic.name, topic.topic_id) for topic in request.topics)
+    asked += yield from collect(_Asked(name, ZERO_ID) for name in request.topic_names)
     if not context.settings.boolean("delete.topic.enable"):
         disabled = _disabled(context.caller.api_version)
-        return Propose([], lambda _: _response([_failed(topic, disabled) for topic in asked]))
+        refused = yield from collect(_failed(topic, disabled) for topic in asked)
+        return Propose([], lambda _: _response(refused))
     results: list[_Result] = []
     doomed: list[bytes] = []
     by_id = {topic.topic_id for topic in asked if topic.name is None}
-    counts = Counter(asked)
+    counts: Counter[_Asked] = Counter()
+    for topic in asked:
+        counts[topic] += 1
+        yield
     for topic in counts:
         yield
         try:
@@ -63,14 +66,16 @@ def handle(context: Context, request: DeleteTopicsRequest) -> Generator[None, No
         except KafkaError as refusal:
             results.append(_failed(topic, refusal))
 
-    def reply(code: int) -> DeleteTopicsResponse:
+    def reply(code: int) -> Slices[DeleteTopicsResponse]:
         for result in results:
+            yield
             if code and not result.error_code:
                 result.error_code = code
                 result.error_message = str(error_of(code)())
         return _response(results)
 
-    return Propose([RemoveTopicRecord(topic_id=topic_id) for topic_id in doomed], reply)
+    records = yield from collect(RemoveTopicRecord(topic_id=topic_id) for topic_id in doomed)
+    return Propose(records, reply)
 
 
 def _find(context: Context, topic: _Asked, count: int) -> Topic:

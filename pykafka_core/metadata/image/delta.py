@@ -1,6 +1,6 @@
 """The step the core has to make when a draft is committed: a pure value, computed from changes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -8,6 +8,9 @@ from pykafka_core.metadata.image.draft import Changes
 from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
 from pykafka_core.metadata.image.image import Broker, MetadataImage, Topic
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
+
+PIECE_MAX = 500
+"""Topics and partitions that one step of the core may change: a few milliseconds' work."""
 
 
 class Delta(NamedTuple):
@@ -25,7 +28,67 @@ class Delta(NamedTuple):
     features: tuple[int, Mapping[str, int]] | None = None
     """Epoch, and the finalised levels that this version offers."""
     settings_changed: bool = False
-    """Broker settings have to be resolved anew."""
+    """Broker settings have to be resolved again."""
+
+    def pieces(self) -> "Iterator[Delta]":
+        """Steps that lead to the same together, in order: whole topics, about `PIECE_MAX` topics and partitions each.
+
+        Every record of a batch has an offset and changes one piece at most, so each piece has one of its own.
+        """
+        groups: list[tuple[tuple[Topic, ...], tuple[bytes, ...]]] = [
+            ((), self.deleted[first : first + PIECE_MAX])
+            for first in range(0, len(self.deleted), PIECE_MAX)
+        ]
+        groups += [(topics, ()) for topics in self._groups()]
+        if len(groups) < 2:
+            yield self
+            return
+        last = len(groups) - 1
+        for place, (topics, deleted) in enumerate(groups):
+            names = [topic.name for topic in topics]
+            yield Delta(
+                offset=self.offset - last + place,
+                topics=topics,
+                partial={
+                    t.topic_id: self.partial[t.topic_id]
+                    for t in topics
+                    if t.topic_id in self.partial
+                },
+                overrides={name: self.overrides[name] for name in names},
+                deleted=deleted,
+                brokers=None if place else self.brokers,
+                features=None if place else self.features,
+                settings_changed=self.settings_changed and not place,
+            )
+
+    def _groups(self) -> Iterator[tuple[Topic, ...]]:
+        group: list[Topic] = []
+        size = 0
+        for topic in self.topics:
+            group.append(topic)
+            size += 1 + len(self.partial.get(topic.topic_id, topic.partitions))
+            if size >= PIECE_MAX:
+                yield tuple(group)
+                group, size = [], 0
+        if group:
+            yield tuple(group)
+
+
+class _Overrides(Mapping[str, Mapping[str, str]]):
+    """Settings of topics by name, looked up when they are needed."""
+
+    def __init__(self, image: MetadataImage, topics: tuple[Topic, ...]) -> None:
+        self._configs = image.configs
+        self._topics = topics
+
+    def __getitem__(self, name: str) -> Mapping[str, str]:
+        return self._configs.of(RESOURCE_TOPIC, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (topic.name for topic in self._topics)
+
+    def __len__(self) -> int:
+        return len(self._topics)
 
 
 def delta_of(image: MetadataImage, changes: Changes, node_id: int) -> Delta:
@@ -46,7 +109,7 @@ def delta_of(image: MetadataImage, changes: Changes, node_id: int) -> Delta:
             for topic_id, indexes in changed.items()
             if indexes is not None
         },
-        overrides={topic.name: image.configs.of(RESOURCE_TOPIC, topic.name) for topic in topics},
+        overrides=_Overrides(image, topics),
         deleted=tuple(changes.deleted_topics),
         brokers=live_brokers(image) if changes.brokers else None,
         features=offered_features(image) if changes.features else None,

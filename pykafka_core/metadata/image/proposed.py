@@ -5,7 +5,7 @@ committed image, as every other node does; when they are not, it is dropped. So 
 served, and what this node serves is what a replay of its log gives.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from pykafka_core.metadata.image import mutators
 from pykafka_core.metadata.image.draft import Changes, Draft
@@ -38,8 +38,8 @@ class ProposedImage:
         """What differs from the committed image."""
         return self._draft.changes
 
-    def add(self, records: Sequence[Message]) -> None:
-        """Apply records, all of them or none.
+    def add(self, records: Sequence[Message]) -> Generator[None, None, None]:
+        """Apply records, all of them or none, yielding after each.
 
         Raises:
             MetadataError: They contradict those before them.
@@ -47,7 +47,8 @@ class ProposedImage:
         try:
             for record in records:
                 mutators.apply(self._draft, record)
-        except BaseException:
+                yield
+        except Exception:
             self._draft = mutators.draft_of(self._committed, self.records)
             raise
         self.records += records
