@@ -66,6 +66,9 @@ impl FileKind {
     }
 }
 
+/// Behind the names of files that are complete and do not have their places yet.
+pub(crate) const SWAP_SUFFIX: &str = ".swap";
+
 /// `<20 digits>` and the suffix.
 pub(crate) fn file_name(base_offset: i64, kind: FileKind) -> String {
     format!("{base_offset:020}{}", kind.suffix())
@@ -114,6 +117,8 @@ pub(crate) struct SegmentFiles {
     me: Weak<SegmentFiles>,
     dir: Arc<Path>,
     base_offset: i64,
+    /// Files with [`SWAP_SUFFIX`] behind their names: an open for reading only renames nothing.
+    swapped: Vec<FileKind>,
     disk: Arc<dyn Disk>,
     handles: Mutex<Handles>,
     /// What recovery found, where it must not be stored: then readers use this and no index file.
@@ -165,10 +170,21 @@ impl Holder for SegmentFiles {
 
 impl SegmentFiles {
     pub(crate) fn new(dir: Arc<Path>, base_offset: i64, disk: Arc<dyn Disk>) -> Arc<SegmentFiles> {
+        SegmentFiles::new_swapped(dir, base_offset, disk, Vec::new())
+    }
+
+    /// As [`SegmentFiles::new`], where files of some kinds are still to be renamed.
+    pub(crate) fn new_swapped(
+        dir: Arc<Path>,
+        base_offset: i64,
+        disk: Arc<dyn Disk>,
+        swapped: Vec<FileKind>,
+    ) -> Arc<SegmentFiles> {
         Arc::new_cyclic(|me| SegmentFiles {
             me: me.clone(),
             dir,
             base_offset,
+            swapped,
             disk,
             handles: Mutex::default(),
             rebuilt: Mutex::default(),
@@ -181,7 +197,9 @@ impl SegmentFiles {
     }
 
     pub(crate) fn path(&self, kind: FileKind) -> PathBuf {
-        self.dir.join(file_name(self.base_offset, kind))
+        let name = file_name(self.base_offset, kind);
+        let suffix = if self.swapped.contains(&kind) { SWAP_SUFFIX } else { "" };
+        self.dir.join(name + suffix)
     }
 
     /// An error of this segment's file `kind`.

@@ -1,57 +1,108 @@
 //! Names that an interrupted compaction, truncation or deletion left behind.
 //!
-//! `.cleaned` is a result not finished, `.deleted` is what was to go: both are removed. `.swap` is a result that
-//! was complete: it replaces the segments it was made from, which are those its offsets cover.
+//! `.deleted` is what was to go, `.cleaned` a result that was not finished. `.swap` is a result that was complete: it
+//! replaces the segments it was made from, which are those its offsets cover; but where a `.cleaned` of the same or a
+//! lower offset stands beside it, it is part of a split that was not finished (KAFKA-6264).
+//!
+//! What to do about them is found first and changes nothing, so that an open for reading only sees the same log.
 
 use std::io;
 use std::path::Path;
 
-use crate::disk::Disk;
+use crate::disk::{DirEntry, Disk, OpenMode};
 use crate::segment::scan::BatchScanner;
-use crate::segment::{FileKind, parse_file_name};
+use crate::segment::{FileKind, SWAP_SUFFIX, parse_file_name};
 
-/// Brings `dir` to a state with plain names only; returns whether a swap was completed.
-pub(crate) fn tidy(disk: &dyn Disk, dir: &Path) -> io::Result<bool> {
-    let mut swaps = Vec::new();
-    for entry in disk.list(dir)?.into_iter().filter(|entry| !entry.is_dir) {
-        let Some(name) = entry.name.to_str() else { continue };
-        if [".cleaned", ".deleted", ".tmp"].iter().any(|suffix| name.ends_with(suffix)) {
-            disk.remove_file(&dir.join(name))?;
-        } else if let Some(plain) = name.strip_suffix(".swap") {
-            swaps.push(plain.to_owned());
-        }
-    }
-    for plain in &swaps {
-        if let Some((base_offset, FileKind::Log)) = parse_file_name(plain) {
-            remove_replaced(disk, dir, plain, base_offset)?;
-        }
-    }
-    for plain in &swaps {
-        disk.rename(&dir.join(format!("{plain}.swap")), &dir.join(plain))?;
-    }
-    if !swaps.is_empty() {
-        disk.sync_dir(dir)?;
-    }
-    Ok(!swaps.is_empty())
+const DELETED_SUFFIX: &str = ".deleted";
+const CLEANED_SUFFIX: &str = ".cleaned";
+const TEMPORARY_SUFFIX: &str = ".tmp";
+
+/// What is left of an interrupted run.
+pub(crate) struct Leftovers {
+    /// Names of files that go.
+    removed: Vec<String>,
+    /// Plain names that files get which have [`SWAP_SUFFIX`] behind them.
+    swapped: Vec<String>,
 }
 
-/// Removes the segments whose records `<plain>.swap` holds.
-fn remove_replaced(disk: &dyn Disk, dir: &Path, plain: &str, base_offset: i64) -> io::Result<()> {
-    let next_offset = next_offset(disk, &dir.join(format!("{plain}.swap")))?;
-    for entry in disk.list(dir)? {
-        let Some(name) = entry.name.to_str() else { continue };
-        let Some((offset, kind)) = parse_file_name(name) else { continue };
-        let is_replaced = (base_offset..next_offset.max(base_offset + 1)).contains(&offset);
-        if is_replaced && kind != FileKind::Snapshot {
-            disk.remove_file(&dir.join(name))?;
+impl Leftovers {
+    /// Finds them among the entries of `dir`.
+    pub(crate) fn find(disk: &dyn Disk, dir: &Path, entries: &[DirEntry]) -> io::Result<Leftovers> {
+        let names: Vec<&str> = (entries.iter().filter(|entry| !entry.is_dir))
+            .filter_map(|entry| entry.name.to_str())
+            .collect();
+        let ends_with = |suffix: &'static str| {
+            names.iter().filter_map(move |name| Some((*name, name.strip_suffix(suffix)?)))
+        };
+        let offset = |plain: &str| parse_file_name(plain).map(|(offset, _)| offset);
+        let cleaned = ends_with(CLEANED_SUFFIX).filter_map(|(_, plain)| offset(plain)).min();
+        let is_complete = |plain: &str| match (offset(plain), cleaned) {
+            (Some(offset), Some(cleaned)) => offset < cleaned,
+            _ => true,
+        };
+        let mut removed: Vec<&str> = [DELETED_SUFFIX, CLEANED_SUFFIX, TEMPORARY_SUFFIX]
+            .into_iter()
+            .flat_map(|suffix| ends_with(suffix).map(|(name, _)| name))
+            .collect();
+        let (swapped, incomplete): (Vec<_>, Vec<_>) =
+            ends_with(SWAP_SUFFIX).partition(|(_, plain)| is_complete(plain));
+        removed.extend(incomplete.iter().map(|(name, _)| *name));
+        for (name, plain) in &swapped {
+            let Some((base_offset, FileKind::Log)) = parse_file_name(plain) else { continue };
+            let end = next_offset(disk, &dir.join(name))?.max(base_offset + 1);
+            let is_replaced = |name: &str| {
+                parse_file_name(name).is_some_and(|(offset, kind)| {
+                    kind != FileKind::Snapshot && (base_offset..end).contains(&offset)
+                })
+            };
+            removed.extend(names.iter().filter(|name| is_replaced(name)));
         }
+        removed.sort_unstable();
+        removed.dedup();
+        Ok(Leftovers {
+            removed: removed.into_iter().map(str::to_owned).collect(),
+            swapped: swapped.into_iter().map(|(_, plain)| plain.to_owned()).collect(),
+        })
     }
-    Ok(())
+
+    /// Brings `dir` to plain names only.
+    pub(crate) fn tidy(&self, disk: &dyn Disk, dir: &Path) -> io::Result<()> {
+        self.removed.iter().try_for_each(|name| disk.remove_file(&dir.join(name)))?;
+        if self.swapped.is_empty() {
+            return Ok(());
+        }
+        // What was replaced must not come back beside what replaces it.
+        disk.sync_dir(dir)?;
+        for plain in &self.swapped {
+            disk.rename(&dir.join(format!("{plain}{SWAP_SUFFIX}")), &dir.join(plain))?;
+        }
+        disk.sync_dir(dir)
+    }
+
+    /// The entries that [`Leftovers::tidy`] would leave.
+    pub(crate) fn tidied(&self, entries: &[DirEntry]) -> Vec<DirEntry> {
+        let is_left = |entry: &&DirEntry| {
+            entry.name.to_str().is_none_or(|name| !self.removed.iter().any(|gone| gone == name))
+        };
+        let mut left: Vec<DirEntry> = entries.iter().filter(is_left).cloned().collect();
+        for entry in &mut left {
+            let plain = entry.name.to_str().and_then(|name| name.strip_suffix(SWAP_SUFFIX));
+            if let Some(plain) = plain.map(str::to_owned) {
+                entry.name = plain.into();
+            }
+        }
+        left
+    }
+
+    /// Whether the file of this plain name still has [`SWAP_SUFFIX`] behind it.
+    pub(crate) fn is_swapped(&self, plain: &str) -> bool {
+        self.swapped.iter().any(|swapped| swapped == plain)
+    }
 }
 
 /// The offset after the last batch of a `.log`.
 fn next_offset(disk: &dyn Disk, path: &Path) -> io::Result<i64> {
-    let file = disk.open(path, crate::disk::OpenMode::Read)?;
+    let file = disk.open(path, OpenMode::Read)?;
     let mut scanner = BatchScanner::new(&*file, 0, file.size()?);
     let mut next_offset = 0;
     while let Ok(Some((_, batch))) = scanner.next() {

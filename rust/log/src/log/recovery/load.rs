@@ -13,10 +13,11 @@ use crate::disk::{DirEntry, Disk};
 use crate::log::epoch_cache::EpochCache;
 use crate::log::producer_state::ProducerStateManager;
 use crate::log::state::{State, Status};
+use crate::log::swap::Leftovers;
 use crate::log::sync::{RecoveryPoint, Rounds, SYNC_FAILED_FILE, Unsynced};
 use crate::log::truncate::shorten;
 use crate::log::view::View;
-use crate::log::{Log, LogOptions, OpenError, Recovery, Shared, StorageError, swap};
+use crate::log::{Log, LogOptions, OpenError, Recovery, Shared, StorageError};
 use crate::segment::time_index::TimeEntry;
 use crate::segment::{FileKind, Segment, SegmentFiles, file_name, parse_file_name};
 
@@ -48,11 +49,11 @@ fn open_by(options: LogOptions, mut plan: Plan) -> Result<(Log, Recovery), OpenE
         plan.lost_segments = lost_segments(&found);
         has_failed_sync = found.iter().any(|entry| entry.name == SYNC_FAILED_FILE);
         plan.clean &= !has_failed_sync;
-        let entries = if read_only { found } else { tidied(&shared)? };
+        let (entries, leftovers) = tidied(&shared, &found, read_only)?;
         state.is_on_disk = true;
         check_topic_id(&shared, &mut state, &mut recovery)?;
         let are_epochs_lost = load_epochs(&shared, &mut state, &mut recovery)?;
-        state.segments = segments(&shared, &entries);
+        state.segments = segments(&shared, &entries, leftovers.as_ref());
         let bases: BTreeSet<_> = state.segments.iter().map(Segment::base_offset).collect();
         if are_epochs_lost {
             plan = Plan { clean: false, recovery_point: 0, ..plan };
@@ -133,11 +134,22 @@ fn list(shared: &Shared) -> Result<Option<Vec<DirEntry>>, StorageError> {
     }
 }
 
-/// The directory's entries once leftovers of an interrupted run are gone.
-fn tidied(shared: &Shared) -> Result<Vec<DirEntry>, StorageError> {
-    swap::tidy(&*shared.disk, &shared.dir)
-        .and_then(|_| shared.disk.list(&shared.dir))
-        .map_err(|error| StorageError::io("tidy", &shared.dir, error))
+/// The directory's entries once leftovers of an interrupted run are gone; with those leftovers if they have to stay.
+fn tidied(
+    shared: &Shared,
+    found: &[DirEntry],
+    read_only: bool,
+) -> Result<(Vec<DirEntry>, Option<Leftovers>), StorageError> {
+    let (disk, dir) = (&*shared.disk, &*shared.dir);
+    let tidy = || {
+        let leftovers = Leftovers::find(disk, dir, found)?;
+        if read_only {
+            return Ok((leftovers.tidied(found), Some(leftovers)));
+        }
+        leftovers.tidy(disk, dir)?;
+        Ok((disk.list(dir)?, None))
+    };
+    tidy().map_err(|error| StorageError::io("tidy", dir, error))
 }
 
 /// Base offsets of segments of which indexes are left and nothing tells that their `.log` was to go.
@@ -205,7 +217,13 @@ pub(crate) fn read_if_there(disk: &dyn Disk, path: &Path) -> Result<Option<Vec<u
 }
 
 /// A segment for each `.log`, by base offset.
-fn segments(shared: &Shared, entries: &[DirEntry]) -> Vec<Segment> {
+fn segments(shared: &Shared, entries: &[DirEntry], leftovers: Option<&Leftovers>) -> Vec<Segment> {
+    let swapped = |base_offset| {
+        let is_swapped = |kind: &FileKind| {
+            leftovers.is_some_and(|leftovers| leftovers.is_swapped(&file_name(base_offset, *kind)))
+        };
+        FileKind::SEGMENT.into_iter().filter(is_swapped).collect()
+    };
     let created_ms = shared.clock.now_ms();
     let logs = entries.iter().filter_map(|entry| match parse_file_name(entry.name.to_str()?)? {
         (base_offset, FileKind::Log) if !entry.is_dir => Some((base_offset, entry.size)),
@@ -213,7 +231,8 @@ fn segments(shared: &Shared, entries: &[DirEntry]) -> Vec<Segment> {
     });
     let mut segments: Vec<_> = logs
         .map(|(base_offset, size)| {
-            let files = SegmentFiles::new(shared.dir.clone(), base_offset, shared.disk.clone());
+            let (dir, disk) = (shared.dir.clone(), shared.disk.clone());
+            let files = SegmentFiles::new_swapped(dir, base_offset, disk, swapped(base_offset));
             let max_timestamp = TimeEntry::none(base_offset);
             Segment { size, max_timestamp, first_timestamp: None, created_ms, files }
         })
