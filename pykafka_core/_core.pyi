@@ -576,6 +576,13 @@ class Log:
     def offsets(self) -> tuple[int, int, int]:
         """Log start offset, log end offset, recovery point."""
 
+    def range(self, start: int | None, end: int | None) -> tuple[int, int]:
+        """First offset and exclusive end of what is wanted, by default of all there is.
+
+        Raises:
+            OffsetOutOfRangeError: ``start`` is before the log start or behind the log end.
+        """
+
     def columns(self, start: int, end: int) -> ArrowBatches:
         """Records as Arrow columns, one copy of each byte, CRCs checked."""
 

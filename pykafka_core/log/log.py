@@ -131,10 +131,12 @@ class Log:
         return self._core.read(offset, bytes_max)[0]
 
     def records(self, start: int | None = None, end: int | None = None) -> Iterator[Record]:
-        """Iterate the records with ``start`` <= offset < ``end``, by default all there are now."""
-        log_start_offset, log_end_offset, _ = self._core.offsets()
-        offset = log_start_offset if start is None else start
-        end = log_end_offset if end is None else min(end, log_end_offset)
+        """Iterate the records with ``start`` <= offset < ``end``, by default all there are now.
+
+        Raises:
+            OffsetOutOfRangeError: ``start`` is before the log start or behind the log end.
+        """
+        offset, end = self._core.range(start, end)
         while offset < end:
             data, next_offset = self._core.read(offset, _CHUNK_BYTES)
             if not data:
@@ -158,10 +160,12 @@ class Log:
             views: Make keys and values ``binary_view``, which point into the mapped segment where that is sealed and
                 not compressed: one record batch per sealed segment, whose CRCs are not checked. It stays readable
                 after truncation, retention and `close`. A log opened for reading only is read, not mapped.
+
+        Raises:
+            OffsetOutOfRangeError: ``start`` is before the log start or behind the log end.
+            CorruptMessageError: A batch fails its CRC.
         """
-        log_start_offset, log_end_offset, _ = self._core.offsets()
-        offset = log_start_offset if start is None else start
-        end = log_end_offset if end is None else min(end, log_end_offset)
+        offset, end = self._core.range(start, end)
         return self._core.views(offset, end) if views else self._core.columns(offset, end)
 
     def offset_for_timestamp(self, timestamp: int) -> tuple[int, int] | None:

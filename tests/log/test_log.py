@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -125,8 +126,20 @@ def test_views_tell_what_copies_tell(tmp_path: Path, codec: str, read_only: bool
         with open_log(path, read_only=read_only) if read_only else nullcontext(log) as source:
             views = pa.table(source.to_arrow(13, 188, views=True))
             copies = pa.table(source.to_arrow(13, 188))
-            with pytest.raises(errors.OffsetOutOfRangeError):
-                source.to_arrow(201, views=True)
+            looks: tuple[Callable[[int], object], ...] = (
+                source.to_arrow,
+                lambda start: source.to_arrow(start, views=True),
+                lambda start: next(source.records(start)),
+                source.read,
+            )
+            first = source.log_start_offset
+            for start, look in product((-1, first - 1, 201), looks):
+                said = f"{start} is out of range: log start offset {first}, log end offset 200"
+                with pytest.raises(errors.OffsetOutOfRangeError, match=said):
+                    look(start)
+            for views_wanted in (False, True):
+                assert not list(source.to_arrow(200, views=views_wanted))
+                assert not list(source.to_arrow(150, 140, views=views_wanted))
     assert views.schema.field("value").type == pa.binary_view()
     assert views["offset"].to_pylist() == list(range(13, 188))
     for name in ("key", "value"):

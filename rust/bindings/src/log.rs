@@ -122,6 +122,13 @@ impl PyLog {
         Ok((PyBytes::new(py, &data.bytes), data.next_offset))
     }
 
+    /// The offsets wanted, with the log's own bounds for those that are not given.
+    fn range(&self, py: Python<'_>, start: Option<i64>, end: Option<i64>) -> PyResult<(i64, i64)> {
+        self.check_process(py)?;
+        let range = self.log.range(start, end).map_err(|error| read_error(py, &error))?;
+        Ok((range.start, range.end))
+    }
+
     /// Records with `start` ≤ offset < `end` as Arrow columns.
     fn columns(&self, py: Python<'_>, start: i64, end: i64) -> PyResult<ArrowBatches> {
         self.check_process(py)?;

@@ -187,7 +187,9 @@ pub enum AppendError {
 #[derive(Debug, Clone, Error)]
 pub enum ReadError {
     /// The offset lies before the log start or behind the log end.
-    #[error("offset {offset} is outside of {log_start_offset}..={log_end_offset}")]
+    #[error(
+        "offset {offset} is out of range: log start offset {log_start_offset}, log end offset {log_end_offset}"
+    )]
     OffsetOutOfRange {
         /// The offset asked for.
         offset: i64,

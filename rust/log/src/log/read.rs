@@ -3,6 +3,7 @@
 pub(super) mod lookup;
 pub(super) mod slice;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -47,6 +48,19 @@ impl Log {
     ) -> Result<FetchData, ReadError> {
         let request = Request { offset, bytes_max, upto, at_least_one };
         self.undisturbed(|snapshot| self.read_in(snapshot, &request))
+    }
+
+    /// The offsets from `start` to `end` (exclusive), by default from the log start to the log end, behind which there are
+    /// none to read.
+    ///
+    /// # Errors
+    /// `start` lies before the log start or behind the log end; or the log is closed.
+    pub fn range(&self, start: Option<i64>, end: Option<i64>) -> Result<Range<i64>, ReadError> {
+        let snapshot = self.snapshot()?;
+        let start = start.unwrap_or(snapshot.log_start_offset);
+        snapshot.check_in_range(start)?;
+        let end = end.unwrap_or(i64::MAX).min(snapshot.log_end_offset);
+        Ok(start..end.max(start))
     }
 
     fn read_in(&self, snapshot: &Snapshot, request: &Request) -> Result<FetchData, ReadError> {
@@ -134,16 +148,18 @@ impl Log {
 }
 
 impl Snapshot {
+    fn check_in_range(&self, offset: i64) -> Result<(), ReadError> {
+        let Snapshot { log_start_offset, log_end_offset, .. } = *self;
+        if (log_start_offset..=log_end_offset).contains(&offset) {
+            return Ok(());
+        }
+        Err(ReadError::OffsetOutOfRange { offset, log_start_offset, log_end_offset })
+    }
+
     /// The segment for the offset wanted; `None` at the log end.
     fn place_of(&self, request: &Request) -> Result<Option<Place>, ReadError> {
         let Request { offset, bytes_max, upto, .. } = *request;
-        if offset < self.log_start_offset || offset > self.log_end_offset {
-            return Err(ReadError::OffsetOutOfRange {
-                offset,
-                log_start_offset: self.log_start_offset,
-                log_end_offset: self.log_end_offset,
-            });
-        }
+        self.check_in_range(offset)?;
         if offset == self.log_end_offset {
             return Ok(None);
         }

@@ -127,7 +127,7 @@ impl Log {
     }
 
     /// The log as it is now.
-    fn snapshot(&self) -> Result<Snapshot, StorageError> {
+    pub(super) fn snapshot(&self) -> Result<Snapshot, StorageError> {
         let view = self.view.lock();
         view.check_readable()?;
         Ok(Snapshot {
