@@ -19,7 +19,7 @@ pub(crate) mod transaction_index;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -123,6 +123,8 @@ pub(crate) struct SegmentFiles {
     handles: Mutex<Handles>,
     /// What recovery found, where it must not be stored: then readers use this and no index file.
     rebuilt: Mutex<Option<Rebuilt>>,
+    /// Aborted transactions that the index has, as far as is known: a file with fewer is damaged.
+    aborted_count: AtomicUsize,
     /// Whether look-ups that begin now find other files for this base offset, or none.
     is_withdrawn: AtomicBool,
 }
@@ -188,6 +190,7 @@ impl SegmentFiles {
             disk,
             handles: Mutex::default(),
             rebuilt: Mutex::default(),
+            aborted_count: AtomicUsize::default(),
             is_withdrawn: AtomicBool::default(),
         })
     }
@@ -265,7 +268,9 @@ impl SegmentFiles {
 
     /// The same segment, of which another part is left or whose file is another one.
     pub(crate) fn successor(&self) -> Arc<SegmentFiles> {
-        SegmentFiles::new(self.dir.clone(), self.base_offset, self.disk.clone())
+        let files = SegmentFiles::new(self.dir.clone(), self.base_offset, self.disk.clone());
+        files.expect_aborted(self.aborted_count());
+        files
     }
 
     /// Syncs the `.log`. One that left the log meanwhile needs no sync.
@@ -334,20 +339,32 @@ impl SegmentFiles {
             read => read,
         };
         let bytes = self.by_name(read).map_err(self.error("read", FileKind::TransactionIndex))?;
-        let aborted: Arc<[AbortedTxn]> = AbortedTxn::decode_all(&bytes)
-            .ok_or_else(|| StorageError::Malformed {
-                path,
-                position: 0,
-                reason: "not a transaction index".to_owned(),
-            })?
-            .into();
+        let malformed = |reason: String| StorageError::Malformed { path, position: 0, reason };
+        let aborted: Arc<[AbortedTxn]> = match AbortedTxn::decode_all(&bytes) {
+            Some(aborted) if aborted.len() >= self.aborted_count() => aborted.into(),
+            Some(aborted) => {
+                let (found, count) = (aborted.len(), self.aborted_count());
+                return Err(malformed(format!("{found} of {count} aborted transactions")));
+            }
+            None => return Err(malformed("not a transaction index".to_owned())),
+        };
         handles.aborted = Some(aborted.clone());
         Ok(aborted)
     }
 
     /// Replaces the aborted transactions that readers see; the caller has written them.
     pub(crate) fn set_aborted(&self, aborted: Arc<[AbortedTxn]>) {
+        self.expect_aborted(aborted.len());
         self.handles.lock().aborted = Some(aborted);
+    }
+
+    /// Takes note of how many entries the transaction index has.
+    pub(crate) fn expect_aborted(&self, count: usize) {
+        self.aborted_count.store(count, Ordering::SeqCst);
+    }
+
+    pub(crate) fn aborted_count(&self) -> usize {
+        self.aborted_count.load(Ordering::SeqCst)
     }
 
     /// Makes readers use what recovery found.

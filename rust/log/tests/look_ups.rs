@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::watched_disk::WatchedDisk;
 use common::{Bench, LEADER, NOW_MS, append, batch_with};
-use pykafka_log::{Log, LogConfig, ReadError, StorageError};
+use pykafka_log::{Log, LogConfig, LogOptions, OpenMode, ReadError, StorageError};
 use pykafka_record::{BatchOptions, EndTransactionMarker};
 
 fn bench(config: LogConfig) -> (Bench, WatchedDisk) {
@@ -171,4 +171,57 @@ fn a_look_up_beside_a_deletion_is_told_that_the_log_is_closed() {
     });
     let found = log.read(0, 1000, 6, true);
     assert!(matches!(found, Err(ReadError::Storage(StorageError::Closed))), "{found:?}");
+}
+
+fn aborted_in(log: &Log) -> Vec<(i64, i64)> {
+    let mut found = Vec::new();
+    let mut offset = log.log_start_offset();
+    while offset < log.log_end_offset() {
+        let (data, aborted) = log.fetch_committed(offset, 1, i64::MAX, true).unwrap();
+        found.extend(aborted.iter().map(|txn| (txn.first_offset, txn.last_offset)));
+        offset = data.next_offset;
+    }
+    found.dedup();
+    found
+}
+
+/// A segment without aborted transactions has no transaction index: its absence told that there are none.
+#[test]
+fn a_transaction_index_that_is_gone_or_short_is_made_again_from_the_batches() {
+    let expected = [(0, 2), (3, 5), (6, 8)];
+    for (base_offset, clean) in [(0, true), (3, true), (6, true), (3, false)] {
+        for is_gone in [true, false] {
+            let (bench, _) = bench(LogConfig::default());
+            let log = aborted_segments(&bench, 3);
+            log.close().unwrap();
+            let index = path(&bench, base_offset, ".txnindex");
+            let whole = bench.disk.read(&index).unwrap();
+            if is_gone {
+                bench.disk.remove_file(&index).unwrap();
+            } else {
+                bench.disk.open(&index, OpenMode::Write).unwrap().set_len(0).unwrap();
+            }
+            // Synced up to the end, so that only what is missing makes an open read the segment.
+            let options =
+                |read_only| LogOptions { recovery_point: 9, read_only, ..bench.options(clean) };
+            let (log, recovery) = Log::open(options(true)).unwrap();
+            assert_eq!(aborted_in(&log), expected, "{base_offset} read-only");
+            assert!(recovery.warnings[0].contains("0 of 1 entries"), "{recovery:?}");
+            let (log, recovery) = Log::open(options(false)).unwrap();
+            assert_eq!((aborted_in(&log), recovery.damage), (expected.to_vec(), None));
+            log.close().unwrap();
+            assert_eq!(bench.disk.read(&index).unwrap(), whole);
+            let (log, recovery) = Log::open(options(false)).unwrap();
+            assert_eq!((aborted_in(&log), recovery.warnings), (expected.to_vec(), vec![]));
+        }
+    }
+}
+
+#[test]
+fn a_transaction_index_that_goes_while_the_log_is_open_is_an_error() {
+    let (bench, _) = bench(LogConfig::default());
+    let log = aborted_segments(&bench, 2);
+    bench.disk.remove_file(&path(&bench, 0, ".txnindex")).unwrap();
+    let found = log.fetch_committed(0, 1000, 6, true);
+    assert!(matches!(found, Err(ReadError::Storage(StorageError::Malformed { .. }))), "{found:?}");
 }

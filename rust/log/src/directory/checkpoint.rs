@@ -25,6 +25,8 @@ pub const REPLICATION_OFFSET_FILE: &str = "replication-offset-checkpoint";
 pub const CLEANER_OFFSET_FILE: &str = "cleaner-offset-checkpoint";
 /// Leader epochs of one partition.
 pub const LEADER_EPOCH_FILE: &str = "leader-epoch-checkpoint";
+/// How many aborted transactions the indexes of one partition hold. Kafka has no such file and ignores it.
+pub const TRANSACTION_INDEX_FILE: &str = "transaction-index-checkpoint";
 /// Topic id of one partition.
 pub const PARTITION_METADATA_FILE: &str = "partition.metadata";
 /// Left by a stop in good order, removed at the start.
@@ -111,6 +113,24 @@ pub fn write_epochs(entries: &[EpochEntry]) -> Vec<u8> {
     let mut text = head(entries.len());
     for entry in entries {
         let _ = writeln!(text, "{} {}", entry.epoch, entry.start_offset);
+    }
+    text.into_bytes()
+}
+
+/// Reads `transaction-index-checkpoint`: entries by the base offset of their segment.
+pub fn read_transaction_indexes(bytes: &[u8]) -> Result<BTreeMap<i64, usize>, CheckpointError> {
+    let entry = |line: &str| {
+        let (base_offset, count) = line.split_once(' ')?;
+        Some((base_offset.parse().ok()?, count.parse().ok()?))
+    };
+    Ok(read_entries(bytes, entry)?.into_iter().collect())
+}
+
+/// Writes `transaction-index-checkpoint`.
+pub fn write_transaction_indexes(counts: &BTreeMap<i64, usize>) -> Vec<u8> {
+    let mut text = head(counts.len());
+    for (base_offset, count) in counts {
+        let _ = writeln!(text, "{base_offset} {count}");
     }
     text.into_bytes()
 }

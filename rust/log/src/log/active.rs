@@ -143,6 +143,7 @@ impl State {
 
     /// Stores the active segment's indexes with a last time entry, trims the file and drops its writer.
     pub(crate) fn deactivate(&mut self, shared: &Shared) -> Result<(), StorageError> {
+        self.store_aborted_counts(shared)?;
         let Some(segment) = self.segments.last() else { return Ok(()) };
         let files = segment.files.clone();
         if let Some(indexes) = &self.indexes {

@@ -60,6 +60,8 @@ pub(crate) struct Plan {
     high_watermark: i64,
     /// Segments of which only indexes are left.
     lost_segments: BTreeSet<i64>,
+    /// Segments whose transaction index is not whole: their batches tell what it held.
+    lost_aborted: BTreeSet<i64>,
     on_damage: OnDamage,
 }
 
@@ -79,6 +81,7 @@ impl Plan {
             end_max: if is_end_known { recovery_point } else { i64::MAX },
             high_watermark: options.high_watermark,
             lost_segments: BTreeSet::new(),
+            lost_aborted: BTreeSet::new(),
             on_damage: options.on_damage,
         }
     }

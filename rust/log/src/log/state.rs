@@ -1,5 +1,6 @@
 //! What the log's mutex guards.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -70,6 +71,8 @@ pub(crate) struct State {
     pub(crate) epochs: EpochCache,
     /// Whether `leader-epoch-checkpoint` lacks what `epochs` holds: there was no space for it.
     pub(crate) are_epochs_unstored: bool,
+    /// What `transaction-index-checkpoint` tells, by the base offset of a segment.
+    pub(crate) aborted_counts: BTreeMap<i64, usize>,
     pub(crate) producers: ProducerStateManager,
     /// The one that `producers` knows.
     pub(crate) high_watermark: i64,
@@ -133,6 +136,24 @@ impl State {
         let result = self.replace_file(shared, path, &bytes);
         self.are_epochs_unstored = result.is_err();
         self.fail(result)
+    }
+
+    /// Writes `transaction-index-checkpoint` if it does not tell what the segments have; the next sync makes it durable.
+    ///
+    /// A segment without aborted transactions has no index, so that nothing else tells if one is lost.
+    pub(crate) fn store_aborted_counts(&mut self, shared: &Shared) -> Result<(), StorageError> {
+        let counts = self.segments.iter().map(|segment| &segment.files);
+        let counts = counts.map(|files| (files.base_offset(), files.aborted_count()));
+        let counts: BTreeMap<_, _> = counts.filter(|(_, count)| *count > 0).collect();
+        if counts == self.aborted_counts {
+            return Ok(());
+        }
+        let path = shared.dir.join(checkpoint::TRANSACTION_INDEX_FILE);
+        let bytes = checkpoint::write_transaction_indexes(&counts);
+        let stored = self.replace_file(shared, path, &bytes);
+        self.fail(stored)?;
+        self.aborted_counts = counts;
+        Ok(())
     }
 
     /// Writes a small file of a directory that was just made: without an old content there is nothing to keep, and a

@@ -33,12 +33,16 @@ pub(super) fn dirty_segments(
     let mut gaps = Vec::new();
     for (index, is_dirty) in dirty.iter_mut().enumerate().take(first) {
         let segment = &state.segments[index];
+        let lacks_aborted = plan.lost_aborted.contains(&segment.base_offset());
         let sealed = sealed(&*shared.disk, segment)?;
         let Some(next) = state.segments.get(index + 1) else {
             // The last one is looked at whole in any case.
-            *is_dirty = false;
+            *is_dirty = lacks_aborted;
             continue;
         };
+        if lacks_aborted {
+            continue;
+        }
         let Some((max, end)) = sealed else { continue };
         let is_gap = end < next.base_offset();
         if is_gap && lost_in_gap(shared, plan, segment, end, next.base_offset())?.is_some() {

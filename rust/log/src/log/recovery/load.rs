@@ -1,6 +1,6 @@
 //! Opening a log: what is on disk is listed, tidied, checked as far as needed, and summed up in memory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use crate::log::truncate::shorten;
 use crate::log::view::View;
 use crate::log::{Log, LogOptions, OpenError, Recovery, Shared, StorageError};
 use crate::segment::time_index::TimeEntry;
+use crate::segment::transaction_index;
 use crate::segment::{FileKind, Segment, SegmentFiles, file_name, parse_file_name};
 
 pub(crate) fn open(options: LogOptions) -> Result<(Log, Recovery), OpenError> {
@@ -54,6 +55,7 @@ fn open_by(options: LogOptions, mut plan: Plan) -> Result<(Log, Recovery), OpenE
         check_topic_id(&shared, &mut state, &mut recovery)?;
         let are_epochs_lost = load_epochs(&shared, &mut state, &mut recovery)?;
         state.segments = segments(&shared, &entries, leftovers.as_ref());
+        plan.lost_aborted = lost_aborted(&shared, &mut state, &entries, &mut recovery)?;
         let bases: BTreeSet<_> = state.segments.iter().map(Segment::base_offset).collect();
         if are_epochs_lost {
             plan = Plan { clean: false, recovery_point: 0, ..plan };
@@ -114,6 +116,7 @@ fn empty_state(options: &LogOptions) -> State {
         recovery_point: RecoveryPoint::found(start),
         epochs: EpochCache::default(),
         are_epochs_unstored: false,
+        aborted_counts: BTreeMap::new(),
         producers,
         high_watermark: 0,
         snapshot_offset: 0,
@@ -205,6 +208,41 @@ fn load_epochs(
             Ok(true)
         }
     }
+}
+
+/// Compares transaction indexes with `transaction-index-checkpoint`; base offsets of segments that had more entries.
+fn lost_aborted(
+    shared: &Shared,
+    state: &mut State,
+    entries: &[DirEntry],
+    recovery: &mut Recovery,
+) -> Result<BTreeSet<i64>, OpenError> {
+    let path = shared.dir.join(checkpoint::TRANSACTION_INDEX_FILE);
+    let bytes = read_if_there(&*shared.disk, &path)?;
+    match bytes.map(|bytes| checkpoint::read_transaction_indexes(&bytes)).transpose() {
+        Ok(counts) => state.aborted_counts = counts.unwrap_or_default(),
+        Err(error) => recovery.warnings.push(format!("{}: {error}", path.display())),
+    }
+    let sizes = entries.iter().filter_map(|entry| {
+        let (base_offset, kind) = parse_file_name(entry.name.to_str()?)?;
+        (kind == FileKind::TransactionIndex).then_some((base_offset, entry.size))
+    });
+    let sizes: BTreeMap<_, _> = sizes.collect();
+    let mut lost = BTreeSet::new();
+    for segment in &state.segments {
+        let (files, base_offset) = (&segment.files, segment.base_offset());
+        let size = sizes.get(&base_offset).copied().unwrap_or(0);
+        let count = size as usize / transaction_index::ENTRY_SIZE;
+        let told = state.aborted_counts.get(&base_offset).copied().unwrap_or(0);
+        files.expect_aborted(count);
+        if count < told || size % transaction_index::ENTRY_SIZE as u64 != 0 {
+            let path = files.path(FileKind::TransactionIndex);
+            let path = path.display();
+            recovery.warnings.push(format!("{path}: {count} of {told} entries; rebuilt"));
+            lost.insert(base_offset);
+        }
+    }
+    Ok(lost)
 }
 
 /// A small file's bytes; `None` if it is not there.
