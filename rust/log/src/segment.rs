@@ -324,6 +324,15 @@ impl SegmentFiles {
         Ok(found.map_or(base, |entry| TimeEntry::decode(&entry, base).offset))
     }
 
+    /// The whole of a file; `None` if it is not there.
+    pub(crate) fn read(&self, kind: FileKind) -> Result<Option<Vec<u8>>, StorageError> {
+        let read = || match self.disk.read(&self.path(kind)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        };
+        self.by_name(read).map_err(self.error("read", kind))
+    }
+
     /// The aborted transactions of this segment, in the order of their markers.
     pub(crate) fn aborted(&self) -> Result<Arc<[AbortedTxn]>, StorageError> {
         if let Some((_, aborted)) = &*self.rebuilt.lock() {
@@ -334,11 +343,7 @@ impl SegmentFiles {
             return Ok(aborted.clone());
         }
         let path = self.path(FileKind::TransactionIndex);
-        let read = || match self.disk.read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            read => read,
-        };
-        let bytes = self.by_name(read).map_err(self.error("read", FileKind::TransactionIndex))?;
+        let bytes = self.read(FileKind::TransactionIndex)?.unwrap_or_default();
         let malformed = |reason: String| StorageError::Malformed { path, position: 0, reason };
         let aborted: Arc<[AbortedTxn]> = match AbortedTxn::decode_all(&bytes) {
             Some(aborted) if aborted.len() >= self.aborted_count() => aborted.into(),

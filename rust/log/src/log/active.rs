@@ -47,7 +47,7 @@ impl State {
             self.create_dir(shared)?;
             self.add_segment(shared, incoming.first_offset)?;
         }
-        self.activate(shared)?;
+        self.activate()?;
         if self.should_roll(shared, incoming)? {
             self.roll(shared, incoming.first_offset)
         } else {
@@ -64,7 +64,7 @@ impl State {
         }
         self.store_snapshot_at(shared, base_offset)?;
         self.add_segment(shared, base_offset)?;
-        self.activate(shared)
+        self.activate()
     }
 
     /// Removes the last segment, and the snapshot of its base offset: the log goes on elsewhere.
@@ -120,11 +120,11 @@ impl State {
     }
 
     /// Opens the last segment's writer and loads its indexes.
-    fn activate(&mut self, shared: &Shared) -> Result<(), StorageError> {
+    fn activate(&mut self) -> Result<(), StorageError> {
         let segment = self.segments.last().expect("a segment was added before it is activated");
         let files = segment.files.clone();
         if self.indexes.is_none() {
-            let loaded = Indexes::load(&*shared.disk, segment);
+            let loaded = Indexes::load(segment);
             let indexes = self.fail(loaded)?;
             let indexes = indexes.unwrap_or_else(|| Indexes::new(files.base_offset()));
             self.indexes = Some(ActiveIndexes::new(indexes));

@@ -118,7 +118,7 @@ pub(crate) fn recover(
         state.log_end_offset = first.base_offset();
     }
     let mut dirty = dirty_segments(state, shared, plan, recovery)?;
-    if dirty.last() == Some(&false) && !trust_last(state, shared, plan)? {
+    if dirty.last() == Some(&false) && !trust_last(state, plan)? {
         *dirty.last_mut().expect("there is a last one") = true;
     }
     let trusted_end = (dirty.last() == Some(&false)).then_some(state.log_end_offset);

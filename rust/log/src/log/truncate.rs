@@ -89,7 +89,7 @@ impl Writing<'_> {
         self.drop_writer();
         let keep = self.segments.partition_point(|segment| segment.base_offset() <= offset);
         let last = self.segments[..keep].last().expect("the first segment begins at or before it");
-        let cut = Cut::find(shared, last, offset);
+        let cut = Cut::find(last, offset);
         let cut = self.fail(cut)?;
         if cut.end_offset < self.log_start_offset && self.log_start_offset <= offset {
             // The batch that goes reaches below the log start: nothing is left to read.
@@ -193,9 +193,9 @@ struct Cut {
 }
 
 impl Cut {
-    fn find(shared: &Shared, segment: &Segment, offset: i64) -> Result<Cut, StorageError> {
+    fn find(segment: &Segment, offset: i64) -> Result<Cut, StorageError> {
         let (files, base_offset) = (&segment.files, segment.base_offset());
-        let indexes = Indexes::load(&*shared.disk, segment)?;
+        let indexes = Indexes::load(segment)?;
         let mut indexes = indexes.unwrap_or_else(|| Indexes::new(base_offset));
         let (mut position, mut end_offset) = (segment.size, base_offset);
         // From a batch that stays, whose end is asked for.

@@ -1,6 +1,5 @@
 //! The offset and time index of a segment in memory: of the active one, and of those rebuilt from their batches.
 
-use std::io;
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -29,13 +28,10 @@ impl Indexes {
     }
 
     /// The stored indexes of `segment`; `None` if they are missing or garbage.
-    pub(crate) fn load(
-        disk: &dyn Disk,
-        segment: &Segment,
-    ) -> Result<Option<Indexes>, StorageError> {
+    pub(crate) fn load(segment: &Segment) -> Result<Option<Indexes>, StorageError> {
         let files = &segment.files;
         let (Some(offsets), Some(times)) =
-            (read(disk, files, FileKind::OffsetIndex)?, read(disk, files, FileKind::TimeIndex)?)
+            (files.read(FileKind::OffsetIndex)?, files.read(FileKind::TimeIndex)?)
         else {
             return Ok(None);
         };
@@ -135,18 +131,6 @@ impl ActiveIndexes {
         self.lock().set_stored();
         files.forget_indexes();
         Ok(())
-    }
-}
-
-fn read(
-    disk: &dyn Disk,
-    files: &SegmentFiles,
-    kind: FileKind,
-) -> Result<Option<Vec<u8>>, StorageError> {
-    match disk.read(&files.path(kind)) {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(files.error("read", kind)(error)),
     }
 }
 

@@ -6,6 +6,7 @@ use pykafka_wire::list_offsets::{Partition, Request, Response, Topic};
 use pykafka_wire::{ApiKey, offset_for_leader_epoch as epochs};
 
 use crate::seam::image::ImageDelta;
+use crate::testing::gate_disk::Op;
 use crate::testing::{
     Broker, START_MS, TOPIC, batch, connection, header, led_here, replied, topic,
 };
@@ -173,4 +174,26 @@ fn contract_39_and_56_delete_records_moves_the_start_within_the_high_watermark()
     assert_eq!(broker.maintained(), [(1, 0, 2), (2, 1, -1), (3, 1, -1), (4, 0, 3)]);
     assert_eq!(find(&broker, 9, -2), (0, 3, -1));
     assert_eq!(broker.append(&batch(&["next"])), 3);
+}
+
+/// A file that retention had removed before it was opened took the partition offline.
+#[test]
+fn a_look_up_by_time_that_retention_overtakes_answers_from_what_is_left() {
+    let broker = broker();
+    let image = broker.ctx.image.load();
+    let partition = broker.ctx.partitions.find(image.topic("t").unwrap(), 0).unwrap();
+    let log = partition.opened_log().unwrap();
+    log.roll().unwrap();
+    broker.append(&batch(&["later"]));
+    log.release_idle_files().unwrap();
+    broker.gate.hold_at(Op::Open, log.dir().join("00000000000000000000.timeindex"));
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| find(&broker, 9, START_MS));
+        broker.gate.until_waiting(1);
+        log.delete_before(3).unwrap();
+        assert_eq!(log.enforce_retention(4).unwrap(), 1);
+        broker.gate.open();
+        assert_eq!(asked.join().unwrap(), (0, 3, START_MS));
+    });
+    assert_eq!(find(&broker, 9, -2), (0, 3, -1));
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use pykafka_record::{Batch, Limits, RecordError};
 
-use crate::disk::{Disk, ReadMap};
+use crate::disk::ReadMap;
 use crate::log::snapshot::Snapshot;
 use crate::log::{Log, StorageError, TimestampOffset};
 use crate::segment::indexes::Indexes;
@@ -47,7 +47,7 @@ impl Log {
         &self,
         base_offset: i64,
     ) -> Result<Option<SegmentEntries>, StorageError> {
-        self.undisturbed(|snapshot| snapshot.segment_entries(&*self.shared.disk, base_offset))
+        self.undisturbed(|snapshot| snapshot.segment_entries(base_offset))
     }
 
     /// The sealed segments that hold offsets of `from..upto`, mapped for reading, with their base offsets.
@@ -144,11 +144,7 @@ impl Snapshot {
         Ok(found)
     }
 
-    fn segment_entries(
-        &self,
-        disk: &dyn Disk,
-        base_offset: i64,
-    ) -> Result<Option<SegmentEntries>, StorageError> {
+    fn segment_entries(&self, base_offset: i64) -> Result<Option<SegmentEntries>, StorageError> {
         let mut segments = self.segments.iter().enumerate();
         let found = segments.find(|(_, segment)| segment.base_offset() == base_offset);
         let Some((index, segment)) = found else { return Ok(None) };
@@ -160,7 +156,7 @@ impl Snapshot {
         if rebuilt.is_some() {
             return Ok(rebuilt);
         }
-        let indexes = Indexes::load(disk, segment)?;
+        let indexes = Indexes::load(segment)?;
         Ok(indexes.map(|indexes| SegmentEntries::of(&indexes, &aborted)))
     }
 }

@@ -175,13 +175,9 @@ fn last_entry<const SIZE: usize>(
 
 /// Finds the log end of a cleanly closed log from the last index entry on; `false` if that fails or synced records are
 /// missing there.
-pub(super) fn trust_last(
-    state: &mut State,
-    shared: &Shared,
-    plan: &Plan,
-) -> Result<bool, StorageError> {
+pub(super) fn trust_last(state: &mut State, plan: &Plan) -> Result<bool, StorageError> {
     let segment = state.segments.last_mut().expect("the caller has looked");
-    let Some(indexes) = Indexes::load(&*shared.disk, segment)? else { return Ok(false) };
+    let Some(indexes) = Indexes::load(segment)? else { return Ok(false) };
     segment.max_timestamp = indexes.times.last();
     let start = indexes.offsets.last().map_or(0, |entry| entry.position);
     let file = segment.files.log()?;
