@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from pykafka_core._core import Core
+from pykafka_core.broker.arguments import as_text, data_dir_of, durability_of
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.calls import (
     create_topics,
@@ -18,7 +20,7 @@ from pykafka_core.broker.runtime.calls import (
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.loop import ControlLoop
 from pykafka_core.broker.runtime.requests import LocalRequest
-from pykafka_core.broker.seam.core import Core, CoreTypes
+from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.log_bridge import DRAIN_INTERVAL_MS, drain_into_logging
 from pykafka_core.broker.start.listeners import bind
 from pykafka_core.broker.start.registration import register
@@ -26,7 +28,7 @@ from pykafka_core.broker.start.startup import Started, plan, start
 from pykafka_core.broker.storage.reserve import CHECK_INTERVAL_MS
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs, parse_listeners
-from pykafka_core.errors import ClosedError, ConfigurationError, ForkedError
+from pykafka_core.errors import ClosedError, ForkedError
 from pykafka_core.metadata.image.image import Endpoint, MetadataImage
 from pykafka_core.protocol.messages import Message
 from pykafka_core.types import Durability, random_id
@@ -80,14 +82,14 @@ class Broker:
         memory_max: int = MEMORY_MAX,
         on_failure: Callable[[BaseException], object] | None = None,
     ) -> None:
-        given = _as_text(config or {})
+        given = as_text(config or {})
         if listeners is not None:
             given["listeners"] = listeners
         settings = BrokerConfigs(given)
         for warning in settings.warnings:
             _log.warning("%s", warning)
-        path = _data_dir(data_dir, settings)
-        durability = _durability(durability, path)
+        path = data_dir_of(data_dir, settings)
+        durability = durability_of(durability, path)
         settings = settings.with_durability(durability)
         planned = plan(settings, path, lambda: random_id(os.urandom))
         core, types = _make_core(
@@ -212,7 +214,7 @@ class Broker:
             KafkaError: The code CreateTopics answers with, such as `TopicAlreadyExistsError`.
         """
         count = -1 if partitions is None else partitions
-        raise_first_error(self._ask(create_topics([name], count, _as_text(config or {}))))
+        raise_first_error(self._ask(create_topics([name], count, as_text(config or {}))))
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records.
@@ -332,40 +334,10 @@ def _make_core(
     return _core.Core(options), _core
 
 
-def _data_dir(given: str | os.PathLike[str] | None, settings: BrokerConfigs) -> Path | None:
-    if given is not None:
-        return Path(given)
-    log_dir = settings.start.log_dir
-    return Path(log_dir) if log_dir else None
-
-
-def _durability(given: Durability | None, path: Path | None) -> Durability:
-    default: Durability = "memory" if path is None else "fsync"
-    if given is None:
-        return default
-    if (given == "memory") != (path is None):
-        raise ConfigurationError(
-            [f"durability {given!r} and data_dir={str(path) if path else None!r} contradict"]
-        )
-    return given
-
-
 def _counters(lines: bytes) -> dict[str, int]:
     """The core's counters: a line of ``name value`` each."""
     pairs = (line.split() for line in lines.decode("ascii").splitlines())
     return {name: int(value) for name, value in pairs}
-
-
-def _as_text(config: Mapping[str, object]) -> dict[str, str]:
-    return {name: _text(value) for name, value in config.items()}
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value))
-    return str(value)
 
 
 def _address(endpoint: Endpoint) -> str:

@@ -14,7 +14,8 @@ from pykafka_core.testing import fake_core
 from pykafka_core.testing.fake_core import FakeCore
 
 if TYPE_CHECKING:
-    from pykafka_core.broker.seam.core import Core, CoreTypes
+    from pykafka_core._core import Core
+    from pykafka_core.broker.seam.core_types import CoreTypes
 
 FIRST_ID = 1000
 

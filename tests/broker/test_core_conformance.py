@@ -13,7 +13,7 @@ from pykafka_core.quorum.single_voter import leader_change
 from pykafka_core.testing import fake_core
 
 if TYPE_CHECKING:
-    from pykafka_core.broker.seam.core import Core
+    from pykafka_core._core import Core
 
 TOPIC = b"0123456789abcdef"
 PARTITION = (TOPIC, 0)

@@ -17,9 +17,8 @@ from pykafka_core.testing import fake_core
 from pykafka_core.testing.fake_core import FakeCore
 
 if TYPE_CHECKING:
-    from pykafka_core._core import Event
+    from pykafka_core._core import Core, Event
     from pykafka_core.broker.runtime.requests import Asked
-    from pykafka_core.broker.seam.core import Core
 
 
 class Recorder:

@@ -10,7 +10,7 @@ from pykafka_core.broker.seam.log_bridge import drain_into_logging
 from pykafka_core.testing.fake_core import FakeCore
 
 if TYPE_CHECKING:
-    from pykafka_core.broker.seam.core import Core
+    from pykafka_core._core import Core
 
 
 def test_a_kind_is_reported_once_a_minute_with_the_number_of_those_left_out() -> None:

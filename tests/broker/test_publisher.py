@@ -6,9 +6,10 @@ from typing import cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pykafka_core._core import Core
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.publisher import Publisher
-from pykafka_core.broker.seam.core import Core, CoreTypes
+from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.config import BrokerConfigs

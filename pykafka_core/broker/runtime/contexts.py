@@ -1,12 +1,12 @@
 """What a handler knows when it is asked: made for each request."""
 
+from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.notices import Notices
 from pykafka_core.broker.runtime.facts import CoreFacts
 from pykafka_core.broker.runtime.publisher import Publisher
 from pykafka_core.broker.runtime.quorum_driver import QuorumDriver
 from pykafka_core.broker.runtime.requests import Asked
-from pykafka_core.broker.seam.core import Core
 from pykafka_core.handlers.context import Context, Node, ProducerIds
 from pykafka_core.metadata.image.image import MetadataImage
 

@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Sequence
 from functools import partial
 
+from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.faults import Faults
@@ -26,7 +27,6 @@ from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.publisher import Publisher
 from pykafka_core.broker.runtime.quorum_driver import QuorumDriver
 from pykafka_core.broker.runtime.requests import Asked
-from pykafka_core.broker.seam.core import Core
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.errors import (
     InvalidConfigError,

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, assert_never
 
 from pykafka_core import _core
+from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completed, Completions
 from pykafka_core.broker.runtime.controller import Controller
 from pykafka_core.broker.runtime.faults import Faults
@@ -22,7 +23,6 @@ from pykafka_core.broker.runtime.levels import Levels
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.publisher import Publisher
 from pykafka_core.broker.runtime.requests import Asked, RemoteRequest, Replies
-from pykafka_core.broker.seam.core import Core
 from pykafka_core.handlers.registry import BY_KEY, Owner
 
 if TYPE_CHECKING:
@@ -80,11 +80,11 @@ class Dispatcher:
     def take(self, event: "Event") -> None:
         """Take in one event. Raises only what ends the broker: a commit that cannot be carried out."""
         match event:
+            case _core.Request():
+                action = partial(self._on_request, event)
             case _core.Appended() | _core.Maintained():
                 self._completions.complete(event.token, Completed(event.error_code, event.offset))
                 return
-            case _core.Request():
-                action = partial(self._on_request, event)
             case _core.Cancelled():
                 action = partial(self._requests.cancel, event.id)
             case _core.TopicsMissing():

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pykafka_core._core import Core
 from pykafka_core.broker.runtime.quorum_driver import QuorumDriver
-from pykafka_core.broker.seam.core import Core
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.handlers.context import QuorumStatus
 from pykafka_core.metadata.image.image import Endpoint

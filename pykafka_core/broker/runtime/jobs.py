@@ -4,11 +4,11 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
+from pykafka_core._core import Core
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.maintenance import Maintenance
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
-from pykafka_core.broker.seam.core import Core
 from pykafka_core.handlers.outcome import Maintain, Propose, Slices
 from pykafka_core.protocol.messages import Message
 

@@ -3,11 +3,10 @@
 import logging
 import os
 
-from pykafka_core._core import DiskState, PartitionState
+from pykafka_core._core import Core, DiskState, PartitionState
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.notices import Notices
 from pykafka_core.broker.runtime.publisher import Publisher
-from pykafka_core.broker.seam.core import Core
 
 _log = GuardedLogger(__name__)
 

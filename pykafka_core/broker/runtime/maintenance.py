@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from functools import partial
 
+from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completed, Completions
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.runtime.timers import Timers
-from pykafka_core.broker.seam.core import Core
 from pykafka_core.errors import RequestTimedOutError, UnknownServerError
 from pykafka_core.handlers.outcome import DeleteBefore, Maintain, Maintained, Slices
 from pykafka_core.protocol.messages import Message

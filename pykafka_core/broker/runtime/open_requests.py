@@ -10,10 +10,10 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TypeVar, cast
 
+from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import SURVIVED
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.requests import Asked, Replies
-from pykafka_core.broker.seam.core import Core
 from pykafka_core.errors import UnknownServerError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Outcome, Slices, in_slices

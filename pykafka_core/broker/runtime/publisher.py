@@ -4,9 +4,9 @@ Who proposed the batch does not matter. A leader's image comes from its committe
 follower's, and that of the next start from the same log.
 """
 
+from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import SURVIVED
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.seam.core import Core
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import assert_never
 
+from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completed, Completions
-from pykafka_core.broker.seam.core import Core
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.quorum.quorum import (
     Append,

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Generator, Hashable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pykafka_core.broker.seam.core import Core
+from pykafka_core._core import Core
 from pykafka_core.errors import error_of
 from pykafka_core.handlers.context import Caller, Context
 from pykafka_core.handlers.outcome import Outcome, Slices, Steps, in_slices

@@ -3,9 +3,9 @@
 import logging
 from collections.abc import Callable
 
+from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.notices import Notices
-from pykafka_core.broker.seam.core import Core
 
 DRAIN_INTERVAL_MS = 1000
 

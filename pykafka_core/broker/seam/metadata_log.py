@@ -1,6 +1,5 @@
 """The log of the metadata records, as the core knows it."""
 
-from pykafka_core.broker.seam.core import PartitionId
 from pykafka_core.types import METADATA_TOPIC_ID
 
-METADATA_PARTITION: PartitionId = (METADATA_TOPIC_ID, 0)
+METADATA_PARTITION = (METADATA_TOPIC_ID, 0)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pykafka_core.broker.guarded_log import GuardedLogger
-from pykafka_core.broker.seam.core import CoreTypes
+from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.config import BrokerConfigs, canonical_overrides, topic_settings
 from pykafka_core.handlers.registry import API_VERSIONS
 from pykafka_core.metadata.image.delta import Delta

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completions
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.controller import Controller
@@ -16,7 +17,6 @@ from pykafka_core.broker.runtime.publisher import Publisher
 from pykafka_core.broker.runtime.quorum_driver import QuorumDriver
 from pykafka_core.broker.runtime.requests import Replies
 from pykafka_core.broker.runtime.timers import Timers
-from pykafka_core.broker.seam.core import Core
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.handlers.context import Node
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from pykafka_core.broker.seam.core import Core
+from pykafka_core._core import Core
 from pykafka_core.config import Listener
 from pykafka_core.metadata.image.image import Endpoint
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from pykafka_core.broker.seam.core import Core
+from pykafka_core._core import Core
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.storage.data_directory import Content, DataDirectory
 from pykafka_core.errors import MetadataError

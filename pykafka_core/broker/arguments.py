@@ -1,0 +1,46 @@
+"""What `Broker` is given, in the form of settings."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from pykafka_core.config import BrokerConfigs
+from pykafka_core.errors import ConfigurationError
+from pykafka_core.types import Durability
+
+
+def as_text(config: Mapping[str, object]) -> dict[str, str]:
+    """Values as server.properties would have them."""
+    return {name: _text(value) for name, value in config.items()}
+
+
+def data_dir_of(given: str | os.PathLike[str] | None, settings: BrokerConfigs) -> Path | None:
+    """The data directory; None for memory."""
+    if given is not None:
+        return Path(given)
+    log_dir = settings.start.log_dir
+    return Path(log_dir) if log_dir else None
+
+
+def durability_of(given: Durability | None, path: Path | None) -> Durability:
+    """The durability that was asked for, or the default of the place.
+
+    Raises:
+        ConfigurationError: It contradicts the place.
+    """
+    default: Durability = "memory" if path is None else "fsync"
+    if given is None:
+        return default
+    if (given == "memory") != (path is None):
+        raise ConfigurationError(
+            [f"durability {given!r} and data_dir={str(path) if path else None!r} contradict"]
+        )
+    return given
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(str, value))
+    return str(value)
