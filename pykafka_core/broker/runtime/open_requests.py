@@ -6,7 +6,7 @@ stops, end requests in this table; what comes for them later finds them over and
 other part has a list of who waits.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Generator, Hashable
 from functools import partial
 from typing import TypeVar, cast
 
@@ -16,7 +16,7 @@ from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.requests import Asked, Replies
 from pykafka_core.errors import UnknownServerError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome, Slices, in_slices
+from pykafka_core.handlers.outcome import Outcome, Slices
 from pykafka_core.protocol import ProtocolError
 from pykafka_core.protocol.messages import Message
 
@@ -58,7 +58,7 @@ class OpenRequests:
         """Ask a request's handler; None when it raised, which ends the request, or nobody waits any more."""
         try:
             work = asked.decide(context())
-            while self.is_open(asked):
+            while asked.key in self._open:
                 try:
                     next(work)
                 except StopIteration as end:
@@ -81,9 +81,9 @@ class OpenRequests:
 
     def answer(self, asked: Asked, answer: Message | Slices[Message]) -> Slices[None]:
         """Make an answer and send it, as long as somebody waits for it; a bug in it costs the connection."""
-        work = self._answer(asked, answer)
+        work = _send(asked, answer)
         try:
-            while self.is_open(asked):
+            while asked.key in self._open:
                 try:
                     next(work)
                 except StopIteration:
@@ -92,10 +92,6 @@ class OpenRequests:
                 yield
         except SURVIVED as fault:
             self._fail(asked, fault)
-
-    def _answer(self, asked: Asked, answer: Message | Slices[Message]) -> Slices[None]:
-        message = yield from in_slices(answer)
-        yield from asked.answer(message)
 
     def _fail(self, asked: Asked, fault: BaseException) -> None:
         self._faults.caught(f"the answer to {asked.name}", fault)
@@ -138,9 +134,15 @@ class OpenRequests:
     def _close(self, asked: Asked) -> bool:
         """Whether it was open."""
         was_open = self._open.pop(asked.key, None) is not None
-        for action in self._when_over.pop(asked.key, ()):
-            action()
+        if self._when_over:
+            for action in self._when_over.pop(asked.key, ()):
+                action()
         return was_open
 
     def _abandon(self, asked: Asked, error_code: int) -> None:
         self._faults.guard("the end of a request", lambda: asked.abandon(error_code))
+
+
+def _send(asked: Asked, answer: Message | Slices[Message]) -> Slices[None]:
+    message = (yield from answer) if isinstance(answer, Generator) else answer
+    yield from asked.answer(message)

@@ -9,12 +9,15 @@ from pykafka_core.errors import error_of
 from pykafka_core.handlers.context import Caller, Context
 from pykafka_core.handlers.outcome import Outcome, Slices, Steps, in_slices
 from pykafka_core.handlers.registry import Owner, Row, handler_of
-from pykafka_core.protocol import decode_request_in_parts, encode_response_in_parts
+from pykafka_core.protocol import decode_request, decode_request_in_parts, encode_response_in_parts
 from pykafka_core.protocol.messages import Message
 
 if TYPE_CHECKING:
     from pykafka_core import _core
 
+
+SMALL_BYTES_MAX = 4096
+"""A request up to this size is decoded at once: it has fewer fields than are decoded between two yields."""
 
 Replies = list[tuple[int, bytes]]
 """(request id, encoded answer) of clients' requests."""
@@ -81,7 +84,11 @@ class RemoteRequest:
     def decide(self, context: Context) -> Steps:
         """Decode the request, now that it is its turn, and ask its handler."""
         event = self._event
-        request = yield from decode_request_in_parts(event.api_key, event.api_version, event.body)
+        key, version, body = event.api_key, event.api_version, event.body
+        if len(body) <= SMALL_BYTES_MAX:
+            request = decode_request(key, version, body)
+        else:
+            request = yield from decode_request_in_parts(key, version, body)
         begun = handler_of(self._row.api_key)(context, request)
         return (yield from begun) if isinstance(begun, Generator) else begun
 
