@@ -5,11 +5,11 @@ mod common;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use common::watched_disk::WatchedDisk;
 use common::{Bench, LEADER, NOW_MS, append, batch_with};
-use pykafka_log::{Log, LogConfig, LogOptions, OpenMode, ReadError, StorageError};
+use pykafka_log::{FetchedRecords, Log, LogConfig, LogOptions, OpenMode, ReadError, StorageError};
 use pykafka_record::{BatchOptions, EndTransactionMarker};
 
 fn bench(config: LogConfig) -> (Bench, WatchedDisk) {
@@ -35,21 +35,26 @@ fn the_record_with_the_largest_timestamp_is_found_within_an_index_interval() {
     assert!(read <= 8 * interval as u64, "{read} of {} bytes", log.size_bytes());
 }
 
+/// Appends two records and aborts their transaction.
+fn append_aborted(log: &Log, n: i32) {
+    let options = BatchOptions {
+        producer_id: 9,
+        producer_epoch: 1,
+        base_sequence: 2 * n,
+        transactional: true,
+        ..BatchOptions::default()
+    };
+    let mut bytes = batch_with(options, 2, 50, NOW_MS + i64::from(n));
+    log.append_as_leader(&mut bytes, LEADER).unwrap();
+    let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
+    log.append_end_marker(9, 1, marker, 0).unwrap();
+}
+
 /// Segments of one transaction each, all aborted, each marker in the segment of its records; nothing is held open.
 fn aborted_segments(bench: &Bench, count: i32) -> Arc<Log> {
     let (log, _) = bench.open(true);
     for n in 0..count {
-        let options = BatchOptions {
-            producer_id: 9,
-            producer_epoch: 1,
-            base_sequence: 2 * n,
-            transactional: true,
-            ..BatchOptions::default()
-        };
-        let mut bytes = batch_with(options, 2, 50, NOW_MS + i64::from(n));
-        log.append_as_leader(&mut bytes, LEADER).unwrap();
-        let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
-        log.append_end_marker(9, 1, marker, 0).unwrap();
+        append_aborted(&log, n);
         log.roll().unwrap();
     }
     log.release_idle_files().unwrap();
@@ -217,6 +222,22 @@ fn a_transaction_index_that_is_gone_or_short_is_made_again_from_the_batches() {
     }
 }
 
+/// A fetch for read_committed looked for an index of each segment from its offset to the log end.
+#[test]
+fn a_segment_without_aborted_transactions_is_not_looked_for_an_index() {
+    let (bench, disk) = bench(LogConfig::default());
+    let (log, _) = bench.open(true);
+    for n in 0..3 {
+        append(&log, 1, NOW_MS + n);
+        log.roll().unwrap();
+    }
+    log.close().unwrap();
+    let (log, _) = bench.open(true);
+    disk.before_open(path(&bench, 1, ".txnindex"), || {});
+    assert_eq!(log.fetch_committed(0, 1000, 3, true).unwrap().1, []);
+    assert!(!disk.has_acted());
+}
+
 #[test]
 fn a_transaction_index_that_goes_while_the_log_is_open_is_an_error() {
     let (bench, _) = bench(LogConfig::default());
@@ -224,4 +245,66 @@ fn a_transaction_index_that_goes_while_the_log_is_open_is_an_error() {
     bench.disk.remove_file(&path(&bench, 0, ".txnindex")).unwrap();
     let found = log.fetch_committed(0, 1000, 6, true);
     assert!(matches!(found, Err(ReadError::Storage(StorageError::Malformed { .. }))), "{found:?}");
+}
+
+/// The offsets of data batches that no aborted transaction covers, in what `look` finds.
+fn uncovered(log: &Log, offset: i64, upto: i64) -> Result<Vec<i64>, ReadError> {
+    let (data, aborted) = log.fetch_committed(offset, 1500, upto, true)?;
+    let FetchedRecords::Read(bytes) = data.records else { panic!("a memory disk sends nothing") };
+    let batches = common::all(&bytes);
+    let offsets = batches.iter().filter(|batch| !batch.is_control()).map(|b| b.base_offset());
+    let is_covered = |offset: &i64| {
+        aborted.iter().any(|txn| (txn.first_offset..txn.last_offset).contains(offset))
+    };
+    Ok(offsets.filter(|offset| !is_covered(offset)).collect())
+}
+
+#[test]
+fn look_ups_of_all_kinds_beside_rolls_and_retention_meet_no_error_and_no_aborted_record() {
+    let config = LogConfig {
+        segment_bytes: 1000,
+        index_interval_bytes: 200,
+        retention_bytes: 3000,
+        retention_ms: -1,
+        file_delete_delay_ms: 0,
+        ..LogConfig::default()
+    };
+    let (bench, _) = bench(config);
+    let log = bench.open(true).0;
+    append_aborted(&log, 0);
+    let stable = AtomicI64::new(log.log_end_offset());
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let (log, stable, is_done) = (&log, &stable, &is_done);
+            scope.spawn(move || {
+                let mut n = thread;
+                while !is_done.load(Ordering::SeqCst) {
+                    n += 1;
+                    let upto = stable.load(Ordering::SeqCst);
+                    let start = log.log_start_offset();
+                    match uncovered(log, start + n % (upto - start), upto) {
+                        Ok(found) => assert_eq!(found, [0; 0]),
+                        Err(ReadError::OffsetOutOfRange { .. }) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                    log.offset_for_timestamp(NOW_MS + upto / 3, upto).unwrap();
+                    log.offset_of_max_timestamp().unwrap().unwrap();
+                    log.segment_entries(log.segments()[0].0).unwrap();
+                    log.map_sealed(start, upto).unwrap();
+                }
+            });
+        }
+        for n in 1..600 {
+            append_aborted(&log, n);
+            stable.store(log.log_end_offset(), Ordering::SeqCst);
+            log.enforce_retention(log.log_end_offset()).unwrap();
+            log.delete_expired_files(i64::MAX).unwrap();
+            if n % 5 == 0 {
+                log.release_idle_files().unwrap();
+            }
+        }
+        is_done.store(true, Ordering::SeqCst);
+    });
+    assert!(log.log_start_offset() > 0 && log.write_error().is_none());
 }

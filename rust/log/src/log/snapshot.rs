@@ -45,7 +45,7 @@ impl Segments {
             && is_same(self.list.first(), segments.first())
             && is_same(self.list.last(), segments.last());
         if are_same {
-            self.last.clone_from(&segments.last().cloned());
+            self.last = segments.last().cloned();
         } else {
             *self = Segments::of(segments);
         }
