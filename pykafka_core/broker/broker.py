@@ -55,9 +55,9 @@ class Broker:
             on disk, ``interval``, ``os``; without a directory ``memory`` is the only one.
         config: Broker settings by Kafka name, as in server.properties.
         clock: The wall clock in milliseconds, fixed, for tests; default is the machine's.
-        memory_max: Bytes that requests and answers on their way may take beside the page cache, a
-            half of it for requests that have begun; one request more may be let in. Without a
-            directory the logs may take as much again.
+        memory_max: Bytes that requests and answers on their way may take beside the page cache;
+            one request and one answer more may be let in. Without a directory the logs may take as
+            much again.
         on_failure: Called once, on the control thread, when the broker has stopped by itself (see `healthy`),
             with what was raised. `close` is still to be called.
 

@@ -175,6 +175,11 @@ pub struct PartitionOffsets {
 }
 
 impl Partition {
+    /// Whether its log is in memory, and so is what is read of it.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.host.in_memory
+    }
+
     /// A partition that no image has assigned yet.
     pub fn new(
         host: Arc<Host>,

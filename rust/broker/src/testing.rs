@@ -68,6 +68,7 @@ impl Broker {
             lock: None,
             producer_id_expiration_ms: 86_400_000,
             random_seed: 1,
+            buffers: Arc::default(),
         };
         let directory = LogDirectory::open(options, clock.clone()).unwrap();
         let ctx = Arc::new(Context::new(ContextOptions {

@@ -1,9 +1,9 @@
-//! Buffers for reads, reused so that a fetch neither allocates nor clears a megabyte.
+//! Buffers for reads, reused so that a fetch neither allocates nor clears a megabyte, and a bound on what batches inflate to.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use pykafka_record::Limits;
 
 use crate::log::append::validate::{Scratch, ValidateError};
@@ -14,14 +14,12 @@ const KEPT_BYTES_MIN: usize = 16 << 10;
 /// What a batch may inflate to beside others: four times what producers send by default.
 const SMALL_BYTES_MAX: usize = 4 << 20;
 
-/// As many as threads validate at once; each holds about a megabyte at most.
-const SCRATCHES_KEPT: usize = 16;
-
 /// A bounded pool of initialised buffers, and of what validation needs.
 #[derive(Debug)]
 pub struct BufferPool {
     free: Mutex<Free>,
-    scratches: Mutex<Vec<Scratch>>,
+    scratches: Mutex<Scratches>,
+    returned: Condvar,
     /// Held by the one validation whose batch is large.
     large: Mutex<()>,
     bytes_max: usize,
@@ -33,19 +31,47 @@ struct Free {
     bytes: usize,
 }
 
+/// Buffers of validations, made when they are needed.
+#[derive(Debug)]
+struct Scratches {
+    kept: Vec<Scratch>,
+    /// How many more may be lent: each may become as large as [`SMALL_BYTES_MAX`].
+    left: usize,
+}
+
+/// Returned when it is dropped.
+struct Lent<'a> {
+    pool: &'a BufferPool,
+    scratch: Scratch,
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        let mut scratches = self.pool.scratches.lock();
+        scratches.kept.push(std::mem::take(&mut self.scratch));
+        scratches.left += 1;
+        drop(scratches);
+        self.pool.returned.notify_one();
+    }
+}
+
 impl BufferPool {
-    /// A pool that keeps at most `bytes_max` of free buffers.
-    pub fn new(bytes_max: usize) -> BufferPool {
+    /// A pool that keeps at most `bytes_max` of free buffers, and in which batches inflate to at most
+    /// `inflated_bytes_max` together, and a large one more.
+    pub fn new(bytes_max: usize, inflated_bytes_max: usize) -> BufferPool {
+        let left = (inflated_bytes_max / SMALL_BYTES_MAX).max(1);
         BufferPool {
             free: Mutex::default(),
-            scratches: Mutex::default(),
+            scratches: Mutex::new(Scratches { kept: Vec::new(), left }),
+            returned: Condvar::new(),
             large: Mutex::default(),
             bytes_max,
         }
     }
 
-    /// Lends a validation its buffers. What inflates to more than [`SMALL_BYTES_MAX`] is begun again, and then is the only
-    /// one that inflates so much: many threads hold little, and one may hold what `limits` allows.
+    /// Lends a validation its buffers; the thread waits while others have all of them. What inflates to more than
+    /// [`SMALL_BYTES_MAX`] is begun again, and then is the only one that inflates so much: some hold little, and one may
+    /// hold what `limits` allows.
     pub(crate) fn inflate<T>(
         &self,
         limits: Limits,
@@ -62,13 +88,14 @@ impl BufferPool {
     }
 
     fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
-        let mut scratch = self.scratches.lock().pop().unwrap_or_default();
-        let result = work(&mut scratch);
-        let mut kept = self.scratches.lock();
-        if kept.len() < SCRATCHES_KEPT {
-            kept.push(scratch);
-        }
-        result
+        work(&mut self.lend().scratch)
+    }
+
+    fn lend(&self) -> Lent<'_> {
+        let mut scratches = self.scratches.lock();
+        self.returned.wait_while(&mut scratches, |scratches| scratches.left == 0);
+        scratches.left -= 1;
+        Lent { pool: self, scratch: scratches.kept.pop().unwrap_or_default() }
     }
 
     /// A buffer of at least `size` initialised bytes, whose content is arbitrary.
@@ -98,7 +125,7 @@ impl BufferPool {
 
 impl Default for BufferPool {
     fn default() -> Self {
-        BufferPool::new(32 << 20)
+        BufferPool::new(32 << 20, 64 << 20)
     }
 }
 
@@ -139,11 +166,14 @@ impl Drop for PooledBuffer {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
     use super::*;
 
     #[test]
     fn buffer_returns_with_the_last_of_its_bytes_and_is_reused() {
-        let pool = Arc::new(BufferPool::new(1 << 20));
+        let pool = Arc::new(BufferPool::new(1 << 20, 0));
         let bytes = pool.take(100_000).into_bytes();
         let slice = bytes.slice(10..20);
         drop(bytes);
@@ -155,8 +185,28 @@ mod tests {
     }
 
     #[test]
+    fn no_more_batches_inflate_at_once_than_have_room() {
+        let pool = BufferPool::new(0, 2 * SMALL_BYTES_MAX);
+        let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let validate = || {
+            let _ = pool.inflate(Limits::default(), |_, _| {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                thread::yield_now();
+                now.fetch_sub(1, Ordering::SeqCst);
+                Ok(())
+            });
+        };
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..200).for_each(|_| validate()));
+            }
+        });
+        assert!(most.into_inner() <= 2);
+    }
+
+    #[test]
     fn pool_keeps_no_more_than_its_bound() {
-        let pool = Arc::new(BufferPool::new(40_000));
+        let pool = Arc::new(BufferPool::new(40_000, 0));
         let (first, second) = (pool.take(32_768), pool.take(32_768));
         drop((first, second));
         assert_eq!(pool.free.lock().bytes, 32_768);

@@ -47,6 +47,8 @@ pub struct DirectoryOptions<'a> {
     pub producer_id_expiration_ms: i64,
     /// Where directory suffixes and segment jitter draw from.
     pub random_seed: u64,
+    /// Shared by all logs.
+    pub buffers: Arc<BufferPool>,
 }
 
 /// Topic and index of a partition.
@@ -132,7 +134,7 @@ impl LogDirectory {
             dir: dir.to_owned(),
             disk,
             clock,
-            buffers: Arc::default(),
+            buffers: options.buffers,
             was_clean: marker.is_some(),
             knows_recovery_points,
             producer_id_expiration_ms: AtomicI64::new(options.producer_id_expiration_ms),

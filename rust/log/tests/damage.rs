@@ -41,6 +41,7 @@ impl Home {
             lock: None,
             producer_id_expiration_ms: 86_400_000,
             random_seed: 1,
+            buffers: Arc::default(),
         };
         let clock = Arc::new(ManualClock::new(NOW_MS));
         let directory = LogDirectory::open(options, clock).unwrap();

@@ -22,6 +22,7 @@ fn open(disk: &Arc<dyn Disk>) -> LogDirectory {
         lock: None,
         producer_id_expiration_ms: 86_400_000,
         random_seed: 1,
+        buffers: Arc::default(),
     };
     LogDirectory::open(options, Arc::new(ManualClock::new(NOW_MS))).unwrap()
 }
@@ -208,6 +209,7 @@ fn producer_expiration_reaches_logs_that_are_open_and_those_to_come() {
         lock: None,
         producer_id_expiration_ms: 86_400_000,
         random_seed: 1,
+        buffers: Arc::default(),
     };
     let directory = LogDirectory::open(options, clock.clone()).unwrap();
     let before = open_log(&directory, "before");

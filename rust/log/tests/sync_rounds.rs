@@ -201,6 +201,7 @@ impl Place {
             lock: None,
             producer_id_expiration_ms: 86_400_000,
             random_seed: 1,
+            buffers: Arc::default(),
         };
         let directory = LogDirectory::open(options, self.bench.clock.clone()).unwrap();
         let config = Arc::new(self.bench.config.clone());

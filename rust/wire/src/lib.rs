@@ -8,6 +8,7 @@
 mod api_key;
 pub mod api_versions;
 pub mod codec;
+mod decoded_size;
 pub mod describe_topic_partitions;
 mod error;
 pub mod fetch;
@@ -27,6 +28,7 @@ pub mod value;
 mod writer;
 
 pub use api_key::{Api, ApiKey, apis, is_flexible, known_versions, supported_versions};
+pub use decoded_size::decoded_size;
 pub use error::{DecodeError, EncodeError};
 pub use message::{Records, Wire};
 pub use reader::{OBJECTS_MAX, Progress, Reader, span_within};

@@ -21,7 +21,7 @@ const LISTED_BYTES: usize = 64;
 /// What a fetch says of a partition, with what was read of it before it is encoded.
 const FETCHED_BYTES: usize = 384;
 
-/// See the module. 0 for those whose answer is small whatever they ask.
+/// See the module. 0 for those whose answer is small whatever they ask, or that take room themselves.
 pub(crate) fn bytes_max(image: &Image, key: ApiKey, version: i16, body: &[u8]) -> usize {
     let of_body = |per_byte: usize| body.len().saturating_mul(per_byte);
     match key {
@@ -59,6 +59,7 @@ mod tests {
     use crate::api::context::Outcome;
     use crate::api::dispatch::{LastClientId, dispatch};
     use crate::api::reply::Reply;
+    use crate::network::memory::Parts;
     use crate::testing::{Broker, connection, settled};
 
     const PARTITIONS: i32 = 9_000;
@@ -83,7 +84,7 @@ mod tests {
         let broker = Broker::in_memory().with_topic(PARTITIONS, &[]);
         let (answers, image) = (&broker.ctx.memory.answers, broker.ctx.image.load());
         let estimate = bytes_max(&image, ApiKey::METADATA, 8, &[255, 255, 255, 255, 1, 0, 0]);
-        let bound = broker.ctx.memory.bytes_max / 4;
+        let bound = Parts::of(1 << 28).answers;
         // The last one waits: the large have three quarters of the bound, and one goes beyond it.
         let at_once = bound / 4 * 3 / estimate + 1;
         let mut begun: Vec<Outcome> = (0..at_once).map(|_| asked(&broker)).collect();

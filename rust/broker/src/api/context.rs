@@ -17,7 +17,7 @@ use crate::network::connections::Connections;
 use crate::network::memory::Memory;
 use crate::network::memory::budget::Share;
 use crate::partition::partition_table::{PartitionOptions, PartitionTable};
-use crate::partition::purgatory::{self, Purgatory};
+use crate::partition::purgatory::Purgatory;
 use crate::seam::event::EventQueue;
 use crate::seam::image::Image;
 use crate::seam::log_ring::LogRing;
@@ -78,7 +78,6 @@ impl Context {
     pub fn new(options: ContextOptions) -> Context {
         let image = Image::empty(options.log_defaults);
         let memory = Memory::new(options.memory_max);
-        let waiting_bytes_max = |bytes_max| memory.waiting_bytes_max(bytes_max);
         let events = Arc::new(EventQueue::new(options.clock.clone()));
         let log_ring = Arc::new(LogRing::new(options.clock.clone()));
         let partitions = PartitionTable::new(PartitionOptions {
@@ -94,15 +93,12 @@ impl Context {
             cluster_id: Arc::from(options.cluster_id),
             events,
             partitions,
-            purgatory: Purgatory::new(
-                options.clock.clone(),
-                waiting_bytes_max(purgatory::PARKED_BYTES_MAX),
-            ),
-            fetch_sessions: FetchSessions::new(options.seed, memory.sessions_bytes_max()),
+            purgatory: Purgatory::new(options.clock.clone(), memory.parked.clone()),
+            fetch_sessions: FetchSessions::new(options.seed, memory.sessions.clone()),
             log_ring,
             clock: options.clock,
             statistics: Statistics::default(),
-            requests: ParkedRequests::new(waiting_bytes_max(image.settings.parked_bytes_max)),
+            requests: ParkedRequests::new(memory.requests.clone()),
             memory,
             image: ArcSwap::from_pointee(image),
             connections: Connections::new(),

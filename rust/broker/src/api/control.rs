@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pykafka_wire::Chunks;
+use pykafka_wire::{Chunks, decoded_size};
 
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::network::memory::budget::Share;
 use crate::seam::event::{Event, RequestEvent};
+
+/// Walking a larger body takes as long as a turn: another thread than those of the network does it.
+const WALKED_AT_ONCE_BYTES_MAX: usize = 16 << 10;
 
 /// Tells Python when the connection goes away before the answer.
 struct Open {
@@ -34,7 +37,11 @@ pub(crate) fn park(
     let (ctx, connection, header) = (ctx.clone(), conn.clone(), header.clone());
     Outcome::Pending(Box::pin(async move {
         let arrival = ctx.events.arrive(header.received_ns);
-        let Some(room) = ctx.requests.admit(body.len()).await else { return stopped() };
+        let bytes = body.len() + decoded_bytes(&ctx, &header, &body).await;
+        if bytes > ctx.memory.decoded_bytes_max {
+            return Outcome::malformed(format_args!("it takes {bytes} bytes once it is decoded"));
+        }
+        let room = ctx.requests.admit(bytes).await;
         let (id, answer) = ctx.requests.park();
         let open = Open { ctx, id };
         let event = RequestEvent { id, connection, header, body, room };
@@ -45,6 +52,16 @@ pub(crate) fn park(
             Err(_) => stopped(),
         }
     }))
+}
+
+/// What Python will make of `body`. One that does not parse is decoded no further than to the error.
+async fn decoded_bytes(ctx: &Context, header: &Header, body: &Bytes) -> usize {
+    let (api_key, version, owned) = (header.api_key, header.api_version, body.clone());
+    let decoded = move || decoded_size(api_key, version, &owned).unwrap_or(0);
+    if body.len() <= WALKED_AT_ONCE_BYTES_MAX {
+        return decoded();
+    }
+    ctx.partitions.host().work(decoded).await.unwrap_or(0)
 }
 
 fn stopped() -> Outcome {

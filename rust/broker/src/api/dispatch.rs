@@ -101,7 +101,7 @@ fn answer_in_room(
         ApiKey::DESCRIBE_TOPIC_PARTITIONS => {
             describe_topic_partitions::handle(ctx, conn, header, &body).in_room(room)
         }
-        // Its answer is small, and its appends take their place in the order of the requests.
+        // Its appends take their place in the order of the requests: it waits for room once they have.
         ApiKey::PRODUCE => produce::handle(ctx, conn, header, body),
         ApiKey::FETCH => fetch::handle(ctx, conn, header, &body.freeze(), room),
         ApiKey::LIST_OFFSETS => list_offsets::handle(ctx, conn, header, &body.freeze(), room),

@@ -20,6 +20,7 @@ use self::respond::{Answer, refuse};
 use self::target::{Fetched, Opened, Targets};
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::kafka_error::KafkaError;
+use crate::network::answers::WIDENED_BYTES_MIN;
 use crate::network::memory::budget::Share;
 use crate::partition::{Isolation, opening};
 
@@ -81,9 +82,25 @@ pub fn handle(
     }
 }
 
-fn read_or_wait(answer: Answer, room: Share) -> Outcome {
+/// Reads once there is room for records.
+fn read_or_wait(answer: Answer, mut room: Share) -> Outcome {
+    let wanted = usize::try_from(answer.limits.bytes_max).unwrap_or(0);
+    if wanted == 0 {
+        return answer_or_park(answer, room, 0);
+    }
+    match answer.ctx.memory.answers.widen(&mut room, wanted) {
+        0 => Outcome::Pending(Box::pin(async move {
+            let ctx = answer.ctx.clone();
+            room.absorb(ctx.memory.answers.room(WIDENED_BYTES_MIN, &*ctx.clock).await);
+            answer_or_park(answer, room, WIDENED_BYTES_MIN)
+        })),
+        memory_max => answer_or_park(answer, room, memory_max),
+    }
+}
+
+fn answer_or_park(answer: Answer, room: Share, memory_max: usize) -> Outcome {
     let limits = answer.limits;
-    let fetched = answer.targets.read(&limits);
+    let fetched = answer.targets.read(&limits, memory_max);
     if limits.wait_ms <= 0 || is_enough(&fetched, limits.bytes_min) {
         answer.encode(&fetched).in_room(room)
     } else {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::kafka_error::KafkaError;
+use crate::network::memory::budget::{Budget, Share};
 use crate::seam::image::TopicId;
 
 /// `min.incremental.fetch.session.eviction.ms`, Kafka's default: a session is safe from others for so long.
@@ -88,6 +89,8 @@ struct CachedPartition {
 /// One client's session.
 #[derive(Debug)]
 pub struct FetchSession {
+    /// What it holds of the memory for sessions, once it is kept.
+    share: Option<Share>,
     uses_topic_ids: bool,
     next_epoch: i32,
     /// By place in the order of service.
@@ -105,6 +108,7 @@ impl FetchSession {
     /// A session on what a full request names, expecting epoch 1 next.
     pub fn new(uses_topic_ids: bool) -> FetchSession {
         FetchSession {
+            share: None,
             uses_topic_ids,
             next_epoch: epoch_after(EPOCH_INITIAL),
             partitions: BTreeMap::new(),
@@ -208,28 +212,20 @@ struct Slot {
 
 struct Cache {
     slots: HashMap<i32, Slot>,
-    partitions: usize,
-    partitions_max: usize,
     random: u64,
 }
 
 /// All sessions of a broker.
 pub struct FetchSessions {
     cache: Mutex<Cache>,
+    budget: Arc<Budget>,
 }
 
 impl FetchSessions {
-    /// An empty cache that takes `bytes_max`; `seed` makes session ids that a stranger does not guess by counting.
-    pub fn new(seed: u64, bytes_max: usize) -> FetchSessions {
-        let partitions_max = bytes_max / PARTITION_BYTES;
-        FetchSessions {
-            cache: Mutex::new(Cache {
-                slots: HashMap::new(),
-                partitions: 0,
-                partitions_max,
-                random: seed,
-            }),
-        }
+    /// An empty cache whose sessions hold what `budget` has; `seed` makes session ids that a stranger does not guess by counting.
+    pub(crate) fn new(seed: u64, budget: Arc<Budget>) -> FetchSessions {
+        let cache = Mutex::new(Cache { slots: HashMap::new(), random: seed });
+        FetchSessions { cache, budget }
     }
 
     /// The session `id`, used now.
@@ -245,61 +241,57 @@ impl FetchSessions {
 
     /// Ends a session.
     pub fn remove(&self, id: i32) {
-        self.cache.lock().remove(id);
+        self.cache.lock().slots.remove(&id);
     }
 
     /// Keeps `session` if there is a slot for it, or one to be had; its id, 0 if none.
-    pub fn insert(&self, session: FetchSession, slots_max: usize, now_ns: u64) -> i32 {
+    pub fn insert(&self, mut session: FetchSession, slots_max: usize, now_ns: u64) -> i32 {
         let mut cache = self.cache.lock();
         let count = session.count();
-        if cache.partitions.saturating_add(count) > cache.partitions_max
-            || !cache.make_room(slots_max, count, now_ns)
+        let mut share = self.budget.share();
+        if !share.try_within(count * PARTITION_BYTES) || !cache.make_room(slots_max, count, now_ns)
         {
             return SESSION_NONE;
         }
+        session.share = Some(share);
         let id = cache.free_id();
         let session = Arc::new(Mutex::new(session));
         cache.slots.insert(id, Slot { session, count, created_ns: now_ns, used_ns: now_ns });
-        cache.partitions += count;
         id
     }
 
-    /// Notes how many partitions a session has by now.
+    /// Takes what `session` holds by now.
     ///
     /// # Errors
     /// `FETCH_SESSION_ID_NOT_FOUND`: it was pushed out meanwhile, or it has become too large and ends.
-    pub fn resized(&self, id: i32, count: usize) -> Result<(), KafkaError> {
+    pub fn resized(&self, id: i32, session: &mut FetchSession) -> Result<(), KafkaError> {
         let mut cache = self.cache.lock();
-        let Cache { slots, partitions, partitions_max, .. } = &mut *cache;
-        let slot = slots.get_mut(&id).ok_or(KafkaError::FetchSessionIdNotFound)?;
-        let resized = *partitions - slot.count + count;
-        if count > slot.count && resized > *partitions_max {
-            cache.remove(id);
+        let slot = cache.slots.get_mut(&id).ok_or(KafkaError::FetchSessionIdNotFound)?;
+        slot.count = session.count();
+        let bytes = slot.count * PARTITION_BYTES;
+        let fits = session.share.as_mut().is_some_and(|share| {
+            share.shrink_to(bytes);
+            share.try_within(bytes - share.bytes())
+        });
+        if !fits {
+            cache.slots.remove(&id);
             return Err(KafkaError::FetchSessionIdNotFound);
         }
-        *partitions = resized;
-        slot.count = count;
         Ok(())
     }
 
     /// Sessions and the partitions in them.
     pub fn counts(&self) -> (usize, usize) {
         let cache = self.cache.lock();
-        (cache.slots.len(), cache.partitions)
+        (cache.slots.len(), cache.slots.values().map(|slot| slot.count).sum())
     }
 }
 
 impl Cache {
-    fn remove(&mut self, id: i32) {
-        if let Some(slot) = self.slots.remove(&id) {
-            self.partitions -= slot.count;
-        }
-    }
-
     fn make_room(&mut self, slots_max: usize, count: usize, now_ns: u64) -> bool {
         while self.slots.len() >= slots_max.max(1) {
             let Some(victim) = self.victim(count, now_ns) else { return false };
-            self.remove(victim);
+            self.slots.remove(&victim);
         }
         slots_max > 0
     }

@@ -98,7 +98,7 @@ pub fn handle(
     drop(image);
     let answer = respond::Answer { version: header.api_version, topics };
     if refusal.is_some() {
-        return answer.encode(&ctx.image.load(), &conn.listener);
+        return answer.once_there_is_room(ctx, &conn.listener);
     }
     appends.answer(ctx, conn, plan.timeout_ms, answer)
 }

@@ -27,6 +27,9 @@ use crate::slots::Slots;
 
 /// Answers that take less are made without room.
 pub(crate) const SMALL_BYTES_MAX: usize = 16 << 10;
+/// What is read for one answer while others hold much, and while they hold nearly all.
+const WIDENED_BYTES: usize = 1 << 20;
+pub(crate) const WIDENED_BYTES_MIN: usize = 64 << 10;
 /// A peer that reads at all has taken something in this time.
 const STALLED_NS_MIN: u64 = 1_000_000_000;
 /// Between two looks for peers that have become stalled.
@@ -97,6 +100,14 @@ impl Answers {
             }
         }
         room
+    }
+
+    /// Adds what there is to `room`, at most `bytes`, for records that may have to be read into memory; 0 if there is
+    /// next to nothing.
+    pub(crate) fn widen(&self, room: &mut Share, bytes: usize) -> usize {
+        let most = bytes.min(self.budget.bound() / 4);
+        let steps = [most, most.min(WIDENED_BYTES), most.min(WIDENED_BYTES_MIN)];
+        steps.into_iter().find(|bytes| room.try_within(*bytes)).unwrap_or(0)
     }
 
     /// Watches a connection that has not sent `bytes` of its answers at `now_ns`.

@@ -1,9 +1,7 @@
 //! How much memory peers may make a broker hold.
 //!
 //! # Theory of operation
-//! `memory_max` is shared out once. Three eighths are for frames that have begun, until they are answered. An eighth is for
-//! requests with Python, an eighth for fetch sessions, an eighth for waiting fetches, and a quarter for answers, from
-//! before they are made until they are sent ([`Answers`]).
+//! `memory_max` is shared out once, in [`Parts`].
 //!
 //! A part that can be waited for is a [`Budget`]; what is held of it is a [`Share`](budget::Share), which is attached to the
 //! bytes that it stands for. What a connection costs anyway is not counted: 64 KiB of input, and answers below
@@ -18,37 +16,75 @@ use std::sync::Arc;
 
 use crate::network::answers::Answers;
 use crate::network::memory::budget::Budget;
+use crate::seam::settings::Settings;
 
-/// The parts of one broker's `memory_max`.
+/// What `memory_max` is shared out to, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Parts {
+    /// Frames that have begun, until they are answered.
+    pub(crate) input: usize,
+    /// Answers, from before they are made until they are sent.
+    pub(crate) answers: usize,
+    /// Requests with Python, as they are once they are decoded.
+    pub(crate) requests: usize,
+    pub(crate) sessions: usize,
+    /// Fetches that wait for records.
+    pub(crate) parked: usize,
+    /// What batches inflate to while they are checked, but for the one that is large.
+    pub(crate) inflated: usize,
+    /// Buffers for reads that are kept to be used again.
+    pub(crate) read_buffers: usize,
+}
+
+impl Parts {
+    pub(crate) fn of(memory_max: u64) -> Parts {
+        let sixteenth = usize::try_from(memory_max).unwrap_or(usize::MAX) / 16;
+        Parts {
+            input: sixteenth * 5,
+            answers: sixteenth * 4,
+            requests: sixteenth * 2,
+            sessions: sixteenth * 2,
+            parked: sixteenth,
+            inflated: sixteenth,
+            read_buffers: sixteenth,
+        }
+    }
+}
+
+/// The budgets of one broker.
 pub(crate) struct Memory {
-    pub(crate) bytes_max: usize,
+    parts: Parts,
+    /// What one request may take once Python has decoded it: half of all, as its answer takes as much.
+    pub(crate) decoded_bytes_max: usize,
     pub(crate) input: Arc<Budget>,
     pub(crate) answers: Answers,
+    pub(crate) requests: Arc<Budget>,
+    pub(crate) sessions: Arc<Budget>,
+    pub(crate) parked: Arc<Budget>,
 }
 
 impl Memory {
     pub(crate) fn new(memory_max: u64) -> Memory {
-        let bytes_max = usize::try_from(memory_max).unwrap_or(usize::MAX);
-        let input = Arc::new(Budget::new(bytes_max / 8 * 3));
-        Memory { bytes_max, input, answers: Answers::new(bytes_max / 4) }
+        let parts = Parts::of(memory_max);
+        let budget = |bytes_max| Arc::new(Budget::new(bytes_max));
+        Memory {
+            parts,
+            decoded_bytes_max: usize::try_from(memory_max / 2).unwrap_or(usize::MAX),
+            input: budget(parts.input),
+            answers: Answers::new(parts.answers),
+            requests: budget(parts.requests),
+            sessions: budget(parts.sessions),
+            parked: budget(parts.parked),
+        }
     }
 
-    /// Takes `queued.max.request.bytes`: a lower bound for frames than that of the broker, if positive.
-    pub(crate) fn set_queued_bytes_max(&self, queued_bytes_max: i64) {
-        let queued_bytes_max = match usize::try_from(queued_bytes_max) {
+    /// Takes the bounds that are settings: lower ones than those of the broker.
+    pub(crate) fn set(&self, settings: &Settings) {
+        let queued_bytes_max = match usize::try_from(settings.queued_request_bytes_max) {
             Ok(bytes @ 1..) => bytes,
             _ => usize::MAX,
         };
-        self.input.set_bytes_max(queued_bytes_max.min(self.bytes_max / 8 * 3));
-    }
-
-    /// What may wait at one place of the broker, at most `bytes_max`.
-    pub(crate) fn waiting_bytes_max(&self, bytes_max: usize) -> usize {
-        bytes_max.min(self.bytes_max / 8)
-    }
-
-    /// What fetch sessions may take.
-    pub(crate) fn sessions_bytes_max(&self) -> usize {
-        self.bytes_max / 8
+        self.input.set_bytes_max(queued_bytes_max.min(self.parts.input));
+        self.requests.set_bytes_max(settings.parked_bytes_max.min(self.parts.requests));
     }
 }

@@ -10,16 +10,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use pykafka_log::Clock;
 use tokio::sync::Notify;
 
-/// Bytes that all parked requests may hold together (frames and parsed requests); above it a fetch is answered at once
-/// with what there is, so that slow readers cannot fill the memory (contract/replication.md, attack case 17).
-pub(crate) const PARKED_BYTES_MAX: usize = 64 << 20;
+use crate::network::memory::budget::{Budget, Share};
 
 /// One waiting request, shared by its future, the partitions it watches and the deadlines.
 #[derive(Debug)]
@@ -83,8 +81,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     deadlines: Mutex<Deadlines>,
     earlier: Notify,
-    parked_bytes: AtomicUsize,
-    parked_bytes_max: usize,
+    budget: Arc<Budget>,
 }
 
 #[derive(Default)]
@@ -97,27 +94,22 @@ struct Deadlines {
 pub struct Parking {
     shared: Arc<Shared>,
     key: (u64, u64),
-    bytes: usize,
+    _share: Share,
 }
 
 impl Purgatory {
-    /// An empty purgatory on `clock`, for requests of at most `parked_bytes_max` bytes together.
-    pub fn new(clock: Arc<dyn Clock>, parked_bytes_max: usize) -> Purgatory {
-        let shared = Shared {
-            clock,
-            deadlines: Mutex::default(),
-            earlier: Notify::new(),
-            parked_bytes: AtomicUsize::new(0),
-            parked_bytes_max,
-        };
+    /// An empty purgatory on `clock`. Parked requests (frames and parsed requests) hold what `budget` has; above it a fetch is
+    /// answered at once with what there is, so that slow readers cannot fill the memory (contract/replication.md, attack
+    /// case 17).
+    pub(crate) fn new(clock: Arc<dyn Clock>, budget: Arc<Budget>) -> Purgatory {
+        let shared = Shared { clock, deadlines: Mutex::default(), earlier: Notify::new(), budget };
         Purgatory { shared: Arc::new(shared) }
     }
 
     /// Parks until `deadline_ns` (monotonic); `None` if all parked requests would then hold too many bytes.
     pub fn park(&self, parked: &Arc<Parked>, deadline_ns: u64, bytes: usize) -> Option<Parking> {
-        let held = self.shared.parked_bytes.fetch_add(bytes, Ordering::AcqRel);
-        if held.saturating_add(bytes) > self.shared.parked_bytes_max {
-            self.shared.parked_bytes.fetch_sub(bytes, Ordering::AcqRel);
+        let mut share = self.shared.budget.share();
+        if bytes > 0 && !share.try_within(bytes) {
             return None;
         }
         let mut deadlines = self.shared.deadlines.lock();
@@ -127,7 +119,7 @@ impl Purgatory {
         if deadlines.by_time.first_key_value().is_some_and(|(first, _)| *first == key) {
             self.shared.earlier.notify_one();
         }
-        Some(Parking { shared: self.shared.clone(), key, bytes })
+        Some(Parking { shared: self.shared.clone(), key, _share: share })
     }
 
     /// Wakes every request whose deadline is at or before `now_ns`; returns the next deadline.
@@ -157,7 +149,6 @@ impl Purgatory {
 impl Drop for Parking {
     fn drop(&mut self) {
         self.shared.deadlines.lock().by_time.remove(&self.key);
-        self.shared.parked_bytes.fetch_sub(self.bytes, Ordering::AcqRel);
     }
 }
 
@@ -185,7 +176,7 @@ mod tests {
     use super::*;
 
     fn purgatory(bytes_max: usize) -> Purgatory {
-        Purgatory::new(Arc::new(ManualClock::new(0)), bytes_max)
+        Purgatory::new(Arc::new(ManualClock::new(0)), Arc::new(Budget::new(bytes_max)))
     }
 
     #[test]

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pykafka_log::{
-    Clock, DirectoryLock, DirectoryOptions, Disk, LockError, LogDirectory, MemoryDisk, OpenError,
-    RealDisk,
+    BufferPool, Clock, DirectoryLock, DirectoryOptions, Disk, LockError, LogDirectory, MemoryDisk,
+    OpenError, RealDisk,
 };
 
+use crate::network::memory::Parts;
 use crate::seam::settings::Settings;
 
 /// Why the storage cannot be opened.
@@ -51,12 +52,14 @@ impl Storage {
             None => Arc::new(MemoryDisk::new(memory_max)),
         };
         let lock = data_dir.map(locked).transpose()?;
+        let parts = Parts::of(memory_max);
         let options = DirectoryOptions {
             dir: data_dir.unwrap_or(Path::new("memory")),
             disk,
             lock: None,
             producer_id_expiration_ms: Settings::default().producer_id_expiration_ms,
             random_seed,
+            buffers: Arc::new(BufferPool::new(parts.read_buffers, parts.inflated)),
         };
         let directory = LogDirectory::open(options, clock)?;
         Ok(Storage { directory, lock, in_memory: data_dir.is_none() })

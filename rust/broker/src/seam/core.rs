@@ -182,9 +182,7 @@ impl Core {
                 .log_ring
                 .log(Level::Error, TARGET, || format!("a committed change is left out: {refusal}"));
         }
-        let (settings, memory) = (&step.image.settings, &self.ctx.memory);
-        self.ctx.requests.set_bytes_max(memory.waiting_bytes_max(settings.parked_bytes_max));
-        memory.set_queued_bytes_max(settings.queued_request_bytes_max);
+        self.ctx.memory.set(&step.image.settings);
         self.ctx.partitions.apply(&step.image, &step.changed, &step.deleted);
         self.ctx.image.store(Arc::new(step.image));
         self.ctx.connections.limit_changed();
@@ -314,7 +312,7 @@ impl Core {
         let levels = [
             ("connections_open", self.ctx.connections.count()),
             ("requests_parked", self.ctx.requests.count()),
-            ("requests_parked_bytes", self.ctx.requests.parked_bytes()),
+            ("requests_parked_bytes", self.ctx.memory.requests.held()),
             ("events_waiting", self.ctx.events.count()),
             ("connections_muted", self.ctx.memory.input.waiting()),
             ("input_held_bytes", self.ctx.memory.input.held()),

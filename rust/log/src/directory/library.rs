@@ -84,6 +84,7 @@ impl LibraryLog {
             lock,
             producer_id_expiration_ms: PRODUCER_ID_EXPIRATION_MS,
             random_seed: clock.now_ms() as u64 ^ clock.now_ns(),
+            buffers: Arc::default(),
         };
         let directory = LogDirectory::open(options, clock)?;
         let (log, recovery) = directory.open_log_in(path, config)?;

@@ -7,6 +7,7 @@ use super::target::Fetched;
 use super::{bytes_of, is_enough};
 use crate::api::answer_size;
 use crate::api::context::Outcome;
+use crate::network::answers::WIDENED_BYTES_MIN;
 use crate::partition::Partition;
 use crate::partition::purgatory::Parked;
 
@@ -54,11 +55,14 @@ pub(super) fn park(answer: Answer, fetched: &[Fetched]) -> Outcome {
         let watches = watches;
         loop {
             parked.wait().await;
-            let room = ctx.memory.answers.room(answer_bytes, &*ctx.clock).await;
+            let mut room =
+                ctx.memory.answers.room(answer_bytes + WIDENED_BYTES_MIN, &*ctx.clock).await;
+            let wanted = usize::try_from(limits.bytes_max).unwrap_or(0);
+            let memory_max = WIDENED_BYTES_MIN + ctx.memory.answers.widen(&mut room, wanted);
             // Bytes that come from here on count towards what this read does not find; those it does find are
             // credited below, so that none is missed (some may count twice, which only wakes early).
             parked.expect_bytes(limits.bytes_min);
-            let fetched = answer.targets.read(&limits);
+            let fetched = answer.targets.read(&limits, memory_max);
             if parked.is_expired() || is_enough(&fetched, limits.bytes_min) {
                 drop(watches);
                 return answer.encode(&fetched).in_room(room);

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use pykafka_log::FetchedRecords;
 use pykafka_wire::fetch::Request;
 
 use super::Limits;
@@ -87,7 +88,7 @@ impl Opened {
             ctx.fetch_sessions.remove(id);
             return Ok(Opened { session: SessionUse::None, specs: Vec::new() });
         }
-        ctx.fetch_sessions.resized(id, session.count())?;
+        ctx.fetch_sessions.resized(id, &mut session)?;
         let specs = session.specs().map(|(key, spec)| (key.clone(), spec)).collect();
         drop(session);
         Ok(Opened { session: SessionUse::Continued(id, shared), specs })
@@ -189,18 +190,23 @@ impl Targets {
         self.list.iter().filter_map(|target| target.partition.as_ref().ok())
     }
 
-    /// Reads all within the limits: the first partition with data gives at least one batch, later ones what is left.
-    pub(super) fn read(&self, limits: &Limits) -> Vec<Fetched> {
+    /// Reads all within the limits: the first partition with data gives at least one batch, later ones what is left. Records
+    /// that come to lie in memory take `memory_max` together; the last of them may go beyond.
+    pub(super) fn read(&self, limits: &Limits, memory_max: usize) -> Vec<Fetched> {
         let mut bytes_left = limits.bytes_max;
+        let mut memory_left = memory_max as i64;
         let mut is_first = true;
         let mut fetched = Vec::with_capacity(self.list.len());
         for target in &self.list {
-            let read = target.read(limits, bytes_left, is_first);
+            let read = target.read(limits, target.in_memory(bytes_left, memory_left), is_first);
             if let Ok(read) = &read
                 && !read.records.is_empty()
             {
                 is_first = false;
                 bytes_left = (bytes_left - read.records.len() as i64).max(0);
+                if let FetchedRecords::Read(bytes) = &read.records {
+                    memory_left = (memory_left - bytes.len() as i64).max(0);
+                }
             }
             fetched.push(read);
         }
@@ -209,6 +215,16 @@ impl Targets {
 }
 
 impl Target {
+    /// What of `bytes` may be read while `memory_left` is left for records in memory. Logs on disk are sent from their files,
+    /// but for what is little.
+    fn in_memory(&self, bytes: i64, memory_left: i64) -> i64 {
+        match &self.partition {
+            Ok(partition) if partition.is_in_memory() => bytes.min(memory_left),
+            _ if memory_left > 0 => bytes,
+            _ => bytes.min(0),
+        }
+    }
+
     fn read(&self, limits: &Limits, bytes_left: i64, at_least_one: bool) -> Fetched {
         let partition = self.partition.as_ref().map_err(|error| *error)?;
         let request = ReadRequest {

@@ -72,9 +72,22 @@ fn contract_63_a_topic_once_resolved_is_told_apart_from_one_never_known() {
     assert!(session.resolve(&key(0), false));
 }
 
+/// A cache that takes so many partitions.
+fn sessions_of(partitions: usize) -> FetchSessions {
+    FetchSessions::new(1, Arc::new(Budget::new(partitions * PARTITION_BYTES)))
+}
+
+/// Makes a session one of `count` partitions.
+fn resized(sessions: &FetchSessions, id: i32, count: i32) -> Result<(), KafkaError> {
+    let shared = sessions.get(id, 0)?;
+    let mut held = shared.lock();
+    (0..count).for_each(|index| held.upsert(key(index), spec(0)));
+    sessions.resized(id, &mut held)
+}
+
 #[test]
 fn full_cache_grants_no_session_until_one_may_go() {
-    let sessions = FetchSessions::new(1, 1 << 20);
+    let sessions = sessions_of(1_000);
     let small = sessions.insert(session(1), 2, 0);
     let large = sessions.insert(session(3), 2, 0);
     assert!(small > 0 && large > 0 && small != large);
@@ -93,9 +106,9 @@ fn full_cache_grants_no_session_until_one_may_go() {
 
 #[test]
 fn sessions_count_their_partitions_against_the_bound() {
-    let sessions = FetchSessions::new(1, 1 << 20);
+    let sessions = sessions_of(1_000);
     let id = sessions.insert(session(3), 10, 0);
-    assert_eq!(sessions.resized(id, 5), Ok(()));
+    assert_eq!(resized(&sessions, id, 5), Ok(()));
     assert_eq!(sessions.counts(), (1, 5));
     sessions.remove(id);
     assert_eq!(sessions.counts(), (0, 0));
@@ -104,11 +117,11 @@ fn sessions_count_their_partitions_against_the_bound() {
 
 #[test]
 fn a_session_that_grows_beyond_the_bound_ends_and_leaves_the_others() {
-    let sessions = FetchSessions::new(1, 10 * PARTITION_BYTES);
+    let sessions = sessions_of(10);
     let (first, second) = (sessions.insert(session(4), 10, 0), sessions.insert(session(4), 10, 0));
     assert_eq!(sessions.insert(session(3), 10, 0), SESSION_NONE);
-    assert_eq!(sessions.resized(first, 6), Ok(()));
-    assert_eq!(sessions.resized(second, 5), Err(KafkaError::FetchSessionIdNotFound));
+    assert_eq!(resized(&sessions, first, 6), Ok(()));
+    assert_eq!(resized(&sessions, second, 5), Err(KafkaError::FetchSessionIdNotFound));
     assert_eq!((sessions.get(second, 0).is_err(), sessions.counts()), (true, (1, 6)));
 }
 

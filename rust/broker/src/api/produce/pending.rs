@@ -161,7 +161,7 @@ impl Appends {
     }
 
     /// Puts the outcomes, and the lack of those that never came, into the answer.
-    fn settle(self, ctx: &Context, listener: &Arc<str>, mut answer: Answer) -> Outcome {
+    fn settle(self, ctx: &Arc<Context>, listener: &Arc<str>, mut answer: Answer) -> Outcome {
         let slots = self.outcomes.due.lock().take();
         for (place, slot) in self.places.iter().zip(slots) {
             let outcome = match slot {
@@ -172,7 +172,7 @@ impl Appends {
         }
         match self.acks {
             Acks::None => answer.nothing(),
-            _ => answer.encode(&ctx.image.load(), listener),
+            _ => answer.once_there_is_room(ctx, listener),
         }
     }
 }

@@ -9,13 +9,16 @@ use pykafka_wire::structs::{LeaderIdAndEpoch, NodeEndpoint};
 
 use super::Loaded;
 use super::plan::{TOPIC_ID_VERSION_MIN, TopicReference};
-use crate::api::context::Outcome;
+use crate::api::context::{Context, Outcome};
 use crate::api::leader_hint::endpoints_of;
 use crate::kafka_error::KafkaError;
 use crate::partition::{AppendOutcome, AppendRefusal, Partition};
 
 /// First version whose answers name the leader a client should turn to (KIP-951).
 const LEADER_HINT_VERSION_MIN: i16 = 10;
+
+/// What a result takes, encoded and before.
+const RESULT_BYTES: usize = 384;
 
 /// What became of one partition's records.
 #[derive(Debug)]
@@ -199,7 +202,22 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    pub(super) fn encode(&self, image: Loaded<'_>, listener: &Arc<str>) -> Outcome {
+    /// Encodes once there is room for it. Only an answer on many partitions has to wait, and nobody waits for what it holds:
+    /// its appends have their places already.
+    pub(super) fn once_there_is_room(self, ctx: &Arc<Context>, listener: &Arc<str>) -> Outcome {
+        let bytes_max =
+            self.topics.iter().map(|topic| topic.partitions.len()).sum::<usize>() * RESULT_BYTES;
+        if let Some(room) = ctx.memory.answers.try_room(bytes_max) {
+            return self.encode(&ctx.image.load(), listener).in_room(room);
+        }
+        let (ctx, listener) = (ctx.clone(), listener.clone());
+        Outcome::Pending(Box::pin(async move {
+            let room = ctx.memory.answers.room(bytes_max, &*ctx.clock).await;
+            self.encode(&ctx.image.load(), &listener).in_room(room)
+        }))
+    }
+
+    fn encode(&self, image: Loaded<'_>, listener: &Arc<str>) -> Outcome {
         let mut leaders = Vec::new();
         let hints = self.version >= LEADER_HINT_VERSION_MIN;
         let responses =

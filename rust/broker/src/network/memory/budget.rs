@@ -135,6 +135,11 @@ impl Budget {
         self.held.load(Ordering::Relaxed) > self.tight_above.load(Ordering::Relaxed)
     }
 
+    /// What may be held within it.
+    pub(crate) fn bound(&self) -> usize {
+        self.state.lock().bytes_max
+    }
+
     /// What others have to give back until the first in line fits.
     pub(crate) fn missing(&self) -> usize {
         let state = self.state.lock();
@@ -266,6 +271,17 @@ impl Share {
             self.absorb(share);
             true
         })
+    }
+
+    /// Takes `bytes` more if they are within the bound. Nobody goes beyond a budget that is only taken from so.
+    pub(crate) fn try_within(&mut self, bytes: usize) -> bool {
+        let state = self.budget.state.lock();
+        let fits = self.budget.fits(&state, Lane::Ordinary, bytes);
+        if fits {
+            self.budget.held.fetch_add(bytes, Ordering::Relaxed);
+            self.within += bytes;
+        }
+        fits
     }
 
     /// Takes `bytes` more for comfort, if there is plenty.

@@ -1,12 +1,15 @@
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
+
+use proptest::prelude::*;
 
 use super::*;
 use crate::network::memory::Memory;
+use crate::seam::settings::Settings;
 
 const MIB: usize = 1 << 20;
 
-fn poll<F: Future>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
+fn poll<F: Future + ?Sized>(future: std::pin::Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -78,12 +81,121 @@ fn who_leaves_the_line_takes_nothing_along() {
 #[test]
 fn larger_bound_serves_those_who_wait() {
     let memory = Memory::new(16 * MIB as u64);
-    memory.set_queued_bytes_max(MIB as i64);
+    let queued = |bytes| Settings { queued_request_bytes_max: bytes, ..Settings::default() };
+    memory.set(&queued(MIB as i64));
     let (mut held, mut beyond) = (memory.input.share(), memory.input.share());
     assert!(held.try_grow(Lane::Large, MIB / 2) && beyond.try_grow(Lane::Large, MIB));
     let mut share = memory.input.share();
     let mut grows = pin!(share.grow(Lane::Large, MIB));
     assert!(poll(grows.as_mut()).is_pending());
-    memory.set_queued_bytes_max(-1);
+    memory.set(&queued(-1));
     assert!(poll(grows).is_ready());
+}
+
+const BOUND: usize = 16;
+const TAKERS: usize = 6;
+const LANES: [Lane; 2] = [Lane::Ordinary, Lane::Large];
+
+#[derive(Debug, Clone)]
+enum Step {
+    Take {
+        lane: Lane,
+        bytes: usize,
+    },
+    TakeWithin {
+        bytes: usize,
+    },
+    Shrink {
+        bytes: usize,
+    },
+    /// Gives back, or leaves the line.
+    Drop,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let lane = prop_oneof![Just(Lane::Ordinary), Just(Lane::Large)];
+    prop_oneof![
+        4 => (lane, 1..=2 * BOUND).prop_map(|(lane, bytes)| Step::Take { lane, bytes }),
+        1 => (1..=BOUND).prop_map(|bytes| Step::TakeWithin { bytes }),
+        1 => (0..=BOUND).prop_map(|bytes| Step::Shrink { bytes }),
+        2 => Just(Step::Drop),
+    ]
+}
+
+/// Holds a share, or waits in line for more.
+enum Taker {
+    Holds(Share),
+    Waits(Pin<Box<dyn Future<Output = Share>>>),
+}
+
+impl Taker {
+    fn take(mut share: Share, lane: Lane, bytes: usize) -> Taker {
+        if share.try_grow(lane, bytes) {
+            return Taker::Holds(share);
+        }
+        Taker::Waits(Box::pin(async move {
+            share.grow(lane, bytes).await;
+            share
+        }))
+        .polled()
+    }
+
+    fn polled(self) -> Taker {
+        match self {
+            Taker::Waits(mut waits) => match poll(waits.as_mut()) {
+                Poll::Ready(share) => Taker::Holds(share),
+                Poll::Pending => Taker::Waits(waits),
+            },
+            holds @ Taker::Holds(_) => holds,
+        }
+    }
+
+    fn stepped(self, step: &Step, budget: &Arc<Budget>) -> Taker {
+        match (self, step) {
+            (Taker::Holds(share), Step::Take { lane, bytes }) => Taker::take(share, *lane, *bytes),
+            (Taker::Holds(mut share), Step::TakeWithin { bytes }) => {
+                share.try_within(*bytes);
+                Taker::Holds(share)
+            }
+            (Taker::Holds(mut share), Step::Shrink { bytes }) => {
+                share.shrink_to(*bytes);
+                Taker::Holds(share)
+            }
+            (_, Step::Drop) => Taker::Holds(budget.share()),
+            (waits @ Taker::Waits(_), _) => waits.polled(),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_bound_holds_but_for_one_of_each_lane_and_nobody_waits_for_ever(
+        steps in proptest::collection::vec((0..TAKERS, step()), 1..200),
+    ) {
+        let budget = budget(BOUND);
+        let mut takers: Vec<_> = (0..TAKERS).map(|_| Taker::Holds(budget.share())).collect();
+        for (taker, step) in &steps {
+            let before = std::mem::replace(&mut takers[*taker], Taker::Holds(budget.share()));
+            takers[*taker] = before.stepped(step, &budget);
+            takers = takers.into_iter().map(Taker::polled).collect();
+            prop_assert!(budget.held.load(Ordering::Relaxed) <= BOUND);
+            for lane in LANES {
+                let overdrawn = |taker: &&Taker| {
+                    matches!(taker, Taker::Holds(share) if share.overdrawn == Some(lane))
+                };
+                let line = &budget.state.lock().lines[lane as usize];
+                prop_assert_eq!(takers.iter().filter(overdrawn).count(), usize::from(line.overdrawn));
+                prop_assert!(line.waiting.is_empty() || line.overdrawn, "somebody will give back");
+            }
+        }
+        while !takers.is_empty() {
+            let before = takers.len();
+            // Those that hold give back; those that wait are polled.
+            takers.retain(|taker| matches!(taker, Taker::Waits(_)));
+            takers = takers.into_iter().map(Taker::polled).collect();
+            let holds = |taker: &Taker| matches!(taker, Taker::Holds(_));
+            prop_assert!(takers.len() < before || takers.iter().any(holds), "they wait for ever");
+        }
+        prop_assert_eq!((budget.held(), budget.waiting()), (0, 0));
+    }
 }
