@@ -1,17 +1,37 @@
-"""Print the peak memory of each attack: ``python -m bench.bounds [MEMORY_MAX_MIB]``."""
+"""Print the peak memory of each attack: ``python -m bench.bounds [--memory-max MIB] [--together --seconds S]``."""
 
-import sys
+import argparse
 import time
 
 from .attacks import ATTACKS
 from .broker import MIB, measured
+from .together import report
 
-memory_max = int(sys.argv[1]) if len(sys.argv) > 1 else 64
-print(f"memory_max {memory_max} MiB; MiB resident: idle, at most, at most beyond idle")
-for name, attack in ATTACKS.items():
-    with measured(memory_max * MIB) as broker:
-        began = time.monotonic()
-        attack(broker.address)
-        took_s = time.monotonic() - began
-        idle, peak = broker.idle_bytes // MIB, broker.peak_bytes() // MIB
-        print(f"{name:28} {idle:5} {peak:5} {peak - idle:5}  in {took_s:.1f} s", flush=True)
+
+def one_by_one(memory_max: int) -> None:
+    """Each attack on a broker of its own."""
+    print(f"memory_max {memory_max // MIB} MiB; MiB resident: idle, at most, at most beyond idle")
+    for name, attack in ATTACKS.items():
+        with measured(memory_max) as broker:
+            began = time.monotonic()
+            attack(broker.address)
+            took_s = time.monotonic() - began
+            idle, peak = broker.idle_bytes // MIB, broker.peak_bytes() // MIB
+            print(f"{name:28} {idle:5} {peak:5} {peak - idle:5}  in {took_s:.1f} s", flush=True)
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser("python -m bench.bounds")
+    parser.add_argument("--memory-max", type=int, default=64, metavar="MIB")
+    parser.add_argument("--together", action="store_true", help="all at once beside honest clients")
+    parser.add_argument("--seconds", type=float, default=120)
+    arguments = parser.parse_args()
+    if arguments.together:
+        report(arguments.memory_max * MIB, arguments.seconds)
+    else:
+        one_by_one(arguments.memory_max * MIB)
+
+
+if __name__ == "__main__":
+    main()

