@@ -496,6 +496,7 @@ fn open_directory(disk: &FaultyDisk) -> (LogDirectory, Arc<Log>, Recovery) {
         lock: None,
         producer_id_expiration_ms: i64::MAX,
         random_seed: 1,
+        buffers: Arc::default(),
     };
     let directory = LogDirectory::open(options, Arc::new(ManualClock::new(NOW_MS))).unwrap();
     let config = self::options(disk, Mode::Fsync, false).config;
