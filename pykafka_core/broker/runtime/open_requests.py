@@ -6,7 +6,7 @@ stops, end requests in this table; what comes for them later finds them over and
 other part has a list of who waits.
 """
 
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Hashable
 from functools import partial
 from typing import TypeVar, cast
 
@@ -81,7 +81,7 @@ class OpenRequests:
 
     def answer(self, asked: Asked, answer: Message | Slices[Message]) -> Slices[None]:
         """Make an answer and send it, as long as somebody waits for it; a bug in it costs the connection."""
-        work = _send(asked, answer)
+        work = asked.answer(answer) if isinstance(answer, Message) else _send(asked, answer)
         try:
             while asked.key in self._open:
                 try:
@@ -143,6 +143,6 @@ class OpenRequests:
         self._faults.guard("the end of a request", lambda: asked.abandon(error_code))
 
 
-def _send(asked: Asked, answer: Message | Slices[Message]) -> Slices[None]:
-    message = (yield from answer) if isinstance(answer, Generator) else answer
+def _send(asked: Asked, answer: Slices[Message]) -> Slices[None]:
+    message = yield from answer
     yield from asked.answer(message)

@@ -1,13 +1,13 @@
 """Where a request comes from and where its answer goes: a client's connection, or this process."""
 
 import threading
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka_core._core import Core
 from pykafka_core.errors import error_of
 from pykafka_core.handlers.context import Caller, Context
-from pykafka_core.handlers.outcome import Outcome, Slices, Steps, in_slices
+from pykafka_core.handlers.outcome import Maintain, Outcome, Propose, Slices, Steps, in_slices
 from pykafka_core.handlers.registry import Owner, Row, handler_of
 from pykafka_core.protocol import decode_request, decode_request_in_parts, encode_response_in_parts
 from pykafka_core.protocol.messages import Message
@@ -15,6 +15,8 @@ from pykafka_core.protocol.messages import Message
 if TYPE_CHECKING:
     from pykafka_core import _core
 
+
+_OUTCOMES = (Message, Propose, Maintain)
 
 SMALL_BYTES_MAX = 4096
 """A request up to this size is decoded at once: it has fewer fields than are decoded between two yields."""
@@ -90,7 +92,7 @@ class RemoteRequest:
         else:
             request = yield from decode_request_in_parts(key, version, body)
         begun = handler_of(self._row.api_key)(context, request)
-        return (yield from begun) if isinstance(begun, Generator) else begun
+        return begun if isinstance(begun, _OUTCOMES) else (yield from begun)
 
     def answer(self, message: Message) -> Slices[None]:
         """Encode and queue the answer."""
