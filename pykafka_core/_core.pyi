@@ -122,11 +122,11 @@ class Core:
         """DeleteRecords; -1 is the high watermark. ``Maintained.offset`` is the new log start offset."""
     def enforce_retention(self, token: Token) -> None:
         """Delete every leader's and follower's segments past their topic's limits; cheap when there are none."""
-    def describe_log_dirs(self) -> list[tuple[bytes, int, int]]:
-        """(topic id, partition, size in bytes) of every log that exists; none before the first append."""
-    def disk_space(self) -> tuple[int, int]:
-        """(total, usable) bytes of the data directory's file system; (-1, -1) in memory."""
-    def describe_producers(self, partition: PartitionId) -> list[ProducerState]: ...
+    # questions that may need the disk: each completes by an event of its own
+    def describe_log_dirs(self, token: Token, partitions: Sequence[PartitionId]) -> None:
+        """Sizes of logs, and the space of their file system: `LogDirs`."""
+    def describe_producers(self, token: Token, partition: PartitionId) -> None:
+        """Idempotent producers that a log remembers: `Producers`."""
     def statistics(self) -> bytes:
         """One flat snapshot of counters and levels: lines ``name value`` in UTF-8."""
     def drain_log(self) -> list[tuple[int, int, str, str]]:
@@ -313,6 +313,41 @@ class Maintained:
     def offset(self) -> int: ...
 
 @final
+class LogDirs:
+    """``sizes``: (topic id, partition, bytes) of each log that exists; none before the first append.
+
+    ``total_bytes`` and ``usable_bytes`` are of the data directory's file system; -1 in memory.
+    """
+
+    def __new__(
+        cls,
+        token: Token,
+        sizes: list[tuple[bytes, int, int]],
+        total_bytes: int,
+        usable_bytes: int,
+    ) -> Self: ...
+    @property
+    def token(self) -> Token: ...
+    @property
+    def sizes(self) -> list[tuple[bytes, int, int]]: ...
+    @property
+    def total_bytes(self) -> int: ...
+    @property
+    def usable_bytes(self) -> int: ...
+
+@final
+class Producers:
+    """``producers``: what the log knows of each; empty on error."""
+
+    def __new__(cls, token: Token, error_code: int, producers: list[ProducerState]) -> Self: ...
+    @property
+    def token(self) -> Token: ...
+    @property
+    def error_code(self) -> int: ...
+    @property
+    def producers(self) -> list[ProducerState]: ...
+
+@final
 class TopicsMissing:
     """Metadata requests that allow auto-creation named these topics; coalesced."""
 
@@ -389,6 +424,8 @@ Event = (
     | Cancelled
     | Appended
     | Maintained
+    | LogDirs
+    | Producers
     | TopicsMissing
     | PartitionState
     | Replica

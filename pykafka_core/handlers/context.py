@@ -1,13 +1,10 @@
 """What a handler knows: the image, who asks, and questions to the core."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.metadata.image.image import Endpoint, MetadataImage
-
-if TYPE_CHECKING:
-    from pykafka_core._core import ProducerState
 
 
 class QuorumStatus(NamedTuple):
@@ -23,15 +20,6 @@ class QuorumStatus(NamedTuple):
 
 class Facts(Protocol):
     """Truth about data is the core's: asked when needed, never kept."""
-
-    def describe_log_dirs(self) -> Sequence[tuple[bytes, int, int]]:
-        """(topic id, partition, bytes) of every log that has files."""
-
-    def disk_space(self) -> tuple[int, int]:
-        """(total, usable) bytes of the data directory's file system; -1, -1 in memory."""
-
-    def describe_producers(self, partition: tuple[bytes, int]) -> "Sequence[ProducerState]":
-        """Producers whose state the partition's log keeps."""
 
     def log_dir(self) -> str:
         """The data directory's absolute path; ``memory`` without one."""

@@ -34,21 +34,42 @@ class DeleteBefore(NamedTuple):
     offset: int
 
 
+class DescribeLogs(NamedTuple):
+    """Sizes of logs, by (topic id, partition), and the space of their disk."""
+
+    partitions: Sequence[tuple[bytes, int]]
+
+
+class DescribeLogProducers(NamedTuple):
+    """The idempotent producers that a log remembers."""
+
+    topic_id: bytes
+    partition: int
+
+
+LogCommand = DeleteBefore | DescribeLogs | DescribeLogProducers
+
+
 class Maintained(NamedTuple):
-    """What came of a `DeleteBefore`: 0 and the new log start offset, or an error code."""
+    """What came of a `LogCommand`: 0, or an error code.
+
+    ``offset`` is the new log start offset of a `DeleteBefore`; ``answer`` is the answer to a question, `_core.LogDirs`
+    or a sequence of `_core.ProducerState`.
+    """
 
     error_code: int
     offset: int
+    answer: object = None
 
 
 class Maintain(NamedTuple):
-    """Have logs changed, then answer; ``reply`` gets one result for each command, in order.
+    """Have logs changed, or ask them, then answer; ``reply`` gets one result for each command, in order.
 
-    After ``timeout_ms`` it gets REQUEST_TIMED_OUT for those that are not over.
+    After ``timeout_ms``, unless that is None, it gets REQUEST_TIMED_OUT for those that are not over.
     """
 
-    commands: Sequence[DeleteBefore]
-    timeout_ms: int
+    commands: Sequence[LogCommand]
+    timeout_ms: int | None
     reply: Callable[[Sequence[Maintained]], "Message | Slices[Message]"]
 
 

@@ -9,12 +9,13 @@ to the same answers. This module is also the namespace of its image classes (`Co
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
-from pykafka_core._core import Appended, Maintained, Request, crc32c
+from pykafka_core._core import Appended, LogDirs, Maintained, Producers, Request, crc32c
 
 if TYPE_CHECKING:
     from pykafka_core._core import Event
+    from pykafka_core._core import ProducerState as CoreProducerState
 
 UNKNOWN_TOPIC_ID = 100
 FENCED_LEADER_EPOCH = 74
@@ -341,21 +342,23 @@ class FakeCore:
         self.retention_runs += 1
         self.push(Maintained(token, 0, -1))
 
-    def describe_log_dirs(self) -> list[tuple[bytes, int, int]]:
-        """Logs that were appended to."""
-        return [
-            (topic_id, index, sum(len(data) for _, _, data in log.batches))
-            for (topic_id, index), log in self.logs.items()
-            if log.batches
+    def describe_log_dirs(self, token: int, partitions: Sequence[PartitionId]) -> None:
+        """Logs that were appended to; there is no disk."""
+        logs = ((partition, self.logs.get(partition)) for partition in partitions)
+        sizes = [
+            (*partition, sum(len(data) for _, _, data in log.batches))
+            for partition, log in logs
+            if log is not None and log.batches
         ]
+        self.push(LogDirs(token, sizes, -1, -1))
 
-    def disk_space(self) -> tuple[int, int]:
-        """There is no disk."""
-        return -1, -1
-
-    def describe_producers(self, partition: PartitionId) -> list[ProducerState]:
+    def describe_producers(self, token: int, partition: PartitionId) -> None:
         """What the test put there."""
-        return self.producers.get(partition, [])
+        if partition in self.logs:
+            producers = cast("list[CoreProducerState]", self.producers.get(partition, []))
+            self.push(Producers(token, 0, producers))
+        else:
+            self.push(Producers(token, UNKNOWN_TOPIC_ID, []))
 
     def statistics(self) -> bytes:
         """None."""

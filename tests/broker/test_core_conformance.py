@@ -20,7 +20,7 @@ PARTITION = (TOPIC, 0)
 EPOCH = 3
 SOON_NS = 60 * 10**9
 
-E = TypeVar("E", _core.Appended, _core.Maintained)
+E = TypeVar("E", _core.Appended, _core.Maintained, _core.LogDirs, _core.Producers)
 
 RECORDS = [(None, encode(ProducerIdsRecord(next_producer_id=number))) for number in range(3)]
 
@@ -181,10 +181,20 @@ def test_waiting_ends_at_its_deadline(subject: Subject) -> None:
 
 
 def test_logs_are_described_by_size(subject: Subject) -> None:
-    assert subject.core.describe_log_dirs() in ([], [(TOPIC, 0, 0)])
+    subject.core.describe_log_dirs(1, [PARTITION])
+    assert subject.event(_core.LogDirs).sizes in ([], [(TOPIC, 0, 0)])
     subject.appended()
-    ((topic_id, index, size),) = subject.core.describe_log_dirs()
-    assert (topic_id, index) == PARTITION
+    subject.core.describe_log_dirs(2, [PARTITION, (TOPIC, 1)])
+    described = subject.event(_core.LogDirs)
+    ((topic_id, index, size),) = described.sizes
+    assert (described.token, topic_id, index) == (2, *PARTITION)
     assert size == len(subject.core.read(PARTITION, 0, 10**6, "log_end"))
-    assert subject.core.disk_space() == (-1, -1)
-    assert subject.core.describe_producers(PARTITION) == []
+    assert (described.total_bytes, described.usable_bytes) == (-1, -1)
+
+
+def test_producers_are_described_or_the_error(subject: Subject) -> None:
+    for token, partition, error_code in ((3, PARTITION, 0), (4, (TOPIC, 1), 100)):
+        subject.core.describe_producers(token, partition)
+        described = subject.event(_core.Producers)
+        assert (described.token, described.error_code) == (token, error_code)
+        assert described.producers == []

@@ -57,7 +57,7 @@ class World:
         self.ended: Exception | None = None
         core = cast("Core", self.core)
         control = self.broker.control
-        calls = "statistics", "drain_log", "disk_space"
+        calls = "statistics", "drain_log"
         # By name at each call: a test may have put something else there.
         actions: dict[str, Callable[[], None]] = {name: partial(self.call, name) for name in calls}
         actions["snapshot"] = control.publisher.write_snapshot_if_due

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 
 class Completed(NamedTuple):
-    """What came of a command: 0 and the offset that it promises, or an error code and -1."""
+    """What came of a command: 0 and the offset that it promises, or an error code and -1; the answer to a question."""
 
     error_code: int
     offset: int
+    answer: object = None
 
 
 Continuation = Callable[[Completed], None]

@@ -85,6 +85,13 @@ class Dispatcher:
             case _core.Appended() | _core.Maintained():
                 self._completions.complete(event.token, Completed(event.error_code, event.offset))
                 return
+            case _core.LogDirs():
+                self._completions.complete(event.token, Completed(0, -1, event))
+                return
+            case _core.Producers():
+                completed = Completed(event.error_code, -1, event.producers)
+                self._completions.complete(event.token, completed)
+                return
             case _core.Cancelled():
                 action = partial(self._requests.cancel, event.id)
             case _core.TopicsMissing():

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import assert_never
 
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completed, Completions
@@ -10,7 +11,15 @@ from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.errors import RequestTimedOutError, UnknownServerError
-from pykafka_core.handlers.outcome import DeleteBefore, Maintain, Maintained, Slices
+from pykafka_core.handlers.outcome import (
+    DeleteBefore,
+    DescribeLogProducers,
+    DescribeLogs,
+    LogCommand,
+    Maintain,
+    Maintained,
+    Slices,
+)
 from pykafka_core.protocol.messages import Message
 
 Answer = Callable[[Asked, Callable[[], Message | Slices[Message]]], object]
@@ -44,7 +53,6 @@ class Maintenance:
         self._requests = requests
         self._timers = timers
         self._faults = faults
-        self._retention_runs = False
 
     def begin(self, asked: Asked, outcome: Maintain, answer: Answer) -> Slices[None]:
         """Send a request's commands; ``answer`` gets its reply when all are over, or its time is."""
@@ -52,39 +60,43 @@ class Maintenance:
         for slot, command in enumerate(outcome.commands):
             if not self._requests.is_open(asked):
                 return
-            self._delete_before(waiting, slot, command)
+            self._send(waiting, slot, command)
             yield
         waiting.answer_if_over()
-        if self._requests.is_open(asked):
+        if outcome.timeout_ms is not None and self._requests.is_open(asked):
             due_ns = self._core.now_ns() + max(outcome.timeout_ms, TIMEOUT_MS_MIN) * 1_000_000
             timer = self._timers.once("maintenance", due_ns, partial(self._time_out, waiting))
             self._requests.when_over(asked, timer.cancel)
 
     def enforce_retention(self) -> None:
-        """Have the core delete what is past its limits, unless it is still at it."""
-        if not self._retention_runs:
-            token = self._completions.open(self._on_retention)
-            try:
-                self._core.enforce_retention(token)
-            except BaseException:
-                self._completions.cancel(token)
-                raise
-            self._retention_runs = True
+        """Have the core delete what is past its limits. A log that the last run has not come to is looked at once."""
+        token = self._completions.open(_nothing)
+        try:
+            self._core.enforce_retention(token)
+        except BaseException:
+            self._completions.cancel(token)
+            raise
 
-    def _on_retention(self, _: Completed) -> None:
-        self._retention_runs = False
-
-    def _delete_before(self, waiting: "_Waiting", slot: int, command: DeleteBefore) -> None:
-        token = self._completions.open(partial(self._on_deleted, waiting, slot))
+    def _send(self, waiting: "_Waiting", slot: int, command: LogCommand) -> None:
+        token = self._completions.open(partial(self._on_maintained, waiting, slot))
         self._requests.when_over(waiting.asked, partial(self._completions.cancel, token))
-        partition = (command.topic_id, command.partition)
-        send = partial(self._core.delete_before, token, partition, command.offset)
-        if not self._faults.guard("a maintenance command", send):
+        if not self._faults.guard("a maintenance command", self._call(token, command)):
             self._completions.cancel(token)
             waiting.results[slot] = Maintained(UnknownServerError.code, -1)
 
-    def _on_deleted(self, waiting: "_Waiting", slot: int, completed: Completed) -> None:
-        waiting.results[slot] = Maintained(completed.error_code, completed.offset)
+    def _call(self, token: int, command: LogCommand) -> Callable[[], None]:
+        match command:
+            case DeleteBefore(topic_id, partition, offset):
+                return partial(self._core.delete_before, token, (topic_id, partition), offset)
+            case DescribeLogs(partitions):
+                return partial(self._core.describe_log_dirs, token, partitions)
+            case DescribeLogProducers(topic_id, partition):
+                return partial(self._core.describe_producers, token, (topic_id, partition))
+            case _:
+                assert_never(command)
+
+    def _on_maintained(self, waiting: "_Waiting", slot: int, completed: Completed) -> None:
+        waiting.results[slot] = Maintained(*completed)
         waiting.answer_if_over()
 
     def _time_out(self, waiting: "_Waiting") -> None:
@@ -92,6 +104,10 @@ class Maintenance:
         for slot in range(waiting.count):
             waiting.results.setdefault(slot, Maintained(RequestTimedOutError.code, -1))
         waiting.answer_if_over()
+
+
+def _nothing(_: Completed) -> None:
+    """Nobody waits for retention: one log on a disk that stalls must not keep it from the others the next time."""
 
 
 class _Waiting:

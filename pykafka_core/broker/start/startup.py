@@ -197,7 +197,7 @@ class _Startup:
     ) -> Started:
         directory = self._plan.directory
         log_dir = os.path.abspath(directory.path) if directory else "memory"
-        facts = CoreFacts(self._core, quorum, self._identity, log_dir)
+        facts = CoreFacts(quorum, self._identity, log_dir)
         facts.endpoints = endpoints
         identity = self._identity
         control = assemble(

@@ -1,50 +1,93 @@
 """DescribeLogDirs (35): KIP-113, KIP-827; ``ReplicaManager.describeLogDirs`` in Kafka."""
 
-from collections.abc import Collection
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Slices
+from pykafka_core.handlers.outcome import DescribeLogs, Maintain, Maintained, Slices
 from pykafka_core.metadata.image.image import Topic
 from pykafka_core.protocol.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
+if TYPE_CHECKING:
+    from pykafka_core._core import LogDirs
+
+COMMAND_PARTITIONS_MAX = 1_000
+"""Of one command to the core."""
+
+_Result = DescribeLogDirsResponse.DescribeLogDirsResult
+_Topic = DescribeLogDirsResponse.DescribeLogDirsTopic
 _Partition = DescribeLogDirsResponse.DescribeLogDirsPartition
 
 
-def handle(context: Context, request: DescribeLogDirsRequest) -> Slices[DescribeLogDirsResponse]:
+class _Wanted(NamedTuple):
+    topic: Topic
+    indexes: list[int]
+
+
+def handle(context: Context, request: DescribeLogDirsRequest) -> Slices[Maintain]:
     """Sizes of this broker's replicas; one that was never written to has no files and size 0."""
-    sizes: dict[tuple[bytes, int], int] = {}
-    for topic_id, index, size in context.facts.describe_log_dirs():
-        sizes[topic_id, index] = size
-        yield
-    topics = context.image.topics.by_name
-    wanted: dict[str, Collection[int]] = {}
-    if request.topics is None:
-        wanted = {name: topic.partitions.keys() for name, topic in topics.items()}
-    else:
-        for asked in request.topics:
+    wanted = yield from _wanted(context, request)
+    commands: list[DescribeLogs] = []
+    partitions: list[tuple[bytes, int]] = []
+    for topic, indexes in wanted:
+        for index in indexes:
             yield
-            if asked.topic in topics:
-                wanted[asked.topic] = set(asked.partitions) & topics[asked.topic].partitions.keys()
-    described = []
-    for name in sorted(wanted):
-        described.append((yield from _describe(context, topics[name], wanted[name], sizes)))
-    total, usable = context.facts.disk_space()
-    result = DescribeLogDirsResponse.DescribeLogDirsResult(
-        log_dir=context.facts.log_dir(),
-        topics=[topic for topic in described if topic.partitions],
-        total_bytes=total,
-        usable_bytes=usable,
+            partitions.append((topic.topic_id, index))
+            if len(partitions) == COMMAND_PARTITIONS_MAX:
+                commands.append(DescribeLogs(partitions))
+                partitions = []
+    if partitions or not commands:  # the space is asked for in any case
+        commands.append(DescribeLogs(partitions))
+    log_dir = context.facts.log_dir()
+    return Maintain(commands, None, lambda results: _response(log_dir, wanted, results))
+
+
+def _wanted(context: Context, request: DescribeLogDirsRequest) -> Slices[list[_Wanted]]:
+    topics = context.image.topics.by_name
+    asked: dict[str, Iterable[int]] = {}
+    if request.topics is None:
+        asked = {name: topic.partitions.keys() for name, topic in topics.items()}
+    else:
+        for topic in request.topics:
+            yield
+            if topic.topic in topics:
+                known = topics[topic.topic].partitions.keys()
+                asked[topic.topic] = known & set(topic.partitions)
+    wanted = []
+    for name in sorted(asked):
+        yield
+        partitions = topics[name].partitions
+        here = [i for i in sorted(asked[name]) if context.node.node_id in partitions[i].replicas]
+        if here:
+            wanted.append(_Wanted(topics[name], here))
+    return wanted
+
+
+def _response(
+    log_dir: str, wanted: Sequence[_Wanted], results: Sequence[Maintained]
+) -> Slices[DescribeLogDirsResponse]:
+    result = _Result(
+        error_code=max(result.error_code for result in results), log_dir=log_dir, topics=[]
     )
+    if not result.error_code:
+        answers = [cast("LogDirs", result.answer) for result in results]
+        result.total_bytes = answers[-1].total_bytes
+        result.usable_bytes = answers[-1].usable_bytes
+        result.topics = yield from _topics(wanted, answers)
     return DescribeLogDirsResponse(results=[result])
 
 
-def _describe(
-    context: Context, topic: Topic, wanted: Collection[int], sizes: dict[tuple[bytes, int], int]
-) -> Slices[DescribeLogDirsResponse.DescribeLogDirsTopic]:
-    partitions = []
-    for index in sorted(wanted):
+def _topics(wanted: Sequence[_Wanted], answers: "Sequence[LogDirs]") -> Slices[list[_Topic]]:
+    sizes: dict[tuple[bytes, int], int] = {}
+    for answer in answers:
         yield
-        if context.node.node_id in topic.partitions[index].replicas:
+        sizes |= {(topic_id, index): size for topic_id, index, size in answer.sizes}
+    topics = []
+    for topic, indexes in wanted:
+        described = _Topic(name=topic.name, partitions=[])
+        for index in indexes:
+            yield
             size = sizes.get((topic.topic_id, index), 0)
-            partitions.append(_Partition(partition_index=index, partition_size=size))
-    return DescribeLogDirsResponse.DescribeLogDirsTopic(name=topic.name, partitions=partitions)
+            described.partitions.append(_Partition(partition_index=index, partition_size=size))
+        topics.append(described)
+    return topics

@@ -1,14 +1,16 @@
 """DescribeProducers (61): KIP-664; ``ReplicaManager.activeProducerState`` in Kafka."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
 
 from pykafka_core.errors import (
     KafkaError,
     NotLeaderOrFollowerError,
     UnknownTopicOrPartitionError,
+    error_of,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Slices, collect
+from pykafka_core.handlers.outcome import DescribeLogProducers, Maintain, Maintained, Slices
 from pykafka_core.handlers.topic_names import check_topic_name
 from pykafka_core.protocol.messages import DescribeProducersRequest, DescribeProducersResponse
 
@@ -18,30 +20,38 @@ if TYPE_CHECKING:
 _Partition = DescribeProducersResponse.PartitionResponse
 
 
-def handle(
-    context: Context, request: DescribeProducersRequest
-) -> Slices[DescribeProducersResponse]:
+def handle(context: Context, request: DescribeProducersRequest) -> Slices[Maintain]:
     """Producers whose sequence numbers or transactions the partitions' logs remember."""
-    topics = []
-    for topic in request.topics:
-        yield
-        described = (_describe(context, topic.name, index) for index in topic.partition_indexes)
-        partitions = yield from collect(described)
-        topics.append(
-            DescribeProducersResponse.TopicResponse(name=topic.name, partitions=partitions)
-        )
-    return DescribeProducersResponse(topics=topics)
+    commands: list[DescribeLogProducers] = []
+    waiting: list[_Partition] = []
+    topics: list[DescribeProducersResponse.TopicResponse] = []
+    for asked in request.topics:
+        topic = DescribeProducersResponse.TopicResponse(name=asked.name, partitions=[])
+        topics.append(topic)
+        for index in asked.partition_indexes:
+            yield
+            partition = _Partition(partition_index=index)
+            topic.partitions.append(partition)
+            try:
+                commands.append(_command(context, asked.name, index))
+                waiting.append(partition)
+            except KafkaError as error:
+                _refuse(partition, error)
+
+    def reply(results: Sequence[Maintained]) -> Slices[DescribeProducersResponse]:
+        for partition, described in zip(waiting, results, strict=True):
+            yield
+            if described.error_code:
+                _refuse(partition, error_of(described.error_code)())
+            else:
+                producers = cast("Sequence[ProducerState]", described.answer)
+                partition.active_producers = [_state(producer) for producer in producers]
+        return DescribeProducersResponse(topics=topics)
+
+    return Maintain(commands, None, reply)
 
 
-def _describe(context: Context, name: str, index: int) -> _Partition:
-    try:
-        producers = [_state(producer) for producer in _producers(context, name, index)]
-    except KafkaError as error:
-        return _Partition(partition_index=index, error_code=error.code, error_message=str(error))
-    return _Partition(partition_index=index, active_producers=producers)
-
-
-def _producers(context: Context, name: str, index: int) -> "list[ProducerState]":
+def _command(context: Context, name: str, index: int) -> DescribeLogProducers:
     check_topic_name(name)
     topic = context.image.topics.by_name.get(name)
     partition = topic.partitions.get(index) if topic else None
@@ -49,7 +59,12 @@ def _producers(context: Context, name: str, index: int) -> "list[ProducerState]"
         raise UnknownTopicOrPartitionError
     if partition.leader != context.node.node_id:
         raise NotLeaderOrFollowerError
-    return list(context.facts.describe_producers((topic.topic_id, index)))
+    return DescribeLogProducers(topic.topic_id, index)
+
+
+def _refuse(partition: _Partition, error: KafkaError) -> None:
+    partition.error_code = error.code
+    partition.error_message = str(error)
 
 
 def _state(producer: "ProducerState") -> DescribeProducersResponse.ProducerState:

@@ -356,28 +356,32 @@ impl PyCore {
         })
     }
 
-    fn describe_log_dirs<'py>(
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    fn describe_log_dirs(
         &self,
-        py: Python<'py>,
-    ) -> PyResult<Vec<(Bound<'py, PyBytes>, i32, u64)>> {
-        let sizes = self.detached(py, |core| Ok(core.describe_log_dirs()))?.into_iter();
-        Ok(sizes.map(|(id, partition, size)| (PyBytes::new(py, &id), partition, size)).collect())
-    }
-
-    fn disk_space(&self, py: Python<'_>) -> PyResult<(i64, i64)> {
-        self.detached(py, |core| Ok(core.disk_space()))
+        py: Python<'_>,
+        token: u64,
+        partitions: Vec<PyPartitionId>,
+    ) -> PyResult<()> {
+        let ids = partitions.iter().map(PyPartitionId::id).collect::<PyResult<Vec<_>>>()?;
+        self.detached(py, |core| {
+            core.describe_log_dirs(token, &ids);
+            Ok(())
+        })
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
     fn describe_producers(
         &self,
         py: Python<'_>,
+        token: u64,
         partition: PyPartitionId,
-    ) -> PyResult<Vec<facts::ProducerState>> {
+    ) -> PyResult<()> {
         let id = partition.id()?;
-        let producers = self.detached(py, |core| Ok(core.describe_producers(&id)))?;
-        let producers = producers.map_err(|error| kafka_error(py, error))?;
-        Ok(producers.iter().map(Into::into).collect())
+        self.detached(py, |core| {
+            core.describe_producers(token, &id);
+            Ok(())
+        })
     }
 
     fn statistics<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {

@@ -18,6 +18,7 @@
 mod append;
 #[cfg(test)]
 mod blocked_tests;
+mod describe;
 pub mod follower;
 mod idle;
 pub mod isr;
@@ -240,23 +241,6 @@ impl Partition {
     /// The log, if anything has opened it, without opening it.
     pub fn opened_log(&self) -> Option<Arc<Log>> {
         self.turn().opened()
-    }
-
-    /// Bytes of the log; `None` if there is none. One that is closed stays so, unless it needs recovery.
-    pub(crate) fn size_bytes(&self, may_wait: &MayWait) -> Option<u64> {
-        if let Some(log) = self.opened_log() {
-            return Some(log.size_bytes());
-        }
-        let size = self.with_writer(may_wait, |partition, writer| {
-            Ok(match partition.unopened(writer) {
-                Some(Survey::Done(survey, _)) => Some(survey.size_bytes),
-                Some(Survey::Nothing) => None,
-                Some(Survey::Unknown) | None => {
-                    partition.open_log(writer).ok().map(|log| log.size_bytes())
-                }
-            })
-        });
-        size.ok().flatten()
     }
 
     /// A turn and the log, for the leader of `current_leader_epoch` (−1 for whichever it is).

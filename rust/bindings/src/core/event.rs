@@ -6,13 +6,17 @@ use pykafka_broker::{ConnectionInfo, Event, Header, RequestEvent, Room, TopicId}
 use pykafka_wire::ApiKey;
 use pyo3::PyClass;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyList, PyString};
+
+use super::facts::ProducerState;
 
 pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Request>()?;
     module.add_class::<Cancelled>()?;
     module.add_class::<Appended>()?;
     module.add_class::<Maintained>()?;
+    module.add_class::<LogDirs>()?;
+    module.add_class::<Producers>()?;
     module.add_class::<TopicsMissing>()?;
     module.add_class::<PartitionState>()?;
     module.add_class::<Replica>()?;
@@ -142,6 +146,8 @@ macro_rules! event {
 event!(Cancelled { id: u64 });
 event!(Appended { token: u64, error_code: i16, offset: i64 });
 event!(Maintained { token: u64, error_code: i16, offset: i64 });
+event!(LogDirs { token: u64, sizes: Py<PyList>, total_bytes: i64, usable_bytes: i64 });
+event!(Producers { token: u64, error_code: i16, producers: Py<PyList> });
 event!(TopicsMissing { names: Vec<String>, principal: Py<PyString> });
 event!(PartitionState {
     topic_id: Py<PyBytes>,
@@ -185,6 +191,16 @@ pub(super) fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
         }
         Event::Maintained { token, error_code, offset } => {
             object(py, Maintained { token, error_code, offset })
+        }
+        Event::LogDirs { token, sizes, total_bytes, usable_bytes } => {
+            let sizes = sizes.iter().map(|(id, index, size)| (id_bytes(py, id), *index, *size));
+            let sizes = PyList::new(py, sizes.collect::<Vec<_>>())?.unbind();
+            object(py, LogDirs { token, sizes, total_bytes, usable_bytes })
+        }
+        Event::Producers { token, error_code, producers } => {
+            let producers = producers.iter().map(|entry| Py::new(py, ProducerState::from(entry)));
+            let producers = PyList::new(py, producers.collect::<PyResult<Vec<_>>>()?)?.unbind();
+            object(py, Producers { token, error_code, producers })
         }
         Event::TopicsMissing { names, principal } => {
             let names = names.iter().map(ToString::to_string).collect();

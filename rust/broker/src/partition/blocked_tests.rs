@@ -269,6 +269,8 @@ fn ask_all(broker: &mut Broker) {
     partitions.append(1, &(TOPIC, 0), 0, &[(None, Some("c".into()))], None);
     partitions.delete_before(2, &(TOPIC, 0), 0);
     partitions.enforce_retention(3);
+    partitions.describe_log_dirs(4, &[(TOPIC, 0), (TOPIC, FREE)]);
+    partitions.describe_producers(5, &(TOPIC, 0));
     partitions.sync_due();
     let settings = [("producer.id.expiration.ms".to_owned(), "1000".to_owned())];
     let broker_settings = Some(settings.into());
@@ -284,9 +286,10 @@ fn ask_all(broker: &mut Broker) {
 /// What `ask_all` was told, in the order of the tokens.
 fn tokens_told(broker: &Broker) -> Vec<(u64, i16)> {
     let token = |event| match event {
-        Event::Maintained { token, error_code, .. } | Event::Appended { token, error_code, .. } => {
-            Some((token, error_code))
-        }
+        Event::Maintained { token, error_code, .. }
+        | Event::Appended { token, error_code, .. }
+        | Event::Producers { token, error_code, .. } => Some((token, error_code)),
+        Event::LogDirs { token, .. } => Some((token, 0)),
         _ => None,
     };
     let mut told: Vec<_> = broker.events().into_iter().filter_map(token).collect();
@@ -324,7 +327,10 @@ fn the_control_thread_waits_neither_for_a_write_nor_for_a_recovery() {
             assert_eq!(log.log_end_offset(), 0, "nothing of its predecessor");
             broker.wait_idle();
             let told = [told, tokens_told(&broker)].concat();
-            assert_eq!(told.iter().filter(|(token, _)| *token == 3).count(), 1, "{told:?}");
+            for token in 1..=5 {
+                let count = told.iter().filter(|(of, _)| *of == token).count();
+                assert_eq!(count, 1, "{token} of {told:?}");
+            }
         }
     });
 }
@@ -377,6 +383,30 @@ fn maintenance_of_other_partitions_goes_on_while_many_wait_for_the_disk() {
         assert_eq!(told, [(50, 0), (51, 0)]);
         broker.gate.open();
         assert_eq!(until_told(&broker, BLOCKED as usize).len(), BLOCKED as usize);
+    });
+}
+
+#[test]
+fn sizes_that_are_known_are_told_while_the_disk_stalls() {
+    within_patience(|| {
+        let broker = broker_with_records(Durability::Os);
+        broker.gate.hold_at(Op::Write, dir(0));
+        let written = pending(produce_to(&broker, 0, 1, &batch(&["b"])));
+        broker.gate.until_waiting(1);
+        broker.ctx.partitions.describe_log_dirs(1, &[(TOPIC, 0), (TOPIC, FREE), (AGAIN, 0)]);
+        let told = loop {
+            let mut events = broker.events().into_iter();
+            if let Some(Event::LogDirs { sizes, .. }) =
+                events.find(|event| matches!(event, Event::LogDirs { .. }))
+            {
+                break sizes;
+            }
+            thread::yield_now();
+        };
+        let size = batch(&["a"]).len() as u64;
+        assert_eq!(told, [(TOPIC, 0, size), (TOPIC, FREE, size)]);
+        broker.gate.open();
+        drop(written);
     });
 }
 

@@ -16,6 +16,7 @@ use pykafka_log::{Clock, LogDirectory};
 use tokio::sync::Notify;
 
 pub use command::KeyValue;
+pub(in crate::partition) use command::LogSizes;
 
 use crate::kafka_error::KafkaError;
 use crate::partition::isr::ProposalId;

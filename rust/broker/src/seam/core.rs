@@ -1,4 +1,5 @@
-//! The seam: what Python asks of the data plane (docs/SEAM.md). Every method may be called from any thread.
+//! The seam: what Python asks of the data plane (docs/SEAM.md). Every method may be called from any thread. None waits for
+//! a disk but those that say so, which are for the start and the stop; what needs one is a command with a token.
 
 use std::io;
 use std::net::TcpListener as StdListener;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use pykafka_log::{Clock, DirectoryLock, Durability, LogConfig, ProducerEntry};
+use pykafka_log::{Clock, DirectoryLock, Durability, LogConfig};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -24,7 +25,7 @@ use crate::partition::pool::MayWait;
 use crate::partition::storage::{Storage, StorageOpenError};
 use crate::partition::{PartitionOffsets, maintenance, purgatory};
 use crate::seam::event::{Event, Token};
-use crate::seam::image::{ImageDelta, PartitionId, Refusal, TopicId};
+use crate::seam::image::{ImageDelta, PartitionId, Refusal};
 use crate::seam::log_ring::{Level, LogLine};
 use crate::seam::statistics;
 
@@ -286,22 +287,14 @@ impl Core {
         self.ctx.partitions.enforce_retention(token);
     }
 
-    /// Size in bytes of every log that exists.
-    pub fn describe_log_dirs(&self) -> Vec<(TopicId, i32, u64)> {
-        self.ctx.partitions.describe_log_dirs(&MayWait::as_documented())
+    /// Sizes of partitions' logs, and the space of the data directory's file system; completes as `LogDirs`.
+    pub fn describe_log_dirs(&self, token: Token, partitions: &[PartitionId]) {
+        self.ctx.partitions.describe_log_dirs(token, partitions);
     }
 
-    /// Total and usable bytes of the data directory's file system; -1 in memory.
-    pub fn disk_space(&self) -> (i64, i64) {
-        self.ctx.partitions.disk_space()
-    }
-
-    /// What is known of each idempotent producer of a partition.
-    pub fn describe_producers(
-        &self,
-        partition: &PartitionId,
-    ) -> Result<Vec<ProducerEntry>, KafkaError> {
-        self.ctx.partitions.describe_producers(&MayWait::as_documented(), partition)
+    /// What is known of each idempotent producer of a partition; completes as `Producers`.
+    pub fn describe_producers(&self, token: Token, partition: &PartitionId) {
+        self.ctx.partitions.describe_producers(token, partition);
     }
 
     /// Lines `name value` in UTF-8: one flat snapshot.

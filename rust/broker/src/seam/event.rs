@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
-use pykafka_log::Clock;
+use pykafka_log::{Clock, ProducerEntry};
 
 use crate::api::context::{ConnectionInfo, Header};
 use crate::seam::image::TopicId;
@@ -136,6 +136,26 @@ pub enum Event {
         error_code: i16,
         /// What the command says it is, -1 on error.
         offset: i64,
+    },
+    /// Completes `describe_log_dirs`.
+    LogDirs {
+        /// As given.
+        token: Token,
+        /// Of each log that exists, its size in bytes.
+        sizes: Vec<(TopicId, i32, u64)>,
+        /// Of the file system; −1 in memory.
+        total_bytes: i64,
+        /// What is left of it.
+        usable_bytes: i64,
+    },
+    /// Completes `describe_producers`.
+    Producers {
+        /// As given.
+        token: Token,
+        /// Kafka's code, 0 for success.
+        error_code: i16,
+        /// Those that the log remembers.
+        producers: Vec<ProducerEntry>,
     },
     /// Metadata requests that allow auto-creation named these topics.
     TopicsMissing {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use parking_lot::Mutex;
 use pykafka_log::{AppendOrigin, ProducerEntry};
 use pykafka_record::{BatchBuilder, BatchOptions};
 
@@ -13,7 +14,7 @@ use crate::partition::isr::{BrokerState, IsrOutcome};
 use crate::partition::lane::Urgency;
 use crate::partition::pool::MayWait;
 use crate::partition::waiters::{AckWaiter, Promise};
-use crate::partition::{Append, AppendOutcome, AppendRefusal, Partition, PartitionOffsets};
+use crate::partition::{Append, AppendOutcome, AppendRefusal, Host, Partition, PartitionOffsets};
 use crate::seam::event::{Event, EventQueue, Token};
 use crate::seam::image::{PartitionId, TopicId};
 
@@ -46,6 +47,40 @@ struct RetentionRound {
 impl Drop for RetentionRound {
     fn drop(&mut self) {
         self.events.push(Event::Maintained { token: self.token, error_code: 0, offset: -1 });
+    }
+}
+
+/// Gathers sizes, and tells them when nobody will add one any more.
+pub(in crate::partition) struct LogSizes {
+    events: Arc<EventQueue>,
+    token: Token,
+    space: (i64, i64),
+    sizes: Mutex<Vec<(TopicId, i32, u64)>>,
+}
+
+impl LogSizes {
+    pub(in crate::partition) fn add(&self, partition: &Partition, size_bytes: u64) {
+        self.sizes.lock().push((partition.topic_id, partition.index, size_bytes));
+    }
+}
+
+impl Drop for LogSizes {
+    fn drop(&mut self) {
+        let (total_bytes, usable_bytes) = self.space;
+        let sizes = std::mem::take(&mut *self.sizes.lock());
+        let token = self.token;
+        self.events.push(Event::LogDirs { token, sizes, total_bytes, usable_bytes });
+    }
+}
+
+impl Host {
+    /// Total and usable bytes of the directory's file system; −1 in memory.
+    fn disk_space(&self, _: &MayWait) -> (i64, i64) {
+        if self.in_memory {
+            return (-1, -1);
+        }
+        let space = self.directory.disk().available_bytes(self.directory.path());
+        space.map_or((-1, -1), |space| (space.total as i64, space.usable as i64))
     }
 }
 
@@ -176,37 +211,35 @@ impl PartitionTable {
         });
     }
 
-    /// Size in bytes of every log that exists.
-    pub(crate) fn describe_log_dirs(&self, may_wait: &MayWait) -> Vec<(TopicId, i32, u64)> {
-        (self.all().iter())
-            .filter_map(|partition| {
-                Some((partition.topic_id, partition.index, partition.size_bytes(may_wait)?))
-            })
-            .collect()
-    }
-
-    /// Total and usable bytes of the directory's file system; −1 in memory.
-    pub fn disk_space(&self) -> (i64, i64) {
-        let host = self.host();
-        if host.in_memory {
-            return (-1, -1);
-        }
-        let space = host.directory.disk().available_bytes(host.directory.path());
-        space.map_or((-1, -1), |space| (space.total as i64, space.usable as i64))
-    }
-
-    /// What is known of each idempotent producer of a partition.
+    /// Sizes of those of `ids` whose logs exist, and the space of their disk; completes as `LogDirs`.
     ///
-    /// # Errors
-    /// `NOT_LEADER_OR_FOLLOWER`, `UNKNOWN_TOPIC_ID`, `KAFKA_STORAGE_ERROR`.
-    pub(crate) fn describe_producers(
-        &self,
-        may_wait: &MayWait,
-        id: &PartitionId,
-    ) -> Result<Vec<ProducerEntry>, KafkaError> {
-        let partition = self.partition(id)?;
-        partition.offsets(may_wait)?;
-        Ok(partition.log(may_wait)?.active_producers())
+    /// What is known is told as it is known; only a log that nobody has looked at waits for the disk.
+    pub fn describe_log_dirs(&self, token: Token, ids: &[PartitionId]) {
+        let partitions: Vec<_> = ids.iter().filter_map(|id| self.partition(id).ok()).collect();
+        let host = self.host().clone();
+        self.host().lane.push(Urgency::Asked, move |may_wait| {
+            let (events, space) = (host.events.clone(), host.disk_space(may_wait));
+            let sizes = Arc::new(LogSizes { events, token, space, sizes: Mutex::default() });
+            for partition in partitions {
+                partition.tell_size(&sizes);
+            }
+        });
+    }
+
+    /// What is known of each idempotent producer of a partition; completes as `Producers`.
+    pub fn describe_producers(&self, token: Token, id: &PartitionId) {
+        let events = self.host().events.clone();
+        let tell = move |described: Result<Vec<ProducerEntry>, KafkaError>| {
+            let error_code = described.as_ref().err().map_or(0, |error| error.code());
+            let producers = described.unwrap_or_default();
+            events.push(Event::Producers { token, error_code, producers });
+        };
+        match self.partition(id) {
+            Ok(partition) => partition.command(Urgency::Asked, move |partition, writer| {
+                tell(writer.and_then(|writer| partition.producers(writer)));
+            }),
+            Err(error) => tell(Err(error)),
+        }
     }
 }
 

@@ -1,0 +1,52 @@
+//! What the control plane asks of a log: its size, its producers.
+
+use std::sync::Arc;
+
+use pykafka_log::ProducerEntry;
+
+use super::lane::Urgency;
+use super::partition_table::LogSizes;
+use super::work::Writer;
+use super::{Partition, Survey};
+use crate::kafka_error::KafkaError;
+
+impl Partition {
+    /// Adds the size of the log to `sizes`, if there is one. One that is closed stays so, unless it needs recovery.
+    /// Waits for nothing: what is not known is looked up by who may wait for the disk.
+    pub(super) fn tell_size(&self, sizes: &Arc<LogSizes>) {
+        if let Some(log) = self.opened_log() {
+            return sizes.add(self, log.size_bytes());
+        }
+        let survey = self.turn().survey;
+        match survey {
+            Some(Survey::Nothing) => {}
+            Some(Survey::Done(survey, _)) => sizes.add(self, survey.size_bytes),
+            Some(Survey::Unknown) | None => {
+                let sizes = sizes.clone();
+                self.command(Urgency::Asked, move |partition, writer| {
+                    if let Some(size) = writer.ok().and_then(|writer| partition.size_bytes(writer))
+                    {
+                        sizes.add(partition, size);
+                    }
+                });
+            }
+        }
+    }
+
+    fn size_bytes(&self, writer: &Writer) -> Option<u64> {
+        match self.unopened(writer) {
+            Some(Survey::Done(survey, _)) => Some(survey.size_bytes),
+            Some(Survey::Nothing) => None,
+            Some(Survey::Unknown) | None => self.open_log(writer).ok().map(|log| log.size_bytes()),
+        }
+    }
+
+    /// What is known of each idempotent producer.
+    ///
+    /// # Errors
+    /// `NOT_LEADER_OR_FOLLOWER`, `UNKNOWN_TOPIC_ID`, `KAFKA_STORAGE_ERROR`.
+    pub(super) fn producers(&self, writer: &Writer) -> Result<Vec<ProducerEntry>, KafkaError> {
+        self.open_log(writer)?;
+        Ok(self.turn_as_leader(-1)?.1.active_producers())
+    }
+}
