@@ -352,6 +352,7 @@ fn acknowledgement_that_does_not_come_in_time_is_request_timed_out() {
     broker.append_waiting(&batch(&["warm"]));
     broker.gate.hold();
     let mut waiting = pending(broker.produce(9, -1, &batch(&["a"])));
+    broker.gate.until_waiting(1); // it is written, and waits for its sync
     assert!(poll(&mut waiting).is_none());
     broker.clock.advance_ms(999);
     broker.expire();
