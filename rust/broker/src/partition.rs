@@ -58,7 +58,7 @@ use self::lane::Lane;
 use self::leaving::Leaving;
 use self::pool::{MayWait, Pool};
 use self::replication::{EligibleBrokers, Replication};
-use self::turn::Turn;
+use self::turn::{Guarded, Turn};
 use self::waiters::Waiters;
 use self::work::WorkQueue;
 use crate::kafka_error::KafkaError;
@@ -121,7 +121,7 @@ pub struct Partition {
     host: Arc<Host>,
     /// Whether only the control plane uses it: then every append is synced (replication-contract D1).
     hidden: bool,
-    inner: Mutex<Inner>,
+    inner: Guarded,
 }
 
 struct Inner {
@@ -209,7 +209,7 @@ impl Partition {
             me: me.clone(),
             host,
             hidden,
-            inner: Mutex::new(inner),
+            inner: Guarded::new(inner),
         })
     }
 
@@ -230,7 +230,7 @@ impl Partition {
 
     /// Exclusive end of what is committed, as far as is known.
     pub fn high_watermark(&self) -> i64 {
-        self.inner.lock().replication.high_watermark()
+        self.turn().replication.high_watermark()
     }
 
     /// Takes note of an error that upkeep, or sending from a file, met in this partition's log.

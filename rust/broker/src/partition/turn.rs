@@ -9,7 +9,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use parking_lot::MutexGuard;
+use parking_lot::{Mutex, MutexGuard};
 use pykafka_log::{Log, StorageError};
 use tokio::sync::oneshot;
 
@@ -42,13 +42,18 @@ struct After<'a> {
     openers: Vec<oneshot::Sender<()>>,
 }
 
+/// The partition's mutex. Only a [`Turn`] locks it, so that none ends without its consequences.
+pub(super) struct Guarded(Mutex<Inner>);
+
+impl Guarded {
+    pub(super) fn new(inner: Inner) -> Guarded {
+        Guarded(Mutex::new(inner))
+    }
+}
+
 impl Partition {
     /// Begins a critical section.
     pub(super) fn turn(&self) -> Turn<'_> {
-        self.turn_of(self.inner.lock())
-    }
-
-    fn turn_of<'a>(&'a self, inner: MutexGuard<'a, Inner>) -> Turn<'a> {
         let after = After {
             partition: self,
             wakeups: Wakeups::default(),
@@ -58,7 +63,7 @@ impl Partition {
             refused: Vec::new(),
             openers: Vec::new(),
         };
-        Turn { inner, after }
+        Turn { inner: self.inner.0.lock(), after }
     }
 }
 
