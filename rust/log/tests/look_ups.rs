@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use common::watched_disk::WatchedDisk;
 use common::{Bench, LEADER, NOW_MS, append, batch_with};
 use pykafka_log::{FetchedRecords, Log, LogConfig, LogOptions, OpenMode, ReadError, StorageError};
-use pykafka_record::{BatchOptions, EndTransactionMarker};
+use pykafka_record::{Batch, BatchOptions, EndTransactionMarker};
 
 fn bench(config: LogConfig) -> (Bench, WatchedDisk) {
     let disk = WatchedDisk::default();
@@ -144,7 +144,7 @@ fn a_read_beside_truncations_shows_one_history() {
                 let data = log.read(0, 100_000, i64::MAX, true).unwrap();
                 let batches = common::all(&data.bytes);
                 assert_eq!(batches[0].last_offset(), 1);
-                let histories: Vec<_> = batches[1..].iter().map(|b| b.max_timestamp()).collect();
+                let histories: Vec<_> = batches[1..].iter().map(Batch::max_timestamp).collect();
                 assert!(histories.windows(2).all(|pair| pair[0] == pair[1]), "{histories:?}");
             }
         });
@@ -222,7 +222,7 @@ fn a_transaction_index_that_is_gone_or_short_is_made_again_from_the_batches() {
     }
 }
 
-/// A fetch for read_committed looked for an index of each segment from its offset to the log end.
+/// A fetch for `read_committed` looked for an index of each segment from its offset to the log end.
 #[test]
 fn a_segment_without_aborted_transactions_is_not_looked_for_an_index() {
     let (bench, disk) = bench(LogConfig::default());
@@ -252,7 +252,7 @@ fn uncovered(log: &Log, offset: i64, upto: i64) -> Result<Vec<i64>, ReadError> {
     let (data, aborted) = log.fetch_committed(offset, 1500, upto, true)?;
     let FetchedRecords::Read(bytes) = data.records else { panic!("a memory disk sends nothing") };
     let batches = common::all(&bytes);
-    let offsets = batches.iter().filter(|batch| !batch.is_control()).map(|b| b.base_offset());
+    let offsets = batches.iter().filter(|batch| !batch.is_control()).map(Batch::base_offset);
     let is_covered = |offset: &i64| {
         aborted.iter().any(|txn| (txn.first_offset..txn.last_offset).contains(offset))
     };

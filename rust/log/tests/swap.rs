@@ -72,7 +72,7 @@ fn check(bench: &Bench, expected: &[i64]) {
     assert_eq!(batch_offsets(&log, 0).len() as i64, BATCHES);
     log.close().unwrap();
     let names = bench.file_names();
-    assert!(!names.iter().any(|name| name.ends_with(".swap")), "{names:?}");
+    assert!(!names.iter().any(|name| name.contains(".swap")), "{names:?}");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn a_complete_swap_replaces_the_segments_that_it_covers() {
 fn a_swap_of_which_some_files_have_their_names_is_completed() {
     let bench = interrupted(&[".log", ".index", ".timeindex"]);
     for name in bench.file_names() {
-        if name.starts_with("00000000000000000006") && !name.ends_with(".snapshot") {
+        if name.starts_with("00000000000000000006") && !name.contains(".snapshot") {
             bench.disk.remove_file(&bench.dir.join(name)).unwrap();
         }
     }
