@@ -13,6 +13,8 @@ MEMORY_MAX_MIB = 64
 BEYOND_USUAL_MIB = 60
 # A batch also takes what it inflates to, one at a time.
 INFLATED_MIB = 120
+# One request for Python goes beyond the budget, decoded to half of `memory_max`, and its answer takes as much.
+DECODED_AND_ANSWERED_MIB = MEMORY_MAX_MIB
 BEYOND_MIB = {"inflate_bombs": INFLATED_MIB + BEYOND_USUAL_MIB}
 
 
@@ -24,10 +26,9 @@ def test_an_attack_stays_within_the_memory_of_the_broker(name: str) -> None:
         assert grown < MEMORY_MAX_MIB + BEYOND_MIB.get(name, BEYOND_USUAL_MIB)
 
 
-def test_all_attacks_together_stay_within_the_memory_and_cost_honest_clients_no_connection() -> (
-    None
-):
+def test_all_attacks_at_once_stay_within_the_memory_and_cost_no_honest_connection() -> None:
     outcome = together(MEMORY_MAX_MIB * MIB, 10)
     assert outcome.lost == []
     assert outcome.records > 0
-    assert outcome.grown_bytes // MIB < MEMORY_MAX_MIB + INFLATED_MIB + BEYOND_USUAL_MIB
+    beyond_mib = INFLATED_MIB + DECODED_AND_ANSWERED_MIB + BEYOND_USUAL_MIB
+    assert outcome.grown_bytes // MIB < MEMORY_MAX_MIB + beyond_mib
