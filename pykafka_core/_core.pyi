@@ -690,7 +690,7 @@ class RequestDecoder:
     """Reads a request's body in parts, as `decode_request` does in one.
 
     Raises:
-        ProtocolError: As `decode_request`; so does `read`.
+        ProtocolError: As `decode_request`, and for more than 100,000 elements in all lists together; so does `read`.
     """
 
     def __init__(self, api_key: int, version: int, body: bytes) -> None: ...

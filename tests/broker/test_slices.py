@@ -5,6 +5,7 @@ import logging
 import pytest
 
 from pykafka_core._core import Cancelled, TopicsMissing
+from pykafka_core.broker.runtime.jobs import TURN_NS
 from pykafka_core.protocol.messages import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -12,6 +13,7 @@ from pykafka_core.protocol.messages import (
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeConfigsResponse,
+    DescribeLogDirsRequest,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
@@ -78,6 +80,63 @@ def test_a_long_request_is_cut_in_slices_between_which_others_are_answered(
     assert broker.answer(long) is None
     broker.run()
     assert broker.answer(long) is not None
+
+
+def turns_until_created(readers: int) -> int:
+    """How many turns CreateTopics takes while so many clients have long requests at work."""
+    broker = SimulatedBroker(core=TickingCore())
+    broker.ask(creation(*(f"t{n}" for n in range(300))))
+    for _ in range(readers):
+        broker.send(DescribeLogDirsRequest(topics=None))
+    step(broker)
+    quick, turns = broker.send(creation("quick")), 0
+    while broker.answer(quick) is None:
+        assert step(broker)
+        turns += 1
+    return turns
+
+
+def test_creating_a_topic_does_not_wait_for_those_who_read_however_many_they_are() -> None:
+    assert turns_until_created(150) <= turns_until_created(1) + 2
+
+
+def test_a_short_request_waits_for_the_first_slices_of_others_only() -> None:
+    broker = SimulatedBroker(core=TickingCore())
+    broker.ask(creation(*(f"t{n}" for n in range(300))))
+    long = [broker.send(DescribeLogDirsRequest(topics=None)) for _ in range(20)]
+    for _ in range(20):
+        step(broker)
+    quick, turns = broker.send(DescribeClusterRequest()), 0
+    while broker.answer(quick) is None:
+        assert step(broker)
+        turns += 1
+    assert turns <= 2
+    broker.run()
+    assert all(broker.answer(request) is not None for request in long)
+
+
+def test_long_requests_advance_however_many_short_ones_come() -> None:
+    broker = SimulatedBroker(core=TickingCore())
+    long = broker.send(description(["t"] + [f"t{n}" for n in range(MANY)]))
+    turns = 0
+    while broker.answer(long) is None:
+        for _ in range(10):
+            broker.send(DescribeClusterRequest())
+        step(broker)
+        turns += 1
+    assert turns <= MANY * 4
+
+
+def test_a_turn_ends_however_many_requests_arrive_at_once() -> None:
+    """Each of 256 events could begin a request and work on it for 10 ms, before anything was proposed."""
+    core = TickingCore()
+    broker = SimulatedBroker(core=core)
+    broker.ask(creation(*(f"t{n}" for n in range(300))))
+    for _ in range(256):
+        broker.send(DescribeLogDirsRequest(topics=None))
+    before_ns = core.clock_ns
+    step(broker)
+    assert core.clock_ns - before_ns <= 3 * TURN_NS
 
 
 def test_a_cancelled_request_is_not_worked_on() -> None:

@@ -97,6 +97,15 @@ def test_bad_bytes_are_refused_alike() -> None:
             RequestDecoder(key, version, b"")
 
 
+def test_a_request_of_more_elements_than_may_be_held_is_refused_before_they_are_made() -> None:
+    most = encode_message(DeleteTopicsRequest(topic_names=["t"] * 100_000), 1)
+    message, _ = in_parts(RequestDecoder(DELETE_TOPICS, 1, most).read, 4096)
+    assert len(message.topic_names) == 100_000  # type: ignore[attr-defined]
+    more = encode_message(DeleteTopicsRequest(topic_names=["t"] * 100_001), 1)
+    with pytest.raises(ProtocolError, match="more than 100000 elements"):
+        RequestDecoder(DELETE_TOPICS, 1, more).read(1)
+
+
 def test_bad_values_are_refused_alike() -> None:
     message = nested(1, 1)
     message.resources[0].resource_name = None  # type: ignore[attr-defined]

@@ -50,22 +50,26 @@ class Jobs:
         self._contexts = contexts
         self._requests = requests
         self._maintenance = maintenance
+        self._answers: deque[Slices[None]] = deque()
         self._new: deque[Slices[None]] = deque()
         self._begun: deque[Slices[None]] = deque()
         self._was_new = False
 
     def __len__(self) -> int:
-        return len(self._new) + len(self._begun)
+        return len(self._answers) + len(self._new) + len(self._begun)
 
     def take(self, asked: Asked) -> None:
         """Queue a request that reads."""
         self._new.append(self._read(asked))
 
     def answer(self, asked: Asked, make: Callable[[], Message | Slices[Message]]) -> None:
-        """Queue an answer; ``make`` is called at once, also if nobody waits for it any more."""
+        """Queue an answer before all other new jobs, for its work is done.
+
+        ``make`` is called at once, also if nobody waits for it any more.
+        """
         made = self._requests.made(asked, make)
         if made is not None:
-            self._new.append(self._requests.answer(asked, made))
+            self._answers.append(self._requests.answer(asked, made))
 
     def run(self, deadline_ns: int) -> None:
         """Carry on with one after the other, until the deadline."""
@@ -75,12 +79,14 @@ class Jobs:
 
     def drop_all(self) -> None:
         """The broker stops."""
+        self._answers.clear()
         self._new.clear()
         self._begun.clear()
 
     def _next(self) -> Slices[None] | None:
-        self._was_new = bool(self._new) and not (self._was_new and self._begun)
-        queue = self._new if self._was_new else self._begun
+        new = self._answers or self._new
+        self._was_new = bool(new) and not (self._was_new and self._begun)
+        queue = new if self._was_new else self._begun
         return queue.popleft() if queue else None
 
     def _read(self, asked: Asked) -> Slices[None]:

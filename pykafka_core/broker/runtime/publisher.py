@@ -12,7 +12,7 @@ from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import MetadataError
 from pykafka_core.handlers.outcome import Slices
-from pykafka_core.metadata.image.delta import delta_of, whole
+from pykafka_core.metadata.image.delta import delta_in_slices, whole
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.proposed import ProposedImage
 from pykafka_core.metadata.image.replay import Replay
@@ -84,7 +84,7 @@ class Publisher:
             yield
         self._replay.apply_batch(committed.first_offset, committed.last_offset, ())
         image, changes = self._replay.take()
-        delta = delta_of(image, changes, self._node_id)
+        delta = yield from delta_in_slices(image, changes, self._node_id)
         if delta.settings_changed:
             self._settings = self._projection.settings(image)
         for piece in delta.pieces():
@@ -96,7 +96,7 @@ class Publisher:
     def problems(self, proposed: ProposedImage) -> Slices[list[str]]:
         """What the core could not carry out of a proposed image if it were committed."""
         try:
-            delta = delta_of(proposed.image, proposed.changes, self._node_id)
+            delta = yield from delta_in_slices(proposed.image, proposed.changes, self._node_id)
             settings = self._settings
             if delta.settings_changed:
                 settings = self._projection.settings(proposed.image)

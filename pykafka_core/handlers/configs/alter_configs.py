@@ -10,6 +10,7 @@ def handle(context: Context, request: AlterConfigsRequest) -> Slices[Propose]:
     """Plan each resource by itself; what a resource has and the request leaves out is removed."""
     asked = []
     for resource in request.resources:
+        yield
         operations = yield from collect(
             Operation(config.name, SET, config.value) for config in resource.configs
         )

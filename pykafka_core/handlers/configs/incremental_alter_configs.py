@@ -13,6 +13,7 @@ def handle(context: Context, request: IncrementalAlterConfigsRequest) -> Slices[
     """Plan each resource by itself; those that cannot be altered do not hinder the others."""
     asked = []
     for resource in request.resources:
+        yield
         operations = yield from collect(
             Operation(config.name, config.config_operation, config.value)
             for config in resource.configs

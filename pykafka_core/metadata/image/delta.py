@@ -1,15 +1,15 @@
 """The step the core has to make when a draft is committed: a pure value, computed from changes."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from pykafka_core.metadata.image.draft import Changes
 from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
 from pykafka_core.metadata.image.image import Broker, MetadataImage, Topic
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
 
-PIECE_MAX = 500
+PIECE_MAX = 250
 """Topics and partitions that one step of the core may change: a few milliseconds' work."""
 
 
@@ -77,7 +77,7 @@ class Delta(NamedTuple):
 class _Overrides(Mapping[str, Mapping[str, str]]):
     """Settings of topics by name, looked up when they are needed."""
 
-    def __init__(self, image: MetadataImage, topics: tuple[Topic, ...]) -> None:
+    def __init__(self, image: MetadataImage, topics: Sequence[Topic]) -> None:
         self._configs = image.configs
         self._topics = topics
 
@@ -99,24 +99,43 @@ def delta_of(image: MetadataImage, changes: Changes, node_id: int) -> Delta:
         changes: What its draft touched.
         node_id: This broker, whose settings count.
     """
-    changed = _changed_topics(image, changes)
-    topics = tuple(image.topics.by_id[topic_id] for topic_id in changed)
+    slices = delta_in_slices(image, changes, node_id)
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            return cast("Delta", end.value)
+
+
+def delta_in_slices(
+    image: MetadataImage, changes: Changes, node_id: int
+) -> Generator[None, None, Delta]:
+    """As `delta_of`, yielding after each topic."""
+    changed = dict(changes.topics)
+    settings_changed = False
+    for resource in changes.configs:
+        yield
+        if resource.kind == RESOURCE_BROKER and resource.name in ("", str(node_id)):
+            settings_changed = True
+        topic = image.topics.by_name.get(resource.name) if resource.kind == RESOURCE_TOPIC else None
+        if topic is not None:
+            changed.setdefault(topic.topic_id, set())
+    topics: list[Topic] = []
+    partial: dict[bytes, tuple[int, ...]] = {}
+    for topic_id, indexes in changed.items():
+        yield
+        topics.append(image.topics.by_id[topic_id])
+        if indexes is not None:
+            partial[topic_id] = tuple(sorted(indexes))
     return Delta(
         offset=image.offset,
-        topics=topics,
-        partial={
-            topic_id: tuple(sorted(indexes))
-            for topic_id, indexes in changed.items()
-            if indexes is not None
-        },
+        topics=tuple(topics),
+        partial=partial,
         overrides=_Overrides(image, topics),
         deleted=tuple(changes.deleted_topics),
         brokers=live_brokers(image) if changes.brokers else None,
         features=offered_features(image) if changes.features else None,
-        settings_changed=any(
-            resource.kind == RESOURCE_BROKER and resource.name in ("", str(node_id))
-            for resource in changes.configs
-        ),
+        settings_changed=settings_changed,
     )
 
 
@@ -147,13 +166,3 @@ def offered_features(image: MetadataImage) -> tuple[int, Mapping[str, int]]:
     """
     levels = {name: level for name, level in image.features.items() if name in SUPPORTED_FEATURES}
     return image.features_epoch, levels
-
-
-def _changed_topics(image: MetadataImage, changes: Changes) -> dict[bytes, set[int] | None]:
-    """Ids of the topics that changed, and which of their partitions; None for all."""
-    changed = dict(changes.topics)
-    for resource in changes.configs:
-        topic = image.topics.by_name.get(resource.name) if resource.kind == RESOURCE_TOPIC else None
-        if topic is not None:
-            changed.setdefault(topic.topic_id, set())
-    return changed

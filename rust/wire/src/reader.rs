@@ -40,6 +40,13 @@ pub struct Progress {
     objects: usize,
 }
 
+impl Progress {
+    /// Elements of lists so far, those of lists that have begun included.
+    pub fn objects(&self) -> usize {
+        self.objects
+    }
+}
+
 /// A cursor over one message body.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
