@@ -111,7 +111,7 @@ class Broker:
         self._core = core
         self._lock = threading.Lock()
         self._pid = os.getpid()
-        self._endpoints = self._started.facts.endpoints
+        self._endpoints = self._started.endpoints
         self._bound = self._started.bound
         self._loop = _loop(core, self._started, settings, on_failure)
         self._loop.start()
@@ -259,7 +259,7 @@ class Broker:
     def _bind_embedded(self) -> None:
         bound = bind(self._core, parse_listeners(EMBEDDED_LISTENER))
         raise_code(self._ask(register(self._identity, bound)))
-        self._started.facts.endpoints = self._bound = self._endpoints = bound
+        self._bound = self._endpoints = bound
 
     def _ask(self, request: LocalRequest) -> Message:
         self._check_usable()

@@ -1,38 +1,26 @@
-"""What a handler knows: the image, who asks, and questions to the core."""
+"""What a handler knows: the image, who asks, and the node that answers."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from pykafka_core.config import BrokerConfigs
-from pykafka_core.metadata.image.image import Endpoint, MetadataImage
-
-
-class QuorumStatus(NamedTuple):
-    """The metadata quorum as its leader sees it. ``high_watermark`` is exclusive."""
-
-    leader_id: int
-    leader_epoch: int
-    high_watermark: int
-    log_end_offset: int
-    directory_id: bytes
-    endpoints: tuple[Endpoint, ...]
-
-
-class Facts(Protocol):
-    """Truth about data is the core's: asked when needed, never kept."""
-
-    def log_dir(self) -> str:
-        """The data directory's absolute path; ``memory`` without one."""
-
-    def quorum(self) -> QuorumStatus:
-        """The metadata quorum now."""
+from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.quorum.quorum import MetadataQuorum
 
 
 class Node(NamedTuple):
-    """What does not change while the broker runs. ``new_id`` gives 16 random bytes at each call."""
+    """What does not change while the broker runs.
+
+    Attributes:
+        directory_id: Of the data directory, as in its meta.properties.
+        log_dir: The data directory's absolute path; ``memory`` without one.
+        new_id: Gives 16 random bytes at each call.
+    """
 
     node_id: int
     cluster_id: str
+    directory_id: bytes
+    log_dir: str
     new_id: Callable[[], bytes]
 
 
@@ -111,7 +99,7 @@ class Context(NamedTuple):
     image: MetadataImage
     settings: BrokerConfigs
     """As given at start and altered since, by the committed image."""
-    facts: Facts
+    quorum: MetadataQuorum
     producer_ids: ProducerIds
     node: Node
     broker_epoch: int

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 
 from pykafka_core.broker.runtime.requests import Call
 from pykafka_core.config import BrokerConfigs
-from pykafka_core.handlers.context import Context, Facts, Node, ProducerIds
+from pykafka_core.handlers.context import Context, Node, ProducerIds
 from pykafka_core.metadata.image.image import Broker, Configs, MetadataImage, Topic, Topics
+from pykafka_core.quorum.single_voter import SingleVoter
 from pykafka_core.types import ConfigResource
 
 
@@ -23,13 +24,12 @@ def new_context(
         configs=Configs(by_resource),
         brokers={1: node},
     )
-    facts: Facts = None  # type: ignore[assignment]  # no handler of settings asks the core
     return Context(
         image=image,
         settings=settings or BrokerConfigs(),
-        facts=facts,
+        quorum=SingleVoter(1, 1, 0),
         producer_ids=ProducerIds(),
-        node=Node(1, "c", lambda: bytes(16)),
+        node=Node(1, "c", bytes(16), "memory", lambda: bytes(16)),
         broker_epoch=0,
         next_offset=0,
         now_ms=0,

@@ -3,7 +3,6 @@
 from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.notices import Notices
-from pykafka_core.broker.runtime.facts import CoreFacts
 from pykafka_core.broker.runtime.publisher import Publisher
 from pykafka_core.broker.runtime.quorum_driver import QuorumDriver
 from pykafka_core.broker.runtime.requests import Asked
@@ -17,9 +16,8 @@ class Contexts:
     """Makes contexts on one node.
 
     Args:
-        core: The wall clock.
+        core: Its clocks.
         node: This node.
-        facts: Answers the handlers' questions.
         quorum: Where the next record goes.
         publisher: Has the committed image and its settings.
     """
@@ -28,13 +26,11 @@ class Contexts:
         self,
         core: Core,
         node: Node,
-        facts: CoreFacts,
         quorum: QuorumDriver,
         publisher: Publisher,
     ) -> None:
         self._core = core
         self._node = node
-        self._facts = facts
         self._quorum = quorum
         self._publisher = publisher
         self._producer_ids = ProducerIds()
@@ -53,7 +49,7 @@ class Contexts:
         return Context(
             image=image,
             settings=self._publisher.settings,
-            facts=self._facts,
+            quorum=self._quorum.quorum,
             producer_ids=self._producer_ids,
             node=self._node,
             broker_epoch=broker.epoch if broker else -1,

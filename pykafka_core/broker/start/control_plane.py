@@ -7,7 +7,6 @@ from pykafka_core.broker.runtime.completions import Completions
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.controller import Controller
 from pykafka_core.broker.runtime.dispatcher import Dispatcher
-from pykafka_core.broker.runtime.facts import CoreFacts
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.levels import Levels
@@ -35,7 +34,6 @@ def assemble(
     *,
     core: Core,
     node: Node,
-    facts: CoreFacts,
     faults: Faults,
     completions: Completions,
     quorum: QuorumDriver,
@@ -45,7 +43,7 @@ def assemble(
     """Make the parts that requests go through."""
     replies: Replies = []
     requests = OpenRequests(core, faults, replies)
-    contexts = Contexts(core, node, facts, quorum, publisher)
+    contexts = Contexts(core, node, quorum, publisher)
     timers = Timers(faults)
     maintenance = Maintenance(
         core=core, completions=completions, requests=requests, timers=timers, faults=faults
@@ -69,7 +67,7 @@ def assemble(
         publisher=publisher,
         controller=controller,
         jobs=jobs,
-        levels=Levels(core, publisher, facts.log_dir()),
+        levels=Levels(core, publisher, node.log_dir),
         faults=faults,
     )
     return ControlPlane(dispatcher, publisher, maintenance, timers, faults)

@@ -17,7 +17,6 @@ from typing import NamedTuple
 from pykafka_core._core import Appended, Core, DiskState, PartitionState
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.completions import Completed, Completions
-from pykafka_core.broker.runtime.facts import CoreFacts
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.publisher import Publisher
 from pykafka_core.broker.runtime.quorum_driver import QuorumDriver
@@ -75,8 +74,10 @@ class Started(NamedTuple):
     """A broker that serves; its control thread may start."""
 
     control: ControlPlane
-    facts: CoreFacts
     bound: tuple[Endpoint, ...]
+    """Where it listens."""
+    endpoints: tuple[Endpoint, ...]
+    """What clients are told of the same listeners."""
     snapshots: Snapshots | None
     """None in memory: nothing is read again there."""
     reserve: Reserve | None
@@ -197,13 +198,16 @@ class _Startup:
     ) -> Started:
         directory = self._plan.directory
         log_dir = os.path.abspath(directory.path) if directory else "memory"
-        facts = CoreFacts(quorum, self._identity, log_dir)
-        facts.endpoints = endpoints
         identity = self._identity
         control = assemble(
             core=self._core,
-            node=Node(identity.node_id, identity.cluster_id, self._plan.new_id),
-            facts=facts,
+            node=Node(
+                node_id=identity.node_id,
+                cluster_id=identity.cluster_id,
+                directory_id=identity.directory_id,
+                log_dir=log_dir,
+                new_id=self._plan.new_id,
+            ),
             faults=faults,
             completions=self._completions,
             quorum=quorum,
@@ -213,8 +217,8 @@ class _Startup:
         self._core.serve()
         return Started(
             control=control,
-            facts=facts,
             bound=bound,
+            endpoints=endpoints,
             snapshots=snapshots,
             reserve=self._reserve,
         )

@@ -1,7 +1,7 @@
 """DescribeQuorum (55): KIP-595, KIP-836, KIP-853."""
 
 from pykafka_core.errors import UnknownTopicOrPartitionError
-from pykafka_core.handlers.context import Context, QuorumStatus
+from pykafka_core.handlers.context import Context
 from pykafka_core.protocol.messages import DescribeQuorumRequest, DescribeQuorumResponse
 from pykafka_core.types import METADATA_TOPIC
 
@@ -17,27 +17,29 @@ def handle(context: Context, request: DescribeQuorumRequest) -> DescribeQuorumRe
     """The quorum has one partition; a question about any other gets an error for each it names."""
     if not _asks_for_metadata(request):
         return _unknown(request)
-    status = context.facts.quorum()
+    quorum = context.quorum
     leader = DescribeQuorumResponse.ReplicaState(
-        replica_id=status.leader_id, log_end_offset=status.log_end_offset
+        replica_id=quorum.leader_id, log_end_offset=quorum.log_end_offset
     )
     if context.caller.api_version >= VERSION_WITH_TIMES:
         leader.last_fetch_timestamp = leader.last_caught_up_timestamp = context.now_ms
     if context.caller.api_version >= VERSION_WITH_NODES:
-        leader.replica_directory_id = status.directory_id
+        leader.replica_directory_id = context.node.directory_id
     partition = _Partition(
         partition_index=0,
         error_message=None,
-        leader_id=status.leader_id,
-        leader_epoch=status.leader_epoch,
-        high_watermark=status.high_watermark,
+        leader_id=quorum.leader_id,
+        leader_epoch=quorum.leader_epoch,
+        high_watermark=quorum.high_watermark,
         current_voters=[leader],
         observers=[],
     )
     return DescribeQuorumResponse(
         error_message=None,
         topics=[_Topic(topic_name=METADATA_TOPIC, partitions=[partition])],
-        nodes=[_node(status)] if context.caller.api_version >= VERSION_WITH_NODES else [],
+        nodes=[_node(context, quorum.leader_id)]
+        if context.caller.api_version >= VERSION_WITH_NODES
+        else [],
     )
 
 
@@ -48,12 +50,12 @@ def _asks_for_metadata(request: DescribeQuorumRequest) -> bool:
     ] == [(METADATA_TOPIC, [0])]
 
 
-def _node(status: QuorumStatus) -> DescribeQuorumResponse.Node:
+def _node(context: Context, node_id: int) -> DescribeQuorumResponse.Node:
     listeners = [
         DescribeQuorumResponse.Listener(name=e.name, host=e.host, port=e.port)
-        for e in status.endpoints
+        for e in context.image.brokers[node_id].endpoints
     ]
-    return DescribeQuorumResponse.Node(node_id=status.leader_id, listeners=listeners)
+    return DescribeQuorumResponse.Node(node_id=node_id, listeners=listeners)
 
 
 def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:

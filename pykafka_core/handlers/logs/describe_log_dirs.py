@@ -38,7 +38,7 @@ def handle(context: Context, request: DescribeLogDirsRequest) -> Slices[Maintain
                 partitions = []
     if partitions or not commands:  # the space is asked for in any case
         commands.append(DescribeLogs(partitions))
-    log_dir = context.facts.log_dir()
+    log_dir = context.node.log_dir
     return Maintain(commands, None, lambda results: _response(log_dir, wanted, results))
 
 
