@@ -171,8 +171,8 @@ def test_well_formed_arguments_need_no_typer() -> None:
 
 # What `serve` takes of the standard library: each of them has to pay for itself at every start.
 STANDARD = (
-    "atexit, base64, collections.abc, contextlib, enum, errno, functools, gc, importlib, itertools, json, logging,"
-    "math, os, pathlib, re, resource, runpy, signal, struct, threading, time, types, typing, warnings, weakref"
+    "atexit, base64, collections.abc, contextlib, enum, errno, functools, gc, heapq, importlib, itertools, json,"
+    "logging, math, os, pathlib, re, resource, runpy, signal, struct, threading, time, types, typing, warnings, weakref"
 )
 # Parts of this package that a broker may need later, or never.
 LATER = (
