@@ -138,6 +138,9 @@ impl PartitionTable {
             let Some(partitions) = topics.remove(topic_id) else { continue };
             partitions.iter().for_each(|partition| partition.delete());
         }
+        if !deleted.is_empty() {
+            self.checkpoint_deletions();
+        }
         for change in changed {
             let topic = &change.topic;
             let mut partitions = topics.get(&topic.id).cloned().unwrap_or_default();

@@ -7,6 +7,7 @@ use pykafka_log::StorageError;
 
 use super::PartitionTable;
 use crate::partition::Host;
+use crate::partition::lane::Urgency;
 use crate::partition::pool::MayWait;
 use crate::seam::event::{DiskStateKind, Event};
 use crate::seam::log_ring::Level;
@@ -69,6 +70,17 @@ impl PartitionTable {
         for error in [removed, written].iter().filter_map(|result| result.as_ref().err()) {
             self.host.report_failed(error);
         }
+    }
+
+    /// Makes the deletions of a step durable together, behind them, and the checkpoints forget them: a topic that is
+    /// created again must not be missed records of its predecessor, whoever removes the renamed directories.
+    pub(super) fn checkpoint_deletions(&self) {
+        let host = self.host.clone();
+        self.host.lane.push(Urgency::Asked, move |_| {
+            if let Err(error) = host.directory.checkpoint(&[]) {
+                host.report_failed(&error);
+            }
+        });
     }
 
     /// Ends every partition: who waits is told, logs are stored and synced, the directory is marked clean and
@@ -169,6 +181,27 @@ mod tests {
         assert_eq!(deleted(), 1);
         partitions.checkpoint(&may_wait);
         assert_eq!(deleted(), 0);
+    }
+
+    #[test]
+    fn a_topic_that_is_created_again_misses_no_records_of_its_predecessor() {
+        let mut broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
+        broker.append_waiting(&batch(&["old"]));
+        broker.ctx.partitions.checkpoint(&MayWait::as_documented());
+        broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
+        let again = || topic("t", [8; 16], 1, &[]);
+        broker.apply(ImageDelta { topics: vec![again()], ..ImageDelta::default() });
+        broker.wait_idle();
+        // Killed before anything is appended, and somebody removes the renamed directory.
+        let disk = broker.ctx.partitions.host().directory.disk().clone();
+        names(&broker).iter().for_each(|name| {
+            disk.remove_dir_all(&Path::new("/data").join(name)).unwrap();
+        });
+        let mut broker = broker.killed_and_restarted(Durability::Fsync);
+        broker.apply(ImageDelta { topics: vec![again()], ..ImageDelta::default() });
+        broker.append_waiting(&batch(&["new"]));
+        let log = broker.ctx.partitions.get(&[8; 16], 0).unwrap().opened_log().unwrap();
+        assert_eq!((log.log_end_offset(), log.damage()), (1, None));
     }
 
     /// A topic is deleted, and a power cut undoes the renaming of its directory.
