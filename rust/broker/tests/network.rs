@@ -238,6 +238,22 @@ fn one_request_of_a_connection_is_with_python_at_a_time() {
 }
 
 #[test]
+fn a_request_counts_from_its_arrival_however_long_the_one_before_it_takes() {
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect();
+    let both: Vec<u8> =
+        (0..2).flat_map(|id| frame(CONTROL, CONTROL_VERSION, id, CONTROL_BODY)).collect();
+    client.send_raw(&both);
+    let first = broker.request();
+    broker.wait_statistic("bytes_received", both.len() as u64);
+    let answered_ns = broker.core.now_ns();
+    broker.core.respond([(first.id, vec![].into())]);
+    let second = broker.request();
+    assert!(second.header.received_ns < answered_ns);
+    assert!(second.header.received_ns >= first.header.received_ns);
+}
+
+#[test]
 fn a_hundred_thousand_requests_without_reading_are_held_back_and_then_all_answered() {
     const REQUESTS: i32 = 100_000;
     let broker = Broker::start(&[]);

@@ -15,6 +15,7 @@
 //! Deadlines: an idle connection is closed after `connections.max.idle.ms`, whether or not an answer is pending; a frame that
 //! has begun must arrive at a minimal rate; a peer must take its answers at a minimal rate (`sending`).
 
+mod arrivals;
 mod pipeline;
 mod reader;
 mod sending;
@@ -34,7 +35,7 @@ use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::api::dispatch::{LastClientId, dispatch};
 use crate::network::answers::Unsent;
 use crate::network::connections::Closing;
-use crate::network::input::Input;
+use crate::network::input::{Input, PREFIX_SIZE};
 use crate::network::output;
 use crate::network::output::Output;
 use crate::network::socket::Socket;
@@ -158,11 +159,9 @@ impl Connection {
             let frame = self.reader.input.next_frame(size_max);
             let frame = frame.map_err(|error| Ended::Refused(error.to_string()))?;
             let Some(frame) = frame else { return Ok(()) };
-            self.reader.frame_taken();
-            let clock = &self.link.ctx.clock;
-            let received = (clock.now_ns(), clock.now_ms());
-            self.link.turn.handled(received.0);
             let bytes = frame.len();
+            let received = self.reader.frame_taken(PREFIX_SIZE + bytes);
+            self.link.turn.handled(self.link.ctx.clock.now_ns());
             let (header, outcome) =
                 dispatch(&self.link.ctx, &self.link.info, &mut self.client_id, frame, received);
             self.begun(header, outcome, bytes)?;

@@ -10,7 +10,7 @@ use pykafka_wire::ApiKey;
 
 use crate::network::memory::budget::{Lane, Share};
 
-const PREFIX_SIZE: usize = 4;
+pub(crate) const PREFIX_SIZE: usize = 4;
 /// Room for a read when nothing is known of the next frame.
 const READ_BYTES_MIN: usize = 16 << 10;
 const READ_BYTES_MAX: usize = 256 << 10;

@@ -7,6 +7,7 @@ use bytes::BufMut;
 use tokio::io::Interest;
 use tokio::time::sleep;
 
+use super::arrivals::{Arrivals, Moment};
 use super::{Ended, Link, sleep_ms};
 use crate::network::input::Input;
 use crate::network::output::Output;
@@ -35,6 +36,7 @@ pub(super) enum Intake {
 /// What was received, and the deadline of what is in transit.
 pub(super) struct Reader {
     pub(super) input: Input,
+    arrivals: Arrivals,
     /// Since when the frame at the head of the input is incomplete.
     frame_since_ns: Option<u64>,
     /// Since when the connection waits for memory. Meanwhile the frame's deadline is paused.
@@ -44,7 +46,13 @@ pub(super) struct Reader {
 
 impl Reader {
     pub(super) fn new(input: Input) -> Reader {
-        Reader { input, frame_since_ns: None, muted_since_ns: None, has_finished: false }
+        Reader {
+            input,
+            arrivals: Arrivals::default(),
+            frame_since_ns: None,
+            muted_since_ns: None,
+            has_finished: false,
+        }
     }
 
     /// Whether the peer has ended its sending side, and all it sent was read.
@@ -52,9 +60,10 @@ impl Reader {
         self.has_finished
     }
 
-    /// The frame at the head of the input was taken.
-    pub(super) fn frame_taken(&mut self) {
+    /// The frame at the head of the input was taken, of so many bytes with its prefix: when its last byte arrived.
+    pub(super) fn frame_taken(&mut self, size: usize) -> Moment {
         self.frame_since_ns = None;
+        self.arrivals.take(size)
     }
 
     /// Returns when there is something new: input, the end of the peer's side, or a wish to end the connection that must wait.
@@ -113,6 +122,10 @@ impl Reader {
         let wanted = room.remaining_mut();
         let size = link.stream.try_read_buf(&mut room)?;
         self.has_finished |= size == 0;
+        if size > 0 {
+            let clock = &link.ctx.clock;
+            self.arrivals.received(size, (clock.now_ns(), clock.now_ms()));
+        }
         self.input.adapt(size, wanted);
         link.turn.moved(size);
         link.ctx.statistics.bytes_received.add(size as u64);
