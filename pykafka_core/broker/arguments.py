@@ -17,6 +17,8 @@ def as_text(config: Mapping[str, object]) -> dict[str, str]:
 def data_dir_of(given: str | os.PathLike[str] | None, settings: BrokerConfigs) -> Path | None:
     """The data directory; None for memory."""
     if given is not None:
+        if not os.fspath(given):
+            raise ConfigurationError(["data_dir is empty: name a directory, '.' for this one"])
         return Path(given)
     log_dir = settings.start.log_dir
     return Path(log_dir) if log_dir else None

@@ -45,13 +45,30 @@ def options(
     """
 
 
+def _not_empty(text: str) -> str:
+    """``--data=$UNSET`` would otherwise be the current folder."""
+    if not text:
+        raise typer.BadParameter("it is empty; name it, or leave the option out")
+    return text
+
+
+def _directory(text: str) -> Path:
+    return Path(_not_empty(text))
+
+
 @app.command(rich_help_panel=_SERVER)
 def serve(
     data: Annotated[
-        Path | None, typer.Option(help="Data directory; default: log.dirs of --config, or ./data.")
+        Path | None,
+        typer.Option(
+            parser=_directory,
+            metavar="PATH",
+            help="Data directory; default: log.dirs of --config, or ./data.",
+        ),
     ] = None,
     listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Default: 127.0.0.1:9092.")
+        str | None,
+        typer.Option(parser=_not_empty, metavar="HOST:PORT", help="Default: 127.0.0.1:9092."),
     ] = None,
     durability: Annotated[
         Durability | None,

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, get_args
@@ -49,6 +49,8 @@ class ServeOptions(NamedTuple):
             found.setdefault(name, []).append(taken)
         if found.get("--durability", ["os"])[-1] not in DURABILITIES:
             return None
+        if not all(map(all, found.values())):  # --data= would be the current folder
+            return None
         last = {name: values[-1] for name, values in found.items()}
         return cls(
             data=Path(last["--data"]) if "--data" in last else None,
@@ -80,25 +82,22 @@ def serve(options: ServeOptions) -> None:
     )
     _raise_descriptors()
     signalled, wake_up = _catch_signals()
-    with _start(options, lambda _: os.write(wake_up, b"\0")) as broker:
-        data = broker.data_dir or "memory"
-        _begin_collecting()
-        print(
-            f"ready {broker.bootstrap_servers} data={data} cluster={broker.cluster_id}", flush=True
-        )
-        os.read(signalled, 1)
-        if not broker.healthy:
-            _report_failure(broker)
+    with closing(_start(options, lambda _: os.write(wake_up, b"\0"))) as broker:
+        try:
+            _serve_until(signalled, broker)
+        except ClosedError as error:
+            advice = "start it again: what was committed is applied then; its log says where the fault is"
+            raise CliError(str(error), advice) from error
 
 
-def _report_failure(broker: "Broker") -> None:
-    try:
+def _serve_until(signalled: int, broker: "Broker") -> None:
+    """Return at a signal; raises `ClosedError` when the broker failed, at any moment since its start."""
+    data = broker.data_dir or "memory"
+    _begin_collecting()
+    print(f"ready {broker.bootstrap_servers} data={data} cluster={broker.cluster_id}", flush=True)
+    os.read(signalled, 1)
+    if not broker.healthy:
         broker.topics()
-    except ClosedError as error:
-        advice = (
-            "start it again: what was committed is applied then; its log says where the fault is"
-        )
-        raise CliError(str(error), advice) from error
 
 
 def _raise_descriptors() -> None:

@@ -99,12 +99,15 @@ class BrokerConfigs(Layers):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """One line that names the given settings without meaning here, or nothing."""
+        """A line that names the given settings without meaning here, and one for each that lets no client work."""
+        warnings = [
+            f"{name}=0: {effect}" for name, effect in _LOCKING_OUT.items() if self.int(name) == 0
+        ]
         ignored = [n for n in self.static if broker_settings()[n].support is Support.NO_MEANING]
-        if not ignored:
-            return ()
-        text = "these settings have no meaning in this broker and are ignored: "
-        return (text + ", ".join(ignored),)
+        if ignored:
+            text = "these settings have no meaning in this broker and are ignored: "
+            warnings.append(text + ", ".join(ignored))
+        return tuple(warnings)
 
     def log_defaults(self) -> dict[str, str]:
         """Return the broker's defaults of every topic setting, by topic-level name, for the core."""
@@ -124,6 +127,14 @@ class BrokerConfigs(Layers):
     def _is_given(self, topic_name: str) -> bool:
         names = (synonym.name for synonym in topic_settings()[topic_name].synonyms)
         return any(name in self.static for name in names)
+
+
+_LOCKING_OUT = {
+    "max.connections": "no client can connect",
+    "max.connection.creation.rate": "no client can connect",
+    "message.max.bytes": "no record can be produced where its topic has no max.message.bytes",
+}
+"""Kafka starts with these, and refuses the first two over the wire."""
 
 
 def _made(

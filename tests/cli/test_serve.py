@@ -137,6 +137,9 @@ def test_every_bad_setting_is_told_before_anything_starts(tmp_path: Path) -> Non
     "arguments",
     [
         ["--set", "no-equals"],
+        ["--data="],
+        ["--data", ""],
+        ["--listen="],
         ["--config", "/no/such/file"],
         ["--durability", "eventually"],
         ["--durability", "memory", "--data", "x"],

@@ -37,6 +37,14 @@ def test_settings_without_meaning_give_one_warning_that_names_them() -> None:
     assert BrokerConfigs({}).warnings == ()
 
 
+def test_a_setting_that_lets_no_client_in_is_named_at_the_start() -> None:
+    """Kafka starts with it as well, and refuses it over the wire."""
+    for name in ("max.connections", "max.connection.creation.rate", "message.max.bytes"):
+        (warning,) = BrokerConfigs({name: "0"}).warnings
+        assert warning.startswith(f"{name}=0: no ")
+        assert BrokerConfigs({name: "1"}).warnings == ()
+
+
 def test_no_settings_at_all_are_good() -> None:
     configs = BrokerConfigs({})
     assert (configs.start.node_id, configs.start.log_dir, configs.start.listeners) == (

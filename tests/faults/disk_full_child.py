@@ -240,6 +240,12 @@ def no_reserve(path: Path) -> None:
     for data in (disk.data, path / "new"):
         with pytest.raises(StorageError, match="free some space"):
             Broker(data)
+        command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--data", str(data)]
+        command += ["--listen", "127.0.0.1:0"]
+        served = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert served.returncode == 1, served
+        assert "free some space" in served.stderr
+        assert "Traceback" not in served.stderr
     assert not list(disk.data.rglob("*.tmp"))
     disk.empty()
     disk.broker().close()
