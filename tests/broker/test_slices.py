@@ -1,11 +1,13 @@
 """What one client asks for never keeps the control thread from what others ask for."""
 
 import logging
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from pykafka_core._core import Cancelled, TopicsMissing
 from pykafka_core.broker.runtime.jobs import TURN_NS
+from pykafka_core.broker.runtime.loop import ControlLoop
 from pykafka_core.protocol.messages import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
@@ -21,14 +23,18 @@ from pykafka_core.testing.fake_core import FakeCore
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_TOPIC
 
+if TYPE_CHECKING:
+    from pykafka_core._core import Core
+
 MANY = 5000
+LOOK_NS = 1_000_000
 
 
 class TickingCore(FakeCore):
     """Each look at the clock takes a millisecond, so that a slice ends after ten items."""
 
     def now_ns(self) -> int:
-        self.clock_ns += 1_000_000
+        self.clock_ns += LOOK_NS
         return self.clock_ns
 
 
@@ -103,7 +109,8 @@ def test_creating_a_topic_does_not_wait_for_those_who_read_however_many_they_are
 def test_a_short_request_waits_for_the_first_slices_of_others_only() -> None:
     broker = SimulatedBroker(core=TickingCore())
     broker.ask(creation(*(f"t{n}" for n in range(300))))
-    long = [broker.send(DescribeLogDirsRequest(topics=None)) for _ in range(20)]
+    names = [f"t{n}" for n in range(300)]
+    long = [broker.send(description(names)) for _ in range(20)]
     for _ in range(20):
         step(broker)
     quick, turns = broker.send(DescribeClusterRequest()), 0
@@ -137,6 +144,43 @@ def test_a_turn_ends_however_many_requests_arrive_at_once() -> None:
     before_ns = core.clock_ns
     step(broker)
     assert core.clock_ns - before_ns <= 3 * TURN_NS
+
+
+@pytest.mark.parametrize("turns", [0, 1, 7])
+def test_a_stop_does_not_wait_for_the_requests_in_the_queue(turns: int) -> None:
+    """At most the turn at hand is finished, and nobody waits any more."""
+    core = TickingCore()
+    broker = SimulatedBroker(core=core)
+    broker.ask(creation(*(f"t{n}" for n in range(300))))
+    control = broker.control
+    loop = ControlLoop(cast("Core", core), control.dispatcher, control.timers, "test")
+    for _ in range(200):
+        broker.send(DescribeLogDirsRequest(topics=None))
+        broker.send(deletion(MANY))
+    for _ in range(turns):
+        loop.turn()
+    before_ns = core.clock_ns
+    loop._stopping = True
+    loop.turn()
+    loop._drain()
+    assert core.clock_ns - before_ns <= 3 * TURN_NS
+    assert broker.dispatcher.idle
+
+
+def test_what_a_closed_connection_asked_is_not_worked_on_wherever_it_is() -> None:
+    core = TickingCore()
+    broker = SimulatedBroker(core=core)
+    broker.ask(creation(*(f"t{n}" for n in range(300))))
+    asked = [broker.send(DescribeLogDirsRequest(topics=None)) for _ in range(50)]
+    asked += [broker.send(deletion(MANY)) for _ in range(50)]
+    step(broker)
+    for request in asked:
+        core.push(Cancelled(request))
+    before_ns = core.clock_ns
+    broker.run()
+    looks_each = 4
+    assert core.clock_ns - before_ns <= len(asked) * looks_each * LOOK_NS
+    assert core.replies.keys().isdisjoint(asked)
 
 
 def test_a_cancelled_request_is_not_worked_on() -> None:
