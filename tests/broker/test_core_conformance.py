@@ -197,4 +197,4 @@ def test_producers_are_described_or_the_error(subject: Subject) -> None:
         subject.core.describe_producers(token, partition)
         described = subject.event(_core.Producers)
         assert (described.token, described.error_code) == (token, error_code)
-        assert described.producers == []
+        assert described.states == []

@@ -89,7 +89,7 @@ class Dispatcher:
                 self._completions.complete(event.token, Completed(0, -1, event))
                 return
             case _core.Producers():
-                completed = Completed(event.error_code, -1, event.producers)
+                completed = Completed(event.error_code, -1, event.states)
                 self._completions.complete(event.token, completed)
                 return
             case _core.Cancelled():

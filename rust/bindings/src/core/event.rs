@@ -147,7 +147,7 @@ event!(Cancelled { id: u64 });
 event!(Appended { token: u64, error_code: i16, offset: i64 });
 event!(Maintained { token: u64, error_code: i16, offset: i64 });
 event!(LogDirs { token: u64, sizes: Py<PyList>, total_bytes: i64, usable_bytes: i64 });
-event!(Producers { token: u64, error_code: i16, producers: Py<PyList> });
+event!(Producers { token: u64, error_code: i16, states: Py<PyList> });
 event!(TopicsMissing { names: Vec<String>, principal: Py<PyString> });
 event!(PartitionState {
     topic_id: Py<PyBytes>,
@@ -198,9 +198,9 @@ pub(super) fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
             object(py, LogDirs { token, sizes, total_bytes, usable_bytes })
         }
         Event::Producers { token, error_code, producers } => {
-            let producers = producers.iter().map(|entry| Py::new(py, ProducerState::from(entry)));
-            let producers = PyList::new(py, producers.collect::<PyResult<Vec<_>>>()?)?.unbind();
-            object(py, Producers { token, error_code, producers })
+            let states = producers.iter().map(|entry| Py::new(py, ProducerState::from(entry)));
+            let states = PyList::new(py, states.collect::<PyResult<Vec<_>>>()?)?.unbind();
+            object(py, Producers { token, error_code, states })
         }
         Event::TopicsMissing { names, principal } => {
             let names = names.iter().map(ToString::to_string).collect();

@@ -145,7 +145,7 @@ impl Appends {
         Outcome::Pending(Box::pin(async move {
             let _parking = parking;
             let parked = self.outcomes.parked.clone();
-            while !self.are_settled() && !(parked.is_expired() && self.are_written()) {
+            while !(self.are_settled() || parked.is_expired() && self.are_written()) {
                 parked.wait().await;
             }
             self.settle(&ctx, &listener, answer)

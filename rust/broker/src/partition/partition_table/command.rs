@@ -17,6 +17,7 @@ use crate::partition::waiters::{AckWaiter, Promise};
 use crate::partition::{Append, AppendOutcome, AppendRefusal, Host, Partition, PartitionOffsets};
 use crate::seam::event::{Event, EventQueue, Token};
 use crate::seam::image::{PartitionId, TopicId};
+use crate::seam::shared::Pages;
 
 /// Key and value, as the control plane encoded them.
 pub type KeyValue = (Option<Bytes>, Option<Bytes>);
@@ -199,7 +200,7 @@ impl PartitionTable {
         let topics = self.topics.load_full();
         let host = self.host().clone();
         self.host().lane.push(Urgency::Background, move |_| {
-            for partition in topics.values().flat_map(|partitions| partitions.iter()) {
+            for partition in topics.values().flat_map(Pages::iter) {
                 if partition.ask_for_retention() {
                     let (partition, round) = (partition.clone(), round.clone());
                     host.lane.push(Urgency::Background, move |may_wait| {
