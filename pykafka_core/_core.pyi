@@ -646,13 +646,17 @@ class Repair:
     def partitions(self) -> list[Path]: ...
     def look(
         self, partition: PathLike[str], is_compacted: bool
-    ) -> tuple[int, int, int, int, list[int], str | None] | None:
+    ) -> tuple[int, int, int, int, list[int], int | None, str | None] | None:
         """What would go: the log end offset that is left, the segment's base offset, the position in it, bytes,
-        segments behind it, what is damaged (None for a torn tail). None for a whole log. Changes nothing.
+        segments behind it, where a gap ends (None if it is no gap), what is damaged (None for a torn tail). None for a
+        whole log. Changes nothing.
         """
 
     def cut(self, partition: PathLike[str], is_compacted: bool) -> None:
         """Cut there, rebuild indexes, and sync."""
+
+    def keep(self, partition: PathLike[str], is_compacted: bool) -> None:
+        """Keep what is behind a gap: it is taken for compacted from now on. Nothing else is done."""
 
     def close(self) -> None:
         """Give the lock up."""

@@ -210,6 +210,7 @@ def repair(
         Path, typer.Argument(metavar="DIR", help="A data directory, or a partition's in one.")
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Cut without asking.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep what is behind gaps.")] = False,
     as_json: Json = False,
 ) -> None:
     """Cut logs that are damaged, with all that follows the damage.
@@ -219,7 +220,7 @@ def repair(
     """
     from .repair import repair as run
 
-    run(directory, yes=yes, as_json=as_json)
+    run(directory, yes=yes, keep=keep, as_json=as_json)
 
 
 @app.command(rich_help_panel="See it work")

@@ -34,6 +34,7 @@ class Cut:
         offset: The log end offset that is left (exclusive).
         last_offset: The last one that goes, as far as headers of batches can be found; -1 if there is none.
         bytes: Without zeros at the ends of files.
+        gap_end: Where a gap ends (exclusive), if it is one: what is behind it may be kept.
         damage: What is wrong, as a broker says it; None for a torn tail, which an open cuts by itself.
     """
 
@@ -44,27 +45,35 @@ class Cut:
     position: int
     bytes: int
     removed_segments: Sequence[int]
+    gap_end: int | None
     damage: str | None
 
+    @property
+    def count(self) -> int:
+        """Offsets that go, as far as they are known."""
+        first = self.offset if self.gap_end is None else self.gap_end
+        return max(0, self.last_offset + 1 - first)
 
-def repair(directory: Path, *, yes: bool, as_json: bool) -> None:
-    """Show what would be cut, ask, and cut.
+
+def repair(directory: Path, *, yes: bool, keep: bool, as_json: bool) -> None:
+    """Show what would be cut, ask, and cut; with ``keep``, what is behind a gap stays.
 
     Raises:
         CliError: Somebody has the directory open, it cannot be read, or the answer was no.
     """
-    if not directory.is_dir():
+    # A partition's directory may be gone: its data directory tells what it held.
+    if not directory.is_dir() and not (directory.absolute().parent / "meta.properties").exists():
         raise CliError(f"{directory} is not a directory", exit_code=USAGE)
     try:
         with closing(Repair(directory)) as core:
-            _repair(core, directory, yes=yes, as_json=as_json)
+            _repair(core, directory, yes=yes, keep=keep, as_json=as_json)
     except StorageLockedError as error:
         raise CliError(str(error), "stop the broker first") from error
     except LocalError as error:
         raise CliError(str(error)) from error
 
 
-def _repair(core: Repair, directory: Path, *, yes: bool, as_json: bool) -> None:
+def _repair(core: Repair, directory: Path, *, yes: bool, keep: bool, as_json: bool) -> None:
     partitions = core.partitions()
     if not partitions:
         advice = "name a data directory, or a partition's directory in one"
@@ -77,10 +86,14 @@ def _repair(core: Repair, directory: Path, *, yes: bool, as_json: bool) -> None:
         _show(cuts, len(partitions))
     if not cuts:
         return
-    if not yes and not _is_agreed():
+    has_gap = any(cut.gap_end is not None for cut in cuts)
+    answer = "y" if yes else _answer(may_keep=has_gap and not keep)
+    if answer not in ("y", "k"):
         raise CliError("nothing was cut", "" if sys.stdin.isatty() else "--yes cuts without asking")
     for cut in cuts:
-        core.cut(cut.partition, cut.partition in compacted)
+        is_kept = cut.gap_end is not None and (keep or answer == "k")
+        act = core.keep if is_kept else core.cut
+        act(cut.partition, cut.partition in compacted)
     if not as_json:
         print(f"repaired {_counted(len(cuts), 'partition')}")
 
@@ -107,6 +120,7 @@ def _cut(
     position: int,
     size: int,
     removed: Sequence[int],
+    gap_end: int | None,
     damage: str | None,
 ) -> Cut:
     places = [(segment, position), *((base, 0) for base in removed)]
@@ -120,6 +134,7 @@ def _cut(
         position=position,
         bytes=size,
         removed_segments=removed,
+        gap_end=gap_end,
         damage=damage,
     )
 
@@ -135,6 +150,8 @@ def _show(cuts: Sequence[Cut], partitions_count: int) -> None:
         print(f"    {_name(cut.segment)} from position {cut.position:,} on")
         for segment in cut.removed_segments:
             print(f"    {_name(segment)} whole")
+        if cut.gap_end is not None:
+            print(f"  or stays, with --keep: {_counted(cut.count, 'offset')} from {cut.gap_end} on")
     whole = partitions_count - len(cuts)
     if whole:
         print(f"{_counted(whole, 'partition')} {'is' if whole == 1 else 'are'} whole")
@@ -148,15 +165,18 @@ def _counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _is_agreed() -> bool:
+def _answer(*, may_keep: bool) -> str:
+    """The first letter of yes, keep or no; no where nobody can be asked."""
     if not sys.stdin.isatty():
-        return False
+        return "n"
+    choices = "[y/k/N; k keeps what is behind gaps]" if may_keep else "[y/N]"
     try:
-        answer = input("Cut? What goes cannot be brought back. [y/N] ")
+        answer = input(f"Cut? What goes cannot be brought back. {choices} ")
     except (EOFError, KeyboardInterrupt):
         print()
-        return False
-    return answer.strip().lower() in ("y", "yes")
+        return "n"
+    known = {"y": "y", "yes": "y", "k": "k", "keep": "k"} if may_keep else {"y": "y", "yes": "y"}
+    return known.get(answer.strip().lower(), "n")
 
 
 def _as_json(cut: Cut) -> dict[str, object]:
@@ -170,6 +190,8 @@ def _as_json(cut: Cut) -> dict[str, object]:
         "position": cut.position,
         "bytes": cut.bytes,
         "removed_segments": list(cut.removed_segments),
+        "offsets": cut.count,
+        "kept_from": cut.gap_end,
     }
 
 

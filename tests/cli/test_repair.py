@@ -152,3 +152,41 @@ def test_synced_records_that_are_gone_are_named_and_agreed_to(
     assert "damaged: it ends at offset 2, but offsets below 3" in capsys.readouterr().out
     with Log.open(partition) as log:
         assert (log.damaged_at, log.append([(b"k", b"v")]).first_offset) == (None, 2)
+
+
+def without_middle(partition: Path) -> None:
+    """A log of four records in four segments, of which the second one is gone with all its files."""
+    with Log.open(partition) as log:
+        for _ in range(3):
+            log.append([(b"k", b"v")])
+            log.roll()
+        log.append([(b"k", b"v")])
+    for path in partition.glob(f"{1:020}.*"):
+        path.unlink()
+
+
+def test_what_is_behind_a_gap_is_kept_if_somebody_says_so(tmp_path: Path, capsys: Capture) -> None:
+    partition = tmp_path / "events-0"
+    without_middle(partition)
+    assert run("repair", partition, "--json") == 1
+    (cut,) = json.loads(capsys.readouterr().out)
+    assert (cut["log_end_offset"], cut["kept_from"], cut["offsets"]) == (1, 2, 2)
+    assert run("repair", partition, "--keep", "--yes") == 0
+    assert "or stays, with --keep: 2 offsets from 2 on" in capsys.readouterr().out
+    with Log.open(partition) as log:
+        assert (log.damaged_at, log.log_end_offset) == (None, 4)
+        assert [record.offset for record in log] == [0, 2, 3]
+
+
+@pytest.mark.parametrize("is_missing", [True, False])
+def test_a_missing_or_empty_partition_is_repaired_by_its_name(
+    data: Path, is_missing: bool, capsys: Capture
+) -> None:
+    """The broker's message names the partition's directory."""
+    (data / "recovery-point-offset-checkpoint").write_text("0\n1\nlost 0 30\n")
+    if not is_missing:
+        (data / "lost-0").mkdir()
+    assert run("repair", data / "lost-0", "--yes") == 0
+    assert "it ends at offset 0, but offsets below 30 were synced" in capsys.readouterr().out
+    with Log.open(data / "lost-0") as log:
+        assert (log.damaged_at, log.append([(b"k", b"v")]).first_offset) == (None, 0)

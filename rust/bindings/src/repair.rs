@@ -18,8 +18,8 @@ struct PyRepair {
     repair: Mutex<Option<Repair>>,
 }
 
-/// Offset, segment, position, bytes, removed segments, and what is damaged; see [`Cut`].
-type Shown = (i64, i64, u64, u64, Vec<i64>, Option<String>);
+/// Offset, segment, position, bytes, removed segments, where a gap ends, and what is damaged; see [`Cut`].
+type Shown = (i64, i64, u64, u64, Vec<i64>, Option<i64>, Option<String>);
 
 #[pymethods]
 #[expect(clippy::needless_pass_by_value, reason = "what pyo3 converts arguments to")]
@@ -44,14 +44,19 @@ impl PyRepair {
     ) -> PyResult<Option<Shown>> {
         let cut = self.run(py, |repair| repair.look(&partition, &config(is_compacted)))?;
         Ok(cut.map(|cut| {
-            let Cut { offset, segment, position, bytes, removed_segments, damage } = cut;
+            let Cut { offset, segment, position, bytes, removed_segments, gap_end, damage } = cut;
             let damage = damage.map(|damage| damage.to_string());
-            (offset, segment, position, bytes, removed_segments, damage)
+            (offset, segment, position, bytes, removed_segments, gap_end, damage)
         }))
     }
 
     fn cut(&self, py: Python<'_>, partition: PathBuf, is_compacted: bool) -> PyResult<()> {
         self.run(py, |repair| repair.cut(&partition, &config(is_compacted)))
+    }
+
+    /// Keep what is behind a gap.
+    fn keep(&self, py: Python<'_>, partition: PathBuf, is_compacted: bool) -> PyResult<()> {
+        self.run(py, |repair| repair.keep(&partition, &config(is_compacted)))
     }
 
     fn close(&self) {

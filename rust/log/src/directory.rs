@@ -4,7 +4,7 @@
 //! high watermarks. A log that is not open keeps its lines.
 
 pub mod checkpoint;
-mod checkpoints;
+pub(crate) mod checkpoints;
 pub(crate) mod library;
 pub(crate) mod lock;
 pub(crate) mod repair;
@@ -19,8 +19,8 @@ use std::thread;
 
 use parking_lot::Mutex;
 
-use self::checkpoint::{CleanShutdown, PartitionOffsets};
-use self::checkpoints::CheckpointFiles;
+use self::checkpoint::CleanShutdown;
+use self::checkpoints::{CheckpointFiles, Checkpoints};
 use crate::buffer_pool::BufferPool;
 use crate::clock::Clock;
 use crate::config::LogConfig;
@@ -74,8 +74,6 @@ pub struct LogDirectory {
     clock: Arc<dyn Clock>,
     buffers: Arc<BufferPool>,
     was_clean: bool,
-    /// Whether the recovery points were read; without them all that is on disk may have been synced.
-    knows_recovery_points: bool,
     producer_id_expiration_ms: AtomicI64,
     broker_epoch: AtomicI64,
     random: AtomicU64,
@@ -88,9 +86,7 @@ pub struct LogDirectory {
 #[derive(Default)]
 struct DirectoryState {
     logs: BTreeMap<(String, i32), Arc<Log>>,
-    recovery_points: PartitionOffsets,
-    log_start_offsets: PartitionOffsets,
-    high_watermarks: PartitionOffsets,
+    offsets: Checkpoints,
     /// Renamed directories and when (ms) they may go.
     deleted: Vec<(i64, PathBuf)>,
     /// Partitions' directories that were there at the opening, until [`LogDirectory::mark_strays`].
@@ -112,16 +108,10 @@ impl LogDirectory {
         let (disk, dir) = (options.disk, options.dir);
         let error = |source| StorageError::io("open", dir, source);
         disk.create_dir_all(dir).map_err(error)?;
-        let recovery_points = read_offsets(&*disk, dir, checkpoint::RECOVERY_POINT_FILE);
-        let high_watermarks = read_offsets(&*disk, dir, checkpoint::REPLICATION_OFFSET_FILE);
-        let knows_recovery_points = recovery_points.is_ok();
         let entries = disk.list(dir).map_err(error)?;
         let mut state = DirectoryState {
             logs: BTreeMap::new(),
-            // Without recovery points every log is checked from its beginning.
-            recovery_points: recovery_points.unwrap_or_default(),
-            log_start_offsets: read_offsets(&*disk, dir, checkpoint::LOG_START_OFFSET_FILE)?,
-            high_watermarks: high_watermarks.unwrap_or_default(),
+            offsets: Checkpoints::read(&*disk, dir)?,
             deleted: deleted_dirs(dir, &entries),
             found: partition_dirs(&entries),
             stale: BTreeSet::new(),
@@ -136,7 +126,6 @@ impl LogDirectory {
             clock,
             buffers: options.buffers,
             was_clean: marker.is_some(),
-            knows_recovery_points,
             producer_id_expiration_ms: AtomicI64::new(options.producer_id_expiration_ms),
             broker_epoch: AtomicI64::new(marker.map_or(-1, |marker| marker.broker_epoch)),
             random: AtomicU64::new(options.random_seed),
@@ -178,7 +167,7 @@ impl LogDirectory {
 
     /// The high watermark that was checkpointed for a partition.
     pub fn high_watermark(&self, topic: &str, partition: i32) -> Option<i64> {
-        self.state.lock().high_watermarks.get(&(topic.to_owned(), partition)).copied()
+        self.state.lock().offsets.high_watermarks.get(&(topic.to_owned(), partition)).copied()
     }
 
     /// The partitions' directories, by name; those renamed for deletion or as strays are left out.
@@ -204,7 +193,7 @@ impl LogDirectory {
             return None;
         }
         let key = (topic.to_owned(), partition);
-        let start = self.state.lock().log_start_offsets.get(&key).copied().unwrap_or(0);
+        let start = self.state.lock().offsets.log_starts.get(&key).copied().unwrap_or(0);
         let survey = LogSurvey::of(&*self.disk, &self.partition_path(topic, partition)).ok()??;
         Some((survey, start))
     }
@@ -251,7 +240,7 @@ impl LogDirectory {
     ) -> Result<Option<Damage>, OpenError> {
         let (dir, key) = (self.partition_path(topic, partition), (topic.to_owned(), partition));
         let options = self.options(dir, &key, Some(topic_id), config);
-        if options.recovery_point == 0 && !self.disk.exists(&options.dir) {
+        if options.checkpointed.recovery_point == 0 && !self.disk.exists(&options.dir) {
             return Ok(None);
         }
         let (_, recovery) = Log::open(LogOptions { read_only: true, ..options })?;
@@ -268,7 +257,10 @@ impl LogDirectory {
         self.checkpoint_before_reuse(&dir, &key)?;
         let (log, recovery) = Log::open(self.options(dir, &key, topic_id, config))?;
         let log = Arc::new(log);
-        self.state.lock().logs.insert(key, log.clone());
+        let mut state = self.state.lock();
+        state.offsets.accept_gaps(&key, recovery.gaps_below);
+        state.logs.insert(key, log.clone());
+        drop(state);
         Ok((log, recovery))
     }
 
@@ -286,17 +278,12 @@ impl LogDirectory {
         topic_id: Option<[u8; 16]>,
         config: Arc<LogConfig>,
     ) -> LogOptions {
-        let (recovery_point, log_start_offset, high_watermark) = {
-            let state = self.state.lock();
-            let offset = |of: &PartitionOffsets| of.get(key).copied().unwrap_or(0);
-            (
-                offset(&state.recovery_points),
-                offset(&state.log_start_offsets),
-                offset(&state.high_watermarks),
-            )
+        let (checkpointed, knows_recovery_points) = {
+            let offsets = &self.state.lock().offsets;
+            (offsets.of(key), offsets.knows_recovery_points)
         };
         // What is synced with each append is promised before a checkpoint tells of it.
-        let on_damage = if config.syncs_every_append() || !self.knows_recovery_points {
+        let on_damage = if config.syncs_every_append() || !knows_recovery_points {
             OnDamage::Keep
         } else {
             OnDamage::CutUnsynced
@@ -306,10 +293,8 @@ impl LogDirectory {
             config,
             disk: self.disk.clone(),
             clock: self.clock.clone(),
-            recovery_point,
-            high_watermark,
+            checkpointed,
             on_damage,
-            log_start_offset,
             clean: self.was_clean,
             topic_id,
             producer_id_expiration_ms: self.producer_id_expiration_ms.load(Ordering::Relaxed),
@@ -490,19 +475,14 @@ impl DirectoryState {
         if let Some((topic, partition)) = parse_partition_dir(name) {
             let key = (topic.to_owned(), partition);
             self.logs.remove(&key);
-            self.recovery_points.remove(&key);
-            self.log_start_offsets.remove(&key);
-            self.high_watermarks.remove(&key);
+            self.offsets.forget(&key);
             self.stale.insert(key);
         }
     }
 
     /// Drops what is known of partitions that do not exist.
     fn forget_unknown(&mut self, is_known: &impl Fn(&PartitionKey) -> bool) {
-        let DirectoryState { recovery_points, log_start_offsets, high_watermarks, .. } = self;
-        for offsets in [recovery_points, log_start_offsets, high_watermarks] {
-            offsets.retain(|key, _| is_known(key));
-        }
+        self.offsets.retain(is_known);
     }
 
     /// Drops what the checkpoints tell of logs that a run deleted which ended before it wrote them. A directory of that
@@ -557,21 +537,6 @@ pub(crate) fn parse_partition_dir(name: &str) -> Option<(&str, i32)> {
     let is_number = !partition.is_empty() && partition.bytes().all(|byte| byte.is_ascii_digit());
     let partition = partition.parse().ok().filter(|_| is_number)?;
     (!topic.is_empty()).then_some((topic, partition))
-}
-
-/// A checkpoint's offsets; none if there is no file.
-pub(crate) fn read_offsets(
-    disk: &dyn Disk,
-    dir: &Path,
-    name: &str,
-) -> Result<PartitionOffsets, OpenError> {
-    let path = dir.join(name);
-    match disk.read(&path) {
-        Ok(bytes) => checkpoint::read_offsets(&bytes)
-            .map_err(|error| OpenError::Malformed { path, reason: error.to_string() }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(PartitionOffsets::new()),
-        Err(error) => Err(StorageError::io("read", &path, error).into()),
-    }
 }
 
 /// Directories that an earlier run renamed for deletion: they may go at once.

@@ -34,9 +34,9 @@ pub use log::producer_state::{
     ProducerStateManager, SnapshotError,
 };
 pub use log::{
-    AppendError, AppendInfo, AppendOptions, Damage, FetchData, Fetched, FetchedRecords, Log,
-    LogOffsets, LogOptions, OnDamage, OpenError, ReadError, RecordsSlice, Recovery, SegmentEntries,
-    SliceError, StorageError, TimestampOffset,
+    AppendError, AppendInfo, AppendOptions, Checkpointed, Damage, FetchData, Fetched,
+    FetchedRecords, Log, LogOffsets, LogOptions, OnDamage, OpenError, ReadError, RecordsSlice,
+    Recovery, SegmentEntries, SliceError, StorageError, TimestampOffset,
 };
 pub use segment::appender::{AppendRule, Appender, MAPPED_BATCH_BYTES_MAX};
 pub use segment::offset_index::OffsetEntry;

@@ -45,7 +45,7 @@ pub use error::{AppendError, Damage, OpenError, ReadError, StorageError};
 pub use read::lookup::SegmentEntries;
 pub use read::slice::{Fetched, FetchedRecords, RecordsSlice, SliceError};
 pub use types::{
-    AppendInfo, AppendOptions, FetchData, LogOffsets, LogOptions, OnDamage, Recovery,
+    AppendInfo, AppendOptions, Checkpointed, FetchData, LogOffsets, LogOptions, OnDamage, Recovery,
     TimestampOffset,
 };
 
@@ -68,6 +68,8 @@ pub struct Log {
     /// What readers see, never locked while the disk works.
     view: Mutex<View>,
     rounds: Rounds,
+    /// What was found damaged when it was opened, and left so.
+    damage: Option<Damage>,
     /// Counts truncations: what was read before one may stand in the log no more.
     truncations: Arc<AtomicU64>,
 }
@@ -169,10 +171,7 @@ impl Log {
 
     /// The damage with which the log was opened, if nothing was cut.
     pub fn damage(&self) -> Option<Damage> {
-        match self.view.lock().status() {
-            Status::Damaged(damage) => Some(damage.clone()),
-            _ => None,
-        }
+        self.damage.clone()
     }
 
     /// The latest leader epoch noted.

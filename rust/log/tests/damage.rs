@@ -81,6 +81,16 @@ impl Home {
         file.write_at(bytes, 0).unwrap();
     }
 
+    /// Removes these files of a segment, as far as they are there.
+    fn remove(&self, suffixes: &[&str], segment: usize) {
+        let log = self.segments()[segment].clone();
+        for path in suffixes.iter().map(|suffix| log.with_extension(suffix)) {
+            if self.disk.exists(&path) {
+                self.disk.remove_file(&path).unwrap();
+            }
+        }
+    }
+
     /// Where the batches of a segment begin, and where the last one ends.
     fn boundaries(&self, path: &Path) -> Vec<usize> {
         let bytes = self.disk.read(path).unwrap();
@@ -107,7 +117,13 @@ impl Home {
             let damage = recovery.damage.unwrap_or_else(|| panic!("{what}, open {open}: whole"));
             assert_eq!(found.get_or_insert(damage.clone()), &damage, "{what}, open {open}");
             assert_eq!(log.damage(), Some(damage.clone()));
-            assert_eq!(log.log_end_offset(), damage.offset(), "{what}");
+            match damage {
+                Damage::Beginning { last_offset, .. } => {
+                    let left = (log.log_start_offset(), log.log_end_offset());
+                    assert_eq!(left, (last_offset + 1, 30), "{what}");
+                }
+                _ => assert_eq!(log.log_end_offset(), damage.offset(), "{what}"),
+            }
             assert!(log.append_as_leader(&mut batch(1, 10, NOW_MS), LEADER).is_err());
             directory.checkpoint(&[("t".to_owned(), 0, log.log_end_offset())]).unwrap();
             directory.close(true).unwrap();
@@ -119,7 +135,7 @@ impl Home {
 type Hurt = fn(&Home);
 
 /// What happens to files of whole batches, and what is left of the log.
-const LOSSES: [(&str, Hurt, i64); 7] = [
+const LOSSES: [(&str, Hurt, i64); 10] = [
     (
         "the active segment lost its last batch",
         |home| {
@@ -146,6 +162,17 @@ const LOSSES: [(&str, Hurt, i64); 7] = [
         |home| {
             home.disk.remove_file(&home.segments()[1]).unwrap();
         },
+        12,
+    ),
+    ("the first segment was deleted", |home| home.remove(&["log"], 0), 0),
+    (
+        "the first segment was deleted with its indexes",
+        |home| home.remove(&["log", "index", "timeindex"], 0),
+        0,
+    ),
+    (
+        "a middle segment was deleted with all its files",
+        |home| home.remove(&["log", "index", "timeindex", "snapshot"], 1),
         12,
     ),
     ("a middle segment lost its last batch", |home| home.cut_last_batch(&home.segments()[1]), 21),
@@ -289,19 +316,17 @@ fn what_checkpoints_tell_of_a_deleted_log_is_not_held_against_a_new_one() {
 fn repair_names_what_the_broker_names_and_lets_the_log_go_on() {
     for (what, hurt, end) in LOSSES {
         let dir = tempfile::tempdir().unwrap();
-        let home = Home {
-            disk: Arc::new(RealDisk),
-            dir: dir.path().to_owned(),
-            config: Home::new(1).config,
-        };
+        let home = on_real_disk(dir.path());
         home.filled(true);
         hurt(&home);
         let damage = home.assert_damaged(what);
-        let repair = Repair::open(&home.dir, Arc::new(ManualClock::new(NOW_MS))).unwrap();
+        let repair = repair(&home.dir);
         let partitions = repair.partitions().unwrap();
         assert_eq!(partitions, [home.partition()], "{what}");
         let config = Arc::default();
         let cut = repair.look(&partitions[0], &config).unwrap().unwrap();
+        // What is behind a lost beginning stays.
+        let end = if matches!(damage, Damage::Beginning { .. }) { 30 } else { end };
         assert_eq!((cut.offset, cut.damage), (end, Some(damage)), "{what}");
         repair.cut(&partitions[0], &config).unwrap();
         assert_eq!(repair.look(&partitions[0], &config).unwrap(), None, "{what}");
@@ -310,6 +335,107 @@ fn repair_names_what_the_broker_names_and_lets_the_log_go_on() {
         assert_eq!((recovery.damage, log.log_end_offset()), (None, end), "{what}");
         assert_eq!(append(&log, 1, NOW_MS).first_offset, end);
     }
+}
+
+fn on_real_disk(dir: &Path) -> Home {
+    Home { disk: Arc::new(RealDisk), dir: dir.to_owned(), config: Home::new(1).config }
+}
+
+fn repair(dir: &Path) -> Repair {
+    Repair::open(dir, Arc::new(ManualClock::new(NOW_MS))).unwrap()
+}
+
+#[test]
+fn repair_keeps_what_is_behind_a_gap_if_it_is_told_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = on_real_disk(dir.path());
+    home.filled(true);
+    home.remove(&["log", "index", "timeindex", "snapshot"], 1);
+    let lost = home.assert_damaged("a middle segment was deleted with all its files");
+    assert_eq!(lost, Damage::Gap { offset: 12, last_offset: 23 });
+    let repair = repair(&home.dir);
+    let cut = repair.look(&home.partition(), &Arc::default()).unwrap().unwrap();
+    assert_eq!((cut.offset, cut.gap_end), (12, Some(24)));
+    repair.keep(&home.partition(), &Arc::default()).unwrap();
+    assert_eq!(repair.look(&home.partition(), &Arc::default()).unwrap(), None);
+    drop(repair);
+    for open in 0..2 {
+        let (directory, log, recovery) = home.open();
+        assert_eq!((recovery.damage, log.log_end_offset()), (None, 30 + open));
+        assert_eq!(log.read(12, 1, 30, true).unwrap().base_offset, 24);
+        append(&log, 1, NOW_MS);
+        log.flush().unwrap();
+        directory.checkpoint(&[]).unwrap();
+        directory.close(true).unwrap();
+    }
+}
+
+/// The broker names the partition's directory, so that has to do.
+#[test]
+fn repair_takes_a_partition_by_name_that_is_empty_or_missing() {
+    for is_missing in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let home = on_real_disk(dir.path());
+        home.filled(true);
+        home.disk.create_anew(&home.dir.join("meta.properties")).unwrap();
+        home.disk.remove_dir_all(&home.partition()).unwrap();
+        if !is_missing {
+            home.disk.create_dir_all(&home.partition()).unwrap();
+        }
+        let repair = repair(&home.partition());
+        assert_eq!(repair.partitions().unwrap(), [home.partition()]);
+        let cut = repair.look(&home.partition(), &Arc::default()).unwrap().unwrap();
+        assert_eq!(cut.damage, Some(Damage::Lost { offset: 0, synced_end: 30 }));
+        repair.cut(&home.partition(), &Arc::default()).unwrap();
+        assert_eq!(repair.look(&home.partition(), &Arc::default()).unwrap(), None);
+        drop(repair);
+        let never_made = self::repair(&home.dir.join("other-0"));
+        assert_eq!(never_made.partitions().unwrap(), Vec::<PathBuf>::new());
+        drop(never_made);
+        let (_, log, recovery) = home.open();
+        assert_eq!((recovery.damage, append(&log, 1, NOW_MS).first_offset), (None, 0));
+    }
+}
+
+/// It has its checkpoints inside, as a data directory has.
+#[test]
+fn a_librarys_log_without_segments_is_no_data_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["events-3", "events"] {
+        let path = dir.path().join(name);
+        let clock = Arc::new(ManualClock::new(NOW_MS));
+        let opened = LibraryLog::open(&path, Arc::new(Home::new(1).config), clock);
+        let (library, _) = opened.unwrap();
+        append(library.log(), 2, NOW_MS);
+        library.close().unwrap();
+        std::fs::remove_file(path.join("00000000000000000000.log")).unwrap();
+        let repair = repair(&path);
+        assert_eq!(repair.partitions().unwrap(), [path.clone()]);
+        let cut = repair.look(&path, &Arc::default()).unwrap().unwrap();
+        assert_eq!(cut.damage, Some(Damage::Lost { offset: 0, synced_end: 2 }));
+    }
+}
+
+/// Checkpoints told of the deleted topic while its directory waited for removal.
+#[test]
+fn a_topic_that_was_deleted_and_made_again_is_whole_for_repair_and_readers() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = on_real_disk(dir.path());
+    home.filled(false);
+    let (directory, log, _) = home.open();
+    directory.delete_log(&log).unwrap();
+    let (log, _) = directory.open_log("t", 0, ID, Arc::new(home.config.clone())).unwrap();
+    append(&log, 3, NOW_MS);
+    log.flush().unwrap();
+    drop((directory, log));
+    home.disk.create_anew(&home.dir.join("meta.properties")).unwrap();
+    let clock = Arc::new(ManualClock::new(NOW_MS));
+    let (_, recovery) =
+        LibraryLog::open_read_only(&home.partition(), Arc::default(), clock).unwrap();
+    assert_eq!(recovery.damage, None);
+    let repair = repair(&home.dir);
+    assert_eq!(repair.partitions().unwrap(), [home.partition()]);
+    assert_eq!(repair.look(&home.partition(), &Arc::default()).unwrap(), None);
 }
 
 /// A person mirrors batches as values. A torn one was taken for damage, as a valid batch was found in it.

@@ -144,12 +144,12 @@ impl Full {
     /// Opens the log; where there is no space for that, with some more.
     fn open(&mut self, clean: bool, log_start_offset: i64) {
         let mut options = self.bench.options(clean);
-        options.log_start_offset = log_start_offset;
+        options.checkpointed.log_start_offset = Some(log_start_offset);
         let opened = match Log::open(options) {
             Err(OpenError::Storage(StorageError::NoSpace { .. })) => {
                 self.free_all();
                 let mut options = self.bench.options(false);
-                options.log_start_offset = log_start_offset;
+                options.checkpointed.log_start_offset = Some(log_start_offset);
                 Log::open(options)
             }
             opened => opened,

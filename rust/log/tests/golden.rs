@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pykafka_log::{
-    AbortedTxn, BufferPool, CleanupPolicy, Disk, Log, LogConfig, LogOptions, ManualClock,
-    MemoryDisk, OnDamage, OpenMode, Recovery, checkpoint,
+    AbortedTxn, BufferPool, Checkpointed, CleanupPolicy, Disk, Log, LogConfig, LogOptions,
+    ManualClock, MemoryDisk, OnDamage, OpenMode, Recovery, checkpoint,
 };
 use pykafka_record::{Batch, EndTransactionMarker, Limits, batches};
 use serde_json::{Value, json};
@@ -98,11 +98,14 @@ impl Golden {
             }),
             disk: self.disk.clone(),
             clock: Arc::new(ManualClock::new(number(&self.answers["asked_at_ms"]))),
-            // Apache Kafka writes it with the marker of a clean stop.
-            recovery_point: if clean { self.recovery_point } else { 0 },
-            high_watermark: self.high_watermark,
+            checkpointed: Checkpointed {
+                // Apache Kafka writes it with the marker of a clean stop.
+                recovery_point: if clean { self.recovery_point } else { 0 },
+                high_watermark: self.high_watermark,
+                log_start_offset: Some(self.log_start_offset).filter(|offset| *offset > 0),
+                cleaner_offset: 0,
+            },
             on_damage: OnDamage::Keep,
-            log_start_offset: self.log_start_offset,
             clean,
             topic_id: Some(uuid(self.answers["topic_id"].as_str().unwrap())),
             producer_id_expiration_ms: 86_400_000,

@@ -1,7 +1,8 @@
 //! Random histories of a log and damage to its files, under a model of what was promised.
 //!
 //! A history appends, rolls, syncs, truncates, deletes and opens again; then one file of the partition is cut (also
-//! between two batches), emptied, zeroed, deleted, or loses a bit; then the log is opened three times. Whatever happened:
+//! between two batches), emptied, zeroed, deleted, or loses a bit, a segment goes with all its files, or all files go;
+//! then the log is opened three times. Whatever happened:
 //! no synced record is missing without being named, no offset is given out twice, and what one open found the next one
 //! finds too.
 //!
@@ -11,6 +12,7 @@
 mod common;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -44,6 +46,8 @@ struct History {
     open: Option<(LogDirectory, Arc<Log>)>,
     /// Batches that are in the log, by base offset.
     content: BTreeMap<i64, Vec<u8>>,
+    /// Everything below was deleted, and a checkpoint tells it.
+    start: i64,
     /// Everything below was synced, and a checkpoint tells it.
     synced_end: i64,
     told: Vec<String>,
@@ -59,6 +63,7 @@ impl History {
             flush_messages,
             open: None,
             content: BTreeMap::new(),
+            start: 0,
             synced_end: 0,
             told: vec![format!("seed {seed}")],
         }
@@ -134,12 +139,13 @@ impl History {
         let part = self.random.below(4) as i64;
         self.with_log(|_, directory, log| {
             let (start, end) = (log.log_start_offset(), log.log_end_offset());
-            log.delete_before(start + (end - start) * part / 8).unwrap();
-            log.enforce_retention(end).unwrap();
+            directory.delete_before(log, start + (end - start) * part / 8).unwrap();
+            directory.enforce_retention(log, end).unwrap();
             log.delete_expired_files(NOW_MS + 1).unwrap();
             directory.checkpoint(&[]).unwrap();
         });
         self.with_log(|history, _, log| {
+            history.start = log.log_start_offset();
             history.synced_end = history.synced_end.max(log.recovery_point());
         });
     }
@@ -178,6 +184,12 @@ impl History {
         Path::new(DIR).join("t-0")
     }
 
+    fn remove(&self, names: &[OsString]) {
+        for name in names {
+            self.disk.remove_file(&History::partition().join(name)).unwrap();
+        }
+    }
+
     /// Damages one file, or removes the directory; says what it did.
     fn hurt(&mut self) -> String {
         let names: Vec<_> = match self.disk.list(&History::partition()) {
@@ -193,6 +205,23 @@ impl History {
         }
         let logs = names.iter().filter(|name| name.to_string_lossy().ends_with(".log"));
         let logs: Vec<_> = logs.cloned().collect();
+        match self.random.below(12) {
+            0 => {
+                self.remove(&names);
+                return "all files were deleted".to_owned();
+            }
+            part @ 1..4 if !logs.is_empty() => {
+                // The first one, or any, with or without what else is left of it.
+                let last = if part == 1 { 1 } else { logs.len() as u64 };
+                let log = &logs[self.random.below(last) as usize];
+                let stem = log.to_string_lossy().replace(".log", "");
+                let of_segment =
+                    names.iter().filter(|name| name.to_string_lossy().starts_with(&stem));
+                self.remove(&of_segment.cloned().collect::<Vec<_>>());
+                return format!("segment {stem} was deleted with all its files");
+            }
+            _ => {}
+        }
         let from = if self.random.below(4) == 0 || logs.is_empty() { &names } else { &logs };
         let Some(name) = from.get(self.random.below(from.len().max(1) as u64) as usize) else {
             return "nothing".to_owned();
@@ -279,7 +308,9 @@ impl History {
     fn check_named(&self, log: &Log, recovery: &Recovery, told: &str) {
         let (start, end) = (log.log_start_offset(), log.log_end_offset());
         assert!(end >= self.synced_end || recovery.damage.is_some(), "{told}: lost silently");
-        let is_named = recovery.damage.is_some() || !recovery.warnings.is_empty();
+        let has_beginning = start <= self.start || self.start >= self.synced_end;
+        assert!(has_beginning || recovery.damage.is_some(), "{told}: begins later, silently");
+        let is_named = recovery.damage.is_some();
         for (base_offset, bytes) in self.content.range(start..self.synced_end.min(end).max(start)) {
             let read = log.read(*base_offset, 1, end, true);
             let found = read.as_ref().map(|data| data.bytes[..] == bytes[..]);

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use common::{Bench, LEADER, NOW_MS, append, batch, batch_offsets, batch_with};
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
-    AppendError, AppendOptions, AppendOrigin, Log, LogConfig, LogOptions, OpenMode, ReadError,
-    StorageError,
+    AppendError, AppendOptions, AppendOrigin, Checkpointed, Damage, Log, LogConfig, LogOptions,
+    OpenMode, ReadError, StorageError,
 };
 use pykafka_record::{BatchMut, BatchOptions, EndTransactionMarker};
 
@@ -245,16 +245,27 @@ fn remove_indexes(bench: &Bench) {
     }
 }
 
-/// Apache Kafka asks only that offsets grow. Something may have been lost, so there is a warning.
+/// Apache Kafka asks only that offsets grow. What was synced must be there all the same, unless it was compacted.
 #[test]
-fn a_gap_that_no_index_contradicts_is_reported_and_no_damage() {
+fn a_gap_is_damage_below_the_recovery_point_and_reported_above() {
     let bench = Bench::default();
     with_gap(&bench);
-    for recovery_point in [10, 0] {
+    let options = |recovery_point, cleaner_offset| {
+        let checkpointed =
+            Checkpointed { recovery_point, cleaner_offset, ..Checkpointed::default() };
+        LogOptions { checkpointed, ..bench.options(false) }
+    };
+    remove_indexes(&bench);
+    let (log, recovery) = Log::open(options(10, 0)).unwrap();
+    assert_eq!(recovery.damage, Some(Damage::Gap { offset: 3, last_offset: 6 }));
+    assert_eq!(batch_offsets(&log, 0), [(0, 2)]);
+    let (_, recovery) = Log::open(options(10, 7)).unwrap();
+    assert_eq!((recovery.damage, recovery.gaps_below), (None, None));
+    for recovery_point in [3, 0] {
         remove_indexes(&bench);
-        let options = LogOptions { recovery_point, ..bench.options(false) };
-        let (log, recovery) = Log::open(options).unwrap();
+        let (log, recovery) = Log::open(options(recovery_point, 0)).unwrap();
         assert_eq!((recovery.damaged_at(), recovery.truncated_at), (None, None));
+        assert_eq!(recovery.gaps_below, Some(7));
         assert!(recovery.warnings[0].contains("no offsets 3 to 6"), "{:?}", recovery.warnings);
         assert_eq!(batch_offsets(&log, 0), [(0, 2), (7, 9)]);
         assert_eq!(log.read(4, 1, 10, true).unwrap().base_offset, 7);
@@ -314,7 +325,8 @@ fn batch_lost_in_a_gap_is_not_taken_for_a_duplicate_when_it_is_sent_again() {
         assert_eq!(log.active_producers().len(), 0);
         drop(log);
         // Now the newest snapshot below the recovery point is used.
-        let options = LogOptions { recovery_point: 3, ..bench.options(false) };
+        let checkpointed = Checkpointed { recovery_point: 3, ..Checkpointed::default() };
+        let options = LogOptions { checkpointed, ..bench.options(false) };
         assert_eq!(Log::open(options).unwrap().0.active_producers().len(), 0);
     }
     let (log, _) = bench.open(false);

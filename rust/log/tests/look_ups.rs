@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use common::watched_disk::WatchedDisk;
 use common::{Bench, LEADER, NOW_MS, append, batch_with};
-use pykafka_log::{FetchedRecords, Log, LogConfig, LogOptions, OpenMode, ReadError, StorageError};
+use pykafka_log::{
+    Checkpointed, FetchedRecords, Log, LogConfig, LogOptions, OpenMode, ReadError, StorageError,
+};
 use pykafka_record::{Batch, BatchOptions, EndTransactionMarker};
 
 fn bench(config: LogConfig) -> (Bench, WatchedDisk) {
@@ -207,8 +209,9 @@ fn a_transaction_index_that_is_gone_or_short_is_made_again_from_the_batches() {
                 bench.disk.open(&index, OpenMode::Write).unwrap().set_len(0).unwrap();
             }
             // Synced up to the end, so that only what is missing makes an open read the segment.
+            let checkpointed = Checkpointed { recovery_point: 9, ..Checkpointed::default() };
             let options =
-                |read_only| LogOptions { recovery_point: 9, read_only, ..bench.options(clean) };
+                |read_only| LogOptions { checkpointed, read_only, ..bench.options(clean) };
             let (log, recovery) = Log::open(options(true)).unwrap();
             assert_eq!(aborted_in(&log), expected, "{base_offset} read-only");
             assert!(recovery.warnings[0].contains("0 of 1 entries"), "{recovery:?}");

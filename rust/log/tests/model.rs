@@ -109,7 +109,8 @@ fn check(steps: &[Step]) {
             Step::Reopen { clean } => {
                 log.close().unwrap();
                 let options = bench.options(*clean);
-                let options = pykafka_log::LogOptions { log_start_offset: model.start, ..options };
+                let mut options = options;
+                options.checkpointed.log_start_offset = Some(model.start);
                 let (opened, recovery) = pykafka_log::Log::open(options).unwrap();
                 assert_eq!((recovery.truncated_bytes, recovery.damaged_at()), (0, None));
                 log = opened;

@@ -13,8 +13,8 @@ use std::sync::Arc;
 
 use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
-    AppendError, BufferPool, DirectoryOptions, Disk, Log, LogConfig, LogDirectory, LogOptions,
-    ManualClock, OnDamage, Recovery, StorageError, checkpoint,
+    AppendError, BufferPool, Checkpointed, DirectoryOptions, Disk, Log, LogConfig, LogDirectory,
+    LogOptions, ManualClock, OnDamage, Recovery, StorageError, checkpoint,
 };
 use pykafka_record::{BatchOptions, batches};
 
@@ -79,10 +79,12 @@ fn options(disk: &FaultyDisk, mode: Mode, clean: bool) -> LogOptions {
         }),
         disk: Arc::new(disk.clone()),
         clock: Arc::new(ManualClock::new(NOW_MS)),
-        recovery_point: offset(checkpoint::RECOVERY_POINT_FILE).unwrap_or(0),
-        high_watermark: 0,
+        checkpointed: Checkpointed {
+            recovery_point: offset(checkpoint::RECOVERY_POINT_FILE).unwrap_or(0),
+            log_start_offset: offset(checkpoint::LOG_START_OFFSET_FILE),
+            ..Checkpointed::default()
+        },
         on_damage: if mode == Mode::Fsync { OnDamage::Keep } else { OnDamage::CutUnsynced },
-        log_start_offset: offset(checkpoint::LOG_START_OFFSET_FILE).unwrap_or(0),
         clean,
         topic_id: Some([7; 16]),
         producer_id_expiration_ms: i64::MAX,
@@ -150,8 +152,8 @@ impl Life {
 
     fn checkpoint(&mut self) -> Result<(), Stopped> {
         let start = self.log.log_start_offset();
-        self.write_checkpoint(checkpoint::RECOVERY_POINT_FILE, self.log.recovery_point())?;
         self.write_checkpoint(checkpoint::LOG_START_OFFSET_FILE, start)?;
+        self.write_checkpoint(checkpoint::RECOVERY_POINT_FILE, self.log.recovery_point())?;
         self.start_between.0 = self.start_between.0.max(start);
         Ok(())
     }
@@ -179,9 +181,11 @@ impl Life {
     fn delete_before(&mut self, offset: i64) -> Result<(), Stopped> {
         self.start_between.1 = offset;
         self.log.delete_before(offset)?;
-        self.log.enforce_retention(self.log.log_end_offset())?;
+        self.log.expire_segments(self.log.log_end_offset())?;
+        self.checkpoint()?;
+        self.log.remove_expired()?;
         self.log.delete_expired_files(NOW_MS + 1)?;
-        self.checkpoint()
+        Ok(())
     }
 
     /// All a log does in its life, on more than a hundred disk operations.

@@ -16,8 +16,8 @@ use std::thread;
 use common::{Bench, LEADER, NOW_MS, batch};
 use pykafka_log::disk::FaultyDisk;
 use pykafka_log::{
-    Allocated, DirEntry, DirectoryOptions, Disk, DiskFile, Log, LogConfig, LogDirectory,
-    LogOptions, OpenMode, ReadMap, Reserved, Space, Window,
+    Allocated, Checkpointed, DirEntry, DirectoryOptions, Disk, DiskFile, Log, LogConfig,
+    LogDirectory, LogOptions, OpenMode, ReadMap, Reserved, Space, Window,
 };
 
 const THREADS: usize = 4;
@@ -189,7 +189,8 @@ impl Place {
     /// Opens what a power cut leaves now of all that was not synced: nothing.
     fn end_after_power_cut(&self, recovery_point: i64) -> (i64, Option<i64>) {
         let disk: Arc<dyn Disk> = Arc::new(self.disk.disk.after_power_cut(0));
-        let options = LogOptions { disk, recovery_point, ..self.bench.options(false) };
+        let checkpointed = Checkpointed { recovery_point, ..Checkpointed::default() };
+        let options = LogOptions { disk, checkpointed, ..self.bench.options(false) };
         let (log, recovery) = Log::open(options).unwrap();
         (log.log_end_offset(), recovery.damaged_at())
     }

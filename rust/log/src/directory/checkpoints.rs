@@ -9,13 +9,107 @@
 //! start that it had before.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
 
 use parking_lot::MutexGuard;
 
 use super::checkpoint::{self, PartitionOffsets};
 use super::library::partition_key;
 use super::{DirectoryState, LogDirectory};
-use crate::log::{Log, StorageError};
+use crate::disk::Disk;
+use crate::log::{Checkpointed, Log, OpenError, StorageError};
+
+/// What the checkpoints of a data directory tell.
+#[derive(Default)]
+pub(crate) struct Checkpoints {
+    pub(crate) recovery_points: PartitionOffsets,
+    pub(super) log_starts: PartitionOffsets,
+    pub(super) high_watermarks: PartitionOffsets,
+    cleaner_offsets: PartitionOffsets,
+    /// Whether the recovery points could be read; without them all that is on disk may have been synced.
+    pub(super) knows_recovery_points: bool,
+}
+
+impl Checkpoints {
+    /// Reads the files in `dir`; those that are not there tell nothing.
+    ///
+    /// # Errors
+    /// The log start offsets are unreadable: without them deleted records would come back.
+    pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Checkpoints, OpenError> {
+        let read = |name| read_offsets(disk, dir, name);
+        let recovery_points = read(checkpoint::RECOVERY_POINT_FILE);
+        Ok(Checkpoints {
+            knows_recovery_points: recovery_points.is_ok(),
+            // Without recovery points every log is checked from its beginning.
+            recovery_points: recovery_points.unwrap_or_default(),
+            log_starts: read(checkpoint::LOG_START_OFFSET_FILE)?,
+            high_watermarks: read(checkpoint::REPLICATION_OFFSET_FILE).unwrap_or_default(),
+            cleaner_offsets: read(checkpoint::CLEANER_OFFSET_FILE).unwrap_or_default(),
+        })
+    }
+
+    /// What they tell of one log.
+    pub(crate) fn of(&self, key: &(String, i32)) -> Checkpointed {
+        let offset = |offsets: &PartitionOffsets| offsets.get(key).copied().unwrap_or(0);
+        Checkpointed {
+            recovery_point: offset(&self.recovery_points),
+            high_watermark: offset(&self.high_watermarks),
+            log_start_offset: self.log_starts.get(key).copied(),
+            cleaner_offset: offset(&self.cleaner_offsets),
+        }
+    }
+
+    /// Takes note that offsets below may be missing between segments of a log.
+    pub(crate) fn accept_gaps(&mut self, key: &(String, i32), gaps_below: Option<i64>) {
+        if let Some(offset) = gaps_below {
+            let accepted = self.cleaner_offsets.entry(key.clone()).or_default();
+            *accepted = offset.max(*accepted);
+        }
+    }
+
+    pub(super) fn forget(&mut self, key: &(String, i32)) {
+        for offsets in self.all_mut() {
+            offsets.remove(key);
+        }
+    }
+
+    pub(super) fn retain(&mut self, is_kept: impl Fn(&(String, i32)) -> bool) {
+        for offsets in self.all_mut() {
+            offsets.retain(|key, _| is_kept(key));
+        }
+    }
+
+    fn all_mut(&mut self) -> [&mut PartitionOffsets; 4] {
+        let Checkpoints { recovery_points, log_starts, high_watermarks, cleaner_offsets, .. } =
+            self;
+        [recovery_points, log_starts, high_watermarks, cleaner_offsets]
+    }
+
+    fn offsets(&self, name: &str) -> &PartitionOffsets {
+        match name {
+            checkpoint::LOG_START_OFFSET_FILE => &self.log_starts,
+            checkpoint::RECOVERY_POINT_FILE => &self.recovery_points,
+            checkpoint::CLEANER_OFFSET_FILE => &self.cleaner_offsets,
+            _ => &self.high_watermarks,
+        }
+    }
+}
+
+/// A checkpoint's offsets; none if there is no file.
+pub(super) fn read_offsets(
+    disk: &dyn Disk,
+    dir: &Path,
+    name: &str,
+) -> Result<PartitionOffsets, OpenError> {
+    let path = dir.join(name);
+    match disk.read(&path) {
+        Ok(bytes) => checkpoint::read_offsets(&bytes)
+            .map_err(|error| OpenError::Malformed { path, reason: error.to_string() }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(PartitionOffsets::new()),
+        Err(error) => Err(StorageError::io("read", &path, error).into()),
+    }
+}
 
 /// What the checkpoint files hold durably, by name, as far as this process has written them: a file that an earlier one
 /// wrote may not have reached the disk.
@@ -29,6 +123,7 @@ const LOG_STARTS: &[&str] = &[checkpoint::LOG_START_OFFSET_FILE];
 /// All of them, in the order in which they are written.
 const ALL: &[&str] = &[
     checkpoint::LOG_START_OFFSET_FILE,
+    checkpoint::CLEANER_OFFSET_FILE,
     checkpoint::RECOVERY_POINT_FILE,
     checkpoint::REPLICATION_OFFSET_FILE,
 ];
@@ -74,7 +169,9 @@ impl LogDirectory {
     pub fn truncate_log(&self, log: &Log, offset: i64) -> Result<(), StorageError> {
         let held = log.hold_recovery_point();
         let recovery_point = held.give_up(offset)?;
-        if let Some(offset) = self.state.lock().high_watermarks.get_mut(&partition_key(log.dir())) {
+        if let Some(offset) =
+            self.state.lock().offsets.high_watermarks.get_mut(&partition_key(log.dir()))
+        {
             *offset = recovery_point.min(*offset);
         }
         self.checkpoint(&[])?;
@@ -103,11 +200,15 @@ impl LogDirectory {
         let (offsets, stale) = {
             let mut state = self.state.lock();
             state.take_offsets();
-            let offsets: Vec<_> = names.iter().map(|name| (*name, state.offsets(name))).collect();
+            let offsets: Vec<_> =
+                names.iter().map(|name| (*name, state.offsets.offsets(name).clone())).collect();
             (offsets, state.stale.clone())
         };
         for (name, offsets) in offsets {
-            if files.durable.get(name) == Some(&offsets) {
+            let durable = files.durable.get(name);
+            let is_absent =
+                durable.is_none() && offsets.is_empty() && !self.disk.exists(&self.dir.join(name));
+            if durable == Some(&offsets) || (name == checkpoint::CLEANER_OFFSET_FILE && is_absent) {
                 continue;
             }
             files.durable.remove(name);
@@ -125,19 +226,11 @@ impl LogDirectory {
 }
 
 impl DirectoryState {
-    fn offsets(&self, name: &str) -> PartitionOffsets {
-        match name {
-            checkpoint::LOG_START_OFFSET_FILE => self.log_start_offsets.clone(),
-            checkpoint::RECOVERY_POINT_FILE => self.recovery_points.clone(),
-            _ => self.high_watermarks.clone(),
-        }
-    }
-
     fn take_high_watermarks(&mut self, high_watermarks: &[(String, i32, i64)]) {
         for (topic, partition, offset) in high_watermarks {
             let key = (topic.clone(), *partition);
             if self.logs.get(&key).is_none_or(|log| log.damage().is_none()) {
-                self.high_watermarks.insert(key, *offset);
+                self.offsets.high_watermarks.insert(key, *offset);
             }
         }
     }
@@ -148,17 +241,16 @@ impl DirectoryState {
         for (key, log) in &self.logs {
             let offsets = log.offsets();
             if log.damage().is_some() {
-                self.recovery_points.insert(key.clone(), offsets.recovery_point);
+                self.offsets.recovery_points.insert(key.clone(), offsets.recovery_point);
                 continue;
             }
-            let first_base = log.segments().first().map(|(base_offset, _)| *base_offset);
-            if first_base.is_some() {
-                self.recovery_points.insert(key.clone(), offsets.recovery_point);
+            if log.segments_count() > 0 {
+                self.offsets.recovery_points.insert(key.clone(), offsets.recovery_point);
             }
-            if offsets.log_start_offset > first_base.unwrap_or(0) {
-                self.log_start_offsets.insert(key.clone(), offsets.log_start_offset);
+            if log.segments_count() > 0 || offsets.log_start_offset > 0 {
+                self.offsets.log_starts.insert(key.clone(), offsets.log_start_offset);
             } else {
-                self.log_start_offsets.remove(key);
+                self.offsets.log_starts.remove(key);
             }
         }
     }

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use crate::clock::Clock;
 use crate::config::LogConfig;
 use crate::directory::checkpoint;
+use crate::directory::checkpoints::Checkpoints;
 use crate::directory::lock::DirectoryLock;
-use crate::directory::{DirectoryOptions, LogDirectory, read_offsets};
+use crate::directory::{DirectoryOptions, LogDirectory};
 use crate::disk::{Disk, MemoryDisk, RealDisk};
 use crate::flusher::Flusher;
 use crate::log::{Log, LogOptions, OnDamage, OpenError, Recovery, StorageError};
@@ -100,21 +101,14 @@ impl LibraryLog {
     ) -> Result<(LibraryLog, Recovery), OpenError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
         let dir = container(&*disk, path);
-        let offset = |name| -> Result<i64, OpenError> {
-            let offsets = read_offsets(&*disk, &dir, name)?;
-            Ok(offsets.get(&partition_key(path)).copied().unwrap_or(0))
-        };
-        let log_start_offset = offset(checkpoint::LOG_START_OFFSET_FILE)?;
-        let recovery_point = offset(checkpoint::RECOVERY_POINT_FILE).unwrap_or(0);
+        let checkpointed = Checkpoints::read(&*disk, &dir)?.of(&partition_key(path));
         let (log, recovery) = Log::open(LogOptions {
             dir: path.to_owned(),
             config,
             disk,
             clock,
-            recovery_point,
-            high_watermark: 0,
+            checkpointed,
             on_damage: OnDamage::Keep,
-            log_start_offset,
             clean: false,
             topic_id: None,
             producer_id_expiration_ms: PRODUCER_ID_EXPIRATION_MS,

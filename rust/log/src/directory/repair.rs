@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use crate::clock::Clock;
 use crate::config::LogConfig;
-use crate::directory::checkpoint;
+use crate::directory::checkpoint::{self, PartitionOffsets};
+use crate::directory::checkpoints::{Checkpoints, read_offsets};
 use crate::directory::library::{PRODUCER_ID_EXPIRATION_MS, container, partition_key};
 use crate::directory::lock::DirectoryLock;
-use crate::directory::{parse_partition_dir, read_offsets};
+use crate::directory::parse_partition_dir;
 use crate::disk::{Disk, RealDisk};
-use crate::log::{Damage, Log, LogOptions, OnDamage, OpenError, StorageError};
+use crate::log::{Checkpointed, Damage, Log, LogOptions, OnDamage, OpenError, StorageError};
 use crate::segment::{FileKind, parse_file_name};
 
 /// What goes from one log: all from a position in one segment on.
@@ -32,6 +33,8 @@ pub struct Cut {
     pub bytes: u64,
     /// Base offsets of the segments behind it, which go whole.
     pub removed_segments: Vec<i64>,
+    /// Where a gap ends (exclusive): what is behind it may be kept.
+    pub gap_end: Option<i64>,
     /// What is wrong, as a broker tells it; `None` for a torn tail, which opening the log cuts in any case.
     pub damage: Option<Damage>,
 }
@@ -53,9 +56,10 @@ impl Repair {
     /// It is not there, or somebody has it open ([`OpenError::Locked`]).
     pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<Repair, OpenError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        let names = disk.list(dir).map_err(|error| StorageError::io("list", dir, error))?;
-        let is_partition = names.iter().any(|entry| is_segment(entry.name.to_str()));
-        let container = if is_partition { container(&*disk, dir) } else { dir.to_owned() };
+        let container = container(&*disk, dir);
+        if container == dir {
+            disk.list(dir).map_err(|error| StorageError::io("list", dir, error))?;
+        }
         let lock = DirectoryLock::acquire(&container).map_err(|error| OpenError::Locked {
             path: container.clone(),
             reason: error.to_string(),
@@ -63,14 +67,22 @@ impl Repair {
         Ok(Repair { dir: dir.to_owned(), container, disk, clock, _lock: lock })
     }
 
-    /// The partitions' directories: `dir` itself if it holds segments, else those in it, by name, and those that are gone
-    /// though a checkpoint tells of synced records in them.
+    /// The partitions' directories: `dir` itself if it is one, also an empty or missing one of which a checkpoint tells; else
+    /// those in it, by name, and those that are gone though a checkpoint tells of synced records in them.
     pub fn partitions(&self) -> Result<Vec<PathBuf>, OpenError> {
-        let list =
-            |dir: &Path| self.disk.list(dir).map_err(|error| StorageError::io("list", dir, error));
+        let told = Checkpoints::read(&*self.disk, &self.container)?;
+        let list = |dir: &Path| match self.disk.list(dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            entries => entries.map_err(|error| StorageError::io("list", dir, error)),
+        };
         let entries = list(&self.dir)?;
-        if entries.iter().any(|entry| is_segment(entry.name.to_str())) {
+        // A library's log has its checkpoints inside, as a data directory has.
+        let is_told = told.of(&partition_key(&self.dir)) != Checkpointed::default();
+        if entries.iter().any(|entry| is_segment(entry.name.to_str())) || is_told {
             return Ok(vec![self.dir.clone()]);
+        }
+        if self.container != self.dir {
+            return Ok(Vec::new());
         }
         let names = entries.iter().filter(|entry| entry.is_dir).filter_map(|e| e.name.to_str());
         let there = names.filter(|name| parse_partition_dir(name).is_some()).map(ToOwned::to_owned);
@@ -78,8 +90,7 @@ impl Repair {
             let renamed = format!("{name}.");
             entries.iter().any(|entry| entry.name.to_string_lossy().starts_with(&renamed))
         };
-        let synced = read_offsets(&*self.disk, &self.container, checkpoint::RECOVERY_POINT_FILE);
-        let synced = synced.unwrap_or_default().into_iter().filter(|(_, offset)| *offset > 0);
+        let synced = told.recovery_points.into_iter().filter(|(_, offset)| *offset > 0);
         let known = synced.map(|((topic, partition), _)| format!("{topic}-{partition}"));
         let all: BTreeSet<_> = there.chain(known.filter(|name| !deleted(name))).collect();
         Ok(all.into_iter().map(|name| self.dir.join(name)).collect())
@@ -94,7 +105,12 @@ impl Repair {
         config: &Arc<LogConfig>,
     ) -> Result<Option<Cut>, OpenError> {
         let (log, found) = Log::inspect(self.options(partition, config)?)?;
-        let Some(offset) = found.damaged_at().or(found.truncated_at) else { return Ok(None) };
+        let offset = match &found.damage {
+            // The log begins behind it, and all that is left stays.
+            Some(Damage::Beginning { .. }) => Some(log.log_end_offset()),
+            damage => damage.as_ref().map(Damage::offset).or(found.truncated_at),
+        };
+        let Some(offset) = offset else { return Ok(None) };
         let (segment, position) = log.segments().last().copied().unwrap_or((offset, 0));
         Ok(Some(Cut {
             offset,
@@ -102,6 +118,10 @@ impl Repair {
             position,
             bytes: found.truncated_bytes + found.damaged_bytes,
             removed_segments: self.segments_behind(partition, segment)?,
+            gap_end: match &found.damage {
+                Some(Damage::Gap { last_offset, .. }) => Some(last_offset + 1),
+                _ => None,
+            },
             damage: found.damage,
         }))
     }
@@ -109,21 +129,44 @@ impl Repair {
     /// Cuts a partition where [`Self::look`] said, makes its derived files anew and syncs all of it.
     pub fn cut(&self, partition: &Path, config: &Arc<LogConfig>) -> Result<(), OpenError> {
         let recovery = Log::repair(self.options(partition, config)?)?;
+        let key = partition_key(partition);
+        // Where the beginning is gone, the log begins with what is left.
+        let first_base = self.segments_behind(partition, -1)?.into_iter().min().unwrap_or(0);
+        self.change_checkpoint(checkpoint::LOG_START_OFFSET_FILE, &key, |told| {
+            told.max(first_base)
+        })?;
         let Some(log_end_offset) = recovery.truncated_at else { return Ok(()) };
-        self.lower_checkpoints(&partition_key(partition), log_end_offset)
+        // No checkpoint may promise what was cut.
+        let names = [
+            checkpoint::RECOVERY_POINT_FILE,
+            checkpoint::REPLICATION_OFFSET_FILE,
+            checkpoint::CLEANER_OFFSET_FILE,
+        ];
+        names.into_iter().try_for_each(|name| {
+            self.change_checkpoint(name, &key, |told| told.min(log_end_offset))
+        })
+    }
+
+    /// Keeps what is behind a gap: the log was compacted there, or somebody agrees to the loss. Nothing of it changes.
+    pub fn keep(&self, partition: &Path, config: &Arc<LogConfig>) -> Result<(), OpenError> {
+        let Some(gap_end) = self.look(partition, config)?.and_then(|cut| cut.gap_end) else {
+            return Ok(());
+        };
+        let name = checkpoint::CLEANER_OFFSET_FILE;
+        let mut offsets = read_offsets(&*self.disk, &self.container, name).unwrap_or_default();
+        offsets.insert(partition_key(partition), gap_end);
+        self.write_checkpoint(name, &offsets)
     }
 
     fn options(&self, partition: &Path, config: &Arc<LogConfig>) -> Result<LogOptions, OpenError> {
-        let starts = read_offsets(&*self.disk, &self.container, checkpoint::LOG_START_OFFSET_FILE)?;
+        let checkpoints = Checkpoints::read(&*self.disk, &self.container)?;
         Ok(LogOptions {
             dir: partition.to_owned(),
             config: config.clone(),
             disk: self.disk.clone(),
             clock: self.clock.clone(),
-            recovery_point: self.offset(checkpoint::RECOVERY_POINT_FILE, partition),
-            high_watermark: self.offset(checkpoint::REPLICATION_OFFSET_FILE, partition),
+            checkpointed: checkpoints.of(&partition_key(partition)),
             on_damage: OnDamage::Keep,
-            log_start_offset: starts.get(&partition_key(partition)).copied().unwrap_or(0),
             clean: self.disk.exists(&self.container.join(checkpoint::CLEAN_SHUTDOWN_FILE)),
             topic_id: None,
             producer_id_expiration_ms: PRODUCER_ID_EXPIRATION_MS,
@@ -131,14 +174,6 @@ impl Repair {
             jitter_seed: 0,
             buffers: Arc::default(),
         })
-    }
-
-    /// As checkpointed; 0 where that is unreadable, as a broker takes it.
-    fn offset(&self, name: &str, partition: &Path) -> i64 {
-        read_offsets(&*self.disk, &self.container, name)
-            .ok()
-            .and_then(|offsets| offsets.get(&partition_key(partition)).copied())
-            .unwrap_or(0)
     }
 
     fn segments_behind(&self, partition: &Path, segment: i64) -> Result<Vec<i64>, StorageError> {
@@ -151,26 +186,25 @@ impl Repair {
         Ok(offsets.map(|(offset, _)| offset).filter(|offset| *offset > segment).collect())
     }
 
-    /// No checkpoint may promise what was cut.
-    fn lower_checkpoints(&self, key: &(String, i32), log_end_offset: i64) -> Result<(), OpenError> {
-        let names = [
-            checkpoint::RECOVERY_POINT_FILE,
-            checkpoint::REPLICATION_OFFSET_FILE,
-            checkpoint::CLEANER_OFFSET_FILE,
-        ];
-        for name in names {
-            // One that is unreadable promises nothing.
-            let mut offsets = read_offsets(&*self.disk, &self.container, name).unwrap_or_default();
-            match offsets.get_mut(key) {
-                Some(offset) if *offset > log_end_offset => *offset = log_end_offset,
-                _ => continue,
-            }
-            let path = self.container.join(name);
-            self.disk
-                .write_atomically(&path, &checkpoint::write_offsets(&offsets))
-                .map_err(|error| StorageError::io("write", &path, error))?;
+    /// Changes what a checkpoint tells of a log, if it tells of it. One that is unreadable tells nothing.
+    fn change_checkpoint(
+        &self,
+        name: &str,
+        key: &(String, i32),
+        change: impl Fn(i64) -> i64,
+    ) -> Result<(), OpenError> {
+        let mut offsets = read_offsets(&*self.disk, &self.container, name).unwrap_or_default();
+        match offsets.get_mut(key) {
+            Some(offset) if *offset != change(*offset) => *offset = change(*offset),
+            _ => return Ok(()),
         }
-        Ok(())
+        self.write_checkpoint(name, &offsets)
+    }
+
+    fn write_checkpoint(&self, name: &str, offsets: &PartitionOffsets) -> Result<(), OpenError> {
+        let path = self.container.join(name);
+        let written = self.disk.write_atomically(&path, &checkpoint::write_offsets(offsets));
+        Ok(written.map_err(|error| StorageError::io("write", &path, error))?)
     }
 }
 

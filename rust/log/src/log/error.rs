@@ -110,6 +110,14 @@ pub enum Damage {
         /// Everything below was synced.
         synced_end: i64,
     },
+    /// Records are gone from the beginning of the log. It is readable behind them.
+    #[error("offsets {offset} to {last_offset} were synced and are gone from its beginning")]
+    Beginning {
+        /// The log start offset that was checkpointed.
+        offset: i64,
+        /// The last offset that is missing (inclusive).
+        last_offset: i64,
+    },
     /// Records are gone from the middle of the log.
     #[error("offsets {offset} to {last_offset} were synced and are gone")]
     Gap {
@@ -121,12 +129,13 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// The log end that is left: offset of the first record that cannot be read.
+    /// Offset of the first record that cannot be read: the log end that is left, except of damage to its beginning.
     pub fn offset(&self) -> i64 {
         match self {
-            Damage::Batch { offset } | Damage::Lost { offset, .. } | Damage::Gap { offset, .. } => {
-                *offset
-            }
+            Damage::Batch { offset }
+            | Damage::Lost { offset, .. }
+            | Damage::Beginning { offset, .. }
+            | Damage::Gap { offset, .. } => *offset,
         }
     }
 }

@@ -12,8 +12,8 @@
 //! - *damaged* ([`Damage`]): valid batches follow, or what was synced is missing. [`OnDamage`] decides.
 //!
 //! What was synced is what the checkpoints tell ([`Plan::synced_end`]). It is compared at each open, also after a clean
-//! stop, so that a file that lost its last batches is noticed although what is left of it is valid. Offsets have to
-//! grow; gaps between segments are allowed unless something tells that records were there ([`gap`]).
+//! stop, so that a file that lost its last batches is noticed although what is left of it is valid. Segments
+//! adjoin, except where the log was compacted or nothing was synced ([`gap`]), and the first one begins where the log does.
 
 mod behind;
 mod belief;
@@ -36,7 +36,10 @@ use self::snapshots::{
 use super::state::{State, Status};
 use super::sync::RecoveryPoint;
 use super::truncate::shorten;
-use super::{Damage, LogOptions, OnDamage, OpenError, Recovery, Shared, StorageError, producers};
+use super::{
+    Checkpointed, Damage, LogOptions, OnDamage, OpenError, Recovery, Shared, StorageError,
+    producers,
+};
 use crate::disk::OpenMode;
 use crate::segment::indexes::Indexes;
 use crate::segment::scan::{BatchScanner, ScanError};
@@ -55,7 +58,10 @@ pub(crate) struct Plan {
     synced_end: i64,
     /// Where the log ended when it was closed cleanly. One that ends behind it is read: no CRC covers base offsets.
     end_max: i64,
-    is_compacted: bool,
+    /// Offsets below it may be missing: they were compacted away.
+    cleaner_offset: i64,
+    /// Where the log begins, as far as that was checkpointed.
+    log_start_offset: Option<i64>,
     /// The high watermark that was checkpointed.
     high_watermark: i64,
     /// Segments of which only indexes are left.
@@ -67,19 +73,27 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn of(options: &LogOptions) -> Plan {
-        let (clean, recovery_point) = (options.clean, options.recovery_point);
+        let Checkpointed { recovery_point, high_watermark, log_start_offset, cleaner_offset } =
+            options.checkpointed;
+        let clean = options.clean;
         // A clean stop syncs everything.
-        let synced_end = recovery_point.max(if clean { options.high_watermark } else { 0 });
+        let synced_end = recovery_point.max(if clean { high_watermark } else { 0 });
         // Nobody misses what was deleted.
-        let synced_end = if synced_end <= options.log_start_offset { 0 } else { synced_end };
+        let is_deleted = synced_end <= log_start_offset.unwrap_or(0);
+        let synced_end = if is_deleted { 0 } else { synced_end };
         let is_end_known = clean && recovery_point > 0;
         Plan {
             clean,
             recovery_point,
             synced_end,
-            is_compacted: options.config.cleanup_policy.compact,
+            cleaner_offset: if options.config.cleanup_policy.compact {
+                i64::MAX
+            } else {
+                cleaner_offset
+            },
+            log_start_offset,
             end_max: if is_end_known { recovery_point } else { i64::MAX },
-            high_watermark: options.high_watermark,
+            high_watermark,
             lost_segments: BTreeSet::new(),
             lost_aborted: BTreeSet::new(),
             on_damage: options.on_damage,
@@ -97,7 +111,14 @@ impl Plan {
 
     /// Whether a batch at `base_offset` behind `end` leaves out all that was synced from there on. Only compaction does.
     fn skips_synced(&self, end: i64, base_offset: i64) -> bool {
-        !self.is_compacted && end < self.synced_end && base_offset >= self.synced_end
+        end < self.synced_end && base_offset >= self.synced_end.max(self.cleaner_offset)
+    }
+
+    /// Records that were synced and are missing before the first segment.
+    fn loss_before(&self, first_base: i64) -> Option<Damage> {
+        let start = self.log_start_offset?;
+        let is_lost = start < first_base.min(self.synced_end) && self.on_damage != OnDamage::Cut;
+        is_lost.then_some(Damage::Beginning { offset: start, last_offset: first_base - 1 })
     }
 
     /// Records that were synced and are missing, where the log ends at `end`.
@@ -160,6 +181,7 @@ pub(crate) fn recover(
         }
         if let Gap::BeforeBatches(warning) = gap {
             recovery.warnings.push(warning);
+            recovery.gaps_below = state.segments.get(index + 1).map(Segment::base_offset);
         }
         store_recovered(state, shared, index)?;
     }
@@ -190,7 +212,7 @@ pub(crate) fn check_end(state: &mut State, plan: &Plan, recovery: &mut Recovery)
 /// Leaves a damaged log as it is, with the recovery point it was opened with: the next open finds the damage too.
 fn keep_damage(state: &mut State, plan: &Plan, damage: Damage, recovery: &mut Recovery) {
     state.recovery_point = RecoveryPoint::found(plan.synced_end);
-    recovery.damage = Some(damage.clone());
+    recovery.damage.get_or_insert_with(|| damage.clone());
     if state.check_writable().is_ok() {
         state.status = Status::Damaged(damage);
     }

@@ -23,15 +23,10 @@ pub struct LogOptions {
     pub disk: Arc<dyn Disk>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// Everything below was synced, as the checkpoint tells: a log that ends before it is damaged. Without a clean
-    /// stop, segments that reach beyond it are recovered.
-    pub recovery_point: i64,
-    /// The high watermark that was checkpointed, 0 for none. After a clean stop a log that ends before it is damaged.
-    pub high_watermark: i64,
+    /// What the checkpoints tell of it.
+    pub checkpointed: Checkpointed,
     /// What to do about damage.
     pub on_damage: OnDamage,
-    /// From the checkpoint; the first segment's base offset where that is larger.
-    pub log_start_offset: i64,
     /// Whether the directory was closed in good order, so that nothing needs recovery.
     pub clean: bool,
     /// The topic's id: written to `partition.metadata`, and compared with what is there.
@@ -44,6 +39,21 @@ pub struct LogOptions {
     pub jitter_seed: u64,
     /// Buffers of all logs of a process.
     pub buffers: Arc<BufferPool>,
+}
+
+/// What the checkpoints of a data directory tell of one log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Checkpointed {
+    /// Everything below was synced: a log that ends before it is damaged. Without a clean stop, segments that reach beyond
+    /// it are recovered.
+    pub recovery_point: i64,
+    /// 0 for none. After a clean stop a log that ends before it is damaged.
+    pub high_watermark: i64,
+    /// Where the log begins. A log whose first segment begins behind it lacks records; without one nothing is compared.
+    pub log_start_offset: Option<i64>,
+    /// Offsets below may be missing between segments: the log was compacted up to there, or recovery or a person took it as
+    /// it is. 0 for none.
+    pub cleaner_offset: i64,
 }
 
 /// What opening a log may do about damage.
@@ -72,6 +82,8 @@ pub struct Recovery {
     pub damage: Option<Damage>,
     /// Bytes behind that damage that are not zeros.
     pub damaged_bytes: u64,
+    /// Where the last gap between segments ends that was taken as it is, since nothing in it was synced.
+    pub gaps_below: Option<i64>,
     /// Derived files that were unreadable and made anew, and offsets that are missing, in words for a log line.
     pub warnings: Vec<String>,
 }

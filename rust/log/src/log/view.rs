@@ -72,10 +72,6 @@ impl View {
         self.unsynced_since_ms = state.unsynced_since_ms;
     }
 
-    pub(crate) fn status(&self) -> &Status {
-        &self.status
-    }
-
     /// Why nothing may be read.
     pub(crate) fn check_readable(&self) -> Result<(), StorageError> {
         self.status.check_readable()

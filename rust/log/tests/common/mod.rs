@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pykafka_log::{
-    AppendInfo, AppendOptions, AppendOrigin, BufferPool, Disk, Log, LogConfig, LogOptions,
-    ManualClock, MemoryDisk, OnDamage, Recovery,
+    AppendInfo, AppendOptions, AppendOrigin, BufferPool, Checkpointed, Disk, Log, LogConfig,
+    LogOptions, ManualClock, MemoryDisk, OnDamage, Recovery,
 };
 use pykafka_record::{Batch, BatchBuilder, BatchOptions, batches};
 
@@ -45,10 +45,8 @@ impl Bench {
             config: Arc::new(self.config.clone()),
             disk: self.disk.clone(),
             clock: self.clock.clone(),
-            recovery_point: 0,
-            high_watermark: 0,
+            checkpointed: Checkpointed::default(),
             on_damage: OnDamage::Keep,
-            log_start_offset: 0,
             clean,
             topic_id: Some([7; 16]),
             producer_id_expiration_ms: 86_400_000,

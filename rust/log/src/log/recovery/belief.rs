@@ -48,7 +48,8 @@ pub(super) fn dirty_segments(
         if is_gap && lost_in_gap(shared, plan, segment, end, next.base_offset())?.is_some() {
             continue;
         }
-        if is_gap && !state.config.cleanup_policy.compact {
+        if is_gap && next.base_offset() > plan.cleaner_offset {
+            recovery.gaps_below = Some(next.base_offset());
             gaps.push(warning(end, next));
         }
         *is_dirty = false;

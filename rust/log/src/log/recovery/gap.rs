@@ -1,9 +1,10 @@
 //! Offsets that no batch has between a segment, just read, and the next one.
 //!
-//! Compaction leaves such gaps, and Apache Kafka where it truncates inside of a batch. A power cut leaves them too,
-//! where files and names reach the disk in their own order: records that were never synced are missing before later
-//! ones. The batches do not tell these apart, and Apache Kafka does not try: it asks that offsets grow. What tells that
-//! synced records are gone is an index: one whose `.log` is missing, or that reaches beyond the end of its `.log`.
+//! Compaction leaves such gaps. A power cut leaves them too, where files and names reach the disk in their own order:
+//! records that were never synced are missing before later ones. Any other gap is a loss. Apache Kafka does not tell them
+//! apart: it asks that offsets grow. Here a gap below what was synced is damage, unless the log was compacted up to there
+//! (`cleaner-offset-checkpoint`); and also then if an index tells of records: one whose `.log` is missing, or that reaches
+//! beyond the end of its `.log`. A gap that is taken as it is gets into that checkpoint.
 
 use super::belief::indexed_end;
 use super::{Plan, is_valid};
@@ -15,7 +16,7 @@ use crate::segment::{FileKind, Segment};
 
 /// A gap behind a segment.
 pub(super) enum Gap {
-    /// There is none, or the topic is compacted.
+    /// There is none, or the log was compacted there.
     None,
     /// Synced records are gone.
     Lost(Damage),
@@ -42,7 +43,7 @@ impl Gap {
         if let Some(damage) = lost_in_gap(shared, plan, segment, end, next.base_offset())? {
             return Ok(Gap::Lost(damage));
         }
-        if state.config.cleanup_policy.compact {
+        if next.base_offset() <= plan.cleaner_offset {
             return Ok(Gap::None);
         }
         for segment in &state.segments[index + 1..] {
@@ -61,7 +62,7 @@ pub(super) fn warning(end: i64, next: &Segment) -> String {
     format!("no offsets {end} to {last} before {path}: compacted, or lost")
 }
 
-/// The synced records that were in the gap from `end`, where `segment` ends, to `next_base`, if anything tells of some.
+/// The synced records that were in the gap from `end`, where `segment` ends, to `next_base`, unless compaction took them.
 pub(super) fn lost_in_gap(
     shared: &Shared,
     plan: &Plan,
@@ -70,7 +71,8 @@ pub(super) fn lost_in_gap(
     next_base: i64,
 ) -> Result<Option<Damage>, StorageError> {
     let is_lost = end < plan.synced_end
-        && (plan.lost_segments.range(end..next_base).next().is_some()
+        && (next_base > plan.cleaner_offset
+            || plan.lost_segments.range(end..next_base).next().is_some()
             || indexed_end(&*shared.disk, segment)? > end);
     Ok(is_lost.then_some(Damage::Gap { offset: end, last_offset: next_base - 1 }))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{Plan, check_end, recover};
+use super::{Plan, check_end, keep_damage, recover};
 use crate::directory::checkpoint;
 use crate::disk::{DirEntry, Disk};
 use crate::log::epoch_cache::EpochCache;
@@ -17,7 +17,7 @@ use crate::log::swap::Leftovers;
 use crate::log::sync::{RecoveryPoint, Rounds, SYNC_FAILED_FILE, Unsynced};
 use crate::log::truncate::shorten;
 use crate::log::view::View;
-use crate::log::{Log, LogOptions, OpenError, Recovery, Shared, StorageError};
+use crate::log::{Damage, Log, LogOptions, OpenError, Recovery, Shared, StorageError};
 use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index;
 use crate::segment::{FileKind, Segment, SegmentFiles, file_name, parse_file_name};
@@ -36,7 +36,7 @@ pub(crate) fn open_checking_all(options: LogOptions) -> Result<(Log, Recovery), 
 fn open_by(options: LogOptions, mut plan: Plan) -> Result<(Log, Recovery), OpenError> {
     let mut recovery = Recovery::default();
     let mut state = empty_state(&options);
-    let LogOptions { log_start_offset, read_only, .. } = options;
+    let read_only = options.read_only;
     let shared = Shared {
         dir: options.dir.into(),
         disk: options.disk,
@@ -50,8 +50,12 @@ fn open_by(options: LogOptions, mut plan: Plan) -> Result<(Log, Recovery), OpenE
         plan.lost_segments = lost_segments(&found);
         has_failed_sync = found.iter().any(|entry| entry.name == SYNC_FAILED_FILE);
         plan.clean &= !has_failed_sync;
+        let loss = loss_before(&found, &plan);
         let (entries, leftovers) = tidied(&shared, &found, read_only)?;
         state.is_on_disk = true;
+        if let Some(damage) = loss {
+            keep_damage(&mut state, &plan, damage, &mut recovery);
+        }
         check_topic_id(&shared, &mut state, &mut recovery)?;
         let are_epochs_lost = load_epochs(&shared, &mut state, &mut recovery)?;
         state.segments = segments(&shared, &entries, leftovers.as_ref());
@@ -61,7 +65,7 @@ fn open_by(options: LogOptions, mut plan: Plan) -> Result<(Log, Recovery), OpenE
             plan = Plan { clean: false, recovery_point: 0, ..plan };
         }
         recover(&mut state, &shared, &plan, &mut recovery)?;
-        start_at(&mut state, &shared, log_start_offset)?;
+        start_at(&mut state, &shared, plan.log_start_offset.unwrap_or(0))?;
         // Of a damaged log they tell what is missing.
         if state.check_writable().is_ok() {
             remove_orphans(&shared, &entries, &bases)?;
@@ -74,7 +78,8 @@ fn open_by(options: LogOptions, mut plan: Plan) -> Result<(Log, Recovery), OpenE
     }
     let view = Mutex::new(View::of(&state));
     let (rounds, truncations) = (Rounds::default(), Arc::default());
-    let log = Log { shared, state: Mutex::new(state), view, rounds, truncations };
+    let damage = recovery.damage.clone();
+    let log = Log { shared, state: Mutex::new(state), view, rounds, damage, truncations };
     if recovery.segments_recovered > 0 && log.write_error().is_none() {
         log.flush()?;
     }
@@ -101,7 +106,7 @@ fn rewrite_unsynced(
 
 /// The state of a log with nothing on disk.
 fn empty_state(options: &LogOptions) -> State {
-    let start = options.log_start_offset;
+    let start = options.checkpointed.log_start_offset.unwrap_or(0);
     let mut producers = ProducerStateManager::new(options.producer_id_expiration_ms);
     producers.truncate_fully_and_start_at(start);
     State {
@@ -158,15 +163,29 @@ fn tidied(
 /// Base offsets of segments of which indexes are left and nothing tells that their `.log` was to go.
 fn lost_segments(entries: &[DirEntry]) -> BTreeSet<i64> {
     let names = || entries.iter().filter_map(|entry| entry.name.to_str());
-    // `.log` itself, or with `.deleted`, `.swap` or `.cleaned` behind it.
-    let log_of = |name: &str| parse_file_name(name.get(..file_name(0, FileKind::Log).len())?);
     let is_index = |kind| !matches!(kind, FileKind::Log | FileKind::Snapshot);
     let indexes = names().filter_map(parse_file_name).filter(|(_, kind)| is_index(*kind));
     let mut lost: BTreeSet<i64> = indexes.map(|(base_offset, _)| base_offset).collect();
-    for (base_offset, _) in names().filter_map(log_of).filter(|(_, kind)| *kind == FileKind::Log) {
+    for base_offset in names().filter_map(log_named_by) {
         lost.remove(&base_offset);
     }
     lost
+}
+
+/// The records that are missing before the first segment. One that was renamed for deletion is not missed: on a full disk
+/// retention goes on without a checkpoint.
+fn loss_before(entries: &[DirEntry], plan: &Plan) -> Option<Damage> {
+    let names = || entries.iter().filter_map(|entry| entry.name.to_str());
+    let logs = names().filter_map(parse_file_name).filter(|(_, kind)| *kind == FileKind::Log);
+    let first_base = logs.map(|(base_offset, _)| base_offset).min()?;
+    let is_told = names().filter_map(log_named_by).any(|base_offset| base_offset < first_base);
+    plan.loss_before(first_base).filter(|_| !is_told)
+}
+
+/// The base offset of the `.log` that has this name, or had it before `.deleted`, `.swap` or `.cleaned` was appended.
+fn log_named_by(name: &str) -> Option<i64> {
+    let (base_offset, kind) = parse_file_name(name.get(..file_name(0, FileKind::Log).len())?)?;
+    (kind == FileKind::Log).then_some(base_offset)
 }
 
 /// Compares `partition.metadata` with the id wanted; writes it where it is missing or unreadable.
