@@ -1,11 +1,13 @@
 """Apache Kafka and we open one data directory in turn: neither loses what the other wrote, or refuses it."""
 
+import os
 from pathlib import Path
 
 from bench.peers.brokers import ApacheKafka
 from pykafka_core import Broker
 
-TURNS = 3
+TURNS = int(os.environ.get("PYKAFKA_TURNS", "3"))
+"""Each starts Apache Kafka once, which takes seconds; `make turns` takes ten."""
 SNAPSHOT_OFTEN = {
     "metadata.log.max.record.bytes.between.snapshots": "1",
     "metadata.max.retention.bytes": "1",
