@@ -509,7 +509,7 @@ fn a_wrong_index_entry_hides_no_record() {
 /// Base offsets are not covered by the CRC. The reader waited for ever at a batch that seemed to lie in the future.
 #[test]
 fn a_flipped_base_offset_is_an_error_for_readers() {
-    for (batch_index, byte) in [(1, 0), (1, 5), (1, 7), (2, 7), (3, 1)] {
+    for (batch_index, byte) in [(1, 0), (1, 5), (1, 7), (2, 7), (3, 1), (0, 9), (1, 9)] {
         let home = Home::new(1);
         home.filled(true);
         let path = home.segments()[0].clone();

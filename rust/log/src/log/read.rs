@@ -136,7 +136,10 @@ impl Log {
                     position += start as u64;
                     wanted = wanted.max(size as u64);
                 }
-                Selection::Further { skip } if skip > 0 => position += skip as u64,
+                // A length that leads beyond the segment is wrong: what follows would be passed over.
+                Selection::Further { skip } if skip > 0 && skip as u64 <= place.size - position => {
+                    position += skip as u64;
+                }
                 _ => {
                     let error = BatchError::Incomplete { needed: HEADER_SIZE, have: read };
                     return Err(place.malformed(position, &error.into()));
