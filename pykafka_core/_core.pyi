@@ -697,7 +697,7 @@ class RequestDecoder:
         ProtocolError: As `decode_request`, and for more than 100,000 elements in all lists together; so does `read`.
     """
 
-    def __init__(self, api_key: int, version: int, body: bytes) -> None: ...
+    def __new__(cls, api_key: int, version: int, body: bytes) -> Self: ...
     def read(self, fields_max: int) -> Message | None:
         """Read up to ``fields_max`` fields and list elements more; the message once it is complete.
 
@@ -713,7 +713,7 @@ class MessageEncoder:
         TypeError: Likewise.
     """
 
-    def __init__(self, message: Message, version: int) -> None: ...
+    def __new__(cls, message: Message, version: int) -> Self: ...
     def write(self, fields_max: int) -> bytes | None:
         """Write up to ``fields_max`` fields and list elements more; all bytes once the message is complete."""
 

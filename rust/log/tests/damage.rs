@@ -410,7 +410,7 @@ fn a_librarys_log_without_segments_is_no_data_directory() {
         library.close().unwrap();
         std::fs::remove_file(path.join("00000000000000000000.log")).unwrap();
         let repair = repair(&path);
-        assert_eq!(repair.partitions().unwrap(), [path.clone()]);
+        assert_eq!(repair.partitions().unwrap(), std::slice::from_ref(&path));
         let cut = repair.look(&path, &Arc::default()).unwrap().unwrap();
         assert_eq!(cut.damage, Some(Damage::Lost { offset: 0, synced_end: 2 }));
     }

@@ -243,8 +243,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use pykafka_log::{
-        AppendOptions, AppendOrigin, BufferPool, FetchedRecords, Log, LogConfig, LogOptions,
-        ManualClock, OnDamage, RealDisk, RecordsSlice,
+        AppendOptions, AppendOrigin, BufferPool, Checkpointed, FetchedRecords, Log, LogConfig,
+        LogOptions, ManualClock, OnDamage, RealDisk, RecordsSlice,
     };
     use pykafka_record::{BatchBuilder, BatchOptions};
     use pykafka_wire::{ApiKey, Chunks, Sink};
@@ -340,10 +340,8 @@ mod tests {
             config: Arc::new(LogConfig::default()),
             disk: Arc::new(RealDisk),
             clock: Arc::new(ManualClock::new(0)),
-            recovery_point: 0,
-            high_watermark: 0,
+            checkpointed: Checkpointed::default(),
             on_damage: OnDamage::Keep,
-            log_start_offset: 0,
             clean: true,
             topic_id: None,
             producer_id_expiration_ms: 1,

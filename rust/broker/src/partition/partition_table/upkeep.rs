@@ -194,9 +194,9 @@ mod tests {
         broker.wait_idle();
         // Killed before anything is appended, and somebody removes the renamed directory.
         let disk = broker.ctx.partitions.host().directory.disk().clone();
-        names(&broker).iter().for_each(|name| {
+        for name in names(&broker) {
             disk.remove_dir_all(&Path::new("/data").join(name)).unwrap();
-        });
+        }
         let mut broker = broker.killed_and_restarted(Durability::Fsync);
         broker.apply(ImageDelta { topics: vec![again()], ..ImageDelta::default() });
         broker.append_waiting(&batch(&["new"]));
