@@ -91,7 +91,7 @@ fn read_or_wait(answer: Answer, mut room: Share) -> Outcome {
     match answer.ctx.memory.answers.widen(&mut room, wanted) {
         0 => Outcome::Pending(Box::pin(async move {
             let ctx = answer.ctx.clone();
-            room.absorb(ctx.memory.answers.room(WIDENED_BYTES_MIN, &*ctx.clock).await);
+            let room = ctx.memory.answers.wider(room, WIDENED_BYTES_MIN, &*ctx.clock).await;
             answer_or_park(answer, room, WIDENED_BYTES_MIN)
         })),
         memory_max => answer_or_park(answer, room, memory_max),

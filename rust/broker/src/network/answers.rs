@@ -102,6 +102,13 @@ impl Answers {
         room
     }
 
+    /// Waits for `bytes` more than `room` has. It is given back first: who holds some may not wait for more.
+    pub(crate) async fn wider(&self, room: Share, bytes: usize, clock: &dyn Clock) -> Share {
+        let bytes = room.bytes() + bytes;
+        drop(room);
+        self.room(bytes, clock).await
+    }
+
     /// Adds what there is to `room`, at most `bytes`, for records that may have to be read into memory; 0 if there is
     /// next to nothing.
     pub(crate) fn widen(&self, room: &mut Share, bytes: usize) -> usize {
@@ -169,6 +176,7 @@ mod tests {
     use super::*;
     use crate::network::connections::Connections;
     use crate::seam::settings::Settings;
+    use pykafka_log::ManualClock;
     use std::net::{IpAddr, Ipv4Addr};
 
     const SECOND_NS: u64 = 1_000_000_000;
@@ -176,6 +184,20 @@ mod tests {
     fn closing(connections: &Connections) -> Arc<Closing> {
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
         connections.open(address, &Settings::default()).expect("no limit is set").1
+    }
+
+    #[tokio::test]
+    async fn those_who_hold_room_and_want_more_do_not_wait_for_each_other() {
+        let (answers, clock) = (&Answers::new(100 << 10), &ManualClock::new(0));
+        let all = answers.room(100 << 10, clock).await;
+        let beyond = answers.room(40 << 10, clock).await;
+        let in_line =
+            async { tokio::join!(answers.room(40 << 10, clock), answers.room(40 << 10, clock)) };
+        let ((second, third), ()) = tokio::join!(in_line, async { drop(all) });
+        let widened = async |room| drop(answers.wider(room, WIDENED_BYTES_MIN, clock).await);
+        let widened = async { tokio::join!(widened(beyond), widened(second), widened(third)) };
+        timeout(Duration::from_secs(60), widened).await.expect("all have had their room");
+        assert_eq!(answers.bytes(), 0);
     }
 
     #[test]

@@ -295,8 +295,11 @@ impl Share {
         is_plenty
     }
 
-    /// Waits in line for `bytes` more. Dropping the future leaves the line.
+    /// Waits in line for `bytes` more, unless it is the one beyond the bound. Dropping the future leaves the line.
     pub(crate) async fn grow(&mut self, lane: Lane, bytes: usize) {
+        if self.try_grow(lane, bytes) {
+            return;
+        }
         let mut in_line = {
             let mut state = self.budget.state.lock();
             let (granted, receiver) = oneshot::channel();
