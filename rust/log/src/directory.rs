@@ -224,6 +224,7 @@ impl LogDirectory {
         path: &Path,
         config: Arc<LogConfig>,
     ) -> Result<(Arc<Log>, Recovery), OpenError> {
+        self.state.lock().offsets.bind(&*self.disk, &self.dir, path);
         self.open_at(path.to_owned(), partition_key(path), None, config)
     }
 

@@ -49,6 +49,36 @@ impl Checkpoints {
         })
     }
 
+    /// Reads the files in `container`, where those that tell of the log in `path` are.
+    pub(crate) fn read_for(
+        disk: &dyn Disk,
+        container: &Path,
+        path: &Path,
+    ) -> Result<Checkpoints, OpenError> {
+        let mut checkpoints = Checkpoints::read(disk, container)?;
+        checkpoints.bind(disk, container, path);
+        Ok(checkpoints)
+    }
+
+    /// Checkpoints inside the directory of a log tell of that log alone, by whatever name it was opened before: each file
+    /// keeps one row, that of the name in `path`.
+    ///
+    /// Of several rows, as earlier versions left them, the row of that name counts; else the one with which no deleted
+    /// record comes back and nothing is missed that was never there.
+    pub(super) fn bind(&mut self, disk: &dyn Disk, container: &Path, path: &Path) {
+        if container != path || disk.exists(&path.join(checkpoint::META_PROPERTIES_FILE)) {
+            return;
+        }
+        let key = partition_key(path);
+        // The others tell of an earlier state: what was synced since must not be cut.
+        self.knows_recovery_points &=
+            self.recovery_points.len() <= 1 || self.recovery_points.contains_key(&key);
+        keep_row(&mut self.recovery_points, &key, Ord::min);
+        keep_row(&mut self.high_watermarks, &key, Ord::min);
+        keep_row(&mut self.log_starts, &key, Ord::max);
+        keep_row(&mut self.cleaner_offsets, &key, Ord::max);
+    }
+
     /// What they tell of one log.
     pub(crate) fn of(&self, key: &(String, i32)) -> Checkpointed {
         let offset = |offsets: &PartitionOffsets| offsets.get(key).copied().unwrap_or(0);
@@ -86,7 +116,7 @@ impl Checkpoints {
         [recovery_points, log_starts, high_watermarks, cleaner_offsets]
     }
 
-    fn offsets(&self, name: &str) -> &PartitionOffsets {
+    pub(super) fn offsets(&self, name: &str) -> &PartitionOffsets {
         match name {
             checkpoint::LOG_START_OFFSET_FILE => &self.log_starts,
             checkpoint::RECOVERY_POINT_FILE => &self.recovery_points,
@@ -96,12 +126,15 @@ impl Checkpoints {
     }
 }
 
+/// Leaves the row of `key`, or what `safer` chooses of all others, as its only row.
+fn keep_row(offsets: &mut PartitionOffsets, key: &(String, i32), safer: fn(i64, i64) -> i64) {
+    let own = offsets.get(key).copied();
+    let row = own.or_else(|| offsets.values().copied().reduce(safer));
+    *offsets = row.map(|offset| (key.clone(), offset)).into_iter().collect();
+}
+
 /// A checkpoint's offsets; none if there is no file.
-pub(super) fn read_offsets(
-    disk: &dyn Disk,
-    dir: &Path,
-    name: &str,
-) -> Result<PartitionOffsets, OpenError> {
+fn read_offsets(disk: &dyn Disk, dir: &Path, name: &str) -> Result<PartitionOffsets, OpenError> {
     let path = dir.join(name);
     match disk.read(&path) {
         Ok(bytes) => checkpoint::read_offsets(&bytes)

@@ -51,6 +51,7 @@ impl LibraryLog {
         clock: Arc<dyn Clock>,
     ) -> Result<(LibraryLog, Recovery), OpenError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let path = &resolve(path);
         let dir = container(&*disk, path);
         disk.create_dir_all_durably(&dir)
             .map_err(|error| StorageError::io("create", &dir, error))?;
@@ -100,8 +101,9 @@ impl LibraryLog {
         clock: Arc<dyn Clock>,
     ) -> Result<(LibraryLog, Recovery), OpenError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let path = &resolve(path);
         let dir = container(&*disk, path);
-        let checkpointed = Checkpoints::read(&*disk, &dir)?.of(&partition_key(path));
+        let checkpointed = Checkpoints::read_for(&*disk, &dir, path)?.of(&partition_key(path));
         let (log, recovery) = Log::open(LogOptions {
             dir: path.to_owned(),
             config,
@@ -167,6 +169,12 @@ impl LibraryLog {
             Home::Foreign => self.log.close(),
         }
     }
+}
+
+/// The path of a log itself: a symbolic link or a relative path tells neither its name nor the data directory it lies in,
+/// and the working directory may change.
+pub(crate) fn resolve(path: &Path) -> PathBuf {
+    (path.canonicalize().or_else(|_| std::path::absolute(path))).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The directory whose lock and checkpoints are a log's.

@@ -12,11 +12,11 @@ use std::sync::Arc;
 use crate::clock::Clock;
 use crate::config::LogConfig;
 use crate::directory::checkpoint::{self, PartitionOffsets};
-use crate::directory::checkpoints::{Checkpoints, read_offsets};
-use crate::directory::library::{PRODUCER_ID_EXPIRATION_MS, container, partition_key};
+use crate::directory::checkpoints::Checkpoints;
+use crate::directory::library::{PRODUCER_ID_EXPIRATION_MS, container, partition_key, resolve};
 use crate::directory::lock::DirectoryLock;
 use crate::directory::parse_partition_dir;
-use crate::disk::{Disk, RealDisk};
+use crate::disk::{DirEntry, Disk, RealDisk};
 use crate::log::{Checkpointed, Damage, Log, LogOptions, OnDamage, OpenError, StorageError};
 use crate::segment::{FileKind, parse_file_name};
 
@@ -56,8 +56,9 @@ impl Repair {
     /// It is not there, or somebody has it open ([`OpenError::Locked`]).
     pub fn open(dir: &Path, clock: Arc<dyn Clock>) -> Result<Repair, OpenError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let dir = &resolve(dir);
         let container = container(&*disk, dir);
-        if container == dir {
+        if container == *dir {
             disk.list(dir).map_err(|error| StorageError::io("list", dir, error))?;
         }
         let lock = DirectoryLock::acquire(&container).map_err(|error| OpenError::Locked {
@@ -78,7 +79,8 @@ impl Repair {
         let entries = list(&self.dir)?;
         // A library's log has its checkpoints inside, as a data directory has.
         let is_told = told.of(&partition_key(&self.dir)) != Checkpointed::default();
-        if entries.iter().any(|entry| is_segment(entry.name.to_str())) || is_told {
+        let is_of_segment = |entry: &DirEntry| entry.name.to_str().and_then(parse_file_name);
+        if entries.iter().any(|entry| is_of_segment(entry).is_some()) || is_told {
             return Ok(vec![self.dir.clone()]);
         }
         if self.container != self.dir {
@@ -129,10 +131,9 @@ impl Repair {
     /// Cuts a partition where [`Self::look`] said, makes its derived files anew and syncs all of it.
     pub fn cut(&self, partition: &Path, config: &Arc<LogConfig>) -> Result<(), OpenError> {
         let recovery = Log::repair(self.options(partition, config)?)?;
-        let key = partition_key(partition);
         // Where the beginning is gone, the log begins with what is left.
         let first_base = self.segments_behind(partition, -1)?.into_iter().min().unwrap_or(0);
-        self.change_checkpoint(checkpoint::LOG_START_OFFSET_FILE, &key, |told| {
+        self.change_checkpoint(checkpoint::LOG_START_OFFSET_FILE, partition, |told| {
             told.max(first_base)
         })?;
         let Some(log_end_offset) = recovery.truncated_at else { return Ok(()) };
@@ -143,7 +144,7 @@ impl Repair {
             checkpoint::CLEANER_OFFSET_FILE,
         ];
         names.into_iter().try_for_each(|name| {
-            self.change_checkpoint(name, &key, |told| told.min(log_end_offset))
+            self.change_checkpoint(name, partition, |told| told.min(log_end_offset))
         })
     }
 
@@ -153,19 +154,18 @@ impl Repair {
             return Ok(());
         };
         let name = checkpoint::CLEANER_OFFSET_FILE;
-        let mut offsets = read_offsets(&*self.disk, &self.container, name).unwrap_or_default();
+        let mut offsets = self.checkpoints(partition)?.offsets(name).clone();
         offsets.insert(partition_key(partition), gap_end);
         self.write_checkpoint(name, &offsets)
     }
 
     fn options(&self, partition: &Path, config: &Arc<LogConfig>) -> Result<LogOptions, OpenError> {
-        let checkpoints = Checkpoints::read(&*self.disk, &self.container)?;
         Ok(LogOptions {
             dir: partition.to_owned(),
             config: config.clone(),
             disk: self.disk.clone(),
             clock: self.clock.clone(),
-            checkpointed: checkpoints.of(&partition_key(partition)),
+            checkpointed: self.checkpoints(partition)?.of(&partition_key(partition)),
             on_damage: OnDamage::Keep,
             clean: self.disk.exists(&self.container.join(checkpoint::CLEAN_SHUTDOWN_FILE)),
             topic_id: None,
@@ -174,6 +174,10 @@ impl Repair {
             jitter_seed: 0,
             buffers: Arc::default(),
         })
+    }
+
+    fn checkpoints(&self, partition: &Path) -> Result<Checkpoints, OpenError> {
+        Checkpoints::read_for(&*self.disk, &self.container, partition)
     }
 
     fn segments_behind(&self, partition: &Path, segment: i64) -> Result<Vec<i64>, StorageError> {
@@ -190,11 +194,11 @@ impl Repair {
     fn change_checkpoint(
         &self,
         name: &str,
-        key: &(String, i32),
+        partition: &Path,
         change: impl Fn(i64) -> i64,
     ) -> Result<(), OpenError> {
-        let mut offsets = read_offsets(&*self.disk, &self.container, name).unwrap_or_default();
-        match offsets.get_mut(key) {
+        let mut offsets = self.checkpoints(partition)?.offsets(name).clone();
+        match offsets.get_mut(&partition_key(partition)) {
             Some(offset) if *offset != change(*offset) => *offset = change(*offset),
             _ => return Ok(()),
         }
