@@ -6,8 +6,12 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use common::watched_disk::WatchedDisk;
 use common::{NOW_MS, append};
-use pykafka_log::{LibraryLog, LogConfig, ManualClock, OpenError, Recovery, Repair};
+use pykafka_log::{
+    Clock, DirectoryOptions, Disk, LibraryLog, Log, LogConfig, LogDirectory, ManualClock,
+    OpenError, Recovery, Repair,
+};
 
 fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::new(NOW_MS))
@@ -159,4 +163,119 @@ fn repair_of_a_moved_log_leaves_one_row_of_it() {
         [format!("archive 0 {}", cut.offset)]
     );
     assert_whole(&new, 7, cut.offset, "repaired");
+}
+
+/// A partition of 30 records, all synced, that somebody writes to.
+struct Writer {
+    disk: WatchedDisk,
+    directory: Arc<LogDirectory>,
+    log: Arc<Log>,
+}
+
+impl Writer {
+    const DIR: &str = "/data";
+    const PARTITION: &str = "/data/orders-0";
+
+    fn new() -> Writer {
+        let disk = WatchedDisk::default();
+        let options = DirectoryOptions {
+            dir: Path::new(Writer::DIR),
+            disk: Arc::new(disk.clone()),
+            lock: None,
+            producer_id_expiration_ms: 86_400_000,
+            random_seed: 1,
+            buffers: Arc::default(),
+        };
+        let directory = LogDirectory::open(options, clock()).unwrap();
+        disk.create_anew(&Path::new(Writer::DIR).join("meta.properties")).unwrap();
+        let (log, _) = directory.open_log("orders", 0, [7; 16], config()).unwrap();
+        let writer = Writer { disk, directory: Arc::new(directory), log };
+        writer.append(10);
+        writer
+    }
+
+    fn append(&self, batches: i64) {
+        for n in 0..batches {
+            append(&self.log, 3, NOW_MS + n);
+        }
+        self.log.flush().unwrap();
+        self.directory.checkpoint(&[]).unwrap();
+    }
+
+    /// Deletes the records below `offset` with their segments' files.
+    fn delete_before(&self, offset: i64) {
+        self.directory.delete_before(&self.log, offset).unwrap();
+        self.directory.enforce_retention(&self.log, i64::MAX).unwrap();
+        self.log.delete_expired_files(i64::MAX).unwrap();
+        assert!(self.log.segments()[0].0 > 0);
+    }
+
+    fn read(&self) -> Result<(LibraryLog, Recovery), OpenError> {
+        let clock: Arc<dyn Clock> = clock();
+        let disk = Arc::new(self.disk.clone());
+        LibraryLog::open_read_only_on(disk, Path::new(Writer::PARTITION), &config(), &clock)
+    }
+}
+
+#[test]
+fn a_writer_that_changes_the_log_during_a_read_only_open_leaves_no_damage() {
+    let changes: [(&str, fn(&Writer), (i64, i64)); 3] = [
+        ("deletes", |writer| writer.delete_before(20), (20, 30)),
+        ("truncates", |writer| writer.directory.truncate_log(&writer.log, 12).unwrap(), (0, 12)),
+        (
+            "appends and deletes",
+            |writer| {
+                writer.append(10);
+                writer.delete_before(45);
+            },
+            (45, 60),
+        ),
+    ];
+    let moments = [
+        "recovery-point-offset-checkpoint",
+        "log-start-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "cleaner-offset-checkpoint",
+        "orders-0/leader-epoch-checkpoint",
+        "orders-0/00000000000000000000.log",
+        "orders-0/00000000000000000000.index",
+        "orders-0/00000000000000000012.log",
+        "orders-0/00000000000000000024.log",
+    ];
+    let mut acted = 0;
+    for (what, change, expected) in changes {
+        for moment in moments {
+            let writer = Arc::new(Writer::new());
+            let (disk, changed) = (writer.disk.clone(), writer.clone());
+            let path = Path::new(Writer::DIR).join(moment);
+            disk.before_open(path, move || change(&changed));
+            let (library, recovery) =
+                writer.read().unwrap_or_else(|error| panic!("{what} at {moment}: {error}"));
+            let log = library.log();
+            assert_eq!(recovery.damage, None, "{what} at {moment}");
+            if disk.has_acted() {
+                acted += 1;
+                let found = (log.log_start_offset(), log.log_end_offset());
+                assert!([expected, (0, 30)].contains(&found), "{what} at {moment}: {found:?}");
+            }
+        }
+    }
+    assert!(acted >= 3 * 4, "{acted}");
+}
+
+#[test]
+fn damage_is_told_at_once_without_a_writer_and_in_the_end_beside_one() {
+    let writer = Writer::new();
+    let first = Path::new(Writer::PARTITION).join("00000000000000000000.log");
+    writer.disk.remove_file(&first).unwrap();
+    let (_, recovery) = writer.read().unwrap();
+    assert!(recovery.damage.is_some());
+
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("orders-0");
+    filled(&path, 1);
+    std::fs::remove_file(path.join("00000000000000000000.log")).unwrap();
+    let (_writer, _) = open(&path);
+    let (_, recovery) = LibraryLog::open_read_only(&path, config(), clock()).unwrap();
+    assert!(recovery.damage.is_some());
 }

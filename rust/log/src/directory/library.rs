@@ -4,6 +4,7 @@
 //! with its checkpoints. Any other directory is its own: lock, checkpoints and clean marker lie inside of it.
 
 use std::ffi::OsStr;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,12 +14,15 @@ use crate::directory::checkpoint;
 use crate::directory::checkpoints::Checkpoints;
 use crate::directory::lock::DirectoryLock;
 use crate::directory::{DirectoryOptions, LogDirectory};
-use crate::disk::{Disk, MemoryDisk, RealDisk};
+use crate::disk::{DirEntry, Disk, MemoryDisk, RealDisk};
 use crate::flusher::Flusher;
-use crate::log::{Log, LogOptions, OnDamage, OpenError, Recovery, StorageError};
+use crate::log::{Checkpointed, Log, LogOptions, OnDamage, OpenError, Recovery, StorageError};
 
 /// Kafka's `producer.id.expiration.ms`.
 pub(crate) const PRODUCER_ID_EXPIRATION_MS: i64 = 86_400_000;
+
+/// So often is a log opened for reading only while each time damage or an error is found, and somebody writes to it.
+const LOOKS_MAX: usize = 16;
 
 /// A log with all it needs, on the real disk or in memory.
 #[derive(Debug)]
@@ -95,29 +99,60 @@ impl LibraryLog {
     }
 
     /// Opens the log in `path` for reading only: no lock, nothing is written, files are read by `pread`.
+    ///
+    /// Somebody may write to it meanwhile. Damage or an error counts only if nothing changed while it was found, or if it was
+    /// found each of a few times.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
     pub fn open_read_only(
         path: &Path,
         config: Arc<LogConfig>,
         clock: Arc<dyn Clock>,
     ) -> Result<(LibraryLog, Recovery), OpenError> {
-        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        let path = &resolve(path);
+        LibraryLog::open_read_only_on(Arc::new(RealDisk), &resolve(path), &config, &clock)
+    }
+
+    /// As [`Self::open_read_only`], on any disk.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn open_read_only_on(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        config: &Arc<LogConfig>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<(LibraryLog, Recovery), OpenError> {
         let dir = container(&*disk, path);
-        let checkpointed = Checkpoints::read_for(&*disk, &dir, path)?.of(&partition_key(path));
-        let (log, recovery) = Log::open(LogOptions {
-            dir: path.to_owned(),
-            config,
-            disk,
-            clock,
-            checkpointed,
-            on_damage: OnDamage::Keep,
-            clean: false,
-            topic_id: None,
-            producer_id_expiration_ms: PRODUCER_ID_EXPIRATION_MS,
-            read_only: true,
-            jitter_seed: 0,
-            buffers: Arc::default(),
-        })?;
+        let mut seen = Seen::of(&*disk, &dir, path)?;
+        let mut looks = 0;
+        let (log, recovery) = loop {
+            let opened = Log::open(LogOptions {
+                dir: path.to_owned(),
+                config: config.clone(),
+                disk: disk.clone(),
+                clock: clock.clone(),
+                checkpointed: seen.checkpointed,
+                on_damage: OnDamage::Keep,
+                clean: false,
+                topic_id: None,
+                producer_id_expiration_ms: PRODUCER_ID_EXPIRATION_MS,
+                read_only: true,
+                jitter_seed: 0,
+                buffers: Arc::default(),
+            });
+            looks += 1;
+            let is_sound = matches!(&opened, Ok((_, recovery)) if recovery.damage.is_none());
+            if is_sound || looks == LOOKS_MAX {
+                break opened?;
+            }
+            let now = Seen::of(&*disk, &dir, path)?;
+            // A writer changes bytes of its active segment without a change of sizes.
+            if now == seen && !DirectoryLock::is_held(&dir) {
+                break opened?;
+            }
+            seen = now;
+        };
         Ok((LibraryLog { log: Arc::new(log), flusher: None, home: Home::Foreign }, recovery))
     }
 
@@ -168,6 +203,25 @@ impl LibraryLog {
             Home::Memory(directory) => directory.discard(),
             Home::Foreign => self.log.close(),
         }
+    }
+}
+
+/// What an open goes by, read without a lock: of two moments if somebody writes meanwhile.
+#[derive(PartialEq, Eq)]
+struct Seen {
+    checkpointed: Checkpointed,
+    files: Vec<DirEntry>,
+}
+
+impl Seen {
+    fn of(disk: &dyn Disk, container: &Path, path: &Path) -> Result<Seen, OpenError> {
+        let checkpoints = Checkpoints::read_for(disk, container, path)?;
+        let mut files = match disk.list(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            files => files.map_err(|error| StorageError::io("list", path, error))?,
+        };
+        files.sort();
+        Ok(Seen { checkpointed: checkpoints.of(&partition_key(path)), files })
     }
 }
 

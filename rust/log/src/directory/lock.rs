@@ -18,6 +18,7 @@ use std::sync::LazyLock;
 use parking_lot::Mutex;
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
+use rustix::process::{Flock, FlockType};
 
 /// The file that is locked.
 pub const LOCK_FILE: &str = ".lock";
@@ -90,6 +91,19 @@ impl DirectoryLock {
         Ok(DirectoryLock { dir: dir.to_owned(), id, process, file: Some(file) })
     }
 
+    /// Whether somebody holds the lock of `dir`, as far as the system tells. Takes nothing and writes nothing.
+    pub(crate) fn is_held(dir: &Path) -> bool {
+        let Ok(metadata) = fs::metadata(dir) else { return false };
+        // Held throughout: a lock that this process takes meanwhile would go with the descriptor here.
+        let open = OPEN.lock();
+        if open.get(&(metadata.dev(), metadata.ino())) == Some(&process::id()) {
+            return true;
+        }
+        let Ok(file) = open_options().read(true).open(dir.join(LOCK_FILE)) else { return false };
+        let wanted = Flock::from(FlockType::WriteLock);
+        rustix::process::fcntl_getlk(&file, &wanted).is_ok_and(|held| held.is_some())
+    }
+
     /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -105,13 +119,15 @@ impl DirectoryLock {
 }
 
 fn open_lock_file(dir: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .custom_flags((OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK).bits().cast_signed())
-        .open(dir.join(LOCK_FILE))
+    let mut options = open_options();
+    options.read(true).write(true).create(true).truncate(false).open(dir.join(LOCK_FILE))
+}
+
+fn open_options() -> OpenOptions {
+    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    options.custom_flags(flags.bits().cast_signed());
+    options
 }
 
 impl Drop for DirectoryLock {
@@ -185,12 +201,16 @@ mod tests {
             .unwrap();
         let mut said = String::new();
         let output = child.stdout.take().unwrap();
+        assert!(!DirectoryLock::is_held(&dir.path().join("missing")));
         io::BufRead::read_line(&mut io::BufReader::new(output), &mut said).unwrap();
+        assert!(DirectoryLock::is_held(dir.path()));
         let error = DirectoryLock::acquire(dir.path()).unwrap_err();
         assert!(matches!(error, LockError::Held { here: false, .. }), "{error}");
         drop(child.stdin.take());
         child.wait().unwrap();
-        DirectoryLock::acquire(dir.path()).unwrap();
+        assert!(!DirectoryLock::is_held(dir.path()));
+        let _lock = DirectoryLock::acquire(dir.path()).unwrap();
+        assert!(DirectoryLock::is_held(dir.path()));
     }
 
     #[test]
