@@ -257,6 +257,8 @@ class Request:
         received_ms: int,
         body: bytes,
     ) -> Self: ...
+    def release(self) -> None:
+        """Give back the room that it has of ``memory_max``: it is over, though somebody may still hold it."""
     @property
     def id(self) -> int: ...
     @property

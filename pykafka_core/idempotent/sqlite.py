@@ -1,6 +1,7 @@
 """A ledger in an SQLite file: the effect's tables live in the same file."""
 
 import sqlite3
+import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from os import PathLike, fspath, stat
@@ -19,6 +20,7 @@ from pykafka_core.idempotent.ledger import Clock, Retention
 from pykafka_core.idempotent.sql import SqlLedger, SqlTransaction, wall_clock_ms
 
 TIMEOUT_MS = 30_000
+_BUSY_PAUSE_S = 0.01
 TYPES = {
     "integer": "INTEGER",
     "bytes": "BLOB",
@@ -67,7 +69,7 @@ class SQLiteLedger(SqlLedger):
         connection = sqlite3.connect(
             self._path, timeout=self._timeout_ms / 1000, check_same_thread=False
         )
-        connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection, self._timeout_ms)
         connection.execute("PRAGMA synchronous = FULL")
         return connection
 
@@ -205,6 +207,19 @@ class _Guard:
                 "the effect tried to commit or roll back (executescript commits first): "
                 "it writes, the ledger commits"
             ) from error
+
+
+def _write_ahead(connection: sqlite3.Connection, timeout_ms: int) -> None:
+    """Switch to write-ahead logging. SQLite itself does not wait while another process switches the same file."""
+    deadline = time.monotonic() + timeout_ms / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
+                raise
+            time.sleep(_BUSY_PAUSE_S)
 
 
 @contextmanager

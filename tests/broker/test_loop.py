@@ -127,6 +127,14 @@ def test_a_timer_runs_when_due_and_not_before() -> None:
     assert (notes, core.clock_ns) == (["Request", "timer"], 10_000_000)
 
 
+def test_a_timer_that_the_horizon_holds_back_does_not_keep_the_loop_busy() -> None:
+    core = FakeCore()
+    loop = loop_of(core, [], timer([]))
+    core.clock_ns = 10**9
+    loop.turn()
+    assert core.clock_ns > 10**9, "it waited, though the timer is long due"
+
+
 def test_a_late_timer_runs_once() -> None:
     core, notes = FakeCore(), list[str]()
     loop = loop_of(core, notes, timer(notes))

@@ -1,5 +1,6 @@
 """`memory_max` holds against requests that never end, and others are served beside them."""
 
+import gc
 import socket
 import struct
 import time
@@ -9,8 +10,10 @@ from contextlib import ExitStack
 import pytest
 from confluent_kafka import Producer
 
+from bench.bounds.attacks import CREATE_TOPICS, connected, frame, receive
 from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError
+from pykafka_core.protocol.messages import CreateTopicsRequest
 
 MIB = 1 << 20
 PATIENCE_S = 60
@@ -91,3 +94,21 @@ def test_queued_bytes_below_the_largest_request_are_refused() -> None:
     Broker(config={name: 1000, largest: 1000}).close()
     for unlimited in (0, -1, -5):
         Broker(config={name: unlimited}).close()
+
+
+def test_a_refused_request_gives_its_memory_back_without_the_collector() -> None:
+    topic = CreateTopicsRequest.CreatableTopic
+    refused = [topic(name=f"t{n}", num_partitions=0, replication_factor=1) for n in range(5_000)]
+    request = CreateTopicsRequest(topics=refused, timeout_ms=1_000)
+    gc.collect()
+    gc.disable()
+    try:
+        with Broker(memory_max=16 * MIB) as broker:
+            for _ in range(3):
+                with connected(broker.bootstrap_servers) as connection:
+                    connection.sendall(frame(CREATE_TOPICS, 7, request))
+                    answer = receive(connection, CREATE_TOPICS, 7)
+                    assert {topic.error_code for topic in answer.topics} == {37}
+            wait_until(lambda: broker.statistics()["requests_parked_bytes"] == 0)
+    finally:
+        gc.enable()

@@ -39,6 +39,17 @@ def test_producers_are_described(broker: SimulatedBroker) -> None:
     assert (producer.last_timestamp, producer.current_txn_start_offset) == (77, -1)
 
 
+def test_a_partition_that_is_named_again_and_again_is_described_once(
+    broker: SimulatedBroker,
+) -> None:
+    topic = DescribeProducersRequest.TopicRequest(name="orders", partition_indexes=[0] * 1_000)
+    answer = broker.ask(DescribeProducersRequest(topics=[topic] * 3))
+    assert isinstance(answer, DescribeProducersResponse)
+    (described,) = answer.topics
+    (partition,) = described.partitions
+    assert len(partition.active_producers) == 1
+
+
 @pytest.mark.parametrize(
     ("name", "index", "code"), [("orders", 1, 3), ("nobody", 0, 3), ("no/name", 0, 17)]
 )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pykafka_core import _core
 
 _EVENTS_MAX = 256
+_PAUSE_NS = 1_000_000
 
 _log = GuardedLogger(__name__)
 
@@ -131,7 +132,9 @@ class ControlLoop:
 
     def turn(self) -> None:
         """One batch of events, then the timers that are due. A stop is looked at between any two."""
-        deadline_ns = 0 if self._is_busy else self._timers.next_due_ns()
+        # A timer may be due by the clock and not at the horizon, which a request that waits for room holds back.
+        soonest_ns = self._core.now_ns() + _PAUSE_NS
+        deadline_ns = 0 if self._is_busy else max(self._timers.next_due_ns(), soonest_ns)
         events = self._core.wait(deadline_ns, _EVENTS_MAX)
         self.waits.note(events, self._core.now_ns())
         for event in events:

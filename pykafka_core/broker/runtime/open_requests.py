@@ -134,6 +134,8 @@ class OpenRequests:
     def _close(self, asked: Asked) -> bool:
         """Whether it was open."""
         was_open = self._open.pop(asked.key, None) is not None
+        if was_open:
+            asked.release()
         if self._when_over:
             for action in self._when_over.pop(asked.key, ()):
                 action()

@@ -69,6 +69,9 @@ class Asked(Protocol):
     def abandon(self, error_code: int) -> None:
         """The broker cannot answer: it stops, or met a bug of its own."""
 
+    def release(self) -> None:
+        """Give back the memory that is counted for it: it is over, whoever still holds it."""
+
 
 class RemoteRequest:
     """A client's request. Its answer joins ``replies``, which leave with the event batch."""
@@ -106,6 +109,10 @@ class RemoteRequest:
     def abandon(self, error_code: int) -> None:
         """Close the connection: the client asks another broker, or again."""
         self._core.close_connection(self._event.connection, error_of(error_code).text)
+
+    def release(self) -> None:
+        """Give back its room among the parked requests."""
+        self._event.release()
 
 
 class LocalRequest:
@@ -153,6 +160,9 @@ class LocalRequest:
     def abandon(self, error_code: int) -> None:
         """Wake who waits, with the error."""
         self._fail(error_of(error_code)())
+
+    def release(self) -> None:
+        """Nothing is counted for it: no client sent it."""
 
     def wait(self) -> Message:
         """Block until the answer.

@@ -103,7 +103,7 @@ def plan_all(context: Context, asked: Sequence[Asked], *, replace: bool) -> Slic
     try:
         bounded(len(asked))
     except PolicyViolationError as error:
-        refusal = error
+        refusal = error.with_traceback(None)  # its frames hold the request
         return (yield from collect(Plan(one, (), refusal) for one in asked))
     counts = Counter(map(_resource, asked))
     plans = []
@@ -115,11 +115,12 @@ def plan_all(context: Context, asked: Sequence[Asked], *, replace: bool) -> Slic
                 raise InvalidRequestError("Each resource must appear at most once.")
             plans.append(Plan(one, _plan(context, one, replace=replace), None))
         except KafkaError as error:
-            plans.append(Plan(one, (), error))
+            plans.append(Plan(one, (), error.with_traceback(None)))
     try:
         bounded(sum(len(plan.records) for plan in plans))
     except PolicyViolationError as error:
-        return [Plan(plan.asked, (), plan.error or error) for plan in plans]
+        refusal = error.with_traceback(None)
+        return [Plan(plan.asked, (), plan.error or refusal) for plan in plans]
     return plans
 
 
@@ -236,7 +237,8 @@ def _list_change(
     old = _parts(existing.get(name, setting.default or ""))
     new = _parts(value)
     if kind == SUBTRACT:
-        return ",".join(part for part in old if part not in new)
+        gone = set(new)
+        return ",".join(part for part in old if part not in gone)
     return ",".join(dict.fromkeys([*old, *new]))
 
 

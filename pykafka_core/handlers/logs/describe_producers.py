@@ -25,15 +25,16 @@ def handle(context: Context, request: DescribeProducersRequest) -> Slices[Mainta
     commands: list[DescribeLogProducers] = []
     waiting: list[_Partition] = []
     topics: list[DescribeProducersResponse.TopicResponse] = []
-    for asked in request.topics:
-        topic = DescribeProducersResponse.TopicResponse(name=asked.name, partitions=[])
+    all_wanted = yield from _wanted(request)
+    for name, indexes in all_wanted.items():
+        topic = DescribeProducersResponse.TopicResponse(name=name, partitions=[])
         topics.append(topic)
-        for index in asked.partition_indexes:
+        for index in indexes:
             yield
             partition = _Partition(partition_index=index)
             topic.partitions.append(partition)
             try:
-                commands.append(_command(context, asked.name, index))
+                commands.append(_command(context, name, index))
                 waiting.append(partition)
             except KafkaError as error:
                 _refuse(partition, error)
@@ -49,6 +50,18 @@ def handle(context: Context, request: DescribeProducersRequest) -> Slices[Mainta
         return DescribeProducersResponse(topics=topics)
 
     return Maintain(commands, None, reply)
+
+
+def _wanted(request: DescribeProducersRequest) -> Slices[dict[str, dict[int, None]]]:
+    """Group by topic: a partition that is named again and again is described once."""
+    wanted: dict[str, dict[int, None]] = {}
+    for topic in request.topics:
+        yield
+        of_topic = wanted.setdefault(topic.name, {})
+        for index in topic.partition_indexes:
+            of_topic[index] = None
+            yield
+    return wanted
 
 
 def _command(context: Context, name: str, index: int) -> DescribeLogProducers:

@@ -46,7 +46,9 @@ def handle(context: Context, request: CreateTopicsRequest) -> Slices[Propose]:
         records = [record for plan in plans for record in plan.records]
         bounded(len(records))
     except PolicyViolationError as error:
-        refusal = error
+        refusal = error.with_traceback(
+            None
+        )  # else it holds the request: error, traceback, frame, error
         names = yield from collect(topic.name for topic in request.topics)
         refused = (_Plan(_failed(name, refusal), []) for name in dict.fromkeys(names))
         plans = yield from collect(refused)

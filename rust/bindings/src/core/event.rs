@@ -1,6 +1,6 @@
 //! Events as Python sees them: frozen objects. The core makes them; so do simulators, by their constructors.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pykafka_broker::{ConnectionInfo, Event, Header, RequestEvent, Room, TopicId};
 use pykafka_wire::ApiKey;
@@ -32,15 +32,15 @@ struct Request {
     body: Py<PyBytes>,
     asker: ConnectionInfo,
     header: Header,
-    /// Given back when Python drops the request.
-    _room: Room,
+    /// Given back by `release`, or when Python drops the request.
+    room: Mutex<Room>,
 }
 
 impl Request {
     fn of(py: Python<'_>, event: RequestEvent) -> Request {
         let RequestEvent { id, connection, header, body, room } = event;
         let body = PyBytes::new(py, &body).unbind();
-        Request { id, body, asker: connection, header, _room: room }
+        Request { id, body, asker: connection, header, room: Mutex::new(room) }
     }
 }
 
@@ -76,7 +76,12 @@ impl Request {
             received_ns,
             received_ms,
         };
-        Request { id, body, asker, header, _room: Room::default() }
+        Request { id, body, asker, header, room: Mutex::default() }
+    }
+
+    /// Gives back the room that it has among the parked bytes.
+    fn release(&self) {
+        *self.room.lock().unwrap_or_else(PoisonError::into_inner) = Room::default();
     }
 
     #[getter]
