@@ -59,7 +59,7 @@ def repair(directory: Path, *, yes: bool, keep: bool, as_json: bool) -> None:
     """Show what would be cut, ask, and cut; with ``keep``, what is behind a gap stays.
 
     Raises:
-        CliError: Somebody has the directory open, it cannot be read, or the answer was no.
+        CliError: Somebody has the directory open, it cannot be read, the answer was no, or a second look finds damage.
     """
     # A partition's directory may be gone: its data directory tells what it held.
     if not directory.is_dir() and not (directory.absolute().parent / "meta.properties").exists():
@@ -94,8 +94,16 @@ def _repair(core: Repair, directory: Path, *, yes: bool, keep: bool, as_json: bo
         is_kept = cut.gap_end is not None and (keep or answer == "k")
         act = core.keep if is_kept else core.cut
         act(cut.partition, cut.partition in compacted)
+    _check_repaired(_look(core, [cut.partition for cut in cuts], compacted))
     if not as_json:
         print(f"repaired {_counted(len(cuts), 'partition')}")
+
+
+def _check_repaired(left: Sequence[Cut]) -> None:
+    """Raise if a second look finds damage: behind a gap that was kept there may be another one."""
+    if left:
+        shown = "\n".join(f"{cut.partition} is not whole yet: {_what(cut)}" for cut in left)
+        raise CliError(shown, "run the command again")
 
 
 def _look(core: Repair, partitions: Sequence[Path], compacted: frozenset[Path]) -> list[Cut]:
@@ -141,8 +149,7 @@ def _cut(
 
 def _show(cuts: Sequence[Cut], partitions_count: int) -> None:
     for cut in cuts:
-        what = f"damaged: {cut.damage}" if cut.damage else f"torn tail at offset {cut.offset}"
-        print(f"{cut.partition}: {what}")
+        print(f"{cut.partition}: {_what(cut)}")
         if not cut.bytes and not cut.removed_segments:
             print(f"  would be agreed to: the log goes on at offset {cut.offset}")
             continue
@@ -155,6 +162,10 @@ def _show(cuts: Sequence[Cut], partitions_count: int) -> None:
     whole = partitions_count - len(cuts)
     if whole:
         print(f"{_counted(whole, 'partition')} {'is' if whole == 1 else 'are'} whole")
+
+
+def _what(cut: Cut) -> str:
+    return f"damaged: {cut.damage}" if cut.damage else f"torn tail at offset {cut.offset}"
 
 
 def _offsets(cut: Cut) -> str:

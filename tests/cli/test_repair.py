@@ -154,28 +154,46 @@ def test_synced_records_that_are_gone_are_named_and_agreed_to(
         assert (log.damaged_at, log.append([(b"k", b"v")]).first_offset) == (None, 2)
 
 
-def without_middle(partition: Path) -> None:
-    """A log of four records in four segments, of which the second one is gone with all its files."""
+def without(partition: Path, *segments: int) -> None:
+    """A log of five records in five segments, of which some are gone with all their files."""
     with Log.open(partition) as log:
-        for _ in range(3):
+        for _ in range(4):
             log.append([(b"k", b"v")])
             log.roll()
         log.append([(b"k", b"v")])
-    for path in partition.glob(f"{1:020}.*"):
+    for path in (path for segment in segments for path in partition.glob(f"{segment:020}.*")):
         path.unlink()
 
 
 def test_what_is_behind_a_gap_is_kept_if_somebody_says_so(tmp_path: Path, capsys: Capture) -> None:
     partition = tmp_path / "events-0"
-    without_middle(partition)
+    without(partition, 1)
     assert run("repair", partition, "--json") == 1
     (cut,) = json.loads(capsys.readouterr().out)
-    assert (cut["log_end_offset"], cut["kept_from"], cut["offsets"]) == (1, 2, 2)
+    assert (cut["log_end_offset"], cut["kept_from"], cut["offsets"]) == (1, 2, 3)
     assert run("repair", partition, "--keep", "--yes") == 0
-    assert "or stays, with --keep: 2 offsets from 2 on" in capsys.readouterr().out
+    assert "or stays, with --keep: 3 offsets from 2 on" in capsys.readouterr().out
     with Log.open(partition) as log:
-        assert (log.damaged_at, log.log_end_offset) == (None, 4)
-        assert [record.offset for record in log] == [0, 2, 3]
+        assert (log.damaged_at, log.log_end_offset) == (None, 5)
+        assert [record.offset for record in log] == [0, 2, 3, 4]
+
+
+def test_a_gap_behind_a_kept_one_is_named_before_anything_is_called_repaired(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    partition = tmp_path / "events-0"
+    without(partition, 1, 3)
+    assert run("repair", partition, "--keep", "--yes") == 1
+    out, errors = capsys.readouterr()
+    assert "repaired" not in out
+    assert (
+        f"{partition} is not whole yet: damaged: offsets 3 to 3 were synced and are gone" in errors
+    )
+    assert run("repair", partition, "--keep", "--yes") == 0
+    assert "repaired 1 partition\n" in capsys.readouterr().out
+    with Log.open(partition) as log:
+        assert [record.offset for record in log] == [0, 2, 4]
+        assert log.append([(b"k", b"v")]).first_offset == 5
 
 
 @pytest.mark.parametrize("is_missing", [True, False])

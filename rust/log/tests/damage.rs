@@ -52,12 +52,18 @@ impl Home {
 
     /// Ten batches of three records, all synced and checkpointed; three segments and more.
     fn filled(&self, clean: bool) {
+        self.filled_with(10, 0, clean);
+    }
+
+    /// Batches of three records, all synced and checkpointed; records below `start` are deleted.
+    fn filled_with(&self, batches: i64, start: i64, clean: bool) {
         let (directory, log, _) = self.open();
-        for n in 0..10 {
+        for n in 0..batches {
             append(&log, 3, NOW_MS + n * 10);
         }
         log.flush().unwrap();
-        directory.checkpoint(&[("t".to_owned(), 0, 30)]).unwrap();
+        directory.delete_before(&log, start).unwrap();
+        directory.checkpoint(&[("t".to_owned(), 0, batches * 3)]).unwrap();
         assert!(log.segments_count() >= 3);
         if clean {
             directory.close(true).unwrap();
@@ -107,6 +113,35 @@ impl Home {
         let bytes = self.disk.read(path).unwrap();
         let boundaries = self.boundaries(path);
         self.rewrite(path, &bytes[..boundaries[boundaries.len() - 2]]);
+    }
+
+    /// Leaves of a segment what is before one of its boundaries.
+    fn keep_bytes(&self, segment: usize, end: fn(&[usize]) -> usize) {
+        let path = &self.segments()[segment];
+        let bytes = self.disk.read(path).unwrap();
+        self.rewrite(path, &bytes[..end(&self.boundaries(path))]);
+    }
+
+    /// Flips a bit of one byte of a segment.
+    fn flip(&self, segment: usize, position: usize) {
+        let path = &self.segments()[segment];
+        let mut bytes = self.disk.read(path).unwrap();
+        bytes[position] ^= 64;
+        self.rewrite(path, &bytes);
+    }
+
+    /// Repairs the log until it is whole: one look for each of its gaps, and one for its end.
+    fn agree(&self, keeps: bool, what: &str) {
+        let config = Arc::new(self.config.clone());
+        let (repair, partition) = (repair(&self.dir), self.partition());
+        let mut before = None;
+        while let Some(cut) = repair.look(&partition, &config).unwrap() {
+            let (offset, is_kept) = (cut.offset, keeps && cut.gap_end.is_some());
+            assert!(before < Some(offset), "{what}: {:?} stays", cut.damage);
+            before = Some(offset);
+            let agree = if is_kept { Repair::keep } else { Repair::cut };
+            agree(&repair, &partition, &config).unwrap();
+        }
     }
 
     /// Opens the log three times: it is damaged each time in the same way, and takes no record.
@@ -367,6 +402,114 @@ fn repair_keeps_what_is_behind_a_gap_if_it_is_told_so() {
         log.flush().unwrap();
         directory.checkpoint(&[]).unwrap();
         directory.close(true).unwrap();
+    }
+}
+
+/// Files of a log of five segments, in every state that a lost or damaged file leaves.
+const HURTS: [(&str, Hurt); 28] = [
+    ("nothing", |_| {}),
+    ("the first segment", |home| home.remove(&ALL_FILES, 0)),
+    ("the .log of the first segment", |home| home.remove(&["log"], 0)),
+    ("the content of the first segment", |home| home.rewrite(&home.segments()[0], b"")),
+    ("a middle segment", |home| home.remove(&ALL_FILES, 2)),
+    ("the .log of a middle segment", |home| home.remove(&["log"], 2)),
+    ("two middle segments that adjoin", |home| {
+        home.remove(&["log"], 2);
+        home.remove(&["log"], 2);
+    }),
+    ("two middle segments apart", |home| {
+        home.remove(&["log"], 3);
+        home.remove(&["log"], 1);
+    }),
+    ("the last batch of a middle segment", |home| home.cut_last_batch(&home.segments()[2])),
+    ("all but the first batch of a middle segment", |home| home.keep_bytes(2, |all| all[1])),
+    ("the content of a middle segment", |home| home.rewrite(&home.segments()[2], b"")),
+    ("half a batch of a middle segment", |home| home.keep_bytes(2, |all| all[2] - 9)),
+    ("the end of one middle segment and the .log of the next", |home| {
+        home.remove(&["log"], 3);
+        home.cut_last_batch(&home.segments()[2]);
+    }),
+    ("the contents of two middle segments", |home| {
+        home.rewrite(&home.segments()[2], b"");
+        home.rewrite(&home.segments()[3], b"");
+    }),
+    ("the last segment", |home| home.remove(&ALL_FILES, 4)),
+    ("the .log of the last segment", |home| home.remove(&["log"], 4)),
+    ("the last batch of the last segment", |home| home.cut_last_batch(&home.segments()[4])),
+    ("half a batch of the last segment", |home| home.keep_bytes(4, |all| all[1] + 9)),
+    ("the content of the last segment", |home| home.rewrite(&home.segments()[4], b"")),
+    ("every .log", |home| (0..5).for_each(|_| home.remove(&["log"], 0))),
+    ("every segment", |home| (0..5).for_each(|_| home.remove(&ALL_FILES, 0))),
+    ("a byte of a middle segment", |home| home.flip(2, 70)),
+    ("a base offset in a middle segment", |home| home.flip(2, 7)),
+    ("a magic byte of a middle segment", |home| home.flip(3, 16)),
+    ("a byte of the last segment", |home| home.flip(4, 70)),
+    ("all offset indexes", |home| (0..5).for_each(|n| home.remove(&["index"], n))),
+    ("the .log of a middle segment, by renaming", |home| {
+        let path = &home.segments()[2];
+        home.disk.rename(path, &path.with_extension("log.deleted")).unwrap();
+    }),
+    ("bytes behind the last segment's end", |home| {
+        let path = &home.segments()[4];
+        let bytes = home.disk.read(path).unwrap();
+        home.rewrite(path, &[&bytes[..], &[255; 77]].concat());
+    }),
+];
+
+const ALL_FILES: [&str; 4] = ["log", "index", "timeindex", "snapshot"];
+
+#[test]
+fn what_repair_agreed_to_is_whole_at_the_next_look_and_takes_records() {
+    for (what, hurt) in HURTS {
+        for (clean, start, keeps) in [(true, 0, true), (false, 13, true), (false, 0, false)] {
+            let what = format!("{what}; clean: {clean}, start: {start}, keeps: {keeps}");
+            let dir = tempfile::tempdir().unwrap();
+            let mut home = on_real_disk(dir.path());
+            home.config.flush_messages = i64::MAX;
+            home.filled_with(20, start, clean);
+            assert_eq!(home.segments().len(), 5);
+            hurt(&home);
+            home.agree(keeps, &what);
+            let end = home.open().1.log_end_offset();
+            for open in 0..2 {
+                let (directory, log, recovery) = home.open();
+                assert_eq!((recovery.damage, log.log_end_offset()), (None, end + open), "{what}");
+                assert_eq!(append(&log, 1, NOW_MS).first_offset, end + open, "{what}");
+                log.flush().unwrap();
+                directory.checkpoint(&[]).unwrap();
+                directory.close(clean).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn repair_keeps_every_record_behind_a_gap_whatever_tells_of_those_in_it() {
+    let gaps: [(&str, Hurt, i64, i64); 5] = [
+        ("no file", |home| home.remove(&ALL_FILES, 2), 24, 36),
+        ("indexes without a .log", |home| home.remove(&["log"], 2), 24, 36),
+        ("indexes of an empty .log", |home| home.rewrite(&home.segments()[2], b""), 24, 36),
+        ("indexes of a shorter .log", |home| home.keep_bytes(2, |all| all[1]), 27, 36),
+        ("indexes of an empty first .log", |home| home.rewrite(&home.segments()[0], b""), 0, 12),
+    ];
+    for (what, hurt, from, to) in gaps {
+        for (clean, compact) in [(true, false), (false, false), (true, true), (false, true)] {
+            let what = format!("{what}; clean: {clean}, compact: {compact}");
+            let dir = tempfile::tempdir().unwrap();
+            let mut home = on_real_disk(dir.path());
+            home.config.cleanup_policy = CleanupPolicy { delete: !compact, compact };
+            home.config.flush_messages = i64::MAX;
+            home.filled_with(20, 0, clean);
+            hurt(&home);
+            home.agree(true, &what);
+            let (_, log, recovery) = home.open();
+            assert_eq!((recovery.damage, log.log_end_offset()), (None, 60), "{what}");
+            let first_at = |offset| log.read(offset, 1, 60, true).unwrap().base_offset;
+            let left: Vec<_> = (0..60).step_by(3).map(first_at).collect();
+            let wanted =
+                (0..60).step_by(3).map(|at| if (from..to).contains(&at) { to } else { at });
+            assert_eq!(left, wanted.collect::<Vec<_>>(), "{what}");
+        }
     }
 }
 

@@ -72,11 +72,7 @@ impl Repair {
     /// those in it, by name, and those that are gone though a checkpoint tells of synced records in them.
     pub fn partitions(&self) -> Result<Vec<PathBuf>, OpenError> {
         let told = Checkpoints::read(&*self.disk, &self.container)?;
-        let list = |dir: &Path| match self.disk.list(dir) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-            entries => entries.map_err(|error| StorageError::io("list", dir, error)),
-        };
-        let entries = list(&self.dir)?;
+        let entries = self.entries(&self.dir)?;
         // A library's log has its checkpoints inside, as a data directory has.
         let is_told = told.of(&partition_key(&self.dir)) != Checkpointed::default();
         let is_of_segment = |entry: &DirEntry| entry.name.to_str().and_then(parse_file_name);
@@ -148,15 +144,44 @@ impl Repair {
         })
     }
 
-    /// Keeps what is behind a gap: the log was compacted there, or somebody agrees to the loss. Nothing of it changes.
+    /// Keeps what is behind a gap: the log was compacted there, or somebody agrees to the loss. No record changes.
+    ///
+    /// The cleaner offset does not speak for records that an index tells of, so the indexes that tell of the missing
+    /// ones go first. Without their evidence alone the gap is damage all the same.
     pub fn keep(&self, partition: &Path, config: &Arc<LogConfig>) -> Result<(), OpenError> {
-        let Some(gap_end) = self.look(partition, config)?.and_then(|cut| cut.gap_end) else {
-            return Ok(());
-        };
+        let Some(cut) = self.look(partition, config)? else { return Ok(()) };
+        let Some(gap_end) = cut.gap_end else { return Ok(()) };
+        self.remove_indexes(partition, |base_offset, kind| match kind {
+            FileKind::Log | FileKind::Snapshot => false,
+            // Those of the segment that ends at the gap are made again from its batches.
+            _ => base_offset == cut.segment || (cut.offset..gap_end).contains(&base_offset),
+        })?;
         let name = checkpoint::CLEANER_OFFSET_FILE;
         let mut offsets = self.checkpoints(partition)?.offsets(name).clone();
-        offsets.insert(partition_key(partition), gap_end);
+        // Gaps further on may have been accepted before.
+        let accepted = offsets.entry(partition_key(partition)).or_default();
+        *accepted = gap_end.max(*accepted);
         self.write_checkpoint(name, &offsets)
+    }
+
+    /// Removes index files of a partition; durable on return.
+    fn remove_indexes(
+        &self,
+        partition: &Path,
+        goes: impl Fn(i64, FileKind) -> bool,
+    ) -> Result<(), StorageError> {
+        for entry in self.entries(partition)? {
+            let Some((base_offset, kind)) = entry.name.to_str().and_then(parse_file_name) else {
+                continue;
+            };
+            if goes(base_offset, kind) {
+                let path = partition.join(&entry.name);
+                let removed = self.disk.remove_file(&path);
+                removed.map_err(|error| StorageError::io("remove", &path, error))?;
+            }
+        }
+        let synced = self.disk.sync_dir(partition);
+        synced.map_err(|error| StorageError::io("sync", partition, error))
     }
 
     fn options(&self, partition: &Path, config: &Arc<LogConfig>) -> Result<LogOptions, OpenError> {
@@ -181,13 +206,18 @@ impl Repair {
     }
 
     fn segments_behind(&self, partition: &Path, segment: i64) -> Result<Vec<i64>, StorageError> {
-        let entries = match self.disk.list(partition) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            entries => entries.map_err(|error| StorageError::io("list", partition, error))?,
-        };
+        let entries = self.entries(partition)?;
         let logs = entries.iter().filter(|entry| is_segment(entry.name.to_str()));
         let offsets = logs.filter_map(|entry| parse_file_name(entry.name.to_str()?));
         Ok(offsets.map(|(offset, _)| offset).filter(|offset| *offset > segment).collect())
+    }
+
+    /// The entries of a directory; none if it is not there.
+    fn entries(&self, dir: &Path) -> Result<Vec<DirEntry>, StorageError> {
+        match self.disk.list(dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            entries => entries.map_err(|error| StorageError::io("list", dir, error)),
+        }
     }
 
     /// Changes what a checkpoint tells of a log, if it tells of it. One that is unreadable tells nothing.
