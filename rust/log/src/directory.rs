@@ -7,10 +7,11 @@ pub mod checkpoint;
 pub(crate) mod checkpoints;
 pub(crate) mod library;
 pub(crate) mod lock;
+pub(crate) mod names;
 pub(crate) mod repair;
 pub(crate) mod survey;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::clock::Clock;
 use crate::config::LogConfig;
 use crate::directory::library::partition_key;
 use crate::directory::lock::DirectoryLock;
+use crate::directory::names::parse_partition_dir;
 use crate::directory::survey::LogSurvey;
 use crate::disk::{DirEntry, Disk};
 use crate::log::{Damage, Log, LogOptions, OnDamage, OpenError, Recovery, StorageError};
@@ -91,8 +93,6 @@ struct DirectoryState {
     deleted: Vec<(i64, PathBuf)>,
     /// Partitions' directories that were there at the opening, until [`LogDirectory::mark_strays`].
     found: Vec<(String, i32)>,
-    /// Deleted partitions of which the checkpoints on disk may still tell.
-    stale: BTreeSet<(String, i32)>,
 }
 
 impl LogDirectory {
@@ -109,17 +109,13 @@ impl LogDirectory {
         let error = |source| StorageError::io("open", dir, source);
         disk.create_dir_all(dir).map_err(error)?;
         let entries = disk.list(dir).map_err(error)?;
-        let mut state = DirectoryState {
+        let state = DirectoryState {
             logs: BTreeMap::new(),
             offsets: Checkpoints::read(&*disk, dir)?,
             deleted: deleted_dirs(dir, &entries),
             found: partition_dirs(&entries),
-            stale: BTreeSet::new(),
         };
         let marker = take_clean_marker(&*disk, dir).map_err(error)?;
-        if marker.is_none() {
-            state.forget_deleted(|name| disk.exists(&dir.join(name)));
-        }
         Ok(LogDirectory {
             dir: dir.to_owned(),
             disk,
@@ -268,7 +264,7 @@ impl LogDirectory {
     /// Makes the checkpoints forget a deleted partition before a new one gets its directory: from then on what they tell
     /// of that name is of the new one.
     fn checkpoint_before_reuse(&self, dir: &Path, key: &(String, i32)) -> Result<(), StorageError> {
-        let is_stale = self.state.lock().stale.contains(key);
+        let is_stale = self.state.lock().offsets.is_stale(key);
         if is_stale && !self.disk.exists(dir) { self.checkpoint(&[]) } else { Ok(()) }
     }
 
@@ -310,17 +306,20 @@ impl LogDirectory {
     /// Durable with the next sync of the parent: that of a checkpoint, or of a new partition. One sync for each of a thousand deleted
     /// topics would take seconds; a power cut before it brings back directories that no metadata knows.
     pub fn delete_log(&self, log: &Log) -> Result<(), StorageError> {
-        let name = log.dir().file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let key = partition_key(log.dir());
         let delay_ms = log.config().file_delete_delay_ms;
-        let to = self.renamed(name, "delete");
+        let to = self.renamed(&key, names::DELETE);
         log.delete(&to)?;
-        self.forget(name, delay_ms, to);
+        self.forget_and_remove(&key, delay_ms, to);
         Ok(())
     }
 
     /// Renames the directory of a partition that is not open, for removal; nothing happens without one.
     pub fn delete_partition(&self, topic: &str, partition: i32) -> Result<(), StorageError> {
-        self.rename_partition(topic, partition, "delete")
+        let key = (topic.to_owned(), partition);
+        let to = self.rename_partition(&key, names::DELETE)?;
+        self.forget_and_remove(&key, 0, to);
+        Ok(())
     }
 
     /// Renames, as [`LogDirectory::mark_stray`] does, each directory that was there at the opening and is of a partition
@@ -334,47 +333,53 @@ impl LogDirectory {
         let found = std::mem::take(&mut self.state.lock().found).into_iter();
         let strays = found.filter(|(topic, partition)| !is_known(topic, *partition));
         let marked = strays.map(|key| {
-            let renamed = self.rename_partition(&key.0, key.1, "stray");
+            let renamed = self.rename_stray(&key);
             (key, renamed)
         });
         let marked: Vec<_> = marked.collect();
         let is_known = |(topic, partition): &PartitionKey| is_known(topic, *partition);
         self.state.lock().forget_unknown(&is_known);
+        if !marked.is_empty() {
+            self.checkpoint_strays();
+        }
         marked
     }
 
     /// Renames the directory of a partition that no metadata knows. It is kept for a human to look at.
     pub fn mark_stray(&self, topic: &str, partition: i32) -> Result<(), StorageError> {
-        self.rename_partition(topic, partition, "stray")?;
-        // Not on a full disk: then a log made later under this name may be taken for damaged.
-        let _ = self.checkpoint(&[]);
+        self.rename_stray(&(topic.to_owned(), partition))?;
+        self.checkpoint_strays();
         Ok(())
     }
 
-    fn rename_partition(
-        &self,
-        topic: &str,
-        partition: i32,
-        suffix: &str,
-    ) -> Result<(), StorageError> {
-        let name = format!("{topic}-{partition}");
-        let (from, to) = (self.dir.join(&name), self.renamed(&name, suffix));
+    fn rename_stray(&self, key: &PartitionKey) -> Result<(), StorageError> {
+        self.rename_partition(key, names::STRAY)?;
+        self.state.lock().forget(key);
+        Ok(())
+    }
+
+    /// Strays stay for ever, so an open does not learn from them what the checkpoints are to forget.
+    fn checkpoint_strays(&self) {
+        // Not on a full disk: then a log made later under this name may be taken for damaged.
+        let _ = self.checkpoint(&[]);
+    }
+
+    /// Renames a partition's directory, if it has one, and tells its new path.
+    fn rename_partition(&self, key: &PartitionKey, suffix: &str) -> Result<PathBuf, StorageError> {
+        let (from, to) = (self.dir.join(names::partition_dir(key)), self.renamed(key, suffix));
         match self.disk.rename(&from, &to) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             result => result.map_err(|error| StorageError::io("rename", &from, error))?,
         }
-        self.forget(&name, 0, to);
-        Ok(())
+        Ok(to)
     }
 
-    /// Drops what is known of a partition whose directory has become `path`.
-    fn forget(&self, name: &str, delay_ms: i64, path: PathBuf) {
+    /// Drops what is known of a partition whose directory has become `path`, which goes after a delay.
+    fn forget_and_remove(&self, key: &PartitionKey, delay_ms: i64, path: PathBuf) {
         let expiry_ms = self.clock.now_ms().saturating_add(delay_ms);
         let mut state = self.state.lock();
-        if path.extension().is_some_and(|end| end.to_string_lossy().ends_with("-delete")) {
-            state.deleted.push((expiry_ms, path));
-        }
-        state.forget(name);
+        state.deleted.push((expiry_ms, path));
+        state.forget(key);
     }
 
     /// Removes renamed directories whose delay is over at `now_ms`.
@@ -443,15 +448,13 @@ impl LogDirectory {
     }
 
     fn partition_path(&self, topic: &str, partition: i32) -> PathBuf {
-        self.dir.join(format!("{topic}-{partition}"))
+        self.dir.join(names::partition_dir(&(topic.to_owned(), partition)))
     }
 
-    /// A new path for the directory `name`, as Kafka forms it; long names are cut to what file systems take.
-    fn renamed(&self, name: &str, suffix: &str) -> PathBuf {
-        const NAME_BYTES_MAX: usize = 255;
-        let tail = format!(".{:016x}{:016x}-{suffix}", self.draw(), self.draw());
-        let end = name.len().min(NAME_BYTES_MAX - tail.len());
-        self.dir.join(format!("{}{tail}", name.get(..end).unwrap_or(name)))
+    /// A new path for the directory of a partition, as Kafka forms it.
+    fn renamed(&self, key: &PartitionKey, suffix: &str) -> PathBuf {
+        let unique_id = (u128::from(self.draw()) << 64) | u128::from(self.draw());
+        self.dir.join(names::renamed(key, unique_id, suffix))
     }
 
     /// The next number of a 64-bit mixer over a counter.
@@ -471,32 +474,15 @@ impl std::fmt::Debug for LogDirectory {
 }
 
 impl DirectoryState {
-    /// Drops what is known of the partition whose directory has this name.
-    fn forget(&mut self, name: &str) {
-        if let Some((topic, partition)) = parse_partition_dir(name) {
-            let key = (topic.to_owned(), partition);
-            self.logs.remove(&key);
-            self.offsets.forget(&key);
-            self.stale.insert(key);
-        }
+    /// Drops what is known of a partition.
+    fn forget(&mut self, key: &PartitionKey) {
+        self.logs.remove(key);
+        self.offsets.forget(key);
     }
 
     /// Drops what is known of partitions that do not exist.
     fn forget_unknown(&mut self, is_known: &impl Fn(&PartitionKey) -> bool) {
         self.offsets.retain(is_known);
-    }
-
-    /// Drops what the checkpoints tell of logs that a run deleted which ended before it wrote them. A directory of that
-    /// name is of a later log, and was made after they were written.
-    fn forget_deleted(&mut self, is_there: impl Fn(&str) -> bool) {
-        let names: Vec<_> = (self.deleted.iter())
-            .filter_map(|(_, path)| path.file_name()?.to_str()?.rsplit_once('.'))
-            .map(|(name, _)| name.to_owned())
-            .filter(|name| !is_there(name))
-            .collect();
-        for name in names {
-            self.forget(&name);
-        }
     }
 }
 
@@ -532,18 +518,11 @@ fn close_all(logs: &[Arc<Log>]) -> Result<(), StorageError> {
     })
 }
 
-/// The topic and partition that a directory's name tells.
-pub(crate) fn parse_partition_dir(name: &str) -> Option<(&str, i32)> {
-    let (topic, partition) = name.rsplit_once('-')?;
-    let is_number = !partition.is_empty() && partition.bytes().all(|byte| byte.is_ascii_digit());
-    let partition = partition.parse().ok().filter(|_| is_number)?;
-    (!topic.is_empty()).then_some((topic, partition))
-}
-
 /// Directories that an earlier run renamed for deletion: they may go at once.
 fn deleted_dirs(dir: &Path, entries: &[DirEntry]) -> Vec<(i64, PathBuf)> {
     (entries.iter())
-        .filter(|entry| entry.is_dir && entry.name.to_string_lossy().ends_with("-delete"))
+        .filter(|entry| entry.is_dir)
+        .filter(|entry| names::deleted_stem(&entry.name.to_string_lossy()).is_some())
         .map(|entry| (i64::MIN, dir.join(&entry.name)))
         .collect()
 }

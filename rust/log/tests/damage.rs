@@ -718,3 +718,18 @@ fn a_library_log_opens_again_whatever_its_directory_is_called() {
         }
     }
 }
+
+/// Repair and the next start agree on what was deleted.
+#[test]
+fn repair_lists_no_deleted_partition_and_misses_one_beside_a_topic_whose_name_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let deleted = "L".repeat(249);
+    let rows = format!("0\n2\n{deleted} 0 5\nt 0 5\n");
+    std::fs::write(dir.path().join("recovery-point-offset-checkpoint"), rows).unwrap();
+    let renamed = format!("{}-0.{:032x}-delete", "L".repeat(213), 7);
+    for name in [&*renamed, "t-0.x-0"] {
+        std::fs::create_dir(dir.path().join(name)).unwrap();
+    }
+    let there = ["t-0", "t-0.x-0"].map(|name| dir.path().join(name));
+    assert_eq!(repair(dir.path()).partitions().unwrap(), there);
+}

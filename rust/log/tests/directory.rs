@@ -256,3 +256,92 @@ fn closed_log_is_surveyed_without_being_opened() {
     assert!(!survey.may_expire(&never, 0, NOW_MS));
     assert!(survey.may_expire(&never, 29, NOW_MS), "below the log start");
 }
+
+#[test]
+fn a_topic_of_any_name_length_is_writable_after_deletion_re_creation_and_a_crash() {
+    for length in [1, 213, 214, 215, 238, 249] {
+        let (disk, topic) = (memory(), "L".repeat(length));
+        let directory = open(&disk);
+        let log = open_log(&directory, &topic);
+        append(&log, 5, NOW_MS);
+        log.flush().unwrap();
+        directory.checkpoint(&[(topic.clone(), 0, 5)]).unwrap();
+        directory.delete_log(&log).unwrap();
+        drop((log, open_log(&directory, &topic), directory)); // killed before the next checkpoint
+        let directory = open(&disk);
+        assert_eq!(directory.high_watermark(&topic, 0), None, "{length}");
+        let log = open_log(&directory, &topic);
+        assert_eq!((log.log_end_offset(), log.damage()), (0, None), "{length}");
+        assert_eq!(append(&log, 1, NOW_MS).first_offset, 0);
+    }
+}
+
+#[test]
+fn a_deleted_topic_with_a_long_name_takes_no_checkpoints_of_another_that_begins_alike() {
+    let (disk, name) = (memory(), "L".repeat(240));
+    let (deleted, kept) = (format!("{name}-1"), format!("{name}-2"));
+    let directory = open(&disk);
+    let logs = [open_log(&directory, &deleted), open_log(&directory, &kept)];
+    for log in &logs {
+        append(log, 5, NOW_MS);
+        log.flush().unwrap();
+    }
+    let other_partition = directory.open_log(&deleted, 11, ID, Arc::default()).unwrap().0;
+    append(&other_partition, 5, NOW_MS);
+    other_partition.flush().unwrap();
+    directory.checkpoint(&[(deleted.clone(), 11, 5), (kept.clone(), 0, 5)]).unwrap();
+    directory.delete_log(&logs[0]).unwrap();
+    drop((logs, other_partition, directory));
+    disk.remove_dir_all(&Path::new("/data").join(format!("{deleted}-11"))).unwrap();
+    let directory = open(&disk);
+    assert_eq!(open_log(&directory, &deleted).damage(), None);
+    assert_eq!(directory.high_watermark(&kept, 0), Some(5));
+    let missing = directory.open_log(&deleted, 11, ID, Arc::default()).unwrap().0;
+    assert!(missing.damage().is_some(), "what was synced is missed");
+}
+
+#[test]
+fn a_renamed_directory_keeps_its_partition_and_is_cut_in_the_topic_as_kafka_does() {
+    for suffix in ["delete", "stray"] {
+        let (disk, topic) = (memory(), "L".repeat(249));
+        let directory = open(&disk);
+        let log = directory.open_log(&topic, 1234, ID, Arc::default()).unwrap().0;
+        append(&log, 1, NOW_MS);
+        match suffix {
+            "delete" => directory.delete_log(&log).unwrap(),
+            _ => directory.mark_stray(&topic, 1234).unwrap(),
+        }
+        let entries = disk.list(Path::new("/data")).unwrap().into_iter();
+        let renamed = entries.map(|entry| entry.name.into_string().unwrap());
+        let renamed = renamed.filter(|name| name.ends_with(suffix)).collect::<Vec<_>>();
+        let [name] = &renamed[..] else { panic!("{renamed:?}") };
+        let (stem, id) = name.split_once('.').unwrap();
+        assert_eq!((name.len(), id.len()), (255, 33 + suffix.len()));
+        assert_eq!(stem.trim_start_matches('L'), "-1234");
+    }
+}
+
+#[test]
+fn only_what_was_renamed_for_deletion_is_removed() {
+    let disk = memory();
+    drop(open(&disk));
+    let notes = Path::new("/data/what-to-delete");
+    disk.create_dir_all(notes).unwrap();
+    open(&disk).remove_deleted(NOW_MS).unwrap();
+    assert!(disk.exists(notes));
+}
+
+#[test]
+fn a_recreated_topic_is_writable_after_its_stray_and_a_crash() {
+    let disk = memory();
+    let directory = open(&disk);
+    let log = open_log(&directory, "orders");
+    append(&log, 5, NOW_MS);
+    log.flush().unwrap();
+    directory.checkpoint(&[]).unwrap();
+    drop((log, directory));
+    let directory = open(&disk);
+    assert_eq!(directory.mark_strays(|_, _| false).len(), 1);
+    drop(directory); // killed before the next checkpoint
+    assert_eq!(open_log(&open(&disk), "orders").damage(), None);
+}

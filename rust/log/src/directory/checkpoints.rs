@@ -8,7 +8,7 @@
 //! So the log starts are written before the recovery points: a log whose first segments went is never compared with a
 //! start that it had before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
@@ -16,8 +16,8 @@ use parking_lot::MutexGuard;
 
 use super::checkpoint::{self, PartitionOffsets};
 use super::library::partition_key;
-use super::{DirectoryState, LogDirectory};
-use crate::disk::Disk;
+use super::{DirectoryState, LogDirectory, PartitionKey, names};
+use crate::disk::{DirEntry, Disk};
 use crate::log::{Checkpointed, Log, OpenError, StorageError};
 
 /// What the checkpoints of a data directory tell.
@@ -29,24 +29,61 @@ pub(crate) struct Checkpoints {
     cleaner_offsets: PartitionOffsets,
     /// Whether the recovery points could be read; without them all that is on disk may have been synced.
     pub(super) knows_recovery_points: bool,
+    /// Deleted partitions of which the files may still tell.
+    stale: BTreeSet<PartitionKey>,
 }
 
 impl Checkpoints {
-    /// Reads the files in `dir`; those that are not there tell nothing.
+    /// Reads the files in `dir`; those that are not there tell nothing. What they tell of deleted partitions is left out.
     ///
     /// # Errors
-    /// The log start offsets are unreadable: without them deleted records would come back.
+    /// The log start offsets are unreadable: without them deleted records would come back. `dir` cannot be listed.
     pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Checkpoints, OpenError> {
         let read = |name| read_offsets(disk, dir, name);
         let recovery_points = read(checkpoint::RECOVERY_POINT_FILE);
-        Ok(Checkpoints {
+        let mut checkpoints = Checkpoints {
             knows_recovery_points: recovery_points.is_ok(),
             // Without recovery points every log is checked from its beginning.
             recovery_points: recovery_points.unwrap_or_default(),
             log_starts: read(checkpoint::LOG_START_OFFSET_FILE)?,
             high_watermarks: read(checkpoint::REPLICATION_OFFSET_FILE).unwrap_or_default(),
             cleaner_offsets: read(checkpoint::CLEANER_OFFSET_FILE).unwrap_or_default(),
-        })
+            stale: BTreeSet::new(),
+        };
+        // A clean stop writes them behind the last deletion.
+        if !disk.exists(&dir.join(checkpoint::CLEAN_SHUTDOWN_FILE)) {
+            match disk.list(dir) {
+                Ok(entries) => checkpoints.forget_deleted(&entries),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(StorageError::io("list", dir, error).into()),
+            }
+        }
+        Ok(checkpoints)
+    }
+
+    /// Drops what the files tell of logs that a run deleted which ended before it wrote them. A directory of that name is
+    /// of a later log, and was made after they were written.
+    fn forget_deleted(&mut self, entries: &[DirEntry]) {
+        let names: BTreeSet<_> = entries.iter().filter_map(|entry| entry.name.to_str()).collect();
+        let stems: BTreeSet<_> =
+            names.iter().filter_map(|name| names::deleted_stem(name)).collect();
+        if stems.is_empty() {
+            return;
+        }
+        let is_deleted = |key: &&PartitionKey| {
+            stems.contains(&*names::deleted_stem_of(key))
+                && !names.contains(&*names::partition_dir(key))
+        };
+        let told = self.all_mut().into_iter().flat_map(|offsets| offsets.keys());
+        let deleted: BTreeSet<_> = told.filter(is_deleted).cloned().collect();
+        for key in &deleted {
+            self.forget(key);
+        }
+    }
+
+    /// Whether the files may still tell of a partition that was deleted.
+    pub(super) fn is_stale(&self, key: &PartitionKey) -> bool {
+        self.stale.contains(key)
     }
 
     /// Reads the files in `container`, where those that tell of the log in `path` are.
@@ -102,6 +139,7 @@ impl Checkpoints {
         for offsets in self.all_mut() {
             offsets.remove(key);
         }
+        self.stale.insert(key.clone());
     }
 
     pub(super) fn retain(&mut self, is_kept: impl Fn(&(String, i32)) -> bool) {
@@ -235,7 +273,7 @@ impl LogDirectory {
             state.take_offsets();
             let offsets: Vec<_> =
                 names.iter().map(|name| (*name, state.offsets.offsets(name).clone())).collect();
-            (offsets, state.stale.clone())
+            (offsets, state.offsets.stale.clone())
         };
         for (name, offsets) in offsets {
             let durable = files.durable.get(name);
@@ -252,7 +290,7 @@ impl LogDirectory {
             files.durable.insert(name, offsets);
         }
         if names.len() == ALL.len() {
-            self.state.lock().stale.retain(|key| !stale.contains(key));
+            self.state.lock().offsets.stale.retain(|key| !stale.contains(key));
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use crate::config::LogConfig;
 use crate::directory::checkpoint;
 use crate::directory::checkpoints::Checkpoints;
 use crate::directory::lock::DirectoryLock;
+use crate::directory::names::parse_partition_dir;
 use crate::directory::{DirectoryOptions, LogDirectory};
 use crate::disk::{DirEntry, Disk, MemoryDisk, RealDisk};
 use crate::flusher::Flusher;
@@ -246,7 +247,7 @@ pub(crate) fn container(disk: &dyn Disk, path: &Path) -> PathBuf {
 pub(crate) fn partition_key(path: &Path) -> (String, i32) {
     let name = path.file_name().unwrap_or(OsStr::new("_")).to_string_lossy();
     let name = name.replace(['\n', '\r'], "_");
-    match crate::directory::parse_partition_dir(&name) {
+    match parse_partition_dir(&name) {
         Some((topic, partition)) => (topic.to_owned(), partition),
         None => (name, 0),
     }

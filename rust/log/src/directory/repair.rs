@@ -15,7 +15,7 @@ use crate::directory::checkpoint::{self, PartitionOffsets};
 use crate::directory::checkpoints::Checkpoints;
 use crate::directory::library::{PRODUCER_ID_EXPIRATION_MS, container, partition_key, resolve};
 use crate::directory::lock::DirectoryLock;
-use crate::directory::parse_partition_dir;
+use crate::directory::names::{parse_partition_dir, partition_dir};
 use crate::disk::{DirEntry, Disk, RealDisk};
 use crate::log::{Checkpointed, Damage, Log, LogOptions, OnDamage, OpenError, StorageError};
 use crate::segment::{FileKind, parse_file_name};
@@ -84,13 +84,8 @@ impl Repair {
         }
         let names = entries.iter().filter(|entry| entry.is_dir).filter_map(|e| e.name.to_str());
         let there = names.filter(|name| parse_partition_dir(name).is_some()).map(ToOwned::to_owned);
-        let deleted = |name: &str| {
-            let renamed = format!("{name}.");
-            entries.iter().any(|entry| entry.name.to_string_lossy().starts_with(&renamed))
-        };
         let synced = told.recovery_points.into_iter().filter(|(_, offset)| *offset > 0);
-        let known = synced.map(|((topic, partition), _)| format!("{topic}-{partition}"));
-        let all: BTreeSet<_> = there.chain(known.filter(|name| !deleted(name))).collect();
+        let all: BTreeSet<_> = there.chain(synced.map(|(key, _)| partition_dir(&key))).collect();
         Ok(all.into_iter().map(|name| self.dir.join(name)).collect())
     }
 
