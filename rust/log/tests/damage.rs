@@ -733,3 +733,20 @@ fn repair_lists_no_deleted_partition_and_misses_one_beside_a_topic_whose_name_go
     let there = ["t-0", "t-0.x-0"].map(|name| dir.path().join(name));
     assert_eq!(repair(dir.path()).partitions().unwrap(), there);
 }
+
+/// As for Kafka, which loads files only.
+#[test]
+fn a_directory_with_the_name_of_a_segments_file_is_ignored_by_every_open() {
+    for name in ["00000000000000009999.log", "00000000000000009999.index"] {
+        let dir = tempfile::tempdir().unwrap();
+        let home = on_real_disk(dir.path());
+        home.filled(false);
+        home.disk.create_dir_all(&home.partition().join(name)).unwrap();
+        let looked = repair(&home.dir).look(&home.partition(), &Arc::default()).unwrap();
+        assert_eq!(looked, None, "{name}");
+        let (_, log, recovery) = home.open();
+        assert_eq!((recovery.damage, log.log_end_offset()), (None, 30), "{name}");
+        assert_eq!(append(&log, 1, NOW_MS).first_offset, 30);
+        assert!(home.partition().join(name).is_dir());
+    }
+}

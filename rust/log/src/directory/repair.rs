@@ -202,7 +202,8 @@ impl Repair {
 
     fn segments_behind(&self, partition: &Path, segment: i64) -> Result<Vec<i64>, StorageError> {
         let entries = self.entries(partition)?;
-        let logs = entries.iter().filter(|entry| is_segment(entry.name.to_str()));
+        let files = entries.iter().filter(|entry| !entry.is_dir);
+        let logs = files.filter(|entry| is_segment(entry.name.to_str()));
         let offsets = logs.filter_map(|entry| parse_file_name(entry.name.to_str()?));
         Ok(offsets.map(|(offset, _)| offset).filter(|offset| *offset > segment).collect())
     }

@@ -133,16 +133,22 @@ fn empty_state(options: &LogOptions) -> State {
     }
 }
 
-/// The directory's entries as they are; `None` if there is no directory.
+/// The directory's files as they are; `None` if there is no directory.
 fn list(shared: &Shared) -> Result<Option<Vec<DirEntry>>, StorageError> {
-    match shared.disk.list(&shared.dir) {
+    match files(&*shared.disk, &shared.dir) {
         Ok(entries) => Ok(Some(entries)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(StorageError::io("list", &shared.dir, error)),
     }
 }
 
-/// The directory's entries once leftovers of an interrupted run are gone; with those leftovers if they have to stay.
+/// What is in a log's directory; a directory is not of the log, whatever its name.
+fn files(disk: &dyn Disk, dir: &Path) -> io::Result<Vec<DirEntry>> {
+    let entries = disk.list(dir)?.into_iter();
+    Ok(entries.filter(|entry| !entry.is_dir).collect())
+}
+
+/// The directory's files once leftovers of an interrupted run are gone; with those leftovers if they have to stay.
 fn tidied(
     shared: &Shared,
     found: &[DirEntry],
@@ -155,7 +161,7 @@ fn tidied(
             return Ok((leftovers.tidied(found), Some(leftovers)));
         }
         leftovers.tidy(disk, dir)?;
-        Ok((disk.list(dir)?, None))
+        Ok((files(disk, dir)?, None))
     };
     tidy().map_err(|error| StorageError::io("tidy", dir, error))
 }
@@ -283,7 +289,7 @@ fn segments(shared: &Shared, entries: &[DirEntry], leftovers: Option<&Leftovers>
     };
     let created_ms = shared.clock.now_ms();
     let logs = entries.iter().filter_map(|entry| match parse_file_name(entry.name.to_str()?)? {
-        (base_offset, FileKind::Log) if !entry.is_dir => Some((base_offset, entry.size)),
+        (base_offset, FileKind::Log) => Some((base_offset, entry.size)),
         _ => None,
     });
     let mut segments: Vec<_> = logs
