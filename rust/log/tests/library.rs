@@ -9,8 +9,8 @@ use std::sync::Arc;
 use common::watched_disk::WatchedDisk;
 use common::{NOW_MS, append};
 use pykafka_log::{
-    Clock, DirectoryOptions, Disk, LibraryLog, Log, LogConfig, LogDirectory, ManualClock,
-    OpenError, Recovery, Repair,
+    DirectoryOptions, Disk, LibraryLog, Log, LogConfig, LogDirectory, ManualClock, OpenError,
+    Recovery, Repair,
 };
 
 fn clock() -> Arc<ManualClock> {
@@ -211,15 +211,17 @@ impl Writer {
     }
 
     fn read(&self) -> Result<(LibraryLog, Recovery), OpenError> {
-        let clock: Arc<dyn Clock> = clock();
         let disk = Arc::new(self.disk.clone());
-        LibraryLog::open_read_only_on(disk, Path::new(Writer::PARTITION), &config(), &clock)
+        LibraryLog::open_read_only_on(disk, Path::new(Writer::PARTITION), config(), clock())
     }
 }
 
+/// What a writer does, and where the log begins and ends then.
+type Change = (&'static str, fn(&Writer), (i64, i64));
+
 #[test]
 fn a_writer_that_changes_the_log_during_a_read_only_open_leaves_no_damage() {
-    let changes: [(&str, fn(&Writer), (i64, i64)); 3] = [
+    let changes: [Change; 3] = [
         ("deletes", |writer| writer.delete_before(20), (20, 30)),
         ("truncates", |writer| writer.directory.truncate_log(&writer.log, 12).unwrap(), (0, 12)),
         (

@@ -111,7 +111,7 @@ impl LibraryLog {
         config: Arc<LogConfig>,
         clock: Arc<dyn Clock>,
     ) -> Result<(LibraryLog, Recovery), OpenError> {
-        LibraryLog::open_read_only_on(Arc::new(RealDisk), &resolve(path), &config, &clock)
+        LibraryLog::open_read_only_on(Arc::new(RealDisk), &resolve(path), config, clock)
     }
 
     /// As [`Self::open_read_only`], on any disk.
@@ -121,33 +121,35 @@ impl LibraryLog {
     pub fn open_read_only_on(
         disk: Arc<dyn Disk>,
         path: &Path,
-        config: &Arc<LogConfig>,
-        clock: &Arc<dyn Clock>,
+        config: Arc<LogConfig>,
+        clock: Arc<dyn Clock>,
     ) -> Result<(LibraryLog, Recovery), OpenError> {
         let dir = container(&*disk, path);
         let mut seen = Seen::of(&*disk, &dir, path)?;
+        let options = LogOptions {
+            dir: path.to_owned(),
+            config,
+            disk,
+            clock,
+            checkpointed: seen.checkpointed,
+            on_damage: OnDamage::Keep,
+            clean: false,
+            topic_id: None,
+            producer_id_expiration_ms: PRODUCER_ID_EXPIRATION_MS,
+            read_only: true,
+            jitter_seed: 0,
+            buffers: Arc::default(),
+        };
         let mut looks = 0;
         let (log, recovery) = loop {
-            let opened = Log::open(LogOptions {
-                dir: path.to_owned(),
-                config: config.clone(),
-                disk: disk.clone(),
-                clock: clock.clone(),
-                checkpointed: seen.checkpointed,
-                on_damage: OnDamage::Keep,
-                clean: false,
-                topic_id: None,
-                producer_id_expiration_ms: PRODUCER_ID_EXPIRATION_MS,
-                read_only: true,
-                jitter_seed: 0,
-                buffers: Arc::default(),
-            });
+            let checkpointed = seen.checkpointed;
+            let opened = Log::open(LogOptions { checkpointed, ..options.clone() });
             looks += 1;
             let is_sound = matches!(&opened, Ok((_, recovery)) if recovery.damage.is_none());
             if is_sound || looks == LOOKS_MAX {
                 break opened?;
             }
-            let now = Seen::of(&*disk, &dir, path)?;
+            let now = Seen::of(&*options.disk, &dir, path)?;
             // A writer changes bytes of its active segment without a change of sizes.
             if now == seen && !DirectoryLock::is_held(&dir) {
                 break opened?;
