@@ -78,12 +78,16 @@ def _repair(core: Repair, directory: Path, *, yes: bool, keep: bool, as_json: bo
     if not partitions:
         advice = "name a data directory, or a partition's directory in one"
         raise CliError(f"{directory} holds no partition", advice, exit_code=USAGE)
-    compacted = _compacted(partitions)
+    data = partitions[0].absolute().parent
+    image = _image(data)
+    compacted = _compacted(partitions, image)
     cuts = _look(core, partitions, compacted)
+    is_metadata_cut = any(cut.partition.name == METADATA_DIRECTORY for cut in cuts)
+    strays = _unknown(data, image) if is_metadata_cut else []
     if as_json:
-        print_json([_as_json(cut) for cut in cuts])
+        print_json([_as_json(cut, strays) for cut in cuts])
     else:
-        _show(cuts, len(partitions))
+        _show(cuts, len(partitions), strays)
     if not cuts:
         return
     has_gap = any(cut.gap_end is not None for cut in cuts)
@@ -147,9 +151,11 @@ def _cut(
     )
 
 
-def _show(cuts: Sequence[Cut], partitions_count: int) -> None:
+def _show(cuts: Sequence[Cut], partitions_count: int, strays: Sequence[str]) -> None:
     for cut in cuts:
         print(f"{cut.partition}: {_what(cut)}")
+        if cut.partition.name == METADATA_DIRECTORY:
+            _warn_of_strays(strays)
         if not cut.bytes and not cut.removed_segments:
             print(f"  would be agreed to: the log goes on at offset {cut.offset}")
             continue
@@ -162,6 +168,15 @@ def _show(cuts: Sequence[Cut], partitions_count: int) -> None:
     whole = partitions_count - len(cuts)
     if whole:
         print(f"{_counted(whole, 'partition')} {'is' if whole == 1 else 'are'} whole")
+
+
+def _warn_of_strays(strays: Sequence[str]) -> None:
+    print(
+        "  WARNING: topics created behind the cut will be unknown. The next start sets their directories"
+    )
+    print("    aside under names that end in -stray; they are kept with all their records")
+    for name in strays:
+        print(f"    {name} would be set aside")
 
 
 def _what(cut: Cut) -> str:
@@ -190,7 +205,7 @@ def _answer(*, may_keep: bool) -> str:
     return known.get(answer.strip().lower(), "n")
 
 
-def _as_json(cut: Cut) -> dict[str, object]:
+def _as_json(cut: Cut, strays: Sequence[str]) -> dict[str, object]:
     return {
         "partition": cut.partition.name,
         "damaged": cut.damage is not None,
@@ -203,6 +218,7 @@ def _as_json(cut: Cut) -> dict[str, object]:
         "removed_segments": list(cut.removed_segments),
         "offsets": cut.count,
         "kept_from": cut.gap_end,
+        "strays": list(strays) if cut.partition.name == METADATA_DIRECTORY else [],
     }
 
 
@@ -210,9 +226,20 @@ def _name(segment: int) -> str:
     return f"{segment:020}.log"
 
 
-def _compacted(partitions: Sequence[Path]) -> frozenset[Path]:
+def _unknown(data: Path, image: MetadataImage) -> list[str]:
+    """The partitions' directories of which the metadata up to its cut knows nothing."""
+    names = (path.name for path in data.iterdir() if path.is_dir())
+    places = ((name, *name.rpartition("-")) for name in names if name != METADATA_DIRECTORY)
+    partitions = ((name, topic, index) for name, topic, _, index in places if topic)
+    return sorted(
+        name
+        for name, topic, index in partitions
+        if index.isdecimal() and image.partition(topic, int(index)) is None
+    )
+
+
+def _compacted(partitions: Sequence[Path], image: MetadataImage) -> frozenset[Path]:
     """The partitions of compacted topics, whose logs may end with a gap and an empty segment."""
-    image = _image(partitions[0].absolute().parent)
     everywhere = image.configs.of(RESOURCE_BROKER, "").get("log.cleanup.policy", "delete")
 
     def policy(topic: str) -> str:

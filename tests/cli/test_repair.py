@@ -208,3 +208,28 @@ def test_a_missing_or_empty_partition_is_repaired_by_its_name(
     assert "it ends at offset 0, but offsets below 30 were synced" in capsys.readouterr().out
     with Log.open(data / "lost-0") as log:
         assert (log.damaged_at, log.append([(b"k", b"v")]).first_offset) == (None, 0)
+
+
+def test_a_cut_of_the_metadata_log_names_the_directories_that_become_strays(
+    data: Path, capsys: Capture
+) -> None:
+    metadata = data / "__cluster_metadata-0"
+    path = metadata / f"{0:020}.log"
+    before = path.read_bytes()
+    path.write_bytes(before[:100] + bytes([before[100] ^ 1]) + before[101:])
+    assert run("repair", metadata) == 1
+    out = capsys.readouterr().out
+    assert "topics created behind the cut will be unknown" in out
+    assert "-stray; they are kept with all their records" in out
+    assert "    untouched-0 would be set aside\n" in out
+    assert run("repair", data, "--json") == 1
+    cuts = {cut["partition"]: cut for cut in json.loads(capsys.readouterr().out)}
+    assert {"untouched-0", "grouped-2"} <= set(cuts[metadata.name]["strays"])
+    assert cuts[DAMAGED]["strays"] == []
+    # A lost tail, of which nothing is left to cut, takes topics too.
+    path.write_bytes(before[:100])
+    run("repair", metadata)
+    assert "    untouched-0 would be set aside\n" in capsys.readouterr().out
+    path.write_bytes(before)
+    run("repair", data)
+    assert "unknown" not in capsys.readouterr().out
