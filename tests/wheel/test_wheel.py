@@ -1,5 +1,6 @@
 """The wheel in an empty environment: what a new user meets first. It is packed from what `make build` compiled."""
 
+import fcntl
 import os
 import re
 import subprocess
@@ -29,7 +30,10 @@ COMMANDS = [
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     values = f"OUT={folder}", "WHEEL_PROFILE=dev", f"PYTHONS={sys.executable}"
-    run("make", "-s", "-o", ".venv/ready", "wheel", *values, folder=ROOT)
+    # Builds of one tree write the same file on their way.
+    with (ROOT / "Cargo.toml").open(encoding="utf-8") as tree:
+        fcntl.flock(tree, fcntl.LOCK_EX)
+        run("make", "-s", "-o", ".venv/ready", "wheel", *values, folder=ROOT)
     (wheel,) = folder.iterdir()
     return wheel
 
