@@ -52,6 +52,8 @@ fn listed(image: &Image) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use bytes::BytesMut;
     use pykafka_wire::metadata;
 
@@ -60,7 +62,8 @@ mod tests {
     use crate::api::dispatch::{LastClientId, dispatch};
     use crate::api::reply::Reply;
     use crate::network::memory::Parts;
-    use crate::testing::{Broker, connection, settled};
+    use crate::network::memory::budget::Share;
+    use crate::testing::{Broker, connection, pending, poll, settled};
 
     const PARTITIONS: i32 = 9_000;
 
@@ -84,17 +87,20 @@ mod tests {
         let broker = Broker::in_memory().with_topic(PARTITIONS, &[]);
         let (answers, image) = (&broker.ctx.memory.answers, broker.ctx.image.load());
         let estimate = bytes_max(&image, ApiKey::METADATA, 8, &[255, 255, 255, 255, 1, 0, 0]);
-        let bound = Parts::of(1 << 28).answers;
-        // The last one waits: the large have three quarters of the bound, and one goes beyond it.
-        let at_once = bound / 4 * 3 / estimate + 1;
-        let mut begun: Vec<Outcome> = (0..at_once).map(|_| asked(&broker)).collect();
-        assert!(answers.bytes() <= bound + estimate);
-        assert!(answers.try_room(estimate).is_none());
-        let made: Vec<Reply> = begun.drain(..).map(reply).collect();
-        let (size, sum) = (made[0].size(), made.iter().map(Reply::size).sum::<usize>());
-        assert_eq!(answers.bytes(), sum);
-        assert!(size < estimate && estimate < 20 * size, "{size} of {estimate}");
-        drop(made);
+        let others: Vec<Share> = iter::from_fn(|| answers.try_room(estimate)).collect();
+        let held = estimate * others.len();
+        assert_eq!(answers.bytes(), held);
+        assert!(held <= Parts::of(1 << 28).answers + estimate);
+
+        let mut waiting = pending(asked(&broker));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let _timers = runtime.enter();
+        assert!(poll(&mut waiting).is_none(), "others hold all of the room");
+        drop(others);
+        let reply = reply(Outcome::Pending(waiting));
+        assert_eq!(answers.bytes(), reply.size());
+        assert!(reply.size() < estimate && estimate < 20 * reply.size(), "{estimate}");
+        drop(reply);
         assert_eq!(answers.bytes(), 0);
     }
 }
