@@ -5,11 +5,13 @@ pub(crate) mod gate_disk;
 use std::path::Path;
 use std::sync::Arc;
 use std::task::{Context as TaskContext, Poll, Waker};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use pykafka_log::{DirectoryOptions, Disk, Durability, LogConfig, LogDirectory, ManualClock};
 use pykafka_record::{BatchBuilder, BatchOptions};
 use pykafka_wire::{ApiKey, fetch, produce};
+use tokio::time::timeout;
 
 use self::gate_disk::{Gate, GateDisk};
 use crate::api::context::{ConnectionInfo, Context, ContextOptions, Header, Outcome};
@@ -271,11 +273,12 @@ pub(crate) fn replied(outcome: Outcome) -> Bytes {
     }
 }
 
-/// What an outcome becomes.
+/// What an outcome becomes; panics if nothing ever ends it.
 pub(crate) fn settled(mut outcome: Outcome) -> Outcome {
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
     while let Outcome::Pending(future) = outcome {
-        outcome = runtime.block_on(future);
+        let ended = runtime.block_on(async { timeout(Duration::from_secs(60), future).await });
+        outcome = ended.expect("the outcome is never settled");
     }
     outcome
 }

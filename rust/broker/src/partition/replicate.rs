@@ -78,7 +78,8 @@ mod tests {
         partition.follower_fetched(2, 0, fetch(0)).unwrap();
         assert!(crate::testing::poll(&mut waiting).is_none());
         partition.follower_fetched(2, 0, fetch(1)).unwrap();
-        assert!(matches!(crate::testing::poll(&mut waiting), Some(Outcome::Reply(_))));
+        let settled = crate::testing::settled(Outcome::Pending(waiting));
+        assert!(matches!(settled, Outcome::Reply(_)));
         assert_eq!(partition.high_watermark(), 1);
         let stale = |event: &Event| {
             matches!(event, Event::Replica { state: ReplicaStateKind::StaleEpoch, .. })

@@ -319,6 +319,7 @@ impl<'a> Turn<'a> {
 mod tests {
     use pykafka_log::Durability;
 
+    use crate::api::context::Outcome;
     use crate::kafka_error::KafkaError;
     use crate::partition::{Isolation, OffsetQuery, Partition, ReadRequest};
     use crate::seam::image::ImageDelta;
@@ -339,8 +340,7 @@ mod tests {
         broker.gate.fail_at(Op::Read, "/data/t-0");
         let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
         assert_eq!(look(&partition), KafkaError::KafkaStorageError);
-        let outcome = poll(&mut waiting).expect("nobody else would ever tell it");
-        let response = replied(outcome);
+        let response = replied(Outcome::Pending(waiting));
         let response = pykafka_wire::produce::Response::decode(9, &response).unwrap();
         let told = response.responses[0].partitions[0].error_code;
         assert_eq!(told, KafkaError::KafkaStorageError.code());
