@@ -8,7 +8,9 @@ use std::task::{Context as TaskContext, Poll, Waker};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use pykafka_log::{DirectoryOptions, Disk, Durability, LogConfig, LogDirectory, ManualClock};
+use pykafka_log::{
+    DirectoryOptions, Disk, Durability, LogConfig, LogDirectory, ManualClock, MemoryDisk,
+};
 use pykafka_record::{BatchBuilder, BatchOptions};
 use pykafka_wire::{ApiKey, fetch, produce};
 use tokio::time::timeout;
@@ -46,7 +48,7 @@ impl Broker {
 
     fn new(in_memory: bool, durability: Durability) -> Broker {
         let gate = Arc::new(Gate::default());
-        let disk: Arc<dyn Disk> = Arc::new(GateDisk::new(gate.clone()));
+        let disk: Arc<dyn Disk> = Arc::new(GateDisk::new(MemoryDisk::default(), gate.clone()));
         Broker::on(disk, gate, in_memory, durability)
     }
 

@@ -1,10 +1,11 @@
-//! Storage behind one small trait: the real file system, memory, and a faulty disk for tests.
+//! Storage behind one small trait: the real file system, memory, and for tests a faulty disk and one with a hook.
 //!
 //! Everything the engine keeps goes through [`Disk`] and [`DiskFile`]; nothing else in the crate names
 //! `std::fs`. The traits promise what POSIX promises and no more: a write is durable only after
 //! [`DiskFile::sync_data`], a name only after [`Disk::sync_dir`] of its directory.
 
 mod faulty;
+mod hooked;
 pub mod map;
 mod memory;
 pub(crate) mod open_files;
@@ -19,6 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use faulty::{Fault, FaultyDisk, Operations};
+pub use hooked::{FileOp, Hook, HookedDisk};
 pub use map::ReadMap;
 pub use memory::MemoryDisk;
 pub use open_files::OpenFiles;

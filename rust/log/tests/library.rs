@@ -250,12 +250,12 @@ fn a_writer_that_changes_the_log_during_a_read_only_open_leaves_no_damage() {
             let writer = Arc::new(Writer::new());
             let (disk, changed) = (writer.disk.clone(), writer.clone());
             let path = Path::new(Writer::DIR).join(moment);
-            disk.before_open(path, move || change(&changed));
+            disk.hook().before_open(path, move || change(&changed));
             let (library, recovery) =
                 writer.read().unwrap_or_else(|error| panic!("{what} at {moment}: {error}"));
             let log = library.log();
             assert_eq!(recovery.damage, None, "{what} at {moment}");
-            if disk.has_acted() {
+            if disk.hook().has_acted() {
                 acted += 1;
                 let found = (log.log_start_offset(), log.log_end_offset());
                 assert!([expected, (0, 30)].contains(&found), "{what} at {moment}: {found:?}");

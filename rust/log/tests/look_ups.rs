@@ -30,10 +30,10 @@ fn the_record_with_the_largest_timestamp_is_found_within_an_index_interval() {
         append(&log, 1, NOW_MS + n);
     }
     append(&log, 1, NOW_MS);
-    let before = disk.bytes_read();
+    let before = disk.hook().bytes_read();
     let found = log.offset_of_max_timestamp().unwrap().unwrap();
     assert_eq!((found.offset, found.timestamp), (1999, NOW_MS + 1999));
-    let read = disk.bytes_read() - before;
+    let read = disk.hook().bytes_read() - before;
     assert!(read <= 8 * interval as u64, "{read} of {} bytes", log.size_bytes());
 }
 
@@ -72,12 +72,12 @@ fn overtaken<T>(suffix: &str, look: impl Fn(&Log) -> T) -> T {
     let (bench, disk) = bench(LogConfig::default());
     let log = aborted_segments(&bench, 3);
     let retaining = log.clone();
-    disk.before_open(path(&bench, 0, suffix), move || {
+    disk.hook().before_open(path(&bench, 0, suffix), move || {
         retaining.delete_before(3).unwrap();
         assert_eq!(retaining.enforce_retention(9).unwrap(), 1);
     });
     let found = look(&log);
-    assert!(disk.has_acted(), "{suffix} was not opened");
+    assert!(disk.hook().has_acted(), "{suffix} was not opened");
     assert!(log.write_error().is_none());
     found
 }
@@ -118,13 +118,13 @@ fn the_largest_timestamp_is_that_of_what_retention_leaves() {
     log.release_idle_files().unwrap();
     let log = Arc::new(log);
     let retaining = log.clone();
-    disk.before_open(path(&bench, 0, ".log"), move || {
+    disk.hook().before_open(path(&bench, 0, ".log"), move || {
         retaining.delete_before(1).unwrap();
         retaining.enforce_retention(3).unwrap();
     });
     let found = log.offset_of_max_timestamp().unwrap().unwrap();
     assert_eq!((found.offset, found.timestamp), (2, NOW_MS + 1));
-    assert!(disk.has_acted());
+    assert!(disk.hook().has_acted());
 }
 
 /// What is appended behind a truncation says how many came before it: no read may show two of them, or none.
@@ -169,7 +169,7 @@ fn a_look_up_beside_a_deletion_is_told_that_the_log_is_closed() {
     let (bench, disk) = bench(LogConfig::default());
     let log = aborted_segments(&bench, 2);
     let deleting = log.clone();
-    disk.before_open(path(&bench, 0, ".log"), move || {
+    disk.hook().before_open(path(&bench, 0, ".log"), move || {
         let closing = deleting.clone();
         std::thread::spawn(move || closing.delete(Path::new("/data/topic-0-delete")).unwrap());
         while deleting.write_error().is_none() {
@@ -236,9 +236,9 @@ fn a_segment_without_aborted_transactions_is_not_looked_for_an_index() {
     }
     log.close().unwrap();
     let (log, _) = bench.open(true);
-    disk.before_open(path(&bench, 1, ".txnindex"), || {});
+    disk.hook().before_open(path(&bench, 1, ".txnindex"), || {});
     assert_eq!(log.fetch_committed(0, 1000, 3, true).unwrap().1, []);
-    assert!(!disk.has_acted());
+    assert!(!disk.hook().has_acted());
 }
 
 #[test]

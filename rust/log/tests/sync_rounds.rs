@@ -14,11 +14,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 use common::{Bench, LEADER, NOW_MS, batch};
-use pykafka_log::disk::FaultyDisk;
-use pykafka_log::{
-    Allocated, Checkpointed, DirEntry, DirectoryOptions, Disk, DiskFile, Log, LogConfig,
-    LogDirectory, LogOptions, OpenMode, ReadMap, Reserved, Space, Window,
-};
+use pykafka_log::disk::{FaultyDisk, FileOp, Hook, HookedDisk};
+use pykafka_log::{Checkpointed, DirectoryOptions, Disk, Log, LogConfig, LogDirectory, LogOptions};
 
 const THREADS: usize = 4;
 const APPENDS: usize = 3;
@@ -82,90 +79,14 @@ impl Scheduler {
 }
 
 /// A disk that forgets what was not synced, and whose syncs the scheduler orders.
-#[derive(Debug, Clone)]
-struct ScheduledDisk {
-    disk: FaultyDisk,
-    scheduler: Arc<Scheduler>,
-}
+type ScheduledDisk = HookedDisk<FaultyDisk, Scheduler>;
 
-impl Disk for ScheduledDisk {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        let (file, scheduler) = (self.disk.open(path, mode)?, self.scheduler.clone());
-        Ok(Arc::new(ScheduledFile { file, scheduler }))
-    }
-
-    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        self.disk.create_dir_all(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
-        self.disk.list(dir)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_file(path)
-    }
-
-    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_dir_all(path)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.scheduler.pass();
-        self.disk.sync_dir(dir)
-    }
-
-    fn exists(&self, path: &Path) -> bool {
-        self.disk.exists(path)
-    }
-
-    fn available_bytes(&self, dir: &Path) -> io::Result<Space> {
-        self.disk.available_bytes(dir)
-    }
-}
-
-#[derive(Debug)]
-struct ScheduledFile {
-    file: Arc<dyn DiskFile>,
-    scheduler: Arc<Scheduler>,
-}
-
-impl DiskFile for ScheduledFile {
-    fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize> {
-        self.file.read_at(bytes, position)
-    }
-
-    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
-        self.file.write_at(bytes, position)
-    }
-
-    fn allocate(&self, position: u64, size: u64) -> io::Result<Allocated> {
-        self.file.allocate(position, size)
-    }
-
-    fn set_len(&self, size: u64) -> io::Result<()> {
-        self.file.set_len(size)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        self.file.size()
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.scheduler.pass();
-        self.file.sync_data()
-    }
-
-    fn map_window(&self, reserved: &Reserved, position: u64) -> io::Result<Box<dyn Window>> {
-        self.file.map_window(reserved, position)
-    }
-
-    fn map_read(&self, size: usize) -> io::Result<ReadMap> {
-        self.file.map_read(size)
+impl Hook for Scheduler {
+    fn before(&self, op: FileOp, _path: &Path) -> io::Result<()> {
+        if matches!(op, FileOp::Sync | FileOp::SyncDir) {
+            self.pass();
+        }
+        Ok(())
     }
 }
 
@@ -180,7 +101,7 @@ impl Place {
         let disk = FaultyDisk::default();
         disk.create_dir_all(Path::new("/data")).unwrap();
         disk.sync_dir(Path::new("/")).unwrap();
-        let disk = ScheduledDisk { disk, scheduler: Arc::default() };
+        let disk = ScheduledDisk::new(disk, Arc::default());
         let bench = Bench { disk: Arc::new(disk.clone()), ..Bench::default() };
         let config = LogConfig { segment_bytes: 600, flush_messages, ..bench.config.clone() };
         Place { disk, bench: Bench { config, ..bench } }
@@ -188,7 +109,7 @@ impl Place {
 
     /// Opens what a power cut leaves now of all that was not synced: nothing.
     fn end_after_power_cut(&self, recovery_point: i64) -> (i64, Option<i64>) {
-        let disk: Arc<dyn Disk> = Arc::new(self.disk.disk.after_power_cut(0));
+        let disk: Arc<dyn Disk> = Arc::new(self.disk.disk().after_power_cut(0));
         let checkpointed = Checkpointed { recovery_point, ..Checkpointed::default() };
         let options = LogOptions { disk, checkpointed, ..self.bench.options(false) };
         let (log, recovery) = Log::open(options).unwrap();
@@ -213,7 +134,7 @@ impl Place {
 
     /// Runs `work` on each of the threads, with the syncs in the order of a seed.
     fn run(&self, seed: u64, work: impl Fn(usize) + Sync) {
-        let scheduler = &self.disk.scheduler;
+        let scheduler = self.disk.hook();
         scheduler.state.lock().unwrap().threads_left = THREADS;
         thread::scope(|scope| {
             for index in 0..THREADS {
@@ -295,7 +216,7 @@ fn a_recovery_point_that_a_truncation_gave_up_is_not_raised_before_it_ends() {
                     log.flush().unwrap();
                     directory.checkpoint(&[]).unwrap();
                 }
-                let disk = Arc::new(place.disk.disk.after_power_cut(seed % 8));
+                let disk = Arc::new(place.disk.disk().after_power_cut(seed % 8));
                 let (_, log, damaged_at) = place.open_directory(disk);
                 assert_eq!(damaged_at, None, "seed {seed}: {log:?}");
             }

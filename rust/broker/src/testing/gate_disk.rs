@@ -2,24 +2,14 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
-use pykafka_log::{
-    Allocated, DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadMap, Reserved, Space, Window,
-};
+use pykafka_log::MemoryDisk;
+pub(crate) use pykafka_log::disk::FileOp as Op;
+use pykafka_log::disk::{Hook, HookedDisk};
 
-/// What the gate can hold or fail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Op {
-    /// Opening or creating a file.
-    Open,
-    Read,
-    /// Writing and reserving.
-    Write,
-    /// Syncing data.
-    Sync,
-}
+/// A memory disk behind a gate.
+pub(crate) type GateDisk = HookedDisk<MemoryDisk, Gate>;
 
 #[derive(Debug, Default)]
 struct State {
@@ -86,8 +76,10 @@ impl Gate {
     pub(crate) fn synced(&self) -> usize {
         self.state.lock().synced
     }
+}
 
-    fn pass(&self, op: Op, path: &Path) -> io::Result<()> {
+impl Hook for Gate {
+    fn before(&self, op: Op, path: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
         state.waiting += 1;
         self.changed.notify_all();
@@ -100,102 +92,5 @@ impl Gate {
         }
         state.synced += usize::from(op == Op::Sync);
         Ok(())
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct GateDisk {
-    disk: MemoryDisk,
-    gate: Arc<Gate>,
-}
-
-impl GateDisk {
-    pub(crate) fn new(gate: Arc<Gate>) -> GateDisk {
-        GateDisk { disk: MemoryDisk::default(), gate }
-    }
-}
-
-impl Disk for GateDisk {
-    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        self.gate.pass(Op::Open, path)?;
-        let file = self.disk.open(path, mode)?;
-        Ok(Arc::new(GateFile { file, path: path.to_owned(), gate: self.gate.clone() }))
-    }
-
-    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
-        self.disk.create_dir_all(path)
-    }
-
-    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
-        self.disk.list(dir)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_file(path)
-    }
-
-    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
-        self.disk.remove_dir_all(path)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
-        self.disk.sync_dir(dir)
-    }
-
-    fn exists(&self, path: &Path) -> bool {
-        self.disk.exists(path)
-    }
-
-    fn available_bytes(&self, dir: &Path) -> io::Result<Space> {
-        self.disk.available_bytes(dir)
-    }
-}
-
-#[derive(Debug)]
-struct GateFile {
-    file: Arc<dyn DiskFile>,
-    path: PathBuf,
-    gate: Arc<Gate>,
-}
-
-impl DiskFile for GateFile {
-    fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize> {
-        self.gate.pass(Op::Read, &self.path)?;
-        self.file.read_at(bytes, position)
-    }
-
-    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
-        self.gate.pass(Op::Write, &self.path)?;
-        self.file.write_at(bytes, position)
-    }
-
-    fn allocate(&self, position: u64, size: u64) -> io::Result<Allocated> {
-        self.gate.pass(Op::Write, &self.path)?;
-        self.file.allocate(position, size)
-    }
-
-    fn set_len(&self, size: u64) -> io::Result<()> {
-        self.file.set_len(size)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        self.file.size()
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        self.gate.pass(Op::Sync, &self.path)?;
-        self.file.sync_data()
-    }
-
-    fn map_window(&self, reserved: &Reserved, position: u64) -> io::Result<Box<dyn Window>> {
-        self.file.map_window(reserved, position)
-    }
-
-    fn map_read(&self, size: usize) -> io::Result<ReadMap> {
-        self.file.map_read(size)
     }
 }

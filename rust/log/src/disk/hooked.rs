@@ -1,0 +1,158 @@
+//! A disk for tests whose operations pass a hook before another disk carries them out.
+
+use std::fmt::Debug;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadMap, Reserved, Space, Window};
+
+/// What a [`Hook`] is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileOp {
+    /// Opening or creating a file.
+    Open,
+    /// Reading.
+    Read,
+    /// Writing and reserving.
+    Write,
+    /// Syncing data.
+    Sync,
+    /// Syncing the names of a directory.
+    SyncDir,
+}
+
+/// What happens around the operations of a [`HookedDisk`].
+pub trait Hook: Debug + Send + Sync + 'static {
+    /// Called before `op` on `path`; it may block, and its error is that of the operation, which is left out then.
+    fn before(&self, op: FileOp, path: &Path) -> io::Result<()>;
+
+    /// `size` bytes were read.
+    fn note_read(&self, size: usize) {
+        let _ = size;
+    }
+}
+
+/// See the module. Clones share the disk and the hook.
+#[derive(Debug)]
+pub struct HookedDisk<D, H> {
+    disk: Arc<D>,
+    hook: Arc<H>,
+}
+
+impl<D, H> HookedDisk<D, H> {
+    /// Puts `hook` before the operations of `disk`.
+    pub fn new(disk: D, hook: Arc<H>) -> HookedDisk<D, H> {
+        HookedDisk { disk: Arc::new(disk), hook }
+    }
+
+    /// The disk behind the hook.
+    pub fn disk(&self) -> &D {
+        &self.disk
+    }
+
+    /// The hook.
+    pub fn hook(&self) -> &H {
+        &self.hook
+    }
+}
+
+impl<D: Default, H: Default> Default for HookedDisk<D, H> {
+    fn default() -> Self {
+        HookedDisk::new(D::default(), Arc::default())
+    }
+}
+
+impl<D, H> Clone for HookedDisk<D, H> {
+    fn clone(&self) -> Self {
+        HookedDisk { disk: self.disk.clone(), hook: self.hook.clone() }
+    }
+}
+
+impl<D: Disk, H: Hook> Disk for HookedDisk<D, H> {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        self.hook.before(FileOp::Open, path)?;
+        let file = self.disk.open(path, mode)?;
+        Ok(Arc::new(HookedFile { file, path: path.to_owned(), hook: self.hook.clone() }))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.disk.create_dir_all(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.disk.list(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove_file(path)
+    }
+
+    fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
+        self.disk.remove_dir_all(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.hook.before(FileOp::SyncDir, dir)?;
+        self.disk.sync_dir(dir)
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        self.disk.exists(path)
+    }
+
+    fn available_bytes(&self, dir: &Path) -> io::Result<Space> {
+        self.disk.available_bytes(dir)
+    }
+}
+
+#[derive(Debug)]
+struct HookedFile<H> {
+    file: Arc<dyn DiskFile>,
+    path: PathBuf,
+    hook: Arc<H>,
+}
+
+impl<H: Hook> DiskFile for HookedFile<H> {
+    fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize> {
+        self.hook.before(FileOp::Read, &self.path)?;
+        let read = self.file.read_at(bytes, position)?;
+        self.hook.note_read(read);
+        Ok(read)
+    }
+
+    fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
+        self.hook.before(FileOp::Write, &self.path)?;
+        self.file.write_at(bytes, position)
+    }
+
+    fn allocate(&self, position: u64, size: u64) -> io::Result<Allocated> {
+        self.hook.before(FileOp::Write, &self.path)?;
+        self.file.allocate(position, size)
+    }
+
+    fn set_len(&self, size: u64) -> io::Result<()> {
+        self.file.set_len(size)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.hook.before(FileOp::Sync, &self.path)?;
+        self.file.sync_data()
+    }
+
+    fn map_window(&self, reserved: &Reserved, position: u64) -> io::Result<Box<dyn Window>> {
+        self.file.map_window(reserved, position)
+    }
+
+    fn map_read(&self, size: usize) -> io::Result<ReadMap> {
+        self.file.map_read(size)
+    }
+}
