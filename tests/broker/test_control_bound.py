@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import pytest
 
 from pykafka_core import _core
-from pykafka_core._core import Request
 from pykafka_core.broker.start.startup import plan, start
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.registry import BY_KEY, ROWS
@@ -36,6 +35,7 @@ from pykafka_core.protocol.messages import (
     ListConfigResourcesRequest,
     Message,
 )
+from pykafka_core.testing import fake_core
 from pykafka_core.types import RESOURCE_TOPIC
 
 if TYPE_CHECKING:
@@ -93,18 +93,12 @@ class Driven:
     def ask(self, api_key: int, request: Message) -> tuple[Message, int]:
         """The answer, and the calls of the turn that made the most."""
         version = BY_KEY[api_key].versions[1]
-        event = Request(
+        event = fake_core.request(
             id=next(self._ids),
-            connection=1,
-            principal="User:ANONYMOUS",
-            client_host="127.0.0.1",
-            listener="PLAINTEXT",
-            client_id="test",
             api_key=api_key,
             api_version=version,
-            received_ns=self.core.now_ns(),
-            received_ms=0,
             body=encode_request(request, version),
+            received_ns=self.core.now_ns(),
         )
         events: list[_core.Event] = [event]
         calls_max = 0

@@ -1,6 +1,6 @@
 """What is to be done at a time: once, or every so often. One heap.
 
-Timers are judged by the core's horizon, the time up to which every event was handled (rule S6): a
+Timers are judged by the core's horizon, the time up to which every event was handled (docs/SEAM.md S6): a
 stalled interpreter, or a long queue, never lets a timer fire before the events that came first.
 """
 

@@ -161,7 +161,7 @@ fn librdkafka_s_null_topic_list_in_four_bytes_is_understood() {
     let broker = Broker::start(&[]);
     broker.create_topic("a", [1; 16], 1);
     let mut client = broker.connect();
-    // Contract 55: a null array of version 13 is one byte; three zero bytes are left over.
+    // contract/kafka.md#55: a null array of version 13 is one byte; three zero bytes are left over.
     let body = client.ask(ApiKey::METADATA, 13, &[0, 0, 0, 0, 0]);
     assert_eq!(decoded(13, &body).topics.len(), 1);
 }

@@ -4,8 +4,8 @@
 //! the bytes do not suffice the request is parked: it watches its partitions, and each wake-up reads again, in the
 //! connection's own task. Records are the buffers they were read into, all the way to the socket.
 //!
-//! Contract 24–29, 62, 63. Followers do not fetch here before there is a cluster: a replica id is refused and changes
-//! nothing (contract/replication.md, attack case 16).
+//! contract/kafka.md#24–#29, #62, #63. Followers do not fetch here before there is a cluster: a replica id is refused and changes
+//! nothing (contract/replication.md, the attack cases).
 
 mod parked;
 mod respond;

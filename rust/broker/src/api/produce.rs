@@ -3,7 +3,7 @@
 //! The request's own buffer is the batch's buffer: the log validates and stamps it in place and writes it once; no
 //! record is copied or allocated for. What cannot be appended at once waits in its partition's queue. Partitions fail one by one; the answer keeps the request's order.
 //!
-//! Contract 4, 6–17, 57–61. A transactional batch is refused as a whole until there is a transaction coordinator:
+//! contract/kafka.md#4, #6–#17, #57–#61. A transactional batch is refused as a whole until there is a transaction coordinator:
 //! 53 without a transactional id, 49 with one, since none can have been initialised (contract/kafka.md#61).
 
 mod pending;

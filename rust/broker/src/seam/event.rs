@@ -4,7 +4,7 @@
 //! traffic never makes the queue grow. Requests are bounded by connections, completions by the tokens that Python opened.
 //! A request whose connection goes away before Python took it leaves the queue with its body.
 //!
-//! Deadlines (S6). The queue knows when the oldest event happened that Python has not taken: [`EventQueue::horizon_ns`].
+//! Deadlines (docs/SEAM.md S6). The queue knows when the oldest event happened that Python has not taken: [`EventQueue::horizon_ns`].
 //! Python's timers compare with it. A request counts from its arrival, while it waits for room too ([`Arrival`]).
 
 use std::collections::{BTreeMap, HashMap};
