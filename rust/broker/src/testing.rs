@@ -25,6 +25,7 @@ use crate::seam::image::{BrokerEndpoint, ImageDelta, PartitionEntry, TopicId, To
 
 pub(crate) const NODE: i32 = 1;
 pub(crate) const TOPIC: TopicId = [7; 16];
+const MEMORY_MAX: u64 = 1 << 28;
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
 
 /// One broker under test.
@@ -38,24 +39,26 @@ pub(crate) struct Broker {
 impl Broker {
     /// Logs in memory: every promise holds at once.
     pub(crate) fn in_memory() -> Broker {
-        Broker::new(true, Durability::Memory)
+        Broker::in_memory_of(MEMORY_MAX)
+    }
+
+    /// The same with a `memory_max` of its own.
+    pub(crate) fn in_memory_of(memory_max: u64) -> Broker {
+        let disk = Arc::new(MemoryDisk::default());
+        Broker::on(disk, Arc::default(), true, Durability::Memory, memory_max)
     }
 
     /// Logs that are synced, on a disk whose syncs the test can hold or fail.
     pub(crate) fn on_disk(durability: Durability) -> Broker {
-        Broker::new(false, durability)
-    }
-
-    fn new(in_memory: bool, durability: Durability) -> Broker {
         let gate = Arc::new(Gate::default());
-        let disk: Arc<dyn Disk> = Arc::new(GateDisk::new(MemoryDisk::default(), gate.clone()));
-        Broker::on(disk, gate, in_memory, durability)
+        let disk = Arc::new(GateDisk::new(MemoryDisk::default(), gate.clone()));
+        Broker::on(disk, gate, false, durability, MEMORY_MAX)
     }
 
     /// Another broker on the disk of this one, which is as if it had been killed.
     pub(crate) fn killed_and_restarted(self, durability: Durability) -> Broker {
         let disk = self.ctx.partitions.host().directory.disk().clone();
-        Broker::on(disk, self.gate, false, durability)
+        Broker::on(disk, self.gate, false, durability, MEMORY_MAX)
     }
 
     /// Another broker on the disk of this one, which has stopped.
@@ -64,7 +67,13 @@ impl Broker {
         self.killed_and_restarted(durability)
     }
 
-    fn on(disk: Arc<dyn Disk>, gate: Arc<Gate>, in_memory: bool, durability: Durability) -> Broker {
+    fn on(
+        disk: Arc<dyn Disk>,
+        gate: Arc<Gate>,
+        in_memory: bool,
+        durability: Durability,
+        memory_max: u64,
+    ) -> Broker {
         let clock = Arc::new(ManualClock::new(START_MS));
         let options = DirectoryOptions {
             dir: Path::new("/data"),
@@ -82,7 +91,7 @@ impl Broker {
             log_defaults: LogConfig::for_durability(durability),
             directory,
             in_memory,
-            memory_max: 1 << 28,
+            memory_max,
             seed: 1,
         }));
         let mut broker = Broker { ctx, clock, gate, metadata_offset: 0 };

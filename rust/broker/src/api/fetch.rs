@@ -17,7 +17,7 @@ use bytes::Bytes;
 use pykafka_wire::fetch::Request;
 
 use self::respond::{Answer, refuse};
-use self::target::{Fetched, Opened, Targets};
+use self::target::{Opened, Targets};
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::kafka_error::KafkaError;
 use crate::network::answers::WIDENED_BYTES_MIN;
@@ -58,7 +58,7 @@ pub fn handle(
         return refuse(version, &request, KafkaError::UnknownServerError);
     };
     let image = ctx.image.load();
-    let bytes_max = i64::from(request.max_bytes.min(image.settings.fetch_bytes_max));
+    let bytes_max = bytes_max(ctx, request.max_bytes.min(image.settings.fetch_bytes_max));
     let limits = Limits {
         version,
         isolation,
@@ -82,6 +82,16 @@ pub fn handle(
     }
 }
 
+/// What one answer may bring at most: a request that waits for more would wait in vain.
+fn bytes_max(ctx: &Context, wanted: i32) -> i64 {
+    let wanted = i64::from(wanted);
+    if ctx.partitions.host().in_memory {
+        wanted.min(ctx.memory.answers.records_bytes_max() as i64)
+    } else {
+        wanted
+    }
+}
+
 /// Reads once there is room for records.
 fn read_or_wait(answer: Answer, mut room: Share) -> Outcome {
     let wanted = usize::try_from(answer.limits.bytes_max).unwrap_or(0);
@@ -100,31 +110,18 @@ fn read_or_wait(answer: Answer, mut room: Share) -> Outcome {
 
 fn answer_or_park(answer: Answer, room: Share, memory_max: usize) -> Outcome {
     let limits = answer.limits;
-    let fetched = answer.targets.read(&limits, memory_max);
-    if limits.wait_ms <= 0 || is_enough(&fetched, limits.bytes_min) {
-        answer.encode(&fetched).in_room(room)
+    let found = answer.targets.read(&limits, memory_max);
+    if limits.wait_ms <= 0 || found.is_enough(limits.bytes_min) {
+        answer.encode(&found.fetched).in_room(room)
     } else {
         drop(room);
-        parked::park(answer, &fetched)
+        parked::park(answer, &found)
     }
 }
 
 /// A session that is not there, or not as the client thinks: no partitions, no session (contract/kafka.md#27).
 fn refuse_session(version: i16, error: KafkaError) -> Outcome {
     refuse(version, &Request::default(), error)
-}
-
-/// Whether there is something worth an answer now (contract/kafka.md#26).
-fn is_enough(fetched: &[Fetched], bytes_min: i64) -> bool {
-    let urgent = |fetched: &Fetched| match fetched {
-        Err(_) => true,
-        Ok(read) => read.diverging.is_some(),
-    };
-    fetched.is_empty() || fetched.iter().any(urgent) || bytes_of(fetched) >= bytes_min
-}
-
-fn bytes_of(fetched: &[Fetched]) -> i64 {
-    fetched.iter().flatten().map(|read| read.records.len() as i64).sum()
 }
 
 #[cfg(test)]

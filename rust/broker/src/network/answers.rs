@@ -39,6 +39,8 @@ const REASON: &str = "its peer takes no answers, and others wait for the memory 
 /// See the module.
 pub(crate) struct Answers {
     budget: Arc<Budget>,
+    /// What one answer may hold of records that were read into memory.
+    records_bytes_max: usize,
     unsent: Slots<Arc<Entry>>,
 }
 
@@ -62,12 +64,18 @@ pub(crate) struct Unsent<'a> {
 
 impl Answers {
     pub(crate) fn new(bytes_max: usize) -> Answers {
-        Answers { budget: Arc::new(Budget::new(bytes_max)), unsent: Slots::new() }
+        let budget = Arc::new(Budget::new(bytes_max));
+        Answers { budget, records_bytes_max: bytes_max / 4, unsent: Slots::new() }
     }
 
     /// Bytes of answers that are made or wait for their peers.
     pub(crate) fn bytes(&self) -> usize {
         self.budget.held()
+    }
+
+    /// What one answer may hold of records that were read into memory.
+    pub(crate) fn records_bytes_max(&self) -> usize {
+        self.records_bytes_max
     }
 
     /// Whether somebody waits for room.
@@ -112,7 +120,7 @@ impl Answers {
     /// Adds what there is to `room`, at most `bytes`, for records that may have to be read into memory; 0 if there is
     /// next to nothing.
     pub(crate) fn widen(&self, room: &mut Share, bytes: usize) -> usize {
-        let most = bytes.min(self.budget.bound() / 4);
+        let most = bytes.min(self.records_bytes_max);
         let steps = [most, most.min(WIDENED_BYTES), most.min(WIDENED_BYTES_MIN)];
         steps.into_iter().find(|bytes| room.try_within(*bytes)).unwrap_or(0)
     }

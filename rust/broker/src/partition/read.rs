@@ -66,6 +66,8 @@ pub struct Read {
     pub aborted: Option<Vec<AbortedTxn>>,
     /// Where the reader's log parts from ours: largest epoch both may share and its end here. No bytes then.
     pub diverging: Option<(i32, i64)>,
+    /// Whether there are more batches for this reader, which did not fit.
+    pub has_more: bool,
     /// For [`Partition::watch`].
     pub version: u64,
 }
@@ -85,7 +87,14 @@ impl Partition {
             return Err(KafkaError::OffsetOutOfRange);
         }
         let nothing = FetchedRecords::Read(Bytes::new());
-        let nothing = Read { records: nothing, offsets, aborted: None, diverging: None, version };
+        let nothing = Read {
+            records: nothing,
+            offsets,
+            aborted: None,
+            diverging: None,
+            has_more: false,
+            version,
+        };
         let diverging = diverging_epoch(&log, request)?;
         if diverging.is_some() {
             return Ok(Read { diverging, ..nothing });
@@ -110,7 +119,9 @@ impl Partition {
             log.fetch(fetch_offset, bytes_max, upto, at_least_one).map(|data| (data, None))
         };
         let (data, aborted) = fetched.map_err(|error| self.read_failed(&error))?;
-        Ok(Read { records: data.records, aborted, ..nothing })
+        // Where even the first batch was to come whole and none came, there is none.
+        let has_more = data.next_offset < upto && !(at_least_one && data.records.is_empty());
+        Ok(Read { records: data.records, aborted, has_more, ..nothing })
     }
 
     /// Reads for the control plane: whole batches up to the log end (a load) or the high watermark.

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::respond::Answer;
-use super::target::Fetched;
-use super::{bytes_of, is_enough};
+use super::target::Found;
 use crate::api::answer_size;
 use crate::api::context::Outcome;
 use crate::network::answers::WIDENED_BYTES_MIN;
@@ -29,17 +28,17 @@ impl Drop for Watches {
 }
 
 /// Waits until there is enough, the deadline passes, or something else is worth an answer.
-pub(super) fn park(answer: Answer, fetched: &[Fetched]) -> Outcome {
+pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
     let limits = answer.limits;
     let parked = Parked::new(limits.bytes_min);
     let wait_ns = u64::try_from(limits.wait_ms).unwrap_or(0) * 1_000_000;
     let deadline_ns = answer.ctx.clock.now_ns().saturating_add(wait_ns);
     let held_bytes = answer.targets.list.len() * TARGET_BYTES;
     let Some(parking) = answer.ctx.purgatory.park(&parked, deadline_ns, held_bytes) else {
-        return answer.encode(fetched);
+        return answer.encode(&found.fetched);
     };
     let mut watches = Watches { parked: parked.clone(), partitions: Vec::new() };
-    for (target, fetched) in answer.targets.list.iter().zip(fetched) {
+    for (target, fetched) in answer.targets.list.iter().zip(&found.fetched) {
         let (Ok(partition), Ok(read)) = (&target.partition, fetched) else { continue };
         if !partition.watch(&parked, read.version) {
             // It changed since it was read: the first turn reads again at once.
@@ -47,7 +46,7 @@ pub(super) fn park(answer: Answer, fetched: &[Fetched]) -> Outcome {
         }
         watches.partitions.push(partition.clone());
     }
-    parked.credit(bytes_of(fetched));
+    found.credit(&parked);
     let ctx = answer.ctx.clone();
     let answer_bytes = answer_size::of_fetch(answer.targets.list.len());
     Outcome::Pending(Box::pin(async move {
@@ -62,13 +61,13 @@ pub(super) fn park(answer: Answer, fetched: &[Fetched]) -> Outcome {
             // Bytes that come from here on count towards what this read does not find; those it does find are
             // credited below, so that none is missed (some may count twice, which only wakes early).
             parked.expect_bytes(limits.bytes_min);
-            let fetched = answer.targets.read(&limits, memory_max);
-            if parked.is_expired() || is_enough(&fetched, limits.bytes_min) {
+            let found = answer.targets.read(&limits, memory_max);
+            if parked.is_expired() || found.is_enough(limits.bytes_min) {
                 drop(watches);
-                return answer.encode(&fetched).in_room(room);
+                return answer.encode(&found.fetched).in_room(room);
             }
             drop(room);
-            parked.credit(bytes_of(&fetched));
+            found.credit(&parked);
         }
     }))
 }

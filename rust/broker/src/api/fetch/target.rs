@@ -14,6 +14,7 @@ use crate::api::fetch_session::{
     TopicKey,
 };
 use crate::kafka_error::KafkaError;
+use crate::partition::purgatory::Parked;
 use crate::partition::{Partition, Read, ReadRequest};
 use crate::seam::image::{Image, TopicEntry, TopicId};
 
@@ -22,6 +23,30 @@ const TOPIC_ID_VERSION_MIN: i16 = 13;
 
 /// What one partition gave.
 pub(super) type Fetched = Result<Read, KafkaError>;
+
+/// What all partitions gave.
+pub(super) struct Found {
+    pub(super) fetched: Vec<Fetched>,
+    /// What counts towards `min_bytes`. A partition that has more than fits counts as all that the request wants of it: Kafka
+    /// fills it up with the beginning of the next batch, and answers (`DelayedFetch`).
+    bytes: i64,
+}
+
+impl Found {
+    /// Whether there is something worth an answer now (contract/kafka.md#26).
+    pub(super) fn is_enough(&self, bytes_min: i64) -> bool {
+        let urgent = |fetched: &Fetched| match fetched {
+            Err(_) => true,
+            Ok(read) => read.diverging.is_some(),
+        };
+        self.fetched.is_empty() || self.fetched.iter().any(urgent) || self.bytes >= bytes_min
+    }
+
+    /// Counts what was found for `parked`.
+    pub(super) fn credit(&self, parked: &Parked) {
+        parked.credit(self.bytes);
+    }
+}
 
 /// How a request stands to sessions (KIP-227).
 pub(super) enum SessionUse {
@@ -192,13 +217,15 @@ impl Targets {
 
     /// Reads all within the limits: the first partition with data gives at least one batch, later ones what is left. Records
     /// that come to lie in memory take `memory_max` together; the last of them may go beyond.
-    pub(super) fn read(&self, limits: &Limits, memory_max: usize) -> Vec<Fetched> {
+    pub(super) fn read(&self, limits: &Limits, memory_max: usize) -> Found {
         let mut bytes_left = limits.bytes_max;
         let mut memory_left = memory_max as i64;
         let mut is_first = true;
+        let mut bytes = 0;
         let mut fetched = Vec::with_capacity(self.list.len());
         for target in &self.list {
             let read = target.read(limits, target.in_memory(bytes_left, memory_left), is_first);
+            bytes += target.counted(&read, bytes_left);
             if let Ok(read) = &read
                 && !read.records.is_empty()
             {
@@ -210,7 +237,7 @@ impl Targets {
             }
             fetched.push(read);
         }
-        fetched
+        Found { fetched, bytes }
     }
 }
 
@@ -223,6 +250,14 @@ impl Target {
             _ if memory_left > 0 => bytes,
             _ => bytes.min(0),
         }
+    }
+
+    /// What `fetched` counts towards `min_bytes`, where the request wanted `bytes_left` at most.
+    fn counted(&self, fetched: &Fetched, bytes_left: i64) -> i64 {
+        let Ok(read) = fetched else { return 0 };
+        let wanted = bytes_left.min(i64::from(self.spec.bytes_max));
+        let size = read.records.len() as i64;
+        if read.has_more { size.max(wanted) } else { size }
     }
 
     fn read(&self, limits: &Limits, bytes_left: i64, at_least_one: bool) -> Fetched {

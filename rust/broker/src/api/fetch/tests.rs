@@ -119,6 +119,43 @@ fn contract_26_parked_fetch_waits_for_min_bytes_and_answers_what_there_is_in_the
     assert_eq!(values_count(answer.partitions[0].records.as_ref()), 1);
 }
 
+/// Appends batches that together are larger than what one answer of a broker with a `memory_max` of a mebibyte may hold.
+fn append_more_than_an_answer_holds(broker: &Broker) {
+    let value = "x".repeat(30_000);
+    (0..3).for_each(|_| _ = broker.append(&batch(&[&value])));
+}
+
+#[test]
+fn fetch_whose_min_bytes_is_more_than_an_answer_may_hold_waits_for_no_more_than_that() {
+    let broker = Broker::in_memory_of(1 << 20).with_topic(1, &[]);
+    let mut large = request(vec![wanting(0, 0)]);
+    (large.max_wait_ms, large.min_bytes) = (60_000, 1 << 20);
+    let mut waiting = pending(broker.fetch(12, &large));
+    assert!(poll(&mut waiting).is_none());
+    append_more_than_an_answer_holds(&broker);
+    let waiting = poll(&mut waiting).expect("it waits for no more");
+    for outcome in [waiting, broker.fetch(12, &large)] {
+        assert!(matches!(outcome, Outcome::Reply(_)), "it waits although no more can be answered");
+        let answer = answer(12, outcome);
+        assert_eq!(values_count(answer.partitions[0].records.as_ref()), 2);
+    }
+}
+
+#[test]
+fn fetch_whose_min_bytes_is_its_maximum_is_answered_with_the_whole_batches_within() {
+    let broker = broker();
+    append_more_than_an_answer_holds(&broker);
+    for (bytes_max, partition_bytes_max) in [(70_000, 1 << 20), (1 << 20, 70_000)] {
+        let mut limited = request(vec![wanting(0, 0)]);
+        (limited.max_wait_ms, limited.min_bytes, limited.max_bytes) = (60_000, 70_000, bytes_max);
+        limited.topics[0].partitions[0].partition_max_bytes = partition_bytes_max;
+        let outcome = broker.fetch(12, &limited);
+        assert!(matches!(outcome, Outcome::Reply(_)), "it waits although it has its maximum");
+        let answer = answer(12, outcome);
+        assert_eq!(values_count(answer.partitions[0].records.as_ref()), 2);
+    }
+}
+
 #[test]
 fn attack_17_waits_are_clamped_and_memory_for_them_is_bounded() {
     let broker = broker();

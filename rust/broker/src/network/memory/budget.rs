@@ -135,11 +135,6 @@ impl Budget {
         self.held.load(Ordering::Relaxed) > self.tight_above.load(Ordering::Relaxed)
     }
 
-    /// What may be held within it.
-    pub(crate) fn bound(&self) -> usize {
-        self.state.lock().bytes_max
-    }
-
     /// What others have to give back until the first in line fits.
     pub(crate) fn missing(&self) -> usize {
         let state = self.state.lock();
