@@ -210,12 +210,18 @@ pub(crate) fn replace<D: Disk + ?Sized>(
     result
 }
 
-/// An open regular file. Positions are bytes from its beginning. Safe to share between threads; ranges
-/// written at the same time by two threads hold one or the other.
-pub trait DiskFile: Send + Sync + Debug {
+/// An open regular file, as far as it can be read.
+pub trait ReadFile: Send + Sync + Debug {
     /// Reads until `bytes` is full or the file ends; returns how many were read.
     fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize>;
 
+    /// Length in bytes.
+    fn size(&self) -> io::Result<u64>;
+}
+
+/// An open regular file. Positions are bytes from its beginning. Safe to share between threads; ranges
+/// written at the same time by two threads hold one or the other.
+pub trait DiskFile: ReadFile {
     /// Writes all of `bytes`, growing the file as needed. After an error any part may be written.
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()>;
 
@@ -229,9 +235,6 @@ pub trait DiskFile: Send + Sync + Debug {
     ///
     /// The caller has dropped every window and read map that reaches past `size`.
     fn set_len(&self, size: u64) -> io::Result<()>;
-
-    /// Length in bytes.
-    fn size(&self) -> io::Result<u64>;
 
     /// Makes content and length durable. After an error nothing about unsynced bytes may be assumed,
     /// and a later success says nothing about them: the caller gives the file up.

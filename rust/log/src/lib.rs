@@ -23,8 +23,8 @@ pub use directory::repair::{Cut, Repair};
 pub use directory::survey::LogSurvey;
 pub use directory::{DirectoryOptions, LogDirectory, PartitionDir, PartitionKey};
 pub use disk::{
-    Allocated, DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadMap, RealDisk, Reserved, Space,
-    Window,
+    Allocated, DirEntry, Disk, DiskFile, MemoryDisk, OpenMode, ReadFile, ReadMap, RealDisk,
+    Reserved, Space, Window,
 };
 pub use flusher::Flusher;
 pub use log::append::validate::{self, RecordFault, RecordFaultKind, ValidateError, Validated};

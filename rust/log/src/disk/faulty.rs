@@ -20,7 +20,9 @@ use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::{Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadMap, Reserved, Space, Window};
+use super::{
+    Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadFile, ReadMap, Reserved, Space, Window,
+};
 
 mod store;
 
@@ -266,11 +268,17 @@ impl FaultyFile {
     }
 }
 
-impl DiskFile for FaultyFile {
+impl ReadFile for FaultyFile {
     fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize> {
         Ok(self.disk.look()?.store.read(self.inode, bytes, position))
     }
 
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.disk.look()?.store.size(self.inode))
+    }
+}
+
+impl DiskFile for FaultyFile {
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
         self.check_writable()?;
         let end = position.checked_add(bytes.len() as u64).ok_or(io::ErrorKind::FileTooLarge)?;
@@ -303,10 +311,6 @@ impl DiskFile for FaultyFile {
         state.check_space(self.inode, size)?;
         state.store.set_len(self.inode, size);
         Ok(())
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.disk.look()?.store.size(self.inode))
     }
 
     fn sync_data(&self) -> io::Result<()> {

@@ -5,7 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadMap, Reserved, Space, Window};
+use super::{
+    Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadFile, ReadMap, Reserved, Space, Window,
+};
 
 /// What a [`Hook`] is asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +119,7 @@ struct HookedFile<H> {
     hook: Arc<H>,
 }
 
-impl<H: Hook> DiskFile for HookedFile<H> {
+impl<H: Hook> ReadFile for HookedFile<H> {
     fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize> {
         self.hook.before(FileOp::Read, &self.path)?;
         let read = self.file.read_at(bytes, position)?;
@@ -125,6 +127,12 @@ impl<H: Hook> DiskFile for HookedFile<H> {
         Ok(read)
     }
 
+    fn size(&self) -> io::Result<u64> {
+        self.file.size()
+    }
+}
+
+impl<H: Hook> DiskFile for HookedFile<H> {
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
         self.hook.before(FileOp::Write, &self.path)?;
         self.file.write_at(bytes, position)
@@ -137,10 +145,6 @@ impl<H: Hook> DiskFile for HookedFile<H> {
 
     fn set_len(&self, size: u64) -> io::Result<()> {
         self.file.set_len(size)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        self.file.size()
     }
 
     fn sync_data(&self) -> io::Result<()> {

@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-use super::{Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadMap, Reserved, Space, Window};
+use super::{
+    Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadFile, ReadMap, Reserved, Space, Window,
+};
 
 /// Small, since a partition with one record holds a page for each of its files.
 const PAGE_BYTES: usize = 4096;
@@ -324,11 +326,17 @@ impl fmt::Debug for MemoryHandle {
     }
 }
 
-impl DiskFile for MemoryHandle {
+impl ReadFile for MemoryHandle {
     fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize> {
         Ok(self.file.read_at(bytes, position))
     }
 
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.file.pages.read().size)
+    }
+}
+
+impl DiskFile for MemoryHandle {
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
         self.check_writable()?;
         self.file.write_at(bytes, position)
@@ -347,10 +355,6 @@ impl DiskFile for MemoryHandle {
         self.check_writable()?;
         self.file.set_len(size);
         Ok(())
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.file.pages.read().size)
     }
 
     fn sync_data(&self) -> io::Result<()> {

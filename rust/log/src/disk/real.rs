@@ -11,7 +11,9 @@ use rustix::fs::{FallocateFlags, OFlags};
 
 use super::map::MappedWindow;
 use super::open_files::{OpenFile, OpenFiles};
-use super::{Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadMap, Reserved, Space, Window};
+use super::{
+    Allocated, DirEntry, Disk, DiskFile, OpenMode, ReadFile, ReadMap, Reserved, Space, Window,
+};
 
 /// `f_type` of the file systems that write into the blocks they reserved: ext4 (and ext2 and ext3, which reserve
 /// none), XFS, tmpfs. On copy-on-write file systems a reserved block may still need a new one.
@@ -115,7 +117,7 @@ impl RealFile {
     }
 }
 
-impl DiskFile for RealFile {
+impl ReadFile for RealFile {
     fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize> {
         let mut read = 0;
         while let Some(rest) = bytes.get_mut(read..).filter(|rest| !rest.is_empty()) {
@@ -129,6 +131,12 @@ impl DiskFile for RealFile {
         Ok(read)
     }
 
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+}
+
+impl DiskFile for RealFile {
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
         self.file.write_all_at(bytes, position)
     }
@@ -153,10 +161,6 @@ impl DiskFile for RealFile {
 
     fn set_len(&self, size: u64) -> io::Result<()> {
         self.file.set_len(size)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.file.metadata()?.len())
     }
 
     fn sync_data(&self) -> io::Result<()> {

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use super::SegmentFiles;
-use crate::disk::{Allocated, DiskFile, ReadMap, Reserved, Window};
+use crate::disk::{Allocated, DiskFile, ReadFile, ReadMap, Reserved, Window};
 
 /// See the module. While it exists the segment's readers share a handle that can write.
 #[derive(Debug)]
@@ -40,11 +40,17 @@ impl Drop for ActiveFile {
     }
 }
 
-impl DiskFile for ActiveFile {
+impl ReadFile for ActiveFile {
     fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize> {
         self.open()?.read_at(bytes, position)
     }
 
+    fn size(&self) -> io::Result<u64> {
+        self.open()?.size()
+    }
+}
+
+impl DiskFile for ActiveFile {
     fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
         self.open()?.write_at(bytes, position)
     }
@@ -55,10 +61,6 @@ impl DiskFile for ActiveFile {
 
     fn set_len(&self, size: u64) -> io::Result<()> {
         self.open()?.set_len(size)
-    }
-
-    fn size(&self) -> io::Result<u64> {
-        self.open()?.size()
     }
 
     fn sync_data(&self) -> io::Result<()> {

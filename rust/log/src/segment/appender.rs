@@ -250,7 +250,7 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    use crate::disk::{Disk, MemoryDisk, OpenMode, RealDisk};
+    use crate::disk::{Disk, MemoryDisk, OpenMode, ReadFile, RealDisk};
 
     /// One table for both ways to write: name, disk, rule, directory guard.
     fn cases() -> Vec<(&'static str, Arc<dyn Disk>, AppendRule, tempfile::TempDir)> {
@@ -412,10 +412,17 @@ mod tests {
         }
     }
 
-    impl DiskFile for UnreservedFile {
+    impl ReadFile for UnreservedFile {
         fn read_at(&self, bytes: &mut [u8], position: u64) -> io::Result<usize> {
             self.0.read_at(bytes, position)
         }
+
+        fn size(&self) -> io::Result<u64> {
+            self.0.size()
+        }
+    }
+
+    impl DiskFile for UnreservedFile {
         fn write_at(&self, bytes: &[u8], position: u64) -> io::Result<()> {
             self.0.write_at(bytes, position)
         }
@@ -425,9 +432,6 @@ mod tests {
         }
         fn set_len(&self, size: u64) -> io::Result<()> {
             self.0.set_len(size)
-        }
-        fn size(&self) -> io::Result<u64> {
-            self.0.size()
         }
         fn sync_data(&self) -> io::Result<()> {
             self.0.sync_data()

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::disk::DiskFile;
+use crate::disk::ReadFile;
 
 /// Entries per block: about one page.
 fn block_entries(entry_size: usize) -> u64 {
@@ -18,7 +18,7 @@ fn block_entries(entry_size: usize) -> u64 {
 /// A sealed index, `SIZE` bytes an entry.
 #[derive(Debug)]
 pub(crate) struct IndexFile<const SIZE: usize> {
-    file: Arc<dyn DiskFile>,
+    file: Arc<dyn ReadFile>,
     count: u64,
     block: Mutex<Option<Block<SIZE>>>,
 }
@@ -31,7 +31,7 @@ struct Block<const SIZE: usize> {
 
 impl<const SIZE: usize> IndexFile<SIZE> {
     /// The entries of `file`, which is not written any more. Bytes after the last whole entry are ignored.
-    pub(crate) fn new(file: Arc<dyn DiskFile>) -> io::Result<Self> {
+    pub(crate) fn new(file: Arc<dyn ReadFile>) -> io::Result<Self> {
         let count = file.size()? / SIZE as u64;
         Ok(IndexFile { file, count, block: Mutex::new(None) })
     }
@@ -95,7 +95,7 @@ impl<const SIZE: usize> IndexFile<SIZE> {
     }
 }
 
-fn read_exact(file: &dyn DiskFile, bytes: &mut [u8], position: u64) -> io::Result<()> {
+fn read_exact(file: &dyn ReadFile, bytes: &mut [u8], position: u64) -> io::Result<()> {
     if file.read_at(bytes, position)? == bytes.len() {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use pykafka_record::{Batch, BatchError, HEADER_SIZE, PREFIX_SIZE};
 
-use crate::disk::DiskFile;
+use crate::disk::ReadFile;
 
 /// Bytes read at first: about what an index leaves to be searched. Each further read takes twice as many.
 const CHUNK_BYTES_MIN: u64 = 8 << 10;
@@ -23,7 +23,7 @@ pub(crate) enum ScanError {
 /// A walk over `position..end` of a file. Checks sizes and magic; CRC and offsets are the caller's.
 #[derive(Debug)]
 pub(crate) struct BatchScanner<'a> {
-    file: &'a dyn DiskFile,
+    file: &'a dyn ReadFile,
     position: u64,
     end: u64,
     buffer: Vec<u8>,
@@ -33,7 +33,7 @@ pub(crate) struct BatchScanner<'a> {
 }
 
 impl<'a> BatchScanner<'a> {
-    pub(crate) fn new(file: &'a dyn DiskFile, position: u64, end: u64) -> BatchScanner<'a> {
+    pub(crate) fn new(file: &'a dyn ReadFile, position: u64, end: u64) -> BatchScanner<'a> {
         BatchScanner {
             file,
             position,
@@ -107,7 +107,7 @@ impl Header {
 /// A walk over the headers of the batches in `position..end` of a file, past what they hold.
 #[derive(Debug)]
 pub(crate) struct HeaderScanner<'a> {
-    file: &'a dyn DiskFile,
+    file: &'a dyn ReadFile,
     position: u64,
     end: u64,
     buffer: [u8; HEADERS_BYTES],
@@ -116,7 +116,7 @@ pub(crate) struct HeaderScanner<'a> {
 }
 
 impl<'a> HeaderScanner<'a> {
-    pub(crate) fn new(file: &'a dyn DiskFile, position: u64, end: u64) -> HeaderScanner<'a> {
+    pub(crate) fn new(file: &'a dyn ReadFile, position: u64, end: u64) -> HeaderScanner<'a> {
         let buffer = [0; HEADERS_BYTES];
         HeaderScanner { file, position, end, buffer, buffer_position: position, buffer_size: 0 }
     }
