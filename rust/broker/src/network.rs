@@ -9,5 +9,5 @@ mod input;
 pub(crate) mod listener;
 pub(crate) mod memory;
 pub(crate) mod output;
-mod socket;
+mod transport;
 mod turn;

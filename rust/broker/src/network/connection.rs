@@ -38,7 +38,7 @@ use crate::network::connections::Closing;
 use crate::network::input::{Input, PREFIX_SIZE};
 use crate::network::output;
 use crate::network::output::Output;
-use crate::network::socket::Socket;
+use crate::network::transport::tcp::Socket;
 use crate::network::turn::{TURN_BYTES_MAX, Turn, in_turns};
 use crate::seam::log_ring::{Level, escaped};
 use crate::seam::settings::Settings;

@@ -7,7 +7,7 @@ use rustix::net::{SendAncillaryBuffer, SendFlags};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use crate::network::output::Transport;
+use super::Transport;
 
 /// Sends without waiting.
 pub(crate) struct Socket<'a>(pub(crate) &'a TcpStream);

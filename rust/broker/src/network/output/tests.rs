@@ -1,0 +1,271 @@
+//! Answers through a transport that takes them in portions, from memory and from files.
+
+use super::*;
+use proptest::prelude::*;
+use pykafka_log::{
+    AppendOptions, AppendOrigin, BufferPool, Checkpointed, FetchedRecords, Log, LogConfig,
+    LogOptions, ManualClock, OnDamage, RealDisk, RecordsSlice,
+};
+use pykafka_record::{BatchBuilder, BatchOptions};
+use pykafka_wire::{ApiKey, Chunks, Sink};
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use crate::partition::Partition;
+use crate::seam::event::{Event, PartitionStateKind};
+use crate::testing::{Broker, TOPIC};
+
+fn header(correlation_id: i32) -> Header {
+    Header {
+        api_key: ApiKey::METADATA,
+        api_version: 9,
+        correlation_id,
+        client_id: Arc::from(""),
+        received_ns: 0,
+        received_ms: 0,
+    }
+}
+
+/// What a transport does with files.
+#[derive(Clone, Copy, PartialEq)]
+enum Files {
+    Sent,
+    Unsupported,
+    /// Sending fails, and not because of the peer.
+    Failing,
+}
+
+/// Takes `portion` bytes a call, and would block at every other.
+struct Portions {
+    portion: usize,
+    files: Files,
+    blocks: bool,
+    sent: Vec<u8>,
+}
+
+impl Portions {
+    fn new(portion: usize, files: Files) -> Portions {
+        Portions { portion, files, blocks: false, sent: Vec::new() }
+    }
+
+    fn block(&mut self) -> io::Result<()> {
+        self.blocks = !self.blocks;
+        if self.blocks { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+    }
+
+    /// Everything that `output` has.
+    fn drain(&mut self, output: &mut Output) -> io::Result<()> {
+        loop {
+            match output.send(self, 50_000) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(()) if output.size() > 0 => {}
+                result => return result,
+            }
+        }
+    }
+}
+
+impl Transport for Portions {
+    fn write(&mut self, slices: &[IoSlice<'_>], _more: bool) -> io::Result<usize> {
+        self.block()?;
+        let all: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
+        let taken = all.len().min(self.portion);
+        self.sent.extend_from_slice(&all[..taken]);
+        Ok(taken)
+    }
+
+    fn send_file(&mut self, file: BorrowedFd<'_>, position: u64, size: usize) -> io::Result<usize> {
+        match self.files {
+            Files::Sent => self.block()?,
+            Files::Unsupported => return Err(io::ErrorKind::Unsupported.into()),
+            Files::Failing => return Err(rustix::io::Errno::IO.into()),
+        }
+        let mut bytes = vec![0; size.min(self.portion)];
+        let file = std::fs::File::from(file.try_clone_to_owned()?);
+        let read = file.read_at(&mut bytes, position)?;
+        self.sent.extend_from_slice(&bytes[..read]);
+        Ok(read)
+    }
+}
+
+/// A log on the real disk with a megabyte of records, and a slice of it.
+fn sliced(dir: &std::path::Path) -> (Log, RecordsSlice, Vec<u8>) {
+    let (log, _) = Log::open(LogOptions {
+        dir: dir.join("t-0"),
+        config: Arc::new(LogConfig::default()),
+        disk: Arc::new(RealDisk),
+        clock: Arc::new(ManualClock::new(0)),
+        checkpointed: Checkpointed::default(),
+        on_damage: OnDamage::Keep,
+        clean: true,
+        topic_id: None,
+        producer_id_expiration_ms: 1,
+        read_only: false,
+        jitter_seed: 0,
+        buffers: Arc::new(BufferPool::default()),
+    })
+    .unwrap();
+    let options = AppendOptions { leader_epoch: 0, origin: AppendOrigin::Client };
+    for index in 0..20_u8 {
+        let mut builder = BatchBuilder::new(BatchOptions::default());
+        builder.append(0, None, Some(&vec![index; 50_000]), &[]).unwrap();
+        let mut bytes = Vec::new();
+        builder.build(&mut bytes).unwrap();
+        log.append_as_leader(&mut bytes, options).unwrap();
+    }
+    let FetchedRecords::Slice(slice) = log.fetch(3, 800_000, 20, true).unwrap().records else {
+        panic!("not a slice")
+    };
+    let expected = log.read(3, 800_000, 20, true).unwrap().bytes.to_vec();
+    assert_eq!(slice.len(), expected.len());
+    (log, slice, expected)
+}
+
+fn broker() -> (Broker, Arc<Partition>) {
+    let broker = Broker::in_memory().with_topic(1, &[]);
+    let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+    broker.events();
+    (broker, partition)
+}
+
+fn with_slice(slice: &RecordsSlice, partition: &Arc<Partition>) -> Reply {
+    let mut chunks = Chunks::new();
+    chunks.put(b"before");
+    chunks.put_room(slice.len()).unwrap();
+    chunks.put(b"after");
+    Reply::new(chunks, [StoredRecords { slice: slice.clone(), partition: partition.clone() }])
+}
+
+fn frame_of(index: i32, body: &[u8]) -> Vec<u8> {
+    let mut bytes = (body.len() as i32 + 5).to_be_bytes().to_vec();
+    bytes.extend_from_slice(&index.to_be_bytes());
+    bytes.push(0);
+    bytes.extend_from_slice(body);
+    bytes
+}
+
+#[test]
+fn slices_arrive_in_their_place_whether_files_can_be_sent_or_not() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_log, slice, records) = sliced(dir.path());
+    let (broker, partition) = broker();
+    let body = [&b"before"[..], &records, b"after"].concat();
+    for (portion, files) in [
+        (100_000, Files::Sent),
+        (usize::MAX, Files::Sent),
+        (70_000, Files::Unsupported),
+        (usize::MAX, Files::Failing),
+    ] {
+        let mut output = Output::default();
+        output.push(&header(0), with_slice(&slice, &partition));
+        output.push(&header(1), with_slice(&slice, &partition));
+        let mut transport = Portions::new(portion, files);
+        transport.drain(&mut output).unwrap();
+        assert!(transport.sent == [frame_of(0, &body), frame_of(1, &body)].concat());
+        assert_eq!(output.size(), 0);
+    }
+    assert!(broker.events().is_empty());
+}
+
+#[test]
+fn truncated_log_ends_the_answer_with_an_error_and_nothing_else_in_its_place() {
+    for files in [Files::Sent, Files::Unsupported] {
+        let dir = tempfile::tempdir().unwrap();
+        let (log, slice, records) = sliced(dir.path());
+        let (broker, partition) = broker();
+        let mut output = Output::default();
+        output.push(&header(0), with_slice(&slice, &partition));
+        let mut transport = Portions::new(100_000, files);
+        while transport.sent.len() < 150_000 {
+            assert!(
+                output.send(&mut transport, usize::MAX).is_err(),
+                "it blocks at every other call"
+            );
+        }
+        log.truncate_to(2).unwrap();
+        assert_eq!(transport.drain(&mut output).unwrap_err().kind(), io::ErrorKind::Other);
+        let sent = &transport.sent[4 + 5 + b"before".len()..];
+        assert!(records.starts_with(sent), "only what was promised was sent");
+        assert!(broker.events().is_empty(), "the partition is as it should be");
+    }
+}
+
+#[test]
+fn file_that_ends_early_ends_the_answer_and_takes_its_partition_offline() {
+    for files in [Files::Sent, Files::Unsupported, Files::Failing] {
+        let dir = tempfile::tempdir().unwrap();
+        let (_log, slice, _) = sliced(dir.path());
+        let (broker, partition) = broker();
+        let path = dir.path().join("t-0/00000000000000000000.log");
+        std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(500_000).unwrap();
+        let mut output = Output::default();
+        output.push(&header(0), with_slice(&slice, &partition));
+        let error = Portions::new(70_000, files).drain(&mut output).unwrap_err();
+        assert!(!is_of_peer(&error), "{error}");
+        assert!(broker.events().iter().any(|event| matches!(
+            event,
+            Event::PartitionState { state: PartitionStateKind::Offline, reason, .. }
+                if reason.contains("cannot read")
+        )));
+    }
+}
+
+#[test]
+fn peer_that_goes_away_while_a_file_is_sent_is_no_fault_of_the_partition() {
+    struct Gone;
+    impl Transport for Gone {
+        fn write(&mut self, slices: &[IoSlice<'_>], _more: bool) -> io::Result<usize> {
+            Ok(slices.iter().map(|slice| slice.len()).sum())
+        }
+        fn send_file(&mut self, _: BorrowedFd<'_>, _: u64, _: usize) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let (_log, slice, _) = sliced(dir.path());
+    let (broker, partition) = broker();
+    let mut output = Output::default();
+    output.push(&header(0), with_slice(&slice, &partition));
+    assert!(is_of_peer(&output.send(&mut Gone, usize::MAX).unwrap_err()));
+    assert!(broker.events().is_empty());
+}
+
+#[test]
+fn a_file_is_sent_in_parts_so_that_others_can_have_their_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_log, slice, _) = sliced(dir.path());
+    let (_broker, partition) = broker();
+    let mut output = Output::default();
+    output.push(&header(0), with_slice(&slice, &partition));
+    let mut transport = Portions::new(usize::MAX, Files::Sent);
+    while output.size() > 0 {
+        let before = output.size();
+        if let Err(error) = output.send(&mut transport, 50_000) {
+            assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        }
+        assert!(before - output.size() <= 50_000);
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_byte_is_written_once_and_in_order(
+        bodies in proptest::collection::vec((0_usize..40, any::<bool>()), 1..40),
+        portion in 700_usize..10_000,
+    ) {
+        let (mut output, mut expected) = (Output::default(), Vec::new());
+        for (index, &(size, shared)) in bodies.iter().enumerate() {
+            let body = vec![index as u8; if shared { size * 500 } else { size }];
+            expected.extend_from_slice(&frame_of(index as i32, &body));
+            let mut chunks = Chunks::new();
+            chunks.put_shared(&body.into());
+            output.push(&header(index as i32), chunks.into());
+        }
+        prop_assert_eq!(output.size(), expected.len());
+        let mut transport = Portions::new(portion, Files::Sent);
+        prop_assert!(transport.drain(&mut output).is_ok());
+        prop_assert_eq!(transport.sent, expected);
+        prop_assert_eq!(output.size(), 0);
+    }
+}
