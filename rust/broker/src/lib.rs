@@ -27,12 +27,15 @@ pub use partition::storage::StorageOpenError;
 pub use partition::{Partition, PartitionOffsets};
 pub use seam::clock::FixedClock;
 pub use seam::core::{Core, CoreError, CoreOptions};
+pub use seam::event::queue::EventQueue;
 pub use seam::event::{
-    DiskStateKind, Event, EventQueue, PartitionStateKind, ReplicaStateKind, RequestEvent, Token,
+    DiskStateKind, Event, PartitionStateKind, ReplicaStateKind, RequestEvent, Token,
 };
+pub use seam::image::delta::{ImageDelta, TopicImage};
+pub use seam::image::step::{Refusal, Step};
 pub use seam::image::{
-    BrokerEndpoint, FinalizedFeatures, Image, ImageDelta, PartitionEntry, PartitionId, Refusal,
-    Step, TOPIC_ID_ZERO, TopicEntry, TopicId, TopicImage,
+    BrokerEndpoint, FinalizedFeatures, Image, PartitionEntry, PartitionId, TOPIC_ID_ZERO,
+    TopicEntry, TopicId,
 };
 pub use seam::log_ring::{Level, LogLine, LogRing, escaped};
 pub use seam::requests::Room;

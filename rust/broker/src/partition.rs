@@ -62,7 +62,7 @@ use self::turn::{Guarded, Turn};
 use self::waiters::Waiters;
 use self::work::WorkQueue;
 use crate::kafka_error::KafkaError;
-use crate::seam::event::EventQueue;
+use crate::seam::event::queue::EventQueue;
 use crate::seam::image::TopicId;
 use crate::seam::log_ring::{Level, LogRing};
 use crate::seam::statistics::AppendStatistics;

@@ -21,7 +21,8 @@ use crate::network::memory::budget::Share;
 use crate::partition::PartitionOffsets;
 use crate::partition::pool::MayWait;
 use crate::seam::event::Event;
-use crate::seam::image::{BrokerEndpoint, ImageDelta, PartitionEntry, TopicId, TopicImage};
+use crate::seam::image::delta::{ImageDelta, TopicImage};
+use crate::seam::image::{BrokerEndpoint, PartitionEntry, TopicId};
 
 pub(crate) const NODE: i32 = 1;
 pub(crate) const TOPIC: TopicId = [7; 16];

@@ -18,7 +18,7 @@ use crate::network::memory::Memory;
 use crate::network::memory::budget::Share;
 use crate::partition::partition_table::{PartitionOptions, PartitionTable};
 use crate::partition::purgatory::Purgatory;
-use crate::seam::event::EventQueue;
+use crate::seam::event::queue::EventQueue;
 use crate::seam::image::Image;
 use crate::seam::log_ring::LogRing;
 use crate::seam::requests::ParkedRequests;

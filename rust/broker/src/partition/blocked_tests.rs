@@ -15,7 +15,8 @@ use crate::kafka_error::KafkaError;
 use crate::partition::waiters::{AckWaiter, Promise};
 use crate::partition::{Append, AppendOutcome, Partition};
 use crate::seam::event::Event;
-use crate::seam::image::{ImageDelta, TopicId, TopicImage};
+use crate::seam::image::TopicId;
+use crate::seam::image::delta::{ImageDelta, TopicImage};
 use crate::testing::gate_disk::Op;
 use crate::testing::{
     Broker, TOPIC, batch, batch_with, connection, header, led_here, pending, poll, replied,

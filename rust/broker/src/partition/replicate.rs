@@ -55,7 +55,7 @@ mod tests {
     use crate::partition::follower::FollowerFetch;
     use crate::partition::pool::MayWait;
     use crate::seam::event::{Event, ReplicaStateKind};
-    use crate::seam::image::ImageDelta;
+    use crate::seam::image::delta::ImageDelta;
     use crate::testing::{Broker, TOPIC, batch, topic};
 
     #[test]

@@ -322,7 +322,7 @@ mod tests {
     use crate::api::context::Outcome;
     use crate::kafka_error::KafkaError;
     use crate::partition::{Isolation, OffsetQuery, Partition, ReadRequest};
-    use crate::seam::image::ImageDelta;
+    use crate::seam::image::delta::ImageDelta;
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch, led_here, pending, poll, replied, topic};
 

@@ -25,7 +25,9 @@ use crate::partition::pool::MayWait;
 use crate::partition::storage::{Storage, StorageOpenError};
 use crate::partition::{PartitionOffsets, maintenance, purgatory};
 use crate::seam::event::{Event, Token};
-use crate::seam::image::{ImageDelta, PartitionId, Refusal};
+use crate::seam::image::PartitionId;
+use crate::seam::image::delta::ImageDelta;
+use crate::seam::image::step::Refusal;
 use crate::seam::log_ring::{Level, LogLine};
 use crate::seam::statistics;
 

@@ -7,7 +7,7 @@ use pykafka_wire::fetch::{
 };
 
 use crate::api::context::Outcome;
-use crate::seam::image::ImageDelta;
+use crate::seam::image::delta::ImageDelta;
 use crate::testing::{Broker, TOPIC, batch, led_here, pending, poll, replied, settled, topic};
 
 /// What an answer says, owned.

@@ -5,7 +5,7 @@ use pykafka_record::{BatchBuilder, BatchOptions};
 use pykafka_wire::list_offsets::{Partition, Request, Response, Topic};
 use pykafka_wire::{ApiKey, offset_for_leader_epoch as epochs};
 
-use crate::seam::image::ImageDelta;
+use crate::seam::image::delta::ImageDelta;
 use crate::testing::gate_disk::Op;
 use crate::testing::{
     Broker, START_MS, TOPIC, batch, connection, header, led_here, replied, topic,

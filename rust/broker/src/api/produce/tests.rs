@@ -7,7 +7,7 @@ use pykafka_wire::produce::{PartitionResponse, Request, Response};
 use crate::api::context::Outcome;
 use crate::kafka_error::KafkaError;
 use crate::seam::event::{Event, PartitionStateKind};
-use crate::seam::image::ImageDelta;
+use crate::seam::image::delta::ImageDelta;
 use crate::testing::gate_disk::Op;
 use crate::testing::{Broker, TOPIC, batch, batch_with, pending, poll, replied, request_of, topic};
 

@@ -15,7 +15,8 @@ use crate::partition::lane::Urgency;
 use crate::partition::pool::MayWait;
 use crate::partition::waiters::{AckWaiter, Promise};
 use crate::partition::{Append, AppendOutcome, AppendRefusal, Host, Partition, PartitionOffsets};
-use crate::seam::event::{Event, EventQueue, Token};
+use crate::seam::event::queue::EventQueue;
+use crate::seam::event::{Event, Token};
 use crate::seam::image::{PartitionId, TopicId};
 use crate::seam::shared::Pages;
 

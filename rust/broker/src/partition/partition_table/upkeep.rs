@@ -150,7 +150,7 @@ mod tests {
     use pykafka_log::Durability;
 
     use crate::partition::pool::MayWait;
-    use crate::seam::image::ImageDelta;
+    use crate::seam::image::delta::ImageDelta;
     use crate::testing::{Broker, TOPIC, batch, topic};
 
     #[test]

@@ -1,0 +1,203 @@
+//! The queue of events: its size is bounded by connections, open tokens and partitions.
+//!
+//! Facts are levels (docs/SEAM.md S5): a second [`Event::PartitionState`] of a partition replaces the first one where it stands, so
+//! traffic never makes the queue grow. Requests are bounded by connections, completions by the tokens that Python opened.
+//! A request whose connection goes away before Python took it leaves the queue with its body.
+//!
+//! Deadlines (docs/SEAM.md S6). The queue knows when the oldest event happened that Python has not taken: [`EventQueue::horizon_ns`].
+//! Python's timers compare with it. A request counts from its arrival, while it waits for room too ([`Arrival`]).
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use pykafka_log::Clock;
+
+use super::{Event, Level, TOPICS_MISSING_MAX};
+
+enum Slot {
+    Once(Event),
+    Level(Level),
+}
+
+struct Queued {
+    happened_ns: u64,
+    slot: Slot,
+}
+
+#[derive(Default)]
+struct State {
+    last: u64,
+    /// By the order in which they were queued.
+    queued: BTreeMap<u64, Queued>,
+    levels: HashMap<Level, Event>,
+    /// Where requests stand in `queued`, by their ids.
+    requests: HashMap<u64, u64>,
+    /// When what is unread happened: what is queued, and requests that wait for room.
+    unread: Times,
+    woken: bool,
+    closed: bool,
+    waiting: usize,
+}
+
+impl State {
+    fn queue(&mut self, happened_ns: u64, slot: Slot) {
+        self.last += 1;
+        if let Slot::Once(Event::Request(request)) = &slot {
+            self.requests.insert(request.id, self.last);
+        }
+        self.unread.add(happened_ns);
+        self.queued.insert(self.last, Queued { happened_ns, slot });
+    }
+
+    fn take_first(&mut self) -> Option<Event> {
+        let (_, queued) = self.queued.pop_first()?;
+        self.unread.remove(queued.happened_ns);
+        match queued.slot {
+            Slot::Level(level) => self.levels.remove(&level),
+            Slot::Once(event) => {
+                if let Event::Request(request) = &event {
+                    self.requests.remove(&request.id);
+                }
+                Some(event)
+            }
+        }
+    }
+}
+
+/// A multiset of times.
+#[derive(Default)]
+struct Times(BTreeMap<u64, usize>);
+
+impl Times {
+    fn add(&mut self, time_ns: u64) {
+        *self.0.entry(time_ns).or_default() += 1;
+    }
+
+    fn remove(&mut self, time_ns: u64) {
+        if let Some(count) = self.0.get_mut(&time_ns) {
+            *count -= 1;
+            if *count == 0 {
+                self.0.remove(&time_ns);
+            }
+        }
+    }
+
+    fn first(&self) -> Option<u64> {
+        self.0.first_key_value().map(|(&time_ns, _)| time_ns)
+    }
+}
+
+/// A request that has arrived and is not queued yet: until it is dropped, the horizon stays behind it.
+pub struct Arrival {
+    queue: Arc<EventQueue>,
+    received_ns: u64,
+}
+
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        self.queue.state.lock().unread.remove(self.received_ns);
+    }
+}
+
+/// The queue between the data plane and Python's control thread.
+pub struct EventQueue {
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl EventQueue {
+    /// An empty queue; `clock` says when an event without a time of its own happened.
+    pub fn new(clock: Arc<dyn Clock>) -> EventQueue {
+        EventQueue { clock, state: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Queues `event`, or replaces the waiting one of its level. Never blocks for long.
+    pub fn push(&self, mut event: Event) {
+        if let Event::TopicsMissing { names, .. } = &mut event {
+            names.truncate(TOPICS_MISSING_MAX);
+        }
+        let happened_ns = match &event {
+            Event::Request(request) => request.header.received_ns,
+            _ => self.clock.now_ns(),
+        };
+        let mut state = self.state.lock();
+        match event.level() {
+            None => state.queue(happened_ns, Slot::Once(event)),
+            Some(level) => {
+                if let Some(waiting) = state.levels.get_mut(&level) {
+                    return waiting.merge(event);
+                }
+                state.levels.insert(level, event);
+                state.queue(happened_ns, Slot::Level(level));
+            }
+        }
+        if state.waiting > 0 {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Notes that a request arrived, before there is room to queue it.
+    pub fn arrive(self: &Arc<Self>, received_ns: u64) -> Arrival {
+        self.state.lock().unread.add(received_ns);
+        Arrival { queue: self.clone(), received_ns }
+    }
+
+    /// The connection of request `id` went away: its event leaves the queue, or Python is notified that it took it.
+    pub fn cancel(&self, id: u64) {
+        let mut state = self.state.lock();
+        let Some(at) = state.requests.remove(&id) else {
+            drop(state);
+            return self.push(Event::Cancelled { id });
+        };
+        let queued = state.queued.remove(&at);
+        if let Some(queued) = &queued {
+            state.unread.remove(queued.happened_ns);
+        }
+        drop(state); // the body is freed outside of the lock
+    }
+
+    /// The time up to which Python has taken everything: when the oldest unread event happened, or now.
+    pub fn horizon_ns(&self) -> u64 {
+        let now_ns = self.clock.now_ns();
+        self.state.lock().unread.first().map_or(now_ns, |oldest_ns| oldest_ns.min(now_ns))
+    }
+
+    /// Makes `wait` return, now or at its next call.
+    pub fn wake(&self) {
+        self.state.lock().woken = true;
+        self.changed.notify_all();
+    }
+
+    /// After this, `wait` hands out what is queued and then returns at once.
+    pub fn close(&self) {
+        self.state.lock().closed = true;
+        self.changed.notify_all();
+    }
+
+    /// Blocks until there are events, `deadline_ns` of the clock or [`EventQueue::wake`]; at most `events_max` events.
+    pub fn wait(&self, deadline_ns: u64, events_max: usize) -> Vec<Event> {
+        let mut state = self.state.lock();
+        while state.queued.is_empty() && !state.woken && !state.closed {
+            let remaining = deadline_ns.saturating_sub(self.clock.now_ns());
+            if remaining == 0 {
+                break;
+            }
+            state.waiting += 1;
+            self.changed.wait_for(&mut state, Duration::from_nanos(remaining));
+            state.waiting -= 1;
+        }
+        state.woken = false;
+        (0..events_max).map_while(|_| state.take_first()).collect()
+    }
+
+    /// Events that wait.
+    pub fn count(&self) -> usize {
+        self.state.lock().queued.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

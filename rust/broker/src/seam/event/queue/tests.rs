@@ -1,0 +1,137 @@
+//! What the queue keeps, merges and drops, and the horizon of its events.
+
+use super::*;
+use crate::api::context::{ConnectionInfo, Header};
+use crate::seam::event::{PartitionStateKind, RequestEvent};
+use crate::seam::requests::Room;
+use bytes::Bytes;
+use pykafka_log::ManualClock;
+use pykafka_wire::ApiKey;
+
+fn leader(partition: i32, leader_epoch: i32) -> Event {
+    Event::PartitionState {
+        topic_id: [1; 16],
+        partition,
+        state: PartitionStateKind::Leader,
+        leader_epoch,
+        offset: 0,
+        reason: String::new(),
+    }
+}
+
+fn new_queue() -> (Arc<ManualClock>, Arc<EventQueue>) {
+    let clock = Arc::new(ManualClock::new(0));
+    (clock.clone(), Arc::new(EventQueue::new(clock)))
+}
+
+fn drain(queue: &EventQueue) -> Vec<Event> {
+    queue.wait(0, 256)
+}
+
+fn request(id: u64, received_ns: u64) -> Event {
+    let text: Arc<str> = Arc::from("");
+    let connection = ConnectionInfo {
+        id,
+        listener: text.clone(),
+        client_host: text.clone(),
+        principal: text.clone(),
+    };
+    let header = Header {
+        api_key: ApiKey(60),
+        api_version: 0,
+        correlation_id: 0,
+        client_id: text,
+        received_ns,
+        received_ms: 0,
+    };
+    let (body, room) = (Bytes::new(), Room::default());
+    Event::Request(Box::new(RequestEvent { id, connection, header, body, room }))
+}
+
+#[test]
+fn the_horizon_is_the_oldest_unread_event_or_now() {
+    let (clock, queue) = new_queue();
+    clock.advance_ms(10);
+    let now_ns = queue.horizon_ns();
+    queue.push(Event::Appended { token: 1, error_code: 0, offset: 0 });
+    clock.advance_ms(10);
+    assert_eq!(queue.horizon_ns(), now_ns);
+    let arrival = queue.arrive(3);
+    assert_eq!(queue.horizon_ns(), 3);
+    queue.push(request(7, 3));
+    drop(arrival);
+    assert_eq!(queue.horizon_ns(), 3);
+    assert_eq!(queue.wait(0, 1).len(), 1);
+    assert_eq!(queue.horizon_ns(), 3);
+    assert_eq!(queue.wait(0, 1).len(), 1);
+    assert_eq!(queue.horizon_ns(), clock.now_ns());
+}
+
+#[test]
+fn a_cancelled_request_leaves_the_queue_and_one_that_was_taken_is_reported() {
+    let (clock, queue) = new_queue();
+    (1..=3).for_each(|id| queue.push(request(id, id)));
+    queue.cancel(2);
+    queue.cancel(1);
+    assert_eq!((queue.count(), queue.horizon_ns()), (1, 0));
+    clock.advance_ms(1);
+    assert_eq!(queue.horizon_ns(), 3);
+    assert!(matches!(&drain(&queue)[..], [Event::Request(request)] if request.id == 3));
+    queue.cancel(3);
+    assert!(matches!(drain(&queue)[..], [Event::Cancelled { id: 3 }]));
+}
+
+#[test]
+fn levels_coalesce_to_the_latest_and_keep_their_place() {
+    let (_, queue) = new_queue();
+    queue.push(leader(0, 1));
+    queue.push(Event::Cancelled { id: 7 });
+    queue.push(leader(0, 2));
+    queue.push(leader(1, 1));
+    let events = drain(&queue);
+    assert_eq!(events.len(), 3);
+    assert!(matches!(events[0], Event::PartitionState { partition: 0, leader_epoch: 2, .. }));
+    assert!(matches!(events[1], Event::Cancelled { id: 7 }));
+    assert!(drain(&queue).is_empty());
+}
+
+#[test]
+fn missing_topics_are_gathered_once_each_and_bounded() {
+    let (_, queue) = new_queue();
+    for index in 0..TOPICS_MISSING_MAX * 2 {
+        for _ in 0..2 {
+            let names = vec![Arc::from(format!("t{index}"))];
+            queue.push(Event::TopicsMissing { names, principal: Arc::from("User:ANONYMOUS") });
+        }
+    }
+    let events = drain(&queue);
+    let [Event::TopicsMissing { names, .. }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(names.len(), TOPICS_MISSING_MAX);
+}
+
+#[test]
+fn wake_before_wait_is_not_lost() {
+    let (_, queue) = new_queue();
+    queue.wake();
+    assert!(queue.wait(u64::MAX, 1).is_empty());
+}
+
+#[test]
+fn a_waiting_thread_is_given_what_is_pushed() {
+    let (_, queue) = new_queue();
+    let events = std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| queue.wait(u64::MAX, 8));
+        queue.push(Event::Appended { token: 3, error_code: 0, offset: 5 });
+        waiter.join().expect("the waiter does not panic")
+    });
+    assert!(matches!(events[..], [Event::Appended { token: 3, error_code: 0, offset: 5 }]));
+}
+
+#[test]
+fn closed_queue_hands_out_the_rest_and_then_returns_at_once() {
+    let (_, queue) = new_queue();
+    queue.push(Event::Cancelled { id: 1 });
+    queue.close();
+    assert_eq!(queue.wait(u64::MAX, 8).len(), 1);
+    assert!(queue.wait(u64::MAX, 8).is_empty());
+}
