@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test histories turns bench peers bench-spark fuzz torture wheel settings verify fix clean
+.PHONY: help build demo test histories turns bench peers fairness bounds bench-spark fuzz torture wheel settings verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -46,11 +46,18 @@ histories: ## 2,000 random histories of a log with damaged files, under a model 
 turns: .venv/built ## Apache Kafka and we take ten turns with one data directory (PYKAFKA_TURNS sets the number)
 	PYKAFKA_TURNS=$${PYKAFKA_TURNS:-10} python -m pytest tests/formats/test_taking_turns.py -p no:xdist
 
-bench: .venv/built-release ## time kernels, log, wire, control, start and fairness; results in .benchmarks/ (BENCH="-k crc" picks)
+bench: .venv/built-release ## time kernels, log, wire, control and start; results in .benchmarks/ (BENCH="-k crc" picks)
 	python -m pytest bench -p no:xdist --benchmark-autosave $(BENCH)
 
 peers: need-test .venv/built-release ## compare with Apache Kafka and librdkafka's mock (PEERS="--rounds 3 --only raw" picks)
 	python -m bench.peers $(PEERS)
+
+fairness: need-test .venv/built-release ## how long clients wait beside floods, slow disks and attacks, here and on Apache Kafka (FAIRNESS="--only SIGTERM" picks)
+	python -m bench.fairness $(FAIRNESS)
+
+bounds: .venv/built-release ## peak memory of each attack, then of all at once for BOUNDS_SECONDS (120)
+	python -m bench.bounds
+	python -m bench.bounds --together --seconds $(or $(BOUNDS_SECONDS),120)
 
 bench-spark: need-test .venv/built-release ## Spark ratios, each module of bench/spark in turn (BENCH_SPARK="connector" picks)
 	@for module in $(or $(BENCH_SPARK),$(notdir $(basename $(wildcard bench/spark/*.py)))); do \

@@ -1,20 +1,66 @@
-/* Preloaded into a broker: writes and syncs of files take SLOW_DISK_MS longer. */
+/* Preloaded into a broker: makes its disk slow while it runs.
+ *
+ * SLOW_DISK names a file that holds a `struct disk`, which another process changes (disk.py). Each write and sync of a
+ * regular file takes every_ms longer. The next write to a file whose path contains `stalled` takes stall_ms longer.
+ */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <time.h>
+#include <unistd.h>
 
-static void wait_for_disk(void)
+struct disk {
+    _Atomic int every_ms;
+    _Atomic int stall_ms;
+    char stalled[248];
+};
+
+static struct disk *disk;
+
+__attribute__((constructor)) static void open_disk(void)
 {
-    static long ms = -1;
-    if (ms < 0) {
-        const char *text = getenv("SLOW_DISK_MS");
-        ms = text ? atol(text) : 0;
-    }
-    struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+    const char *path = getenv("SLOW_DISK");
+    int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    void *mapped = fd < 0 ? MAP_FAILED : mmap(NULL, sizeof *disk, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (mapped != MAP_FAILED)
+        disk = mapped;
+    if (fd >= 0)
+        close(fd);
+}
+
+static void wait_ms(int ms)
+{
+    struct timespec time = {ms / 1000, ms % 1000 * 1000000L};
     nanosleep(&time, NULL);
+}
+
+static int is_stalled(int fd)
+{
+    char link[32], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t size = readlink(link, path, sizeof path - 1);
+    path[size < 0 ? 0 : size] = 0;
+    return strstr(path, disk->stalled) != NULL;
+}
+
+static void wait_for_disk(int fd)
+{
+    struct stat status;
+    if (!disk || (!disk->every_ms && !disk->stall_ms) || fstat(fd, &status) || !S_ISREG(status.st_mode))
+        return;
+    int ms = disk->every_ms;
+    if (disk->stall_ms && is_stalled(fd))
+        ms += atomic_exchange(&disk->stall_ms, 0);
+    wait_ms(ms);
 }
 
 #define SLOW(result, name, parameters, arguments)                          \
@@ -23,10 +69,12 @@ static void wait_for_disk(void)
         static result(*next) parameters;                                   \
         if (!next)                                                         \
             next = (result(*) parameters)dlsym(RTLD_NEXT, #name);          \
-        wait_for_disk();                                                   \
+        wait_for_disk(fd);                                                 \
         return next arguments;                                             \
     }
 
+SLOW(ssize_t, write, (int fd, const void *data, size_t size), (fd, data, size))
+SLOW(ssize_t, writev, (int fd, const struct iovec *data, int count), (fd, data, count))
 SLOW(ssize_t, pwrite, (int fd, const void *data, size_t size, off_t at), (fd, data, size, at))
 SLOW(ssize_t, pwrite64, (int fd, const void *data, size_t size, off64_t at), (fd, data, size, at))
 SLOW(ssize_t, pwritev, (int fd, const struct iovec *data, int count, off_t at), (fd, data, count, at))

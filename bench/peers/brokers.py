@@ -71,9 +71,20 @@ def wait_until_serving(bootstrap: str, process: subprocess.Popen[bytes]) -> None
 
 
 class Ours:
-    """`pykafka-core serve` on disk."""
+    """`pykafka-core serve` on disk.
 
-    def __init__(self, folder: Path, durability: str = "os") -> None:
+    Args:
+        folder: Where its files go.
+        durability: As of `serve`.
+        environment: Variables beside this process's own.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        durability: str = "os",
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = f"pykafka_core {durability}"
         self._folder = folder / durability
         begun = time.monotonic()
@@ -89,6 +100,7 @@ class Ours:
             [*command, "--listen", "127.0.0.1:0", "--durability", durability],
             stdout=subprocess.PIPE,
             text=True,
+            env=os.environ | (environment or {}),
         )
         assert self._process.stdout is not None
         line = self._process.stdout.readline().split()
@@ -110,11 +122,17 @@ class ApacheKafka:
     Args:
         folder: Where its files go.
         config: Settings that are not to be its defaults.
+        environment: Variables beside this process's own.
     """
 
     name = "Apache Kafka"
 
-    def __init__(self, folder: Path, config: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self._folder = folder / "kafka"
         self._folder.mkdir(parents=True)
         self._reserved = [reserve_port() for _ in range(2)]
@@ -138,13 +156,16 @@ class ApacheKafka:
             stdout=subprocess.DEVNULL,
         )
         self._command = [*java, "kafka.Kafka", str(properties)]
+        self._environment = os.environ | (environment or {})
         self.bootstrap, self.data = f"127.0.0.1:{broker}", self._folder / "data"
         self.start()
 
     def start(self) -> None:
         """Start, also again after `halt`; return when it serves."""
         begun = time.monotonic()
-        self._process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL)
+        self._process = subprocess.Popen(
+            self._command, stdout=subprocess.DEVNULL, env=self._environment
+        )
         self.pid = self._process.pid
         wait_until_serving(self.bootstrap, self._process)
         self.start_seconds = time.monotonic() - begun

@@ -1,0 +1,277 @@
+"""Probe this broker and Apache Kafka beside the same loads: ``python -m bench.fairness --help``.
+
+Both brokers run side by side; each scenario is given to both in turn, round after round, after one round that warms up.
+Medians of the rounds' p50 and p99 are printed, the maximum of all, and the ratio of the p99.
+"""
+
+import argparse
+import json
+import os
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from bench.client import Connection, check_produced, produce
+from bench.data import batch
+from bench.peers.brokers import ApacheKafka, Ours, Peer, cpu_seconds
+
+from . import probes
+from .disk import Disk
+from .loads import alter_missing
+from .scenarios import SCENARIOS, Scenario
+
+OURS, KAFKA = "ours", "kafka"
+MAKERS: dict[str, Callable[[Path, Disk], Peer]] = {
+    OURS: lambda folder, disk: Ours(folder, environment=disk.environment),
+    KAFKA: lambda folder, disk: ApacheKafka(folder, environment=disk.environment),
+}
+EXIT = "100 closed connections, then SIGTERM"
+WIDE_TOPICS, WIDE_PARTITIONS = 9, 1000
+
+Result = dict[str, Any]
+"""One probe of one scenario on one broker in one round."""
+
+
+class Stand(NamedTuple):
+    """A broker and its disk."""
+
+    name: str
+    peer: Peer
+    disk: Disk
+    admin: AdminClient
+
+    def create(self, topic: str, partitions: int) -> None:
+        """A topic whose files go as soon as it is deleted."""
+        new = NewTopic(topic, partitions, 1, config={"file.delete.delay.ms": "0"})
+        self.admin.create_topics([new], operation_timeout=60)[topic].result(60)
+
+    def create_open(self, topic: str, partitions: int) -> None:
+        """A topic of which each partition has taken a record; Apache Kafka takes none at first."""
+        self.create(topic, partitions)
+        with Connection(self.peer.bootstrap) as connection:
+            for partition in range(partitions):
+                write_one(connection, topic, partition)
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic and wait until the broker has nothing left to do, 10 s at most."""
+        self.admin.delete_topics([topic], operation_timeout=60)[topic].result(60)
+        deadline, spent = time.monotonic() + 10, -1.0
+        while time.monotonic() < deadline and cpu_seconds(self.peer.pid) - spent > 0.02:
+            spent = cpu_seconds(self.peer.pid)
+            time.sleep(0.2)
+
+
+def write_one(connection: Connection, topic: str, partition: int) -> None:
+    """Write a record, within 30 s."""
+    one = produce(topic, partition, batch(100, 100)[0])
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            check_produced(connection.ask(one))
+            return
+        except AssertionError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+@contextmanager
+def running(name: str, folder: Path) -> Iterator[Stand]:
+    """Start a broker with the probes' topic."""
+    disk = Disk(folder / f"{name}-disk")
+    peer = MAKERS[name](folder, disk)
+    quiet = {"bootstrap.servers": peer.bootstrap, "log_level": 0}
+    try:
+        stand = Stand(name, peer, disk, AdminClient(quiet))
+        stand.create_open(probes.TOPIC, 1)
+        yield stand
+    finally:
+        peer.stop()
+
+
+@contextmanager
+def loaded(stand: Stand, scenario: Scenario, topic: str) -> Iterator[dict[str, int]]:
+    """Run the load in a process of its own; afterwards the dictionary says what it did."""
+    done: dict[str, int] = {}
+    command = [sys.executable, "-m", "bench.fairness.loads", stand.peer.bootstrap]
+    process = subprocess.Popen(
+        [*command, scenario.load, str(scenario.connections), topic],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "sending\n"
+        yield done
+        said, _ = process.communicate()
+        done.update(json.loads(said))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@contextmanager
+def stalling(stand: Stand, scenario: Scenario, topic: str) -> Iterator[None]:
+    """Have one of the load's writes stall; it is an error if none did."""
+    stand.disk.stall(f"{topic}-0/{0:020}.log", scenario.stall_ms)
+    yield
+    if not stand.disk.stalled():
+        raise RuntimeError(f"no write of {stand.name} stalled: is its disk the preloaded one?")
+
+
+def scheduled_ns(pid: int) -> tuple[int, int]:
+    """Time that the threads of a process ran, and that they were ready and waited for a core (Linux)."""
+    ran = waited = 0
+    for path in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        with suppress(OSError):  # a thread may have ended
+            fields = path.read_text().split()
+            ran, waited = ran + int(fields[0]), waited + int(fields[1])
+    return ran, waited
+
+
+def measure(stand: Stand, scenario: Scenario, seconds: float) -> list[Result]:
+    """The probes beside the load, on a topic of its own."""
+    topic = f"load-{time.time_ns()}"
+    stand.create_open(topic, scenario.connections)
+    before, load = scheduled_ns(stand.peer.pid), os.getloadavg()[0]
+    with ExitStack() as stack:
+        stack.enter_context(
+            stand.disk.slow(scenario.disk_ms) if scenario.disk_ms else nullcontext()
+        )
+        if scenario.stall_ms:
+            stack.enter_context(stalling(stand, scenario, topic))
+        done = stack.enter_context(loaded(stand, scenario, topic)) if scenario.load else {}
+        answers = probes.ask_all(stand.peer.bootstrap, scenario.probes, seconds)
+    ran, waited = (
+        now - then for now, then in zip(scheduled_ns(stand.peer.pid), before, strict=True)
+    )
+    stand.delete(topic)
+    about = {
+        "load_average": load,
+        "without_core_percent": 100 * waited / max(1, ran + waited),
+        "cpu_seconds": ran / 1e9,
+        "load": done,
+    }
+    return [
+        {"scenario": scenario.name, "probe": probe, "peer": stand.name} | answer | about
+        for probe, answer in answers.items()
+    ]
+
+
+def prepare(stands: list[Stand], scenario: Scenario) -> None:
+    """Create what only this scenario and those after it need."""
+    for stand in stands:
+        if scenario.wide:
+            for number in range(WIDE_TOPICS):
+                stand.create(f"wide-{number}", WIDE_PARTITIONS)
+            progress(f"{stand.name}: {WIDE_TOPICS * WIDE_PARTITIONS} partitions created")
+
+
+def exit_seconds(name: str, folder: Path) -> float:
+    """From SIGTERM to the end of a broker with requests of 100 connections that have closed."""
+    request = alter_missing(10_000)
+    with ExitStack() as stack:
+        peer = MAKERS[name](folder / "exit", Disk(folder / f"exit-{name}-disk"))
+        host, _, port = peer.bootstrap.rpartition(":")
+        for _ in range(100):
+            client = stack.enter_context(socket.create_connection((host, int(port))))
+            client.settimeout(0.1)
+            with suppress(TimeoutError):  # what fits into its buffers
+                client.sendall(request * 5)
+        stack.close()
+        begun = time.monotonic()
+        peer.stop()
+        return time.monotonic() - begun
+
+
+def progress(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def in_turn(names: list[str], number: int) -> list[str]:
+    """Who begins changes each round."""
+    return names if number % 2 else names[::-1]
+
+
+def measure_all(
+    folder: Path, names: list[str], scenarios: list[Scenario], rounds: int, seconds: float
+) -> list[Result]:
+    """Each scenario on each broker in turn; round 0 warms up."""
+    results: list[Result] = []
+    with ExitStack() as stack:
+        stands = {name: stack.enter_context(running(name, folder)) for name in names}
+        for scenario in scenarios:
+            prepare(list(stands.values()), scenario)
+            for number in range(rounds + 1):
+                for name in in_turn(names, number):
+                    measured = measure(stands[name], scenario, seconds)
+                    results += [row | {"round": number} for row in measured if number]
+            progress(scenario.name)
+    return results
+
+
+def measure_exits(folder: Path, names: list[str], rounds: int) -> list[Result]:
+    """The time to exit, in each round of new brokers."""
+    results = []
+    for number in range(1, rounds + 1):
+        for name in in_turn(names, number):
+            ms = exit_seconds(name, folder) * 1e3
+            row = {"scenario": EXIT, "probe": "exit", "peer": name, "round": number}
+            results.append(row | {"p50_ms": ms, "p99_ms": ms, "max_ms": ms})
+    progress(EXIT)
+    return results
+
+
+def show(results: list[Result], names: list[str]) -> None:
+    """A line for each probe of each scenario."""
+    heads = "".join(f"{f'{name}: p50, p99, max ms':>30}" for name in names)
+    print(f"{'':68}{heads}   p99 ours / kafka")
+    for scenario, probe in dict.fromkeys((row["scenario"], row["probe"]) for row in results):
+        rows = [row for row in results if (row["scenario"], row["probe"]) == (scenario, probe)]
+        by_peer = {name: [row for row in rows if row["peer"] == name] for name in names}
+        p99 = {name: statistics.median(row["p99_ms"] for row in of) for name, of in by_peer.items()}
+        cells = "".join(
+            f"{statistics.median(row['p50_ms'] for row in of):10.2f}{p99[name]:10.2f}"
+            f"{max(row['max_ms'] for row in of):10.1f}"
+            for name, of in by_peer.items()
+        )
+        ratio = f"{p99[OURS] / p99[KAFKA]:9.2f}" if len(names) > 1 else ""
+        print(f"{scenario:50}{probe:18}{cells}{ratio}")
+
+
+def main() -> None:
+    """Run, print, and keep the raw figures with the commit if asked."""
+    parser = argparse.ArgumentParser("python -m bench.fairness", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3, help="of a probe in a round")
+    parser.add_argument("--only", default="", help="scenarios whose name contains this")
+    parser.add_argument("--without", nargs="+", default=[], choices=[KAFKA], help="leave it out")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    names = [name for name in MAKERS if name not in options.without]
+    scenarios = [scenario for scenario in SCENARIOS if options.only in scenario.name]
+    with tempfile.TemporaryDirectory() as made:
+        folder, results = Path(made), []
+        if scenarios:
+            results = measure_all(folder, names, scenarios, options.rounds, options.seconds)
+        if options.only in EXIT:
+            results += measure_exits(folder, names, options.rounds)
+    show(results, names)
+    if options.json:
+        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True)
+        raw = {"commit": commit.stdout.strip(), "command": sys.argv, "results": results}
+        options.json.write_text(json.dumps(raw, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Clients that keep a broker busy until standard input ends: ``BOOTSTRAP LOAD COUNT TOPIC``.
+
+Each of ``COUNT`` connections has a thread. At the end one line of JSON says what was done.
+"""
+
+import gzip
+import json
+import os
+import struct
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+
+from bench.client import (
+    DESCRIBE_CONFIGS,
+    METADATA,
+    Connection,
+    check_produced,
+    fetch,
+    frame,
+    init_producer_id,
+    produce,
+)
+from bench.data import NOW_MS, batch
+from pykafka_core._core import build_batch, crc32c
+from pykafka_core.protocol import decode_response
+from pykafka_core.protocol.messages import (
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    IncrementalAlterConfigsRequest,
+    InitProducerIdResponse,
+    MetadataRequest,
+)
+
+IN_FLIGHT = 5
+MIB = 1 << 20
+INIT_PRODUCER_ID, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = (22, 1), (20, 3), (44, 0)
+
+Load = Callable[[Connection, int, str], Iterator[int]]
+"""Takes a connection, its number and a topic; yields the bytes that each request sent and received."""
+
+
+def without_acks(size: int) -> Load:
+    """acks=0: the socket is always full. A connection writes to a partition of its own."""
+
+    def send(connection: Connection, number: int, topic: str) -> Iterator[int]:
+        one = produce(topic, number, batch(size, min(900, size // 2))[0], acks=0)
+        many = one * (MIB // len(one))
+        while True:
+            connection.send(many)
+            yield len(many)
+
+    return send
+
+
+def idempotent(size: int) -> Load:
+    """A producer with an id and 5 requests in flight; acks=all."""
+
+    def send(connection: Connection, number: int, topic: str) -> Iterator[int]:
+        answer = decode_response(*INIT_PRODUCER_ID, connection.ask(init_producer_id()))
+        assert isinstance(answer, InitProducerIdResponse)
+        ready, count = batch(size, 900)
+        sequence = 0
+        for sent in range(sys.maxsize):
+            numbered = with_sequence(ready, answer.producer_id, sequence)
+            connection.send(produce(topic, number, numbered, acks=-1))
+            sequence += count
+            if sent >= IN_FLIGHT - 1:
+                check_produced(connection.receive())
+                yield size
+
+    return send
+
+
+def with_sequence(records: bytes, producer_id: int, sequence: int) -> bytes:
+    """The batch as sent by a producer in its epoch 0."""
+    numbered = bytearray(records)
+    struct.pack_into(">qhi", numbered, 43, producer_id, 0, sequence)
+    struct.pack_into(">I", numbered, 17, crc32c(bytes(numbered[21:])))
+    return bytes(numbered)
+
+
+def beside_a_stalled_write(connection: Connection, number: int, topic: str) -> Iterator[int]:
+    """Connection 0 writes batches to partition 0, the others fetch from it."""
+    one = produce(topic, 0, batch(60_000, 900)[0])
+    while True:
+        if number == 0:
+            check_produced(connection.ask(one))
+            yield len(one)
+        else:
+            yield len(connection.ask(fetch(topic, 0, 0, 1000)))
+
+
+def inflating(connection: Connection, number: int, topic: str) -> Iterator[int]:
+    """Batches of 150 KB that are 100 MB of records."""
+    one = produce(topic, number, inflatable(10_000, 10_000))
+    while True:
+        check_produced(connection.ask(one))
+        yield len(one)
+
+
+def inflatable(count: int, size: int) -> bytes:
+    """A batch of ``count`` records of ``size`` zeros, in gzip."""
+    plain = build_batch([(None, bytes(size))] * count, timestamp_default=NOW_MS)
+    body = gzip.compress(plain[61:])
+    head = bytearray(plain[:61])
+    struct.pack_into(">i", head, 8, len(head) - 12 + len(body))
+    struct.pack_into(">h", head, 21, 1)
+    struct.pack_into(">I", head, 17, crc32c(bytes(head[21:]) + body))
+    return bytes(head) + body
+
+
+def asking(question: Callable[[str], bytes]) -> Load:
+    """One request again and again, each after the answer to the last."""
+
+    def send(connection: Connection, _number: int, topic: str) -> Iterator[int]:
+        one = question(topic)
+        while True:
+            yield len(one) + len(connection.ask(one))
+
+    return send
+
+
+def all_topics(_topic: str) -> bytes:
+    """Metadata of everything."""
+    return frame(METADATA, MetadataRequest(topics=None))
+
+
+def missing(count: int) -> list[str]:
+    """Names of topics that do not exist."""
+    return [f"missing-{number:06}" for number in range(count)]
+
+
+def delete_missing(_topic: str) -> bytes:
+    """16,000 names, 250 KB."""
+    return frame(DELETE_TOPICS, DeleteTopicsRequest(topic_names=missing(16_000), timeout_ms=30_000))
+
+
+def describe_again(topic: str) -> bytes:
+    """The settings of one topic, 12,000 times."""
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=2, resource_name=topic, configuration_keys=None
+    )
+    return frame(DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=[resource] * 12_000))
+
+
+def missing_topics(_topic: str) -> bytes:
+    """Metadata of 87,500 topics, 1.4 MB."""
+    topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in missing(87_500)]
+    return frame(METADATA, MetadataRequest(topics=topics, allow_auto_topic_creation=False))
+
+
+def alter_missing(count: int) -> bytes:
+    """One setting of each of so many topics."""
+    config = IncrementalAlterConfigsRequest.AlterableConfig(
+        name="retention.ms", config_operation=0, value="1000"
+    )
+    resources = [
+        IncrementalAlterConfigsRequest.AlterConfigsResource(
+            resource_type=2, resource_name=name, configs=[config]
+        )
+        for name in missing(count)
+    ]
+    return frame(INCREMENTAL_ALTER_CONFIGS, IncrementalAlterConfigsRequest(resources=resources))
+
+
+LOADS: dict[str, Load] = {
+    "acks=0, 60 KB": without_acks(60_000),
+    "acks=0, 2 KB": without_acks(2_000),
+    "idempotent, 60 KB": idempotent(60_000),
+    "stalled write": beside_a_stalled_write,
+    "inflating": inflating,
+    "all topics": asking(all_topics),
+    "DeleteTopics": asking(delete_missing),
+    "DescribeConfigs": asking(describe_again),
+    "Metadata": asking(missing_topics),
+    "IncrementalAlterConfigs": asking(lambda _topic: alter_missing(50_000)),
+}
+
+
+def main(bootstrap: str, load: str, count: str, topic: str) -> None:
+    """Say ``sending`` once all have connected, and what was done when standard input ends."""
+    requests, sizes = [0] * int(count), [0] * int(count)
+
+    def send(number: int, connection: Connection) -> None:
+        try:
+            for size in LOADS[load](connection, number, topic):
+                requests[number] += 1
+                sizes[number] += size
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+
+    for number, connection in enumerate([Connection(bootstrap) for _ in range(int(count))]):
+        threading.Thread(target=send, args=(number, connection), daemon=True).start()
+    print("sending", flush=True)
+    sys.stdin.read()
+    print(json.dumps({"requests": sum(requests), "bytes": sum(sizes)}), flush=True)
+    # Threads may be in the middle of a request.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

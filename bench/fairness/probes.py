@@ -1,0 +1,103 @@
+"""Small requests of one client, asked on a schedule, and how long each took."""
+
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+
+from bench.client import Connection, check_fetched, check_produced, fetch, frame, produce
+from bench.data import batch
+from pykafka_core.protocol import decode_response
+from pykafka_core.protocol.messages import (
+    ApiVersionsRequest,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+)
+
+TOPIC = "probe"
+"""Has one partition."""
+
+INTERVAL_S = 0.005
+API_VERSIONS, CREATE_PARTITIONS = (18, 0), (37, 1)
+
+Ask = Callable[[], None]
+Probe = Callable[[str], AbstractContextManager[Ask]]
+
+
+@contextmanager
+def api_versions(bootstrap: str) -> Iterator[Ask]:
+    """What a network thread answers from memory."""
+    question = frame(API_VERSIONS, ApiVersionsRequest())
+    with Connection(bootstrap) as connection:
+
+        def ask() -> None:
+            assert connection.ask(question)[:2] == bytes(2)
+
+        yield ask
+
+
+@contextmanager
+def record(bootstrap: str) -> Iterator[Ask]:
+    """One record produced with acks=1, then fetched."""
+    value, _ = batch(100, 100)
+    produced = produce(TOPIC, 0, value)
+    with Connection(bootstrap) as connection:
+
+        def ask() -> None:
+            offset = check_produced(connection.ask(produced))
+            assert check_fetched(connection.ask(fetch(TOPIC, 0, offset, 1)))
+
+        yield ask
+
+
+@contextmanager
+def control(bootstrap: str) -> Iterator[Ask]:
+    """One partition more, validated only: what the controller decides."""
+    topic = CreatePartitionsRequest.CreatePartitionsTopic(name=TOPIC, count=2, assignments=None)
+    request = CreatePartitionsRequest(topics=[topic], timeout_ms=30_000, validate_only=True)
+    question = frame(CREATE_PARTITIONS, request)
+    with Connection(bootstrap) as connection:
+
+        def ask() -> None:
+            answer = decode_response(*CREATE_PARTITIONS, connection.ask(question))
+            assert isinstance(answer, CreatePartitionsResponse)
+            assert answer.results[0].error_code == 0, answer
+
+        yield ask
+
+
+def waits_ms(ask: Ask, seconds: float) -> list[float]:
+    """Ask every 5 ms, each time after the last answer.
+
+    A late answer counts also for each of the questions that would have been asked while it was awaited; so a
+    percentile is one of time, and few long waits do not hide behind many short ones.
+    """
+    waits: list[float] = []
+    end = time.perf_counter() + seconds
+    while (begun := time.perf_counter()) < end:
+        ask()
+        took = time.perf_counter() - begun
+        waits += [(took - late * INTERVAL_S) * 1e3 for late in range(1 + int(took / INTERVAL_S))]
+        time.sleep(max(0, INTERVAL_S - took))
+    return waits
+
+
+def ask_all(
+    bootstrap: str, probes: Mapping[str, Probe], seconds: float
+) -> dict[str, dict[str, float]]:
+    """Each probe on a thread and a connection of its own; p50, p99 and maximum in ms."""
+    with ExitStack() as stack:
+        asked = {name: stack.enter_context(probe(bootstrap)) for name, probe in probes.items()}
+        pool = stack.enter_context(ThreadPoolExecutor(len(asked)))
+        waits = {name: pool.submit(waits_ms, ask, seconds) for name, ask in asked.items()}
+        return {name: figures(future.result()) for name, future in waits.items()}
+
+
+def figures(waits: list[float]) -> dict[str, float]:
+    """Median, 99th percentile and maximum."""
+    return {
+        "p50_ms": statistics.median(waits),
+        "p99_ms": sorted(waits)[len(waits) * 99 // 100],
+        "max_ms": max(waits),
+    }

@@ -1,0 +1,54 @@
+"""What keeps the broker busy, and who is asked meanwhile."""
+
+from typing import NamedTuple
+
+from .probes import Probe, api_versions, control, record
+
+DATA: dict[str, Probe] = {"ApiVersions": api_versions, "one record": record}
+CONTROL: dict[str, Probe] = {"ApiVersions": api_versions, "CreatePartitions": control}
+
+
+class Scenario(NamedTuple):
+    """Probes beside a load.
+
+    Attributes:
+        load: A name of `loads.LOADS`; empty for none.
+        connections: Of the load.
+        disk_ms: What each write and sync takes longer.
+        stall_ms: What one write of the load takes longer.
+        wide: 9,000 partitions are there.
+    """
+
+    name: str
+    probes: dict[str, Probe] = DATA
+    load: str = ""
+    connections: int = 1
+    disk_ms: int = 0
+    stall_ms: int = 0
+    wide: bool = False
+
+
+FIREHOSES = {
+    "acks=0, 60 KB": ("acks=0 of 60 KB, slow disk", 5),
+    "acks=0, 2 KB": ("acks=0 of 2 KB", 0),
+    "idempotent, 60 KB": ("idempotent of 60 KB, 5 in flight, slow disk", 5),
+}
+CONTROL_LOADS = {
+    "DeleteTopics": "DeleteTopics of 16,000 names",
+    "DescribeConfigs": "DescribeConfigs of one topic 12,000 times",
+    "Metadata": "Metadata of 87,500 missing names",
+    "IncrementalAlterConfigs": "IncrementalAlterConfigs of 50,000 topics",
+}
+
+SCENARIOS = [
+    Scenario("nothing else", DATA | CONTROL),
+    *(
+        Scenario(f"{count} x {text}", DATA, load, count, disk_ms)
+        for load, (text, disk_ms) in FIREHOSES.items()
+        for count in (1, 4, 8)
+    ),
+    Scenario("one write of 3 s and fetches there", DATA, "stalled write", 2, stall_ms=3000),
+    Scenario("batches that inflate to 100 MB", DATA, "inflating"),
+    *(Scenario(text, CONTROL, load) for load, text in CONTROL_LOADS.items()),
+    Scenario("Metadata of 9,000 partitions", DATA, "all topics", wide=True),
+]

@@ -1,0 +1,33 @@
+"""`python -m bench.fairness` on this broker alone."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_a_short_run_gives_figures_of_each_probe_beside_a_stalled_write(tmp_path: Path) -> None:
+    figures = tmp_path / "figures.json"
+    options = [
+        "--without",
+        "kafka",
+        "--rounds",
+        "1",
+        "--seconds",
+        "0.2",
+        "--only",
+        "one write of 3 s",
+    ]
+    subprocess.run(
+        [sys.executable, "-m", "bench.fairness", *options, "--json", str(figures)],
+        cwd=ROOT,
+        check=True,
+    )
+    rows = json.loads(figures.read_text())["results"]
+    assert {(row["peer"], row["probe"]) for row in rows} == {
+        ("ours", "ApiVersions"),
+        ("ours", "one record"),
+    }
+    assert all(0 < row["p50_ms"] <= row["p99_ms"] <= row["max_ms"] for row in rows)
