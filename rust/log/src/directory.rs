@@ -30,7 +30,7 @@ use crate::directory::lock::DirectoryLock;
 use crate::directory::names::parse_partition_dir;
 use crate::directory::survey::LogSurvey;
 use crate::disk::{DirEntry, Disk};
-use crate::log::{Damage, Log, LogOptions, OnDamage, OpenError, Recovery, StorageError};
+use crate::log::{Damage, Log, LogOptions, OnDamage, OpenError, Plan, Recovery, StorageError};
 use crate::syncer::SYNC_THREADS_MAX;
 
 /// A stop closes so many logs on its own before it takes another thread.
@@ -240,8 +240,7 @@ impl LogDirectory {
         if options.checkpointed.recovery_point == 0 && !self.disk.exists(&options.dir) {
             return Ok(None);
         }
-        let (_, recovery) = Log::open(LogOptions { read_only: true, ..options })?;
-        Ok(recovery.damage)
+        Ok(Log::look(&options, Plan::of(&options))?.verdict.damage)
     }
 
     fn open_at(

@@ -55,6 +55,9 @@ use crate::config::LogConfig;
 use crate::disk::Disk;
 use crate::log::epoch_cache::EpochEntry;
 use crate::log::producer_state::ProducerEntry;
+use recovery::dir_view::DirView;
+pub(crate) use recovery::plan::Plan;
+use recovery::recovered::Recovered;
 use snapshot::Taken;
 use state::{State, Status};
 use sync::Rounds;
@@ -92,13 +95,21 @@ impl Log {
     /// # Errors
     /// Files that cannot be read or written, or that belong to another topic id.
     pub fn open(options: LogOptions) -> Result<(Log, Recovery), OpenError> {
-        recovery::load::open(options)
+        let plan = Plan::of(&options);
+        Log::open_by(options, plan)
     }
 
-    /// Opens a log for reading only and checks every batch of it, also below the recovery point.
-    pub(crate) fn inspect(options: LogOptions) -> Result<(Log, Recovery), OpenError> {
-        let options = LogOptions { read_only: true, on_damage: OnDamage::Keep, ..options };
-        recovery::load::open_checking_all(options)
+    /// What an open would find. Nothing is changed.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub(crate) fn look(options: &LogOptions, plan: Plan) -> Result<Recovered, OpenError> {
+        recovery::look(&DirView::new(&*options.disk, &options.dir), plan)
+    }
+
+    fn open_by(options: LogOptions, plan: Plan) -> Result<(Log, Recovery), OpenError> {
+        let found = Log::look(&options, plan)?;
+        Ok(recovery::apply::apply(found, options)?)
     }
 
     /// Checks every batch of a closed log and cuts it where damage begins, with all that follows.
@@ -106,7 +117,8 @@ impl Log {
     /// This is what Apache Kafka does when it starts. `dir` must not be open.
     pub fn repair(options: LogOptions) -> Result<Recovery, OpenError> {
         let options = LogOptions { on_damage: OnDamage::Cut, ..options };
-        let (log, recovery) = recovery::load::open_checking_all(options)?;
+        let plan = Plan::of(&options).checking_all();
+        let (log, recovery) = Log::open_by(options, plan)?;
         log.close()?;
         Ok(recovery)
     }

@@ -300,15 +300,9 @@ impl SegmentFiles {
 
     /// The position of the last entry of the stored offset index for which `is_before` holds; 0 without one.
     fn last_position(&self, is_before: impl Fn(&OffsetEntry) -> bool) -> Result<u64, StorageError> {
-        let base = self.base_offset;
         let Some(index) = self.offsets()? else { return Ok(0) };
-        let found = index
-            .last_where(|entry| {
-                let entry = OffsetEntry::decode(*entry, base);
-                entry.position > 0 && is_before(&entry)
-            })
-            .map_err(self.error("read", FileKind::OffsetIndex))?;
-        Ok(found.map_or(0, |entry| OffsetEntry::decode(entry, base).position))
+        offset_index::last_position(&index, self.base_offset, is_before)
+            .map_err(self.error("read", FileKind::OffsetIndex))
     }
 
     /// The offset to search from for `timestamp`, by the stored time index.

@@ -17,7 +17,7 @@ use crate::directory::library::{PRODUCER_ID_EXPIRATION_MS, container, partition_
 use crate::directory::lock::DirectoryLock;
 use crate::directory::names::{parse_partition_dir, partition_dir};
 use crate::disk::{DirEntry, Disk, RealDisk};
-use crate::log::{Checkpointed, Damage, Log, LogOptions, OnDamage, OpenError, StorageError};
+use crate::log::{Checkpointed, Damage, Log, LogOptions, OnDamage, OpenError, Plan, StorageError};
 use crate::segment::{FileKind, parse_file_name};
 
 /// What goes from one log: all from a position in one segment on.
@@ -97,14 +97,17 @@ impl Repair {
         partition: &Path,
         config: &Arc<LogConfig>,
     ) -> Result<Option<Cut>, OpenError> {
-        let (log, found) = Log::inspect(self.options(partition, config)?)?;
+        let options = self.options(partition, config)?;
+        let recovered = Log::look(&options, Plan::of(&options).checking_all())?;
+        let last = recovered.last_segment().map(|last| (last.base_offset, last.size));
+        let found = recovered.verdict;
         let offset = match &found.damage {
             // The log begins behind it, and all that is left stays.
-            Some(Damage::Beginning { .. }) => Some(log.log_end_offset()),
+            Some(Damage::Beginning { .. }) => Some(recovered.log_end_offset),
             damage => damage.as_ref().map(Damage::offset).or(found.truncated_at),
         };
         let Some(offset) = offset else { return Ok(None) };
-        let (segment, position) = log.segments().last().copied().unwrap_or((offset, 0));
+        let (segment, position) = last.unwrap_or((offset, 0));
         Ok(Some(Cut {
             offset,
             segment,

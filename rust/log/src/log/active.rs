@@ -10,7 +10,7 @@ use crate::segment::appender::{AppendRule, Appender};
 use crate::segment::indexes::{ActiveIndexes, Indexes};
 use crate::segment::scan::BatchScanner;
 use crate::segment::time_index::TimeEntry;
-use crate::segment::{FileKind, Segment, SegmentFiles, file_name};
+use crate::segment::{FileKind, Segment, SegmentFiles};
 
 /// What is about to be appended, as far as rolling depends on it.
 #[derive(Debug, Clone, Copy)]
@@ -236,10 +236,5 @@ impl State {
         number ^= number >> 7;
         number ^= number << 17;
         self.jitter = number;
-    }
-
-    /// Paths of a segment's producer snapshot.
-    pub(crate) fn snapshot_path(shared: &Shared, offset: i64) -> std::path::PathBuf {
-        shared.dir.join(file_name(offset, FileKind::Snapshot))
     }
 }

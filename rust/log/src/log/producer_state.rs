@@ -297,7 +297,7 @@ pub struct CompletedTxn {
 }
 
 /// The producer state of one partition.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct ProducerStateManager {
     expiration_ms: i64,
     producers: HashMap<i64, ProducerEntry>,

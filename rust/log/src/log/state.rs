@@ -205,9 +205,19 @@ impl State {
         if !self.is_on_disk || offset <= self.snapshot_offset {
             return Ok(());
         }
-        let path = shared.dir.join(file_name(offset, FileKind::Snapshot));
         let bytes = self.producers.snapshot_bytes();
-        let result = write_file(shared, &path, &bytes)
+        self.write_snapshot(shared, offset, &bytes)
+    }
+
+    /// Writes the producers' state at `offset`; the next sync makes it durable.
+    pub(crate) fn write_snapshot(
+        &mut self,
+        shared: &Shared,
+        offset: i64,
+        bytes: &[u8],
+    ) -> Result<(), StorageError> {
+        let path = shared.dir.join(file_name(offset, FileKind::Snapshot));
+        let result = write_file(shared, &path, bytes)
             .map_err(|error| StorageError::io("write", &path, error));
         if result.is_err() {
             // Half a snapshot is none. What cannot be removed is rejected by its checksum when it is read.

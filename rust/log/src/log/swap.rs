@@ -9,7 +9,9 @@
 use std::io;
 use std::path::Path;
 
-use crate::disk::{DirEntry, Disk, OpenMode};
+use super::StorageError;
+use super::recovery::dir_view::DirView;
+use crate::disk::{DirEntry, Disk};
 use crate::segment::scan::BatchScanner;
 use crate::segment::{FileKind, SWAP_SUFFIX, parse_file_name};
 
@@ -18,6 +20,7 @@ const CLEANED_SUFFIX: &str = ".cleaned";
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
 /// What is left of an interrupted run.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Leftovers {
     /// Names of files that go.
     removed: Vec<String>,
@@ -27,7 +30,7 @@ pub(crate) struct Leftovers {
 
 impl Leftovers {
     /// Finds them among the entries of `dir`.
-    pub(crate) fn find(disk: &dyn Disk, dir: &Path, entries: &[DirEntry]) -> io::Result<Leftovers> {
+    pub(crate) fn find(dir: &DirView<'_>, entries: &[DirEntry]) -> Result<Leftovers, StorageError> {
         let names: Vec<&str> = (entries.iter().filter(|entry| !entry.is_dir))
             .filter_map(|entry| entry.name.to_str())
             .collect();
@@ -49,7 +52,7 @@ impl Leftovers {
         removed.extend(incomplete.iter().map(|(name, _)| *name));
         for (name, plain) in &swapped {
             let Some((base_offset, FileKind::Log)) = parse_file_name(plain) else { continue };
-            let end = next_offset(disk, &dir.join(name))?.max(base_offset + 1);
+            let end = next_offset(dir, name)?.max(base_offset + 1);
             let is_replaced = |name: &str| {
                 parse_file_name(name).is_some_and(|(offset, kind)| {
                     kind != FileKind::Snapshot && (base_offset..end).contains(&offset)
@@ -94,6 +97,11 @@ impl Leftovers {
         left
     }
 
+    /// Plain names of the files that have [`SWAP_SUFFIX`] behind them.
+    pub(crate) fn swapped(&self) -> &[String] {
+        &self.swapped
+    }
+
     /// Whether the file of this plain name still has [`SWAP_SUFFIX`] behind it.
     pub(crate) fn is_swapped(&self, plain: &str) -> bool {
         self.swapped.iter().any(|swapped| swapped == plain)
@@ -101,9 +109,10 @@ impl Leftovers {
 }
 
 /// The offset after the last batch of a `.log`.
-fn next_offset(disk: &dyn Disk, path: &Path) -> io::Result<i64> {
-    let file = disk.open(path, OpenMode::Read)?;
-    let mut scanner = BatchScanner::new(&*file, 0, file.size()?);
+fn next_offset(dir: &DirView<'_>, name: &str) -> Result<i64, StorageError> {
+    let file = dir.open(name)?;
+    let size = file.size().map_err(dir.error("read", name))?;
+    let mut scanner = BatchScanner::new(&*file, 0, size);
     let mut next_offset = 0;
     while let Ok(Some((_, batch))) = scanner.next() {
         next_offset = batch.next_offset();

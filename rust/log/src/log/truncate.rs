@@ -126,7 +126,7 @@ impl State {
         withdrawn: &Withdrawn,
     ) -> Result<(), StorageError> {
         self.mark_deleted(shared, withdrawn)?;
-        self.remove_snapshots(shared, i64::MIN)?;
+        recovery::remove_snapshots_behind(shared, i64::MIN)?;
         self.snapshot_offset = 0;
         self.store_epochs(shared)
     }
@@ -169,9 +169,9 @@ impl State {
         let is_kept = |txn: &&AbortedTxn| txn.last_offset < end_offset;
         if !known.iter().all(|txn| is_kept(&txn)) {
             let kept: Vec<_> = known.iter().filter(is_kept).copied().collect();
-            recovery::store_aborted(shared, &files, &kept)?;
+            recovery::apply::store_aborted(shared, &files, &kept)?;
         }
-        self.remove_snapshots(shared, end_offset)?;
+        recovery::remove_snapshots_behind(shared, end_offset)?;
         recovery::reload_producers(self, shared)
     }
 

@@ -10,7 +10,7 @@ pub(crate) trait Entry: Copy {
 }
 
 /// Entries in order. How they are searched is told where they are defined.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct IndexEntries<E> {
     pub(crate) base_offset: i64,
     entries: Vec<E>,
@@ -31,6 +31,11 @@ impl<E: Entry> IndexEntries<E> {
 
     pub(crate) fn push(&mut self, entry: E) {
         self.entries.push(entry);
+    }
+
+    /// Gives back the room for entries that will not come.
+    pub(crate) fn shrink(&mut self) {
+        self.entries.shrink_to_fit();
     }
 
     pub(crate) fn count(&self) -> usize {

@@ -13,7 +13,7 @@ use crate::segment::time_index::{self, TimeEntry, TimeIndex};
 use crate::segment::{FileKind, Segment, SegmentFiles};
 
 /// Both indexes, which grow together.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(crate) struct Indexes {
     pub(crate) offsets: OffsetIndex,
     pub(crate) times: TimeIndex,
@@ -35,14 +35,21 @@ impl Indexes {
         else {
             return Ok(None);
         };
-        let offsets = OffsetIndex::decode(&offsets, files.base_offset());
-        let times = TimeIndex::decode(&times, files.base_offset());
-        let (Some(offsets), Some(times)) = (offsets, times) else { return Ok(None) };
-        if offsets.last().is_some_and(|last| last.position >= segment.size) {
-            return Ok(None);
-        }
+        Ok(Indexes::decode(&offsets, &times, files.base_offset(), segment.size))
+    }
+
+    /// The indexes in files' bytes, of a segment of `size` bytes; `None` if they are garbage.
+    pub(crate) fn decode(
+        offsets: &[u8],
+        times: &[u8],
+        base_offset: i64,
+        size: u64,
+    ) -> Option<Indexes> {
+        let offsets = OffsetIndex::decode(offsets, base_offset)?;
+        let times = TimeIndex::decode(times, base_offset)?;
         let last_position = offsets.last().map_or(0, |last| last.position);
-        Ok(Some(Indexes { offsets, times, bytes_since_entry: segment.size - last_position }))
+        let fits = offsets.last().is_none_or(|last| last.position < size);
+        fits.then(|| Indexes { offsets, times, bytes_since_entry: size - last_position })
     }
 
     /// Takes note of the batch at `position`; `max` is the segment's largest timestamp, this batch included.
@@ -53,6 +60,12 @@ impl Indexes {
             self.bytes_since_entry = 0;
         }
         self.bytes_since_entry += batch.size() as u64;
+    }
+
+    /// Gives back the room for entries that will not come.
+    pub(crate) fn shrink(&mut self) {
+        self.offsets.shrink();
+        self.times.shrink();
     }
 
     /// Whether one more entry might not fit `segment.index.bytes`; the time index keeps room for its last.

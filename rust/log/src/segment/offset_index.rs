@@ -3,7 +3,10 @@
 //! An entry names the *last* offset of the batch that begins at its position. Entries are 8 bytes: offset
 //! relative to the segment's base, then position, both 32 bits (`docs/FORMAT.md`).
 
+use std::io;
+
 use crate::segment::index_entries::{Entry, IndexEntries};
+use crate::segment::index_file::IndexFile;
 
 /// Bytes of an entry.
 pub(crate) const ENTRY_SIZE: usize = 8;
@@ -39,6 +42,19 @@ impl Entry for OffsetEntry {
 
 fn be_u32(bytes: &[u8]) -> u32 {
     u32::from_be_bytes(*bytes.first_chunk().expect("an entry's halves are 4 bytes"))
+}
+
+/// The position of the last entry of a stored index for which `is_before` holds; 0 without one.
+pub(crate) fn last_position(
+    index: &IndexFile<ENTRY_SIZE>,
+    base_offset: i64,
+    is_before: impl Fn(&OffsetEntry) -> bool,
+) -> io::Result<u64> {
+    let found = index.last_where(|entry| {
+        let entry = OffsetEntry::decode(*entry, base_offset);
+        entry.position > 0 && is_before(&entry)
+    })?;
+    Ok(found.map_or(0, |entry| OffsetEntry::decode(entry, base_offset).position))
 }
 
 /// The offset index of the active segment.

@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use pykafka_record::{Batch, HEADER_SIZE};
 
-use crate::disk::{DiskFile, OpenMode};
-use crate::log::state::State;
-use crate::log::{Shared, StorageError};
+use super::Look;
+use crate::disk::ReadFile;
+use crate::log::StorageError;
 use crate::segment::FileKind;
 use crate::segment::scan::peek_offsets;
 
@@ -18,34 +18,32 @@ pub(super) struct Tail {
     pub(super) has_batch: bool,
 }
 
-pub(super) fn look_behind(
-    state: &State,
-    shared: &Shared,
-    index: usize,
-    position: u64,
-) -> Result<Tail, StorageError> {
-    let mut tail = Tail { bytes: 0, has_batch: false };
-    for (offset, segment) in state.segments[index..].iter().enumerate() {
-        let start = if offset == 0 { position } else { 0 };
-        let files = &segment.files;
-        let look = || {
-            let file = shared.disk.open(&files.path(FileKind::Log), OpenMode::Read)?;
-            let last = last_non_zero(&*file, start, segment.size)?;
-            let base_offset = state.log_end_offset.max(segment.base_offset());
-            let torn = if offset == 0 { Torn::at(&*file, start, base_offset)? } else { None };
-            let has_batch = match last {
-                Some(_) if !tail.has_batch => {
-                    has_batch(&*file, start..segment.size, base_offset, torn)?
-                }
-                _ => false,
+impl Look<'_> {
+    /// What stands behind a position in a segment, and in all segments that follow.
+    pub(super) fn look_behind(&self, index: usize, position: u64) -> Result<Tail, StorageError> {
+        let mut tail = Tail { bytes: 0, has_batch: false };
+        for (number, segment) in self.found.segments[index..].iter().enumerate() {
+            let start = if number == 0 { position } else { 0 };
+            let name = segment.name(FileKind::Log);
+            let file = self.dir.open(&name)?;
+            let look = || {
+                let last = last_non_zero(&*file, start, segment.size)?;
+                let base_offset = self.found.log_end_offset.max(segment.base_offset);
+                let torn = if number == 0 { Torn::at(&*file, start, base_offset)? } else { None };
+                let has_batch = match last {
+                    Some(_) if !tail.has_batch => {
+                        has_batch(&*file, start..segment.size, base_offset, torn)?
+                    }
+                    _ => false,
+                };
+                std::io::Result::Ok((last.map_or(0, |last| last + 1 - start), has_batch))
             };
-            std::io::Result::Ok((last.map_or(0, |last| last + 1 - start), has_batch))
-        };
-        let (bytes, has_batch) = look().map_err(files.error("read", FileKind::Log))?;
-        tail.bytes += bytes;
-        tail.has_batch |= has_batch;
+            let (bytes, has_batch) = look().map_err(self.dir.error("read", &name))?;
+            tail.bytes += bytes;
+            tail.has_batch |= has_batch;
+        }
+        Ok(tail)
     }
-    Ok(tail)
 }
 
 /// Bytes looked at in one piece.
@@ -55,7 +53,7 @@ const LOOK_CRC_BYTES_MAX: usize = 256 << 20;
 
 /// Position of the last byte in `start..end` that is not zero.
 pub(super) fn last_non_zero(
-    file: &dyn DiskFile,
+    file: &dyn ReadFile,
     start: u64,
     end: u64,
 ) -> std::io::Result<Option<u64>> {
@@ -85,7 +83,7 @@ struct Torn {
 }
 
 impl Torn {
-    fn at(file: &dyn DiskFile, position: u64, offset_min: i64) -> std::io::Result<Option<Torn>> {
+    fn at(file: &dyn ReadFile, position: u64, offset_min: i64) -> std::io::Result<Option<Torn>> {
         let mut header = [0; HEADER_SIZE];
         let read = file.read_at(&mut header, position)?;
         let size = Batch::size_in(&header[..read]).ok();
@@ -100,7 +98,7 @@ impl Torn {
 
 /// Whether a batch of offset `offset_min` or later begins anywhere in a range of positions.
 fn has_batch(
-    file: &dyn DiskFile,
+    file: &dyn ReadFile,
     Range { start, end }: Range<u64>,
     offset_min: i64,
     torn: Option<Torn>,
@@ -147,7 +145,7 @@ fn plausible_size(bytes: &[u8], left: u64, offset_min: i64) -> Option<usize> {
     is_plausible.then_some(size)
 }
 
-fn is_batch(file: &dyn DiskFile, position: u64, size: usize) -> std::io::Result<bool> {
+fn is_batch(file: &dyn ReadFile, position: u64, size: usize) -> std::io::Result<bool> {
     let mut bytes = vec![0; size];
     let read = file.read_at(&mut bytes, position)?;
     Ok(Batch::split(&bytes[..read]).is_ok_and(|(batch, _)| batch.is_crc_valid()))

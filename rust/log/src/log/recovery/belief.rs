@@ -2,73 +2,124 @@
 
 use pykafka_record::Batch;
 
-use super::Plan;
+use super::Look;
 use super::behind::last_non_zero;
+use super::dir_view::DirView;
 use super::gap::{lost_in_gap, warning};
-use crate::disk::{Disk, OpenMode};
-use crate::log::state::State;
-use crate::log::{Recovery, Shared, StorageError};
+use super::recovered::FoundSegment;
+use crate::log::StorageError;
+use crate::segment::FileKind;
 use crate::segment::indexes::Indexes;
 use crate::segment::offset_index::{self, OffsetEntry};
 use crate::segment::scan::{BatchScanner, HeaderScanner, ScanError};
 use crate::segment::time_index::{self, TimeEntry};
-use crate::segment::{FileKind, Segment, SegmentFiles};
 
-/// Which segments must be read batch by batch; the others get their largest timestamp from their index.
-///
-/// Segments that are believed are compared with the ones behind them: gaps are told, and one that lacks records is read.
-pub(super) fn dirty_segments(
-    state: &mut State,
-    shared: &Shared,
-    plan: &Plan,
-    recovery: &mut Recovery,
-) -> Result<Vec<bool>, StorageError> {
-    let count = state.segments.len();
-    // The segment that ends at the recovery point is dirty too: its last sync was before it was trimmed.
-    let first = match state.segment_of(plan.recovery_point.saturating_sub(1)) {
-        Some(index) if !plan.clean => index,
-        _ => count,
-    };
-    let mut dirty = vec![true; count];
-    let mut gaps = Vec::new();
-    for (index, is_dirty) in dirty.iter_mut().enumerate().take(first) {
-        let segment = &state.segments[index];
-        let lacks_aborted = plan.lost_aborted.contains(&segment.base_offset());
-        let sealed = sealed(&*shared.disk, segment)?;
-        let Some(next) = state.segments.get(index + 1) else {
-            // The last one is looked at whole in any case.
-            *is_dirty = lacks_aborted;
-            continue;
+impl Look<'_> {
+    /// Which segments must be read batch by batch; the others get their largest timestamp from their index.
+    ///
+    /// Segments that are believed are compared with the ones behind them: gaps are told, and one that lacks records is
+    /// read.
+    pub(super) fn dirty_segments(&mut self) -> Result<Vec<bool>, StorageError> {
+        let Look { dir, plan, found, .. } = self;
+        let count = found.segments.len();
+        // The segment that ends at the recovery point is dirty too: its last sync was before it was trimmed.
+        let first = match found.segment_of(plan.recovery_point.saturating_sub(1)) {
+            Some(index) if !plan.clean => index,
+            _ => count,
         };
-        if lacks_aborted {
-            continue;
+        let mut dirty = vec![true; count];
+        let mut gaps = Vec::new();
+        for (index, is_dirty) in dirty.iter_mut().enumerate().take(first) {
+            let segment = &found.segments[index];
+            let lacks_aborted = plan.lost_aborted.contains(&segment.base_offset);
+            let sealed = sealed(dir, segment)?;
+            let Some(next) = found.segments.get(index + 1) else {
+                // The last one is looked at whole in any case.
+                *is_dirty = lacks_aborted;
+                continue;
+            };
+            if lacks_aborted {
+                continue;
+            }
+            let Some((max, end)) = sealed else { continue };
+            let is_gap = end < next.base_offset;
+            if is_gap && lost_in_gap(dir, plan, segment, end, next.base_offset)?.is_some() {
+                continue;
+            }
+            if is_gap && next.base_offset > plan.cleaner_offset {
+                found.verdict.gaps_below = Some(next.base_offset);
+                gaps.push(warning(dir, end, next));
+            }
+            *is_dirty = false;
+            found.segments[index].max_timestamp = max;
         }
-        let Some((max, end)) = sealed else { continue };
-        let is_gap = end < next.base_offset();
-        if is_gap && lost_in_gap(shared, plan, segment, end, next.base_offset())?.is_some() {
-            continue;
+        let more = gaps.len().saturating_sub(1);
+        if let Some(gap) = gaps.into_iter().next() {
+            let more = if more > 0 { format!(", and {more} more gaps") } else { String::new() };
+            found.verdict.warnings.push(gap + &more);
         }
-        if is_gap && next.base_offset() > plan.cleaner_offset {
-            recovery.gaps_below = Some(next.base_offset());
-            gaps.push(warning(end, next));
-        }
-        *is_dirty = false;
-        state.segments[index].max_timestamp = max;
+        Ok(dirty)
     }
-    let more = gaps.len().saturating_sub(1);
-    if let Some(gap) = gaps.into_iter().next() {
-        let more = if more > 0 { format!(", and {more} more gaps") } else { String::new() };
-        recovery.warnings.push(gap + &more);
+
+    /// Finds the log end of a cleanly closed log from the last index entry on; `false` if that fails or synced records are
+    /// missing there.
+    pub(super) fn trust_last(&mut self) -> Result<bool, StorageError> {
+        let Look { dir, plan, found, .. } = self;
+        let segment = found.segments.last_mut().expect("the caller has looked");
+        let Some(indexes) = stored_indexes(dir, segment)? else { return Ok(false) };
+        segment.max_timestamp = indexes.times.last();
+        let start = indexes.offsets.last().map_or(0, |entry| entry.position);
+        let name = segment.name(FileKind::Log);
+        let file = dir.open(&name)?;
+        let mut scanner = BatchScanner::new(&*file, start, segment.size);
+        let mut log_end_offset = segment.base_offset;
+        loop {
+            match scanner.next() {
+                Ok(Some((_, batch))) => {
+                    log_end_offset = batch.next_offset();
+                    note_max_timestamp(&mut segment.max_timestamp, &batch);
+                }
+                Ok(None) => break,
+                Err(ScanError::Io(error)) => return Err(dir.error("read", &name)(error)),
+                Err(ScanError::Bad(_)) => {
+                    let position = scanner.position();
+                    let last = last_non_zero(&*file, position, segment.size);
+                    if last.map_err(dir.error("read", &name))?.is_some() {
+                        return Ok(false);
+                    }
+                    segment.size = position;
+                    break;
+                }
+            }
+        }
+        if plan.loss(log_end_offset).is_some() || log_end_offset > plan.end_max {
+            return Ok(false);
+        }
+        found.log_end_offset = log_end_offset;
+        Ok(true)
     }
-    Ok(dirty)
+}
+
+/// The stored indexes of a segment; `None` if they are missing or garbage.
+fn stored_indexes(
+    dir: &DirView<'_>,
+    segment: &FoundSegment,
+) -> Result<Option<Indexes>, StorageError> {
+    let (offsets, times) = (FileKind::OffsetIndex, FileKind::TimeIndex);
+    let Some(offsets) = dir.read_if_there(&segment.name(offsets))? else { return Ok(None) };
+    let Some(times) = dir.read_if_there(&segment.name(times))? else { return Ok(None) };
+    Ok(Indexes::decode(&offsets, &times, segment.base_offset, segment.size))
 }
 
 /// Largest timestamp and end (exclusive) of a sealed segment, by its indexes and the last of its batches; `None` if its
 /// indexes are not to be believed.
-fn sealed(disk: &dyn Disk, segment: &Segment) -> Result<Option<(TimeEntry, i64)>, StorageError> {
-    let (files, base) = (&segment.files, segment.base_offset());
-    let offsets = last_entry::<{ offset_index::ENTRY_SIZE }>(disk, files, FileKind::OffsetIndex)?;
-    let times = last_entry::<{ time_index::ENTRY_SIZE }>(disk, files, FileKind::TimeIndex)?;
+fn sealed(
+    dir: &DirView<'_>,
+    segment: &FoundSegment,
+) -> Result<Option<(TimeEntry, i64)>, StorageError> {
+    let base = segment.base_offset;
+    let offsets = last_entry::<{ offset_index::ENTRY_SIZE }>(dir, segment, FileKind::OffsetIndex)?;
+    let times = last_entry::<{ time_index::ENTRY_SIZE }>(dir, segment, FileKind::TimeIndex)?;
     let last = match offsets {
         LastEntry::NoIndex => return Ok(None),
         LastEntry::NoEntry => None,
@@ -87,23 +138,22 @@ fn sealed(disk: &dyn Disk, segment: &Segment) -> Result<Option<(TimeEntry, i64)>
         }
         LastEntry::Entry(entry) => TimeEntry::decode(&entry, base),
     };
-    let end = end_from(disk, segment, last)?;
+    let end = end_from(dir, segment, last)?;
     Ok(end.filter(|end| max.timestamp < 0 || max.offset < *end).map(|end| (max, end)))
 }
 
 /// The offset behind the last batch of a segment, whose headers are walked from an index entry on; `None` if the entry
 /// or a header is wrong.
 fn end_from(
-    disk: &dyn Disk,
-    segment: &Segment,
+    dir: &DirView<'_>,
+    segment: &FoundSegment,
     entry: Option<OffsetEntry>,
 ) -> Result<Option<i64>, StorageError> {
-    let files = &segment.files;
-    let file = disk.open(&files.path(FileKind::Log), OpenMode::Read);
-    let file = file.map_err(files.error("open", FileKind::Log))?;
+    let name = segment.name(FileKind::Log);
+    let file = dir.open(&name)?;
     let position = entry.map_or(0, |entry| entry.position);
     let mut headers = HeaderScanner::new(&*file, position, segment.size);
-    let (mut end, mut wanted) = (segment.base_offset(), entry.map(|entry| entry.offset));
+    let (mut end, mut wanted) = (segment.base_offset, entry.map(|entry| entry.offset));
     loop {
         match headers.next() {
             Ok(Some(header)) => {
@@ -116,16 +166,16 @@ fn end_from(
             }
             Ok(None) => return Ok(Some(end)),
             Err(ScanError::Bad(_)) => return Ok(None),
-            Err(ScanError::Io(error)) => return Err(files.error("read", FileKind::Log)(error)),
+            Err(ScanError::Io(error)) => return Err(dir.error("read", &name)(error)),
         }
     }
 }
 
 /// The offset behind the last record that a segment's stored indexes name; its base offset if they name none.
-pub(super) fn indexed_end(disk: &dyn Disk, segment: &Segment) -> Result<i64, StorageError> {
-    let (files, base) = (&segment.files, segment.base_offset());
-    let offsets = last_entry::<{ offset_index::ENTRY_SIZE }>(disk, files, FileKind::OffsetIndex)?;
-    let times = last_entry::<{ time_index::ENTRY_SIZE }>(disk, files, FileKind::TimeIndex)?;
+pub(super) fn indexed_end(dir: &DirView<'_>, segment: &FoundSegment) -> Result<i64, StorageError> {
+    let base = segment.base_offset;
+    let offsets = last_entry::<{ offset_index::ENTRY_SIZE }>(dir, segment, FileKind::OffsetIndex)?;
+    let times = last_entry::<{ time_index::ENTRY_SIZE }>(dir, segment, FileKind::TimeIndex)?;
     let by_offset = match offsets {
         LastEntry::Entry(entry) => Some(OffsetEntry::decode(entry, base).offset + 1),
         _ => None,
@@ -148,12 +198,13 @@ enum LastEntry<const SIZE: usize> {
 }
 
 fn last_entry<const SIZE: usize>(
-    disk: &dyn Disk,
-    files: &SegmentFiles,
+    dir: &DirView<'_>,
+    segment: &FoundSegment,
     kind: FileKind,
 ) -> Result<LastEntry<SIZE>, StorageError> {
+    let name = segment.name(kind);
+    let Some(file) = dir.open_if_there(&name)? else { return Ok(LastEntry::NoIndex) };
     let read = || {
-        let file = disk.open(&files.path(kind), OpenMode::Read)?;
         let size = file.size()?;
         if size % SIZE as u64 != 0 {
             return Ok(LastEntry::NoIndex);
@@ -167,52 +218,7 @@ fn last_entry<const SIZE: usize>(
             }
         }
     };
-    let result: std::io::Result<_> = read();
-    match result {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(LastEntry::NoIndex),
-        result => result.map_err(files.error("read", kind)),
-    }
-}
-
-/// Finds the log end of a cleanly closed log from the last index entry on; `false` if that fails or synced records are
-/// missing there.
-pub(super) fn trust_last(state: &mut State, plan: &Plan) -> Result<bool, StorageError> {
-    let segment = state.segments.last_mut().expect("the caller has looked");
-    let Some(indexes) = Indexes::load(segment)? else { return Ok(false) };
-    segment.max_timestamp = indexes.times.last();
-    let start = indexes.offsets.last().map_or(0, |entry| entry.position);
-    let file = segment.files.log()?;
-    let mut scanner = BatchScanner::new(&*file, start, segment.size);
-    let mut log_end_offset = segment.base_offset();
-    loop {
-        match scanner.next() {
-            Ok(Some((_, batch))) => {
-                log_end_offset = batch.next_offset();
-                note_max_timestamp(&mut segment.max_timestamp, &batch);
-            }
-            Ok(None) => break,
-            Err(ScanError::Io(error)) => {
-                return Err(segment.files.error("read", FileKind::Log)(error));
-            }
-            Err(ScanError::Bad(_)) => {
-                let position = scanner.position();
-                if last_non_zero(&*file, position, segment.size)
-                    .map_err(segment.files.error("read", FileKind::Log))?
-                    .is_some()
-                {
-                    return Ok(false);
-                }
-                segment.size = position;
-                break;
-            }
-        }
-    }
-    segment.files.release();
-    if plan.loss(log_end_offset).is_some() || log_end_offset > plan.end_max {
-        return Ok(false);
-    }
-    state.log_end_offset = log_end_offset;
-    Ok(true)
+    read().map_err(dir.error("read", &name))
 }
 
 pub(in crate::log) fn note_max_timestamp(max: &mut TimeEntry, batch: &Batch<'_>) {

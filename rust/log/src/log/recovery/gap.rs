@@ -7,12 +7,13 @@
 //! beyond the end of its `.log`. A gap that is taken as it is gets into that checkpoint.
 
 use super::belief::indexed_end;
-use super::{Plan, is_valid};
-use crate::disk::OpenMode;
-use crate::log::state::State;
-use crate::log::{Damage, Shared, StorageError};
+use super::dir_view::DirView;
+use super::plan::Plan;
+use super::recovered::FoundSegment;
+use super::{Look, is_valid};
+use crate::log::{Damage, StorageError};
+use crate::segment::FileKind;
 use crate::segment::scan::{BatchScanner, ScanError};
-use crate::segment::{FileKind, Segment};
 
 /// A gap behind a segment.
 pub(super) enum Gap {
@@ -27,28 +28,25 @@ pub(super) enum Gap {
     BeforeNothing,
 }
 
-impl Gap {
-    pub(super) fn behind(
-        state: &State,
-        shared: &Shared,
-        plan: &Plan,
-        index: usize,
-    ) -> Result<Gap, StorageError> {
-        let end = state.log_end_offset;
-        let Some(next) = state.segments.get(index + 1) else { return Ok(Gap::None) };
-        if next.base_offset() <= end {
+impl Look<'_> {
+    /// The gap behind the segment at `index`, which was just read.
+    pub(super) fn gap_behind(&self, index: usize) -> Result<Gap, StorageError> {
+        let Look { dir, plan, found, .. } = self;
+        let end = found.log_end_offset;
+        let Some(next) = found.segments.get(index + 1) else { return Ok(Gap::None) };
+        if next.base_offset <= end {
             return Ok(Gap::None);
         }
-        let segment = &state.segments[index];
-        if let Some(damage) = lost_in_gap(shared, plan, segment, end, next.base_offset())? {
+        let segment = &found.segments[index];
+        if let Some(damage) = lost_in_gap(dir, plan, segment, end, next.base_offset)? {
             return Ok(Gap::Lost(damage));
         }
-        if next.base_offset() <= plan.cleaner_offset {
+        if next.base_offset <= plan.cleaner_offset {
             return Ok(Gap::None);
         }
-        for segment in &state.segments[index + 1..] {
-            if begins_with_batch(shared, plan, segment, end)? {
-                return Ok(Gap::BeforeBatches(warning(end, next)));
+        for segment in &found.segments[index + 1..] {
+            if begins_with_batch(dir, plan, segment, end)? {
+                return Ok(Gap::BeforeBatches(warning(dir, end, next)));
             }
         }
         Ok(Gap::BeforeNothing)
@@ -56,42 +54,38 @@ impl Gap {
 }
 
 /// What a log line says of a gap from `end` to `next`.
-pub(super) fn warning(end: i64, next: &Segment) -> String {
-    let (path, last) = (next.files.path(FileKind::Log), next.base_offset() - 1);
+pub(super) fn warning(dir: &DirView<'_>, end: i64, next: &FoundSegment) -> String {
+    let (path, last) = (dir.path(&next.name(FileKind::Log)), next.base_offset - 1);
     let path = path.display();
     format!("no offsets {end} to {last} before {path}: compacted, or lost")
 }
 
 /// The synced records that were in the gap from `end`, where `segment` ends, to `next_base`, unless compaction took them.
 pub(super) fn lost_in_gap(
-    shared: &Shared,
+    dir: &DirView<'_>,
     plan: &Plan,
-    segment: &Segment,
+    segment: &FoundSegment,
     end: i64,
     next_base: i64,
 ) -> Result<Option<Damage>, StorageError> {
     let is_lost = end < plan.synced_end
         && (next_base > plan.cleaner_offset
             || plan.lost_segments.range(end..next_base).next().is_some()
-            || indexed_end(&*shared.disk, segment)? > end);
+            || indexed_end(dir, segment)? > end);
     Ok(is_lost.then_some(Damage::Gap { offset: end, last_offset: next_base - 1 }))
 }
 
 fn begins_with_batch(
-    shared: &Shared,
+    dir: &DirView<'_>,
     plan: &Plan,
-    segment: &Segment,
+    segment: &FoundSegment,
     log_end_offset: i64,
 ) -> Result<bool, StorageError> {
-    let files = &segment.files;
-    let file = shared
-        .disk
-        .open(&files.path(FileKind::Log), OpenMode::Read)
-        .map_err(files.error("open", FileKind::Log))?;
-    let found = match BatchScanner::new(&*file, 0, segment.size).next() {
-        Ok(Some((_, batch))) => is_valid(&batch, plan, log_end_offset, segment.base_offset()),
-        Ok(None) | Err(ScanError::Bad(_)) => false,
-        Err(ScanError::Io(error)) => return Err(files.error("read", FileKind::Log)(error)),
-    };
-    Ok(found)
+    let name = segment.name(FileKind::Log);
+    let file = dir.open(&name)?;
+    match BatchScanner::new(&*file, 0, segment.size).next() {
+        Ok(Some((_, batch))) => Ok(is_valid(&batch, plan, log_end_offset, segment.base_offset)),
+        Ok(None) | Err(ScanError::Bad(_)) => Ok(false),
+        Err(ScanError::Io(error)) => Err(dir.error("read", &name)(error)),
+    }
 }

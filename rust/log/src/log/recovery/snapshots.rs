@@ -1,132 +1,167 @@
 //! Producer state from its snapshots, and the batches behind the newest of them.
 
-use crate::log::recovery::load::read_if_there;
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+use super::Look;
+use super::dir_view::DirView;
+use super::names;
+use crate::log::producer_state::ProducerStateManager;
 use crate::log::state::State;
 use crate::log::{Shared, StorageError, producers};
+use crate::segment::index_file::IndexFile;
 use crate::segment::scan::{BatchScanner, ScanError};
-use crate::segment::{FileKind, Segment, parse_file_name};
+use crate::segment::{FileKind, Segment, file_name, offset_index};
 
-/// Loads the newest readable snapshot at or below `limit`; without one, producers begin with the first segment.
-pub(super) fn load_producers(
-    state: &mut State,
-    shared: &Shared,
-    limit: i64,
-    warnings: &mut Vec<String>,
-) -> Result<(), StorageError> {
-    let first = state.segments.first().map_or(limit, Segment::base_offset);
-    let now_ms = shared.clock.now_ms();
-    let mut offsets = snapshot_offsets(shared)?;
-    while let Some(offset) = offsets.pop() {
-        if offset > limit || offset < first {
-            continue;
-        }
-        let path = State::snapshot_path(shared, offset);
-        let Some(bytes) = read_if_there(&*shared.disk, &path)? else { continue };
-        match state.producers.load_snapshot(&bytes, offset, now_ms) {
+/// The snapshot that producer state was loaded from.
+#[derive(Default)]
+struct Loaded {
+    /// 0 for none.
+    offset: i64,
+    /// Newer ones that cannot be used, and why.
+    unreadable: Vec<(i64, String)>,
+}
+
+/// Loads the newest readable one of `snapshots` within `range`; without one, producers begin where it does.
+fn load_producers(
+    dir: &DirView<'_>,
+    snapshots: &BTreeSet<i64>,
+    range: RangeInclusive<i64>,
+    now_ms: i64,
+    producers: &mut ProducerStateManager,
+) -> Result<Loaded, StorageError> {
+    let mut loaded = Loaded::default();
+    for offset in snapshots.iter().rev().copied().filter(|offset| range.contains(offset)) {
+        let name = file_name(offset, FileKind::Snapshot);
+        let Some(bytes) = dir.read_if_there(&name)? else { continue };
+        match producers.load_snapshot(&bytes, offset, now_ms) {
             Ok(()) => {
-                state.producers.set_map_end_offset(offset);
-                state.snapshot_offset = offset;
-                return Ok(());
+                producers.set_map_end_offset(offset);
+                loaded.offset = offset;
+                return Ok(loaded);
             }
-            Err(error) => {
-                warnings.push(format!("{}: {error}; producers are rebuilt", path.display()));
-                remove_snapshot(state, shared, offset)?;
-            }
+            Err(error) => loaded.unreadable.push((offset, error.to_string())),
         }
     }
-    state.producers.truncate_fully_and_start_at(first);
-    state.snapshot_offset = 0;
-    Ok(())
+    producers.truncate_fully_and_start_at(*range.start());
+    Ok(loaded)
 }
 
-/// Producer state at the log end, after a truncation.
-pub(crate) fn reload_producers(state: &mut State, shared: &Shared) -> Result<(), StorageError> {
-    load_producers(state, shared, state.log_end_offset, &mut Vec::new())?;
-    let from = state.segment_of(state.producers.map_end_offset()).unwrap_or(0);
-    for segment in state.segments.get(from..).unwrap_or_default().to_vec() {
-        replay(state, &segment)?;
-    }
-    Ok(())
-}
-
-/// Offsets of the snapshots on disk, growing.
-pub(super) fn snapshot_offsets(shared: &Shared) -> Result<Vec<i64>, StorageError> {
-    let entries = shared.disk.list(&shared.dir);
-    let entries = entries.map_err(|error| StorageError::io("list", &shared.dir, error))?;
-    let mut offsets: Vec<_> = entries
-        .iter()
-        .filter_map(|entry| parse_file_name(entry.name.to_str()?))
-        .filter_map(|(offset, kind)| (kind == FileKind::Snapshot).then_some(offset))
-        .collect();
-    offsets.sort_unstable();
-    Ok(offsets)
-}
-
-/// Updates the producers with a segment that is believed, from where their state ends.
-pub(super) fn replay(state: &mut State, segment: &Segment) -> Result<(), StorageError> {
-    let map_end_offset = state.producers.map_end_offset();
-    let files = &segment.files;
-    let file = files.log()?;
-    let mut scanner = BatchScanner::new(&*file, files.position_of(map_end_offset)?, segment.size);
+/// Updates producers with the batches of a segment that is believed, from where their state ends.
+pub(super) fn replay(
+    dir: &DirView<'_>,
+    (base_offset, size): (i64, u64),
+    producers: &mut ProducerStateManager,
+) -> Result<(), StorageError> {
+    let map_end_offset = producers.map_end_offset();
+    let name = file_name(base_offset, FileKind::Log);
+    let file = dir.open(&name)?;
+    let position = position_of(dir, base_offset, map_end_offset)?;
+    let mut scanner = BatchScanner::new(&*file, position, size);
     loop {
         match scanner.next() {
             Ok(Some((_, batch))) => {
                 if batch.base_offset() >= map_end_offset {
-                    producers::note_batch(&mut state.producers, &batch);
+                    producers::note_batch(producers, &batch);
                 }
             }
             Ok(None) => return Ok(()),
-            Err(ScanError::Io(error)) => return Err(files.error("read", FileKind::Log)(error)),
+            Err(ScanError::Io(error)) => return Err(dir.error("read", &name)(error)),
             Err(ScanError::Bad(error)) => {
-                let (path, position) = (files.path(FileKind::Log), scanner.position());
+                let (path, position) = (dir.path(&name), scanner.position());
                 return Err(StorageError::Malformed { path, position, reason: error.to_string() });
             }
         }
     }
 }
 
-/// Writes the snapshot that a roll at the log end would have written, if it is lost.
-///
-/// Behind a gap one that is there is replaced: it may tell of batches that a power cut took, and their producer,
-/// sending them again, would be told that they are in the log.
-pub(super) fn store_boundary_snapshot(
-    state: &mut State,
-    shared: &Shared,
-) -> Result<(), StorageError> {
-    if state.producers.map_end_offset() < state.log_end_offset {
-        state.producers.set_map_end_offset(state.log_end_offset);
-    }
-    if state.check_writable().is_err() {
-        return Ok(());
-    }
-    let is_first = state.segments.first().map(Segment::base_offset) == Some(state.log_end_offset);
-    if is_first { Ok(()) } else { state.store_snapshot(shared) }
+/// Where to read from for `offset`, by a stored offset index; without one, the beginning.
+fn position_of(dir: &DirView<'_>, base_offset: i64, offset: i64) -> Result<u64, StorageError> {
+    let name = file_name(base_offset, FileKind::OffsetIndex);
+    let Some(file) = dir.open_if_there(&name)? else { return Ok(0) };
+    IndexFile::new(file)
+        .and_then(|index| {
+            offset_index::last_position(&index, base_offset, |entry| entry.offset <= offset)
+        })
+        .map_err(dir.error("read", &name))
 }
 
-pub(super) fn remove_snapshot(
-    state: &mut State,
-    shared: &Shared,
-    offset: i64,
-) -> Result<(), StorageError> {
-    if state.check_writable().is_err() {
-        return Ok(());
-    }
-    let path = State::snapshot_path(shared, offset);
-    shared.disk.remove_file(&path).map_err(|error| StorageError::io("remove", &path, error))
-}
-
-impl State {
-    /// Removes snapshots behind `offset`.
-    pub(crate) fn remove_snapshots(
-        &mut self,
-        shared: &Shared,
-        offset: i64,
-    ) -> Result<(), StorageError> {
-        for found in snapshot_offsets(shared)? {
-            if found > offset {
-                remove_snapshot(self, shared, found)?;
-            }
+impl Look<'_> {
+    /// Loads the newest readable snapshot at or below `limit`.
+    pub(super) fn load_producers(&mut self, limit: i64) -> Result<(), StorageError> {
+        let first = self.found.segments.first().map_or(limit, |segment| segment.base_offset);
+        let (range, now_ms) = (first..=limit, self.plan.now_ms);
+        let producers = &mut self.found.producers;
+        let loaded = load_producers(&self.dir, &self.snapshots, range, now_ms, producers)?;
+        self.found.snapshot_offset = loaded.offset;
+        for (offset, error) in loaded.unreadable {
+            let name = file_name(offset, FileKind::Snapshot);
+            self.warn(&name, &format!("{error}; producers are rebuilt"));
+            self.snapshots.remove(&offset);
         }
         Ok(())
     }
+
+    /// Makes the snapshot that a roll at the log end would have written, if it is lost.
+    ///
+    /// Behind a gap one that is there is replaced: it may tell of batches that a power cut took, and their producer,
+    /// sending them again, would be told that they are in the log.
+    pub(super) fn note_boundary_snapshot(&mut self) {
+        let found = &mut self.found;
+        let end = found.log_end_offset;
+        if found.producers.map_end_offset() < end {
+            found.producers.set_map_end_offset(end);
+        }
+        let is_first = found.segments.first().map(|segment| segment.base_offset) == Some(end);
+        if is_first || end <= found.snapshot_offset {
+            return;
+        }
+        found.changes.snapshots.insert(end, found.producers.snapshot_bytes());
+        found.snapshot_offset = end;
+        self.snapshots.insert(end);
+    }
+
+    /// Lets the snapshots go that tell of nothing in the log: all but those of segments and the newest one.
+    pub(super) fn drop_stray_snapshots(&mut self) {
+        let Look { snapshots, found, .. } = self;
+        let is_of_segment = |offset: i64| {
+            found.segments.binary_search_by_key(&offset, |segment| segment.base_offset).is_ok()
+        };
+        snapshots.retain(|offset| {
+            *offset <= found.log_end_offset
+                && (*offset == found.snapshot_offset || is_of_segment(*offset))
+        });
+    }
+}
+
+/// Producer state at the log end, after a truncation.
+pub(crate) fn reload_producers(state: &mut State, shared: &Shared) -> Result<(), StorageError> {
+    let dir = DirView::new(&*shared.disk, &shared.dir);
+    let limit = state.log_end_offset;
+    let first = state.segments.first().map_or(limit, Segment::base_offset);
+    let snapshots = names::snapshots(&dir.list()?.unwrap_or_default());
+    let (range, now_ms) = (first..=limit, shared.clock.now_ms());
+    let loaded = load_producers(&dir, &snapshots, range, now_ms, &mut state.producers)?;
+    state.snapshot_offset = loaded.offset;
+    for (offset, _) in loaded.unreadable {
+        remove_snapshot(shared, offset)?;
+    }
+    let from = state.segment_of(state.producers.map_end_offset()).unwrap_or(0);
+    for segment in state.segments.get(from..).unwrap_or_default() {
+        replay(&dir, (segment.base_offset(), segment.size), &mut state.producers)?;
+    }
+    Ok(())
+}
+
+/// Removes snapshots behind `offset`.
+pub(crate) fn remove_snapshots_behind(shared: &Shared, offset: i64) -> Result<(), StorageError> {
+    let dir = DirView::new(&*shared.disk, &shared.dir);
+    let snapshots = names::snapshots(&dir.list()?.unwrap_or_default());
+    let behind = snapshots.into_iter().filter(|found| *found > offset);
+    behind.into_iter().try_for_each(|found| remove_snapshot(shared, found))
+}
+
+fn remove_snapshot(shared: &Shared, offset: i64) -> Result<(), StorageError> {
+    let path = shared.dir.join(file_name(offset, FileKind::Snapshot));
+    shared.disk.remove_file(&path).map_err(|error| StorageError::io("remove", &path, error))
 }

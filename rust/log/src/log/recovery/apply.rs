@@ -1,0 +1,198 @@
+//! Makes a log of what was found: its state in memory and, where it may be written to, its files. Nothing else of the
+//! recovery changes a file.
+
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::recovered::{Changes, Cut, FoundSegment, Recovered};
+use crate::directory::checkpoint;
+use crate::disk::OpenMode;
+use crate::log::snapshot::Taken;
+use crate::log::state::{State, Status};
+use crate::log::sync::{RecoveryPoint, Rounds, SYNC_FAILED_FILE, Unsynced};
+use crate::log::truncate::shorten;
+use crate::log::view::View;
+use crate::log::{Log, LogOptions, Recovery, Shared, StorageError};
+use crate::segment::transaction_index::AbortedTxn;
+use crate::segment::{FileKind, Segment, SegmentFiles};
+
+/// The log that was found. Unless it is damaged or opened for reading only, its files tell the same on return.
+pub(crate) fn apply(
+    mut found: Recovered,
+    options: LogOptions,
+) -> Result<(Log, Recovery), StorageError> {
+    let recovery = found.verdict.clone();
+    let status = match &recovery.damage {
+        _ if options.read_only => Status::ReadOnly,
+        Some(damage) => Status::Damaged(damage.clone()),
+        None => Status::Open,
+    };
+    let changes = status.check_writable().is_ok().then(|| std::mem::take(&mut found.changes));
+    let cuts: Vec<_> = found.segments.iter().map(|segment| segment.cut).collect();
+    if changes.is_some() {
+        found.segments.iter_mut().for_each(|segment| segment.swapped.clear());
+    }
+    let (mut state, shared) = state_of(found, options, status);
+    if let Some(changes) = &changes {
+        state.change_files(&shared, changes, &cuts)?;
+    }
+    let log = Log {
+        view: Mutex::new(View::of(&state)),
+        state: Mutex::new(state),
+        shared,
+        rounds: Rounds::default(),
+        damage: recovery.damage.clone(),
+        truncations: Arc::default(),
+    };
+    if let Some(changes) = changes {
+        if recovery.segments_recovered > 0 {
+            log.flush()?;
+        }
+        if changes.has_failed_sync {
+            let marker = log.shared.dir.join(SYNC_FAILED_FILE);
+            let removed = log.shared.disk.remove_file(&marker);
+            removed.map_err(|error| StorageError::io("remove", &marker, error))?;
+        }
+    }
+    Ok((log, recovery))
+}
+
+fn state_of(found: Recovered, options: LogOptions, status: Status) -> (State, Shared) {
+    let shared = Shared {
+        dir: options.dir.into(),
+        disk: options.disk,
+        clock: options.clock,
+        buffers: options.buffers,
+        topic_id: options.topic_id,
+    };
+    let created_ms = shared.clock.now_ms();
+    let segments = found.segments.into_iter();
+    let state = State {
+        status,
+        config: options.config,
+        is_on_disk: found.is_on_disk,
+        segments: segments.map(|segment| segment.into_segment(&shared, created_ms)).collect(),
+        appender: None,
+        indexes: None,
+        log_start_offset: found.log_start_offset,
+        log_end_offset: found.log_end_offset,
+        recovery_point: RecoveryPoint::found(found.recovery_point),
+        epochs: found.epochs,
+        are_epochs_unstored: false,
+        aborted_counts: found.aborted_counts,
+        producers: found.producers,
+        high_watermark: 0,
+        snapshot_offset: found.snapshot_offset,
+        unsynced: Unsynced::default(),
+        unsynced_records: 0,
+        unsynced_since_ms: None,
+        deleted: Vec::new(),
+        jitter: options.jitter_seed,
+    };
+    (state, shared)
+}
+
+impl FoundSegment {
+    fn into_segment(self, shared: &Shared, created_ms: i64) -> Segment {
+        let (dir, disk) = (shared.dir.clone(), shared.disk.clone());
+        let files = SegmentFiles::new_swapped(dir, self.base_offset, disk, self.swapped);
+        files.expect_aborted(self.aborted_count);
+        if let Some((indexes, aborted)) = self.rebuilt {
+            files.set_rebuilt(indexes, aborted);
+        }
+        let (size, max_timestamp) = (self.size, self.max_timestamp);
+        Segment { size, max_timestamp, first_timestamp: None, created_ms, files }
+    }
+}
+
+impl State {
+    /// Brings the files of a log, of which nobody reads yet, to what was found. `cuts` are those of its segments.
+    ///
+    /// What leaves the log goes before the segment is shortened in front of it: a segment that comes back must not leave
+    /// a hole before it. A crash in between is harmless: the next open finds what is left to do.
+    fn change_files(
+        &mut self,
+        shared: &Shared,
+        changes: &Changes,
+        cuts: &[Option<Cut>],
+    ) -> Result<(), StorageError> {
+        let Shared { disk, dir, .. } = shared;
+        let tidied = changes.leftovers.tidy(&**disk, dir);
+        tidied.map_err(|error| StorageError::io("tidy", dir, error))?;
+        if let Some(bytes) = &changes.partition_metadata {
+            let path = dir.join(checkpoint::PARTITION_METADATA_FILE);
+            self.replace_file(shared, path, bytes)?;
+        }
+        for (offset, bytes) in &changes.snapshots {
+            self.write_snapshot(shared, *offset, bytes)?;
+        }
+        let removed = changes.removed_segments.iter().map(|segment| {
+            FoundSegment::new(segment.base_offset, segment.size).into_segment(shared, 0)
+        });
+        self.mark_deleted(shared, &Taken::of(removed.collect()).before_readers())?;
+        for (index, cut) in cuts.iter().enumerate() {
+            if let Some(cut) = cut {
+                self.cut_file(shared, index, *cut)?;
+            }
+            self.store_rebuilt(shared, index)?;
+        }
+        if changes.has_new_epochs {
+            self.store_epochs(shared)?;
+        }
+        for path in changes.removed_files.iter().map(|name| dir.join(name)) {
+            let removed = disk.remove_file(&path);
+            removed.map_err(|error| StorageError::io("remove", &path, error))?;
+        }
+        let rewritten = changes.rewritten_from.and_then(|first| self.segments.get(first..));
+        for segment in rewritten.unwrap_or_default() {
+            shorten(shared, &segment.files, segment.size, true)?;
+        }
+        Ok(())
+    }
+
+    /// Shortens the `.log` of a segment to its size.
+    fn cut_file(&mut self, shared: &Shared, index: usize, cut: Cut) -> Result<(), StorageError> {
+        let segment = &self.segments[index];
+        shorten(shared, &segment.files, segment.size, cut == Cut::ByCopy)?;
+        self.unsynced.add_file(segment.files.path(FileKind::Log));
+        Ok(())
+    }
+
+    /// Stores what was rebuilt of a segment.
+    fn store_rebuilt(&mut self, shared: &Shared, index: usize) -> Result<(), StorageError> {
+        let files = &self.segments[index].files;
+        let Some((mut indexes, aborted)) = files.take_rebuilt() else { return Ok(()) };
+        indexes.store(&*shared.disk, files)?;
+        store_aborted(shared, files, &aborted)?;
+        // Once the recovery point is behind them, sealed indexes are believed.
+        self.unsynced.add_file(files.path(FileKind::OffsetIndex));
+        self.unsynced.add_file(files.path(FileKind::TimeIndex));
+        Ok(())
+    }
+}
+
+/// Writes a segment's transaction index; without aborted transactions there is none.
+pub(crate) fn store_aborted(
+    shared: &Shared,
+    files: &SegmentFiles,
+    aborted: &[AbortedTxn],
+) -> Result<(), StorageError> {
+    let path = files.path(FileKind::TransactionIndex);
+    let store = || {
+        if aborted.is_empty() {
+            return match shared.disk.remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                _ => Ok(()),
+            };
+        }
+        let bytes: Vec<u8> = aborted.iter().flat_map(|txn| txn.encode()).collect();
+        let file = shared.disk.open(&path, OpenMode::Create)?;
+        file.write_at(&bytes, 0)?;
+        file.set_len(bytes.len() as u64)
+    };
+    store().map_err(files.error("write", FileKind::TransactionIndex))?;
+    files.set_aborted(aborted.into());
+    Ok(())
+}

@@ -1,0 +1,90 @@
+//! A log's directory that can be looked at, and not changed.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::disk::{DirEntry, Disk, OpenMode, ReadFile};
+use crate::log::StorageError;
+use crate::segment::SWAP_SUFFIX;
+
+/// A log's directory. It leads to nothing that could change a file, so that a function that gets nothing else of the
+/// disk changes nothing.
+pub(crate) struct DirView<'a> {
+    disk: &'a dyn Disk,
+    dir: &'a Path,
+    /// Plain names of the files that have [`SWAP_SUFFIX`] behind them.
+    swapped: Vec<String>,
+}
+
+impl<'a> DirView<'a> {
+    pub(crate) fn new(disk: &'a dyn Disk, dir: &'a Path) -> DirView<'a> {
+        DirView { disk, dir, swapped: Vec::new() }
+    }
+
+    /// The same directory, where files of these plain names are found as if they had been renamed already.
+    pub(crate) fn with_swapped(&self, swapped: &[String]) -> DirView<'a> {
+        DirView { swapped: swapped.to_vec(), ..*self }
+    }
+
+    /// The directory itself.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir
+    }
+
+    /// The path of a file by its plain name.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        if self.swapped.iter().any(|swapped| swapped == name) {
+            self.dir.join(format!("{name}{SWAP_SUFFIX}"))
+        } else {
+            self.dir.join(name)
+        }
+    }
+
+    /// An error of a file.
+    pub(crate) fn error(
+        &self,
+        action: &'static str,
+        name: &str,
+    ) -> impl FnOnce(io::Error) -> StorageError {
+        let path = self.path(name);
+        move |source| StorageError::io(action, &path, source)
+    }
+
+    /// The files; a directory is not of the log, whatever its name. `None` if the directory itself is not there.
+    pub(crate) fn list(&self) -> Result<Option<Vec<DirEntry>>, StorageError> {
+        match self.disk.list(self.dir) {
+            Ok(entries) => Ok(Some(entries.into_iter().filter(|entry| !entry.is_dir).collect())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(StorageError::io("list", self.dir, error)),
+        }
+    }
+
+    pub(crate) fn open(&self, name: &str) -> Result<Arc<dyn ReadFile>, StorageError> {
+        match self.disk.open(&self.path(name), OpenMode::Read) {
+            Ok(file) => Ok(file),
+            Err(error) => Err(self.error("open", name)(error)),
+        }
+    }
+
+    /// As [`DirView::open`]; `None` if the file is not there.
+    pub(crate) fn open_if_there(
+        &self,
+        name: &str,
+    ) -> Result<Option<Arc<dyn ReadFile>>, StorageError> {
+        match self.disk.open(&self.path(name), OpenMode::Read) {
+            Ok(file) => Ok(Some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.error("open", name)(error)),
+        }
+    }
+
+    /// The whole of a small file; `None` if it is not there.
+    pub(crate) fn read_if_there(&self, name: &str) -> Result<Option<Vec<u8>>, StorageError> {
+        match self.disk.read(&self.path(name)) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.error("read", name)(error)),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What the names and the small files of a log's directory tell.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Look;
+use super::plan::Plan;
+use super::recovered::FoundSegment;
+use crate::directory::checkpoint;
+use crate::disk::DirEntry;
+use crate::log::epoch_cache::EpochCache;
+use crate::log::swap::Leftovers;
+use crate::log::{Damage, OpenError};
+use crate::segment::{FileKind, file_name, parse_file_name, transaction_index};
+
+/// Base offsets and kinds of the files of segments.
+fn segment_files(entries: &[DirEntry]) -> impl Iterator<Item = (i64, FileKind, &DirEntry)> {
+    entries.iter().filter_map(|entry| {
+        let (base_offset, kind) = parse_file_name(entry.name.to_str()?)?;
+        Some((base_offset, kind, entry))
+    })
+}
+
+/// A segment for each `.log`, by base offset.
+pub(super) fn segments(entries: &[DirEntry], leftovers: &Leftovers) -> Vec<FoundSegment> {
+    let is_swapped =
+        |base_offset, kind: &FileKind| leftovers.is_swapped(&file_name(base_offset, *kind));
+    let logs = segment_files(entries).filter(|(_, kind, _)| *kind == FileKind::Log);
+    let mut segments: Vec<_> = logs
+        .map(|(base_offset, _, entry)| {
+            let kinds = FileKind::SEGMENT.into_iter();
+            let swapped = kinds.filter(|kind| is_swapped(base_offset, kind)).collect();
+            FoundSegment { swapped, ..FoundSegment::new(base_offset, entry.size) }
+        })
+        .collect();
+    segments.sort_by_key(|segment| segment.base_offset);
+    segments
+}
+
+/// Offsets of the producer snapshots.
+pub(super) fn snapshots(entries: &[DirEntry]) -> BTreeSet<i64> {
+    let snapshots = segment_files(entries).filter(|(_, kind, _)| *kind == FileKind::Snapshot);
+    snapshots.map(|(offset, ..)| offset).collect()
+}
+
+/// Names of index files without their segment.
+pub(super) fn orphans(entries: &[DirEntry]) -> Vec<String> {
+    let logs = segment_files(entries).filter(|(_, kind, _)| *kind == FileKind::Log);
+    let bases: BTreeSet<_> = logs.map(|(base_offset, ..)| base_offset).collect();
+    segment_files(entries)
+        .filter(|(base_offset, kind, _)| {
+            *kind != FileKind::Snapshot && !bases.contains(base_offset)
+        })
+        .map(|(base_offset, kind, _)| file_name(base_offset, kind))
+        .collect()
+}
+
+/// Base offsets of segments of which indexes are left and nothing tells that their `.log` was to go.
+pub(super) fn lost_segments(entries: &[DirEntry]) -> BTreeSet<i64> {
+    let is_index = |kind: FileKind| !matches!(kind, FileKind::Log | FileKind::Snapshot);
+    let indexes = segment_files(entries).filter(|(_, kind, _)| is_index(*kind));
+    let mut lost: BTreeSet<i64> = indexes.map(|(base_offset, ..)| base_offset).collect();
+    for base_offset in entries.iter().filter_map(log_named_by) {
+        lost.remove(&base_offset);
+    }
+    lost
+}
+
+/// The records that are missing before the first segment. One that was renamed for deletion is not missed: on a full disk
+/// retention goes on without a checkpoint.
+pub(super) fn loss_before(entries: &[DirEntry], plan: &Plan) -> Option<Damage> {
+    let logs = segment_files(entries).filter(|(_, kind, _)| *kind == FileKind::Log);
+    let first_base = logs.map(|(base_offset, ..)| base_offset).min()?;
+    let is_told =
+        entries.iter().filter_map(log_named_by).any(|base_offset| base_offset < first_base);
+    plan.loss_before(first_base).filter(|_| !is_told)
+}
+
+/// The base offset of the `.log` that has this name, or had it before `.deleted`, `.swap` or `.cleaned` was appended.
+fn log_named_by(entry: &DirEntry) -> Option<i64> {
+    let plain = entry.name.to_str()?.get(..file_name(0, FileKind::Log).len())?;
+    let (base_offset, kind) = parse_file_name(plain)?;
+    (kind == FileKind::Log).then_some(base_offset)
+}
+
+impl Look<'_> {
+    /// Compares `partition.metadata` with the id wanted; it gets that id where it is missing or unreadable.
+    pub(super) fn check_topic_id(&mut self) -> Result<(), OpenError> {
+        let Some(topic_id) = self.plan.topic_id else { return Ok(()) };
+        let name = checkpoint::PARTITION_METADATA_FILE;
+        if let Some(bytes) = self.dir.read_if_there(name)? {
+            match checkpoint::read_partition_metadata(&bytes) {
+                Ok(found) if found == topic_id => return Ok(()),
+                Ok(_) => {
+                    return Err(OpenError::TopicIdMismatch { path: self.dir.dir().to_owned() });
+                }
+                Err(error) => self.warn(name, &error.to_string()),
+            }
+        }
+        self.found.changes.partition_metadata =
+            Some(checkpoint::write_partition_metadata(topic_id));
+        Ok(())
+    }
+
+    /// Reads `leader-epoch-checkpoint`; `false` if it cannot be believed, so that all batches must be read.
+    pub(super) fn load_epochs(&mut self) -> Result<bool, OpenError> {
+        let name = checkpoint::LEADER_EPOCH_FILE;
+        let Some(bytes) = self.dir.read_if_there(name)? else { return Ok(false) };
+        match checkpoint::read_epochs(&bytes) {
+            Ok(entries) => {
+                self.found.epochs = EpochCache::from_entries(entries);
+                Ok(true)
+            }
+            Err(error) => {
+                self.warn(name, &format!("{error}; rebuilt"));
+                Ok(false)
+            }
+        }
+    }
+
+    /// Compares transaction indexes with `transaction-index-checkpoint`; base offsets of segments that had more entries.
+    pub(super) fn lost_aborted(
+        &mut self,
+        entries: &[DirEntry],
+    ) -> Result<BTreeSet<i64>, OpenError> {
+        let name = checkpoint::TRANSACTION_INDEX_FILE;
+        let bytes = self.dir.read_if_there(name)?;
+        match bytes.map(|bytes| checkpoint::read_transaction_indexes(&bytes)).transpose() {
+            Ok(counts) => self.found.aborted_counts = counts.unwrap_or_default(),
+            Err(error) => self.warn(name, &error.to_string()),
+        }
+        let indexes =
+            segment_files(entries).filter(|(_, kind, _)| *kind == FileKind::TransactionIndex);
+        let sizes: BTreeMap<_, _> =
+            indexes.map(|(base_offset, _, entry)| (base_offset, entry.size)).collect();
+        let (mut lost, mut warnings) = (BTreeSet::new(), Vec::new());
+        for segment in &mut self.found.segments {
+            let size = sizes.get(&segment.base_offset).copied().unwrap_or(0);
+            let count = size as usize / transaction_index::ENTRY_SIZE;
+            let told = self.found.aborted_counts.get(&segment.base_offset).copied().unwrap_or(0);
+            segment.aborted_count = count;
+            if count < told || size % transaction_index::ENTRY_SIZE as u64 != 0 {
+                let name = segment.name(FileKind::TransactionIndex);
+                warnings.push((name, format!("{count} of {told} entries; rebuilt")));
+                lost.insert(segment.base_offset);
+            }
+        }
+        warnings.iter().for_each(|(name, warning)| self.warn(name, warning));
+        Ok(lost)
+    }
+
+    /// Notes what is wrong with a file, for a log line.
+    pub(super) fn warn(&mut self, name: &str, warning: &str) {
+        let path = self.dir.path(name);
+        self.found.verdict.warnings.push(format!("{}: {warning}", path.display()));
+    }
+}

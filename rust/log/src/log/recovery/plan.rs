@@ -1,0 +1,96 @@
+//! What a log's files are compared with when it is opened.
+
+use std::collections::BTreeSet;
+
+use crate::log::{Checkpointed, Damage, LogOptions, OnDamage};
+
+/// What to believe, and what to do about damage.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    /// Whether segments are believed without reading them, beyond the recovery point too.
+    pub(super) clean: bool,
+    /// Segments that end below it are believed.
+    pub(super) recovery_point: i64,
+    /// A log that ends below it lacks records that were synced.
+    pub(super) synced_end: i64,
+    /// Where the log ended when it was closed cleanly. One that ends behind it is read: no CRC covers base offsets.
+    pub(super) end_max: i64,
+    /// Offsets below it may be missing: they were compacted away.
+    pub(super) cleaner_offset: i64,
+    /// Where the log begins, as far as that was checkpointed.
+    pub(super) log_start_offset: Option<i64>,
+    /// The high watermark that was checkpointed.
+    pub(super) high_watermark: i64,
+    pub(super) on_damage: OnDamage,
+    /// What `partition.metadata` has to hold.
+    pub(super) topic_id: Option<[u8; 16]>,
+    pub(super) index_interval_bytes: u64,
+    pub(super) producer_id_expiration_ms: i64,
+    pub(super) now_ms: i64,
+    /// Segments of which only indexes are left.
+    pub(super) lost_segments: BTreeSet<i64>,
+    /// Segments whose transaction index is not whole: their batches tell what it held.
+    pub(super) lost_aborted: BTreeSet<i64>,
+}
+
+impl Plan {
+    pub(crate) fn of(options: &LogOptions) -> Plan {
+        let Checkpointed { recovery_point, high_watermark, log_start_offset, cleaner_offset } =
+            options.checkpointed;
+        let clean = options.clean;
+        // A clean stop syncs everything.
+        let synced_end = recovery_point.max(if clean { high_watermark } else { 0 });
+        // Nobody misses what was deleted.
+        let is_deleted = synced_end <= log_start_offset.unwrap_or(0);
+        let is_end_known = clean && recovery_point > 0;
+        let is_compacted = options.config.cleanup_policy.compact;
+        Plan {
+            clean,
+            recovery_point,
+            synced_end: if is_deleted { 0 } else { synced_end },
+            cleaner_offset: if is_compacted { i64::MAX } else { cleaner_offset },
+            log_start_offset,
+            end_max: if is_end_known { recovery_point } else { i64::MAX },
+            high_watermark,
+            on_damage: options.on_damage,
+            topic_id: options.topic_id,
+            index_interval_bytes: options.config.index_interval_bytes as u64,
+            producer_id_expiration_ms: options.producer_id_expiration_ms,
+            now_ms: options.clock.now_ms(),
+            lost_segments: BTreeSet::new(),
+            lost_aborted: BTreeSet::new(),
+        }
+    }
+
+    /// The same, and every batch is read, whatever was synced.
+    pub(crate) fn checking_all(self) -> Plan {
+        Plan { clean: false, recovery_point: 0, ..self }
+    }
+
+    /// Whether damage where the log ends at `end` is left as it is.
+    pub(super) fn keeps_damage(&self, end: i64) -> bool {
+        match self.on_damage {
+            OnDamage::Keep => true,
+            OnDamage::CutUnsynced => end < self.synced_end,
+            OnDamage::Cut => false,
+        }
+    }
+
+    /// Whether a batch at `base_offset` behind `end` leaves out all that was synced from there on. Only compaction does.
+    pub(super) fn skips_synced(&self, end: i64, base_offset: i64) -> bool {
+        end < self.synced_end && base_offset >= self.synced_end.max(self.cleaner_offset)
+    }
+
+    /// Records that were synced and are missing before the first segment.
+    pub(super) fn loss_before(&self, first_base: i64) -> Option<Damage> {
+        let start = self.log_start_offset?;
+        let is_lost = start < first_base.min(self.synced_end) && self.on_damage != OnDamage::Cut;
+        is_lost.then_some(Damage::Beginning { offset: start, last_offset: first_base - 1 })
+    }
+
+    /// Records that were synced and are missing, where the log ends at `end`.
+    pub(super) fn loss(&self, end: i64) -> Option<Damage> {
+        let synced_end = self.synced_end;
+        (end < synced_end).then_some(Damage::Lost { offset: end, synced_end })
+    }
+}
