@@ -24,6 +24,7 @@ mod idle;
 pub mod isr;
 pub(crate) mod lane;
 mod leaving;
+mod log_starts;
 mod lookup;
 pub(crate) mod maintenance;
 mod open;
@@ -56,6 +57,7 @@ pub use read::{Isolation, Read, ReadRequest};
 
 use self::lane::Lane;
 use self::leaving::Leaving;
+use self::log_starts::LogStarts;
 use self::pool::{MayWait, Pool};
 use self::replication::{EligibleBrokers, Replication};
 use self::turn::{Guarded, Turn};
@@ -101,6 +103,8 @@ pub struct Host {
     pub(crate) lane: Lane,
     /// Deleted partitions whose directories are still there.
     pub(crate) leaving: Leaving,
+    /// Log starts that are not durable yet.
+    pub(crate) log_starts: LogStarts,
     /// Partitions with unsynced data and a time to sync it by (`flush.ms`).
     pub dirty: Mutex<Vec<Arc<Partition>>>,
     /// Told when one is listed.

@@ -22,6 +22,7 @@ use crate::kafka_error::KafkaError;
 use crate::partition::isr::ProposalId;
 use crate::partition::lane::Lane;
 use crate::partition::leaving::Leaving;
+use crate::partition::log_starts::LogStarts;
 use crate::partition::pool::Pool;
 use crate::partition::replication::Assignment;
 use crate::partition::{Host, Partition};
@@ -90,6 +91,7 @@ impl PartitionTable {
             workers: Pool::default(),
             lane: Lane::default(),
             leaving: Leaving::default(),
+            log_starts: LogStarts::default(),
             directory: options.directory,
             dirty: Mutex::default(),
             dirty_added: Notify::new(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pykafka_log::{Log, LogConfig, LogDirectory, StorageError};
+use pykafka_log::{Log, LogConfig, StorageError};
 
 use super::isr::{BrokerState, IsrOutcome, ProposalId};
 use super::lane::Urgency;
@@ -103,50 +103,73 @@ impl Partition {
         self.turn().retire(LogSlot::Failed, KafkaError::NotLeaderOrFollower);
     }
 
-    /// Moves the log start to `offset` (−1 for the high watermark); returns the new log start (contract/kafka.md#39).
+    /// Moves the log start to `offset` (−1 for the high watermark); returns the log and its new start, which is not durable
+    /// yet (contract/kafka.md#39).
     ///
     /// # Errors
     /// `OFFSET_OUT_OF_RANGE` above the high watermark or below −1; as for any leader.
-    pub(super) fn delete_before(&self, offset: i64, writer: &Writer) -> Result<i64, KafkaError> {
+    pub(super) fn delete_before(
+        &self,
+        offset: i64,
+        writer: &Writer,
+    ) -> Result<(Arc<Log>, i64), KafkaError> {
         let log = self.open_log(writer)?;
         let high_watermark = self.turn_as_leader(-1)?.0.replication.high_watermark();
         let offset = if offset == -1 { high_watermark } else { offset };
         if !(0..=high_watermark).contains(&offset) {
             return Err(KafkaError::OffsetOutOfRange);
         }
-        self.move_log_start(&log, |directory| match directory {
-            Some(directory) => directory.delete_before(&log, offset),
-            None => log.delete_before(offset),
-        })
+        let log_start_offset = self.move_log_start(&log, || log.delete_before(offset))?;
+        Ok((log, log_start_offset))
     }
 
     /// Deletes segments past the topic's limits, below the high watermark only (contract/kafka.md#52). A log that is not
-    /// open stays so if nothing of it has to go.
+    /// open stays so if nothing of it has to go. On return the log start has moved; the segments go once that is durable.
     ///
     /// # Errors
     /// `KAFKA_STORAGE_ERROR`.
-    pub(super) fn enforce_retention(&self, writer: &Writer) -> Result<usize, KafkaError> {
+    pub(super) fn enforce_retention(&self, writer: &Writer) -> Result<(), KafkaError> {
         if !self.may_expire(writer) {
-            return Ok(0);
+            return Ok(());
         }
         let log = self.open_log(writer)?;
         let high_watermark = self.high_watermark();
         log.expire_producers(self.host.directory.producer_id_expiration_ms());
-        self.move_log_start(&log, |directory| match directory {
-            Some(directory) => directory.enforce_retention(&log, high_watermark),
-            None => log.enforce_retention(high_watermark),
-        })
+        if self.move_log_start(&log, || log.expire_segments(high_watermark))? {
+            let urgency = Urgency::Background;
+            self.when_log_start_is_durable(
+                &log,
+                urgency,
+                move |partition, recorded| match recorded {
+                    Err(error) if !error.is_refusal() => partition.note_storage_error(&error),
+                    // On a full disk the segments go all the same: that is what frees space.
+                    _ => partition.command(urgency, |partition, writer| {
+                        // Those of a deleted topic go with its directory.
+                        let Ok(_writer) = writer else { return };
+                        partition.remove_expired();
+                    }),
+                },
+            );
+        }
+        Ok(())
     }
 
-    /// Does what may move the log start, with the directory whose checkpoints have to tell it; none in memory. Readers see
-    /// the new start also where it could not be made durable yet.
+    /// Removes the segments below the log start.
+    fn remove_expired(&self) {
+        let Some(log) = self.opened_log() else { return };
+        if let Err(error) = log.remove_expired() {
+            self.note_storage_error(&error);
+        }
+    }
+
+    /// Does what may move the log start. Readers see the new start before it is durable.
     fn move_log_start<T>(
         &self,
-        log: &Arc<Log>,
-        work: impl FnOnce(Option<&LogDirectory>) -> Result<T, StorageError>,
+        log: &Log,
+        work: impl FnOnce() -> Result<T, StorageError>,
     ) -> Result<T, KafkaError> {
         let before = log.log_start_offset();
-        let done = work(Some(&self.host.directory).filter(|_| !self.host.in_memory));
+        let done = work();
         let mut turn = self.turn();
         if log.log_start_offset() > before {
             turn.log_start_advanced(log);

@@ -16,6 +16,7 @@ struct State {
     held: Vec<(Op, PathBuf)>,
     failing: Vec<(Op, PathBuf)>,
     waiting: usize,
+    begun: Vec<(Op, PathBuf)>,
     synced: usize,
 }
 
@@ -72,6 +73,12 @@ impl Gate {
         }
     }
 
+    /// How often `op` began on the file `path`.
+    pub(crate) fn count(&self, op: Op, path: &Path) -> usize {
+        let state = self.state.lock();
+        state.begun.iter().filter(|(begun, on)| *begun == op && on == path).count()
+    }
+
     /// Syncs that succeeded.
     pub(crate) fn synced(&self) -> usize {
         self.state.lock().synced
@@ -81,6 +88,7 @@ impl Gate {
 impl Hook for Gate {
     fn before(&self, op: Op, path: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
+        state.begun.push((op, path.to_owned()));
         state.waiting += 1;
         self.changed.notify_all();
         while State::applies(&state.held, op, path) {

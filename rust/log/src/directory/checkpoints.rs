@@ -189,6 +189,16 @@ pub(super) struct CheckpointFiles {
     durable: BTreeMap<&'static str, PartitionOffsets>,
 }
 
+impl CheckpointFiles {
+    /// Whether the log start of `log` is durable. A log begins at 0 without a line.
+    fn tell_log_start_of(&self, log: &Log) -> bool {
+        let log_start_offset = log.log_start_offset();
+        let durable = self.durable.get(checkpoint::LOG_START_OFFSET_FILE);
+        let told = durable.and_then(|offsets| offsets.get(&partition_key(log.dir())));
+        log_start_offset == 0 || told.is_some_and(|told| *told >= log_start_offset)
+    }
+}
+
 /// Files that a change waits for.
 const LOG_STARTS: &[&str] = &[checkpoint::LOG_START_OFFSET_FILE];
 /// All of them, in the order in which they are written.
@@ -210,11 +220,10 @@ impl LogDirectory {
     /// Moves the log start of `log` up to `offset`, as [`Log::delete_before`] does; durable on return.
     ///
     /// # Errors
-    /// As [`Log::delete_before`]. The checkpoint could not be written: readers see the new log start all the same, and the
-    /// next checkpoint makes it durable.
+    /// As [`Log::delete_before`] and [`LogDirectory::record_log_starts`].
     pub fn delete_before(&self, log: &Log, offset: i64) -> Result<i64, StorageError> {
         let log_start_offset = log.delete_before(offset)?;
-        self.record_log_start(log)?;
+        self.record_log_starts([log])?;
         Ok(log_start_offset)
     }
 
@@ -226,7 +235,7 @@ impl LogDirectory {
     /// space.
     pub fn enforce_retention(&self, log: &Log, high_watermark: i64) -> Result<usize, StorageError> {
         if log.expire_segments(high_watermark)? {
-            match self.record_log_start(log) {
+            match self.record_log_starts([log]) {
                 Err(error) if !error.is_refusal() => return Err(error),
                 _ => {}
             }
@@ -249,13 +258,17 @@ impl LogDirectory {
         log.truncate_to(offset)
     }
 
-    /// Makes the log start of `log` durable. Those who come while a file is written share the next one.
-    fn record_log_start(&self, log: &Log) -> Result<(), StorageError> {
-        let log_start_offset = log.log_start_offset();
+    /// Makes the log starts of `logs` durable: by one write, or by none if they are already.
+    ///
+    /// # Errors
+    /// The checkpoint could not be written. Readers see the log starts all the same, and the next checkpoint makes them
+    /// durable.
+    pub fn record_log_starts<'a>(
+        &self,
+        logs: impl IntoIterator<Item = &'a Log>,
+    ) -> Result<(), StorageError> {
         let files = self.checkpoints.lock();
-        let durable = files.durable.get(checkpoint::LOG_START_OFFSET_FILE);
-        let recorded = durable.and_then(|offsets| offsets.get(&partition_key(log.dir())));
-        if recorded.is_some_and(|recorded| *recorded >= log_start_offset) {
+        if logs.into_iter().all(|log| files.tell_log_start_of(log)) {
             return Ok(());
         }
         self.write_checkpoints(files, LOG_STARTS)

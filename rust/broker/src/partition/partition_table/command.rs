@@ -185,9 +185,27 @@ impl PartitionTable {
             events.push(Event::Maintained { token, error_code, offset });
         };
         match self.partition(id) {
-            Ok(partition) => partition.command(Urgency::Asked, move |partition, writer| {
-                tell(writer.and_then(|writer| partition.delete_before(offset, writer)));
-            }),
+            Ok(partition) => {
+                partition.command(Urgency::Asked, move |partition, writer| {
+                    match writer.and_then(|writer| partition.delete_before(offset, writer)) {
+                        Ok((log, log_start_offset)) => {
+                            partition.when_log_start_is_durable(
+                                &log,
+                                Urgency::Asked,
+                                move |partition, recorded| {
+                                    tell(
+                                        partition
+                                            .turn()
+                                            .stored(recorded)
+                                            .map(|()| log_start_offset),
+                                    );
+                                },
+                            );
+                        }
+                        Err(error) => tell(Err(error)),
+                    }
+                })
+            }
             Err(error) => tell(Err(error)),
         }
     }

@@ -1,0 +1,219 @@
+//! Log starts on their way into their checkpoint.
+//!
+//! A log start moves first and is recorded later, by the maintenance lane, behind the commands that wait there. One
+//! checkpoint is written at a time, and all log starts that have moved by then share it: its size, which grows with the
+//! broker's partitions, does not count once for each of the partitions that a request names.
+
+use std::mem;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use pykafka_log::{Log, StorageError};
+
+use super::lane::Urgency;
+use super::pool::MayWait;
+use super::{Host, Partition};
+
+type Then = Box<dyn FnOnce(&Partition, Result<(), StorageError>) + Send>;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct LogStarts(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    moved: Vec<Moved>,
+    /// As what the next checkpoint waits in the lane.
+    queued: Option<Urgency>,
+    is_written: bool,
+}
+
+/// A log start that has moved, and who waits for it to be durable.
+struct Moved {
+    partition: Arc<Partition>,
+    log: Arc<Log>,
+    urgency: Urgency,
+    then: Then,
+}
+
+impl State {
+    /// Whether the next checkpoint has to be queued, and as what.
+    fn to_queue(&mut self) -> Option<Urgency> {
+        let wanted = self.moved.iter().map(|moved| moved.urgency).max();
+        if self.is_written || wanted <= self.queued {
+            return None;
+        }
+        self.queued = wanted;
+        wanted
+    }
+}
+
+impl Partition {
+    /// Calls `then` once the start of `log`, which has moved, is durable, or cannot be; in memory at once.
+    pub(super) fn when_log_start_is_durable(
+        &self,
+        log: &Arc<Log>,
+        urgency: Urgency,
+        then: impl FnOnce(&Partition, Result<(), StorageError>) + Send + 'static,
+    ) {
+        if self.host.in_memory {
+            return then(self, Ok(()));
+        }
+        if let Some(partition) = self.me.upgrade() {
+            let moved = Moved { partition, log: log.clone(), urgency, then: Box::new(then) };
+            self.host.log_starts.0.lock().moved.push(moved);
+            self.host.queue_log_starts();
+        }
+    }
+}
+
+impl Host {
+    fn queue_log_starts(self: &Arc<Host>) {
+        let urgency = self.log_starts.0.lock().to_queue();
+        if let Some(urgency) = urgency {
+            let host = self.clone();
+            self.lane.push(urgency, move |may_wait| host.record_log_starts(may_wait));
+        }
+    }
+
+    fn record_log_starts(self: &Arc<Host>, _: &MayWait) {
+        let Some((writing, all_moved)) = self.take_log_starts() else { return };
+        let recorded = self.directory.record_log_starts(all_moved.iter().map(|moved| &*moved.log));
+        drop(writing);
+        for Moved { partition, then, .. } in all_moved {
+            then(&partition, recorded.clone());
+        }
+    }
+
+    /// What the next checkpoint is for; `None` while another one is written, or if there is nothing.
+    fn take_log_starts(self: &Arc<Host>) -> Option<(Writing, Vec<Moved>)> {
+        let mut state = self.log_starts.0.lock();
+        if state.is_written || state.moved.is_empty() {
+            return None;
+        }
+        state.is_written = true;
+        state.queued = None;
+        Some((Writing(self.clone()), mem::take(&mut state.moved)))
+    }
+}
+
+/// The right to write the checkpoint; whoever moved a log start meanwhile is next.
+struct Writing(Arc<Host>);
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        self.0.log_starts.0.lock().is_written = false;
+        self.0.queue_log_starts();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use pykafka_log::Durability;
+
+    use crate::kafka_error::KafkaError;
+    use crate::testing::gate_disk::Op;
+    use crate::testing::{Broker, TOPIC, batch, replied, request_of};
+
+    /// Long enough for a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(60);
+    const PARTITIONS: i32 = 40;
+    const CHECKPOINT: &str = "/data/log-start-offset-checkpoint.tmp";
+
+    fn broker(overrides: &[(&str, &str)]) -> Broker {
+        let broker = Broker::on_disk(Durability::Os).with_topic(PARTITIONS, overrides);
+        for partition in 0..PARTITIONS {
+            replied(
+                broker.produce_request(9, &request_of(-1, &[(partition, Some(&batch(&["a"])))])),
+            );
+        }
+        broker
+    }
+
+    fn delete_before(broker: &Broker, partition: i32, offset: i64) {
+        broker.ctx.partitions.delete_before(partition as u64, &(TOPIC, partition), offset);
+    }
+
+    fn until_all_have_moved(broker: &Broker) {
+        let start = |index| {
+            let partition = broker.ctx.partitions.get(&TOPIC, index).unwrap();
+            partition.opened_log().map(|log| log.log_start_offset())
+        };
+        let deadline = Instant::now() + PATIENCE;
+        while (0..PARTITIONS).any(|partition| start(partition) != Some(1)) {
+            assert!(Instant::now() < deadline, "log starts wait for a checkpoint");
+            thread::yield_now();
+        }
+    }
+
+    fn writes(broker: &Broker) -> usize {
+        broker.gate.count(Op::Write, Path::new(CHECKPOINT))
+    }
+
+    fn succeeded() -> Vec<(u64, i16, i64)> {
+        (0..PARTITIONS as u64).map(|token| (token, 0, 1)).collect()
+    }
+
+    fn maintained(broker: &Broker) -> Vec<(u64, i16, i64)> {
+        let mut maintained = broker.maintained();
+        maintained.sort_unstable();
+        maintained
+    }
+
+    #[test]
+    fn deletions_that_come_while_a_checkpoint_is_written_share_the_next_one() {
+        let broker = broker(&[]);
+        broker.gate.hold_at(Op::Write, CHECKPOINT);
+        delete_before(&broker, 0, 1);
+        broker.gate.until_waiting(1);
+        (1..PARTITIONS).for_each(|partition| delete_before(&broker, partition, -1));
+        until_all_have_moved(&broker);
+        broker.gate.open();
+        assert_eq!(maintained(&broker), succeeded());
+        assert_eq!(writes(&broker), 2);
+    }
+
+    #[test]
+    fn log_starts_that_stay_are_not_written() {
+        let broker = broker(&[]);
+        (0..PARTITIONS).for_each(|partition| delete_before(&broker, partition, 0));
+        assert_eq!(broker.maintained().len(), PARTITIONS as usize);
+        assert_eq!(writes(&broker), 0);
+        (0..PARTITIONS).for_each(|partition| delete_before(&broker, partition, 1));
+        assert_eq!(maintained(&broker), succeeded());
+        let written = writes(&broker);
+        (0..PARTITIONS).for_each(|partition| delete_before(&broker, partition, 1));
+        assert_eq!(maintained(&broker), succeeded());
+        assert_eq!(writes(&broker), written);
+    }
+
+    #[test]
+    fn retention_of_many_logs_shares_checkpoints_too() {
+        let broker = broker(&[("retention.bytes", "0")]);
+        broker.gate.hold_at(Op::Write, CHECKPOINT);
+        delete_before(&broker, 0, 1);
+        broker.gate.until_waiting(1);
+        broker.ctx.partitions.enforce_retention(1);
+        until_all_have_moved(&broker);
+        broker.gate.open();
+        assert_eq!(maintained(&broker), [(0, 0, 1), (1, 0, -1)]);
+        assert_eq!(writes(&broker), 2);
+        for partition in broker.ctx.partitions.all() {
+            assert_eq!(partition.opened_log().unwrap().segments_count(), 1);
+        }
+    }
+
+    #[test]
+    fn nobody_is_told_of_success_whose_checkpoint_failed() {
+        let broker = broker(&[]);
+        broker.gate.fail_at(Op::Write, CHECKPOINT);
+        (0..PARTITIONS).for_each(|partition| delete_before(&broker, partition, -1));
+        let failed = KafkaError::KafkaStorageError.code();
+        let told: Vec<_> = (0..PARTITIONS as u64).map(|token| (token, failed, -1)).collect();
+        assert_eq!(maintained(&broker), told);
+    }
+}
