@@ -58,30 +58,37 @@ def cluster_rows(broker: BrokerConfigs) -> list[ConfigRow]:
     ]
 
 
-def group_rows(overrides: Mapping[str, str], broker: BrokerConfigs) -> list[ConfigRow]:
-    """Return every group setting; what the broker sets for all groups is each one's default."""
+def group_rows(
+    overrides: Mapping[str, str], broker: BrokerConfigs, names: Collection[str] = ()
+) -> list[ConfigRow]:
+    """Return every group setting, or those of ``names``; what the broker sets for all groups is each one's default."""
     source = ConfigSource.DEFAULT_CONFIG
     return [
         _row(setting, value, _with_own(setting, overrides) or (default,))
-        for setting in settings(Scope.GROUP).values()
+        for setting in _named(settings(Scope.GROUP), names)
         for value in [overrides.get(setting.name) or broker.inherited_value(setting)]
         for default in [ConfigValue(name=setting.name, value=value, source=source)]
     ]
 
 
-def client_metrics_rows(overrides: Mapping[str, str]) -> list[ConfigRow]:
-    """Return every setting of a client-metrics subscription."""
+def client_metrics_rows(
+    overrides: Mapping[str, str], names: Collection[str] = ()
+) -> list[ConfigRow]:
+    """Return every setting of a client-metrics subscription, or those of ``names``."""
     return [
         _row(setting, overrides.get(setting.name, setting.default), _with_own(setting, overrides))
-        for setting in settings(Scope.CLIENT_METRICS).values()
+        for setting in _named(settings(Scope.CLIENT_METRICS), names)
     ]
 
 
 def _listed(
     table: Mapping[str, Setting], given: Mapping[str, str], names: Collection[str]
 ) -> Iterable[Setting]:
-    asked = table.values() if not names else (s for s in table.values() if s.name in names)
-    return (s for s in asked if not s.internal or s.name in given)
+    return (s for s in _named(table, names) if not s.internal or s.name in given)
+
+
+def _named(table: Mapping[str, Setting], names: Collection[str]) -> Iterable[Setting]:
+    return table.values() if not names else (s for s in table.values() if s.name in names)
 
 
 def _inherited(setting: Setting, broker: BrokerConfigs) -> tuple[ConfigValue, ...]:

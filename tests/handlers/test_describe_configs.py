@@ -48,6 +48,25 @@ def synonyms(config: Config) -> list[tuple[str, str | None, int]]:
     return [(s.name, s.value, s.source) for s in config.synonyms]
 
 
+@pytest.mark.parametrize("kind", [TOPIC, GROUP, METRICS])
+def test_a_value_that_many_resources_have_is_described_once(kind: int) -> None:
+    setting = {TOPIC: "retention.ms", GROUP: "consumer.session.timeout.ms", METRICS: "interval.ms"}
+    names = [f"r{n}" for n in range(100)]
+    context = new_context({(kind, name): {setting[kind]: "50000"} for name in names})
+    topic = context.image.topics.by_name["t"]
+    context.image.topics.by_name.update(dict.fromkeys(names, topic))
+    asked = [
+        DescribeConfigsRequest.DescribeConfigsResource(resource_type=kind, resource_name=name)
+        for name in names
+    ]
+    request = DescribeConfigsRequest(resources=asked, include_synonyms=True)
+    results = finish(describe_configs.handle(context, request)).results
+    made = {id(config) for result in results for config in result.configs}
+    assert len(made) == len(results[0].configs) > 0
+    for result in results:
+        assert by_name(result)[setting[kind]].value == "50000"
+
+
 def test_every_topic_setting_is_described() -> None:
     context = new_context({(TOPIC, "t"): {"retention.ms": "1234"}})
     rows = by_name(describe(context, TOPIC, "t"))
