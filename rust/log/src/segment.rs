@@ -284,16 +284,18 @@ impl SegmentFiles {
 
     /// Where to read from for `offset`, by the stored offset index; without the file, the beginning.
     pub(crate) fn position_of(&self, offset: i64) -> Result<u64, StorageError> {
-        if let Some((indexes, _)) = &*self.rebuilt.lock() {
-            return Ok(indexes.offsets.position_of(offset));
+        let rebuilt = self.with_rebuilt(|indexes| indexes.offsets.position_of(offset));
+        if let Some(position) = rebuilt.flatten() {
+            return Ok(position);
         }
         self.last_position(|entry| entry.offset <= offset)
     }
 
     /// As [`crate::segment::offset_index::OffsetIndex::boundary`], by the stored offset index.
     pub(crate) fn boundary(&self, limit: u64, upto: i64) -> Result<u64, StorageError> {
-        if let Some((indexes, _)) = &*self.rebuilt.lock() {
-            return Ok(indexes.offsets.boundary(limit, upto));
+        let rebuilt = self.with_rebuilt(|indexes| indexes.offsets.boundary(limit, upto));
+        if let Some(position) = rebuilt.flatten() {
+            return Ok(position);
         }
         self.last_position(|entry| entry.position <= limit && entry.offset < upto)
     }
@@ -307,8 +309,9 @@ impl SegmentFiles {
 
     /// The offset to search from for `timestamp`, by the stored time index.
     pub(crate) fn offset_of_time(&self, timestamp: i64) -> Result<i64, StorageError> {
-        if let Some((indexes, _)) = &*self.rebuilt.lock() {
-            return Ok(indexes.times.offset_of(timestamp));
+        let rebuilt = self.with_rebuilt(|indexes| indexes.times.offset_of(timestamp));
+        if let Some(offset) = rebuilt.flatten() {
+            return Ok(offset);
         }
         let base = self.base_offset;
         let Some(index) = self.times()? else { return Ok(base) };

@@ -51,7 +51,18 @@ impl State {
         if self.should_roll(shared, incoming)? {
             self.roll(shared, incoming.first_offset)
         } else {
-            Ok(())
+            self.store_due_entries(shared)
+        }
+    }
+
+    /// Stores index entries where so many are not stored that they would take much memory.
+    fn store_due_entries(&mut self, shared: &Shared) -> Result<(), StorageError> {
+        match (&self.indexes, self.segments.last()) {
+            (Some(indexes), Some(segment)) if indexes.lock().is_storing_due() => {
+                let stored = indexes.store(&*shared.disk, &segment.files);
+                self.fail(stored)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -176,7 +187,8 @@ impl State {
             && !self.are_epochs_unstored
             && self.epochs.latest_epoch() == Some(leader_epoch)
             && self.segments.last().is_some_and(|segment| segment.first_timestamp.is_some())
-            && self.appender.as_ref().is_some_and(|appender| appender.only_copies(batch.size()));
+            && self.appender.as_ref().is_some_and(|appender| appender.only_copies(batch.size()))
+            && self.indexes.as_ref().is_some_and(|indexes| !indexes.lock().is_storing_due());
         let count = batch.last_offset() - batch.base_offset();
         let incoming = Incoming {
             size: batch.size() as u64,

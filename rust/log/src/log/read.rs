@@ -22,7 +22,7 @@ pub(super) struct Place {
     pub(super) files: Arc<SegmentFiles>,
     /// Bytes of whole batches, as published.
     pub(super) size: u64,
-    /// By the index in memory, for the active segment.
+    /// By the index in memory, for the end of the active segment.
     position: Option<u64>,
     /// Where a batch begins near the end of what is wanted, likewise.
     pub(super) boundary: Option<u64>,
@@ -168,8 +168,8 @@ impl Snapshot {
         }
         Ok(self.segments.index_of(offset).and_then(|index| {
             let indexes = self.indexes_of(index).map(|indexes| indexes.lock());
-            let position = indexes.as_ref().map(|indexes| indexes.offsets.position_of(offset));
-            let boundary = indexes.zip(position).map(|(indexes, position)| {
+            let position = indexes.as_ref().and_then(|indexes| indexes.offsets.position_of(offset));
+            let boundary = indexes.zip(position).and_then(|(indexes, position)| {
                 indexes.offsets.boundary(position.saturating_add(bytes_max as u64), upto)
             });
             self.place(index, position, boundary)

@@ -199,7 +199,7 @@ impl Cut {
         let mut indexes = indexes.unwrap_or_else(|| Indexes::new(base_offset));
         let (mut position, mut end_offset) = (segment.size, base_offset);
         // From a batch that stays, whose end is asked for.
-        let start = indexes.offsets.position_of(offset - 1);
+        let start = indexes.offsets.position_of(offset - 1).unwrap_or(0);
         walk(files, start..segment.size, |at, batch| {
             if batch.last_offset() < offset {
                 end_offset = batch.next_offset();
@@ -209,7 +209,7 @@ impl Cut {
         })?;
         indexes.truncate(position, end_offset);
         let mut max_timestamp = indexes.times.last();
-        let start = indexes.offsets.position_of(max_timestamp.offset);
+        let start = indexes.offsets.position_of(max_timestamp.offset).unwrap_or(0);
         walk(files, start..position, |_, batch| note_max_timestamp(&mut max_timestamp, batch))?;
         Ok(Cut { position, end_offset, max_timestamp, indexes })
     }

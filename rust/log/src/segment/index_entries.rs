@@ -1,4 +1,10 @@
-//! The entries of the active segment's index, in memory; what is not stored yet is appended to its file lazily.
+//! The entries of an index in memory: all of them, or those of the active segment that its file may lack.
+//!
+//! A segment grows to a gigabyte, and its index with it. So what is stored is dropped, but for the last entry; a look-up
+//! that ends before what is left is answered by the file.
+
+/// How many entries wait in memory until they are stored.
+pub(crate) const UNSTORED_MAX: usize = 1024;
 
 /// What an index holds.
 pub(crate) trait Entry: Copy {
@@ -13,8 +19,31 @@ pub(crate) trait Entry: Copy {
 #[derive(Debug, PartialEq)]
 pub(crate) struct IndexEntries<E> {
     pub(crate) base_offset: i64,
+    /// Of the file, before those in memory.
+    dropped: usize,
     entries: Vec<E>,
     stored: usize,
+}
+
+/// What a look-up finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found<T> {
+    Entry(T),
+    /// Nothing: it would be before the first entry.
+    Nothing,
+    /// It is one of those that were dropped: the file has it.
+    Stored,
+}
+
+impl<T> Found<T> {
+    /// What stands for it in memory, where `nothing` stands for nothing; `None` if only the file tells.
+    pub(crate) fn in_memory<U>(self, entry: impl FnOnce(T) -> U, nothing: U) -> Option<U> {
+        match self {
+            Found::Entry(found) => Some(entry(found)),
+            Found::Nothing => Some(nothing),
+            Found::Stored => None,
+        }
+    }
 }
 
 impl<E: Entry> IndexEntries<E> {
@@ -26,7 +55,7 @@ impl<E: Entry> IndexEntries<E> {
     /// What the file holds.
     pub(crate) fn of_file(base_offset: i64, entries: Vec<E>) -> Self {
         let stored = entries.len();
-        IndexEntries { base_offset, entries, stored }
+        IndexEntries { base_offset, dropped: 0, entries, stored }
     }
 
     pub(crate) fn push(&mut self, entry: E) {
@@ -38,21 +67,33 @@ impl<E: Entry> IndexEntries<E> {
         self.entries.shrink_to_fit();
     }
 
+    /// How many there are, in memory and in the file.
     pub(crate) fn count(&self) -> usize {
-        self.entries.len()
+        self.dropped + self.entries.len()
     }
 
+    /// Those in memory.
     pub(crate) fn entries(&self) -> &[E] {
         &self.entries
     }
 
-    /// The last entry for which `is_before` holds; it holds for a prefix of the entries.
-    pub(crate) fn last_where(&self, is_before: impl FnMut(&E) -> bool) -> Option<E> {
-        self.entries[..self.entries.partition_point(is_before)].last().copied()
+    /// How many entries of the file come before those in memory.
+    pub(crate) fn dropped(&self) -> usize {
+        self.dropped
     }
 
-    /// Drops what is not before a cut. The file must follow.
+    /// The last entry for which `is_before` holds; it holds for a prefix of the entries.
+    pub(crate) fn last_where(&self, is_before: impl FnMut(&E) -> bool) -> Found<E> {
+        match self.entries[..self.entries.partition_point(is_before)].last() {
+            Some(entry) => Found::Entry(*entry),
+            None if self.dropped == 0 => Found::Nothing,
+            None => Found::Stored,
+        }
+    }
+
+    /// Drops what is not before a cut from an index that is in memory as a whole. The file must follow.
     pub(crate) fn retain(&mut self, is_before: impl FnMut(&E) -> bool) {
+        debug_assert_eq!(self.dropped, 0);
         self.entries.retain(is_before);
         self.stored = self.stored.min(self.entries.len());
     }
@@ -60,19 +101,32 @@ impl<E: Entry> IndexEntries<E> {
     /// Bytes not yet in the file, and their position in it.
     pub(crate) fn unstored(&self) -> (Vec<u8>, u64) {
         let mut bytes = Vec::new();
-        for entry in &self.entries[self.stored..] {
+        for entry in &self.entries[self.stored - self.dropped..] {
             entry.encode(self.base_offset, &mut bytes);
         }
         (bytes, (self.stored * E::SIZE) as u64)
     }
 
+    /// Whether so many are not in the file that they should be.
+    pub(crate) fn is_storing_due(&self) -> bool {
+        self.count() - self.stored >= UNSTORED_MAX
+    }
+
     /// Everything is in the file now.
     pub(crate) fn set_stored(&mut self) {
-        self.stored = self.entries.len();
+        self.stored = self.count();
+    }
+
+    /// Drops what is stored, but for the last entry of all.
+    pub(crate) fn drop_stored(&mut self) {
+        let kept_from = self.stored.min(self.count().saturating_sub(1));
+        self.entries.drain(..kept_from.saturating_sub(self.dropped));
+        self.entries.shrink_to(UNSTORED_MAX);
+        self.dropped = self.dropped.max(kept_from);
     }
 
     /// Length of the file when everything is stored.
     pub(crate) fn size_bytes(&self) -> u64 {
-        (self.entries.len() * E::SIZE) as u64
+        (self.count() * E::SIZE) as u64
     }
 }

@@ -75,6 +75,11 @@ impl Indexes {
             || self.times.count() + 1 >= bytes / time_index::ENTRY_SIZE
     }
 
+    /// Whether there are so many entries that the files lack that they should be stored.
+    pub(crate) fn is_storing_due(&self) -> bool {
+        self.offsets.is_storing_due() || self.times.is_storing_due()
+    }
+
     /// Drops what tells of batches at or behind `position` and `offset`, where the segment is cut.
     pub(crate) fn truncate(&mut self, position: u64, offset: i64) {
         self.offsets.truncate_to_position(position);
@@ -83,13 +88,8 @@ impl Indexes {
     }
 
     /// Writes what the files lack and cuts them to their length. Not synced: they can be rebuilt.
-    pub(crate) fn store(
-        &mut self,
-        disk: &dyn Disk,
-        files: &SegmentFiles,
-    ) -> Result<(), StorageError> {
+    pub(crate) fn store(&self, disk: &dyn Disk, files: &SegmentFiles) -> Result<(), StorageError> {
         self.unstored().write(disk, files)?;
-        self.set_stored();
         files.forget_indexes();
         Ok(())
     }
@@ -106,6 +106,11 @@ impl Indexes {
     fn set_stored(&mut self) {
         self.offsets.set_stored();
         self.times.set_stored();
+    }
+
+    fn drop_stored(&mut self) {
+        self.offsets.drop_stored();
+        self.times.drop_stored();
     }
 }
 
@@ -124,12 +129,13 @@ impl Unstored {
     }
 }
 
-/// The indexes of the active segment: one writer adds to them while readers search.
+/// The indexes of the active segment: one writer adds to them while readers search. What the files have is not kept.
 #[derive(Debug, Clone)]
 pub(crate) struct ActiveIndexes(Arc<Mutex<Indexes>>);
 
 impl ActiveIndexes {
-    pub(crate) fn new(indexes: Indexes) -> ActiveIndexes {
+    pub(crate) fn new(mut indexes: Indexes) -> ActiveIndexes {
+        indexes.drop_stored();
         ActiveIndexes(Arc::new(Mutex::new(indexes)))
     }
 
@@ -141,8 +147,11 @@ impl ActiveIndexes {
     pub(crate) fn store(&self, disk: &dyn Disk, files: &SegmentFiles) -> Result<(), StorageError> {
         let unstored = self.lock().unstored();
         unstored.write(disk, files)?;
-        self.lock().set_stored();
+        // Before entries are dropped: who looks for one of those opens the file as it is now.
         files.forget_indexes();
+        let mut indexes = self.lock();
+        indexes.set_stored();
+        indexes.drop_stored();
         Ok(())
     }
 }

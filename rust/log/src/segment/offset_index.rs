@@ -84,15 +84,16 @@ impl OffsetIndex {
         self.push(OffsetEntry { offset, position });
     }
 
-    /// The position to read from for `offset`: that of the last entry not after it.
-    pub(crate) fn position_of(&self, offset: i64) -> u64 {
-        self.last_where(|entry| entry.offset <= offset).map_or(0, |entry| entry.position)
+    /// The position to read from for `offset`: that of the last entry not after it; `None` if only the file tells.
+    pub(crate) fn position_of(&self, offset: i64) -> Option<u64> {
+        self.last_where(|entry| entry.offset <= offset).in_memory(|entry| entry.position, 0)
     }
 
-    /// The last position not behind `limit` where a batch begins that has offsets below `upto`.
-    pub(crate) fn boundary(&self, limit: u64, upto: i64) -> u64 {
+    /// The last position not behind `limit` where a batch begins that has offsets below `upto`; `None` if only the file
+    /// tells.
+    pub(crate) fn boundary(&self, limit: u64, upto: i64) -> Option<u64> {
         let found = self.last_where(|entry| entry.position <= limit && entry.offset < upto);
-        found.map_or(0, |entry| entry.position)
+        found.in_memory(|entry| entry.position, 0)
     }
 
     pub(crate) fn last(&self) -> Option<OffsetEntry> {
@@ -137,11 +138,29 @@ mod tests {
         index.append(9, 600);
         index.append(19, 1200);
         assert_eq!(
-            [0, 8, 9, 18, 19, 99].map(|offset| index.position_of(offset)),
+            [0, 8, 9, 18, 19, 99].map(|offset| index.position_of(offset).unwrap()),
             [0, 0, 600, 600, 1200, 1200]
         );
-        let boundary = |limit, upto| index.boundary(limit, upto);
+        let boundary = |limit, upto| index.boundary(limit, upto).unwrap();
         assert_eq!([599, 600, 1199, 1200].map(|limit| boundary(limit, 99)), [0, 600, 600, 1200]);
         assert_eq!([9, 10, 19, 20].map(|upto| boundary(9999, upto)), [0, 600, 600, 1200]);
+    }
+
+    #[test]
+    fn what_is_stored_is_dropped_and_the_file_goes_on_where_it_ended() {
+        let mut index = OffsetIndex::new(0);
+        index.append(9, 600);
+        index.append(19, 1200);
+        index.set_stored();
+        index.append(29, 1800);
+        index.drop_stored();
+        assert_eq!(
+            [9, 19, 28, 29].map(|offset| index.position_of(offset)),
+            [None, None, None, Some(1800)]
+        );
+        assert_eq!((index.count(), index.size_bytes(), index.unstored().1), (3, 24, 16));
+        index.set_stored();
+        index.drop_stored();
+        assert_eq!((index.last().unwrap().position, index.unstored()), (1800, (vec![], 24)));
     }
 }

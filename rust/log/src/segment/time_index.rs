@@ -77,10 +77,11 @@ impl TimeIndex {
         self.entries().last().copied().unwrap_or(TimeEntry::none(self.base_offset))
     }
 
-    /// The offset to search from for `timestamp`: no batch that ends before it holds one as young.
-    pub(crate) fn offset_of(&self, timestamp: i64) -> i64 {
+    /// The offset to search from for `timestamp`: no batch that ends before it holds one as young. `None` if only the file
+    /// tells.
+    pub(crate) fn offset_of(&self, timestamp: i64) -> Option<i64> {
         let found = self.last_where(|entry| entry.timestamp <= timestamp);
-        found.map_or(self.base_offset, |entry| entry.offset)
+        found.in_memory(|entry| entry.offset, self.base_offset)
     }
 
     /// Drops entries of batches that end at or behind `offset`, where the log is cut. The file must follow.
@@ -120,6 +121,9 @@ mod tests {
         let mut index = TimeIndex::new(0);
         index.append(entry(50, 9));
         index.append(entry(60, 19));
-        assert_eq!([49, 50, 59, 60, 99].map(|time| index.offset_of(time)), [0, 9, 9, 19, 19]);
+        assert_eq!(
+            [49, 50, 59, 60, 99].map(|time| index.offset_of(time).unwrap()),
+            [0, 9, 9, 19, 19]
+        );
     }
 }

@@ -82,8 +82,10 @@ impl Snapshot {
             if segment.size == 0 || segment.max_timestamp.timestamp < timestamp {
                 continue;
             }
-            let offset = match self.indexes_of(index) {
-                Some(indexes) => indexes.lock().times.offset_of(timestamp),
+            let indexes = self.indexes_of(index);
+            let offset = match indexes.and_then(|indexes| indexes.lock().times.offset_of(timestamp))
+            {
+                Some(offset) => offset,
                 None => segment.files.offset_of_time(timestamp)?,
             };
             let position = self.position_of(index, segment, offset.max(start))?;
@@ -115,8 +117,9 @@ impl Snapshot {
         segment: &Segment,
         offset: i64,
     ) -> Result<u64, StorageError> {
-        match self.indexes_of(index) {
-            Some(indexes) => Ok(indexes.lock().offsets.position_of(offset)),
+        let indexes = self.indexes_of(index);
+        match indexes.and_then(|indexes| indexes.lock().offsets.position_of(offset)) {
+            Some(position) => Ok(position),
             None => segment.files.position_of(offset),
         }
     }
@@ -149,8 +152,16 @@ impl Snapshot {
         let found = segments.find(|(_, segment)| segment.base_offset() == base_offset);
         let Some((index, segment)) = found else { return Ok(None) };
         let aborted = segment.files.aborted()?;
-        if let Some(indexes) = self.indexes_of(index) {
-            return Ok(Some(SegmentEntries::of(&indexes.lock(), &aborted)));
+        if let Some(active) = self.indexes_of(index) {
+            // What is in memory comes first: the writer may store and drop it meanwhile.
+            let (before, unstored) = {
+                let active = active.lock();
+                let before = (active.offsets.dropped(), active.times.dropped());
+                (before, SegmentEntries::of(&active, &aborted))
+            };
+            let stored = Indexes::load(segment)?.unwrap_or_else(|| Indexes::new(base_offset));
+            let stored = SegmentEntries::of(&stored, &[]);
+            return Ok(Some(unstored.behind(stored, before)));
         }
         let rebuilt = segment.files.with_rebuilt(|indexes| SegmentEntries::of(indexes, &aborted));
         if rebuilt.is_some() {
@@ -179,6 +190,15 @@ impl SegmentEntries {
             times: indexes.times.entries().to_vec(),
             aborted: aborted.to_vec(),
         }
+    }
+
+    /// These entries behind so many of `stored`, of either index.
+    fn behind(mut self, mut stored: SegmentEntries, before: (usize, usize)) -> SegmentEntries {
+        stored.offsets.truncate(before.0);
+        stored.offsets.append(&mut self.offsets);
+        stored.times.truncate(before.1);
+        stored.times.append(&mut self.times);
+        SegmentEntries { aborted: self.aborted, ..stored }
     }
 }
 
