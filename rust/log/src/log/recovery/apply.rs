@@ -163,7 +163,7 @@ impl State {
     /// Stores what was rebuilt of a segment.
     fn store_rebuilt(&mut self, shared: &Shared, index: usize) -> Result<(), StorageError> {
         let files = &self.segments[index].files;
-        let Some((mut indexes, aborted)) = files.take_rebuilt() else { return Ok(()) };
+        let Some((indexes, aborted)) = files.take_rebuilt() else { return Ok(()) };
         indexes.store(&*shared.disk, files)?;
         store_aborted(shared, files, &aborted)?;
         // Once the recovery point is behind them, sealed indexes are believed.
