@@ -25,7 +25,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::TcpStream;
+use tokio::io::Interest;
 use tokio::time::sleep;
 
 use self::pipeline::Pipeline;
@@ -38,7 +38,7 @@ use crate::network::connections::Closing;
 use crate::network::input::{Input, PREFIX_SIZE};
 use crate::network::output;
 use crate::network::output::Output;
-use crate::network::transport::tcp::Socket;
+use crate::network::transport::Transport;
 use crate::network::turn::{TURN_BYTES_MAX, Turn, in_turns};
 use crate::seam::log_ring::{Level, escaped};
 use crate::seam::settings::Settings;
@@ -80,17 +80,17 @@ impl Ended {
     }
 }
 
-/// Serves `stream` until it ends.
-pub(crate) async fn run(
+/// Serves the peer of `transport` until one of both ends the connection.
+pub(crate) async fn run<T: Transport>(
     ctx: Arc<Context>,
-    stream: TcpStream,
+    transport: T,
     info: ConnectionInfo,
     closing: Arc<Closing>,
 ) {
     let turn = Arc::new(Turn::default());
     let input = Input::new(ctx.memory.input.share());
     let mut connection = Connection {
-        link: Link { stream, info, closing, ctx, turn: turn.clone() },
+        link: Link { transport, info, closing, ctx, turn: turn.clone() },
         reader: Reader::new(input),
         pipeline: Pipeline::default(),
         output: Output::default(),
@@ -104,23 +104,23 @@ pub(crate) async fn run(
 enum Never {}
 
 /// What all parts of a connection need of it.
-struct Link {
-    stream: TcpStream,
+struct Link<T> {
+    transport: T,
     info: ConnectionInfo,
     closing: Arc<Closing>,
     ctx: Arc<Context>,
     turn: Arc<Turn>,
 }
 
-struct Connection {
-    link: Link,
+struct Connection<T> {
+    link: Link<T>,
     reader: Reader,
     pipeline: Pipeline,
     output: Output,
     client_id: LastClientId,
 }
 
-impl Connection {
+impl<T: Transport> Connection<T> {
     async fn serve_to_its_end(&mut self) -> Ended {
         let Err(ended) = self.serve().await;
         match ended {
@@ -263,12 +263,12 @@ impl Connection {
 
     /// Sends all answers that are gathered.
     async fn flush(&mut self) -> Result<(), Ended> {
-        let Link { stream, ctx, turn, closing, .. } = &self.link;
+        let Link { transport, ctx, turn, closing, .. } = &self.link;
         let size = self.output.size();
         let (mut unsent, mut sending): (Option<Unsent<'_>>, _) = (None, None);
         while self.output.size() > 0 {
             let before = self.output.size();
-            let sent = self.output.send(&mut Socket(stream), TURN_BYTES_MAX);
+            let sent = self.output.send(transport, TURN_BYTES_MAX);
             turn.moved(before - self.output.size());
             let (bytes, now_ns) = (self.output.memory_size(), ctx.clock.now_ns());
             match &unsent {
@@ -294,7 +294,7 @@ impl Connection {
     }
 }
 
-impl Link {
+impl<T: Transport> Link<T> {
     fn settings(&self) -> Arc<Settings> {
         self.ctx.image.load().settings.clone()
     }
@@ -307,6 +307,12 @@ impl Link {
             }
             () = self.closing.changed() => Err(Ended::Stopped),
         }
+    }
+
+    /// Waits until there is something to read, or the end.
+    async fn readable(&self) -> Result<(), Ended> {
+        self.transport.ready(Interest::READABLE).await?;
+        Ok(())
     }
 
     /// Ends the connection if somebody wishes it and nothing is in the way: a stop waits for what may be appended, and not
@@ -334,7 +340,7 @@ impl Link {
             // The memory may become scarce meanwhile.
             let wait_ms = remaining_ms.unwrap_or(u64::MAX).min(settings.frame_ms_max.max(1));
             tokio::select! {
-                ready = self.stream.writable() => return Ok(ready?),
+                ready = self.transport.ready(Interest::WRITABLE) => return Ok(ready.map(|_| ())?),
                 () = self.closing.changed() => if self.closing.is_closed() {
                     return Err(Ended::Asked);
                 },
@@ -375,3 +381,6 @@ async fn sleep_ms(ms: i64) {
         Err(_) => future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -105,11 +105,7 @@ impl Output {
     /// # Errors
     /// Of the transport, which [`is_of_peer`] tells; or of a file that does not hold any more what was promised: the
     /// answer cannot be completed, and the partition knows if it is the file's fault.
-    pub(crate) fn send(
-        &mut self,
-        transport: &mut impl Transport,
-        bytes_max: usize,
-    ) -> io::Result<()> {
+    pub(crate) fn send(&mut self, transport: &impl Transport, bytes_max: usize) -> io::Result<()> {
         let end = self.size.saturating_sub(bytes_max);
         while self.size > end {
             let room = self.size - end;
@@ -126,7 +122,7 @@ impl Output {
     }
 
     /// Writes what comes before the next slice.
-    fn write(&self, transport: &mut impl Transport) -> io::Result<usize> {
+    fn write(&self, transport: &impl Transport) -> io::Result<usize> {
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
         let mut count = 0;
         let open = Some(&self.open[..]).filter(|open| !open.is_empty());
@@ -143,7 +139,7 @@ impl Output {
             slices[count] = IoSlice::new(bytes);
             count += 1;
         }
-        match transport.write(&slices[..count], more)? {
+        match transport.try_write(&slices[..count], more)? {
             0 => Err(io::ErrorKind::WriteZero.into()),
             written => Ok(written),
         }
@@ -211,14 +207,14 @@ pub(crate) fn is_of_peer(error: &io::Error) -> bool {
 /// Sends from the file of `records`; `None` if they have to be read.
 fn send_stored(
     records: &StoredRecords,
-    transport: &mut impl Transport,
+    transport: &impl Transport,
     bytes_max: usize,
 ) -> io::Result<Option<usize>> {
     let slice = &records.slice;
     let Some(file) = slice.descriptor().map_err(|error| records.failed(error))? else {
         return Ok(None);
     };
-    match transport.send_file(file, slice.position(), slice.len().min(bytes_max)) {
+    match transport.try_send_file(file, slice.position(), slice.len().min(bytes_max)) {
         Ok(sent) if sent > 0 => Ok(Some(sent)),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock || is_of_peer(&error) => Err(error),
         // The end of the file, a file that cannot be sent from, or an error that may be the file's: reading tells.

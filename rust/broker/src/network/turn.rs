@@ -12,7 +12,7 @@ use tokio::task;
 
 /// Bytes read and written.
 pub(crate) const TURN_BYTES_MAX: usize = 256 << 10;
-const TURN_FRAMES_MAX: usize = 64;
+pub(crate) const TURN_FRAMES_MAX: usize = 64;
 /// Whatever is done: behind eight others a connection waits for less than 5 ms, also on one thread.
 const TURN_NS_MAX: u64 = 500_000;
 

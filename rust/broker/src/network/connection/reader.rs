@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::BufMut;
+use pykafka_log::Clock;
 use tokio::io::Interest;
 use tokio::time::sleep;
 
@@ -11,6 +12,7 @@ use super::arrivals::{Arrivals, Moment};
 use super::{Ended, Link, sleep_ms};
 use crate::network::input::Input;
 use crate::network::output::Output;
+use crate::network::transport::Transport;
 use crate::seam::settings::Settings;
 
 /// A frame in transit must move at least this fast, once `internal.frame.max.ms` is over.
@@ -68,9 +70,9 @@ impl Reader {
 
     /// Returns when there is something new: input, the end of the peer's side, or a wish to end the connection that must wait.
     /// `output` is empty; an idle connection gives its memory back. Dropping the future loses nothing.
-    pub(super) async fn read_on(
+    pub(super) async fn read_on<T: Transport>(
         &mut self,
-        link: &Link,
+        link: &Link<T>,
         intake: Intake,
         output: &mut Output,
     ) -> Result<(), Ended> {
@@ -82,14 +84,18 @@ impl Reader {
     }
 
     /// Reads of the next frame, or waits until there is something to read and memory for it.
-    async fn fill(&mut self, link: &Link, output: &mut Output) -> Result<(), Ended> {
+    async fn fill<T: Transport>(
+        &mut self,
+        link: &Link<T>,
+        output: &mut Output,
+    ) -> Result<(), Ended> {
         let size_max = link.ctx.image.load().settings.socket_request_bytes_max;
         let frame_size = self.input.frame_size(size_max);
         let frame_size = frame_size.map_err(|error| Ended::Refused(error.to_string()))?;
         if !self.input.try_admit(frame_size) {
             return self.wait_admitted(link, frame_size).await;
         }
-        self.unmute(link);
+        self.unmute(&*link.ctx.clock);
         match self.read(link, frame_size) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             result => return result.map_err(Ended::from),
@@ -102,9 +108,13 @@ impl Reader {
     }
 
     /// Reads ahead, or only watches the peer while an answer is due.
-    async fn watch(&mut self, link: &Link, interest: Interest) -> Result<(), Ended> {
+    async fn watch<T: Transport>(
+        &mut self,
+        link: &Link<T>,
+        interest: Interest,
+    ) -> Result<(), Ended> {
         tokio::select! {
-            ready = link.stream.ready(interest) => match ready {
+            ready = link.transport.ready(interest) => match ready {
                 Ok(ready) if !ready.is_error() => match self.read(link, None) {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
                     result => result.map_err(Ended::from),
@@ -117,10 +127,10 @@ impl Reader {
     }
 
     /// Takes what has arrived.
-    fn read(&mut self, link: &Link, frame_size: Option<usize>) -> io::Result<()> {
+    fn read<T: Transport>(&mut self, link: &Link<T>, frame_size: Option<usize>) -> io::Result<()> {
         let mut room = self.input.room(frame_size);
         let wanted = room.remaining_mut();
-        let size = link.stream.try_read_buf(&mut room)?;
+        let size = link.transport.try_read(&mut room)?;
         self.has_finished |= size == 0;
         if size > 0 {
             let clock = &link.ctx.clock;
@@ -133,31 +143,39 @@ impl Reader {
     }
 
     /// Waits until there is memory for what is read next. Meanwhile nothing is read.
-    async fn wait_admitted(&mut self, link: &Link, frame_size: Option<usize>) -> Result<(), Ended> {
+    async fn wait_admitted<T: Transport>(
+        &mut self,
+        link: &Link<T>,
+        frame_size: Option<usize>,
+    ) -> Result<(), Ended> {
         self.muted_since_ns.get_or_insert_with(|| link.ctx.clock.now_ns());
         tokio::select! {
             () = self.input.admit(frame_size) => Ok(()),
-            _ = link.stream.ready(Interest::ERROR) => Err(Ended::Peer),
+            _ = link.transport.ready(Interest::ERROR) => Err(Ended::Peer),
             () = link.closing.changed() => Ok(()),
         }
     }
 
     /// Moves the frame's deadline by the time in which the connection was muted.
-    fn unmute(&mut self, link: &Link) {
+    fn unmute(&mut self, clock: &dyn Clock) {
         if let Some(muted_since_ns) = self.muted_since_ns.take()
             && let Some(frame_since_ns) = &mut self.frame_since_ns
         {
-            *frame_since_ns += link.ctx.clock.now_ns().saturating_sub(muted_since_ns);
+            *frame_since_ns += clock.now_ns().saturating_sub(muted_since_ns);
         }
     }
 
     /// Waits for more of the frame that has begun, no longer than it may take.
-    async fn wait_frame(&mut self, link: &Link, frame_size: Option<usize>) -> Result<(), Ended> {
+    async fn wait_frame<T: Transport>(
+        &mut self,
+        link: &Link<T>,
+        frame_size: Option<usize>,
+    ) -> Result<(), Ended> {
         let settings = link.settings();
-        let remaining_ms = self.frame_remaining_ms(link, &settings, frame_size);
+        let remaining_ms = self.frame_remaining_ms(link.ctx.clock.now_ns(), &settings, frame_size);
         let stalled_ms = settings.frame_ms_max as i64;
         tokio::select! {
-            ready = link.stream.readable() => return Ok(ready?),
+            readable = link.readable() => return readable,
             () = link.closing.changed() => return Ok(()),
             () = sleep_ms(remaining_ms.min(stalled_ms)) => {}
         }
@@ -172,18 +190,22 @@ impl Reader {
     }
 
     /// Waits for the next frame to begin.
-    async fn wait_readable(&mut self, link: &Link, output: &mut Output) -> Result<(), Ended> {
+    async fn wait_readable<T: Transport>(
+        &mut self,
+        link: &Link<T>,
+        output: &mut Output,
+    ) -> Result<(), Ended> {
         let idle_ms = link.settings().connections_idle_ms_max;
         let quiet = Duration::from_millis(QUIET_MS.min(idle_ms.try_into().unwrap_or(u64::MAX)));
         tokio::select! {
-            ready = link.stream.readable() => return Ok(ready?),
+            readable = link.readable() => return readable,
             () = link.closing.changed() => return Ok(()),
             () = sleep(quiet) => {}
         }
         self.input.release();
         output.release();
         tokio::select! {
-            ready = link.stream.readable() => Ok(ready?),
+            readable = link.readable() => readable,
             () = link.closing.changed() => Ok(()),
             () = sleep_ms(idle_ms - quiet.as_millis() as i64) => Err(Ended::Idle),
         }
@@ -192,11 +214,10 @@ impl Reader {
     /// What is left for the frame that has begun.
     fn frame_remaining_ms(
         &mut self,
-        link: &Link,
+        now_ns: u64,
         settings: &Settings,
         frame_size: Option<usize>,
     ) -> i64 {
-        let now_ns = link.ctx.clock.now_ns();
         let since_ns = *self.frame_since_ns.get_or_insert(now_ns);
         let bytes_per_ms_min = if self.input.is_in_the_way() {
             FRAME_IN_THE_WAY_BYTES_PER_MS_MIN

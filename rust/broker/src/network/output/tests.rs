@@ -8,10 +8,10 @@ use pykafka_log::{
 };
 use pykafka_record::{BatchBuilder, BatchOptions};
 use pykafka_wire::{ApiKey, Chunks, Sink};
-use std::os::fd::BorrowedFd;
-use std::os::unix::fs::FileExt;
+use rustix::io::Errno;
 use std::sync::Arc;
 
+use crate::network::transport::memory::{Files, MemoryTransport, Peer, connected};
 use crate::partition::Partition;
 use crate::seam::event::{Event, PartitionStateKind};
 use crate::testing::{Broker, TOPIC};
@@ -27,65 +27,18 @@ fn header(correlation_id: i32) -> Header {
     }
 }
 
-/// What a transport does with files.
-#[derive(Clone, Copy, PartialEq)]
-enum Files {
-    Sent,
-    Unsupported,
-    /// Sending fails, and not because of the peer.
-    Failing,
-}
-
-/// Takes `portion` bytes a call, and would block at every other.
-struct Portions {
-    portion: usize,
-    files: Files,
-    blocks: bool,
-    sent: Vec<u8>,
-}
-
-impl Portions {
-    fn new(portion: usize, files: Files) -> Portions {
-        Portions { portion, files, blocks: false, sent: Vec::new() }
-    }
-
-    fn block(&mut self) -> io::Result<()> {
-        self.blocks = !self.blocks;
-        if self.blocks { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
-    }
-
-    /// Everything that `output` has.
-    fn drain(&mut self, output: &mut Output) -> io::Result<()> {
-        loop {
-            match output.send(self, 50_000) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Ok(()) if output.size() > 0 => {}
-                result => return result,
-            }
+/// Everything of `output`, taken by the peer whenever its side is full.
+fn drain(output: &mut Output, transport: &MemoryTransport, peer: &Peer) -> io::Result<Vec<u8>> {
+    let mut taken = Vec::new();
+    loop {
+        let sent = output.send(transport, 50_000);
+        taken.extend(peer.take());
+        match sent {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Ok(()) if output.size() > 0 => {}
+            Ok(()) => return Ok(taken),
+            Err(error) => return Err(error),
         }
-    }
-}
-
-impl Transport for Portions {
-    fn write(&mut self, slices: &[IoSlice<'_>], _more: bool) -> io::Result<usize> {
-        self.block()?;
-        let all: Vec<u8> = slices.iter().flat_map(|slice| slice.iter().copied()).collect();
-        let taken = all.len().min(self.portion);
-        self.sent.extend_from_slice(&all[..taken]);
-        Ok(taken)
-    }
-
-    fn send_file(&mut self, file: BorrowedFd<'_>, position: u64, size: usize) -> io::Result<usize> {
-        match self.files {
-            Files::Sent => self.block()?,
-            Files::Unsupported => return Err(io::ErrorKind::Unsupported.into()),
-            Files::Failing => return Err(rustix::io::Errno::IO.into()),
-        }
-        let mut bytes = vec![0; size.min(self.portion)];
-        let file = std::fs::File::from(file.try_clone_to_owned()?);
-        let read = file.read_at(&mut bytes, position)?;
-        self.sent.extend_from_slice(&bytes[..read]);
-        Ok(read)
     }
 }
 
@@ -155,14 +108,14 @@ fn slices_arrive_in_their_place_whether_files_can_be_sent_or_not() {
         (100_000, Files::Sent),
         (usize::MAX, Files::Sent),
         (70_000, Files::Unsupported),
-        (usize::MAX, Files::Failing),
+        (usize::MAX, Files::Failing(Errno::IO)),
     ] {
         let mut output = Output::default();
         output.push(&header(0), with_slice(&slice, &partition));
         output.push(&header(1), with_slice(&slice, &partition));
-        let mut transport = Portions::new(portion, files);
-        transport.drain(&mut output).unwrap();
-        assert!(transport.sent == [frame_of(0, &body), frame_of(1, &body)].concat());
+        let (transport, peer) = connected(portion, files);
+        let taken = drain(&mut output, &transport, &peer).unwrap();
+        assert!(taken == [frame_of(0, &body), frame_of(1, &body)].concat());
         assert_eq!(output.size(), 0);
     }
     assert!(broker.events().is_empty());
@@ -176,16 +129,14 @@ fn truncated_log_ends_the_answer_with_an_error_and_nothing_else_in_its_place() {
         let (broker, partition) = broker();
         let mut output = Output::default();
         output.push(&header(0), with_slice(&slice, &partition));
-        let mut transport = Portions::new(100_000, files);
-        while transport.sent.len() < 150_000 {
-            assert!(
-                output.send(&mut transport, usize::MAX).is_err(),
-                "it blocks at every other call"
-            );
-        }
+        let (transport, peer) = connected(150_000, files);
+        assert!(output.send(&transport, usize::MAX).is_err(), "it does not fit");
+        let mut taken = peer.take();
         log.truncate_to(2).unwrap();
-        assert_eq!(transport.drain(&mut output).unwrap_err().kind(), io::ErrorKind::Other);
-        let sent = &transport.sent[4 + 5 + b"before".len()..];
+        let error = drain(&mut output, &transport, &peer).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::Other);
+        taken.extend(peer.take());
+        let sent = &taken[4 + 5 + b"before".len()..];
         assert!(records.starts_with(sent), "only what was promised was sent");
         assert!(broker.events().is_empty(), "the partition is as it should be");
     }
@@ -193,7 +144,7 @@ fn truncated_log_ends_the_answer_with_an_error_and_nothing_else_in_its_place() {
 
 #[test]
 fn file_that_ends_early_ends_the_answer_and_takes_its_partition_offline() {
-    for files in [Files::Sent, Files::Unsupported, Files::Failing] {
+    for files in [Files::Sent, Files::Unsupported, Files::Failing(Errno::IO)] {
         let dir = tempfile::tempdir().unwrap();
         let (_log, slice, _) = sliced(dir.path());
         let (broker, partition) = broker();
@@ -201,7 +152,8 @@ fn file_that_ends_early_ends_the_answer_and_takes_its_partition_offline() {
         std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(500_000).unwrap();
         let mut output = Output::default();
         output.push(&header(0), with_slice(&slice, &partition));
-        let error = Portions::new(70_000, files).drain(&mut output).unwrap_err();
+        let (transport, peer) = connected(70_000, files);
+        let error = drain(&mut output, &transport, &peer).unwrap_err();
         assert!(!is_of_peer(&error), "{error}");
         assert!(broker.events().iter().any(|event| matches!(
             event,
@@ -213,21 +165,13 @@ fn file_that_ends_early_ends_the_answer_and_takes_its_partition_offline() {
 
 #[test]
 fn peer_that_goes_away_while_a_file_is_sent_is_no_fault_of_the_partition() {
-    struct Gone;
-    impl Transport for Gone {
-        fn write(&mut self, slices: &[IoSlice<'_>], _more: bool) -> io::Result<usize> {
-            Ok(slices.iter().map(|slice| slice.len()).sum())
-        }
-        fn send_file(&mut self, _: BorrowedFd<'_>, _: u64, _: usize) -> io::Result<usize> {
-            Err(io::ErrorKind::BrokenPipe.into())
-        }
-    }
     let dir = tempfile::tempdir().unwrap();
     let (_log, slice, _) = sliced(dir.path());
     let (broker, partition) = broker();
     let mut output = Output::default();
     output.push(&header(0), with_slice(&slice, &partition));
-    assert!(is_of_peer(&output.send(&mut Gone, usize::MAX).unwrap_err()));
+    let (transport, _peer) = connected(usize::MAX, Files::Failing(Errno::PIPE));
+    assert!(is_of_peer(&output.send(&transport, usize::MAX).unwrap_err()));
     assert!(broker.events().is_empty());
 }
 
@@ -238,12 +182,10 @@ fn a_file_is_sent_in_parts_so_that_others_can_have_their_turn() {
     let (_broker, partition) = broker();
     let mut output = Output::default();
     output.push(&header(0), with_slice(&slice, &partition));
-    let mut transport = Portions::new(usize::MAX, Files::Sent);
+    let (transport, _peer) = connected(usize::MAX, Files::Sent);
     while output.size() > 0 {
         let before = output.size();
-        if let Err(error) = output.send(&mut transport, 50_000) {
-            assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
-        }
+        output.send(&transport, 50_000).unwrap();
         assert!(before - output.size() <= 50_000);
     }
 }
@@ -263,9 +205,8 @@ proptest! {
             output.push(&header(index as i32), chunks.into());
         }
         prop_assert_eq!(output.size(), expected.len());
-        let mut transport = Portions::new(portion, Files::Sent);
-        prop_assert!(transport.drain(&mut output).is_ok());
-        prop_assert_eq!(transport.sent, expected);
+        let (transport, peer) = connected(portion, Files::Sent);
+        prop_assert_eq!(drain(&mut output, &transport, &peer).unwrap(), expected);
         prop_assert_eq!(output.size(), 0);
     }
 }

@@ -1,0 +1,425 @@
+//! Connections on transports in memory: frames, order, turns and deadlines.
+//!
+//! One thread runs everything, and time passes only when nothing else can happen: what a test sees is the same in every run.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use bytes::Bytes;
+use pykafka_wire::frame::{RequestHeader, decode_response_header};
+use pykafka_wire::{ApiKey, api_versions, metadata};
+use tokio::task;
+
+use super::*;
+use crate::network::transport::memory::{Files, Peer, connected};
+use crate::network::turn::TURN_FRAMES_MAX;
+use crate::seam::event::{Event, RequestEvent};
+use crate::seam::image::delta::ImageDelta;
+use crate::testing;
+
+/// `CreateTopics` v2 for nothing: what Python answers.
+const CONTROL: ApiKey = ApiKey(19);
+const CONTROL_VERSION: i16 = 2;
+const CONTROL_BODY: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0];
+const METADATA_VERSION: i16 = 9;
+/// More turns than a connection needs for anything here.
+const TURNS: usize = 1_000;
+
+/// A broker that serves connections in memory.
+struct Broker(testing::Broker);
+
+impl Broker {
+    /// Must be called on a runtime whose time is paused: the broker's clock goes with it.
+    fn start(settings: &[(&str, &str)]) -> Broker {
+        let mut broker = testing::Broker::in_memory().with_topic(100, &[]);
+        let settings = settings.iter().map(|&(name, value)| (name.to_owned(), value.to_owned()));
+        broker.apply(ImageDelta {
+            broker_settings: Some(settings.collect()),
+            api_versions: Some(BTreeMap::from([(CONTROL.0, (2, 7)), (60, (0, 2))])),
+            ..ImageDelta::default()
+        });
+        broker.events();
+        broker.ctx.memory.set(&broker.ctx.image.load().settings);
+        broker.ctx.serving.send_replace(true);
+        let clock = broker.clock.clone();
+        tokio::spawn(async move {
+            loop {
+                sleep(Duration::from_millis(1)).await;
+                clock.advance_ms(1);
+            }
+        });
+        Broker(broker)
+    }
+
+    /// A client that takes all its answers.
+    fn connect(&self) -> Client {
+        self.connect_with_room(usize::MAX)
+    }
+
+    /// A client whose side holds so many bytes of answers.
+    fn connect_with_room(&self, bytes: usize) -> Client {
+        let (transport, peer) = connected(bytes, Files::Unsupported);
+        let ctx = self.0.ctx.clone();
+        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let (id, closing) = ctx.connections.open(address, &Settings::default()).unwrap();
+        let info = ConnectionInfo { id, ..testing::connection() };
+        tokio::spawn(run(ctx, transport, info, closing));
+        Client { peer, correlation_id: 0 }
+    }
+
+    /// The next event; it must come without a further request, and before any time passes.
+    async fn event(&self) -> Event {
+        for _ in 0..TURNS {
+            if let Some(event) = self.0.ctx.events.wait(0, 1).pop() {
+                return event;
+            }
+            task::yield_now().await;
+        }
+        panic!("no event")
+    }
+
+    async fn request(&self) -> RequestEvent {
+        match self.event().await {
+            Event::Request(request) => *request,
+            other => panic!("no request: {other:?}"),
+        }
+    }
+
+    fn respond(&self, request: &RequestEvent, body: &'static [u8]) {
+        self.0.ctx.requests.respond(request.id, Bytes::from_static(body));
+    }
+
+    async fn respond_next(&self) {
+        let request = self.request().await;
+        self.respond(&request, &[]);
+    }
+
+    fn connections_killed(&self) -> u64 {
+        self.0.ctx.statistics.connections_killed.value()
+    }
+
+    fn assert_logged(&self, text: &str) {
+        let lines = self.0.ctx.log_ring.drain();
+        assert!(lines.iter().any(|line| line.text.contains(text)), "{lines:?}");
+    }
+}
+
+/// Lets every connection do what it can do without a further byte, and before any time passes.
+async fn settle() {
+    for _ in 0..TURNS {
+        task::yield_now().await;
+    }
+}
+
+/// How long `waiting` takes, in milliseconds.
+async fn elapsed_ms<T>(waiting: impl Future<Output = T>) -> (u128, T) {
+    let since = tokio::time::Instant::now();
+    let output = waiting.await;
+    (since.elapsed().as_millis(), output)
+}
+
+struct Client {
+    peer: Peer,
+    correlation_id: i32,
+}
+
+impl Client {
+    fn send(&mut self, api_key: ApiKey, api_version: i16, body: &[u8]) -> i32 {
+        self.correlation_id += 1;
+        self.peer.send(&frame(api_key, api_version, self.correlation_id, body));
+        self.correlation_id
+    }
+
+    fn send_control(&mut self) -> i32 {
+        self.send(CONTROL, CONTROL_VERSION, CONTROL_BODY)
+    }
+
+    fn send_metadata(&mut self) -> i32 {
+        self.send(ApiKey::METADATA, METADATA_VERSION, &metadata_body())
+    }
+
+    /// Requests that Rust and Python answer in turn.
+    fn send_mixed(&mut self) -> [i32; 4] {
+        let api_versions = encoded(|out| api_versions::Request::default().encode(0, out));
+        [
+            self.send_metadata(),
+            self.send_control(),
+            self.send(ApiKey::API_VERSIONS, 0, &api_versions),
+            self.send_control(),
+        ]
+    }
+
+    /// The next answer without its size.
+    async fn receive_frame(&self) -> Vec<u8> {
+        let prefix = self.peer.receive(PREFIX_SIZE).await.expect("an answer");
+        let size = u32::from_be_bytes(prefix.try_into().unwrap()) as usize;
+        self.peer.receive(size).await.expect("a whole answer")
+    }
+
+    /// The next answer: its correlation id and its body.
+    async fn receive(&self, api_key: ApiKey, api_version: i16) -> (i32, Vec<u8>) {
+        let frame = self.receive_frame().await;
+        let (id, body) = decode_response_header(api_key, api_version, &frame).unwrap();
+        (id, body.to_vec())
+    }
+
+    async fn receive_metadata(&self) -> i32 {
+        self.receive(ApiKey::METADATA, METADATA_VERSION).await.0
+    }
+
+    async fn receive_control(&self) -> (i32, Vec<u8>) {
+        self.receive(CONTROL, CONTROL_VERSION).await
+    }
+
+    async fn ask_metadata(&mut self) {
+        let sent = self.send_metadata();
+        assert_eq!(self.receive_metadata().await, sent);
+    }
+}
+
+fn frame(api_key: ApiKey, api_version: i16, correlation_id: i32, body: &[u8]) -> Vec<u8> {
+    let mut frame = vec![0; PREFIX_SIZE];
+    let header = RequestHeader { api_key, api_version, correlation_id, client_id: Some("test") };
+    header.encode(&mut frame).unwrap();
+    frame.extend_from_slice(body);
+    let size = (frame.len() - PREFIX_SIZE) as i32;
+    frame[..PREFIX_SIZE].copy_from_slice(&size.to_be_bytes());
+    frame
+}
+
+fn encoded<E: std::fmt::Debug>(encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Vec<u8> {
+    let mut out = Vec::new();
+    encode(&mut out).unwrap();
+    out
+}
+
+/// For no topics.
+fn metadata_body() -> Vec<u8> {
+    let request = metadata::Request { topics: Some(Vec::new()), ..Default::default() };
+    encoded(|out| request.encode(METADATA_VERSION, out))
+}
+
+#[tokio::test(start_paused = true)]
+async fn unknown_keys_and_versions_close_the_connection() {
+    let broker = Broker::start(&[]);
+    let refused = [(3, 14), (3, -1), (0, 2), (4, 0), (999, 0), (-1, 0), (CONTROL.0, 1), (60, 3)];
+    for (key, version) in refused {
+        let mut client = broker.connect();
+        client.send(ApiKey(key), version, &[0; 64]);
+        assert!(client.peer.is_closed().await, "{key} {version}");
+    }
+    assert_eq!(broker.connections_killed(), 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bad_sizes_close_the_connection_at_once() {
+    let broker = Broker::start(&[("socket.request.max.bytes", "1000")]);
+    for size in [0, -1, i32::MIN, 1001, i32::MAX] {
+        let client = broker.connect();
+        client.peer.send(&size.to_be_bytes());
+        assert_eq!(elapsed_ms(client.peer.is_closed()).await, (0, true), "{size}");
+    }
+    broker.connect().ask_metadata().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn client_text_in_log_lines_is_escaped() {
+    let broker = Broker::start(&[]);
+    let client = broker.connect();
+    client.peer.send(b"\0\0\0\x05\r\n\x1b[3");
+    assert!(client.peer.is_closed().await);
+    let lines = broker.0.ctx.log_ring.drain();
+    assert!(!lines.is_empty());
+    for line in lines {
+        assert!(line.text.chars().all(|character| !character.is_control()), "{line:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frame_that_does_not_arrive_in_time_closes_the_connection() {
+    let broker = Broker::start(&[("internal.frame.max.ms", "50")]);
+    for begun in [&[0, 0][..], &frame(ApiKey::METADATA, METADATA_VERSION, 1, &[0; 9])[..12]] {
+        let client = broker.connect();
+        client.peer.send(begun);
+        let (waited_ms, is_closed) = elapsed_ms(client.peer.is_closed()).await;
+        assert!(is_closed && (50..60).contains(&waited_ms), "{waited_ms}");
+        broker.assert_logged("took longer");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_frame_that_stands_still_in_nobodys_way_may() {
+    let broker = Broker::start(&[("internal.frame.max.ms", "20")]);
+    let client = broker.connect();
+    // At the minimal rate it may take 156 ms more than any frame.
+    let whole = frame(CONTROL, CONTROL_VERSION, 1, &[0; 10_000]);
+    client.peer.send(&whole[..5_000]);
+    sleep(Duration::from_millis(100)).await;
+    client.peer.send(&whole[5_000..]);
+    broker.request().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_is_closed_after_its_time() {
+    let broker = Broker::start(&[("connections.max.idle.ms", "1000")]);
+    let mut client = broker.connect();
+    client.ask_metadata().await;
+    let (waited_ms, is_closed) = elapsed_ms(client.peer.is_closed()).await;
+    assert!(is_closed && (1_000..1_010).contains(&waited_ms), "{waited_ms}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_of_a_peer_that_went_away_quietly_lives_no_longer_than_an_idle_connection() {
+    let broker = Broker::start(&[("connections.max.idle.ms", "1000")]);
+    let mut client = broker.connect();
+    client.send_control();
+    let request = broker.request().await;
+    client.peer.finish();
+    let (waited_ms, is_closed) = elapsed_ms(client.peer.is_closed()).await;
+    assert!(is_closed && (1_000..1_010).contains(&waited_ms), "{waited_ms}");
+    let Event::Cancelled { id } = broker.event().await else { panic!("not cancelled") };
+    assert_eq!((id, broker.0.ctx.requests.count()), (request.id, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_ends_the_request_that_waits_at_once() {
+    let broker = Broker::start(&[]);
+    for has_finished in [false, true] {
+        let mut client = broker.connect();
+        client.send_control();
+        let request = broker.request().await;
+        if has_finished {
+            client.peer.finish();
+            settle().await;
+        }
+        client.peer.reset();
+        let Event::Cancelled { id } = broker.event().await else { panic!("not cancelled") };
+        assert_eq!((id, broker.0.ctx.requests.count()), (request.id, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pipelined_requests_are_answered_in_order_whoever_answers_them() {
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect();
+    let [metadata, first, api_versions, second] = client.send_mixed();
+    assert_eq!(client.receive_metadata().await, metadata);
+    let request = broker.request().await;
+    broker.respond(&request, &[1, 2, 3]);
+    assert_eq!(client.receive_control().await, (first, vec![1, 2, 3]));
+    assert_eq!(client.receive(ApiKey::API_VERSIONS, 0).await.0, api_versions);
+    broker.respond_next().await;
+    assert_eq!(client.receive_control().await.0, second);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_request_of_a_connection_is_with_python_at_a_time() {
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect();
+    (0..100).for_each(|_| _ = client.send_control());
+    for _ in 0..100 {
+        let request = broker.request().await;
+        settle().await;
+        assert_eq!((broker.0.ctx.requests.count(), broker.0.ctx.events.count()), (1, 0));
+        let header = &request.header;
+        assert_eq!((header.api_key, header.api_version), (CONTROL, CONTROL_VERSION));
+        assert_eq!((&request.body[..], &*header.client_id), (CONTROL_BODY, "test"));
+        broker.respond(&request, &[]);
+        broker.respond(&request, &[9]);
+        assert_eq!(client.receive_control().await.1, []);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_counts_from_its_arrival_however_long_the_one_before_it_takes() {
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect();
+    client.send_control();
+    client.send_control();
+    let first = broker.request().await;
+    sleep(Duration::from_millis(100)).await;
+    broker.respond(&first, &[]);
+    assert_eq!(broker.request().await.header.received_ns, first.header.received_ns);
+}
+
+#[tokio::test(start_paused = true)]
+async fn parked_bytes_beyond_the_cap_mute_further_connections() {
+    let broker = Broker::start(&[("internal.parked.max.bytes", "1000")]);
+    let mut clients: Vec<_> = (0..3).map(|_| broker.connect()).collect();
+    clients.iter_mut().for_each(|client| _ = client.send(CONTROL, CONTROL_VERSION, &[7; 600]));
+    // One goes beyond the cap, and the next waits for it.
+    for (parked, bytes) in [(2, 1_200), (2, 1_200), (1, 600)] {
+        settle().await;
+        let (requests, memory) = (&broker.0.ctx.requests, &broker.0.ctx.memory.requests);
+        assert_eq!((requests.count(), memory.held()), (parked, bytes));
+        broker.respond_next().await;
+    }
+    for client in &clients {
+        client.receive_control().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_ended_its_side_gets_every_answer_and_then_the_end() {
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect();
+    let [metadata, first, api_versions, second] = client.send_mixed();
+    client.peer.send(&frame(ApiKey::METADATA, METADATA_VERSION, 9, &metadata_body())[..10]);
+    client.peer.finish();
+    assert_eq!(client.receive_metadata().await, metadata);
+    broker.respond_next().await;
+    assert_eq!(client.receive_control().await.0, first);
+    assert_eq!(client.receive(ApiKey::API_VERSIONS, 0).await.0, api_versions);
+    broker.respond_next().await;
+    assert_eq!(client.receive_control().await.0, second);
+    assert!(client.peer.is_closed().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_takes_no_answers_is_not_read_from_and_then_all_are_answered() {
+    const REQUESTS: i32 = 100_000;
+    let broker = Broker::start(&[]);
+    let mut client = broker.connect_with_room(64 << 10);
+    (0..REQUESTS).for_each(|_| _ = client.send_metadata());
+    let sent = client.peer.unread();
+    settle().await;
+    let read = sent - client.peer.unread();
+    assert!(read < 2 * TURN_BYTES_MAX, "{read} of {sent} were read");
+    broker.connect().ask_metadata().await;
+    assert_eq!(client.peer.unread(), sent - read, "nothing more is read");
+    for expected in 1..=REQUESTS {
+        assert_eq!(client.receive_metadata().await, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_whose_input_never_ends_has_one_turn_between_two_of_another() {
+    let broker = Broker::start(&[]);
+    let mut endless = broker.connect();
+    (0..100_000).for_each(|_| _ = endless.send_metadata());
+    let answer_bytes = PREFIX_SIZE + endless.receive_frame().await.len();
+    let mut probe = broker.connect();
+    probe.ask_metadata().await;
+    for _ in 0..50 {
+        let before = endless.peer.take().len();
+        assert!(before > 0, "it has its turns");
+        probe.ask_metadata().await;
+        let answered = endless.peer.untaken() / answer_bytes;
+        assert!(answered < 4 * TURN_FRAMES_MAX, "{answered} answers between two of the other");
+    }
+    assert!(endless.peer.unread() > 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_takes_its_answers_too_slowly_is_closed_however_often_it_takes_a_little() {
+    let broker = Broker::start(&[("connections.max.idle.ms", "200")]);
+    let mut client = broker.connect_with_room(64 << 10);
+    // No names are all topics in version 0.
+    (0..1_000).for_each(|_| _ = client.send(ApiKey::METADATA, 0, &[0; 4]));
+    while broker.connections_killed() == 0 {
+        // Less than half of the minimal rate.
+        sleep(Duration::from_millis(40)).await;
+        assert!(client.peer.receive(1_000).await.is_some(), "it is closed for another reason");
+    }
+    broker.assert_logged("too slowly");
+}
