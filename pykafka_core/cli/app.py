@@ -7,8 +7,8 @@ import typer
 
 from pykafka_core.types import Durability
 
-from . import configs as configs_command
-from . import topics as topics_command
+from .client import configs as configs_command
+from .client import topics as topics_command
 from .flights import FLIGHTS_COUNT
 from .options import Bootstrap, Json
 
@@ -120,8 +120,8 @@ def produce(
     as_json: Json = False,
 ) -> None:
     """Send lines of files or of stdin as records."""
-    from .produce import ProduceOptions
-    from .produce import produce as run
+    from .client.produce import ProduceOptions
+    from .client.produce import produce as run
 
     run(
         ProduceOptions(
@@ -160,8 +160,8 @@ def consume(
     as_json: Json = False,
 ) -> None:
     """Print the records of a topic, without a consumer group."""
-    from .consume import ConsumeOptions
-    from .consume import consume as run
+    from .client.consume import ConsumeOptions
+    from .client.consume import consume as run
 
     run(
         ConsumeOptions(
@@ -199,7 +199,7 @@ def dump_log(
 
     Lines are those of Kafka's DumpLogSegments; faults begin with the file's name.
     """
-    from .dump_log import dump_log as run
+    from .files.dump_log import dump_log as run
 
     run(paths, records=deep, contents=contents, verify=verify, as_json=as_json)
 
@@ -218,7 +218,7 @@ def repair(
     A broker serves a damaged log up to its first bad batch and refuses writes; nothing is lost until you decide.
     What would go is shown first. No broker may have the directory open.
     """
-    from .repair import repair as run
+    from .files.repair import repair as run
 
     run(directory, yes=yes, keep=keep, as_json=as_json)
 

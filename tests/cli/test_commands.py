@@ -13,7 +13,7 @@ import pytest
 from pykafka_core import Broker
 from pykafka_core import cli as command
 from pykafka_core.cli import main
-from pykafka_core.cli.produce import Interrupt
+from pykafka_core.cli.client.produce import Interrupt
 
 Capture = pytest.CaptureFixture[str]
 PATIENCE_S = 100

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pykafka_core.cli.repair import repair
+from pykafka_core.cli.files.repair import repair
 from pykafka_core.log import Log
 from pykafka_core.protocol import decode_message
 from pykafka_core.protocol.messages import ProducerSnapshot

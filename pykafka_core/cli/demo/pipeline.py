@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from rich.console import Console
 from rich.progress import Progress, TaskID
 
-from pykafka_core.cli.clients import consumer
+from pykafka_core.cli.client.clients import consumer
 from pykafka_core.cli.errors import CliError
 
 from .plots import draw_delays, draw_throughput, print_delays, print_throughput

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from pykafka_core.cli.clients import producer
+from pykafka_core.cli.client.clients import producer
 from pykafka_core.cli.errors import CliError
 from pykafka_core.cli.flights import flights
 

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from pykafka_core.cli.clients import consumer
+from pykafka_core.cli.client.clients import consumer
 from pykafka_core.cli.errors import CliError
 from pykafka_core.cli.flights import airline_names
 

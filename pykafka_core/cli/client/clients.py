@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from .errors import USAGE, CliError
+from pykafka_core.cli.errors import USAGE, CliError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer

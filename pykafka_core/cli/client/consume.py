@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from pykafka_core.cli.errors import USAGE, CliError
+from pykafka_core.cli.output import json_bytes, print_json
+
 from .clients import TIMEOUT_S, connect, consumer, interruptible, kafka_errors
-from .errors import USAGE, CliError
-from .output import json_bytes, print_json
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, TopicPartition

@@ -14,6 +14,8 @@ from pathlib import Path
 from pykafka_core._core import Repair
 from pykafka_core.broker.start.loading import apply_snapshot
 from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
+from pykafka_core.cli.errors import USAGE, CliError
+from pykafka_core.cli.output import print_json
 from pykafka_core.errors import LocalError, StorageLockedError
 from pykafka_core.log import Log
 from pykafka_core.metadata.image.image import MetadataImage
@@ -22,8 +24,6 @@ from pykafka_core.metadata.records.codec import decode_batches
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
 
 from .batches import last_offset_behind
-from .errors import USAGE, CliError
-from .output import print_json
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pykafka_core.cli.errors import USAGE, CliError
+from pykafka_core.cli.options import Bootstrap, Json
+from pykafka_core.cli.output import print_json, print_table
+
 from .clients import TIMEOUT_S, admin, kafka_errors
-from .errors import USAGE, CliError
-from .options import Bootstrap, Json
-from .output import print_json, print_table
 from .topics import pair
 
 if TYPE_CHECKING:

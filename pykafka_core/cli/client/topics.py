@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pykafka_core.cli.errors import USAGE, CliError
+from pykafka_core.cli.options import Bootstrap, Json
+from pykafka_core.cli.output import print_json, print_table
+
 from .clients import TIMEOUT_S, admin, connect, kafka_errors
-from .errors import USAGE, CliError
-from .options import Bootstrap, Json
-from .output import print_json, print_table
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+from pykafka_core.cli.errors import INTERRUPTED, USAGE, CliError
+from pykafka_core.cli.output import print_json
+
 from .clients import admin, error_text, producer
-from .errors import INTERRUPTED, USAGE, CliError
-from .output import print_json
 from .topics import pair
 
 if TYPE_CHECKING:

@@ -3,9 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from pykafka_core.cli.errors import USAGE, CliError
+from pykafka_core.cli.output import json_bytes, print_json
+
 from .dump_files import DUMPS, Fault
-from .errors import USAGE, CliError
-from .output import json_bytes, print_json
 
 
 def dump_log(

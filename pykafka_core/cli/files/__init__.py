@@ -1,0 +1,1 @@
+"""Commands that read or repair the files of a data directory, without a broker."""
