@@ -750,3 +750,24 @@ fn a_directory_with_the_name_of_a_segments_file_is_ignored_by_every_open() {
         assert!(home.partition().join(name).is_dir());
     }
 }
+
+#[test]
+fn an_open_of_a_damaged_log_changes_no_file() {
+    let home = Home::new(1);
+    home.filled(false);
+    // A segment to rebuild, what an interrupted run left, and a synced batch that is gone.
+    home.remove(&["index"], 0);
+    let leftover = home.segments()[1].with_extension("log.deleted");
+    home.disk.open(&leftover, OpenMode::Create).unwrap();
+    home.cut_last_batch(home.segments().last().unwrap());
+    let files = || {
+        let entries = home.disk.list(&home.partition()).unwrap().into_iter();
+        let paths = entries.map(|entry| home.partition().join(entry.name));
+        paths.map(|path| (path.clone(), home.disk.read(&path).unwrap())).collect::<Vec<_>>()
+    };
+    let before = files();
+    let (_, log, recovery) = home.open();
+    assert!(recovery.damage.is_some() && recovery.segments_recovered > 0, "{recovery:?}");
+    assert_eq!(log.read(0, 1 << 20, 30, true).unwrap().base_offset, 0);
+    assert_eq!(files(), before);
+}

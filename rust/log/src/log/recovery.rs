@@ -29,6 +29,8 @@ mod names;
 pub(super) mod plan;
 pub(super) mod recovered;
 mod snapshots;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 
