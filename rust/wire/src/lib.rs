@@ -6,23 +6,15 @@
 //! longer than its message: what is left over is ignored, as Kafka ignores it.
 
 mod api_key;
-pub mod api_versions;
 pub mod codec;
 mod decoded_size;
-pub mod describe_topic_partitions;
 mod error;
-pub mod fetch;
 pub mod frame;
 pub mod fuzz;
-pub mod list_offsets;
 pub mod message;
-pub mod metadata;
-pub mod offset_for_leader_epoch;
 pub mod plan;
-pub mod produce;
 mod reader;
 pub mod schema;
-pub mod structs;
 mod tables;
 pub mod value;
 mod writer;
@@ -30,6 +22,9 @@ mod writer;
 pub use api_key::{Api, ApiKey, apis, is_flexible, known_versions, supported_versions};
 pub use decoded_size::decoded_size;
 pub use error::{DecodeError, EncodeError};
-pub use message::{Records, Wire};
+pub use message::{
+    Records, Wire, api_versions, describe_topic_partitions, fetch, list_offsets, metadata,
+    offset_for_leader_epoch, produce, structs,
+};
 pub use reader::{OBJECTS_MAX, Progress, Reader, span_within};
 pub use writer::{ByteCount, Chunk, Chunks, Sink, Writer, encode_uvarint};

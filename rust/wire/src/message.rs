@@ -17,6 +17,15 @@
 //! default; writing more than the default into a version without the field is an error unless the
 //! field is ignorable; a tagged field is written when it is not its default.
 
+pub mod api_versions;
+pub mod describe_topic_partitions;
+pub mod fetch;
+pub mod list_offsets;
+pub mod metadata;
+pub mod offset_for_leader_epoch;
+pub mod produce;
+pub mod structs;
+
 use bytes::Bytes;
 
 use crate::{DecodeError, EncodeError, Reader, Sink, Writer};

@@ -1,7 +1,7 @@
 //! `ListOffsets` (API key 2), versions 1–11.
 
+use super::{body, message};
 use crate::ApiKey;
-use crate::message::{body, message};
 
 message! {
     /// Which offsets to look up.

@@ -1,7 +1,7 @@
 //! `OffsetForLeaderEpoch` (API key 23), versions 2–4.
 
+use super::{body, message};
 use crate::ApiKey;
-use crate::message::{body, message};
 
 message! {
     /// Which epochs' ends to look up.

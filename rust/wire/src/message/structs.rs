@@ -1,6 +1,6 @@
 //! Structs that several hot messages share.
 
-use crate::message::message;
+use super::message;
 
 message! {
     /// A partition's leader as far as the answering broker knows.

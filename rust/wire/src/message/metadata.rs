@@ -1,7 +1,7 @@
 //! Metadata (API key 3), versions 0–13.
 
+use super::{body, message};
 use crate::ApiKey;
-use crate::message::{body, message};
 
 /// "Not asked for" among the authorised operations.
 pub const OPERATIONS_UNKNOWN: i32 = i32::MIN;

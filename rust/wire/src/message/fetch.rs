@@ -1,8 +1,8 @@
 //! Fetch (API key 1), versions 4–18.
 
+use super::structs::{LeaderIdAndEpoch, NodeEndpoint};
+use super::{Records, body, message};
 use crate::ApiKey;
-use crate::message::{Records, body, message};
-use crate::structs::{LeaderIdAndEpoch, NodeEndpoint};
 
 message! {
     /// What a consumer or a follower wants to read.

@@ -1,9 +1,9 @@
 //! Produce (API key 0), versions 3–13. Brokers advertise from 0 on, for librdkafka's sake
 //! (KAFKA-18659), and refuse 0–2.
 
+use super::structs::{LeaderIdAndEpoch, NodeEndpoint};
+use super::{body, message};
 use crate::ApiKey;
-use crate::message::{body, message};
-use crate::structs::{LeaderIdAndEpoch, NodeEndpoint};
 
 message! {
     /// Records to append, by topic and partition.

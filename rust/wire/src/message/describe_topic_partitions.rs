@@ -1,6 +1,6 @@
 //! `DescribeTopicPartitions` (API key 75), version 0.
 
-use crate::message::{body, message};
+use super::{body, message};
 use crate::{ApiKey, DecodeError, EncodeError, Reader, Sink, Wire, Writer};
 
 message! {
@@ -51,7 +51,7 @@ message! {
         /// By partition.
         partitions: Vec<Partition> = Vec::new(), since(0);
         /// Bits of what the client may do.
-        topic_authorized_operations: i32 = crate::metadata::OPERATIONS_UNKNOWN, since(0);
+        topic_authorized_operations: i32 = crate::message::metadata::OPERATIONS_UNKNOWN, since(0);
     }
 
     /// One partition.

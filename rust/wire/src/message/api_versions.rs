@@ -1,8 +1,8 @@
 //! `ApiVersions` (API key 18), versions 0–4. Its response header is always version 0, so that a
 //! client of any age can read the error that answers a version too new (KIP-511).
 
+use super::{body, message};
 use crate::ApiKey;
-use crate::message::{body, message};
 
 message! {
     /// What the client is.
