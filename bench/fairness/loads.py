@@ -34,6 +34,8 @@ from pykafka_core.protocol.messages import (
 )
 
 IN_FLIGHT = 5
+YIELDING = 10
+"""Niceness beyond that of brokers and probes: a load that runs elsewhere takes no core from either."""
 MIB = 1 << 20
 INIT_PRODUCER_ID, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = (22, 1), (20, 3), (44, 0)
 
@@ -181,6 +183,7 @@ LOADS: dict[str, Load] = {
 
 def main(bootstrap: str, load: str, count: str, topic: str) -> None:
     """Say ``sending`` once all have connected, and what was done when standard input ends."""
+    os.nice(YIELDING)
     requests, sizes = [0] * int(count), [0] * int(count)
 
     def send(number: int, connection: Connection) -> None:
