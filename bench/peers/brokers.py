@@ -192,9 +192,9 @@ class ApacheKafka:
         return listed.read_text().strip()
 
     def halt(self) -> None:
-        """Stop in good order and keep the data."""
+        """Stop and keep the data; thousands of partitions take minutes to close."""
         self._process.terminate()
-        self._process.wait(60)
+        self._process.wait(300)
 
     def stop(self) -> None:
         """See `Peer`."""
