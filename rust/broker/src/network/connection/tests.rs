@@ -346,7 +346,9 @@ async fn a_request_counts_from_its_arrival_however_long_the_one_before_it_takes(
 async fn parked_bytes_beyond_the_cap_mute_further_connections() {
     let broker = Broker::start(&[("internal.parked.max.bytes", "1000")]);
     let mut clients: Vec<_> = (0..3).map(|_| broker.connect()).collect();
-    clients.iter_mut().for_each(|client| _ = client.send(CONTROL, CONTROL_VERSION, &[7; 600]));
+    for client in &mut clients {
+        client.send(CONTROL, CONTROL_VERSION, &[7; 600]);
+    }
     // One goes beyond the cap, and the next waits for it.
     for (parked, bytes) in [(2, 1_200), (2, 1_200), (1, 600)] {
         settle().await;

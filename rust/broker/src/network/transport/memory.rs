@@ -126,7 +126,9 @@ impl Transport for MemoryTransport {
         let mut state = self.stream.state.lock();
         let room = state.room(slices.iter().map(|slice| slice.len()).sum())?;
         let end = state.untaken.len() + room;
-        slices.iter().for_each(|slice| state.untaken.extend_from_slice(slice));
+        for slice in slices {
+            state.untaken.extend_from_slice(slice);
+        }
         state.untaken.truncate(end);
         self.stream.of_broker.notify_one();
         Ok(room)
