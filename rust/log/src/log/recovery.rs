@@ -215,7 +215,24 @@ impl Look<'_> {
         indexes.shrink();
         segment.max_timestamp = max;
         segment.rebuilt = Some((indexes, aborted.into()));
+        self.bound_rebuilt();
         Ok(end)
+    }
+
+    /// Makes indexes sparser, those of further segments too, where so much is rebuilt that they would fill the memory.
+    fn bound_rebuilt(&mut self) {
+        let Look { plan, found, .. } = self;
+        let rebuilt = || found.segments.iter().filter_map(|segment| segment.rebuilt.as_ref());
+        if rebuilt().map(|(indexes, _)| indexes.count()).sum::<usize>() <= plan.rebuilt_entries_max
+        {
+            return;
+        }
+        plan.index_interval_bytes = plan.index_interval_bytes.max(1).saturating_mul(2);
+        for segment in &mut found.segments {
+            if let Some((indexes, _)) = &mut segment.rebuilt {
+                indexes.thin();
+            }
+        }
     }
 
     /// The log ends at a segment and a position in it, though something stands behind; `gap` if that is no more than a gap.

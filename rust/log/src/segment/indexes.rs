@@ -68,6 +68,17 @@ impl Indexes {
         self.times.shrink();
     }
 
+    /// Entries of both.
+    pub(crate) fn count(&self) -> usize {
+        self.offsets.count() + self.times.count()
+    }
+
+    /// Leaves out every other entry of indexes that are nowhere stored.
+    pub(crate) fn thin(&mut self) {
+        self.offsets.thin();
+        self.times.thin();
+    }
+
     /// Whether one more entry might not fit `segment.index.bytes`; the time index keeps room for its last.
     pub(crate) fn are_full(&self, config: &LogConfig) -> bool {
         let bytes = config.segment_index_bytes as usize;

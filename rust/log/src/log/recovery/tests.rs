@@ -11,7 +11,8 @@ use crate::clock::ManualClock;
 use crate::config::LogConfig;
 use crate::disk::{Disk, MemoryDisk, OpenMode};
 use crate::log::producer_state::{AppendOrigin, ProducerEntry};
-use crate::log::recovery::recovered::Recovered;
+use crate::log::recovery::apply::apply;
+use crate::log::recovery::recovered::{FoundSegment, Recovered};
 use crate::log::{
     AppendOptions, Checkpointed, Log, LogOptions, OnDamage, OpenError, Plan, Recovery,
 };
@@ -297,4 +298,42 @@ fn a_look_changes_nothing_and_every_way_to_open_a_log_agrees_with_it() {
         verdicts[kind] += 1;
     }
     assert!(verdicts.iter().all(|count| *count > 0), "refused, damaged, cut, whole: {verdicts:?}");
+}
+
+#[test]
+fn indexes_get_sparser_where_more_is_rebuilt_than_memory_may_take() {
+    const ENTRIES_MAX: usize = 64;
+    let (disk, random) = (MemoryDisk::default(), &mut Random(1));
+    disk.create_dir_all(Path::new("/data")).unwrap();
+    let (log, _) = Log::open(options(&disk)).unwrap();
+    let leader = AppendOptions { leader_epoch: 0, origin: AppendOrigin::Replication };
+    for _ in 0..500 {
+        log.append_as_leader(&mut batch(random, &mut [0; 3]), leader).unwrap();
+    }
+    let end = log.log_end_offset();
+    drop(log);
+
+    let options = options(&disk);
+    let whole = Log::look(&options, Plan::of(&options)).unwrap();
+    let bounded = Plan { rebuilt_entries_max: ENTRIES_MAX, ..Plan::of(&options) };
+    let found = Log::look(&options, bounded).unwrap();
+    let entries = |found: &Recovered| -> usize {
+        let rebuilt = found.segments.iter().filter_map(|segment| segment.rebuilt.as_ref());
+        rebuilt.map(|(indexes, _)| indexes.count()).sum()
+    };
+    assert!(entries(&whole) > 4 * ENTRIES_MAX);
+    // The last of each index stays, whatever there is.
+    assert!(entries(&found) <= ENTRIES_MAX.max(2 * found.segments.len()), "{}", entries(&found));
+    for (whole, found) in whole.segments.iter().zip(&found.segments) {
+        let last = |segment: &FoundSegment| {
+            let (indexes, _) = segment.rebuilt.as_ref().unwrap();
+            indexes.times.last()
+        };
+        assert_eq!(last(whole), last(found), "a sealed segment is judged by it");
+    }
+    let (log, _) = apply(found, options).unwrap();
+    for offset in 0..end {
+        let data = log.read(offset, 1, end, true).unwrap();
+        assert!((data.base_offset..data.next_offset).contains(&offset));
+    }
 }
