@@ -141,6 +141,11 @@ impl LogDirectory {
         &self.disk
     }
 
+    /// Checkpoints that could not be read at the opening, and what follows from that: one line for each.
+    pub fn warnings(&self) -> Vec<String> {
+        self.state.lock().offsets.warnings().to_vec()
+    }
+
     /// Whether the last stop was in good order, so that no log needs recovery.
     pub fn was_clean(&self) -> bool {
         self.was_clean

@@ -301,6 +301,70 @@ fn damage_above_the_recovery_point_is_cut_and_reported_unless_each_append_was_sy
     }
 }
 
+/// No CRC covers base offsets: repair cut one batch behind the one whose base offset was wrong.
+#[test]
+fn a_base_offset_that_contradicts_its_neighbours_ends_the_log_before_its_batch() {
+    for batch in 0..4 {
+        let dir = tempfile::tempdir().unwrap();
+        let home = on_real_disk(dir.path());
+        home.filled_with(60, 0, true);
+        let position = home.boundaries(&home.segments()[1])[batch];
+        home.flip(1, position + 7);
+        let end = 12 + 3 * batch as i64;
+        let repair = repair(&home.dir);
+        let cut = repair.look(&home.partition(), &Arc::default()).unwrap().unwrap();
+        assert_eq!((cut.offset, cut.damage), (end, Some(Damage::Batch { offset: end })));
+        repair.cut(&home.partition(), &Arc::default()).unwrap();
+        assert_eq!(repair.look(&home.partition(), &Arc::default()).unwrap(), None);
+        drop(repair);
+        let (_, log, recovery) = home.open();
+        assert_eq!((recovery.damage, log.log_end_offset()), (None, end));
+        assert_eq!(append(&log, 1, NOW_MS).first_offset, end);
+    }
+}
+
+#[test]
+fn log_starts_that_are_malformed_are_named_with_a_remedy() {
+    for content in [&b"?"[..], b"0\n1\nt 0\n", b"0\n2\nt 0 3\n", b"\xff"] {
+        let dir = tempfile::tempdir().unwrap();
+        let home = on_real_disk(dir.path());
+        home.filled(true);
+        let path = home.dir.join("log-start-offset-checkpoint");
+        home.rewrite(&path, content);
+        let repair = repair(&home.dir);
+        let error = repair.look(&home.partition(), &Arc::default()).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{} is malformed: ", path.display())), "{error}");
+        assert!(error.contains("restore or correct it, or remove it"), "{error}");
+        home.disk.remove_file(&path).unwrap();
+        assert_eq!(repair.look(&home.partition(), &Arc::default()).unwrap(), None);
+        drop(repair);
+        let (_, log, recovery) = home.open();
+        assert_eq!((recovery, log.log_end_offset()), (Recovery::default(), 30));
+    }
+}
+
+#[test]
+fn other_checkpoints_that_are_malformed_are_reported_and_written_again() {
+    let names = [
+        "recovery-point-offset-checkpoint",
+        "replication-offset-checkpoint",
+        "cleaner-offset-checkpoint",
+    ];
+    let home = Home::new(1);
+    home.filled(true);
+    names.iter().for_each(|name| home.disk.write_atomically(&home.dir.join(name), b"?").unwrap());
+    let (directory, log, recovery) = home.open();
+    let warnings = directory.warnings();
+    assert_eq!((warnings.len(), log.log_end_offset(), recovery.damage), (3, 30, None));
+    for (name, warning) in names.iter().zip(&warnings) {
+        let path = home.dir.join(name);
+        assert!(warning.starts_with(&format!("{} is malformed: ", path.display())), "{warning}");
+    }
+    directory.checkpoint(&[]).unwrap();
+    drop((directory, log));
+    assert_eq!(home.open().0.warnings(), Vec::<String>::new());
+}
+
 #[test]
 fn unreadable_recovery_points_let_nothing_be_cut() {
     let home = Home::new(i64::MAX);

@@ -31,6 +31,8 @@ pub(crate) struct Checkpoints {
     pub(super) knows_recovery_points: bool,
     /// Deleted partitions of which the files may still tell.
     stale: BTreeSet<PartitionKey>,
+    /// Files that could not be read, and what follows.
+    warnings: Vec<String>,
 }
 
 impl Checkpoints {
@@ -39,16 +41,35 @@ impl Checkpoints {
     /// # Errors
     /// The log start offsets are unreadable: without them deleted records would come back. `dir` cannot be listed.
     pub(crate) fn read(disk: &dyn Disk, dir: &Path) -> Result<Checkpoints, OpenError> {
-        let read = |name| read_offsets(disk, dir, name);
-        let recovery_points = read(checkpoint::RECOVERY_POINT_FILE);
+        let mut warnings = Vec::new();
+        let mut read_or_warn = |name, what_follows| match read_offsets(disk, dir, name) {
+            Ok(offsets) => Some(offsets),
+            Err(error) => {
+                warnings.push(format!("{error}; {what_follows}"));
+                None
+            }
+        };
+        let recovery_points = read_or_warn(
+            checkpoint::RECOVERY_POINT_FILE,
+            "every log is read from its beginning, and damage in it is kept",
+        );
+        let high_watermarks = read_or_warn(
+            checkpoint::REPLICATION_OFFSET_FILE,
+            "high watermarks are recovered from the logs",
+        );
+        let cleaner_offsets = read_or_warn(
+            checkpoint::CLEANER_OFFSET_FILE,
+            "a gap that compaction left is taken for damage unless the topic is still compacted",
+        );
         let mut checkpoints = Checkpoints {
-            knows_recovery_points: recovery_points.is_ok(),
-            // Without recovery points every log is checked from its beginning.
+            knows_recovery_points: recovery_points.is_some(),
             recovery_points: recovery_points.unwrap_or_default(),
-            log_starts: read(checkpoint::LOG_START_OFFSET_FILE)?,
-            high_watermarks: read(checkpoint::REPLICATION_OFFSET_FILE).unwrap_or_default(),
-            cleaner_offsets: read(checkpoint::CLEANER_OFFSET_FILE).unwrap_or_default(),
+            log_starts: read_offsets(disk, dir, checkpoint::LOG_START_OFFSET_FILE)
+                .map_err(with_remedy)?,
+            high_watermarks: high_watermarks.unwrap_or_default(),
+            cleaner_offsets: cleaner_offsets.unwrap_or_default(),
             stale: BTreeSet::new(),
+            warnings,
         };
         // A clean stop writes them behind the last deletion.
         if !disk.exists(&dir.join(checkpoint::CLEAN_SHUTDOWN_FILE)) {
@@ -79,6 +100,11 @@ impl Checkpoints {
         for key in &deleted {
             self.forget(key);
         }
+    }
+
+    /// Files that could not be read, and what follows from that.
+    pub(super) fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// Whether the files may still tell of a partition that was deleted.
@@ -169,6 +195,14 @@ fn keep_row(offsets: &mut PartitionOffsets, key: &(String, i32), safer: fn(i64, 
     let own = offsets.get(key).copied();
     let row = own.or_else(|| offsets.values().copied().reduce(safer));
     *offsets = row.map(|offset| (key.clone(), offset)).into_iter().collect();
+}
+
+/// What to do about log start offsets that cannot be understood.
+fn with_remedy(error: OpenError) -> OpenError {
+    let OpenError::Malformed { path, reason } = error else { return error };
+    let remedy = "restore or correct it, or remove it: each log begins with its first segment then, and deleted records \
+                  that are still there come back";
+    OpenError::Malformed { path, reason: format!("{reason}; {remedy}") }
 }
 
 /// A checkpoint's offsets; none if there is no file.

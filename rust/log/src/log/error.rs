@@ -219,7 +219,7 @@ pub enum OpenError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// A file that cannot be rebuilt is not what its name says.
-    #[error("malformed {path}: {reason}")]
+    #[error("{path} is malformed: {reason}")]
     Malformed {
         /// The file.
         path: PathBuf,

@@ -36,7 +36,7 @@ use std::collections::BTreeSet;
 
 use pykafka_record::Batch;
 
-use self::behind::last_non_zero;
+use self::behind::{is_batch, last_non_zero, peek_batch};
 pub(super) use self::belief::note_max_timestamp;
 use self::dir_view::DirView;
 use self::gap::Gap;
@@ -47,6 +47,7 @@ pub(super) use self::snapshots::{reload_producers, remove_snapshots_behind};
 use super::swap::Leftovers;
 use super::sync::SYNC_FAILED_FILE;
 use super::{Damage, OpenError, StorageError, producers};
+use crate::disk::ReadFile;
 use crate::segment::indexes::Indexes;
 use crate::segment::scan::{BatchScanner, ScanError};
 use crate::segment::time_index::TimeEntry;
@@ -180,6 +181,7 @@ impl Look<'_> {
     fn rebuild_segment(&mut self, index: usize) -> Result<u64, StorageError> {
         let Look { dir, plan, found, .. } = self;
         let interval = plan.index_interval_bytes;
+        let next_base = found.segments.get(index + 1).map(|next| next.base_offset);
         let segment = &mut found.segments[index];
         let base_offset = segment.base_offset;
         let mut indexes = Indexes::new(base_offset);
@@ -192,7 +194,14 @@ impl Look<'_> {
             let valid_end = scanner.position();
             match scanner.next() {
                 Ok(Some((position, batch))) => {
-                    if !is_valid(&batch, plan, found.log_end_offset, base_offset) {
+                    let log_end_offset = found.log_end_offset;
+                    if !is_valid(&batch, plan, log_end_offset, base_offset) {
+                        break valid_end;
+                    }
+                    let behind = (position + batch.size() as u64, segment.size, next_base);
+                    if contradicts(&*file, &batch, log_end_offset, behind)
+                        .map_err(dir.error("read", &name))?
+                    {
                         break valid_end;
                     }
                     note_max_timestamp(&mut max, &batch);
@@ -332,6 +341,27 @@ impl Recovered {
             }
             None => {}
         }
+    }
+}
+
+/// Whether a batch begins behind a gap and ends behind the beginning of the next one, before which it would end without
+/// the gap: no CRC covers base offsets, and it is this one that is wrong.
+///
+/// `behind` is where the batch and its segment end, and the base offset of the next segment.
+fn contradicts(
+    file: &dyn ReadFile,
+    batch: &Batch<'_>,
+    log_end_offset: i64,
+    (position, end, next_base): (u64, u64, Option<i64>),
+) -> std::io::Result<bool> {
+    if batch.base_offset() == log_end_offset {
+        return Ok(false);
+    }
+    let end_without_gap = log_end_offset + (batch.next_offset() - batch.base_offset());
+    let contradicting = end_without_gap..batch.next_offset();
+    match peek_batch(file, position..end, log_end_offset)? {
+        Some((next, size)) => Ok(contradicting.contains(&next) && is_batch(file, position, size)?),
+        None => Ok(next_base.is_some_and(|next| contradicting.contains(&next))),
     }
 }
 

@@ -145,7 +145,19 @@ fn plausible_size(bytes: &[u8], left: u64, offset_min: i64) -> Option<usize> {
     is_plausible.then_some(size)
 }
 
-fn is_batch(file: &dyn ReadFile, position: u64, size: usize) -> std::io::Result<bool> {
+/// Base offset and size of what seems to be a batch of offset `offset_min` or later where a range of positions begins.
+pub(super) fn peek_batch(
+    file: &dyn ReadFile,
+    Range { start, end }: Range<u64>,
+    offset_min: i64,
+) -> std::io::Result<Option<(i64, usize)>> {
+    let mut header = [0; HEADER_SIZE];
+    let read = file.read_at(&mut header, start)?;
+    let size = plausible_size(&header[..read], end.saturating_sub(start), offset_min);
+    Ok(peek_offsets(&header[..read]).zip(size).map(|((base_offset, _), size)| (base_offset, size)))
+}
+
+pub(super) fn is_batch(file: &dyn ReadFile, position: u64, size: usize) -> std::io::Result<bool> {
     let mut bytes = vec![0; size];
     let read = file.read_at(&mut bytes, position)?;
     Ok(Batch::split(&bytes[..read]).is_ok_and(|(batch, _)| batch.is_crc_valid()))

@@ -93,7 +93,9 @@ impl Look<'_> {
                 Ok(_) => {
                     return Err(OpenError::TopicIdMismatch { path: self.dir.dir().to_owned() });
                 }
-                Err(error) => self.warn(name, &error.to_string()),
+                Err(error) => {
+                    self.warn(name, &format!("{error}; written again with the id of the topic"))
+                }
             }
         }
         self.found.changes.partition_metadata =
@@ -126,7 +128,7 @@ impl Look<'_> {
         let bytes = self.dir.read_if_there(name)?;
         match bytes.map(|bytes| checkpoint::read_transaction_indexes(&bytes)).transpose() {
             Ok(counts) => self.found.aborted_counts = counts.unwrap_or_default(),
-            Err(error) => self.warn(name, &error.to_string()),
+            Err(error) => self.warn(name, &format!("{error}; transaction indexes are believed")),
         }
         let indexes =
             segment_files(entries).filter(|(_, kind, _)| *kind == FileKind::TransactionIndex);
