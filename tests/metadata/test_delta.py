@@ -1,4 +1,4 @@
-from pykafka_core.metadata.image.delta import delta_of, whole
+from pykafka_core.metadata.image.delta import PIECE_MAX, delta_of, whole
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.mutators import draft_of
 from pykafka_core.protocol.messages import (
@@ -88,3 +88,27 @@ def test_only_the_partitions_that_changed_are_named() -> None:
     draft = draft_of(base.image, [*again])
     delta = delta_of(draft.image, draft.changes, ME)
     assert (delta.deleted, delta.partial) == ((ID,), {})
+
+
+def test_a_topic_grows_in_pieces_of_which_each_has_an_offset_of_its_own() -> None:
+    grown = 4 * PIECE_MAX + 7
+    base = draft_of(MetadataImage(), [TopicRecord(name="orders", topic_id=ID), *partitions(0)])
+    draft = draft_of(base.image, [*partitions(*range(1, grown + 1))])
+    draft.image.offset = 5000
+    delta = delta_of(draft.image, draft.changes, ME)
+    pieces = list(delta.pieces())
+    changed = [piece.partial[ID] for piece in pieces]
+    assert max(map(len, changed)) == PIECE_MAX
+    assert [index for indexes in changed for index in indexes] == list(range(1, grown + 1))
+    offsets = [piece.offset for piece in pieces]
+    assert offsets == list(range(5001 - len(pieces), 5001))
+    assert len(pieces) <= grown
+
+
+def test_a_new_topic_is_never_seen_with_some_of_its_partitions() -> None:
+    draft = draft_of(
+        MetadataImage(),
+        [TopicRecord(name="orders", topic_id=ID), *partitions(*range(2 * PIECE_MAX))],
+    )
+    (piece,) = delta_of(draft.image, draft.changes, ME).pieces()
+    assert piece.partial == {}

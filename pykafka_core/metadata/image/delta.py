@@ -31,47 +31,65 @@ class Delta(NamedTuple):
     """Broker settings have to be resolved again."""
 
     def pieces(self) -> "Iterator[Delta]":
-        """Steps that lead to the same together, in order: whole topics, about `PIECE_MAX` topics and partitions each.
+        """Steps that lead to the same together, in order: about `PIECE_MAX` topics and partitions each.
 
-        Every record of a batch has an offset and changes one piece at most, so each piece has one of its own.
+        A new topic stays whole, as nobody may see it with less partitions than it was created with; one that exists
+        changes or grows in several pieces. Every record of a batch has an offset and changes one piece at most, so each
+        piece has one of its own.
         """
-        groups: list[tuple[tuple[Topic, ...], tuple[bytes, ...]]] = [
-            ((), self.deleted[first : first + PIECE_MAX])
+        groups = [
+            _Group(deleted=self.deleted[first : first + PIECE_MAX])
             for first in range(0, len(self.deleted), PIECE_MAX)
         ]
-        groups += [(topics, ()) for topics in self._groups()]
+        groups += self._groups()
         if len(groups) < 2:
             yield self
             return
         last = len(groups) - 1
-        for place, (topics, deleted) in enumerate(groups):
-            names = [topic.name for topic in topics]
+        for place, group in enumerate(groups):
             yield Delta(
                 offset=self.offset - last + place,
-                topics=topics,
-                partial={
-                    t.topic_id: self.partial[t.topic_id]
-                    for t in topics
-                    if t.topic_id in self.partial
-                },
-                overrides={name: self.overrides[name] for name in names},
-                deleted=deleted,
+                topics=group.topics,
+                partial=group.partial,
+                overrides={topic.name: self.overrides[topic.name] for topic in group.topics},
+                deleted=group.deleted,
                 brokers=None if place else self.brokers,
                 features=None if place else self.features,
                 settings_changed=self.settings_changed and not place,
             )
 
-    def _groups(self) -> Iterator[tuple[Topic, ...]]:
-        group: list[Topic] = []
+    def _groups(self) -> "Iterator[_Group]":
+        topics: list[Topic] = []
+        partial: dict[bytes, tuple[int, ...]] = {}
         size = 0
-        for topic in self.topics:
-            group.append(topic)
-            size += 1 + len(self.partial.get(topic.topic_id, topic.partitions))
+        for topic, changed in self._parts():
+            topics.append(topic)
+            if changed is not None:
+                partial[topic.topic_id] = changed
+            size += 1 + len(topic.partitions if changed is None else changed)
             if size >= PIECE_MAX:
-                yield tuple(group)
-                group, size = [], 0
-        if group:
-            yield tuple(group)
+                yield _Group(tuple(topics), partial)
+                topics, partial, size = [], {}, 0
+        if topics:
+            yield _Group(tuple(topics), partial)
+
+    def _parts(self) -> Iterator[tuple[Topic, tuple[int, ...] | None]]:
+        """Topics with those of their partitions that one piece may change, None for all of a new one."""
+        for topic in self.topics:
+            changed = self.partial.get(topic.topic_id)
+            if not changed:
+                yield topic, changed
+                continue
+            for first in range(0, len(changed), PIECE_MAX):
+                yield topic, changed[first : first + PIECE_MAX]
+
+
+class _Group(NamedTuple):
+    """What one piece changes."""
+
+    topics: tuple[Topic, ...] = ()
+    partial: Mapping[bytes, tuple[int, ...]] = MappingProxyType({})
+    deleted: tuple[bytes, ...] = ()
 
 
 class _Overrides(Mapping[str, Mapping[str, str]]):

@@ -21,9 +21,12 @@ struct Line {
 }
 
 impl Leaving {
-    /// `partition` leaves from now on, until [`Leaving::end`].
-    pub(super) fn begin(&self, partition: &Partition) {
-        self.0.lock().entry(partition.name()).or_default().leaving += 1;
+    /// These leave from now on, until [`Leaving::end`].
+    pub(super) fn begin(&self, partitions: &[Arc<Partition>]) {
+        let mut lines = self.0.lock();
+        for partition in partitions {
+            lines.entry(partition.name()).or_default().leaving += 1;
+        }
     }
 
     /// Lets a new partition work on nothing before [`Leaving::end`] returns it, if its name is still taken.

@@ -29,7 +29,7 @@ use crate::partition::{Host, Partition};
 use crate::seam::event::queue::EventQueue;
 use crate::seam::image::step::Changed;
 use crate::seam::image::{Image, PartitionEntry, TopicEntry, TopicId};
-use crate::seam::log_ring::LogRing;
+use crate::seam::log_ring::{Level, LogRing};
 use crate::seam::shared::{Indexed, Pages, Shards};
 use crate::seam::statistics::AppendStatistics;
 
@@ -48,6 +48,9 @@ pub struct PartitionOptions {
     /// Whether that is memory.
     pub in_memory: bool,
 }
+
+/// Partitions that one step takes out of service itself.
+pub(in crate::partition) const DELETED_AT_ONCE_MAX: usize = 256;
 
 type Topics = Shards<TopicId, Pages<Arc<Partition>>>;
 
@@ -76,6 +79,9 @@ struct Proposals {
 impl PartitionTable {
     /// No partitions; none of the directory's logs is opened.
     pub fn new(options: PartitionOptions) -> PartitionTable {
+        for warning in options.directory.warnings() {
+            options.log_ring.log(Level::Warning, "broker.storage", || warning);
+        }
         let host = Host {
             node_id: options.node_id,
             clock: options.clock,
@@ -137,13 +143,9 @@ impl PartitionTable {
         let expiration_ms = image.settings.producer_id_expiration_ms;
         self.host.directory.set_producer_id_expiration_ms(expiration_ms);
         let mut topics = Topics::clone(&self.topics.load());
-        for topic_id in deleted {
-            let Some(partitions) = topics.remove(topic_id) else { continue };
-            partitions.iter().for_each(|partition| partition.delete());
-        }
-        if !deleted.is_empty() {
-            self.checkpoint_deletions();
-        }
+        let gone = deleted.iter().filter_map(|topic_id| topics.remove(topic_id));
+        self.host
+            .delete(gone.flat_map(|pages| pages.iter().cloned().collect::<Vec<_>>()).collect());
         for change in changed {
             let topic = &change.topic;
             let mut partitions = topics.get(&topic.id).cloned().unwrap_or_default();

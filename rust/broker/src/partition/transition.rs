@@ -71,9 +71,10 @@ impl Partition {
     }
 
     /// The topic is gone: everyone who waits gets `UNKNOWN_TOPIC_ID`. The log's directory is renamed when nobody writes to
-    /// it any more, by a thread that may wait for that, and its files go later.
-    pub fn delete(&self) {
-        self.host.leaving.begin(self);
+    /// it any more, by a thread that may wait for that, and its files go later. It has begun to leave ([`Leaving::begin`]).
+    ///
+    /// [`Leaving::begin`]: super::leaving::Leaving::begin
+    pub(super) fn delete(&self) {
         self.turn().delete();
         self.send_to_work(Urgency::Asked);
     }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use pykafka_log::StorageError;
 
-use super::PartitionTable;
-use crate::partition::Host;
+use super::{DELETED_AT_ONCE_MAX, PartitionTable};
 use crate::partition::lane::Urgency;
 use crate::partition::pool::MayWait;
+use crate::partition::{Host, Partition};
 use crate::seam::event::{DiskStateKind, Event};
 use crate::seam::log_ring::Level;
 
@@ -72,17 +72,6 @@ impl PartitionTable {
         }
     }
 
-    /// Makes the deletions of a step durable together, behind them, and the checkpoints forget them: a topic that is
-    /// created again must not be missed records of its predecessor, whoever removes the renamed directories.
-    pub(super) fn checkpoint_deletions(&self) {
-        let host = self.host.clone();
-        self.host.lane.push(Urgency::Asked, move |_| {
-            if let Err(error) = host.directory.checkpoint(&[]) {
-                host.report_failed(&error);
-            }
-        });
-    }
-
     /// Ends every partition: who waits is told, logs are stored and synced, the directory is marked clean and
     /// unlocked. A log that failed leaves the directory unclean, so that the next start recovers it.
     pub(crate) fn close(&self, may_wait: &MayWait) {
@@ -118,6 +107,36 @@ impl PartitionTable {
 }
 
 impl Host {
+    /// Deletes partitions that the table does not have any more: those beyond [`DELETED_AT_ONCE_MAX`] by the lane, so that a
+    /// step takes no longer for a larger topic. None that is made under one of their names works before they are gone.
+    pub(super) fn delete(self: &Arc<Host>, mut partitions: Vec<Arc<Partition>>) {
+        if partitions.is_empty() {
+            return;
+        }
+        self.leaving.begin(&partitions);
+        let later = partitions.split_off(partitions.len().min(DELETED_AT_ONCE_MAX));
+        partitions.iter().for_each(|partition| partition.delete());
+        if later.is_empty() {
+            return self.checkpoint_deletions();
+        }
+        let host = self.clone();
+        self.lane.push(Urgency::Asked, move |_| {
+            later.iter().for_each(|partition| partition.delete());
+            host.checkpoint_deletions();
+        });
+    }
+
+    /// Makes the deletions of a step durable together, behind them, and the checkpoints forget them: a topic that is
+    /// created again must not be missed records of its predecessor, whoever removes the renamed directories.
+    fn checkpoint_deletions(self: &Arc<Host>) {
+        let host = self.clone();
+        self.lane.push(Urgency::Asked, move |_| {
+            if let Err(error) = host.directory.checkpoint(&[]) {
+                host.report_failed(&error);
+            }
+        });
+    }
+
     /// Reports a directory that is of no topic.
     pub(in crate::partition) fn report_stray(&self, topic: &str, index: i32) {
         self.log_ring.log(Level::Warning, TARGET, || {
@@ -146,10 +165,15 @@ impl Host {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::sync::Arc;
 
+    use parking_lot::Mutex;
     use pykafka_log::Durability;
 
+    use crate::partition::lane::Urgency;
+    use crate::partition::partition_table::DELETED_AT_ONCE_MAX;
     use crate::partition::pool::MayWait;
+    use crate::seam::event::{Event, PartitionStateKind};
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::{Broker, TOPIC, batch, topic};
 
@@ -183,6 +207,44 @@ mod tests {
         assert_eq!(deleted(), 1);
         partitions.checkpoint(&may_wait);
         assert_eq!(deleted(), 0);
+    }
+
+    #[test]
+    fn a_step_deletes_a_bounded_number_of_partitions_and_leaves_the_others_to_the_lane() {
+        let partitions = 4 * DELETED_AT_ONCE_MAX;
+        let mut broker = Broker::on_disk(Durability::Os).with_topic(partitions as i32, &[]);
+        broker.events();
+        let deleted = |broker: &Broker| {
+            let is_deleted = |event: &Event| {
+                let deleted = PartitionStateKind::Deleted;
+                matches!(event, Event::PartitionState { state, .. } if *state == deleted)
+            };
+            broker.events().iter().filter(|event| is_deleted(event)).count()
+        };
+        let lane_is_free = Arc::new(Mutex::new(()));
+        let held = lane_is_free.lock();
+        for _ in 0..32 {
+            let lane_is_free = lane_is_free.clone();
+            broker
+                .ctx
+                .partitions
+                .host()
+                .lane
+                .push(Urgency::Asked, move |_| drop(lane_is_free.lock()));
+        }
+        broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
+        assert_eq!(deleted(&broker), DELETED_AT_ONCE_MAX);
+        assert!(broker.ctx.partitions.get(&TOPIC, partitions as i32 - 1).is_none());
+        let again = topic("t", [8; 16], partitions as i32, &[]);
+        broker.apply(ImageDelta { topics: vec![again], ..ImageDelta::default() });
+        let last = broker.ctx.partitions.get(&[8; 16], partitions as i32 - 1).unwrap();
+        let mut opening = last.opening().expect("its predecessor is not gone");
+        assert!(opening.try_recv().is_err());
+        drop(held);
+        let _ = opening.blocking_recv();
+        assert!(last.opened_log().is_some());
+        broker.wait_idle();
+        assert_eq!(deleted(&broker), partitions - DELETED_AT_ONCE_MAX);
     }
 
     #[test]
