@@ -83,7 +83,7 @@ class Core:
         is a topic whose name another one has.
         """
     # requests that Python answers
-    def respond(self, replies: Sequence[tuple[int, bytes]]) -> None:
+    def respond(self, replies: Sequence[tuple[int, bytes | EncodedMessage]]) -> None:
         """(request id, encoded response body without header). Unknown or closed ids are dropped."""
     def close_connection(self, connection: int, reason: str) -> None: ...
     # logs that Python itself writes
@@ -716,8 +716,15 @@ class MessageEncoder:
     """
 
     def __new__(cls, message: Message, version: int) -> Self: ...
-    def write(self, fields_max: int) -> bytes | None:
-        """Write up to ``fields_max`` fields and list elements more; all bytes once the message is complete."""
+    def write(self, fields_max: int) -> EncodedMessage | None:
+        """Write up to ``fields_max`` fields and list elements more; all bytes once, when the message is complete."""
+
+@final
+class EncodedMessage:
+    """What a `MessageEncoder` wrote: `Core.respond` takes it without a copy."""
+
+    def __len__(self) -> int: ...
+    def __bytes__(self) -> bytes: ...
 
 def decode_metadata_record(value: bytes) -> Message:
     """Read the value of a record of the cluster metadata log: frame version, type, version, message."""

@@ -12,6 +12,7 @@ that a message cannot carry, `TypeError` for values of the wrong type.
 from collections.abc import Generator
 
 from pykafka_core._core import (
+    EncodedMessage,
     MessageEncoder,
     ProtocolError,
     RequestDecoder,
@@ -51,7 +52,9 @@ def decode_request_in_parts(
     return message
 
 
-def encode_response_in_parts(message: Message, version: int) -> Generator[None, None, bytes]:
+def encode_response_in_parts(
+    message: Message, version: int
+) -> Generator[None, None, EncodedMessage]:
     """As `encode_response`, yielding where other work may be done. Nobody may change the message meanwhile."""
     encoder = MessageEncoder(message, version)
     while (body := encoder.write(FIELDS_MAX)) is None:
@@ -60,6 +63,7 @@ def encode_response_in_parts(message: Message, version: int) -> Generator[None, 
 
 
 __all__ = [
+    "EncodedMessage",
     "Message",
     "ProtocolError",
     "api_versions",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from pykafka_core._core import Appended, LogDirs, Maintained, Producers, Request, crc32c
 
 if TYPE_CHECKING:
-    from pykafka_core._core import Event
+    from pykafka_core._core import EncodedMessage, Event
     from pykafka_core._core import ProducerState as CoreProducerState
 
 UNKNOWN_TOPIC_ID = 100
@@ -266,9 +266,9 @@ class FakeCore:
                 log = self.logs.setdefault((topic.topic_id, partition.index), _Log(-1))
                 log.leader_epoch = partition.leader_epoch
 
-    def respond(self, replies: Sequence[tuple[int, bytes]]) -> None:
+    def respond(self, replies: "Sequence[tuple[int, bytes | EncodedMessage]]") -> None:
         """Keep them for the test."""
-        self.replies.update(replies)
+        self.replies.update((request, bytes(body)) for request, body in replies)
 
     def close_connection(self, connection: int, reason: str) -> None:
         """Keep the reason for the test."""

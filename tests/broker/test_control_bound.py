@@ -63,8 +63,8 @@ class Catching:
         self._now_ns += LOOK_NS
         return self._now_ns
 
-    def respond(self, replies: "Sequence[tuple[int, bytes]]") -> None:
-        self.replies.update(replies)
+    def respond(self, replies: "Sequence[tuple[int, bytes | _core.EncodedMessage]]") -> None:
+        self.replies.update((request, bytes(body)) for request, body in replies)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._core, name)

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from pykafka_core._core import Core
+from pykafka_core._core import Core, EncodedMessage
 from pykafka_core.errors import error_of
 from pykafka_core.handlers.context import Caller, Context
 from pykafka_core.handlers.outcome import Maintain, Outcome, Propose, Slices, Steps, in_slices
@@ -21,7 +21,7 @@ _OUTCOMES = (Message, Propose, Maintain)
 SMALL_BYTES_MAX = 4096
 """A request up to this size is decoded at once: it has fewer fields than are decoded between two yields."""
 
-Replies = list[tuple[int, bytes]]
+Replies = list[tuple[int, EncodedMessage]]
 """(request id, encoded answer) of clients' requests."""
 
 

@@ -3,7 +3,7 @@
 mod layout;
 mod metadata;
 mod objects;
-mod parts;
+pub(crate) mod parts;
 mod schema;
 mod slots;
 
@@ -29,6 +29,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ProtocolError", module.py().get_type::<ProtocolError>())?;
     module.add_class::<parts::RequestDecoder>()?;
     module.add_class::<parts::MessageEncoder>()?;
+    module.add_class::<parts::EncodedMessage>()?;
     for function in [
         wrap_pyfunction!(decode_request, module)?,
         wrap_pyfunction!(decode_response, module)?,

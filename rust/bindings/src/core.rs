@@ -22,6 +22,8 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 
+use crate::codec::parts::EncodedMessage;
+
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCoreOptions>()?;
     module.add_class::<PyCore>()?;
@@ -79,6 +81,22 @@ impl PyPartitionId {
 }
 
 /// Copied: bytes of Python must not be released by a thread that does not hold the interpreter.
+/// An answer.
+#[derive(FromPyObject)]
+enum Body {
+    Encoded(Py<EncodedMessage>),
+    Bytes(PyBackedBytes),
+}
+
+impl Body {
+    fn bytes(&self) -> Bytes {
+        match self {
+            Body::Encoded(encoded) => encoded.get().bytes.clone(),
+            Body::Bytes(bytes) => copied(bytes),
+        }
+    }
+}
+
 fn copied(bytes: &PyBackedBytes) -> Bytes {
     Bytes::copy_from_slice(bytes)
 }
@@ -239,9 +257,9 @@ impl PyCore {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "an extracted argument is owned")]
-    fn respond(&self, py: Python<'_>, replies: Vec<(u64, PyBackedBytes)>) -> PyResult<()> {
+    fn respond(&self, py: Python<'_>, replies: Vec<(u64, Body)>) -> PyResult<()> {
         let core = self.core(py)?;
-        core.respond(replies.iter().map(|(id, body)| (*id, copied(body))));
+        core.respond(replies.iter().map(|(id, body)| (*id, body.bytes())));
         Ok(())
     }
 
