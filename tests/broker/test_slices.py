@@ -1,6 +1,7 @@
 """What one client asks for never keeps the control thread from what others ask for."""
 
 import logging
+from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -8,7 +9,11 @@ import pytest
 from pykafka_core._core import Cancelled, TopicsMissing
 from pykafka_core.broker.runtime.jobs import TURN_NS
 from pykafka_core.broker.runtime.loop import ControlLoop
+from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.handlers.topics import create_partitions, create_topics
+from pykafka_core.handlers.topics.placement import NewPartitions
 from pykafka_core.protocol.messages import (
+    CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
@@ -18,6 +23,8 @@ from pykafka_core.protocol.messages import (
     DescribeLogDirsRequest,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    Message,
+    PartitionRecord,
 )
 from pykafka_core.testing.fake_core import FakeCore
 from pykafka_core.testing.simulated_broker import SimulatedBroker
@@ -86,6 +93,48 @@ def test_a_long_request_is_cut_in_slices_between_which_others_are_answered(
     assert broker.answer(long) is None
     broker.run()
     assert broker.answer(long) is not None
+
+
+@pytest.mark.parametrize("module", [create_topics, create_partitions])
+def test_the_partitions_of_one_topic_are_planned_in_slices(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = 0
+    made_at_once: list[int] = []
+
+    class Counting(NewPartitions):
+        def record(self, topic_id: bytes, index: int, replicas: tuple[int, ...]) -> PartitionRecord:
+            nonlocal made
+            made += 1
+            return super().record(topic_id, index, replicas)
+
+    broker = SimulatedBroker()
+    broker.ask(creation("small"))
+    monkeypatch.setattr(module, "NewPartitions", Counting)
+    context = broker.control.dispatcher._jobs._contexts.committed
+    asked = LocalRequest(lambda _: Message(), 5)
+    large = {
+        create_topics: CreateTopicsRequest(
+            topics=[
+                CreateTopicsRequest.CreatableTopic(
+                    name="large", num_partitions=MANY, replication_factor=1
+                )
+            ]
+        ),
+        create_partitions: CreatePartitionsRequest(
+            topics=[
+                CreatePartitionsRequest.CreatePartitionsTopic(
+                    name="small", count=MANY + 1, assignments=None
+                )
+            ]
+        ),
+    }
+    for _ in module.handle(context(asked), large[module]):
+        made_at_once.append(made)
+        made = 0
+    made_at_once.append(made)
+    assert sum(made_at_once) == MANY
+    assert max(made_at_once) == 1
 
 
 def turns_until_created(readers: int) -> int:

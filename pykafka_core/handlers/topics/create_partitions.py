@@ -38,7 +38,7 @@ def handle(context: Context, request: CreatePartitionsRequest) -> Slices[Propose
         try:
             if counts[topic.name] > 1:
                 raise InvalidRequestError("Duplicate topic name.")
-            added = _plan(context, topic)
+            added = yield from _plan(context, topic)
             bounded(len(records) + len(added))
             records += added
             results[topic.name] = _Result(name=topic.name)
@@ -57,7 +57,7 @@ def handle(context: Context, request: CreatePartitionsRequest) -> Slices[Propose
 
 def _plan(
     context: Context, topic: CreatePartitionsRequest.CreatePartitionsTopic
-) -> list[PartitionRecord]:
+) -> Slices[list[PartitionRecord]]:
     found = context.image.topics.by_name.get(topic.name)
     if found is None:
         raise UnknownTopicOrPartitionError
@@ -65,10 +65,12 @@ def _plan(
     _check_count(topic, first)
     replicas = _replicas(context, topic, found)
     partitions = NewPartitions(context.image)
-    return [
-        partitions.record(found.topic_id, first + step, nodes)
-        for step, nodes in enumerate(replicas)
-    ]
+    return (
+        yield from collect(
+            partitions.record(found.topic_id, first + step, nodes)
+            for step, nodes in enumerate(replicas)
+        )
+    )
 
 
 def _check_count(topic: CreatePartitionsRequest.CreatePartitionsTopic, first: int) -> None:

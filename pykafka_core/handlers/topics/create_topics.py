@@ -78,7 +78,7 @@ def _plan_all(context: Context, request: CreateTopicsRequest) -> Slices[list[_Pl
         try:
             if counts[topic.name] > 1:
                 raise InvalidRequestError("Duplicate topic name.")
-            plans[topic.name] = planner.plan(topic)
+            plans[topic.name] = yield from planner.plan(topic)
         except KafkaError as error:
             plans[topic.name] = _Plan(_failed(topic.name, error), [])
     return list(plans.values())
@@ -112,7 +112,7 @@ class _Planner:
         self._new_partitions = NewPartitions(context.image)
         self._placed: dict[tuple[int, int], list[tuple[int, ...]]] = {}
 
-    def plan(self, topic: CreateTopicsRequest.CreatableTopic) -> _Plan:
+    def plan(self, topic: CreateTopicsRequest.CreatableTopic) -> Slices[_Plan]:
         """A topic's answer and records; later topics may not collide with it.
 
         Raises:
@@ -131,6 +131,7 @@ class _Planner:
             )
         for index, replicas in enumerate(assignments):
             records.append(self._new_partitions.record(topic_id, index, replicas))
+            yield
         result = _Result(
             name=topic.name,
             topic_id=topic_id,

@@ -57,10 +57,11 @@ def place(image: MetadataImage, first: int, count: int, factor: int) -> list[tup
             f"Unable to replicate the partition {factor} time(s): The target replication factor "
             f"of {factor} cannot be reached because only {len(nodes)} broker(s) are registered."
         )
-    return [
-        tuple(nodes[(index + step) % len(nodes)] for step in range(factor))
-        for index in range(first, first + count)
+    chosen = [
+        tuple(nodes[(leader + step) % len(nodes)] for step in range(factor))
+        for leader in range(len(nodes))
     ]
+    return [chosen[index % len(nodes)] for index in range(first, first + count)]
 
 
 class NewPartitions:
