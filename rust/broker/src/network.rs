@@ -9,5 +9,6 @@ mod input;
 pub(crate) mod listener;
 pub(crate) mod memory;
 pub(crate) mod output;
+pub(crate) mod spares;
 mod transport;
 mod turn;

@@ -29,6 +29,7 @@ mod lookup;
 pub(crate) mod maintenance;
 mod open;
 pub(crate) mod opening;
+pub(crate) mod pace;
 pub(crate) mod partition_table;
 pub(crate) mod pool;
 pub(crate) mod purgatory;
@@ -58,6 +59,7 @@ pub use read::{Isolation, Read, ReadRequest};
 use self::lane::Lane;
 use self::leaving::Leaving;
 use self::log_starts::LogStarts;
+use self::pace::Pace;
 use self::pool::{MayWait, Pool};
 use self::replication::{EligibleBrokers, Replication};
 use self::turn::{Guarded, Turn};
@@ -97,6 +99,8 @@ pub struct Host {
     pub syncer: Pool,
     /// Threads that open logs and write to them.
     pub writers: Pool,
+    /// How quick the disk has been.
+    pub(crate) pace: Pace,
     /// Threads for answers that take long.
     pub workers: Pool,
     /// Threads for deletions, retention and other upkeep.

@@ -55,6 +55,13 @@ impl Syncer {
         self.shared.submit(Box::new(task));
     }
 
+    /// Runs `task` on the caller's thread, as one of the tasks that [`Syncer::wait_idle`] waits for.
+    pub fn run_here<T>(&self, task: impl FnOnce() -> T) -> T {
+        self.shared.state.lock().running += 1;
+        let _running = Running(&self.shared);
+        task()
+    }
+
     /// Waits until nothing is queued or running. Whoever submits meanwhile prolongs it.
     pub fn wait_idle(&self) {
         let mut state = self.shared.state.lock();

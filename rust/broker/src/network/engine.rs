@@ -10,7 +10,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
 
-/// More would only take cores from the clients; two keep one blocked write from stopping all connections.
+use crate::network::spares::Spares;
+
+/// More would only take cores from the clients.
 const WORKERS: std::ops::RangeInclusive<usize> = 2..=4;
 
 /// Tasks that a thread runs before it looks for new input on the sockets. Each may take a whole turn (`turn`), and the
@@ -44,8 +46,13 @@ impl Engine {
 
     fn start() -> io::Result<Engine> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = cores.clamp(*WORKERS.start(), *WORKERS.end());
+        let spares = Spares::new(workers);
         let runtime = Builder::new_multi_thread()
-            .worker_threads(cores.clamp(*WORKERS.start(), *WORKERS.end()))
+            .worker_threads(workers)
+            // All of them are spares, so nothing else may be run by them.
+            .max_blocking_threads(workers)
+            .on_thread_start(move || spares.serve_this_thread())
             .event_interval(TASKS_BETWEEN_POLLS)
             .thread_name("pykafka-net")
             .enable_all()

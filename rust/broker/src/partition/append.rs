@@ -1,6 +1,7 @@
 //! Appends by the leader: checked and queued in the order of the calls, written by one thread at a time.
 //!
-//! An append that only copies into memory happens at once, on the caller's thread. Any other one waits in the
+//! An append that only copies into memory happens at once, on the caller's thread. One that is a single write happens
+//! there too if the thread may wait for a [`Moment`] and the disk is quick. Any other one waits in the
 //! partition's queue until a thread of the pool for writes has the right to write ([`super::work`]): it takes all that is
 //! queued, writes it with no mutex held, and tells the outcomes in one turn. What comes meanwhile is queued for its next
 //! round. A new leader epoch begins under that right too, between two appends, so a batch that was checked in an epoch
@@ -12,14 +13,20 @@ use bytes::BytesMut;
 use pykafka_log::{AppendError, AppendInfo, AppendOptions, AppendOrigin, Log, Validated};
 
 use super::Partition;
+use super::pool::MayWait;
 use super::sync::Begun;
 use super::turn::Turn;
 use super::waiters::{Ack, AckWaiter, Promise};
 use super::work::Writer;
 use crate::kafka_error::KafkaError;
+use crate::network::spares::Moment;
 
 /// An uncompressed batch up to this size is validated by the thread that brings it.
 const VALIDATED_AT_ONCE_BYTES_MAX: usize = 1 << 20;
+
+/// A batch up to this size is written by the thread that brings it, if the disk is quick. A larger one is written by another
+/// thread while this one receives the next.
+const WRITTEN_AT_ONCE_BYTES_MAX: usize = 128 << 10;
 
 /// A batch to append, and who is told what becomes of it.
 pub struct Append {
@@ -116,9 +123,17 @@ impl Partition {
         turn.touch();
         if turn.queue.is_idle()
             && let Some(log) = turn.opened()
-            && let Some(appended) = turn.append_at_once(&log, &mut queued)
         {
-            return Ok(turn.appended(&log, vec![(queued, appended)]).pop().map(|(_, told)| told));
+            if let Some(appended) = turn.append_at_once(&log, &mut queued) {
+                return Ok(turn
+                    .appended(&log, vec![(queued, appended)])
+                    .pop()
+                    .map(|(_, told)| told));
+            }
+            if let Some((writer, moment)) = turn.begin_write(&log, &queued) {
+                drop(turn);
+                return Ok(self.write_here(&log, queued, writer, moment));
+            }
         }
         turn.queue.push(queued);
         turn.drain_after();
@@ -139,8 +154,12 @@ impl Partition {
         appends: Vec<Queued>,
         writer: &Writer,
     ) -> Option<Begun> {
-        let appends = appends.into_iter();
-        let written = appends.map(|queued| self.write(opened, queued, writer)).collect();
+        let write = |mut queued| {
+            let log = opened.as_ref().map_err(|error| AppendRefusal::from(*error));
+            let result = log.and_then(|log| self.write(log, &mut queued, writer));
+            (queued, result)
+        };
+        let written = appends.into_iter().map(write).collect();
         let mut turn = self.turn();
         let told = match opened {
             Ok(log) => turn.appended(log, written),
@@ -153,23 +172,28 @@ impl Partition {
         if turn.syncs_every_append() { turn.take_begun() } else { None }
     }
 
-    fn write(
+    /// Writes one append on the thread that brings it.
+    fn write_here(
         &self,
-        log: &Result<Arc<Log>, KafkaError>,
+        log: &Arc<Log>,
         mut queued: Queued,
-        writer: &Writer,
-    ) -> Written {
-        let appended = self.write_to(log, &mut queued, writer);
-        (queued, appended)
+        writer: Writer,
+        moment: Moment,
+    ) -> Option<AppendOutcome> {
+        let write = |_: &MayWait| self.write(log, &mut queued, &writer);
+        let result = self.host.writers.run_here(moment, write);
+        let mut turn = self.turn();
+        let told = turn.appended(log, vec![(queued, result)]).pop();
+        turn.give_right_back(writer);
+        told.map(|(_, outcome)| outcome)
     }
 
-    fn write_to(
+    fn write(
         &self,
-        log: &Result<Arc<Log>, KafkaError>,
+        log: &Log,
         queued: &mut Queued,
         writer: &Writer,
     ) -> Result<AppendInfo, AppendRefusal> {
-        let log = log.as_ref().map_err(|error| *error)?;
         let append = &mut queued.append;
         let leader_epoch = self.begun_epoch(log, append, writer)?;
         let validated = match queued.validated.take() {
@@ -179,7 +203,9 @@ impl Partition {
         let options = AppendOptions { leader_epoch, origin: append.origin };
         let uncompressed_size = validated.uncompressed_size;
         let stored_size = validated.stored_size();
+        let begun_ns = self.host.clock.now_ns();
         let appended = log.append_validated(&mut append.batch, validated, options);
+        self.host.pace.wrote_for(self.host.clock.now_ns().saturating_sub(begun_ns));
         let info = appended.map_err(AppendRefusal::Log)?;
         self.count(&info, stored_size, uncompressed_size);
         Ok(info)
@@ -247,6 +273,26 @@ impl Turn<'_> {
             self.partition().count(info, stored_size, uncompressed_size);
         }
         Some(appended.map_err(AppendRefusal::Log))
+    }
+
+    /// Begins a write by the thread at hand, if it may wait for a moment and the write should not take longer.
+    fn begin_write(&mut self, log: &Log, queued: &Queued) -> Option<(Writer, Moment)> {
+        let host = &self.partition().host;
+        let validated = queued.validated.as_ref()?;
+        let is_ready = !host.in_memory
+            && validated.stored_size() <= WRITTEN_AT_ONCE_BYTES_MAX
+            && host.pace.is_quick()
+            && !self.syncs_every_append()
+            && log.only_writes(
+                &queued.append.batch,
+                validated,
+                self.replication.assignment().leader_epoch,
+            );
+        if !is_ready {
+            return None;
+        }
+        let moment = Moment::take()?;
+        Some((self.take_right_at_once()?, moment))
     }
 
     /// Lets what was written have its consequences; returns the outcomes that are known, the other appends wait.

@@ -9,9 +9,11 @@ use std::time::Duration;
 use pykafka_log::{AppendOrigin, Durability};
 use pykafka_record::{BatchOptions, Compression};
 use pykafka_wire::{ApiKey, Records, fetch, list_offsets, metadata, produce};
+use tokio::task::JoinHandle;
 
 use crate::api::context::Outcome;
 use crate::kafka_error::KafkaError;
+use crate::network::engine::Engine;
 use crate::partition::waiters::{AckWaiter, Promise};
 use crate::partition::{Append, AppendOutcome, Partition};
 use crate::seam::event::Event;
@@ -31,6 +33,9 @@ const BLOCKED: i32 = 6;
 const FREE: i32 = 7;
 /// Another topic, or the one that is created under the name of a deleted one.
 const AGAIN: TopicId = [8; 16];
+
+/// Writes in a row after which a disk counts as quick.
+const WRITES: usize = 70;
 
 /// Runs a test that would hang if a handler waited for the disk.
 fn within_patience(test: impl FnOnce() + Send + 'static) {
@@ -144,6 +149,94 @@ fn everybody_else_is_served(broker: &Broker) {
         assert!(is_at_once(&latest(broker, partition)));
     }
     assert_eq!(produced(produce_to(broker, FREE, -1, &batch(&["b"]))), (0, 1));
+}
+
+/// A batch that is written, not copied into memory.
+fn large() -> Vec<u8> {
+    batch(&[&"v".repeat(50_000)])
+}
+
+/// Each partition has had some large batches, all of them written quickly.
+fn broker_on_a_quick_disk() -> Arc<Broker> {
+    let broker = broker_with_records(Durability::Os);
+    for n in 0..WRITES as i32 {
+        assert_eq!(produced(produce_to(&broker, n % (FREE + 1), 1, &large())).0, 0);
+    }
+    Arc::new(broker)
+}
+
+/// Runs `act` on a thread that serves connections.
+fn on_the_network<T: Send + 'static>(
+    broker: &Arc<Broker>,
+    act: impl FnOnce(&Broker) -> T + Send + 'static,
+) -> JoinHandle<T> {
+    let broker = broker.clone();
+    Engine::shared().unwrap().handle().spawn(async move { act(&broker) })
+}
+
+fn result<T>(task: JoinHandle<T>) -> T {
+    Engine::shared().unwrap().handle().block_on(task).unwrap()
+}
+
+/// Whether a large batch is written by the thread that brings it.
+fn is_written_at_once(broker: &Arc<Broker>, partition: i32) -> bool {
+    let produce = move |broker: &Broker| produce_to(broker, partition, 1, &large());
+    assert_eq!(produced(result(on_the_network(broker, produce))).0, 0);
+    broker.gate.last_writer() == "pykafka-net"
+}
+
+#[test]
+fn a_disk_that_is_quick_is_written_to_by_threads_that_serve_connections() {
+    within_patience(|| {
+        let broker = broker_on_a_quick_disk();
+        // No thread may wait while another test lets one do so for long.
+        while !is_written_at_once(&broker, 1) {}
+        broker.gate.hold_at(Op::Write, dir(1));
+        let slow = on_the_network(&broker, |broker| produce_to(broker, 1, 1, &large()));
+        broker.gate.until_waiting(1);
+        broker.clock.advance_ms(10);
+        broker.gate.open();
+        assert_eq!(produced(result(slow)).0, 0);
+        for _ in 0..WRITES / 2 {
+            assert!(!is_written_at_once(&broker, 1), "it was slow");
+        }
+        for _ in 0..WRITES {
+            is_written_at_once(&broker, 2);
+        }
+        while !is_written_at_once(&broker, 1) {}
+    });
+}
+
+/// More of them than there are threads that serve connections.
+#[test]
+fn writes_by_threads_that_serve_connections_hold_up_nobody_else() {
+    within_patience(|| {
+        let broker = broker_on_a_quick_disk();
+        (0..BLOCKED).for_each(|partition| broker.gate.hold_at(Op::Write, dir(partition)));
+        let produce = |partition| {
+            on_the_network(&broker, move |broker| produce_to(broker, partition, 1, &large()))
+        };
+        let written: Vec<_> = (0..BLOCKED).map(produce).collect();
+        broker.gate.until_waiting(BLOCKED as usize);
+        for partition in 0..=FREE {
+            assert!(is_at_once(&result(on_the_network(&broker, move |broker| {
+                fetch_from(broker, partition)
+            }))));
+            assert!(is_at_once(&result(on_the_network(&broker, move |broker| {
+                latest(broker, partition)
+            }))));
+        }
+        assert!(is_at_once(&result(on_the_network(&broker, metadata_of_all))));
+        let free = on_the_network(&broker, |broker| produce_to(broker, FREE, 1, &large()));
+        assert_eq!(produced(result(free)).0, 0);
+        let queued = on_the_network(&broker, |broker| produce_to(broker, 0, 1, &large()));
+        let queued = result(queued);
+        broker.gate.open();
+        let offsets: Vec<_> =
+            written.into_iter().map(|written| produced(result(written))).collect();
+        assert!(offsets.iter().all(|(error_code, _)| *error_code == 0), "{offsets:?}");
+        assert_eq!(produced(queued), (0, offsets[0].1 + 1), "in the order of the calls");
+    });
 }
 
 #[test]

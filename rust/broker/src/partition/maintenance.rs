@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use crate::api::context::Context;
 use crate::partition::Partition;
-use crate::partition::pool::on_blocking_thread;
 
 /// How late a `flush.ms` may be noticed.
 const DIRTY_TICK: Duration = Duration::from_millis(20);
@@ -34,8 +33,8 @@ pub async fn run(ctx: Arc<Context>) {
         if since_checkpoint >= CHECKPOINT_TICK {
             since_checkpoint = Duration::ZERO;
             let ctx = ctx.clone();
-            // File I/O has no place on the runtime's threads. A panic in it ends that round, not the broker.
-            let _ = on_blocking_thread(move |may_wait| ctx.partitions.checkpoint(may_wait)).await;
+            // A panic in it ends that round, not the broker.
+            let _ = host.workers.run(move |may_wait| ctx.partitions.checkpoint(may_wait)).await;
         }
     }
 }
@@ -43,12 +42,11 @@ pub async fn run(ctx: Arc<Context>) {
 /// Once the broker serves: writes the first checkpoints, so that records of the start are missed when their files are
 /// gone, and looks for damage in logs that nobody has opened yet.
 pub async fn begin(ctx: Arc<Context>) {
-    if ctx.partitions.host().in_memory
-        || ctx.serving.subscribe().wait_for(|serving| *serving).await.is_err()
-    {
+    let host = ctx.partitions.host().clone();
+    if host.in_memory || ctx.serving.subscribe().wait_for(|serving| *serving).await.is_err() {
         return;
     }
-    let begun = on_blocking_thread(move |may_wait| {
+    let begun = host.workers.run(move |may_wait| {
         ctx.partitions.checkpoint(may_wait);
         let partitions = ctx.partitions.all();
         let is_wanted = |_: &&Arc<Partition>| !ctx.is_stopping();

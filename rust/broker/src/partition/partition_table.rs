@@ -23,6 +23,7 @@ use crate::partition::isr::ProposalId;
 use crate::partition::lane::Lane;
 use crate::partition::leaving::Leaving;
 use crate::partition::log_starts::LogStarts;
+use crate::partition::pace::Pace;
 use crate::partition::pool::Pool;
 use crate::partition::replication::Assignment;
 use crate::partition::{Host, Partition};
@@ -94,6 +95,7 @@ impl PartitionTable {
             is_disk_full: AtomicBool::default(),
             syncer: Pool::default(),
             writers: Pool::default(),
+            pace: Pace::default(),
             workers: Pool::default(),
             lane: Lane::default(),
             leaving: Leaving::default(),

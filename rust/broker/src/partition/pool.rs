@@ -5,8 +5,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::network::spares::Moment;
 use pykafka_log::Syncer;
-use tokio::task::{JoinError, spawn_blocking};
+use tokio::sync::oneshot;
 
 /// Proof that the thread at hand may wait for a disk, and for whoever does.
 pub(crate) struct MayWait(());
@@ -22,17 +23,15 @@ impl MayWait {
         MayWait(())
     }
 
+    /// For a thread of the network whose other tasks are moved if the wait gets long ([`crate::network::spares`]).
+    pub(crate) fn for_a_moment() -> MayWait {
+        MayWait(())
+    }
+
     /// For a worker of the maintenance lane.
     pub(super) fn on_the_lane() -> MayWait {
         MayWait(())
     }
-}
-
-/// Runs `work` on a thread of the runtime's for blocking work.
-pub(crate) async fn on_blocking_thread<T: Send + 'static>(
-    work: impl FnOnce(&MayWait) -> T + Send + 'static,
-) -> Result<T, JoinError> {
-    spawn_blocking(|| work(&MayWait(()))).await
 }
 
 /// Threads that may wait, and how many tasks wait for one.
@@ -51,6 +50,21 @@ impl Pool {
             waiting.fetch_sub(1, Ordering::Relaxed);
             task(&MayWait(()));
         });
+    }
+
+    /// Has `task` run as [`Pool::submit`] does; `None` if it panicked.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        task: impl FnOnce(&MayWait) -> T + Send + 'static,
+    ) -> Option<T> {
+        let (done, result) = oneshot::channel();
+        self.submit(move |may_wait| drop(done.send(task(may_wait))));
+        result.await.ok()
+    }
+
+    /// Runs `task` on the caller's thread, which may wait for a moment.
+    pub(super) fn run_here<T>(&self, moment: Moment, task: impl FnOnce(&MayWait) -> T) -> T {
+        self.threads.run_here(|| moment.wait(task))
     }
 
     /// Whether a task waits that no thread has begun.

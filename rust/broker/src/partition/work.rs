@@ -275,6 +275,20 @@ impl Turn<'_> {
         matches!(self.log, LogSlot::Open(_)) && self.replication.is_epoch_due()
     }
 
+    /// Takes the right to write for one append by the thread at hand, if there is no other work.
+    pub(super) fn take_right_at_once(&mut self) -> Option<Writer> {
+        let is_free = !self.queue.is_taken && !self.has_work();
+        self.queue.is_taken |= is_free;
+        is_free.then_some(Writer(()))
+    }
+
+    /// Gives back the right that was taken at once; a thread is sent for what has come meanwhile.
+    pub(super) fn give_right_back(&mut self, _: Writer) {
+        if self.keeps_right() {
+            self.begin_drain();
+        }
+    }
+
     /// Takes the right to write for the thread at hand, if nobody has it and there is work.
     fn take_right(&mut self) -> bool {
         if self.queue.is_taken {

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use parking_lot::{Condvar, Mutex};
 use pykafka_log::MemoryDisk;
@@ -18,6 +19,7 @@ struct State {
     waiting: usize,
     begun: Vec<(Op, PathBuf)>,
     synced: usize,
+    last_writer: String,
 }
 
 impl State {
@@ -79,6 +81,11 @@ impl Gate {
         state.begun.iter().filter(|(begun, on)| *begun == op && on == path).count()
     }
 
+    /// Name of the thread that wrote last.
+    pub(crate) fn last_writer(&self) -> String {
+        self.state.lock().last_writer.clone()
+    }
+
     /// Syncs that succeeded.
     pub(crate) fn synced(&self) -> usize {
         self.state.lock().synced
@@ -89,6 +96,9 @@ impl Hook for Gate {
     fn before(&self, op: Op, path: &Path) -> io::Result<()> {
         let mut state = self.state.lock();
         state.begun.push((op, path.to_owned()));
+        if op == Op::Write {
+            thread::current().name().unwrap_or_default().clone_into(&mut state.last_writer);
+        }
         state.waiting += 1;
         self.changed.notify_all();
         while State::applies(&state.held, op, path) {

@@ -175,19 +175,22 @@ impl State {
         Ok(())
     }
 
-    /// Whether appending `batch`, which has no offsets yet, takes no more than copying it into memory.
-    pub(crate) fn only_copies(
+    /// Whether appending `batch`, which has no offsets yet, takes no more than what `takes_no_more` asks of the appender:
+    /// nothing else is opened, made or rolled.
+    pub(crate) fn only_appends(
         &mut self,
         shared: &Shared,
         batch: &Batch<'_>,
         leader_epoch: i32,
+        takes_no_more: fn(&Appender, usize) -> bool,
     ) -> bool {
         let is_ready = self.check_writable().is_ok()
             && !batch.is_control()
             && !self.are_epochs_unstored
             && self.epochs.latest_epoch() == Some(leader_epoch)
             && self.segments.last().is_some_and(|segment| segment.first_timestamp.is_some())
-            && self.appender.as_ref().is_some_and(|appender| appender.only_copies(batch.size()))
+            && (self.appender.as_ref())
+                .is_some_and(|appender| takes_no_more(appender, batch.size()))
             && self.indexes.as_ref().is_some_and(|indexes| !indexes.lock().is_storing_due());
         let count = batch.last_offset() - batch.base_offset();
         let incoming = Incoming {

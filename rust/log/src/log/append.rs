@@ -15,6 +15,7 @@ use super::{AppendError, AppendInfo, AppendOptions, Log, Shared, StorageError};
 use crate::config::{CompressionType, LogConfig, MessageTimestampType};
 use crate::log::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Check};
 use crate::segment::FileKind;
+use crate::segment::appender::Appender;
 use crate::segment::time_index::TimeEntry;
 
 impl Log {
@@ -93,10 +94,24 @@ impl Log {
             None => &mut bytes[..validated.size],
         };
         let mut state = self.try_write()?;
-        let is_copied = Batch::split(batch)
-            .is_ok_and(|(batch, _)| state.only_copies(&self.shared, &batch, options.leader_epoch));
+        let is_copied = Batch::split(batch).is_ok_and(|(batch, _)| {
+            state.only_appends(&self.shared, &batch, options.leader_epoch, Appender::only_copies)
+        });
         let log_append_time_ms = validated.log_append_time_ms;
         is_copied.then(|| state.append_stamped(&self.shared, batch, options, log_append_time_ms))
+    }
+
+    /// Whether [`Log::append_validated`] of `bytes`, in `leader_epoch`, is no more than one write to space that is reserved:
+    /// no file is made or opened, nothing is rolled. `false` while another change is under way.
+    pub fn only_writes(&self, bytes: &[u8], validated: &Validated, leader_epoch: i32) -> bool {
+        let batch = match &validated.rewritten {
+            Some(rewritten) => &rewritten[..],
+            None => &bytes[..validated.size],
+        };
+        let (Some(mut state), Ok((batch, _))) = (self.try_write(), Batch::split(batch)) else {
+            return false;
+        };
+        state.only_appends(&self.shared, &batch, leader_epoch, Appender::only_writes)
     }
 
     /// Appends a marker that ends a producer's transaction.

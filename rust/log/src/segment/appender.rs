@@ -156,6 +156,11 @@ impl Appender {
                 .is_some_and(|open| open.start <= start && end <= open.end)
     }
 
+    /// Whether [`Appender::append`] of `size` bytes is no more than one write, or a copy, to space that is reserved.
+    pub fn only_writes(&self, size: usize) -> bool {
+        self.position.saturating_add(size as u64) <= self.reserved_end
+    }
+
     /// Writes `bytes` at the logical end and returns the position they begin at.
     ///
     /// # Errors
@@ -441,6 +446,18 @@ mod tests {
         }
         fn map_read(&self, size: usize) -> io::Result<crate::disk::ReadMap> {
             self.0.map_read(size)
+        }
+    }
+
+    #[test]
+    fn only_an_append_to_reserved_space_only_writes() {
+        for (name, disk, rule, dir) in cases() {
+            let file = disk.open(&dir.path().join("log"), OpenMode::Create).unwrap();
+            let mut appender = Appender::open(file, 0, rule).unwrap();
+            assert!(!appender.only_writes(1), "{name}");
+            appender.append(&[1; 100]).unwrap();
+            let left = (appender.reserved_end() - appender.position()) as usize;
+            assert!(appender.only_writes(left) && !appender.only_writes(left + 1), "{name}");
         }
     }
 

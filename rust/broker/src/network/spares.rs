@@ -1,0 +1,291 @@
+//! Threads of the network may wait for a moment: what else they have to do is moved if the moment gets long.
+//!
+//! # Theory of operation
+//! A thread that waits inside of a task holds up the tasks in its own queue, and the sockets if no other thread polls
+//! them. `block_in_place` gives all of that, the thread's core, to a thread for blocking work, and takes it back if none
+//! has come for it when the wait ends. To wake a thread for each wait costs more than most waits do. So the runtime has
+//! only as many threads for blocking work as there are *spares*, and a spare keeps its thread busy. Meanwhile
+//! `block_in_place` leaves the core in the queue for blocking work and takes it back, without a system call.
+//!
+//! One spare at a time watches. If a wait lasts from one tick to the next it lets its thread go, which finds the stalled
+//! core in the queue and is a thread of the network from then on. The stalled thread has no core when its wait ends, so
+//! it turns to that queue and finds the spare that its rescuer has put there. The number of threads never changes.
+//!
+//! As many threads may wait at a time as there are spares, and none begins to while another is stalled.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Once, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use tokio::task::{block_in_place, spawn_blocking};
+
+use crate::partition::pool::MayWait;
+
+/// A wait that lasts from one tick to the next is stalled.
+const TICK: Duration = Duration::from_millis(1);
+/// After so many ticks without a wait the spare that watches sleeps.
+const QUIET_TICKS: u32 = 20;
+/// Each wait leaves an entry in the queue for blocking work. When there are so many a spare's thread takes them out.
+const ENTRIES_MAX: u64 = 1_024;
+
+/// States of a place; any other is the number of a wait under way, with `STALLED` if it is.
+const FREE: u64 = 0;
+const TAKEN: u64 = 1;
+const STALLED: u64 = 1 << 63;
+
+thread_local! {
+    /// Those of the engine whose thread it is.
+    static HERE: OnceLock<Arc<Spares>> = const { OnceLock::new() };
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Spares {
+    /// One for each spare.
+    places: Box<[AtomicU64]>,
+    /// Number of the last wait that has begun.
+    last_wait: AtomicU64,
+    stalled_count: AtomicUsize,
+    started: Once,
+    /// Held by the spare that watches.
+    watching: Mutex<()>,
+    /// Whether that spare is awake, or was woken.
+    is_awake: AtomicBool,
+    sleep: Mutex<()>,
+    woken: Condvar,
+}
+
+/// The right to wait for a moment, on the thread that took it.
+#[derive(Debug)]
+pub(crate) struct Moment {
+    spares: Arc<Spares>,
+    place: usize,
+}
+
+impl Moment {
+    /// `None` on threads that are not an engine's, and while too many wait or one is stalled.
+    pub(crate) fn take() -> Option<Moment> {
+        HERE.with(|here| here.get().and_then(Spares::take))
+    }
+
+    /// Runs `wait`, which should not take long.
+    #[expect(clippy::disallowed_methods, reason = "a spare looks after it")]
+    pub(crate) fn wait<T>(self, wait: impl FnOnce(&MayWait) -> T) -> T {
+        block_in_place(|| {
+            // Not before: a spare that goes finds the core in the queue.
+            self.spares.begin(self.place);
+            wait(&MayWait::for_a_moment())
+        })
+    }
+}
+
+impl Drop for Moment {
+    fn drop(&mut self) {
+        if self.spares.places[self.place].swap(FREE, Ordering::SeqCst) & STALLED != 0 {
+            self.spares.stalled_count.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Spares {
+    /// They get threads with the first moment that is taken.
+    pub(crate) fn new(count: usize) -> Arc<Spares> {
+        Arc::new(Spares {
+            places: (0..count).map(|_| AtomicU64::new(FREE)).collect(),
+            last_wait: AtomicU64::new(TAKEN),
+            stalled_count: AtomicUsize::new(0),
+            started: Once::new(),
+            watching: Mutex::default(),
+            is_awake: AtomicBool::new(true),
+            sleep: Mutex::default(),
+            woken: Condvar::new(),
+        })
+    }
+
+    /// Lets the thread at hand, one of the runtime that has `count` threads for blocking work, take moments.
+    pub(crate) fn serve_this_thread(self: &Arc<Self>) {
+        HERE.with(|here| drop(here.set(self.clone())));
+    }
+
+    fn take(self: &Arc<Self>) -> Option<Moment> {
+        self.started.call_once(|| self.places.iter().for_each(|_| self.stand_by()));
+        if self.stalled_count.load(Ordering::SeqCst) > 0 {
+            return None;
+        }
+        let is_free = |place: &AtomicU64| {
+            place.compare_exchange(FREE, TAKEN, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        };
+        let place = self.places.iter().position(is_free)?;
+        Some(Moment { spares: self.clone(), place })
+    }
+
+    fn begin(&self, place: usize) {
+        let wait = self.last_wait.fetch_add(1, Ordering::SeqCst) + 1;
+        self.places[place].store(wait, Ordering::SeqCst);
+        if !self.is_awake.load(Ordering::SeqCst) && !self.is_awake.swap(true, Ordering::SeqCst) {
+            let _sleep = self.sleep.lock();
+            self.woken.notify_one();
+        }
+    }
+
+    /// Puts a spare behind what waits for a thread.
+    #[expect(clippy::disallowed_methods, reason = "this is what those threads are for")]
+    fn stand_by(self: &Arc<Self>) {
+        let spares = self.clone();
+        drop(spawn_blocking(move || {
+            let watching = spares.watching.lock();
+            spares.watch();
+            spares.stand_by();
+            drop(watching);
+        }));
+    }
+
+    /// Returns when a wait is stalled, or many entries are in the queue.
+    fn watch(&self) {
+        let first_wait = self.last_wait.load(Ordering::SeqCst);
+        let mut quiet_ticks = 0;
+        while self.last_wait.load(Ordering::SeqCst) - first_wait < ENTRIES_MAX {
+            let before: Vec<u64> = self.waits().collect();
+            thread::sleep(TICK);
+            let lasting = self.places.iter().zip(&before);
+            if lasting.fold(false, |found, (place, wait)| self.is_stalled(place, *wait) || found) {
+                return;
+            }
+            quiet_ticks = if self.waits().eq(before) { quiet_ticks + 1 } else { 0 };
+            if quiet_ticks == QUIET_TICKS {
+                quiet_ticks = 0;
+                self.sleep();
+            }
+        }
+    }
+
+    fn waits(&self) -> impl Iterator<Item = u64> {
+        self.places.iter().map(|place| place.load(Ordering::SeqCst))
+    }
+
+    /// Marks `wait` if it is still under way at `place`; `false` if it was marked before.
+    fn is_stalled(&self, place: &AtomicU64, wait: u64) -> bool {
+        if !is_running(wait) {
+            return false;
+        }
+        self.stalled_count.fetch_add(1, Ordering::SeqCst);
+        let stalled = wait | STALLED;
+        let marked = place.compare_exchange(wait, stalled, Ordering::SeqCst, Ordering::Relaxed);
+        if marked.is_err() {
+            self.stalled_count.fetch_sub(1, Ordering::SeqCst);
+        }
+        marked.is_ok()
+    }
+
+    /// Until the next wait begins.
+    fn sleep(&self) {
+        let mut sleep = self.sleep.lock();
+        self.is_awake.store(false, Ordering::SeqCst);
+        // One that began before it was said that nobody is awake has woken nobody.
+        if self.waits().any(is_running) {
+            self.is_awake.store(true, Ordering::SeqCst);
+        }
+        while !self.is_awake.load(Ordering::SeqCst) {
+            self.woken.wait(&mut sleep);
+        }
+    }
+}
+
+fn is_running(wait: u64) -> bool {
+    wait > TAKEN && wait & STALLED == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+    use crate::network::engine::Engine;
+
+    /// Long enough for a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(60);
+
+    /// Other tests use these spares too.
+    async fn moment() -> Moment {
+        loop {
+            if let Some(moment) = Moment::take() {
+                return moment;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Without spares the task that a stalled thread has just spawned is never run: it is the one thing that no other
+    /// thread takes away.
+    #[test]
+    fn tasks_of_a_thread_that_waits_for_long_are_run_by_another_one() {
+        let engine = Engine::shared().unwrap();
+        // More often than there are spares: they come back.
+        for _ in 0..10 {
+            let (run, has_run) = mpsc::channel();
+            let (open, gate) = mpsc::channel();
+            let waiting = engine.handle().spawn(async move {
+                let moment = moment().await;
+                let waits_on = thread::current().id();
+                tokio::spawn(async move {
+                    // By the timer: somebody must poll the driver too.
+                    tokio::time::sleep(TICK).await;
+                    run.send((waits_on, thread::current().id())).unwrap();
+                });
+                moment.wait(|_| gate.recv_timeout(PATIENCE)).unwrap();
+            });
+            let (waits_on, ran_on) = has_run.recv_timeout(PATIENCE).unwrap();
+            assert_ne!(waits_on, ran_on);
+            open.send(()).unwrap();
+            engine.handle().block_on(waiting).unwrap();
+        }
+    }
+
+    #[test]
+    fn nobody_may_wait_while_another_one_is_stalled() {
+        let engine = Engine::shared().unwrap();
+        let (open, gate) = mpsc::channel::<()>();
+        let waiting = engine.handle().spawn(async move {
+            let moment = moment().await;
+            moment.wait(|_| gate.recv_timeout(PATIENCE)).unwrap();
+        });
+        let refused = engine.handle().spawn(async move {
+            while Moment::take().is_some() {
+                tokio::task::yield_now().await;
+            }
+        });
+        engine.handle().block_on(refused).unwrap();
+        open.send(()).unwrap();
+        engine.handle().block_on(waiting).unwrap();
+        engine.handle().block_on(engine.handle().spawn(async { drop(moment().await) })).unwrap();
+    }
+
+    fn threads_of_engines() -> usize {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")));
+        names.filter(|name| name.as_ref().is_ok_and(|name| name.starts_with("pykafka-net"))).count()
+    }
+
+    #[test]
+    fn no_thread_is_made_for_waits_however_many_they_are() {
+        let engine = Engine::shared().unwrap();
+        let waits = engine.handle().spawn(async {
+            for _ in 0..3 * ENTRIES_MAX {
+                moment().await.wait(|_| ());
+                tokio::task::yield_now().await;
+            }
+        });
+        engine.handle().block_on(waits).unwrap();
+        let spares = engine.handle().block_on(
+            engine.handle().spawn(async { HERE.with(|here| here.get().unwrap().places.len()) }),
+        );
+        assert_eq!(threads_of_engines(), 2 * spares.unwrap());
+    }
+
+    #[test]
+    fn threads_of_others_may_not_wait() {
+        assert!(Moment::take().is_none());
+    }
+}
