@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.publisher import Publisher
+from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.seam.projection import Projection

@@ -3,8 +3,8 @@
 from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.notices import Notices
-from pykafka_core.broker.runtime.publisher import Publisher
-from pykafka_core.broker.runtime.quorum_driver import QuorumDriver
+from pykafka_core.broker.runtime.metadata.publisher import Publisher
+from pykafka_core.broker.runtime.metadata.quorum_driver import QuorumDriver
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.handlers.context import Context, Node, ProducerIds
 from pykafka_core.metadata.image.image import MetadataImage

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, assert_never
 from pykafka_core import _core
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completed, Completions
-from pykafka_core.broker.runtime.controller import Controller
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.jobs import TURN_NS, Jobs
 from pykafka_core.broker.runtime.levels import Levels
+from pykafka_core.broker.runtime.metadata.controller import Controller
+from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.open_requests import OpenRequests
-from pykafka_core.broker.runtime.publisher import Publisher
 from pykafka_core.broker.runtime.requests import Asked, RemoteRequest, Replies
 from pykafka_core.handlers.registry import BY_KEY, Owner
 

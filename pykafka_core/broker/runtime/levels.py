@@ -6,7 +6,7 @@ import os
 from pykafka_core._core import Core, DiskState, PartitionState
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.notices import Notices
-from pykafka_core.broker.runtime.publisher import Publisher
+from pykafka_core.broker.runtime.metadata.publisher import Publisher
 
 _log = GuardedLogger(__name__)
 

@@ -18,8 +18,8 @@ from pykafka_core._core import Appended, Core, DiskState, PartitionState
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.completions import Completed, Completions
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.publisher import Publisher
-from pykafka_core.broker.runtime.quorum_driver import QuorumDriver
+from pykafka_core.broker.runtime.metadata.publisher import Publisher
+from pykafka_core.broker.runtime.metadata.quorum_driver import QuorumDriver
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.seam.projection import Projection

@@ -23,9 +23,9 @@ from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.jobs import Jobs, advanced
+from pykafka_core.broker.runtime.metadata.publisher import Publisher
+from pykafka_core.broker.runtime.metadata.quorum_driver import QuorumDriver
 from pykafka_core.broker.runtime.open_requests import OpenRequests
-from pykafka_core.broker.runtime.publisher import Publisher
-from pykafka_core.broker.runtime.quorum_driver import QuorumDriver
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.errors import (
