@@ -5,7 +5,7 @@ import random
 import pytest
 
 from pykafka_core._core import Appended, TopicsMissing
-from pykafka_core.broker.runtime import controller as controller_module
+from pykafka_core.broker.runtime.metadata import controller as controller_module
 from pykafka_core.handlers import registry
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Outcome
