@@ -11,7 +11,8 @@
 //!
 //! What changes the log's files (appends, opening, retention, deletion, the start of a leader epoch) is done by the one
 //! thread that has the right to write, without the mutex (see [`work`]). Nobody else waits for a disk: threads that serve
-//! connections, and the control thread, leave what they want in the partition's queue.
+//! connections, and the control thread, leave what they want in the partition's queue. A thread that serves connections
+//! writes one batch itself while the disk is quick (see [`append`]).
 //!
 //! The log is opened by the first call that needs it: an idle partition is this struct and a line in the image.
 

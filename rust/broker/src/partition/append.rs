@@ -26,7 +26,7 @@ const VALIDATED_AT_ONCE_BYTES_MAX: usize = 1 << 20;
 
 /// A batch up to this size is written by the thread that brings it, if the disk is quick. A larger one is written by another
 /// thread while this one receives the next.
-const WRITTEN_AT_ONCE_BYTES_MAX: usize = 128 << 10;
+const WRITTEN_AT_ONCE_BYTES_MAX: usize = 96 << 10;
 
 /// A batch to append, and who is told what becomes of it.
 pub struct Append {

@@ -1,4 +1,5 @@
-//! Who may wait for a disk. Threads that serve connections and the control thread may not; those of pools may.
+//! Who may wait for a disk. Threads that serve connections may for a moment, the control thread may not; those of pools
+//! may.
 //!
 //! What waits takes a [`MayWait`], which only threads made for waiting have. So a call from elsewhere does not compile.
 

@@ -1,9 +1,10 @@
 //! The right to change a partition's files, and what waits for it.
 //!
-//! Whoever changes the log's files has the right to write: a [`Writer`], which only [`Partition::work`] and
-//! [`Partition::drain`] make, and of which there is one at a time. It is not a lock, so nobody can wait for it: what needs
-//! it is left in the partition's queue, and the thread that has it does that too. If nobody has it, a thread that may
-//! wait for disks is sent: one of the pool for writes if clients wait, one of the maintenance lane otherwise.
+//! Whoever changes the log's files has the right to write: a [`Writer`], which only [`Partition::work`],
+//! [`Partition::drain`] and [`Turn::take_right_at_once`] make, and of which there is one at a time. It is not a lock, so
+//! nobody can wait for it: what needs it is left in the partition's queue, and the thread that has it does that too. If
+//! nobody has it, a thread that may wait for disks is sent: one of the pool for writes if clients wait, one of the
+//! maintenance lane otherwise.
 //!
 //! One round of work is, in this order: a deleted log's files go; retention; commands; the opening of the log; the beginning of a
 //! leader epoch; appends. A thread goes on with the next round unless other partitions wait for a thread.
