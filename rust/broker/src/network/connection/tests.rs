@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::pin::pin;
 
 use bytes::Bytes;
 use pykafka_wire::frame::{RequestHeader, decode_response_header};
@@ -24,6 +25,9 @@ const CONTROL_BODY: &[u8] = &[0, 0, 0, 0, 0, 0, 0, 0, 0];
 const METADATA_VERSION: i16 = 9;
 /// More turns than a connection needs for anything here.
 const TURNS: usize = 1_000;
+
+/// More often than any connection here is scheduled.
+const POLLS_MAX: usize = 1_000_000;
 
 /// A broker that serves connections in memory.
 struct Broker(testing::Broker);
@@ -63,7 +67,7 @@ impl Broker {
         let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let (id, closing) = ctx.connections.open(address, &Settings::default()).unwrap();
         let info = ConnectionInfo { id, ..testing::connection() };
-        tokio::spawn(run(ctx, transport, info, closing));
+        tokio::spawn(in_bounded_polls(run(ctx, transport, info, closing)));
         Client { peer, correlation_id: 0 }
     }
 
@@ -102,6 +106,17 @@ impl Broker {
         let lines = self.0.ctx.log_ring.drain();
         assert!(lines.iter().any(|line| line.text.contains(text)), "{lines:?}");
     }
+}
+
+/// Ends a connection that is scheduled again and again: it would keep time from passing, and its test from ending.
+async fn in_bounded_polls(connection: impl Future<Output = ()>) {
+    let (mut connection, mut polls) = (pin!(connection), 0);
+    future::poll_fn(|context| {
+        polls += 1;
+        assert!(polls < POLLS_MAX, "the connection never waits");
+        connection.as_mut().poll(context)
+    })
+    .await;
 }
 
 /// Lets every connection do what it can do without a further byte, and before any time passes.
