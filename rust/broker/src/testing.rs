@@ -45,8 +45,9 @@ impl Broker {
 
     /// The same with a `memory_max` of its own.
     pub(crate) fn in_memory_of(memory_max: u64) -> Broker {
-        let disk = Arc::new(MemoryDisk::default());
-        Broker::on(disk, Arc::default(), true, Durability::Memory, memory_max)
+        let gate = Arc::new(Gate::default());
+        let disk = Arc::new(GateDisk::new(MemoryDisk::default(), gate.clone()));
+        Broker::on(disk, gate, true, Durability::Memory, memory_max)
     }
 
     /// Logs that are synced, on a disk whose syncs the test can hold or fail.
