@@ -352,7 +352,9 @@ fn other_checkpoints_that_are_malformed_are_reported_and_written_again() {
     ];
     let home = Home::new(1);
     home.filled(true);
-    names.iter().for_each(|name| home.disk.write_atomically(&home.dir.join(name), b"?").unwrap());
+    for name in &names {
+        home.disk.write_atomically(&home.dir.join(name), b"?").unwrap();
+    }
     let (directory, log, recovery) = home.open();
     let warnings = directory.warnings();
     assert_eq!((warnings.len(), log.log_end_offset(), recovery.damage), (3, 30, None));

@@ -37,8 +37,8 @@ struct Moved {
 }
 
 impl State {
-    /// Whether the next checkpoint has to be queued, and as what.
-    fn to_queue(&mut self) -> Option<Urgency> {
+    /// As what the next checkpoint has to be queued now, if it has to be.
+    fn begin_queueing(&mut self) -> Option<Urgency> {
         let wanted = self.moved.iter().map(|moved| moved.urgency).max();
         if self.is_written || wanted <= self.queued {
             return None;
@@ -69,7 +69,7 @@ impl Partition {
 
 impl Host {
     fn queue_log_starts(self: &Arc<Host>) {
-        let urgency = self.log_starts.0.lock().to_queue();
+        let urgency = self.log_starts.0.lock().begin_queueing();
         if let Some(urgency) = urgency {
             let host = self.clone();
             self.lane.push(urgency, move |may_wait| host.record_log_starts(may_wait));
@@ -111,7 +111,7 @@ impl Drop for Writing {
 mod tests {
     use std::path::Path;
     use std::thread;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use pykafka_log::Durability;
 
@@ -143,11 +143,12 @@ mod tests {
             let partition = broker.ctx.partitions.get(&TOPIC, index).unwrap();
             partition.opened_log().map(|log| log.log_start_offset())
         };
-        let deadline = Instant::now() + PATIENCE;
-        while (0..PARTITIONS).any(|partition| start(partition) != Some(1)) {
-            assert!(Instant::now() < deadline, "log starts wait for a checkpoint");
-            thread::yield_now();
-        }
+        let waits = PATIENCE.as_millis();
+        let have_moved = (0..waits).any(|_| {
+            thread::sleep(Duration::from_millis(1));
+            (0..PARTITIONS).all(|partition| start(partition) == Some(1))
+        });
+        assert!(have_moved, "log starts wait for a checkpoint");
     }
 
     fn writes(broker: &Broker) -> usize {

@@ -184,30 +184,24 @@ impl PartitionTable {
             };
             events.push(Event::Maintained { token, error_code, offset });
         };
-        match self.partition(id) {
-            Ok(partition) => {
-                partition.command(Urgency::Asked, move |partition, writer| {
-                    match writer.and_then(|writer| partition.delete_before(offset, writer)) {
-                        Ok((log, log_start_offset)) => {
-                            partition.when_log_start_is_durable(
-                                &log,
-                                Urgency::Asked,
-                                move |partition, recorded| {
-                                    tell(
-                                        partition
-                                            .turn()
-                                            .stored(recorded)
-                                            .map(|()| log_start_offset),
-                                    );
-                                },
-                            );
-                        }
-                        Err(error) => tell(Err(error)),
-                    }
-                })
-            }
-            Err(error) => tell(Err(error)),
-        }
+        let partition = match self.partition(id) {
+            Ok(partition) => partition,
+            Err(error) => return tell(Err(error)),
+        };
+        partition.command(Urgency::Asked, move |partition, writer| {
+            let moved = writer.and_then(|writer| partition.delete_before(offset, writer));
+            let (log, log_start_offset) = match moved {
+                Ok(moved) => moved,
+                Err(error) => return tell(Err(error)),
+            };
+            partition.when_log_start_is_durable(
+                &log,
+                Urgency::Asked,
+                move |partition, recorded| {
+                    tell(partition.turn().stored(recorded).map(|()| log_start_offset));
+                },
+            );
+        });
     }
 
     /// Deletes every log's segments past its topic's limits, and forgets silent producers. A log that was not opened

@@ -115,13 +115,17 @@ impl Host {
         }
         self.leaving.begin(&partitions);
         let later = partitions.split_off(partitions.len().min(DELETED_AT_ONCE_MAX));
-        partitions.iter().for_each(|partition| partition.delete());
+        for partition in &partitions {
+            partition.delete();
+        }
         if later.is_empty() {
             return self.checkpoint_deletions();
         }
         let host = self.clone();
         self.lane.push(Urgency::Asked, move |_| {
-            later.iter().for_each(|partition| partition.delete());
+            for partition in &later {
+                partition.delete();
+            }
             host.checkpoint_deletions();
         });
     }

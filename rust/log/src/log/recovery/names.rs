@@ -94,7 +94,7 @@ impl Look<'_> {
                     return Err(OpenError::TopicIdMismatch { path: self.dir.dir().to_owned() });
                 }
                 Err(error) => {
-                    self.warn(name, &format!("{error}; written again with the id of the topic"))
+                    self.warn(name, &format!("{error}; written again with the id of the topic"));
                 }
             }
         }
@@ -146,7 +146,9 @@ impl Look<'_> {
                 lost.insert(segment.base_offset);
             }
         }
-        warnings.iter().for_each(|(name, warning)| self.warn(name, warning));
+        for (name, warning) in &warnings {
+            self.warn(name, warning);
+        }
         Ok(lost)
     }
 
