@@ -1,10 +1,13 @@
 """IncrementalAlterConfigs answers as Apache Kafka 4.2.1 does."""
 
+from unittest.mock import Mock
+
 import pytest
 
 from pykafka_core.handlers.configs import incremental_alter_configs
+from pykafka_core.handlers.configs.changes import plan_all
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import finish
+from pykafka_core.handlers.outcome import RECORDS_MAX, finish
 from pykafka_core.protocol.messages import (
     ConfigRecord,
     IncrementalAlterConfigsRequest,
@@ -246,6 +249,21 @@ def test_a_resource_named_twice_is_refused_both_times() -> None:
     reply = finish(proposal.reply(0))
     assert isinstance(reply, IncrementalAlterConfigsResponse)
     assert [answer.error_code for answer in reply.responses] == [42, 42]
+
+
+class Unread:
+    """A resource with settings that nobody may look at."""
+
+    resource_type, resource_name = TOPIC, "t"
+
+    @property
+    def configs(self) -> list[str]:
+        raise AssertionError("what is asked of it is looked at")
+
+
+def test_too_many_resources_are_refused_before_their_settings_are_looked_at() -> None:
+    work = plan_all(new_context(), [Unread()] * (RECORDS_MAX + 1), Mock(), replace=False)
+    assert {plan.outcome(0).error_code for plan in finish(work)} == {44}
 
 
 def altered_brokers(*names: str) -> tuple[list[str], list[int]]:

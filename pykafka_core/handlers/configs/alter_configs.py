@@ -1,6 +1,6 @@
 """AlterConfigs (33): replaces all settings of a resource; contract/kafka.md#38."""
 
-from pykafka_core.handlers.configs.changes import SET, Asked, Operation, plan_all
+from pykafka_core.handlers.configs.changes import SET, Operation, plan_all
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Propose, Slices, collect
 from pykafka_core.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
@@ -8,14 +8,7 @@ from pykafka_core.protocol.messages import AlterConfigsRequest, AlterConfigsResp
 
 def handle(context: Context, request: AlterConfigsRequest) -> Slices[Propose]:
     """Plan each resource by itself; what a resource has and the request leaves out is removed."""
-    asked = []
-    for resource in request.resources:
-        yield
-        operations = yield from collect(
-            Operation(config.name, SET, config.value) for config in resource.configs
-        )
-        asked.append(Asked(resource.resource_type, resource.resource_name, operations))
-    plans = yield from plan_all(context, asked, replace=True)
+    plans = yield from plan_all(context, request.resources, _operation, replace=True)
 
     def reply(code: int) -> Slices[AlterConfigsResponse]:
         responses = yield from collect(
@@ -26,3 +19,7 @@ def handle(context: Context, request: AlterConfigsRequest) -> Slices[Propose]:
 
     records = [record for plan in plans for record in plan.records]
     return Propose([] if request.validate_only else records, reply)
+
+
+def _operation(config: AlterConfigsRequest.AlterableConfig) -> Operation:
+    return Operation(config.name, SET, config.value)

@@ -6,8 +6,8 @@ The checks stand in Kafka's order, so that a request with several faults gets Ka
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from pykafka_core.config import Scope, TopicConfigs, settings
 from pykafka_core.errors import (
@@ -52,6 +52,9 @@ _SCOPES = {
 }
 
 
+C = TypeVar("C")
+C_co = TypeVar("C_co", covariant=True)
+
 NUMBER: Final = re.compile(r"[+-]?[0-9]{1,40}")
 
 
@@ -61,6 +64,17 @@ class Operation(NamedTuple):
     name: str
     kind: int
     value: str | None
+
+
+class _Resource(Protocol[C_co]):
+    """What both requests have of a resource."""
+
+    @property
+    def resource_type(self) -> int: ...
+    @property
+    def resource_name(self) -> str: ...
+    @property
+    def configs(self) -> Sequence[C_co]: ...
 
 
 class Asked(NamedTuple):
@@ -94,28 +108,45 @@ class Plan(NamedTuple):
         return Answer(error.code, str(error), kind, name) if error else Answer(0, None, kind, name)
 
 
-def plan_all(context: Context, asked: Sequence[Asked], *, replace: bool) -> Slices[list[Plan]]:
+def plan_all(
+    context: Context,
+    resources: Sequence[_Resource[C]],
+    operation: Callable[[C], Operation],
+    *,
+    replace: bool,
+) -> Slices[list[Plan]]:
     """Plan every resource of a request; none if there are more of them than a request may need records.
 
     Args:
+        operation: What is asked of one of a resource's settings.
         replace: What a resource has and the operations do not name is removed.
     """
     try:
-        bounded(len(asked))
+        bounded(len(resources))
     except PolicyViolationError as error:
         refusal = error.with_traceback(None)  # its frames hold the request
-        return (yield from collect(Plan(one, (), refusal) for one in asked))
+        return (
+            yield from collect(
+                Plan(Asked(one.resource_type, one.resource_name, ()), (), refusal)
+                for one in resources
+            )
+        )
+    asked = []
+    for one in resources:
+        operations = yield from collect(map(operation, one.configs))
+        asked.append(Asked(one.resource_type, one.resource_name, operations))
+        yield
     counts = Counter(map(_resource, asked))
     plans = []
-    for one in asked:
+    for each in asked:
         yield
         try:
-            bounded(len(one.operations))
-            if counts[_resource(one)] > 1:
+            bounded(len(each.operations))
+            if counts[_resource(each)] > 1:
                 raise InvalidRequestError("Each resource must appear at most once.")
-            plans.append(Plan(one, _plan(context, one, replace=replace), None))
+            plans.append(Plan(each, _plan(context, each, replace=replace), None))
         except KafkaError as error:
-            plans.append(Plan(one, (), error.with_traceback(None)))
+            plans.append(Plan(each, (), error.with_traceback(None)))
     try:
         bounded(sum(len(plan.records) for plan in plans))
     except PolicyViolationError as error:

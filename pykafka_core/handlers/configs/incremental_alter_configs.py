@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs (44): contract/kafka.md#38, #68; ``ConfigurationControlManager`` in Kafka."""
 
-from pykafka_core.handlers.configs.changes import Asked, Operation, plan_all
+from pykafka_core.handlers.configs.changes import Operation, plan_all
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Propose, Slices, collect
 from pykafka_core.protocol.messages import (
@@ -11,15 +11,7 @@ from pykafka_core.protocol.messages import (
 
 def handle(context: Context, request: IncrementalAlterConfigsRequest) -> Slices[Propose]:
     """Plan each resource by itself; those that cannot be altered do not hinder the others."""
-    asked = []
-    for resource in request.resources:
-        yield
-        operations = yield from collect(
-            Operation(config.name, config.config_operation, config.value)
-            for config in resource.configs
-        )
-        asked.append(Asked(resource.resource_type, resource.resource_name, operations))
-    plans = yield from plan_all(context, asked, replace=False)
+    plans = yield from plan_all(context, request.resources, _operation, replace=False)
 
     def reply(code: int) -> Slices[IncrementalAlterConfigsResponse]:
         responses = yield from collect(
@@ -32,3 +24,7 @@ def handle(context: Context, request: IncrementalAlterConfigsRequest) -> Slices[
 
     records = [record for plan in plans for record in plan.records]
     return Propose([] if request.validate_only else records, reply)
+
+
+def _operation(config: IncrementalAlterConfigsRequest.AlterableConfig) -> Operation:
+    return Operation(config.name, config.config_operation, config.value)
