@@ -11,6 +11,7 @@
 
 mod recovery_point;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -155,21 +156,17 @@ impl Collected {
 /// Small files and directories that were changed since the last sync, each once.
 #[derive(Debug, Default)]
 pub(crate) struct Unsynced {
-    files: Vec<PathBuf>,
-    dirs: Vec<PathBuf>,
+    files: BTreeSet<PathBuf>,
+    dirs: BTreeSet<PathBuf>,
 }
 
 impl Unsynced {
     pub(crate) fn add_file(&mut self, path: PathBuf) {
-        if !self.files.contains(&path) {
-            self.files.push(path);
-        }
+        self.files.insert(path);
     }
 
     pub(crate) fn add_dir(&mut self, path: PathBuf) {
-        if !self.dirs.contains(&path) {
-            self.dirs.push(path);
-        }
+        self.dirs.insert(path);
     }
 
     fn is_empty(&self) -> bool {
