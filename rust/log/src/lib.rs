@@ -34,7 +34,7 @@ pub use log::producer_state::{
     ProducerStateManager, SnapshotError,
 };
 pub use log::{
-    AppendError, AppendInfo, AppendOptions, Checkpointed, Damage, FetchData, Fetched,
+    AppendError, AppendInfo, AppendOptions, Checkpointed, Damage, Expired, FetchData, Fetched,
     FetchedRecords, Log, LogOffsets, LogOptions, OnDamage, OpenError, ReadError, RecordsSlice,
     Recovery, SegmentEntries, SliceError, StorageError, TimestampOffset,
 };

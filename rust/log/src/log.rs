@@ -44,6 +44,7 @@ use parking_lot::Mutex;
 pub use error::{AppendError, Damage, OpenError, ReadError, StorageError};
 pub use read::lookup::SegmentEntries;
 pub use read::slice::{Fetched, FetchedRecords, RecordsSlice, SliceError};
+pub use retention::Expired;
 pub use types::{
     AppendInfo, AppendOptions, Checkpointed, FetchData, LogOffsets, LogOptions, OnDamage, Recovery,
     TimestampOffset,

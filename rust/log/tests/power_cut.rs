@@ -181,9 +181,11 @@ impl Life {
     fn delete_before(&mut self, offset: i64) -> Result<(), Stopped> {
         self.start_between.1 = offset;
         self.log.delete_before(offset)?;
-        self.log.expire_segments(self.log.log_end_offset())?;
+        let expired = self.log.expire_segments(self.log.log_end_offset())?;
         self.checkpoint()?;
-        self.log.remove_expired()?;
+        if let Some(expired) = expired {
+            self.log.remove_expired(expired)?;
+        }
         self.log.delete_expired_files(NOW_MS + 1)?;
         Ok(())
     }

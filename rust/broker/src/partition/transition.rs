@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pykafka_log::{Log, LogConfig, StorageError};
+use pykafka_log::{Expired, Log, LogConfig, StorageError};
 
 use super::isr::{BrokerState, IsrOutcome, ProposalId};
 use super::lane::Urgency;
@@ -136,7 +136,7 @@ impl Partition {
         let log = self.open_log(writer)?;
         let high_watermark = self.high_watermark();
         log.expire_producers(self.host.directory.producer_id_expiration_ms());
-        if self.move_log_start(&log, || log.expire_segments(high_watermark))? {
+        if let Some(expired) = self.move_log_start(&log, || log.expire_segments(high_watermark))? {
             let urgency = Urgency::Background;
             self.when_log_start_is_durable(
                 &log,
@@ -144,10 +144,10 @@ impl Partition {
                 move |partition, recorded| match recorded {
                     Err(error) if !error.is_refusal() => partition.note_storage_error(&error),
                     // On a full disk the segments go all the same: that is what frees space.
-                    _ => partition.command(urgency, |partition, writer| {
+                    _ => partition.command(urgency, move |partition, writer| {
                         // Those of a deleted topic go with its directory.
                         let Ok(_writer) = writer else { return };
-                        partition.remove_expired();
+                        partition.remove_expired(expired);
                     }),
                 },
             );
@@ -155,10 +155,9 @@ impl Partition {
         Ok(())
     }
 
-    /// Removes the segments below the log start.
-    fn remove_expired(&self) {
+    fn remove_expired(&self, expired: Expired) {
         let Some(log) = self.opened_log() else { return };
-        if let Err(error) = log.remove_expired() {
+        if let Err(error) = log.remove_expired(expired) {
             self.note_storage_error(&error);
         }
     }

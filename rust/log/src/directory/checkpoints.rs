@@ -268,13 +268,11 @@ impl LogDirectory {
     /// As those; the checkpoint could not be written. On a full disk the segments go all the same: that is what frees
     /// space.
     pub fn enforce_retention(&self, log: &Log, high_watermark: i64) -> Result<usize, StorageError> {
-        if log.expire_segments(high_watermark)? {
-            match self.record_log_starts([log]) {
-                Err(error) if !error.is_refusal() => return Err(error),
-                _ => {}
-            }
+        let Some(expired) = log.expire_segments(high_watermark)? else { return Ok(0) };
+        match self.record_log_starts([log]) {
+            Err(error) if !error.is_refusal() => Err(error),
+            _ => log.remove_expired(expired),
         }
-        log.remove_expired()
     }
 
     /// Gives up the records of `log` at and behind `offset`, as [`Log::truncate_to`] does.

@@ -28,13 +28,13 @@ impl Log {
     ///
     /// For a log without checkpoints; [`crate::LogDirectory::enforce_retention`] for one in a data directory.
     pub fn enforce_retention(&self, high_watermark: i64) -> Result<usize, StorageError> {
-        self.expire_segments(high_watermark)?;
-        self.remove_expired()
+        let expired = self.expire_segments(high_watermark)?;
+        expired.map_or(Ok(0), |expired| self.remove_expired(expired))
     }
 
     /// Moves the log start behind the segments that the settings allow to go, none that reaches beyond `high_watermark`;
-    /// `true` if there are segments to remove.
-    pub fn expire_segments(&self, high_watermark: i64) -> Result<bool, StorageError> {
+    /// `None` if there are no segments to remove.
+    pub fn expire_segments(&self, high_watermark: i64) -> Result<Option<Expired>, StorageError> {
         let mut state = self.write();
         state.check_writable()?;
         let count = state.deletable_count(high_watermark, self.shared.clock.now_ms());
@@ -45,17 +45,18 @@ impl Log {
         if let Some(first) = state.segments.get(count) {
             state.log_start_offset = state.log_start_offset.max(first.base_offset());
         }
-        Ok(count > 0)
+        Ok((count > 0).then_some(Expired { log_start_offset: state.log_start_offset }))
     }
 
-    /// Removes the segments that end at or below the log start.
+    /// Removes the segments that end at or below the log start that `expired` tells. The caller has made it durable: a log
+    /// that begins behind its recorded start is taken for damaged.
     ///
     /// Files are renamed to `.deleted` and removed `file.delete.delay.ms` later by
     /// [`Log::delete_expired_files`]. Returns how many segments went.
-    pub fn remove_expired(&self) -> Result<usize, StorageError> {
+    pub fn remove_expired(&self, expired: Expired) -> Result<usize, StorageError> {
         let mut state = self.write();
         state.check_writable()?;
-        let start = state.log_start_offset;
+        let start = expired.log_start_offset;
         let next = state.segments.iter().skip(1).take_while(|next| next.base_offset() <= start);
         let count = next.count();
         if count == 0 {
@@ -76,6 +77,13 @@ impl Log {
         state.delete_expired_files(&self.shared, now_ms)?;
         Ok(state.deleted.len())
     }
+}
+
+/// The log start behind segments that may go. The log's own may be further by now, and not durable yet.
+#[derive(Debug, Clone, Copy)]
+#[must_use]
+pub struct Expired {
+    log_start_offset: i64,
 }
 
 impl State {
