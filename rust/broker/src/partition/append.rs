@@ -42,7 +42,7 @@ pub struct Append {
     pub promise: Promise,
     /// Who is told, unless the outcome is known at once.
     pub waiter: Arc<dyn AckWaiter>,
-    /// Passed back to the waiter.
+    /// Which of the waiter's appends this is, from 0 on; passed back to it.
     pub slot: usize,
 }
 
@@ -279,7 +279,9 @@ impl Turn<'_> {
     fn begin_write(&mut self, log: &Log, queued: &Queued) -> Option<(Writer, Moment)> {
         let host = &self.partition().host;
         let validated = queued.validated.as_ref()?;
+        // The first of each request: many short writes would keep the thread as one that is long, and unnoticed.
         let is_ready = !host.in_memory
+            && queued.append.slot == 0
             && validated.stored_size() <= WRITTEN_AT_ONCE_BYTES_MAX
             && host.pace.is_quick()
             && !self.syncs_every_append()

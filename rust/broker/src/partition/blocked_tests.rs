@@ -207,6 +207,21 @@ fn a_disk_that_is_quick_is_written_to_by_threads_that_serve_connections() {
     });
 }
 
+#[test]
+fn a_request_for_many_partitions_leaves_all_but_one_of_its_writes_to_the_pool() {
+    within_patience(|| {
+        let broker = broker_on_a_quick_disk();
+        while !is_written_at_once(&broker, 1) {}
+        let outcome = result(on_the_network(&broker, |broker| {
+            let batch = large();
+            let all: Vec<_> = (0..=FREE).map(|partition| (partition, Some(&batch[..]))).collect();
+            broker.produce_request(9, &request_of(1, &all))
+        }));
+        assert_eq!(produced(outcome).0, 0);
+        assert_ne!(broker.gate.last_writer(), "pykafka-net");
+    });
+}
+
 /// More of them than there are threads that serve connections.
 #[test]
 fn writes_by_threads_that_serve_connections_hold_up_nobody_else() {

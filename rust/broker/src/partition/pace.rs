@@ -20,7 +20,13 @@ impl Pace {
         if duration_ns > QUICK_NS_MAX {
             self.quick_writes.store(0, Ordering::Relaxed);
         } else if quick_writes < QUICK_WRITES_MIN {
-            self.quick_writes.store(quick_writes + 1, Ordering::Relaxed);
+            // Fails where another write was slow meanwhile, or was counted.
+            let _ = self.quick_writes.compare_exchange(
+                quick_writes,
+                quick_writes + 1,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
         }
     }
 
