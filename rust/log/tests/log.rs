@@ -606,3 +606,45 @@ fn segment_rolls_when_an_index_is_full() {
         assert!(content.len() <= 48, "{name} has {} bytes", content.len());
     }
 }
+
+/// The process was killed after the segments of a log that was emptied had gone, and before its epochs were written.
+#[test]
+fn no_epoch_ends_behind_the_end_of_a_log_whose_emptying_was_interrupted() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    for (epoch, offset) in [(0, 0), (2, 3), (5, 6)] {
+        log.assign_epoch(epoch, offset).unwrap();
+        log.append_as_leader(
+            &mut batch(3, 50, NOW_MS),
+            AppendOptions { leader_epoch: epoch, ..LEADER },
+        )
+        .unwrap();
+    }
+    let epochs = bench.file("leader-epoch-checkpoint");
+    log.truncate_fully_and_start_at(1).unwrap();
+    drop(log);
+    let file = bench.dir.join("leader-epoch-checkpoint");
+    bench.disk.write_atomically(&file, &epochs).unwrap();
+    let checkpointed = Checkpointed { log_start_offset: Some(1), ..Checkpointed::default() };
+    let (log, _) = Log::open(LogOptions { checkpointed, ..bench.options(false) }).unwrap();
+    assert_eq!(log.log_end_offset(), 1);
+    for epoch in 0..=5 {
+        assert!(log.end_offset_for_epoch(epoch).is_none_or(|(_, end)| end <= 1), "epoch {epoch}");
+    }
+}
+
+#[test]
+fn no_segment_goes_above_the_log_start_that_was_to_be_recorded() {
+    let config = LogConfig { retention_bytes: 3000, segment_bytes: 500, ..LogConfig::default() };
+    let bench = Bench { config, ..Bench::default() };
+    let (log, _) = bench.open(true);
+    for _ in 0..60 {
+        append(&log, 1, NOW_MS);
+    }
+    let expired = log.expire_segments(60).unwrap().unwrap();
+    let recorded = log.log_start_offset();
+    log.delete_before(59).unwrap();
+    assert!(log.remove_expired(expired).unwrap() > 0);
+    let first = log.segments()[0].0;
+    assert!(0 < first && first <= recorded, "{first} is above {recorded}");
+}

@@ -311,3 +311,48 @@ fn look_ups_of_all_kinds_beside_rolls_and_retention_meet_no_error_and_no_aborted
     });
     assert!(log.log_start_offset() > 0 && log.write_error().is_none());
 }
+
+/// Recovery had taken note of the transaction already, when it came to the batch that is not readable.
+#[test]
+fn a_damaged_log_without_producer_snapshots_names_its_aborted_transactions() {
+    let bench = Bench::default();
+    let (log, _) = bench.open(true);
+    append_aborted(&log, 0);
+    for n in 0..60 {
+        append(&log, 1, NOW_MS + n);
+    }
+    let end = log.log_end_offset();
+    let (_, before) = log.fetch_committed(0, 500, end, true).unwrap();
+    assert_eq!(before.len(), 1);
+    log.close().unwrap();
+    for name in bench.file_names().iter().filter(|name| name.ends_with(".snapshot")) {
+        bench.disk.remove_file(&bench.dir.join(name)).unwrap();
+    }
+    let bytes = bench.file("00000000000000000000.log");
+    let sixth: usize = common::all(&bytes)[..5].iter().map(|batch| batch.size()).sum();
+    let magic = 16;
+    let log_file = bench.disk.open(&path(&bench, 0, ".log"), OpenMode::Write).unwrap();
+    log_file.write_at(&[9], (sixth + magic) as u64).unwrap();
+    let (log, recovery) = bench.open(true);
+    assert!(recovery.damage.is_some());
+    let (_, after) = log.fetch_committed(0, 500, log.log_end_offset(), true).unwrap();
+    assert_eq!(after, before);
+}
+
+#[test]
+fn entries_that_are_stored_while_they_are_looked_at_are_not_missed() {
+    let config = LogConfig { index_interval_bytes: 0, ..LogConfig::default() };
+    let (bench, disk) = bench(config);
+    let log = Arc::new(bench.open(true).0);
+    for n in 0..1100 {
+        append(&log, 1, NOW_MS + n);
+    }
+    let before = log.segment_entries(0).unwrap().unwrap();
+    let writer = log.clone();
+    disk.hook().before_open(path(&bench, 0, ".index"), move || {
+        for n in 1100..3300 {
+            append(&writer, 1, NOW_MS + n);
+        }
+    });
+    assert_eq!(log.segment_entries(0).unwrap().unwrap(), before);
+}

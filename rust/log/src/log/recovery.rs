@@ -51,6 +51,7 @@ use crate::disk::ReadFile;
 use crate::segment::indexes::Indexes;
 use crate::segment::scan::{BatchScanner, ScanError};
 use crate::segment::time_index::TimeEntry;
+use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, file_name};
 
 /// A look at a log's directory: what it is compared with, and what was found so far.
@@ -179,6 +180,7 @@ impl Look<'_> {
 
     /// Reads a segment whole, building what is derived from it; returns where the valid batches end.
     fn rebuild_segment(&mut self, index: usize) -> Result<u64, StorageError> {
+        let mut aborted = self.aborted_before(index)?;
         let Look { dir, plan, found, .. } = self;
         let interval = plan.index_interval_bytes;
         let next_base = found.segments.get(index + 1).map(|next| next.base_offset);
@@ -186,7 +188,6 @@ impl Look<'_> {
         let base_offset = segment.base_offset;
         let mut indexes = Indexes::new(base_offset);
         let mut max = TimeEntry::none(base_offset);
-        let mut aborted = Vec::new();
         let name = segment.name(FileKind::Log);
         let file = dir.open(&name)?;
         let mut scanner = BatchScanner::new(&*file, 0, segment.size);
@@ -226,6 +227,19 @@ impl Look<'_> {
         segment.rebuilt = Some((indexes, aborted.into()));
         self.bound_rebuilt();
         Ok(end)
+    }
+
+    /// Aborted transactions of a segment that ended where the producers' state is already, as they are stored.
+    fn aborted_before(&self, index: usize) -> Result<Vec<AbortedTxn>, StorageError> {
+        let segment = &self.found.segments[index];
+        let upto = self.found.producers.map_end_offset();
+        if upto <= segment.base_offset {
+            return Ok(Vec::new());
+        }
+        let stored = self.dir.read_if_there(&segment.name(FileKind::TransactionIndex))?;
+        let mut aborted = AbortedTxn::decode_all(&stored.unwrap_or_default()).unwrap_or_default();
+        aborted.retain(|txn| txn.last_offset < upto);
+        Ok(aborted)
     }
 
     /// Makes indexes sparser, those of further segments too, where so much is rebuilt that they would fill the memory.
@@ -298,14 +312,14 @@ impl Look<'_> {
             found.recovery_point = found.log_end_offset;
         }
         found.producers.expire(self.plan.now_ms);
+        // An epoch may have begun at the log end, without a batch yet.
+        let is_cut = found.epochs.truncate_from_end(found.log_end_offset.saturating_add(1));
+        found.changes.has_new_epochs = is_changed || is_cut;
         let Some(first) = found.segments.first() else { return };
         if found.verdict.damage.is_none() && is_changed {
             // What was recovered was not synced before the crash.
             found.recovery_point = first.base_offset.min(found.log_end_offset);
         }
-        // An epoch may have begun at the log end, without a batch yet.
-        let is_cut = found.epochs.truncate_from_end(found.log_end_offset.saturating_add(1));
-        found.changes.has_new_epochs = is_changed || is_cut;
         self.drop_stray_snapshots();
     }
 

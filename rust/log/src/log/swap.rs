@@ -85,7 +85,8 @@ impl Leftovers {
     /// The entries that [`Leftovers::tidy`] would leave.
     pub(crate) fn tidied(&self, entries: &[DirEntry]) -> Vec<DirEntry> {
         let is_left = |entry: &&DirEntry| {
-            entry.name.to_str().is_none_or(|name| !self.removed.iter().any(|gone| gone == name))
+            let removed = |name| self.removed.binary_search_by(|gone| gone.as_str().cmp(name));
+            entry.name.to_str().is_none_or(|name| removed(name).is_err())
         };
         let mut left: Vec<DirEntry> = entries.iter().filter(is_left).cloned().collect();
         for entry in &mut left {

@@ -57,6 +57,8 @@ impl TimeIndex {
     pub(crate) fn decode(bytes: &[u8], base_offset: i64) -> Option<TimeIndex> {
         let (chunks, ragged) = bytes.as_chunks::<ENTRY_SIZE>();
         let used = chunks.iter().rposition(|chunk| chunk != &[0; ENTRY_SIZE]).map_or(0, |i| i + 1);
+        // One that is alone is an entry: a time of 0 in the batch of the base offset.
+        let used = if chunks.len() == 1 { 1 } else { used };
         let entries: Vec<_> =
             chunks[..used].iter().map(|chunk| TimeEntry::decode(chunk, base_offset)).collect();
         let grows = entries

@@ -9,11 +9,11 @@ use crate::disk::ReadMap;
 use crate::log::snapshot::Snapshot;
 use crate::log::{Log, StorageError, TimestampOffset};
 use crate::segment::indexes::Indexes;
-use crate::segment::offset_index::OffsetEntry;
+use crate::segment::offset_index::{self, OffsetEntry};
 use crate::segment::scan::{BatchScanner, ScanError};
-use crate::segment::time_index::TimeEntry;
+use crate::segment::time_index::{self, TimeEntry};
 use crate::segment::transaction_index::AbortedTxn;
-use crate::segment::{FileKind, Segment};
+use crate::segment::{FileKind, Segment, SegmentFiles};
 
 /// A segment to search.
 struct Candidate<'a> {
@@ -159,9 +159,8 @@ impl Snapshot {
                 let before = (active.offsets.dropped(), active.times.dropped());
                 (before, SegmentEntries::of(&active, &aborted))
             };
-            let stored = Indexes::load(segment)?.unwrap_or_else(|| Indexes::new(base_offset));
-            let stored = SegmentEntries::of(&stored, &[]);
-            return Ok(Some(unstored.behind(stored, before)));
+            let stored = stored_before(&segment.files, before)?;
+            return Ok(stored.map(|stored| unstored.behind(stored)));
         }
         let rebuilt = segment.files.with_rebuilt(|indexes| SegmentEntries::of(indexes, &aborted));
         if rebuilt.is_some() {
@@ -192,14 +191,30 @@ impl SegmentEntries {
         }
     }
 
-    /// These entries behind so many of `stored`, of either index.
-    fn behind(mut self, mut stored: SegmentEntries, before: (usize, usize)) -> SegmentEntries {
-        stored.offsets.truncate(before.0);
+    /// These entries behind those of `stored`.
+    fn behind(mut self, mut stored: SegmentEntries) -> SegmentEntries {
         stored.offsets.append(&mut self.offsets);
-        stored.times.truncate(before.1);
         stored.times.append(&mut self.times);
         SegmentEntries { aborted: self.aborted, ..stored }
     }
+}
+
+/// The first entries of either stored index, so many of each, while more may be written; `None` if they are garbage.
+fn stored_before(
+    files: &SegmentFiles,
+    (offsets, times): (usize, usize),
+) -> Result<Option<SegmentEntries>, StorageError> {
+    let bytes_of = |kind, size: usize| -> Result<Vec<u8>, StorageError> {
+        let mut bytes = files.read(kind)?.unwrap_or_default();
+        bytes.truncate(size);
+        Ok(bytes)
+    };
+    let offset_bytes = bytes_of(FileKind::OffsetIndex, offsets * offset_index::ENTRY_SIZE)?;
+    let time_bytes = bytes_of(FileKind::TimeIndex, times * time_index::ENTRY_SIZE)?;
+    let indexes = Indexes::decode(&offset_bytes, &time_bytes, files.base_offset(), u64::MAX);
+    let are_there =
+        |found: &Indexes| (found.offsets.count(), found.times.count()) == (offsets, times);
+    Ok(indexes.filter(are_there).map(|found| SegmentEntries::of(&found, &[])))
 }
 
 impl Candidate<'_> {

@@ -121,7 +121,7 @@ fn sealed(
     let offsets = last_entry::<{ offset_index::ENTRY_SIZE }>(dir, segment, FileKind::OffsetIndex)?;
     let times = last_entry::<{ time_index::ENTRY_SIZE }>(dir, segment, FileKind::TimeIndex)?;
     let last = match offsets {
-        LastEntry::NoIndex => return Ok(None),
+        LastEntry::NoIndex | LastEntry::Preallocated => return Ok(None),
         LastEntry::NoEntry => None,
         LastEntry::Entry(entry) => {
             let entry = OffsetEntry::decode(entry, base);
@@ -133,9 +133,7 @@ fn sealed(
     };
     let max = match times {
         LastEntry::NoEntry => TimeEntry::none(base),
-        LastEntry::NoIndex | LastEntry::Entry([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]) => {
-            return Ok(None);
-        }
+        LastEntry::NoIndex | LastEntry::Preallocated => return Ok(None),
         LastEntry::Entry(entry) => TimeEntry::decode(&entry, base),
     };
     let end = end_from(dir, segment, last)?;
@@ -143,7 +141,8 @@ fn sealed(
 }
 
 /// The offset behind the last batch of a segment, whose headers are walked from an index entry on; `None` if the entry
-/// or a header is wrong.
+/// or a header is wrong. Older versions of Kafka make one entry for all batches of an append: the last offset of the last one, and
+/// the position of the first.
 fn end_from(
     dir: &DirView<'_>,
     segment: &FoundSegment,
@@ -157,14 +156,15 @@ fn end_from(
     loop {
         match headers.next() {
             Ok(Some(header)) => {
-                let is_wanted = wanted.take().is_none_or(|offset| offset == header.last_offset);
-                if !is_wanted || header.base_offset < end || header.last_offset < header.base_offset
+                let is_behind = wanted.is_some_and(|offset| offset < header.last_offset);
+                if is_behind || header.base_offset < end || header.last_offset < header.base_offset
                 {
                     return Ok(None);
                 }
+                wanted = wanted.filter(|offset| *offset != header.last_offset);
                 end = header.last_offset + 1;
             }
-            Ok(None) => return Ok(Some(end)),
+            Ok(None) => return Ok(wanted.is_none().then_some(end)),
             Err(ScanError::Bad(_)) => return Ok(None),
             Err(ScanError::Io(error)) => return Err(dir.error("read", &name)(error)),
         }
@@ -194,6 +194,8 @@ enum LastEntry<const SIZE: usize> {
     NoIndex,
     /// It is empty.
     NoEntry,
+    /// It ends in zeros that stand for no entry.
+    Preallocated,
     Entry([u8; SIZE]),
 }
 
@@ -213,8 +215,12 @@ fn last_entry<const SIZE: usize>(
         match size.checked_sub(SIZE as u64) {
             None => Ok(LastEntry::NoEntry),
             Some(position) => {
-                let read = file.read_at(&mut entry, position)?;
-                Ok(if read == SIZE { LastEntry::Entry(entry) } else { LastEntry::NoIndex })
+                if file.read_at(&mut entry, position)? != SIZE {
+                    return Ok(LastEntry::NoIndex);
+                }
+                // The first entry may be zeros: a time of 0 in the batch of the base offset.
+                let is_zeros = position > 0 && entry == [0; SIZE];
+                Ok(if is_zeros { LastEntry::Preallocated } else { LastEntry::Entry(entry) })
             }
         }
     };

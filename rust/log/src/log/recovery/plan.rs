@@ -7,6 +7,8 @@ use crate::log::{Checkpointed, Damage, LogOptions, OnDamage};
 /// 16 MiB in memory, from 2 to 4 GiB of batches.
 const REBUILT_ENTRIES_MAX: usize = 1 << 20;
 
+const SNAPSHOT_BYTES_MAX: usize = 16 << 20;
+
 /// What to believe, and what to do about damage.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
@@ -30,6 +32,8 @@ pub(crate) struct Plan {
     pub(super) index_interval_bytes: u64,
     /// Index entries that may be made before they are stored. Where there are more, they get sparser.
     pub(super) rebuilt_entries_max: usize,
+    /// Bytes of producer snapshots that may be made before they are stored. Where there are more, the oldest are not made.
+    pub(super) snapshot_bytes_max: usize,
     pub(super) producer_id_expiration_ms: i64,
     pub(super) now_ms: i64,
     /// Segments of which only indexes are left.
@@ -61,6 +65,7 @@ impl Plan {
             topic_id: options.topic_id,
             index_interval_bytes: options.config.index_interval_bytes as u64,
             rebuilt_entries_max: REBUILT_ENTRIES_MAX,
+            snapshot_bytes_max: SNAPSHOT_BYTES_MAX,
             producer_id_expiration_ms: options.producer_id_expiration_ms,
             now_ms: options.clock.now_ms(),
             lost_segments: BTreeSet::new(),

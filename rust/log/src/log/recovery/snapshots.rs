@@ -119,6 +119,19 @@ impl Look<'_> {
         found.changes.snapshots.insert(end, found.producers.snapshot_bytes());
         found.snapshot_offset = end;
         self.snapshots.insert(end);
+        self.bound_snapshots();
+    }
+
+    /// Lets the oldest of the new snapshots go where all of them would fill the memory: a truncation takes an older one, and
+    /// replays more.
+    fn bound_snapshots(&mut self) {
+        let made = &mut self.found.changes.snapshots;
+        let mut bytes: usize = made.values().map(Vec::len).sum();
+        while bytes > self.plan.snapshot_bytes_max && made.len() > 1 {
+            let Some((offset, oldest)) = made.pop_first() else { return };
+            bytes -= oldest.len();
+            self.snapshots.remove(&offset);
+        }
     }
 
     /// Lets the snapshots go that tell of nothing in the log: all but those of segments and the newest one.

@@ -337,3 +337,33 @@ fn indexes_get_sparser_where_more_is_rebuilt_than_memory_may_take() {
         assert!((data.base_offset..data.next_offset).contains(&offset));
     }
 }
+
+#[test]
+fn the_newest_producer_snapshots_are_made_where_all_would_take_too_much_memory() {
+    const BYTES_MAX: usize = 500;
+    let (disk, random) = (MemoryDisk::default(), &mut Random(1));
+    disk.create_dir_all(Path::new("/data")).unwrap();
+    let (log, _) = Log::open(options(&disk)).unwrap();
+    let leader = AppendOptions { leader_epoch: 0, origin: AppendOrigin::Replication };
+    let sequences = &mut [0; 3];
+    for _ in 0..200 {
+        log.append_as_leader(&mut batch(random, sequences), leader).unwrap();
+    }
+    drop(log);
+    let mut files = files_of(&disk);
+    files.retain(|name, _| !name.ends_with(".snapshot"));
+    let disk = disk_of(&files);
+
+    let options = options(&disk);
+    let whole = Log::look(&options, Plan::of(&options)).unwrap();
+    let bounded = Plan { snapshot_bytes_max: BYTES_MAX, ..Plan::of(&options) };
+    let mut found = Log::look(&options, bounded).unwrap();
+    let made = |found: &Recovered| found.changes.snapshots.values().map(Vec::len).sum::<usize>();
+    assert!(made(&whole) > 4 * BYTES_MAX && made(&found) <= BYTES_MAX);
+    let (mut newest, kept) = (whole.changes.snapshots.clone(), found.changes.snapshots.clone());
+    newest.retain(|offset, _| kept.contains_key(offset));
+    assert_eq!(newest, kept);
+    assert_eq!(kept.last_key_value(), whole.changes.snapshots.last_key_value());
+    found.changes.snapshots.clone_from(&whole.changes.snapshots);
+    assert!(found == whole, "nothing else differs");
+}
