@@ -80,7 +80,6 @@ impl PyPartitionId {
     }
 }
 
-/// Copied: bytes of Python must not be released by a thread that does not hold the interpreter.
 /// An answer.
 #[derive(FromPyObject)]
 enum Body {
@@ -97,6 +96,7 @@ impl Body {
     }
 }
 
+/// Copied: bytes of Python must not be released by a thread that does not hold the interpreter.
 fn copied(bytes: &PyBackedBytes) -> Bytes {
     Bytes::copy_from_slice(bytes)
 }
