@@ -1,4 +1,5 @@
 //! Which stored indexes an open believes, so that it does not read the batches of their segments.
+#![allow(clippy::case_sensitive_file_extension_comparisons, reason = "the log's own names")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;

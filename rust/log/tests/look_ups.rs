@@ -1,4 +1,5 @@
 //! Look-ups beside removals: what is found is what the log holds when the look-up ends, and no race is an I/O error.
+#![allow(clippy::case_sensitive_file_extension_comparisons, reason = "the log's own names")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -329,7 +330,7 @@ fn a_damaged_log_without_producer_snapshots_names_its_aborted_transactions() {
         bench.disk.remove_file(&bench.dir.join(name)).unwrap();
     }
     let bytes = bench.file("00000000000000000000.log");
-    let sixth: usize = common::all(&bytes)[..5].iter().map(|batch| batch.size()).sum();
+    let sixth: usize = common::all(&bytes)[..5].iter().map(Batch::size).sum();
     let magic = 16;
     let log_file = bench.disk.open(&path(&bench, 0, ".log"), OpenMode::Write).unwrap();
     log_file.write_at(&[9], (sixth + magic) as u64).unwrap();
