@@ -113,7 +113,9 @@ class Layers:
             text = self._inherited(setting)[0]
             return setting.default if text is None else text
         bounds = setting.validator
-        return str(max(number, int(bounds.low)) if isinstance(bounds, Range) else number)
+        if not isinstance(bounds, Range) or str(number) == bounds.extra:
+            return str(number)
+        return str(max(number, int(bounds.low)))
 
     def inherited_number(self, setting: Setting) -> Int | None:
         """Return an inherited whole number in the topic setting's unit, whether it is in bounds or not."""

@@ -184,3 +184,7 @@ def test_node_id_and_broker_id_are_one_number(given: str) -> None:
     for name in ("node.id", "broker.id"):
         first = configs.broker_synonyms(name)[0]
         assert (first.value, first.source) == ("7", ConfigSource.STATIC_BROKER_CONFIG)
+
+
+def test_a_default_below_the_lowest_value_that_is_allowed_besides_is_inherited() -> None:
+    assert BrokerConfigs({}).topic_value("compression.gzip.level", {}) == "-1"
