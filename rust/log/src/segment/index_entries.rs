@@ -25,27 +25,6 @@ pub(crate) struct IndexEntries<E> {
     stored: usize,
 }
 
-/// What a look-up finds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Found<T> {
-    Entry(T),
-    /// Nothing: it would be before the first entry.
-    Nothing,
-    /// It is one of those that were dropped: the file has it.
-    Stored,
-}
-
-impl<T> Found<T> {
-    /// What stands for it in memory, where `nothing` stands for nothing; `None` if only the file tells.
-    pub(crate) fn in_memory<U>(self, entry: impl FnOnce(T) -> U, nothing: U) -> Option<U> {
-        match self {
-            Found::Entry(found) => Some(entry(found)),
-            Found::Nothing => Some(nothing),
-            Found::Stored => None,
-        }
-    }
-}
-
 impl<E: Entry> IndexEntries<E> {
     /// An index without entries, and with nothing in its file.
     pub(crate) fn new(base_offset: i64) -> Self {
@@ -93,12 +72,17 @@ impl<E: Entry> IndexEntries<E> {
         self.dropped
     }
 
-    /// The last entry for which `is_before` holds; it holds for a prefix of the entries.
-    pub(crate) fn last_where(&self, is_before: impl FnMut(&E) -> bool) -> Found<E> {
+    /// What `found` makes of the last entry for which `is_before` holds, which it does for a prefix of the entries; `nothing`
+    /// where it holds for none, and `None` if that entry is one of those that were dropped.
+    pub(crate) fn look_up<T>(
+        &self,
+        is_before: impl FnMut(&E) -> bool,
+        found: impl FnOnce(&E) -> T,
+        nothing: T,
+    ) -> Option<T> {
         match self.entries[..self.entries.partition_point(is_before)].last() {
-            Some(entry) => Found::Entry(*entry),
-            None if self.dropped == 0 => Found::Nothing,
-            None => Found::Stored,
+            Some(entry) => Some(found(entry)),
+            None => (self.dropped == 0).then_some(nothing),
         }
     }
 

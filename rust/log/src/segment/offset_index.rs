@@ -86,14 +86,14 @@ impl OffsetIndex {
 
     /// The position to read from for `offset`: that of the last entry not after it; `None` if only the file tells.
     pub(crate) fn position_of(&self, offset: i64) -> Option<u64> {
-        self.last_where(|entry| entry.offset <= offset).in_memory(|entry| entry.position, 0)
+        self.look_up(|entry| entry.offset <= offset, |entry| entry.position, 0)
     }
 
     /// The last position not behind `limit` where a batch begins that has offsets below `upto`; `None` if only the file
     /// tells.
     pub(crate) fn boundary(&self, limit: u64, upto: i64) -> Option<u64> {
-        let found = self.last_where(|entry| entry.position <= limit && entry.offset < upto);
-        found.in_memory(|entry| entry.position, 0)
+        let is_before = |entry: &OffsetEntry| entry.position <= limit && entry.offset < upto;
+        self.look_up(is_before, |entry| entry.position, 0)
     }
 
     pub(crate) fn last(&self) -> Option<OffsetEntry> {

@@ -82,8 +82,8 @@ impl TimeIndex {
     /// The offset to search from for `timestamp`: no batch that ends before it holds one as young. `None` if only the file
     /// tells.
     pub(crate) fn offset_of(&self, timestamp: i64) -> Option<i64> {
-        let found = self.last_where(|entry| entry.timestamp <= timestamp);
-        found.in_memory(|entry| entry.offset, self.base_offset)
+        let is_before = |entry: &TimeEntry| entry.timestamp <= timestamp;
+        self.look_up(is_before, |entry| entry.offset, self.base_offset)
     }
 
     /// Drops entries of batches that end at or behind `offset`, where the log is cut. The file must follow.
