@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 CITATION = re.compile(r"contract/(kafka|replication)\.md((?:,? ?[–-]?#\d+)+)")
-UNRESOLVED = re.compile(r"(?<![/\w.-])(?:replication-)?[Cc]ontract \d")
+UNRESOLVED = re.compile(r"(?<![/\w.-])(?:replication[- ])?[Cc]ontract,? (?:cases? )?D?\d")
 
 
 def _sources() -> dict[str, str]:

@@ -244,7 +244,7 @@ def test_deleted_fields_are_refused() -> None:
         encode_message(message, 0)
 
 
-# --- bad bytes (replication contract, cases 6 and 8) ------------------------------------------------
+# --- bad bytes (contract/replication.md, the attack cases) ------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ pub struct Partition {
     pub index: i32,
     me: Weak<Partition>,
     host: Arc<Host>,
-    /// Whether only the control plane uses it: then every append is synced (replication-contract D1).
+    /// Whether only the control plane uses it: then every append is synced (contract/replication.md, D1).
     hidden: bool,
     inner: Guarded,
 }
@@ -163,7 +163,7 @@ enum Survey {
 enum LogSlot {
     Unopened,
     Open(Arc<Log>),
-    /// An I/O error is final until restart (replication-contract D2).
+    /// An I/O error is final until restart (contract/replication.md, D2).
     Failed,
     /// The topic is deleted.
     Deleted,
