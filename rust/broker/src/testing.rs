@@ -172,10 +172,7 @@ impl Broker {
 
     /// Waits until no thread works for the partitions any more.
     pub(crate) fn wait_idle(&self) {
-        let (host, may_wait) = (self.ctx.partitions.host(), MayWait::as_documented());
-        host.lane.wait_idle(&may_wait);
-        host.writers.wait_idle(&may_wait);
-        host.syncer.wait_idle(&may_wait);
+        self.ctx.partitions.host().wait_idle(&MayWait::as_documented());
     }
 
     /// The completions of maintenance commands, once all have ended.

@@ -35,6 +35,8 @@ struct State {
     idle: usize,
     /// Tasks that threads are at.
     running: usize,
+    /// Tasks that were submitted, and those that callers ran.
+    begun: u64,
     closed: bool,
 }
 
@@ -57,9 +59,18 @@ impl Syncer {
 
     /// Runs `task` on the caller's thread, as one of the tasks that [`Syncer::wait_idle`] waits for.
     pub fn run_here<T>(&self, task: impl FnOnce() -> T) -> T {
-        self.shared.state.lock().running += 1;
+        {
+            let mut state = self.shared.state.lock();
+            state.begun += 1;
+            state.running += 1;
+        }
         let _running = Running(&self.shared);
         task()
+    }
+
+    /// Tasks that were submitted up to now, and those that callers ran.
+    pub fn begun(&self) -> u64 {
+        self.shared.state.lock().begun
     }
 
     /// Waits until nothing is queued or running. Whoever submits meanwhile prolongs it.
@@ -74,6 +85,7 @@ impl Syncer {
 impl Shared {
     fn submit(self: &Arc<Self>, task: Task) {
         let mut state = self.state.lock();
+        state.begun += 1;
         state.tasks.push_back(task);
         if state.tasks.len() > state.idle && state.threads.len() < self.threads_max {
             let shared = Arc::clone(self);

@@ -51,6 +51,8 @@ struct State {
     workers: usize,
     /// Whether a thread looks after the workers.
     is_watched: bool,
+    /// Commands that were queued.
+    begun: u64,
     /// Commands that have ended.
     ended: u64,
 }
@@ -59,6 +61,7 @@ impl Lane {
     /// Queues a command; never blocks.
     pub(crate) fn push(&self, urgency: Urgency, command: impl FnOnce(&MayWait) + Send + 'static) {
         let mut state = self.shared.state.lock();
+        state.begun += 1;
         match urgency {
             Urgency::Asked => state.asked.push_back(Box::new(command)),
             Urgency::Background => state.background.push_back(Box::new(command)),
@@ -72,6 +75,11 @@ impl Lane {
             drop(state);
             self.shared.spawn(Shared::watch);
         }
+    }
+
+    /// Commands that were queued up to now.
+    pub(super) fn begun(&self) -> u64 {
+        self.shared.state.lock().begun
     }
 
     /// Waits until nothing is queued or running.

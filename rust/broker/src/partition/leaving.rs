@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::Partition;
+use super::lane::Urgency;
+use super::{Host, LogSlot, Partition};
 
 /// See the module.
 #[derive(Default)]
@@ -18,6 +19,29 @@ pub(crate) struct Leaving(Mutex<HashMap<(Arc<str>, i32), Line>>);
 struct Line {
     leaving: usize,
     waiting: VecDeque<Arc<Partition>>,
+}
+
+/// What a deleted partition leaves behind.
+pub(super) struct Left {
+    pub(super) log: LogSlot,
+    /// Given back once the files are gone.
+    pub(super) _deletions: Arc<Deletions>,
+}
+
+/// The deletions of one step. They are made durable together, by the checkpoints that forget them, once the last of them
+/// has renamed its directory: a topic that is created again must not be missed records of its predecessor, whoever removes
+/// the renamed directories.
+pub(super) struct Deletions(pub(super) Arc<Host>);
+
+impl Drop for Deletions {
+    fn drop(&mut self) {
+        let host = self.0.clone();
+        self.0.lane.push(Urgency::Asked, move |_| {
+            if let Err(error) = host.directory.checkpoint(&[]) {
+                host.report_failed(&error);
+            }
+        });
+    }
 }
 
 impl Leaving {

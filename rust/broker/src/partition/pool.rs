@@ -73,6 +73,11 @@ impl Pool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
+    /// Tasks that were submitted up to now, and those that callers ran.
+    pub(super) fn begun(&self) -> u64 {
+        self.threads.begun()
+    }
+
     /// Waits until nothing is queued or running.
     pub(crate) fn wait_idle(&self, _: &MayWait) {
         self.threads.wait_idle();

@@ -161,8 +161,6 @@ mod tests {
     use pykafka_log::Durability;
 
     use super::{LONG_SYNC_NS_MIN, SyncRound};
-
-    use crate::partition::pool::MayWait;
     use crate::testing::{Broker, TOPIC, batch};
 
     const MS: u64 = 1_000_000;
@@ -201,12 +199,12 @@ mod tests {
         broker.gate.until_waiting(1);
         assert_eq!(log.recovery_point(), 0);
         broker.gate.open();
-        partitions.host().syncer.wait_idle(&MayWait::as_documented());
+        broker.wait_idle();
         assert_eq!(log.recovery_point(), 2);
         assert_eq!(broker.append(&batch(&["c"])), 2);
         assert!(!log.has_unsynced_sealed_segment(), "all of it was synced while it was active");
         assert_eq!(broker.append(&batch(&["d"])), 3);
-        partitions.host().syncer.wait_idle(&MayWait::as_documented());
+        broker.wait_idle();
         assert_eq!(log.recovery_point(), 4);
     }
 }

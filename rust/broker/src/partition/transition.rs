@@ -6,6 +6,7 @@ use pykafka_log::{Expired, Log, LogConfig, StorageError};
 
 use super::isr::{BrokerState, IsrOutcome, ProposalId};
 use super::lane::Urgency;
+use super::leaving::{Deletions, Left};
 use super::replication::{Assignment, Change};
 use super::turn::Turn;
 use super::work::Writer;
@@ -74,8 +75,8 @@ impl Partition {
     /// it any more, by a thread that may wait for that, and its files go later. It has begun to leave ([`Leaving::begin`]).
     ///
     /// [`Leaving::begin`]: super::leaving::Leaving::begin
-    pub(super) fn delete(&self) {
-        self.turn().delete();
+    pub(super) fn delete(&self, deletions: &Arc<Deletions>) {
+        self.turn().delete(deletions);
         self.send_to_work(Urgency::Asked);
     }
 
@@ -211,10 +212,10 @@ impl Turn<'_> {
         }
     }
 
-    fn delete(&mut self) {
+    fn delete(&mut self, deletions: &Arc<Deletions>) {
         let log = self.retire(LogSlot::Deleted, KafkaError::UnknownTopicId);
         self.refuse_work();
-        self.queue.leave(log);
+        self.queue.leave(Left { log, _deletions: deletions.clone() });
     }
 
     /// Leaves `slot` in place of the log, which is returned, and fails everyone who waits.

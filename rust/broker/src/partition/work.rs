@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use super::append::{Append, Queued};
 use super::lane::Urgency;
+use super::leaving::Left;
 use super::pool::MayWait;
 use super::sync::Begun;
 use super::turn::Turn;
@@ -40,8 +41,8 @@ pub(super) struct WorkQueue {
     /// Who waits for the log to be opened.
     openers: Vec<oneshot::Sender<()>>,
     commands: Vec<Command>,
-    /// What the log was when the partition was deleted: its files have to go.
-    leaving: Option<LogSlot>,
+    /// The files of a partition that was deleted: they have to go.
+    leaving: Option<Left>,
     /// Whether retention is to be enforced.
     expires: bool,
     /// Whether a thread has the right to write, or is on its way.
@@ -50,7 +51,7 @@ pub(super) struct WorkQueue {
 
 /// What one round does.
 struct Round {
-    leaving: Option<LogSlot>,
+    leaving: Option<Left>,
     expires: bool,
     commands: Vec<Command>,
     needs_log: bool,
@@ -102,9 +103,9 @@ impl WorkQueue {
         mem::take(&mut self.commands)
     }
 
-    /// Has the files go of a log that was deleted.
-    pub(super) fn leave(&mut self, log: LogSlot) {
-        self.leaving = Some(log);
+    /// Has the files go of a partition that was deleted.
+    pub(super) fn leave(&mut self, left: Left) {
+        self.leaving = Some(left);
     }
 
     pub(super) fn forget(&mut self, waiter: &std::sync::Arc<dyn AckWaiter>) {
@@ -233,8 +234,8 @@ impl Partition {
     /// Returns a sync whose waiters the thread at hand may serve.
     fn round(&self, _: &MayWait, writer: &Writer) -> Option<Begun> {
         let Round { leaving, expires, commands, needs_log, appends } = self.turn().take_round();
-        if let Some(log) = leaving {
-            self.remove_files(&log, writer);
+        if let Some(left) = leaving {
+            self.remove_files(&left.log, writer);
         }
         if expires {
             // An error was reported as an event where it arose.

@@ -7,6 +7,7 @@ use pykafka_log::StorageError;
 
 use super::{DELETED_AT_ONCE_MAX, PartitionTable};
 use crate::partition::lane::Urgency;
+use crate::partition::leaving::Deletions;
 use crate::partition::pool::MayWait;
 use crate::partition::{Host, Partition};
 use crate::seam::event::{DiskStateKind, Event};
@@ -85,9 +86,7 @@ impl PartitionTable {
             partition.close();
         }
         // No new round begins from here on; those that run end before their files are somebody else's.
-        self.host.lane.wait_idle(may_wait);
-        self.host.writers.wait_idle(may_wait);
-        self.host.syncer.wait_idle(may_wait);
+        self.host.wait_idle(may_wait);
         let directory = &self.host.directory;
         let closed = directory.checkpoint(&high_watermarks).and_then(|()| directory.close(true));
         if let Err(error) = closed {
@@ -114,31 +113,33 @@ impl Host {
             return;
         }
         self.leaving.begin(&partitions);
+        let deletions = Arc::new(Deletions(self.clone()));
         let later = partitions.split_off(partitions.len().min(DELETED_AT_ONCE_MAX));
         for partition in &partitions {
-            partition.delete();
+            partition.delete(&deletions);
         }
-        if later.is_empty() {
-            return self.checkpoint_deletions();
+        if !later.is_empty() {
+            self.lane.push(Urgency::Asked, move |_| {
+                for partition in &later {
+                    partition.delete(&deletions);
+                }
+            });
         }
-        let host = self.clone();
-        self.lane.push(Urgency::Asked, move |_| {
-            for partition in &later {
-                partition.delete();
-            }
-            host.checkpoint_deletions();
-        });
     }
 
-    /// Makes the deletions of a step durable together, behind them, and the checkpoints forget them: a topic that is
-    /// created again must not be missed records of its predecessor, whoever removes the renamed directories.
-    fn checkpoint_deletions(self: &Arc<Host>) {
-        let host = self.clone();
-        self.lane.push(Urgency::Asked, move |_| {
-            if let Err(error) = host.directory.checkpoint(&[]) {
-                host.report_failed(&error);
+    /// Waits until no thread works for the partitions any more, nor is about to: what one pool ends another may go on with.
+    pub(crate) fn wait_idle(&self, may_wait: &MayWait) {
+        let begun = || self.lane.begun() + self.writers.begun() + self.syncer.begun();
+        let mut seen = begun();
+        loop {
+            self.lane.wait_idle(may_wait);
+            self.writers.wait_idle(may_wait);
+            self.syncer.wait_idle(may_wait);
+            match begun() {
+                same if same == seen => return,
+                more => seen = more,
             }
-        });
+        }
     }
 
     /// Reports a directory that is of no topic.
@@ -170,16 +171,19 @@ impl Host {
 mod tests {
     use std::path::Path;
     use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use parking_lot::Mutex;
     use pykafka_log::Durability;
 
+    use crate::partition::Host;
     use crate::partition::lane::Urgency;
     use crate::partition::partition_table::DELETED_AT_ONCE_MAX;
     use crate::partition::pool::MayWait;
     use crate::seam::event::{Event, PartitionStateKind};
     use crate::seam::image::delta::ImageDelta;
-    use crate::testing::{Broker, TOPIC, batch, topic};
+    use crate::testing::gate_disk::Op;
+    use crate::testing::{Broker, TOPIC, batch, pending, topic};
 
     #[test]
     fn checkpoint_that_comes_after_the_end_writes_nothing() {
@@ -203,7 +207,7 @@ mod tests {
         broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
         broker.gate.fail();
         let (partitions, may_wait) = (&broker.ctx.partitions, MayWait::as_documented());
-        partitions.host().lane.wait_idle(&may_wait);
+        partitions.host().wait_idle(&may_wait);
         let deleted = || {
             let entries = partitions.host().directory.disk().list(Path::new("/data")).unwrap();
             entries.iter().filter(|entry| entry.is_dir).count()
@@ -270,6 +274,50 @@ mod tests {
         broker.append_waiting(&batch(&["new"]));
         let log = broker.ctx.partitions.get(&[8; 16], 0).unwrap().opened_log().unwrap();
         assert_eq!((log.log_end_offset(), log.damage()), (1, None));
+    }
+
+    fn recovery_points(broker: &Broker) -> String {
+        let disk = broker.ctx.partitions.host().directory.disk();
+        let path = Path::new("/data/recovery-point-offset-checkpoint");
+        String::from_utf8(disk.read(path).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_deletion_that_waits_for_a_write_is_made_durable_behind_it() {
+        let mut broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
+        broker.append_waiting(&batch(&["old"]));
+        broker.ctx.partitions.checkpoint(&MayWait::as_documented());
+        assert_eq!(recovery_points(&broker), "0\n1\nt 0 1\n");
+        broker.wait_idle();
+        broker.gate.hold_at(Op::Write, "/data/t-0");
+        let written = pending(broker.produce(9, -1, &batch(&["more"])));
+        broker.gate.until_waiting(1);
+        broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
+        broker.ctx.partitions.host().lane.wait_idle(&MayWait::as_documented());
+        broker.gate.open();
+        drop(written);
+        broker.wait_idle();
+        assert_eq!(recovery_points(&broker), "0\n0\n");
+    }
+
+    /// Each command of one pool leaves another to another pool.
+    fn hop(host: &Arc<Host>, left: usize, ended: Arc<AtomicBool>) {
+        let Some(left) = left.checked_sub(1) else { return ended.store(true, Ordering::Relaxed) };
+        let next = host.clone();
+        match left % 3 {
+            0 => host.lane.push(Urgency::Background, move |_| hop(&next, left, ended)),
+            1 => host.writers.submit(move |_| hop(&next, left, ended)),
+            _ => host.syncer.submit(move |_| hop(&next, left, ended)),
+        }
+    }
+
+    #[test]
+    fn idle_is_who_leaves_nothing_to_others() {
+        let broker = Broker::on_disk(Durability::Os);
+        let (host, ended) = (broker.ctx.partitions.host(), Arc::new(AtomicBool::default()));
+        hop(host, 300, ended.clone());
+        broker.wait_idle();
+        assert!(ended.load(Ordering::Relaxed));
     }
 
     /// A topic is deleted, and a power cut undoes the renaming of its directory.
