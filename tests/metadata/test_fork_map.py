@@ -1,5 +1,7 @@
 """A `ForkMap` is a dict to who reads it, and its forks do not disturb each other."""
 
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +51,38 @@ def test_a_large_map_is_not_copied_for_each_change() -> None:
         bases.add(id(found._base))
     assert len(bases) == 2, "merged once, after a 16th of it had changed"
     assert sum(found.values()) == 10_000
+
+
+def test_a_merge_makes_no_call_for_each_item() -> None:
+    """It did: a change of one topic among 100,000 took 200 ms whenever a 16th of them had changed."""
+    found = fork(dict.fromkeys(range(10_000), 0))
+    for key in range(1000):
+        found[key] = 1
+    calls = 0
+
+    def note(_frame: object, what: str, _argument: object) -> None:
+        nonlocal calls
+        calls += what in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        merged = found.fork()
+    finally:
+        sys.setprofile(None)
+    assert merged._base is not found._base
+    assert calls < 100
+    assert merged == found
+
+
+def test_a_merge_leaves_out_what_was_deleted_and_keeps_the_order() -> None:
+    found = fork(dict.fromkeys(range(1000), 0))
+    for key in range(0, 600, 2):
+        del found[key]
+    found[4] = 5
+    found[1000] = 6
+    merged = found.fork()
+    assert merged._changed == {}
+    assert list(merged.items()) == list(found.items())
 
 
 def test_the_order_of_keys_stays() -> None:

@@ -7,7 +7,7 @@ by what it was forked from.
 """
 
 from collections.abc import Iterator, Mapping, MutableMapping
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -81,8 +81,16 @@ class ForkMap(MutableMapping[K, V], Generic[K, V]):
     def fork(self) -> "ForkMap[K, V]":
         """A copy to be changed; this one must not be changed any more."""
         if len(self._changed) > max(_CHANGED_MIN, len(self._base) // 16):
-            return ForkMap(dict(self), {}, self._size)
+            return ForkMap(self._merged(), {}, self._size)
         return ForkMap(self._base, self._changed.copy(), self._size)
+
+    def _merged(self) -> dict[K, V]:
+        """As ``dict(self)``, but made by copies of dicts, which take 20 ns an item, and not item by item."""
+        merged: dict[K, V | _Gone] = dict(self._base)
+        merged.update(self._changed)
+        for key in [key for key, value in self._changed.items() if value is _GONE]:
+            del merged[key]
+        return cast("dict[K, V]", merged)
 
 
 def fork(source: Mapping[K, V]) -> ForkMap[K, V]:
