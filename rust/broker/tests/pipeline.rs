@@ -232,6 +232,7 @@ fn a_stop_waits_for_the_acknowledgements_of_what_is_appended() {
     client.send(ApiKey::API_VERSIONS, 0, &api_versions_body());
     broker.core.settle_isr(proposal, IsrOutcome::Committed);
     assert_produced(&mut client, &sent);
-    assert!(client.is_closed());
+    // It may have been read before the connection learned of the stop; nothing is read behind it.
+    assert!(client.receive_frame().is_none() || client.is_closed());
     stopping.join().expect("it stopped");
 }

@@ -8,6 +8,7 @@ pub mod disk;
 mod flusher;
 pub mod fuzz;
 mod log;
+pub mod perturb;
 mod segment;
 mod syncer;
 

@@ -11,6 +11,8 @@ use std::thread::{self, JoinHandle};
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::perturb::hand_over;
+
 /// Enough for one disk: more threads than this gain nothing on the disks that were measured.
 pub const SYNC_THREADS_MAX: usize = 16;
 
@@ -113,7 +115,9 @@ impl Shared {
                 state.running += 1;
                 drop(state);
                 let running = Running(self);
+                hand_over();
                 task();
+                hand_over();
                 drop(running);
                 state = self.state.lock();
             } else if state.closed {

@@ -25,6 +25,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pykafka_log::perturb::hand_over;
 use tokio::io::Interest;
 use tokio::time::sleep;
 
@@ -135,7 +136,9 @@ impl<T: Transport> Connection<T> {
     async fn serve(&mut self) -> Result<Never, Ended> {
         self.link.wait_serving().await?;
         loop {
+            hand_over();
             self.handle_buffered().await?;
+            hand_over();
             self.flush().await?;
             self.reader.input.settle();
             self.link.check_closing(&self.pipeline)?;

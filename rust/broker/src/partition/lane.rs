@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
+use pykafka_log::perturb::hand_over;
 
 use super::pool::MayWait;
 
@@ -104,7 +105,9 @@ impl Shared {
     fn work(self: &Arc<Self>) {
         let working = Working(self);
         while let Some(command) = self.next() {
+            hand_over();
             command(&MayWait::on_the_lane());
+            hand_over();
             self.state.lock().ended += 1;
         }
         mem::forget(working);

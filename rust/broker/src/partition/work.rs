@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 use std::mem;
 use std::sync::mpsc;
 
+use pykafka_log::perturb::hand_over;
 use tokio::sync::oneshot;
 
 use super::append::{Append, Queued};
@@ -191,6 +192,7 @@ impl Partition {
         if let Some(begun) = self.round(may_wait, &Writer(())) {
             self.run_sync(begun);
         }
+        hand_over();
         if self.turn().keeps_right() {
             self.begin_drain();
         }
@@ -215,6 +217,7 @@ impl Partition {
     fn drain(&self, may_wait: &MayWait) {
         let mut begun = None;
         for round in 0.. {
+            hand_over();
             if !self.turn().keeps_right() {
                 break;
             }
