@@ -102,15 +102,19 @@ class Disk:
         self._filler = path / "filler"
 
     def fill(self) -> None:
-        """Take every byte that is left."""
-        with open(self._filler, "ab", buffering=0) as file:
-            for size in (1 << 20, 4096, 1):
-                try:
-                    while True:
-                        file.write(bytes(size))
-                except OSError:
-                    pass
-        assert self.free() == 0
+        """Take every byte that is left; a broker that writes a checkpoint meanwhile gives some back."""
+
+        def is_full() -> bool:
+            with open(self._filler, "ab", buffering=0) as file:
+                for size in (1 << 20, 4096, 1):
+                    try:
+                        while True:
+                            file.write(bytes(size))
+                    except OSError:
+                        pass
+            return self.free() == 0
+
+        until(is_full, "the disk never was full")
 
     def empty(self) -> None:
         self._filler.unlink()
@@ -151,8 +155,8 @@ def producers_resume(broker: Broker) -> None:
     assert set(broker.topics()) >= {"ballast", "load", "other"}
 
     broker.delete_topic("ballast")
-    sender.send_until_accepted("load", b"after")
-    assert sender.send("other", b"after") == 0
+    for topic in ("load", "other"):
+        sender.send_until_accepted(topic, b"after")
     for topic in ("other", "load"):
         assert read(broker.bootstrap_servers, topic) == sender.acknowledged[topic]
 
