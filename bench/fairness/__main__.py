@@ -36,6 +36,7 @@ MAKERS: dict[str, Callable[[Path, Disk], Peer]] = {
 }
 EXIT = "100 closed connections, then SIGTERM"
 PATIENCE_S = 300
+STALL_PATIENCE_S = 60
 WIDE_TOPICS, WIDE_PARTITIONS = 9, 1000
 
 Result = dict[str, Any]
@@ -121,13 +122,13 @@ def loaded(stand: Stand, scenario: Scenario, topic: str) -> Iterator[dict[str, i
         process.communicate()
 
 
-@contextmanager
-def stalling(stand: Stand, scenario: Scenario, topic: str) -> Iterator[None]:
-    """Have one of the load's writes stall; it is an error if none did."""
-    stand.disk.stall(f"{topic}-0/{0:020}.log", scenario.stall_ms)
-    yield
-    if not stand.disk.stalled():
-        raise RuntimeError(f"no write of {stand.name} stalled: is its disk the preloaded one?")
+def wait_stalled(stand: Stand) -> None:
+    """Return once one of the load's writes has begun to stall; it is an error if none does."""
+    deadline = time.monotonic() + STALL_PATIENCE_S
+    while not stand.disk.stalled():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"no write of {stand.name} stalled: is its disk the preloaded one?")
+        time.sleep(0.001)
 
 
 def scheduled_ns(pid: int) -> tuple[int, int]:
@@ -150,8 +151,10 @@ def measure(stand: Stand, scenario: Scenario, seconds: float) -> list[Result]:
             stand.disk.slow(scenario.disk_ms) if scenario.disk_ms else nullcontext()
         )
         if scenario.stall_ms:
-            stack.enter_context(stalling(stand, scenario, topic))
+            stand.disk.stall(f"{topic}-0/{0:020}.log", scenario.stall_ms)
         done = stack.enter_context(loaded(stand, scenario, topic)) if scenario.load else {}
+        if scenario.stall_ms:
+            wait_stalled(stand)
         answers = probes.ask_all(stand.peer.bootstrap, scenario.probes, seconds)
     ran, waited = (
         now - then for now, then in zip(scheduled_ns(stand.peer.pid), before, strict=True)

@@ -47,7 +47,6 @@ class Disk:
         struct.pack_into("i", self._state, 4, ms)
 
     def stalled(self) -> bool:
-        """Whether a write has met the last `stall`; otherwise it is taken back."""
+        """Whether a write has met the last `stall`."""
         (pending,) = struct.unpack_from("i", self._state, 4)
-        struct.pack_into("i", self._state, 4, 0)
         return not pending
