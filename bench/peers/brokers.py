@@ -112,7 +112,7 @@ class Ours:
     def stop(self) -> None:
         """See `Peer`."""
         self._process.send_signal(signal.SIGTERM)
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=100)
         shutil.rmtree(self._folder, ignore_errors=True)
 
 

@@ -26,7 +26,7 @@ def produce_and_wait(broker: Broker) -> None:
     producer = producer_of(broker)
     for number in itertools.count():
         producer.produce("orders", b"%d" % number)
-        assert producer.flush(20) == 0
+        assert producer.flush(60) == 0
         say_busy_at(number)
 
 
@@ -40,7 +40,7 @@ def produce_ahead(broker: Broker) -> None:
         except BufferError:
             producer.poll(1)
         if number == ENOUGH:
-            assert producer.flush(20) == 0
+            assert producer.flush(60) == 0
         say_busy_at(number)
 
 

@@ -12,6 +12,7 @@ from pykafka_core.log import Log
 from tests.broker.interrupted_child import ENOUGH
 
 CHILD = Path(__file__).with_name("interrupted_child.py")
+PATIENCE_S = 100
 
 
 @pytest.mark.parametrize("end", ["with", "exit"])
@@ -38,7 +39,7 @@ def interrupt(way: str, end: str, data: Path) -> None:
             assert program.stdout.readline() == "busy\n"
             program.send_signal(signal.SIGINT)
             # It ends at once; the time is what a slow machine may need.
-            _, errors = program.communicate(timeout=30)
+            _, errors = program.communicate(timeout=PATIENCE_S)
         finally:
             program.kill()
     assert program.returncode == -signal.SIGINT, errors

@@ -33,7 +33,7 @@ class SQLiteDatabase:
 
     def run(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """One statement on a connection of its own."""
-        with closing(sqlite3.connect(self.path)) as connection, connection:
+        with closing(sqlite3.connect(self.path, timeout=60)) as connection, connection:
             return connection.execute(statement, values).fetchall()
 
 
