@@ -15,7 +15,7 @@ def spendings(consumer: Consumer, topic: str) -> Counter[str]:
     """Read all orders of a topic of one partition, and return each customer's sum in cents."""
     partition = TopicPartition(topic, 0, OFFSET_BEGINNING)
     consumer.assign([partition])
-    _, end = consumer.get_watermark_offsets(partition, timeout=10)
+    _, end = consumer.get_watermark_offsets(partition, timeout=30)
     totals: Counter[str] = Counter()
     seen = 0
     while seen < end:

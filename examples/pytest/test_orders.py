@@ -31,7 +31,7 @@ def test_spendings_add_up(producer: Producer, consumer: Consumer, kafka_topic: s
     """Orders of two customers are summed apart."""
     for customer, cents in [("ada", 500), ("bob", 250), ("ada", 20)]:
         place_order(producer, kafka_topic, customer, cents)
-    assert producer.flush(10) == 0
+    assert producer.flush(30) == 0
     assert spendings(consumer, kafka_topic) == {"ada": 520, "bob": 250}
 
 
