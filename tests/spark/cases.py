@@ -238,7 +238,7 @@ def a_start_below_the_log_is_data_loss(side: Side) -> object:
     topic = filled(side, "lost", 2)
     side.delete_records(topic, {0: 7})
     start = {"subscribe": topic, "startingOffsets": each({0: 2, 1: 0}, topic)}
-    quick = {"kafkaConsumer__pollTimeoutMs": 3000}
+    quick = {"kafkaConsumer__pollTimeoutMs": 6000}
     strict = failure(lambda: rows(side.read(**start, **quick)))
     lenient = rows(side.read(**start, **quick, failOnDataLoss="false"))
     assert len(lenient) == 13 + 20
@@ -248,7 +248,7 @@ def a_start_below_the_log_is_data_loss(side: Side) -> object:
 @case
 def an_end_past_the_log(side: Side) -> object:
     end = {"subscribe": shared(side), "endingOffsets": each({0: 25, 1: 20, 2: 20})}
-    quick = {"kafkaConsumer__pollTimeoutMs": 1000}
+    quick = {"kafkaConsumer__pollTimeoutMs": 6000}
     return failure(lambda: rows(side.read(**end, **quick)))
 
 
@@ -390,7 +390,7 @@ def a_pattern_finds_topics_made_later(side: Side) -> object:
 def retention_in_the_middle_of_a_stream(side: Side) -> object:
     topic = filled(side, "retained", 2)
     options = {"subscribe": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": 10}
-    quick = options | {"kafkaConsumer__pollTimeoutMs": 3000}
+    quick = options | {"kafkaConsumer__pollTimeoutMs": 6000}
     strict, lenient = side.checkpoint(), side.checkpoint()
     for checkpoint in (strict, lenient):
         side.batches(checkpoint, **quick)
@@ -529,7 +529,7 @@ def rows_that_cannot_be_written(side: Side) -> object:
     side.create("out-wrong")
     one = side.spark.range(1)
     value = one.selectExpr("'v' value")
-    soon = {"topic": "out-wrong", "kafka__max__block__ms": "2000"}
+    soon = {"topic": "out-wrong", "kafka__max__block__ms": "8000"}
     wrong: list[Callable[[], None]] = [
         lambda: side.write(value),
         lambda: side.write(one.selectExpr("'v' value", "cast(null as string) topic")),
@@ -581,7 +581,7 @@ def a_stream_writes_to_a_topic_and_goes_on(side: Side) -> object:
             .start()
         )
         try:
-            assert query.awaitTermination(60)
+            assert query.awaitTermination(240)
         finally:
             query.stop()
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 TOPIC = "orders"
 SOON = {
-    "kafka.default.api.timeout.ms": 5000,
-    "kafka.request.timeout.ms": 2500,
+    "kafka.default.api.timeout.ms": 12_000,
+    "kafka.request.timeout.ms": 6000,
     "fetchOffset.numRetries": 1,
 }
 """Of the query whose end is waited for. It must not be so soon that a busy machine ends it while the broker serves."""
