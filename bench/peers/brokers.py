@@ -16,6 +16,7 @@ from pykafka_core.types import id_text, random_id
 HERE = Path(__file__).resolve().parent
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+START_PATIENCE_S = 200
 
 
 class Peer(Protocol):
@@ -58,16 +59,16 @@ def wait_until_serving(bootstrap: str, process: subprocess.Popen[bytes]) -> None
     from confluent_kafka.admin import AdminClient
 
     quiet = {"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 100}
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + START_PATIENCE_S
     while time.monotonic() < deadline:
         if process.poll() is not None:
             raise RuntimeError(f"the broker at {bootstrap} ended with {process.returncode}")
         try:
-            AdminClient(quiet).list_topics(timeout=1)
+            AdminClient(quiet).list_topics(timeout=5)
             return
         except KafkaException:
             continue
-    raise RuntimeError(f"no broker at {bootstrap} within a minute")
+    raise RuntimeError(f"no broker at {bootstrap} within {START_PATIENCE_S} s")
 
 
 class Ours:

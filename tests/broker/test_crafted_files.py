@@ -77,7 +77,7 @@ def outside(tmp_path: Path) -> Iterator[Path]:
     assert file.read_bytes() == SECRET
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("put", [fifo, link, directory, listener])
 @pytest.mark.parametrize("name", [*READ, RESERVE_FILE])
 def test_what_is_no_file_is_an_error_with_its_path(
@@ -90,7 +90,7 @@ def test_what_is_no_file_is_an_error_with_its_path(
     Broker(data).close()
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("put", [fifo, link])
 @pytest.mark.parametrize("name", ["meta.properties.tmp", f"{QUORUM_STATE}.tmp", f"{SNAPSHOT}.part"])
 def test_what_stands_where_a_file_is_written_first_is_replaced(

@@ -63,7 +63,6 @@ def test_retries_are_three_in_ten_and_never_overtake_their_flight() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(900)
 def test_spark_is_killed_in_the_middle_and_counts_each_flight_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

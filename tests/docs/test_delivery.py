@@ -6,7 +6,6 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import pytest
 from confluent_kafka import Producer
 
 from pykafka_core import Broker
@@ -32,7 +31,6 @@ def outcome(program: str, directory: Path) -> tuple[Counter[str], list[Left]]:
     return Counter(made(directory)), [Left(*one) for one in json.loads(done.stdout)]
 
 
-@pytest.mark.timeout(600)
 def test_at_most_once_loses_and_never_repeats(tmp_path: Path) -> None:
     count, left = outcome("at_most_once.py", tmp_path)
     assert {"main", "save", "append"} <= {death.function for death in left}
@@ -40,7 +38,6 @@ def test_at_most_once_loses_and_never_repeats(tmp_path: Path) -> None:
     assert 0 < len(count) < len(SENT)
 
 
-@pytest.mark.timeout(600)
 def test_at_least_once_repeats_and_never_loses(tmp_path: Path) -> None:
     count, left = outcome("at_least_once.py", tmp_path)
     assert {"main", "save", "append"} <= {death.function for death in left}
@@ -48,7 +45,6 @@ def test_at_least_once_repeats_and_never_loses(tmp_path: Path) -> None:
     assert max(count.values()) > 1
 
 
-@pytest.mark.timeout(600)
 def test_exactly_once_does_neither(tmp_path: Path) -> None:
     count, left = outcome("exactly_once.py", tmp_path)
     assert count == Counter(SENT)

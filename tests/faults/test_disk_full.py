@@ -16,7 +16,7 @@ CHILD = Path(__file__).with_name("disk_full_child.py")
 
 def run(scenario: str, directory: Path) -> None:
     command = [*tmpfs(directory, str(SIZE)), sys.executable, str(CHILD), scenario, str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, f"ended with {done.returncode}\n{done.stdout}{done.stderr}"
 
 

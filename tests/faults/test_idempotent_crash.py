@@ -105,7 +105,7 @@ def torture(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterat
         yield Torture(server, database, seed=ROUNDS_MIN)
 
 
-@pytest.mark.timeout(600 + 60 * ROUNDS_MIN)
+@pytest.mark.timeout(900 + 60 * ROUNDS_MIN)
 @pytest.mark.parametrize("kind", CASES)
 def test_each_message_counts_once_whatever_dies(
     kind: str, torture: Torture, request: pytest.FixtureRequest

@@ -18,7 +18,7 @@ CHILD = Path(__file__).with_name("mapped_append_child.py")
 
 def run(scenario: str, directory: Path, prefix: Sequence[str] = ()) -> None:
     command = [*prefix, sys.executable, str(CHILD), scenario, str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, f"ended with {done.returncode}\n{done.stdout}{done.stderr}"
 
 

@@ -26,7 +26,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.timeout(600))  # the first of them starts the session
             for ignored in IGNORED:
                 item.add_marker(pytest.mark.filterwarnings(f"ignore:{ignored}"))
 

@@ -30,7 +30,7 @@ def classpath() -> str:
     return f"{TARGET}:{listed.read_text().strip()}"
 
 
-def java(main_class: str, *arguments: str, stdin: str = "", timeout: float = 200) -> str:
+def java(main_class: str, *arguments: str, stdin: str = "", timeout: float = 400) -> str:
     """Run a main class of the jars; return what it printed, raise with its errors if it failed."""
     done = subprocess.run(
         [

@@ -30,7 +30,7 @@ SETTINGS = {
     "lc_messages": "C",
 }
 READY = "database system is ready to accept connections"
-START_SECONDS_MAX = 60
+START_SECONDS_MAX = 200
 
 
 class PostgresServer:

@@ -23,7 +23,7 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
         env={**os.environ, **alone},
         capture_output=True,
         text=True,
-        timeout=200,
+        timeout=400,
         check=False,
     )
 
