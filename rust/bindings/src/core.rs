@@ -17,6 +17,7 @@ use pykafka_broker::{
     PartitionId, StorageOpenError,
 };
 use pykafka_log::{Clock, Durability, LockError, SystemClock};
+use pykafka_record::LeaderEpoch;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -285,7 +286,7 @@ impl PyCore {
             .map(|(key, value)| (key.as_ref().map(copied), value.as_ref().map(copied)))
             .collect();
         self.detached(py, |core| {
-            core.append(token, &id, leader_epoch, &records, control);
+            core.append(token, &id, LeaderEpoch::from_wire(leader_epoch), &records, control);
             Ok(())
         })
     }
@@ -333,6 +334,7 @@ impl PyCore {
         let isr = isr.into_iter();
         let isr = isr.map(|(broker_id, broker_epoch)| BrokerState { broker_id, broker_epoch });
         let isr = isr.collect();
+        let leader_epoch = LeaderEpoch::new(leader_epoch);
         self.detached(py, |core| Ok(core.propose_isr(&id, leader_epoch, partition_epoch, isr)))
     }
 

@@ -10,6 +10,7 @@ use pykafka_log::{
     LogConfig, ManualClock, OpenError, ProducerError, ReadError, StorageError, SystemClock,
     ValidateError,
 };
+use pykafka_record::LeaderEpoch;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -91,7 +92,7 @@ impl PyLog {
         self.check_process(py)?;
         let mut batches = batches.to_vec();
         let appended = py.detach(|| {
-            let leader_epoch = self.log.latest_epoch().unwrap_or(0);
+            let leader_epoch = self.log.latest_epoch().unwrap_or(LeaderEpoch::ZERO);
             let options = AppendOptions { leader_epoch, origin: AppendOrigin::Client };
             let segments_count = self.log.segments_count();
             let info = self.log.append_all_as_leader(&mut batches, options)?;

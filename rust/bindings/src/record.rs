@@ -8,8 +8,8 @@ use arrow_array::{Array, RecordBatch, StructArray};
 use arrow_schema::SchemaRef;
 use pykafka_record::columns::{Columns, ColumnsError};
 use pykafka_record::{
-    Batch, BatchBuilder, BatchError, BatchOptions, Compression, CompressionError, Limits,
-    RecordError, TimestampType, batches, decompress,
+    Batch, BatchBuilder, BatchError, BatchOptions, Compression, CompressionError, LeaderEpoch,
+    Limits, RecordError, TimestampType, batches, decompress,
 };
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -111,7 +111,7 @@ fn build_batch<'py>(
         level,
         timestamp_type: TimestampType::CreateTime,
         base_offset,
-        partition_leader_epoch: leader_epoch,
+        partition_leader_epoch: LeaderEpoch::from_wire(leader_epoch),
         producer_id,
         producer_epoch,
         base_sequence,

@@ -51,6 +51,7 @@ use std::sync::{Arc, Weak};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use pykafka_log::{Clock, Log, LogConfig, LogDirectory, LogSurvey, Recovery, StorageError};
+use pykafka_record::LeaderEpoch;
 use tokio::sync::Notify;
 
 pub use append::{Append, AppendOutcome, AppendRefusal};
@@ -181,7 +182,7 @@ pub struct PartitionOffsets {
     /// Exclusive end of the log.
     pub log_end_offset: i64,
     /// The leader epoch they hold in.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
 }
 
 impl Partition {
@@ -233,7 +234,7 @@ impl Partition {
     /// `NOT_LEADER_OR_FOLLOWER`, or `KAFKA_STORAGE_ERROR` if the log cannot be opened.
     pub(crate) fn offsets(&self, may_wait: &MayWait) -> Result<PartitionOffsets, KafkaError> {
         self.log(may_wait)?;
-        let (turn, log) = self.turn_as_leader(-1)?;
+        let (turn, log) = self.turn_as_leader(None)?;
         Ok(turn.offsets(&log))
     }
 
@@ -252,10 +253,10 @@ impl Partition {
         self.turn().opened()
     }
 
-    /// A turn and the log, for the leader of `current_leader_epoch` (−1 for whichever it is).
+    /// A turn and the log, for the leader of `current_leader_epoch` (`None` for whichever it is).
     fn turn_as_leader(
         &self,
-        current_leader_epoch: i32,
+        current_leader_epoch: Option<LeaderEpoch>,
     ) -> Result<(Turn<'_>, Arc<Log>), KafkaError> {
         let mut turn = self.turn();
         turn.check_leader(current_leader_epoch)?;

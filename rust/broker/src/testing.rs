@@ -11,7 +11,7 @@ use bytes::{Bytes, BytesMut};
 use pykafka_log::{
     DirectoryOptions, Disk, Durability, LogConfig, LogDirectory, ManualClock, MemoryDisk,
 };
-use pykafka_record::{BatchBuilder, BatchOptions};
+use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
 use pykafka_wire::{ApiKey, fetch, produce};
 use tokio::time::timeout;
 
@@ -215,7 +215,7 @@ pub(crate) fn led_here(index: i32, leader_epoch: i32, partition_epoch: i32) -> P
     PartitionEntry {
         index,
         leader: NODE,
-        leader_epoch,
+        leader_epoch: LeaderEpoch::new(leader_epoch),
         partition_epoch,
         replicas: vec![NODE],
         isr: vec![NODE],

@@ -4,6 +4,7 @@ mod common;
 
 use common::{Broker, Client, NODE, encoded};
 use pykafka_broker::{Event, ImageDelta, PartitionEntry, TopicImage};
+use pykafka_record::LeaderEpoch;
 use pykafka_wire::metadata::{Request, Topic};
 use pykafka_wire::{ApiKey, describe_topic_partitions as describe, metadata};
 
@@ -112,7 +113,7 @@ fn hidden_topics_and_dead_leaders_are_shown_as_such() {
     let broker = Broker::start(&[]);
     let partition = PartitionEntry {
         leader: 9,
-        leader_epoch: 4,
+        leader_epoch: LeaderEpoch::new(4),
         replicas: vec![9, NODE],
         isr: vec![9],
         ..PartitionEntry::default()

@@ -9,7 +9,7 @@ use common::{Broker, Client, NODE, encoded};
 use pykafka_broker::{
     BrokerState, ImageDelta, IsrOutcome, PartitionEntry, PartitionId, TopicImage,
 };
-use pykafka_record::{BatchBuilder, BatchOptions};
+use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
 use pykafka_wire::{ApiKey, api_versions, produce};
 
 const TOPIC: [u8; 16] = [6; 16];
@@ -223,7 +223,8 @@ fn a_stop_waits_for_the_acknowledgements_of_what_is_appended() {
     broker.wait_statistic("records_appended", 5);
     let alone = BrokerState { broker_id: NODE, broker_epoch: -1 };
     let partition: PartitionId = (TOPIC, 0);
-    let proposal = broker.core.propose_isr(&partition, 0, 0, vec![alone]).expect("a proposal");
+    let proposal =
+        broker.core.propose_isr(&partition, LeaderEpoch::ZERO, 0, vec![alone]).expect("a proposal");
     let core = broker.core.clone();
     let stopping = thread::spawn(move || core.stop(60_000));
     while std::net::TcpStream::connect(("127.0.0.1", broker.port)).is_ok() {

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pykafka_record::{BatchBuilder, BatchOptions, Limits, TimestampType};
+use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch, Limits, TimestampType};
 
 use crate::directory::checkpoint::{self, CleanShutdown, MetaProperties};
 use crate::disk::{Disk, MemoryDisk, OpenMode};
@@ -111,7 +111,8 @@ pub fn fuzz_directory(data: &[u8]) {
     }
 }
 
-const LEADER: AppendOptions = AppendOptions { leader_epoch: 3, origin: AppendOrigin::Client };
+const LEADER: AppendOptions =
+    AppendOptions { leader_epoch: LeaderEpoch::new(3), origin: AppendOrigin::Client };
 
 fn options(disk: &MemoryDisk, clean: bool) -> LogOptions {
     LogOptions {

@@ -40,6 +40,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
+use pykafka_record::LeaderEpoch;
 
 pub use error::{AppendError, Damage, OpenError, ReadError, StorageError};
 pub use read::lookup::SegmentEntries;
@@ -188,12 +189,12 @@ impl Log {
     }
 
     /// The latest leader epoch noted.
-    pub fn latest_epoch(&self) -> Option<i32> {
+    pub fn latest_epoch(&self) -> Option<LeaderEpoch> {
         self.view.lock().epochs.latest_epoch()
     }
 
     /// The leader epoch of the batch at `offset`.
-    pub fn epoch_at(&self, offset: i64) -> Option<i32> {
+    pub fn epoch_at(&self, offset: i64) -> Option<LeaderEpoch> {
         self.view.lock().epochs.epoch_for_offset(offset)
     }
 
@@ -203,7 +204,7 @@ impl Log {
     }
 
     /// The largest known epoch not above `epoch`, and where it ends (exclusive); `None` if there is no answer.
-    pub fn end_offset_for_epoch(&self, epoch: i32) -> Option<(i32, i64)> {
+    pub fn end_offset_for_epoch(&self, epoch: LeaderEpoch) -> Option<(LeaderEpoch, i64)> {
         let view = self.view.lock();
         view.epochs.end_offset_for(epoch, view.log_end_offset)
     }
@@ -211,10 +212,10 @@ impl Log {
     /// Notes that `epoch` begins at `start_offset`; on return it is on disk, if the log is.
     ///
     /// A leader calls it before its first append, with the log end.
-    pub fn assign_epoch(&self, epoch: i32, start_offset: i64) -> Result<(), StorageError> {
+    pub fn assign_epoch(&self, epoch: LeaderEpoch, start_offset: i64) -> Result<(), StorageError> {
         let mut state = self.write();
         state.check_writable()?;
-        state.assign_epoch(&self.shared, epoch, start_offset)
+        state.assign_epoch(&self.shared, Some(epoch), start_offset)
     }
 
     /// First offset of the oldest transaction not decided below `high_watermark`.

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use pykafka_log::{
     AppendError, Disk, DiskFile, Log, MemoryDisk, OpenError, OpenMode, StorageError,
 };
-use pykafka_record::BatchOptions;
+use pykafka_record::{BatchOptions, LeaderEpoch};
 
 const PAGE: u64 = 4096;
 
@@ -219,11 +219,11 @@ proptest! {
 #[test]
 fn directory_without_space_for_its_metadata_gets_it_later() {
     let mut full = Full::new();
-    full.log().assign_epoch(3, 0).unwrap();
+    full.log().assign_epoch(LeaderEpoch::new(3), 0).unwrap();
     for pages in 0..4 {
         full.leave(pages);
         let mut batch = common::batch(1, 100, NOW_MS);
-        let options = pykafka_log::AppendOptions { leader_epoch: 3, ..LEADER };
+        let options = pykafka_log::AppendOptions { leader_epoch: LeaderEpoch::new(3), ..LEADER };
         if full.log().append_as_leader(&mut batch, options).is_ok() {
             break;
         }

@@ -6,7 +6,7 @@ mod common;
 use common::{Bench, NOW_MS, all, batch, batch_offsets};
 use proptest::prelude::*;
 use pykafka_log::{AppendError, AppendOptions, AppendOrigin, Log, LogConfig, Recovery};
-use pykafka_record::BatchMut;
+use pykafka_record::{BatchMut, LeaderEpoch};
 
 /// Offsets that an index entry can name, from the base offset of its segment on.
 const RANGE: i64 = 1 << 31;
@@ -16,7 +16,7 @@ fn stored(base_offset: i64, epoch: i32, count: usize, size: usize) -> Vec<u8> {
     let mut bytes = batch(count, size, NOW_MS);
     let mut stamped = BatchMut::new(&mut bytes).unwrap();
     stamped.set_base_offset(base_offset);
-    stamped.set_partition_leader_epoch(epoch);
+    stamped.set_partition_leader_epoch(LeaderEpoch::new(epoch));
     bytes
 }
 
@@ -44,7 +44,7 @@ fn follow(log: &Log, leader: &[u8], epoch: i32, cuts: &[usize]) {
         // At least one whole batch, as a leader answers.
         let first = all(&leader[taken..])[0].size();
         let size = (first + cuts.next().unwrap()).min(leader.len() - taken);
-        log.append_as_follower(&leader[taken..taken + size], epoch).unwrap();
+        log.append_as_follower(&leader[taken..taken + size], LeaderEpoch::new(epoch)).unwrap();
         let whole: usize = pykafka_record::batches(&leader[taken..taken + size])
             .map_while(Result::ok)
             .map(|batch| batch.size())
@@ -102,7 +102,7 @@ proptest! {
     ) {
         let (leader, _) = bench(leader_segment_bytes).open(true);
         for (n, (count, size)) in sizes.into_iter().enumerate() {
-            let leader_epoch = n as i32 / 5;
+            let leader_epoch = LeaderEpoch::new(n as i32 / 5);
             let options = AppendOptions { leader_epoch, origin: AppendOrigin::Client };
             leader.append_as_leader(&mut batch(count, size, NOW_MS + n as i64), options).unwrap();
         }
@@ -120,9 +120,9 @@ fn a_batch_out_of_reach_of_the_active_segment_begins_one_at_its_own_offset() {
         let bench = bench(1 << 20);
         let (log, _) = bench.open(true);
         if first > 0 {
-            log.append_as_follower(&stored(0, 0, first, 10), 0).unwrap();
+            log.append_as_follower(&stored(0, 0, first, 10), LeaderEpoch::ZERO).unwrap();
         }
-        let info = log.append_as_follower(&stored(RANGE + 7, 0, 1, 10), 0).unwrap();
+        let info = log.append_as_follower(&stored(RANGE + 7, 0, 1, 10), LeaderEpoch::ZERO).unwrap();
         assert_eq!((info.first_offset, info.log_end_offset), (RANGE + 7, RANGE + 8));
         assert_eq!(log.segments().last().unwrap().0, RANGE + 7);
         log.close().unwrap();
@@ -140,11 +140,11 @@ fn a_partial_batch_at_the_end_of_an_answer_is_left_out() {
     let (log, _) = bench(1 << 20).open(true);
     let first = stored(0, 0, 2, 10);
     for cut in [1, 20, 70] {
-        let info = log.append_as_follower(&stored(0, 0, 2, 10)[..cut], 0).unwrap();
+        let info = log.append_as_follower(&stored(0, 0, 2, 10)[..cut], LeaderEpoch::ZERO).unwrap();
         assert_eq!((info.records_count, info.log_end_offset), (0, 0));
     }
     let answer = [&first[..], &stored(2, 0, 1, 100)[..90]].concat();
-    assert_eq!(log.append_as_follower(&answer, 0).unwrap().log_end_offset, 2);
+    assert_eq!(log.append_as_follower(&answer, LeaderEpoch::ZERO).unwrap().log_end_offset, 2);
     assert_eq!(content(&log), first);
 }
 
@@ -153,11 +153,11 @@ fn batches_of_a_later_epoch_are_left_out_and_those_before_them_taken() {
     let (log, _) = bench(1 << 20).open(true);
     let epochs = [(0, 1), (1, 2), (2, 3), (3, 2)];
     let batches = epochs.map(|(offset, epoch)| stored(offset, epoch, 1, 10));
-    let info = log.append_as_follower(&batches.concat(), 2).unwrap();
+    let info = log.append_as_follower(&batches.concat(), LeaderEpoch::new(2)).unwrap();
     assert_eq!((info.first_offset, info.last_offset, info.log_end_offset), (0, 1, 2));
-    assert_eq!(log.latest_epoch(), Some(2));
-    assert_eq!(log.append_as_follower(&batches[2], 2).unwrap().records_count, 0);
-    assert_eq!(log.append_as_follower(&batches[2], 3).unwrap().log_end_offset, 3);
+    assert_eq!(log.latest_epoch(), Some(LeaderEpoch::new(2)));
+    assert_eq!(log.append_as_follower(&batches[2], LeaderEpoch::new(2)).unwrap().records_count, 0);
+    assert_eq!(log.append_as_follower(&batches[2], LeaderEpoch::new(3)).unwrap().log_end_offset, 3);
 }
 
 #[test]
@@ -165,7 +165,9 @@ fn a_corrupt_batch_takes_those_before_it_with_it() {
     let (log, _) = bench(1 << 20).open(true);
     let mut corrupt = stored(1, 0, 1, 10);
     *corrupt.last_mut().unwrap() ^= 1;
-    let error = log.append_as_follower(&[stored(0, 0, 1, 10), corrupt].concat(), 0).unwrap_err();
+    let error = log
+        .append_as_follower(&[stored(0, 0, 1, 10), corrupt].concat(), LeaderEpoch::ZERO)
+        .unwrap_err();
     assert!(matches!(error, AppendError::Corrupt { offset: 1 }));
     assert_eq!(log.log_end_offset(), 0);
 }
@@ -175,12 +177,12 @@ fn a_corrupt_batch_takes_those_before_it_with_it() {
 fn an_empty_segment_ahead_of_the_log_end_gives_way() {
     let bench = bench(1 << 20);
     let (log, _) = bench.open(true);
-    log.append_as_follower(&stored(0, 0, 1, 10), 0).unwrap();
+    log.append_as_follower(&stored(0, 0, 1, 10), LeaderEpoch::ZERO).unwrap();
     log.truncate_fully_and_start_at(RANGE).unwrap();
-    log.append_as_follower(&stored(RANGE, 0, 1, 10), 0).unwrap();
+    log.append_as_follower(&stored(RANGE, 0, 1, 10), LeaderEpoch::ZERO).unwrap();
     log.truncate_to(RANGE).unwrap();
     assert_eq!(log.segments(), [(RANGE, 0)]);
-    log.append_as_follower(&stored(RANGE + 5, 1, 1, 10), 1).unwrap();
+    log.append_as_follower(&stored(RANGE + 5, 1, 1, 10), LeaderEpoch::new(1)).unwrap();
     assert_eq!(log.segments().iter().map(|(base, _)| *base).collect::<Vec<_>>(), [RANGE + 5]);
     log.close().unwrap();
     let (log, recovery) = bench.open(true);

@@ -8,7 +8,7 @@ use pykafka_log::{
     AbortedTxn, BufferPool, Checkpointed, CleanupPolicy, Disk, Log, LogConfig, LogOptions,
     ManualClock, MemoryDisk, OnDamage, OpenMode, Recovery, checkpoint,
 };
-use pykafka_record::{Batch, EndTransactionMarker, Limits, batches};
+use pykafka_record::{Batch, EndTransactionMarker, LeaderEpoch, Limits, batches};
 use serde_json::{Value, json};
 
 /// One partition with what Kafka said of it.
@@ -231,7 +231,7 @@ fn describe(batch: &Batch<'_>) -> Value {
         "size": batch.size(),
         "base_offset": batch.base_offset(),
         "last_offset": batch.last_offset(),
-        "leader_epoch": batch.partition_leader_epoch(),
+        "leader_epoch": LeaderEpoch::to_wire(batch.partition_leader_epoch()),
         "crc": batch.crc(),
         "valid": batch.is_crc_valid(),
         "codec": batch.compression().unwrap().name(),
@@ -289,10 +289,11 @@ fn check_answers(golden: &Golden, log: &Log) {
         check_list_offsets(golden, log, row);
     }
     for row in answers["offset_for_leader_epoch"].as_array().unwrap() {
-        let epoch = number(&row[0]) as i32;
-        let (answered, end) = log.end_offset_for_epoch(epoch).unwrap_or((-1, -1));
+        let epoch = LeaderEpoch::from_wire(number(&row[0]) as i32);
+        let found = epoch.and_then(|epoch| log.end_offset_for_epoch(epoch));
+        let found = found.map_or((-1, -1), |(epoch, end)| (epoch.get(), end));
         let expected = (number(&row[2]) as i32, number(&row[3]));
-        assert_eq!((answered, end), expected, "end of epoch {epoch} of {name}");
+        assert_eq!(found, expected, "end of epoch {epoch:?} of {name}");
     }
     let producers: Vec<Value> = log
         .active_producers()
@@ -329,7 +330,7 @@ fn check_list_offsets(golden: &Golden, log: &Log, row: &Value) {
         _ => return,
     };
     let found = found.map_or((-1, -1, -1), |found| {
-        (found.offset, found.timestamp, i64::from(found.leader_epoch.unwrap_or(-1)))
+        (found.offset, found.timestamp, i64::from(LeaderEpoch::to_wire(found.leader_epoch)))
     });
     let expected = (number(&row[3]), number(&row[4]), number(&row[5]));
     assert_eq!(found, expected, "{row} of {}", golden.name);
@@ -338,7 +339,7 @@ fn check_list_offsets(golden: &Golden, log: &Log, row: &Value) {
 fn check_epochs(golden: &Golden, log: &Log) {
     let entries = log.epoch_entries();
     let found: Vec<Value> =
-        entries.iter().map(|entry| json!([entry.epoch, entry.start_offset])).collect();
+        entries.iter().map(|entry| json!([entry.epoch.get(), entry.start_offset])).collect();
     assert_eq!(&Value::from(found), &golden.expected["leader_epochs"], "epochs of {}", golden.name);
 }
 
@@ -387,7 +388,8 @@ fn killed_directories_of_kafka_recover_to_where_kafka_recovers_them() {
         // The broker that was asked had become leader once more: an epoch without a record.
         let epochs = golden.expected["leader_epochs"].as_array().unwrap();
         if let Some(epoch) = epochs.last() {
-            log.assign_epoch(number(&epoch[0]) as i32, number(&epoch[1])).unwrap();
+            let begun = LeaderEpoch::new(number(&epoch[0]) as i32);
+            log.assign_epoch(begun, number(&epoch[1])).unwrap();
         }
         check_answers(&golden, &log);
         // Kafka had time to remove what ends below the log start.

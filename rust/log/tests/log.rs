@@ -13,7 +13,7 @@ use pykafka_log::{
     AppendError, AppendOptions, AppendOrigin, Checkpointed, Damage, Log, LogConfig, LogOptions,
     OpenMode, ReadError, StorageError,
 };
-use pykafka_record::{BatchMut, BatchOptions, EndTransactionMarker};
+use pykafka_record::{BatchMut, BatchOptions, EndTransactionMarker, LeaderEpoch};
 
 #[test]
 fn nothing_is_on_disk_before_the_first_append() {
@@ -21,10 +21,13 @@ fn nothing_is_on_disk_before_the_first_append() {
     let (log, _) = bench.open(true);
     assert!(!bench.disk.exists(&bench.dir));
     assert_eq!((log.log_start_offset(), log.log_end_offset(), log.segments_count()), (0, 0, 0));
-    log.assign_epoch(3, 0).unwrap();
+    log.assign_epoch(LeaderEpoch::new(3), 0).unwrap();
     assert!(!bench.disk.exists(&bench.dir));
-    log.append_as_leader(&mut batch(1, 10, NOW_MS), AppendOptions { leader_epoch: 3, ..LEADER })
-        .unwrap();
+    log.append_as_leader(
+        &mut batch(1, 10, NOW_MS),
+        AppendOptions { leader_epoch: LeaderEpoch::new(3), ..LEADER },
+    )
+    .unwrap();
     assert_eq!(bench.file("leader-epoch-checkpoint"), b"0\n1\n3 0\n");
     assert!(bench.file_names().contains(&"partition.metadata".to_owned()));
 }
@@ -230,8 +233,8 @@ fn with_gap(bench: &Bench) {
     let mut bytes = batch(3, 1, NOW_MS);
     let mut stamped = BatchMut::new(&mut bytes).unwrap();
     stamped.set_base_offset(7);
-    stamped.set_partition_leader_epoch(0);
-    log.append_as_follower(&bytes, 0).unwrap();
+    stamped.set_partition_leader_epoch(LeaderEpoch::ZERO);
+    log.append_as_follower(&bytes, LeaderEpoch::ZERO).unwrap();
     log.close().unwrap();
     for (name, _) in bench.files().iter().filter(|(name, _)| name.contains("0003.")) {
         let to = bench.dir.join(name.replace("0003.", "0007."));
@@ -476,7 +479,7 @@ fn aborted_transactions_are_indexed_and_bound_the_last_stable_offset() {
     log.append_as_leader(&mut batch_with(producer(0, true), 2, 50, NOW_MS), LEADER).unwrap();
     assert_eq!(log.last_stable_offset(4), 2);
     let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
-    let info = log.append_end_marker(9, 1, marker, 0).unwrap();
+    let info = log.append_end_marker(9, 1, marker, LeaderEpoch::ZERO).unwrap();
     assert_eq!(info.first_offset, 4);
     assert_eq!((log.last_stable_offset(4), log.last_stable_offset(5)), (2, 5));
     let aborted_in = |log: &Log, from, upto| log.fetch_committed(from, 1000, upto, true).unwrap().1;
@@ -497,20 +500,24 @@ fn aborted_transactions_are_indexed_and_bound_the_last_stable_offset() {
 #[test]
 fn follower_takes_batches_as_they_are_and_only_from_its_log_end() {
     let (leader, follower) = (Bench::default(), Bench::default());
+    let epoch = LeaderEpoch::new(5);
     let (log, _) = leader.open(true);
     for n in 0..10 {
-        let options = AppendOptions { leader_epoch: 5, origin: AppendOrigin::Client };
+        let options = AppendOptions { leader_epoch: epoch, origin: AppendOrigin::Client };
         log.append_as_leader(&mut batch(3, 20, NOW_MS + n), options).unwrap();
     }
     let data = log.read(0, 500, 30, true).unwrap();
     let rest = log.read(data.next_offset, 100_000, 30, true).unwrap();
     let (copy, _) = follower.open(true);
-    assert_eq!(copy.append_as_follower(&data.bytes, 5).unwrap().log_end_offset, data.next_offset);
-    let again = copy.append_as_follower(&data.bytes, 5);
+    assert_eq!(
+        copy.append_as_follower(&data.bytes, epoch).unwrap().log_end_offset,
+        data.next_offset
+    );
+    let again = copy.append_as_follower(&data.bytes, epoch);
     assert!(matches!(again, Err(AppendError::UnexpectedOffset { .. })));
-    assert_eq!(copy.append_as_follower(&rest.bytes, 4).unwrap().records_count, 0);
+    assert_eq!(copy.append_as_follower(&rest.bytes, LeaderEpoch::new(4)).unwrap().records_count, 0);
     assert_eq!(copy.epoch_entries(), log.epoch_entries());
-    assert_eq!(copy.end_offset_for_epoch(5), Some((5, data.next_offset)));
+    assert_eq!(copy.end_offset_for_epoch(epoch), Some((epoch, data.next_offset)));
 }
 
 #[test]
@@ -613,6 +620,7 @@ fn no_epoch_ends_behind_the_end_of_a_log_whose_emptying_was_interrupted() {
     let bench = Bench::default();
     let (log, _) = bench.open(true);
     for (epoch, offset) in [(0, 0), (2, 3), (5, 6)] {
+        let epoch = LeaderEpoch::new(epoch);
         log.assign_epoch(epoch, offset).unwrap();
         log.append_as_leader(
             &mut batch(3, 50, NOW_MS),
@@ -629,7 +637,8 @@ fn no_epoch_ends_behind_the_end_of_a_log_whose_emptying_was_interrupted() {
     let (log, _) = Log::open(LogOptions { checkpointed, ..bench.options(false) }).unwrap();
     assert_eq!(log.log_end_offset(), 1);
     for epoch in 0..=5 {
-        assert!(log.end_offset_for_epoch(epoch).is_none_or(|(_, end)| end <= 1), "epoch {epoch}");
+        let end = log.end_offset_for_epoch(LeaderEpoch::new(epoch));
+        assert!(end.is_none_or(|(_, end)| end <= 1), "epoch {epoch}");
     }
 }
 

@@ -13,7 +13,7 @@ use common::{Bench, LEADER, NOW_MS, append, batch_with};
 use pykafka_log::{
     Checkpointed, FetchedRecords, Log, LogConfig, LogOptions, OpenMode, ReadError, StorageError,
 };
-use pykafka_record::{Batch, BatchOptions, EndTransactionMarker};
+use pykafka_record::{Batch, BatchOptions, EndTransactionMarker, LeaderEpoch};
 
 fn bench(config: LogConfig) -> (Bench, WatchedDisk) {
     let disk = WatchedDisk::default();
@@ -50,7 +50,7 @@ fn append_aborted(log: &Log, n: i32) {
     let mut bytes = batch_with(options, 2, 50, NOW_MS + i64::from(n));
     log.append_as_leader(&mut bytes, LEADER).unwrap();
     let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
-    log.append_end_marker(9, 1, marker, 0).unwrap();
+    log.append_end_marker(9, 1, marker, LeaderEpoch::ZERO).unwrap();
 }
 
 /// Segments of one transaction each, all aborted, each marker in the segment of its records; nothing is held open.

@@ -3,6 +3,7 @@
 use crate::compression::{Compression, UnknownCompression};
 use crate::crc::crc32c;
 use crate::layout;
+use crate::leader_epoch::LeaderEpoch;
 
 /// Who set a batch's timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -122,9 +123,10 @@ impl<'a> Batch<'a> {
         self.base_offset() >= 0 && self.last_offset_delta() >= 0 && self.last_offset() < i64::MAX
     }
 
-    /// Epoch of the leader that appended it; −1 as clients send it.
-    pub fn partition_leader_epoch(&self) -> i32 {
-        i32::from_be_bytes(field(self.bytes, layout::PARTITION_LEADER_EPOCH))
+    /// Epoch of the leader that appended it; clients send none.
+    pub fn partition_leader_epoch(&self) -> Option<LeaderEpoch> {
+        let epoch = field(self.bytes, layout::PARTITION_LEADER_EPOCH);
+        LeaderEpoch::from_wire(i32::from_be_bytes(epoch))
     }
 
     /// Always 2.

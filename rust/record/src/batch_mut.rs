@@ -3,6 +3,7 @@
 use crate::batch::{Batch, BatchError, TimestampType};
 use crate::crc::crc32c;
 use crate::layout;
+use crate::leader_epoch::LeaderEpoch;
 
 /// A whole batch to be changed in place. Sizes never change.
 #[derive(Debug)]
@@ -30,8 +31,8 @@ impl<'a> BatchMut<'a> {
     }
 
     /// Set the leader's epoch. Outside the CRC.
-    pub fn set_partition_leader_epoch(&mut self, epoch: i32) {
-        self.put(layout::PARTITION_LEADER_EPOCH, epoch.to_be_bytes());
+    pub fn set_partition_leader_epoch(&mut self, epoch: LeaderEpoch) {
+        self.put(layout::PARTITION_LEADER_EPOCH, epoch.get().to_be_bytes());
     }
 
     /// Set max timestamp (ms) and timestamp type, and the CRC anew; the base timestamp stays,

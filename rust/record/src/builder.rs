@@ -4,6 +4,7 @@ use crate::batch::TimestampType;
 use crate::compression::{self, Compression, CompressionError};
 use crate::crc::crc32c;
 use crate::layout;
+use crate::leader_epoch::LeaderEpoch;
 use crate::record::{Header, Headers, Record};
 use crate::varint;
 
@@ -19,8 +20,8 @@ pub struct BatchOptions {
     pub timestamp_type: TimestampType,
     /// Offset of the first record; 0 in produce requests.
     pub base_offset: i64,
-    /// The leader's epoch; −1 in produce requests.
-    pub partition_leader_epoch: i32,
+    /// The leader's epoch; none in produce requests.
+    pub partition_leader_epoch: Option<LeaderEpoch>,
     /// Id of an idempotent producer, −1 for none.
     pub producer_id: i64,
     /// Its epoch, −1 for none.
@@ -40,7 +41,7 @@ impl Default for BatchOptions {
             level: None,
             timestamp_type: TimestampType::CreateTime,
             base_offset: 0,
-            partition_leader_epoch: layout::NO_PARTITION_LEADER_EPOCH,
+            partition_leader_epoch: None,
             producer_id: layout::NO_PRODUCER_ID,
             producer_epoch: layout::NO_PRODUCER_EPOCH,
             base_sequence: layout::NO_SEQUENCE,
@@ -214,7 +215,8 @@ impl BatchBuilder {
         let options = &self.options;
         put(batch, layout::BASE_OFFSET, options.base_offset.to_be_bytes());
         put(batch, layout::LENGTH, length.to_be_bytes());
-        put(batch, layout::PARTITION_LEADER_EPOCH, options.partition_leader_epoch.to_be_bytes());
+        let leader_epoch = LeaderEpoch::to_wire(options.partition_leader_epoch);
+        put(batch, layout::PARTITION_LEADER_EPOCH, leader_epoch.to_be_bytes());
         put(batch, layout::MAGIC, layout::MAGIC_V2.to_be_bytes());
         put(batch, layout::ATTRIBUTES, attributes(options).to_be_bytes());
         put(batch, layout::LAST_OFFSET_DELTA, (self.records_count - 1).to_be_bytes());

@@ -41,5 +41,3 @@ pub const NO_PRODUCER_EPOCH: i16 = -1;
 pub const NO_SEQUENCE: i32 = -1;
 /// A record or batch without a timestamp.
 pub const NO_TIMESTAMP: i64 = -1;
-/// What clients write where the leader writes its epoch.
-pub const NO_PARTITION_LEADER_EPOCH: i32 = -1;

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use pykafka_record::{
-    Batch, BatchBuilder, BatchOptions, Compression, ControlType, EndTransactionMarker, Limits,
-    Record, batches, crc32,
+    Batch, BatchBuilder, BatchOptions, Compression, ControlType, EndTransactionMarker, LeaderEpoch,
+    Limits, Record, batches, crc32,
 };
 
 const NAMES: [&str; 8] = [
@@ -43,7 +43,7 @@ fn batch_line(batch: Batch<'_>) -> String {
         "batch {} {} {} {} {:08x} {} {} {} {} {} {} {}{} {}\n",
         batch.base_offset(),
         batch.last_offset(),
-        batch.partition_leader_epoch(),
+        LeaderEpoch::to_wire(batch.partition_leader_epoch()),
         batch.size(),
         batch.crc(),
         batch.compression().unwrap().name(),

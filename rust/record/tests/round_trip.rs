@@ -5,8 +5,8 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use pykafka_record::{
-    Batch, BatchBuilder, BatchMut, BatchOptions, BuildError, Compression, CompressionError, Limits,
-    TimestampType, compress, decompress,
+    Batch, BatchBuilder, BatchMut, BatchOptions, BuildError, Compression, CompressionError,
+    LeaderEpoch, Limits, TimestampType, compress, decompress,
 };
 
 type Bytes = Vec<u8>;
@@ -172,13 +172,16 @@ fn stamping_keeps_the_crc_valid_and_offsets_are_outside_of_it() {
     let mut batch = BatchMut::new(&mut bytes).unwrap();
     let crc = batch.as_batch().crc();
     batch.set_base_offset(1000);
-    batch.set_partition_leader_epoch(7);
+    batch.set_partition_leader_epoch(LeaderEpoch::new(7));
     assert_eq!(batch.as_batch().crc(), crc);
     batch.set_max_timestamp(99, TimestampType::LogAppendTime);
     let batch = Batch::split(&bytes).unwrap().0;
     assert!(batch.is_crc_valid() && batch.crc() != crc);
     assert_eq!((batch.base_offset(), batch.last_offset()), (1000, 1001));
-    assert_eq!((batch.partition_leader_epoch(), batch.base_timestamp()), (7, 5));
+    assert_eq!(
+        (batch.partition_leader_epoch(), batch.base_timestamp()),
+        (Some(LeaderEpoch::new(7)), 5)
+    );
     assert!(read(batch).iter().all(|record| record.0 == 99));
     let mut batch = BatchMut::new(&mut bytes).unwrap();
     batch.set_max_timestamp(5, TimestampType::CreateTime);

@@ -213,10 +213,12 @@ pub(super) fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
         }
         Event::PartitionState { topic_id, partition, state, leader_epoch, offset, reason } => {
             let (topic_id, state) = (id_bytes(py, &topic_id), text(py, state.name()));
+            let leader_epoch = leader_epoch.get();
             object(py, PartitionState { topic_id, partition, state, leader_epoch, offset, reason })
         }
         Event::Replica { topic_id, partition, leader_epoch, follower, state, since_ns } => {
             let (topic_id, state) = (id_bytes(py, &topic_id), text(py, state.name()));
+            let leader_epoch = leader_epoch.get();
             object(py, Replica { topic_id, partition, leader_epoch, follower, state, since_ns })
         }
         Event::DiskState { state, reason } => {

@@ -25,7 +25,7 @@ impl From<PartitionOffsets> for LogOffsets {
             high_watermark: offsets.high_watermark,
             last_stable_offset: offsets.last_stable_offset,
             log_end_offset: offsets.log_end_offset,
-            leader_epoch: offsets.leader_epoch,
+            leader_epoch: offsets.leader_epoch.get(),
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use pykafka_broker::{
     BrokerEndpoint, FinalizedFeatures, ImageDelta, PartitionEntry, TopicId, TopicImage,
 };
+use pykafka_record::LeaderEpoch;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyMapping, PyTuple};
@@ -91,7 +92,7 @@ impl PyPartitionImage {
         let entry = PartitionEntry {
             index,
             leader,
-            leader_epoch,
+            leader_epoch: LeaderEpoch::new(leader_epoch),
             partition_epoch,
             replicas,
             isr,

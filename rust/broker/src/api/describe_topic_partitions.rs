@@ -125,7 +125,7 @@ fn describe_partition(partition: &PartitionEntry, endpoints: &Endpoints<'_>) -> 
         error_code,
         partition_index: partition.index,
         leader_id,
-        leader_epoch: partition.leader_epoch,
+        leader_epoch: partition.leader_epoch.get(),
         replica_nodes: partition.replicas.clone(),
         isr_nodes: partition.isr.clone(),
         eligible_leader_replicas: Some(partition.elr.clone()),

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use pykafka_record::LeaderEpoch;
 
 use crate::kafka_error::KafkaError;
 use crate::network::memory::budget::{Budget, Share};
@@ -56,10 +57,10 @@ pub struct FetchSpec {
     pub fetch_offset: i64,
     /// Soft limit; negative is answered with an error.
     pub bytes_max: i32,
-    /// −1 for no check.
-    pub current_leader_epoch: i32,
-    /// −1 for no check.
-    pub last_fetched_epoch: i32,
+    /// Compared with ours, if the client knows it.
+    pub current_leader_epoch: Option<LeaderEpoch>,
+    /// Of the last record that the client has, if it can tell.
+    pub last_fetched_epoch: Option<LeaderEpoch>,
 }
 
 /// What the answer to one partition says, as far as a session cares.

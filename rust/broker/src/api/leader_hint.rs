@@ -9,7 +9,7 @@ pub(crate) fn leader_of(image: &Image, topic_id: &TopicId, index: i32) -> Leader
     let entry = image.topic_by_id(topic_id).and_then(|topic| topic.partition(index).cloned());
     entry.map_or(LeaderIdAndEpoch::UNKNOWN, |entry| LeaderIdAndEpoch {
         leader_id: entry.leader,
-        leader_epoch: entry.leader_epoch,
+        leader_epoch: entry.leader_epoch.get(),
     })
 }
 

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pykafka_record::LeaderEpoch;
 use pykafka_wire::Chunks;
 use pykafka_wire::list_offsets::{
     Partition as PartitionRequest, PartitionResponse, Request, Response, Topic, TopicResponse,
@@ -130,14 +131,13 @@ fn find(
     let entry = image.topic(topic).filter(|entry| !entry.hidden);
     let entry = entry.ok_or(KafkaError::UnknownTopicOrPartition)?;
     let partition = ctx.partitions.find(entry, request.partition_index)?;
-    partition.find_offset(query, isolation, request.current_leader_epoch).map_err(|error| {
-        match error {
-            KafkaError::OffsetNotAvailable if version < OFFSET_NOT_AVAILABLE_VERSION_MIN => {
-                KafkaError::LeaderNotAvailable
-            }
-            KafkaError::UnknownTopicId => KafkaError::UnknownTopicOrPartition,
-            error => error,
+    let current_leader_epoch = LeaderEpoch::from_wire(request.current_leader_epoch);
+    partition.find_offset(query, isolation, current_leader_epoch).map_err(|error| match error {
+        KafkaError::OffsetNotAvailable if version < OFFSET_NOT_AVAILABLE_VERSION_MIN => {
+            KafkaError::LeaderNotAvailable
         }
+        KafkaError::UnknownTopicId => KafkaError::UnknownTopicOrPartition,
+        error => error,
     })
 }
 
@@ -171,7 +171,9 @@ fn partition_response(
         error_code: error.code(),
         timestamp: answer.timestamp,
         offset: answer.offset,
-        leader_epoch: if version >= LEADER_EPOCH_VERSION_MIN { answer.leader_epoch } else { -1 },
+        leader_epoch: LeaderEpoch::to_wire(
+            answer.leader_epoch.filter(|_| version >= LEADER_EPOCH_VERSION_MIN),
+        ),
     }
 }
 

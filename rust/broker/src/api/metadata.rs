@@ -288,7 +288,7 @@ impl<'a> Asked<'a> {
             error_code,
             partition_index: partition.index,
             leader_id,
-            leader_epoch: partition.leader_epoch,
+            leader_epoch: partition.leader_epoch.get(),
             offline_replicas: self.endpoints.offline(&partition.replicas),
             replica_nodes,
             isr_nodes,

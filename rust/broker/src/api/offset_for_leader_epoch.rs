@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pykafka_record::LeaderEpoch;
 use pykafka_wire::Chunks;
 use pykafka_wire::offset_for_leader_epoch::{
     EpochEndOffset, Partition as PartitionRequest, Request, Response, Topic, TopicResponse,
@@ -74,21 +75,27 @@ fn find(
     image: &Image,
     topic: &str,
     request: &PartitionRequest,
-) -> Result<(i32, i64), KafkaError> {
+) -> Result<Option<(LeaderEpoch, i64)>, KafkaError> {
     let entry = image.topic(topic).filter(|entry| !entry.hidden);
     let entry = entry.ok_or(KafkaError::UnknownTopicOrPartition)?;
     let partition = ctx.partitions.find(entry, request.partition)?;
-    let found = partition.end_offset_for_epoch(request.leader_epoch, request.current_leader_epoch);
+    let epoch = LeaderEpoch::from_wire(request.leader_epoch);
+    let current_leader_epoch = LeaderEpoch::from_wire(request.current_leader_epoch);
+    let found = partition.end_offset_for_epoch(epoch, current_leader_epoch);
     found.map_err(|error| match error {
         KafkaError::UnknownTopicId => KafkaError::UnknownTopicOrPartition,
         error => error,
     })
 }
 
-fn partition_response(partition: i32, found: Result<(i32, i64), KafkaError>) -> EpochEndOffset {
-    let (error, (leader_epoch, end_offset)) = match found {
+fn partition_response(
+    partition: i32,
+    found: Result<Option<(LeaderEpoch, i64)>, KafkaError>,
+) -> EpochEndOffset {
+    let (error, found) = match found {
         Ok(found) => (KafkaError::None, found),
-        Err(error) => (error, (-1, -1)),
+        Err(error) => (error, None),
     };
+    let (leader_epoch, end_offset) = found.map_or((-1, -1), |(epoch, end)| (epoch.get(), end));
     EpochEndOffset { error_code: error.code(), partition, leader_epoch, end_offset }
 }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use pykafka_log::{AppendError, AppendInfo, AppendOptions, AppendOrigin, Log, Validated};
+use pykafka_record::LeaderEpoch;
 
 use super::Partition;
 use super::pool::MayWait;
@@ -36,8 +37,8 @@ pub struct Append {
     pub origin: AppendOrigin,
     /// Whether it is refused with fewer in-sync replicas than `min.insync.replicas`.
     pub needs_isr: bool,
-    /// −1 for any.
-    pub leader_epoch: i32,
+    /// Only in this one; `None` for whichever it is.
+    pub leader_epoch: Option<LeaderEpoch>,
     /// What must hold before it is acknowledged.
     pub promise: Promise,
     /// Who is told, unless the outcome is known at once.
@@ -212,7 +213,12 @@ impl Partition {
     }
 
     /// The leader epoch to write `append` in. One that is new begins first, behind what was written in the old one.
-    fn begun_epoch(&self, log: &Log, append: &Append, writer: &Writer) -> Result<i32, KafkaError> {
+    fn begun_epoch(
+        &self,
+        log: &Log,
+        append: &Append,
+        writer: &Writer,
+    ) -> Result<LeaderEpoch, KafkaError> {
         loop {
             let turn = self.turn();
             let leader_epoch = turn.check_append(append)?;
@@ -244,7 +250,7 @@ type Written = (Queued, Result<AppendInfo, AppendRefusal>);
 
 impl Turn<'_> {
     /// Whether `append` may happen now; the leader epoch that it gets.
-    fn check_append(&self, append: &Append) -> Result<i32, KafkaError> {
+    fn check_append(&self, append: &Append) -> Result<LeaderEpoch, KafkaError> {
         self.check_leader(append.leader_epoch)?;
         let has_enough = self.replication.has_enough_replicas(self.config.min_insync_replicas);
         if append.needs_isr && !has_enough {
@@ -356,7 +362,7 @@ impl Turn<'_> {
         promise: Promise,
     ) -> Result<bool, KafkaError> {
         // It may have been deleted, or have failed, while it was written.
-        self.check_leader(-1)?;
+        self.check_leader(None)?;
         let has_enough = self.replication.has_enough_replicas(self.config.min_insync_replicas);
         match promise {
             Promise::Appended => Ok(true),

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use pykafka_log::{AppendOrigin, Durability};
-use pykafka_record::{BatchOptions, Compression};
+use pykafka_record::{BatchOptions, Compression, LeaderEpoch};
 use pykafka_wire::{ApiKey, Records, fetch, list_offsets, metadata, produce};
 use tokio::task::JoinHandle;
 
@@ -375,7 +375,7 @@ fn a_deleted_partition_answers_at_once_and_goes_when_its_write_has_ended() {
 /// What the control thread may ask, of a partition 0 of `t` that waits for the disk. The last deletes it.
 fn ask_all(broker: &mut Broker) {
     let partitions = &broker.ctx.partitions;
-    partitions.append(1, &(TOPIC, 0), 0, &[(None, Some("c".into()))], None);
+    partitions.append(1, &(TOPIC, 0), Some(LeaderEpoch::ZERO), &[(None, Some("c".into()))], None);
     partitions.delete_before(2, &(TOPIC, 0), 0);
     partitions.enforce_retention(3);
     partitions.describe_log_dirs(4, &[(TOPIC, 0), (TOPIC, FREE)]);
@@ -564,7 +564,7 @@ impl Feeder {
             batch: bytes::BytesMut::from(&batch(&[&value])[..]),
             origin: AppendOrigin::Client,
             needs_isr: false,
-            leader_epoch: -1,
+            leader_epoch: None,
             promise: Promise::Durable,
             waiter: self.clone(),
             slot: 0,
@@ -607,7 +607,7 @@ fn a_new_leader_epoch_begins_behind_the_write_of_the_old_one() {
         assert_eq!(produced(Outcome::Pending(behind)), (0, 2));
         let log = broker.ctx.partitions.get(&TOPIC, 0).unwrap().opened_log().unwrap();
         let last = *log.epoch_entries().last().unwrap();
-        assert_eq!((last.epoch, last.start_offset), (1, 2));
+        assert_eq!((last.epoch, last.start_offset), (LeaderEpoch::new(1), 2));
     });
 }
 

@@ -47,6 +47,6 @@ impl Partition {
     /// `NOT_LEADER_OR_FOLLOWER`, `UNKNOWN_TOPIC_ID`, `KAFKA_STORAGE_ERROR`.
     pub(super) fn producers(&self, writer: &Writer) -> Result<Vec<ProducerEntry>, KafkaError> {
         self.open_log(writer)?;
-        Ok(self.turn_as_leader(-1)?.1.active_producers())
+        Ok(self.turn_as_leader(None)?.1.active_producers())
     }
 }

@@ -1,6 +1,7 @@
 //! Offsets by time and by epoch: `ListOffsets` and `OffsetForLeaderEpoch`.
 
 use pykafka_log::TimestampOffset;
+use pykafka_record::LeaderEpoch;
 
 use super::{Isolation, Partition};
 use crate::kafka_error::KafkaError;
@@ -28,19 +29,20 @@ pub struct OffsetAnswer {
     /// Of the record found, −1 where no record was looked up.
     pub timestamp: i64,
     /// Of the record found.
-    pub leader_epoch: i32,
+    pub leader_epoch: Option<LeaderEpoch>,
 }
 
 impl OffsetAnswer {
     /// Nothing was found.
-    pub const UNKNOWN: OffsetAnswer = OffsetAnswer { offset: -1, timestamp: -1, leader_epoch: -1 };
+    pub const UNKNOWN: OffsetAnswer =
+        OffsetAnswer { offset: -1, timestamp: -1, leader_epoch: None };
 
     fn of(found: Option<TimestampOffset>, bound: i64) -> OffsetAnswer {
         match found {
             Some(found) if found.offset < bound => OffsetAnswer {
                 offset: found.offset,
                 timestamp: found.timestamp,
-                leader_epoch: found.leader_epoch.unwrap_or(-1),
+                leader_epoch: found.leader_epoch,
             },
             _ => OffsetAnswer::UNKNOWN,
         }
@@ -57,17 +59,13 @@ impl Partition {
         &self,
         query: OffsetQuery,
         isolation: Isolation,
-        current_leader_epoch: i32,
+        current_leader_epoch: Option<LeaderEpoch>,
     ) -> Result<OffsetAnswer, KafkaError> {
         let (turn, log) = self.turn_as_leader(current_leader_epoch)?;
         let (offsets, lags) = (turn.offsets(&log), turn.replication.high_watermark_lags());
         drop(turn);
         let bound = isolation.bound(&offsets);
-        let plain = |offset, leader_epoch: Option<i32>| OffsetAnswer {
-            offset,
-            timestamp: -1,
-            leader_epoch: leader_epoch.unwrap_or(-1),
-        };
+        let plain = |offset, leader_epoch| OffsetAnswer { offset, timestamp: -1, leader_epoch };
         let stored = |error| self.turn().storage_failed(&error);
         let answer = match query {
             OffsetQuery::Earliest => {
@@ -86,16 +84,16 @@ impl Partition {
         if lags { Err(KafkaError::OffsetNotAvailable) } else { Ok(answer) }
     }
 
-    /// The largest epoch not above `epoch` and its exclusive end; (−1, −1) if there is none (contract/kafka.md#30).
+    /// The largest epoch not above `epoch` and its exclusive end, if there is one (contract/kafka.md#30).
     ///
     /// # Errors
     /// The epoch errors, `NOT_LEADER_OR_FOLLOWER`, `KAFKA_STORAGE_ERROR`.
     pub fn end_offset_for_epoch(
         &self,
-        epoch: i32,
-        current_leader_epoch: i32,
-    ) -> Result<(i32, i64), KafkaError> {
+        epoch: Option<LeaderEpoch>,
+        current_leader_epoch: Option<LeaderEpoch>,
+    ) -> Result<Option<(LeaderEpoch, i64)>, KafkaError> {
         let (_, log) = self.turn_as_leader(current_leader_epoch)?;
-        Ok(log.end_offset_for_epoch(epoch).unwrap_or((-1, -1)))
+        Ok(epoch.and_then(|epoch| log.end_offset_for_epoch(epoch)))
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pykafka_log::{AbortedTxn, FetchedRecords, Log, ReadError};
+use pykafka_record::LeaderEpoch;
 
 use super::{Partition, PartitionOffsets};
 use crate::kafka_error::KafkaError;
@@ -47,10 +48,10 @@ pub struct ReadRequest {
     pub bytes_max: i64,
     /// Return the first batch whole even if it is larger (contract/kafka.md#25).
     pub at_least_one: bool,
-    /// −1 for no check.
-    pub current_leader_epoch: i32,
-    /// Epoch of the last record the reader has; −1 for no check.
-    pub last_fetched_epoch: i32,
+    /// Compared with ours, if the reader knows it.
+    pub current_leader_epoch: Option<LeaderEpoch>,
+    /// Epoch of the last record the reader has, if it can tell.
+    pub last_fetched_epoch: Option<LeaderEpoch>,
     /// Bound of the read.
     pub isolation: Isolation,
 }
@@ -65,7 +66,7 @@ pub struct Read {
     /// Only for [`Isolation::ReadCommitted`].
     pub aborted: Option<Vec<AbortedTxn>>,
     /// Where the reader's log parts from ours: largest epoch both may share and its end here. No bytes then.
-    pub diverging: Option<(i32, i64)>,
+    pub diverging: Option<(LeaderEpoch, i64)>,
     /// Whether there are more batches for this reader, which did not fit.
     pub has_more: bool,
     /// For [`Partition::watch`].
@@ -136,7 +137,7 @@ impl Partition {
         upto_log_end: bool,
     ) -> Result<Bytes, KafkaError> {
         self.log(may_wait)?;
-        let (turn, log) = self.turn_as_leader(-1)?;
+        let (turn, log) = self.turn_as_leader(None)?;
         let offsets = turn.offsets(&log);
         drop(turn);
         let upto = if upto_log_end { offsets.log_end_offset } else { offsets.high_watermark };
@@ -173,12 +174,15 @@ impl Partition {
 }
 
 /// Compares the epoch of the reader's last record with our history (contract/kafka.md#30, contract/replication.md#12).
-fn diverging_epoch(log: &Log, request: &ReadRequest) -> Result<Option<(i32, i64)>, KafkaError> {
-    if request.last_fetched_epoch < 0 {
+fn diverging_epoch(
+    log: &Log,
+    request: &ReadRequest,
+) -> Result<Option<(LeaderEpoch, i64)>, KafkaError> {
+    let Some(last_fetched) = request.last_fetched_epoch else {
         return Ok(None);
-    }
+    };
     let (epoch, end_offset) =
-        log.end_offset_for_epoch(request.last_fetched_epoch).ok_or(KafkaError::OffsetOutOfRange)?;
-    let diverges = epoch < request.last_fetched_epoch || end_offset < request.fetch_offset;
+        log.end_offset_for_epoch(last_fetched).ok_or(KafkaError::OffsetOutOfRange)?;
+    let diverges = epoch < last_fetched || end_offset < request.fetch_offset;
     Ok(diverges.then_some((epoch, end_offset)))
 }

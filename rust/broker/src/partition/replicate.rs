@@ -1,5 +1,7 @@
 //! Followers' fetches, as the leader books them. No request comes here before there is a cluster.
 
+use pykafka_record::LeaderEpoch;
+
 use std::sync::atomic::Ordering;
 
 use super::Partition;
@@ -17,7 +19,7 @@ impl Partition {
     pub fn follower_fetched(
         &self,
         broker_id: i32,
-        current_leader_epoch: i32,
+        current_leader_epoch: Option<LeaderEpoch>,
         fetch: FollowerFetch,
     ) -> Result<(), KafkaError> {
         let (mut turn, log) = self.turn_as_leader(current_leader_epoch)?;
@@ -51,6 +53,8 @@ impl Partition {
 
 #[cfg(test)]
 mod tests {
+    use pykafka_record::LeaderEpoch;
+
     use crate::api::context::Outcome;
     use crate::partition::follower::FollowerFetch;
     use crate::partition::pool::MayWait;
@@ -68,6 +72,7 @@ mod tests {
         let mut waiting = crate::testing::pending(broker.produce(9, -1, &batch(&["a"])));
         assert!(crate::testing::poll(&mut waiting).is_none());
         let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        let epoch = LeaderEpoch::from_wire(0);
         let fetch = |fetch_offset| FollowerFetch {
             fetch_offset,
             log_start_offset: 0,
@@ -75,9 +80,9 @@ mod tests {
             arrived_ns: 1,
         };
         broker.events();
-        partition.follower_fetched(2, 0, fetch(0)).unwrap();
+        partition.follower_fetched(2, epoch, fetch(0)).unwrap();
         assert!(crate::testing::poll(&mut waiting).is_none());
-        partition.follower_fetched(2, 0, fetch(1)).unwrap();
+        partition.follower_fetched(2, epoch, fetch(1)).unwrap();
         let settled = crate::testing::settled(Outcome::Pending(waiting));
         assert!(matches!(settled, Outcome::Reply(_)));
         assert_eq!(partition.high_watermark(), 1);
@@ -85,7 +90,7 @@ mod tests {
             matches!(event, Event::Replica { state: ReplicaStateKind::StaleEpoch, .. })
         };
         assert!(broker.events().iter().any(stale), "broker 2 is not registered");
-        assert!(partition.follower_fetched(3, 0, fetch(1)).is_err());
+        assert!(partition.follower_fetched(3, epoch, fetch(1)).is_err());
     }
 
     #[test]

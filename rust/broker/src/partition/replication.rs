@@ -8,9 +8,14 @@
 
 use std::collections::HashMap;
 
+use pykafka_record::LeaderEpoch;
+
 use super::follower::{Follower, FollowerFetch};
 use super::isr::{BrokerState, CommittedIsr, IsrOutcome, IsrState, ProposalId};
 use crate::kafka_error::KafkaError;
+
+/// Below every epoch that an assignment can bring.
+const UNASSIGNED: LeaderEpoch = LeaderEpoch::new(-1);
 
 /// What this broker is to a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +34,7 @@ pub struct Assignment {
     /// Node id, −1 for none.
     pub leader: i32,
     /// Raised with each change of leader.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// Raised with each change of anything here.
     pub partition_epoch: i32,
     /// In order of preference.
@@ -85,7 +90,7 @@ impl Replication {
     pub fn new(node_id: i32) -> Replication {
         let assignment = Assignment {
             leader: -1,
-            leader_epoch: -1,
+            leader_epoch: UNASSIGNED,
             partition_epoch: -1,
             replicas: Vec::new(),
             isr: Vec::new(),
@@ -134,17 +139,19 @@ impl Replication {
         self.isr.effective_count() >= self.effective_min_isr(min_insync_replicas)
     }
 
-    /// Compares an epoch that a client believes in with ours; −1 is no belief (contract/kafka.md#29).
+    /// Compares an epoch that a client believes in with ours (contract/kafka.md#29).
     ///
     /// # Errors
     /// `FENCED_LEADER_EPOCH` if older, `UNKNOWN_LEADER_EPOCH` if newer: checked before anything else.
-    pub fn check_leader_epoch(&self, current_leader_epoch: i32) -> Result<(), KafkaError> {
+    pub fn check_leader_epoch(
+        &self,
+        current_leader_epoch: Option<LeaderEpoch>,
+    ) -> Result<(), KafkaError> {
         let ours = self.assignment.leader_epoch;
         match current_leader_epoch {
-            -1 => Ok(()),
-            given if given < ours => Err(KafkaError::FencedLeaderEpoch),
-            given if given > ours => Err(KafkaError::UnknownLeaderEpoch),
-            _ => Ok(()),
+            Some(given) if given < ours => Err(KafkaError::FencedLeaderEpoch),
+            Some(given) if given > ours => Err(KafkaError::UnknownLeaderEpoch),
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -152,7 +159,10 @@ impl Replication {
     ///
     /// # Errors
     /// As [`Replication::check_leader_epoch`], then `NOT_LEADER_OR_FOLLOWER`.
-    pub fn check_leader(&self, current_leader_epoch: i32) -> Result<(), KafkaError> {
+    pub fn check_leader(
+        &self,
+        current_leader_epoch: Option<LeaderEpoch>,
+    ) -> Result<(), KafkaError> {
         self.check_leader_epoch(current_leader_epoch)?;
         match self.role {
             Role::Leader => Ok(()),
@@ -290,7 +300,7 @@ impl Replication {
     /// added member still eligible.
     pub fn propose(
         &mut self,
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
         partition_epoch: i32,
         isr: Vec<BrokerState>,
         eligible: &EligibleBrokers,

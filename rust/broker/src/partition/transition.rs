@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pykafka_log::{Expired, Log, LogConfig, StorageError};
+use pykafka_record::LeaderEpoch;
 
 use super::isr::{BrokerState, IsrOutcome, ProposalId};
 use super::lane::Urgency;
@@ -53,7 +54,7 @@ impl Partition {
     /// Makes an ISR pending; `None` if it is no longer possible or one is in flight.
     pub fn propose_isr(
         &self,
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
         partition_epoch: i32,
         isr: Vec<BrokerState>,
     ) -> Option<ProposalId> {
@@ -116,7 +117,7 @@ impl Partition {
         writer: &Writer,
     ) -> Result<(Arc<Log>, i64), KafkaError> {
         let log = self.open_log(writer)?;
-        let high_watermark = self.turn_as_leader(-1)?.0.replication.high_watermark();
+        let high_watermark = self.turn_as_leader(None)?.0.replication.high_watermark();
         let offset = if offset == -1 { high_watermark } else { offset };
         if !(0..=high_watermark).contains(&offset) {
             return Err(KafkaError::OffsetOutOfRange);

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 
 use parking_lot::{Mutex, MutexGuard};
 use pykafka_log::{Log, StorageError};
+use pykafka_record::LeaderEpoch;
 use tokio::sync::oneshot;
 
 use super::append::{Append, AppendOutcome};
@@ -229,8 +230,8 @@ impl<'a> Turn<'a> {
         self.inner.replication.advance_high_watermark(ends, min_isr, &catching_up)
     }
 
-    /// Whether this broker serves the partition, as the leader of `leader_epoch` (−1 for whichever it is).
-    pub(super) fn check_leader(&self, leader_epoch: i32) -> Result<(), KafkaError> {
+    /// Whether this broker serves the partition, as the leader of `leader_epoch` (`None` for whichever it is).
+    pub(super) fn check_leader(&self, leader_epoch: Option<LeaderEpoch>) -> Result<(), KafkaError> {
         if matches!(self.inner.log, LogSlot::Deleted) {
             return Err(KafkaError::UnknownTopicId);
         }
@@ -353,8 +354,8 @@ mod tests {
                 fetch_offset: 0,
                 bytes_max: 1 << 20,
                 at_least_one: true,
-                current_leader_epoch: -1,
-                last_fetched_epoch: -1,
+                current_leader_epoch: None,
+                last_fetched_epoch: None,
                 isolation: Isolation::ReadUncommitted,
             };
             partition.read(&request).unwrap_err()
@@ -365,7 +366,7 @@ mod tests {
     fn a_lookup_by_time_that_fails_the_partition_fails_its_waiting_produces() {
         waiting_produce_fails_with(|partition| {
             let query = OffsetQuery::Timestamp(0);
-            partition.find_offset(query, Isolation::ReadUncommitted, -1).unwrap_err()
+            partition.find_offset(query, Isolation::ReadUncommitted, None).unwrap_err()
         });
     }
 }

@@ -173,7 +173,7 @@ impl Partition {
     /// Waits until the log has been opened, or cannot be; `None` if there is nothing to wait for.
     pub fn opening(&self) -> Option<oneshot::Receiver<()>> {
         let mut turn = self.turn();
-        if !matches!(turn.log, LogSlot::Unopened) || turn.check_leader(-1).is_err() {
+        if !matches!(turn.log, LogSlot::Unopened) || turn.check_leader(None).is_err() {
             return None;
         }
         let (opened, mut opening) = oneshot::channel();

@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use pykafka_log::{Clock, DirectoryLock, Durability, LogConfig};
+use pykafka_record::LeaderEpoch;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -235,7 +236,7 @@ impl Core {
         &self,
         token: Token,
         partition: &PartitionId,
-        leader_epoch: i32,
+        leader_epoch: Option<LeaderEpoch>,
         records: &[KeyValue],
         control: Option<i32>,
     ) {
@@ -267,7 +268,7 @@ impl Core {
     pub fn propose_isr(
         &self,
         partition: &PartitionId,
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
         partition_epoch: i32,
         isr: Vec<BrokerState>,
     ) -> Option<u64> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pykafka_log::ProducerEntry;
+use pykafka_record::LeaderEpoch;
 
 use crate::api::context::{ConnectionInfo, Header};
 use crate::seam::image::TopicId;
@@ -166,7 +167,7 @@ pub enum Event {
         /// The latest.
         state: PartitionStateKind,
         /// In which it was reached.
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
         /// Log end, or where the damage begins.
         offset: i64,
         /// Empty unless something is wrong.
@@ -179,7 +180,7 @@ pub enum Event {
         /// Index.
         partition: i32,
         /// Of the leader that saw it.
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
         /// Node id.
         follower: i32,
         /// The latest.

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pykafka_log::LogConfig;
+use pykafka_record::LeaderEpoch;
 
 use crate::seam::settings::Settings;
 use crate::seam::shared::{Indexed, Pages, Shards};
@@ -46,7 +47,7 @@ pub struct PartitionEntry {
     /// Node id, -1 for none.
     pub leader: i32,
     /// Grows with every change of leader.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// Grows with every change.
     pub partition_epoch: i32,
     /// In assignment order.

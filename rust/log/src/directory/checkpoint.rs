@@ -6,6 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use pykafka_record::LeaderEpoch;
+
 use crate::log::epoch_cache::EpochEntry;
 
 mod properties;
@@ -104,7 +106,10 @@ pub fn read_epochs(bytes: &[u8]) -> Result<Vec<EpochEntry>, CheckpointError> {
         let mut fields = line.split_ascii_whitespace();
         let epoch = fields.next()?.parse().ok().filter(|epoch: &i32| *epoch >= 0)?;
         let start_offset = fields.next()?.parse().ok().filter(|offset: &i64| *offset >= 0)?;
-        fields.next().is_none().then_some(EpochEntry { epoch, start_offset })
+        fields
+            .next()
+            .is_none()
+            .then_some(EpochEntry { epoch: LeaderEpoch::new(epoch), start_offset })
     })
 }
 

@@ -257,14 +257,15 @@ pub(crate) fn partition_key(path: &Path) -> (String, i32) {
 
 #[cfg(test)]
 mod tests {
-    use pykafka_record::{BatchBuilder, BatchOptions};
+    use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
 
     use super::*;
     use crate::clock::ManualClock;
     use crate::log::producer_state::AppendOrigin;
     use crate::log::{AppendError, AppendOptions};
 
-    const LEADER: AppendOptions = AppendOptions { leader_epoch: 0, origin: AppendOrigin::Client };
+    const LEADER: AppendOptions =
+        AppendOptions { leader_epoch: LeaderEpoch::ZERO, origin: AppendOrigin::Client };
 
     fn append(log: &Log) -> Result<(), AppendError> {
         let mut builder = BatchBuilder::new(BatchOptions::default());

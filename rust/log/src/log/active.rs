@@ -1,6 +1,6 @@
 //! The active segment: made with the first append, rolled when it is full or old, put to rest when idle.
 
-use pykafka_record::Batch;
+use pykafka_record::{Batch, LeaderEpoch};
 
 use super::state::State;
 use super::{Log, Shared, StorageError};
@@ -181,7 +181,7 @@ impl State {
         &mut self,
         shared: &Shared,
         batch: &Batch<'_>,
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
         takes_no_more: fn(&Appender, usize) -> bool,
     ) -> bool {
         let is_ready = self.check_writable().is_ok()

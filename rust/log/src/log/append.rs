@@ -4,8 +4,8 @@ mod all;
 pub mod validate;
 
 use pykafka_record::{
-    Batch, BatchBuilder, BatchMut, BatchOptions, Compression, EndTransactionMarker, NO_SEQUENCE,
-    batches,
+    Batch, BatchBuilder, BatchMut, BatchOptions, Compression, EndTransactionMarker, LeaderEpoch,
+    NO_SEQUENCE, batches,
 };
 
 use self::validate::{ValidateError, ValidateRules, Validated};
@@ -103,7 +103,12 @@ impl Log {
 
     /// Whether [`Log::append_validated`] of `bytes`, in `leader_epoch`, is no more than one write to space that is reserved:
     /// no file is made or opened, nothing is rolled. `false` while another change is under way.
-    pub fn only_writes(&self, bytes: &[u8], validated: &Validated, leader_epoch: i32) -> bool {
+    pub fn only_writes(
+        &self,
+        bytes: &[u8],
+        validated: &Validated,
+        leader_epoch: LeaderEpoch,
+    ) -> bool {
         let batch = match &validated.rewritten {
             Some(rewritten) => &rewritten[..],
             None => &bytes[..validated.size],
@@ -123,7 +128,7 @@ impl Log {
         producer_id: i64,
         producer_epoch: i16,
         marker: EndTransactionMarker,
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
     ) -> Result<AppendInfo, AppendError> {
         let options = BatchOptions {
             producer_id,
@@ -143,7 +148,7 @@ impl Log {
         &self,
         key: &[u8],
         value: &[u8],
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
     ) -> Result<AppendInfo, AppendError> {
         let options = BatchOptions { control: true, ..BatchOptions::default() };
         self.append_control(&mut self.write(), options, key, value, leader_epoch)
@@ -155,7 +160,7 @@ impl Log {
         options: BatchOptions,
         key: &[u8],
         value: &[u8],
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
     ) -> Result<AppendInfo, AppendError> {
         let mut builder = BatchBuilder::new(options);
         let now_ms = self.shared.clock.now_ms();
@@ -180,7 +185,7 @@ impl Log {
     pub fn append_as_follower(
         &self,
         bytes: &[u8],
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
     ) -> Result<AppendInfo, AppendError> {
         let mut state = self.write();
         state.check_writable()?;
@@ -270,7 +275,7 @@ impl State {
         }
     }
 
-    pub(super) fn check_epoch(&self, leader_epoch: i32) -> Result<(), AppendError> {
+    pub(super) fn check_epoch(&self, leader_epoch: LeaderEpoch) -> Result<(), AppendError> {
         match self.epochs.latest_epoch() {
             Some(current) if leader_epoch < current => {
                 Err(AppendError::StaleLeaderEpoch { current, given: leader_epoch })
@@ -281,11 +286,15 @@ impl State {
 
     /// Checks what a leader sent: CRCs, and offsets that grow from the log end. Returns the size of the whole batches of
     /// epochs up to `leader_epoch`, behind which nothing is looked at.
-    fn check_followed(&self, bytes: &[u8], leader_epoch: i32) -> Result<usize, AppendError> {
+    fn check_followed(
+        &self,
+        bytes: &[u8],
+        leader_epoch: LeaderEpoch,
+    ) -> Result<usize, AppendError> {
         let (mut size, mut expected) = (0, self.log_end_offset);
         for batch in batches(bytes) {
             let batch = batch.map_err(ValidateError::from)?;
-            if batch.partition_leader_epoch() > leader_epoch {
+            if batch.partition_leader_epoch() > Some(leader_epoch) {
                 break;
             }
             let found = batch.base_offset();

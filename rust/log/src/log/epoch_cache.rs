@@ -3,14 +3,13 @@
 //! Epochs and start offsets both grow strictly. An entry that breaks this is proof that the tail of
 //! the cache describes records that are gone, so the tail yields (KIP-101, KIP-279).
 
-/// What readers send who do not know an epoch.
-const UNDEFINED_EPOCH: i32 = -1;
+use pykafka_record::LeaderEpoch;
 
 /// A leader epoch and the offset of the first record that may have been written in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochEntry {
-    /// Leader epoch, ≥ 0.
-    pub epoch: i32,
+    /// ≥ 0.
+    pub epoch: LeaderEpoch,
     /// First offset, ≥ 0.
     pub start_offset: i64,
 }
@@ -37,17 +36,17 @@ impl EpochCache {
     }
 
     /// The newest epoch.
-    pub fn latest_epoch(&self) -> Option<i32> {
+    pub fn latest_epoch(&self) -> Option<LeaderEpoch> {
         self.entries.last().map(|entry| entry.epoch)
     }
 
     /// Notes that `epoch` begins at `start_offset`; entries that conflict are dropped.
     ///
-    /// Negative numbers are ignored: batches without an epoch (−1) say nothing.
+    /// Negative numbers are ignored.
     /// Returns whether the cache changed and its file has to be written, which the caller does before
     /// the epoch's first append.
-    pub fn assign(&mut self, epoch: i32, start_offset: i64) -> bool {
-        if epoch < 0 || start_offset < 0 {
+    pub fn assign(&mut self, epoch: LeaderEpoch, start_offset: i64) -> bool {
+        if epoch < LeaderEpoch::ZERO || start_offset < 0 {
             return false;
         }
         let news = self
@@ -67,7 +66,7 @@ impl EpochCache {
     }
 
     /// The epoch in which `offset` was written; `None` before the first entry.
-    pub fn epoch_for_offset(&self, offset: i64) -> Option<i32> {
+    pub fn epoch_for_offset(&self, offset: i64) -> Option<LeaderEpoch> {
         let after = self.entries.partition_point(|entry| entry.start_offset <= offset);
         self.entries[..after].last().map(|entry| entry.epoch)
     }
@@ -75,12 +74,12 @@ impl EpochCache {
     /// The end offset, exclusive, of the largest epoch ≤ `epoch`, and that epoch.
     ///
     /// The newest epoch ends at `log_end_offset`. An epoch below the first entry answers itself and the
-    /// first entry's start, other negative ones than −1 too. `None` if `epoch` is newer than all, or
-    /// undefined (−1).
-    pub fn end_offset_for(&self, epoch: i32, log_end_offset: i64) -> Option<(i32, i64)> {
-        if epoch == UNDEFINED_EPOCH {
-            return None;
-        }
+    /// first entry's start, negative ones too. `None` if `epoch` is newer than all.
+    pub fn end_offset_for(
+        &self,
+        epoch: LeaderEpoch,
+        log_end_offset: i64,
+    ) -> Option<(LeaderEpoch, i64)> {
         if self.latest_epoch() == Some(epoch) {
             return Some((epoch, log_end_offset));
         }
@@ -119,13 +118,14 @@ mod tests {
     use super::*;
 
     fn cache(entries: &[(i32, i64)]) -> EpochCache {
-        EpochCache::from_entries(
-            entries.iter().map(|&(epoch, start_offset)| EpochEntry { epoch, start_offset }),
-        )
+        EpochCache::from_entries(entries.iter().map(|&(epoch, start_offset)| EpochEntry {
+            epoch: LeaderEpoch::new(epoch),
+            start_offset,
+        }))
     }
 
     fn pairs(cache: &EpochCache) -> Vec<(i32, i64)> {
-        cache.entries().iter().map(|entry| (entry.epoch, entry.start_offset)).collect()
+        cache.entries().iter().map(|entry| (entry.epoch.get(), entry.start_offset)).collect()
     }
 
     #[test]
@@ -140,7 +140,7 @@ mod tests {
             ((-1, 50), vec![(0, 0), (2, 10), (4, 20)]),
         ] {
             let mut cache = cache(&[(0, 0), (2, 10), (4, 20)]);
-            let changed = cache.assign(assigned.0, assigned.1);
+            let changed = cache.assign(LeaderEpoch::new(assigned.0), assigned.1);
             assert_eq!(pairs(&cache), expected, "{assigned:?}");
             assert_eq!(changed, expected != [(0, 0), (2, 10), (4, 20)], "{assigned:?}");
         }
@@ -150,7 +150,6 @@ mod tests {
     fn end_offsets_are_those_of_the_largest_epoch_not_above() {
         let cache = cache(&[(2, 10), (4, 20), (7, 30)]);
         for (epoch, expected) in [
-            (-1, None),
             (-5, Some((-5, 10))),
             (0, Some((0, 10))),
             (2, Some((2, 20))),
@@ -160,15 +159,18 @@ mod tests {
             (7, Some((7, 99))),
             (8, None),
         ] {
-            assert_eq!(cache.end_offset_for(epoch, 99), expected, "epoch {epoch}");
+            let found = cache.end_offset_for(LeaderEpoch::new(epoch), 99);
+            let found = found.map(|(epoch, end)| (epoch.get(), end));
+            assert_eq!(found, expected, "epoch {epoch}");
         }
-        assert_eq!(EpochCache::default().end_offset_for(0, 99), None);
+        assert_eq!(EpochCache::default().end_offset_for(LeaderEpoch::ZERO, 99), None);
     }
 
     #[test]
     fn epochs_are_found_by_offset() {
         let cache = cache(&[(2, 10), (4, 20)]);
-        let found = [9, 10, 19, 20, 1000].map(|offset| cache.epoch_for_offset(offset));
+        let found = [9, 10, 19, 20, 1000]
+            .map(|offset| cache.epoch_for_offset(offset).map(LeaderEpoch::get));
         assert_eq!(found, [None, Some(2), Some(2), Some(4), Some(4)]);
     }
 
@@ -202,7 +204,7 @@ mod tests {
             let mut cache = EpochCache::default();
             for (kind, epoch, offset) in steps {
                 match kind {
-                    0 => cache.assign(epoch, offset),
+                    0 => cache.assign(LeaderEpoch::new(epoch), offset),
                     1 => cache.truncate_from_start(offset),
                     _ => cache.truncate_from_end(offset),
                 };

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pykafka_record::LeaderEpoch;
 use thiserror::Error;
 
 use crate::disk::open_files::is_exhausted;
@@ -183,9 +184,9 @@ pub enum AppendError {
     #[error("leader epoch {given} is older than the log's {current}")]
     StaleLeaderEpoch {
         /// The log's latest epoch.
-        current: i32,
+        current: LeaderEpoch,
         /// The epoch given.
-        given: i32,
+        given: LeaderEpoch,
     },
     /// The log cannot be written.
     #[error(transparent)]

@@ -207,8 +207,8 @@ impl Look<'_> {
                     }
                     note_max_timestamp(&mut max, &batch);
                     indexes.note(&batch, position, max, interval);
-                    let epoch = batch.partition_leader_epoch();
-                    if epoch >= 0 && found.epochs.latest_epoch().is_none_or(|latest| epoch > latest)
+                    if let Some(epoch) = batch.partition_leader_epoch()
+                        && found.epochs.latest_epoch().is_none_or(|latest| epoch > latest)
                     {
                         found.epochs.assign(epoch, batch.base_offset());
                     }

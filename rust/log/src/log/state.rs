@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pykafka_record::LeaderEpoch;
+
 use super::sync::{RecoveryPoint, Unsynced};
 use super::view::segment_of;
 use super::{Damage, Shared, StorageError};
@@ -119,10 +121,10 @@ impl State {
     pub(crate) fn assign_epoch(
         &mut self,
         shared: &Shared,
-        epoch: i32,
+        epoch: Option<LeaderEpoch>,
         start_offset: i64,
     ) -> Result<(), StorageError> {
-        let is_news = self.epochs.assign(epoch, start_offset);
+        let is_news = epoch.is_some_and(|epoch| self.epochs.assign(epoch, start_offset));
         if is_news || self.are_epochs_unstored { self.store_epochs(shared) } else { Ok(()) }
     }
 

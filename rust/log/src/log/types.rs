@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pykafka_record::LeaderEpoch;
 
 use crate::buffer_pool::BufferPool;
 use crate::clock::Clock;
@@ -99,7 +100,7 @@ impl Recovery {
 #[derive(Debug, Clone, Copy)]
 pub struct AppendOptions {
     /// The leader's epoch, stamped into the batch.
-    pub leader_epoch: i32,
+    pub leader_epoch: LeaderEpoch,
     /// Who sends it: decides which checks apply.
     pub origin: AppendOrigin,
 }
@@ -164,7 +165,7 @@ pub struct LogOffsets {
     /// Everything below is on disk, as far as the disk tells the truth.
     pub recovery_point: i64,
     /// The latest leader epoch.
-    pub latest_epoch: Option<i32>,
+    pub latest_epoch: Option<LeaderEpoch>,
 }
 
 /// A record found by time.
@@ -175,5 +176,5 @@ pub struct TimestampOffset {
     /// Its timestamp, milliseconds since the Unix epoch.
     pub timestamp: i64,
     /// The leader epoch of its batch.
-    pub leader_epoch: Option<i32>,
+    pub leader_epoch: Option<LeaderEpoch>,
 }

@@ -11,7 +11,7 @@ use pykafka_log::{
     AppendInfo, AppendOptions, AppendOrigin, BufferPool, Checkpointed, Disk, Log, LogConfig,
     LogOptions, ManualClock, MemoryDisk, OnDamage, Recovery,
 };
-use pykafka_record::{Batch, BatchBuilder, BatchOptions, batches};
+use pykafka_record::{Batch, BatchBuilder, BatchOptions, LeaderEpoch, batches};
 
 pub const NOW_MS: i64 = 1_700_000_000_000;
 
@@ -77,7 +77,8 @@ impl Bench {
     }
 }
 
-pub const LEADER: AppendOptions = AppendOptions { leader_epoch: 0, origin: AppendOrigin::Client };
+pub const LEADER: AppendOptions =
+    AppendOptions { leader_epoch: LeaderEpoch::ZERO, origin: AppendOrigin::Client };
 
 /// A batch of `count` records with values of `size` bytes.
 pub fn batch(count: usize, size: usize, timestamp: i64) -> Vec<u8> {

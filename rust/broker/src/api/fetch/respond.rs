@@ -198,9 +198,9 @@ fn partition_response(
         Err(error) => return failed(index, *error, leader),
         Ok(read) => read,
     };
-    let diverging_epoch = read
-        .diverging
-        .map_or(EpochEndOffset::NONE, |(epoch, end_offset)| EpochEndOffset { epoch, end_offset });
+    let diverging_epoch = read.diverging.map_or(EpochEndOffset::NONE, |(epoch, end_offset)| {
+        EpochEndOffset { epoch: epoch.get(), end_offset }
+    });
     PartitionResponse {
         partition_index: index,
         error_code: 0,

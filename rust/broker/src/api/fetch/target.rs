@@ -5,6 +5,7 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use pykafka_log::FetchedRecords;
+use pykafka_record::LeaderEpoch;
 use pykafka_wire::fetch::Request;
 
 use super::Limits;
@@ -134,8 +135,10 @@ fn wanted<'a>(
                 fetch_offset: partition.fetch_offset,
                 bytes_max: partition.partition_max_bytes,
                 // Kafka takes any negative epoch for none here, though not in ListOffsets.
-                current_leader_epoch: partition.current_leader_epoch.max(-1),
-                last_fetched_epoch: partition.last_fetched_epoch,
+                current_leader_epoch: LeaderEpoch::from_wire(
+                    partition.current_leader_epoch.max(-1),
+                ),
+                last_fetched_epoch: LeaderEpoch::from_wire(partition.last_fetched_epoch.max(-1)),
             };
             (key, spec)
         })

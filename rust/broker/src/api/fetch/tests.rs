@@ -1,6 +1,6 @@
 //! Fetch at the handler: sizes, sessions, waiting and fencing on memory logs.
 
-use pykafka_record::batches;
+use pykafka_record::{LeaderEpoch, batches};
 use pykafka_wire::Records;
 use pykafka_wire::fetch::{
     ForgottenTopic, Partition, PartitionResponse, ReplicaState, Request, Response, Topic,
@@ -205,7 +205,7 @@ fn parked_fetch_hears_of_deletion_and_leadership() {
         assert!(poll(&mut waiting).is_none());
         let mut moved = topic("t", TOPIC, 1, &[]);
         moved.partitions[0].leader = 2;
-        moved.partitions[0].leader_epoch = 1;
+        moved.partitions[0].leader_epoch = LeaderEpoch::new(1);
         moved.partitions[0].partition_epoch = 1;
         broker.apply(if deleted {
             ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() }

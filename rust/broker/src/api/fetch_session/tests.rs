@@ -11,7 +11,7 @@ fn key(index: i32) -> PartitionKey {
 }
 
 fn spec(fetch_offset: i64) -> FetchSpec {
-    FetchSpec { fetch_offset, bytes_max: 100, current_leader_epoch: -1, last_fetched_epoch: -1 }
+    FetchSpec { fetch_offset, bytes_max: 100, current_leader_epoch: None, last_fetched_epoch: None }
 }
 
 fn quiet(high_watermark: i64) -> FetchedState {

@@ -1,7 +1,7 @@
 //! Offsets by time, by end and by epoch at the handlers.
 
 use bytes::BytesMut;
-use pykafka_record::{BatchBuilder, BatchOptions};
+use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
 use pykafka_wire::list_offsets::{Partition, Request, Response, Topic};
 use pykafka_wire::{ApiKey, offset_for_leader_epoch as epochs};
 
@@ -120,7 +120,7 @@ fn contract_31_lagging_high_watermark_is_offset_not_available() {
     // Appended but, with a second replica in the ISR, not committed; then a new epoch begins behind it.
     broker.apply(ImageDelta { topics: vec![replicated.clone()], ..ImageDelta::default() });
     assert!(matches!(broker.produce(9, 1, &batch(&["c"])), crate::api::context::Outcome::Reply(_)));
-    replicated.partitions[0].leader_epoch = 2;
+    replicated.partitions[0].leader_epoch = LeaderEpoch::new(2);
     replicated.partitions[0].partition_epoch = 2;
     broker.apply(ImageDelta { topics: vec![replicated], ..ImageDelta::default() });
     assert_eq!(find(&broker, 5, -1), (78, -1, -1));

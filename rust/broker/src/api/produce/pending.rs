@@ -112,7 +112,7 @@ impl Appends {
             batch,
             origin: AppendOrigin::Client,
             needs_isr: self.acks == Acks::All,
-            leader_epoch: -1,
+            leader_epoch: None,
             promise: self.acks.promise(),
             waiter: self.waiter.clone(),
             slot,

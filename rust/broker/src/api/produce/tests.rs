@@ -1,7 +1,7 @@
 //! Produce at the handler: each rule of the contract on memory logs.
 
 use pykafka_log::Durability;
-use pykafka_record::{BatchOptions, Compression};
+use pykafka_record::{BatchOptions, Compression, LeaderEpoch};
 use pykafka_wire::produce::{PartitionResponse, Request, Response};
 
 use crate::api::context::Outcome;
@@ -428,7 +428,7 @@ fn deleted_topic_and_lost_leadership_complete_who_waits() {
         let waiting = pending(broker.produce(version, -1, &batch(&["a"])));
         let mut moved = topic("t", TOPIC, 1, &[]);
         moved.partitions[0].leader = 2;
-        moved.partitions[0].leader_epoch = 1;
+        moved.partitions[0].leader_epoch = LeaderEpoch::new(1);
         moved.partitions[0].partition_epoch = 1;
         broker.apply(if deleted {
             ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() }
@@ -455,9 +455,9 @@ fn token_of_a_control_append_completes_once() {
     let broker = broker();
     broker.events();
     let records = [(None, Some(bytes::Bytes::from_static(b"v")))];
-    broker.ctx.partitions.append(5, &(TOPIC, 0), 0, &records, None);
-    broker.ctx.partitions.append(6, &(TOPIC, 0), 9, &records, None);
-    broker.ctx.partitions.append(7, &([9; 16], 0), 0, &records, None);
+    broker.ctx.partitions.append(5, &(TOPIC, 0), LeaderEpoch::from_wire(0), &records, None);
+    broker.ctx.partitions.append(6, &(TOPIC, 0), LeaderEpoch::from_wire(9), &records, None);
+    broker.ctx.partitions.append(7, &([9; 16], 0), LeaderEpoch::from_wire(0), &records, None);
     let completions: Vec<(u64, i16, i64)> = (broker.events().iter())
         .filter_map(|event| match event {
             Event::Appended { token, error_code, offset } => Some((*token, *error_code, *offset)),

@@ -6,7 +6,7 @@ use pykafka_log::{
     AppendOptions, AppendOrigin, BufferPool, Checkpointed, FetchedRecords, Log, LogConfig,
     LogOptions, ManualClock, OnDamage, RealDisk, RecordsSlice,
 };
-use pykafka_record::{BatchBuilder, BatchOptions};
+use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
 use pykafka_wire::{ApiKey, Chunks, Sink};
 use rustix::io::Errno;
 use std::sync::Arc;
@@ -59,7 +59,7 @@ fn sliced(dir: &std::path::Path) -> (Log, RecordsSlice, Vec<u8>) {
         buffers: Arc::new(BufferPool::default()),
     })
     .unwrap();
-    let options = AppendOptions { leader_epoch: 0, origin: AppendOrigin::Client };
+    let options = AppendOptions { leader_epoch: LeaderEpoch::ZERO, origin: AppendOrigin::Client };
     for index in 0..20_u8 {
         let mut builder = BatchBuilder::new(BatchOptions::default());
         builder.append(0, None, Some(&vec![index; 50_000]), &[]).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use pykafka_log::{AppendOrigin, ProducerEntry};
-use pykafka_record::{BatchBuilder, BatchOptions};
+use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
 
 use super::PartitionTable;
 use crate::api::produce;
@@ -97,7 +97,7 @@ impl PartitionTable {
         &self,
         token: Token,
         id: &PartitionId,
-        leader_epoch: i32,
+        leader_epoch: Option<LeaderEpoch>,
         records: &[KeyValue],
         control: Option<i32>,
     ) {
@@ -153,7 +153,7 @@ impl PartitionTable {
     pub fn propose_isr(
         &self,
         id: &PartitionId,
-        leader_epoch: i32,
+        leader_epoch: LeaderEpoch,
         partition_epoch: i32,
         isr: Vec<BrokerState>,
     ) -> Option<u64> {

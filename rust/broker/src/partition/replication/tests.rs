@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn assignment(leader: i32, leader_epoch: i32, partition_epoch: i32, isr: &[i32]) -> Assignment {
+    let leader_epoch = LeaderEpoch::new(leader_epoch);
     Assignment { leader, leader_epoch, partition_epoch, replicas: vec![1, 2, 3], isr: isr.to_vec() }
 }
 
@@ -53,7 +54,7 @@ fn replication_1_pending_add_holds_the_high_watermark_back() {
     replication.advance_high_watermark(ends(4), 1, &NOBODY);
     replication.follower_fetched(2, fetch(4), 4).unwrap();
     let isr = [1, 2].map(|broker_id| BrokerState { broker_id, broker_epoch: 7 }).to_vec();
-    let proposal = replication.propose(0, 0, isr, &all_eligible()).unwrap();
+    let proposal = replication.propose(LeaderEpoch::ZERO, 0, isr, &all_eligible()).unwrap();
     assert!(!replication.advance_high_watermark(ends(9), 1, &NOBODY));
     assert!(replication.settle(proposal, IsrOutcome::Rejected));
     assert!(replication.advance_high_watermark(ends(9), 1, &NOBODY));
@@ -98,10 +99,19 @@ fn replication_9_redelivery_and_older_epochs_change_nothing() {
 fn replication_11_epochs_are_compared_before_leadership() {
     let mut replication = leader_of(&[1]);
     replication.assign(assignment(2, 4, 4, &[2]), 9);
-    assert_eq!(replication.check_leader(3), Err(KafkaError::FencedLeaderEpoch));
-    assert_eq!(replication.check_leader(5), Err(KafkaError::UnknownLeaderEpoch));
-    assert_eq!(replication.check_leader(4), Err(KafkaError::NotLeaderOrFollower));
-    assert_eq!(replication.check_leader(-1), Err(KafkaError::NotLeaderOrFollower));
+    assert_eq!(
+        replication.check_leader(LeaderEpoch::from_wire(3)),
+        Err(KafkaError::FencedLeaderEpoch)
+    );
+    assert_eq!(
+        replication.check_leader(LeaderEpoch::from_wire(5)),
+        Err(KafkaError::UnknownLeaderEpoch)
+    );
+    assert_eq!(
+        replication.check_leader(LeaderEpoch::from_wire(4)),
+        Err(KafkaError::NotLeaderOrFollower)
+    );
+    assert_eq!(replication.check_leader(None), Err(KafkaError::NotLeaderOrFollower));
 }
 
 #[test]
@@ -175,7 +185,7 @@ proptest! {
                 Step::Propose(isr) => {
                     let isr = isr.into_iter()
                         .map(|broker_id| BrokerState { broker_id, broker_epoch: 7 }).collect();
-                    replication.propose(epoch, partition_epoch, isr, &all_eligible());
+                    replication.propose(LeaderEpoch::new(epoch), partition_epoch, isr, &all_eligible());
                 }
                 Step::Settle(outcome) => {
                     if let Some(proposal) = replication.isr().proposal() {

@@ -1,5 +1,7 @@
 //! Deltas on images: what changes, what is shared, what is refused.
 
+use pykafka_record::LeaderEpoch;
+
 use super::delta::{ImageDelta, TopicImage};
 use super::step::{Refusal, Step};
 use super::*;
@@ -37,13 +39,17 @@ fn an_older_delta_changes_nothing() {
 fn a_partial_topic_adds_and_replaces_partitions_and_names_those_alone() {
     let empty = Image::empty(LogConfig::default());
     let image = stepped(&empty, ImageDelta { topics: vec![topic("a", 1)], ..delta(1) }).image;
-    let entry = |index, leader_epoch| PartitionEntry { index, leader_epoch, ..Default::default() };
+    let entry = |index, leader_epoch| PartitionEntry {
+        index,
+        leader_epoch: LeaderEpoch::new(leader_epoch),
+        ..Default::default()
+    };
     let mut part = TopicImage { partial: true, ..topic("a", 1) };
     part.partitions = vec![entry(1, 7), entry(2, 1)];
     let step = stepped(&image, ImageDelta { topics: vec![part.clone()], ..delta(2) });
     let epochs = |step: &Step| {
         let topic = step.image.topic("a").cloned().expect("known");
-        topic.partitions.iter().map(|entry| entry.leader_epoch).collect::<Vec<_>>()
+        topic.partitions.iter().map(|entry| entry.leader_epoch.get()).collect::<Vec<_>>()
     };
     assert_eq!(epochs(&step), [0, 7, 1]);
     let named = |step: &Step| step.changed[0].entries().map(|e| e.index).collect::<Vec<_>>();

@@ -15,7 +15,7 @@ fn offsets_are_written_as_kafka_writes_them() {
 fn epochs_are_written_as_kafka_writes_them() {
     let text = b"0\n3\n0 0\n2 20\n4 40\n";
     let entries = read_epochs(text).unwrap();
-    assert_eq!(entries[1], EpochEntry { epoch: 2, start_offset: 20 });
+    assert_eq!(entries[1], EpochEntry { epoch: LeaderEpoch::new(2), start_offset: 20 });
     assert_eq!(write_epochs(&entries), text);
 }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use pykafka_record::{Batch, Limits, RecordError};
+use pykafka_record::{Batch, LeaderEpoch, Limits, RecordError};
 
 use crate::disk::ReadMap;
 use crate::log::snapshot::Snapshot;
@@ -280,11 +280,11 @@ fn find_in(
     for record in batch.records(scratch, Limits::default())? {
         let record = record?;
         if wanted(record.offset, record.timestamp) {
-            let epoch = batch.partition_leader_epoch();
             return Ok(Some(TimestampOffset {
                 offset: record.offset,
                 timestamp: record.timestamp,
-                leader_epoch: (epoch >= 0).then_some(epoch),
+                leader_epoch: (batch.partition_leader_epoch())
+                    .filter(|epoch| *epoch >= LeaderEpoch::ZERO),
             }));
         }
     }

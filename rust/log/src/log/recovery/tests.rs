@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pykafka_record::{BatchBuilder, BatchOptions};
+use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
 
 use crate::clock::ManualClock;
 use crate::config::LogConfig;
@@ -123,8 +123,10 @@ fn lived(random: &mut Random) -> (Files, Checkpointed) {
             }
             5 if random.below(3) == 0 => log.truncate_to(log.log_end_offset() - 2).unwrap_or(()),
             _ => {
-                let options =
-                    AppendOptions { leader_epoch: epoch, origin: AppendOrigin::Replication };
+                let options = AppendOptions {
+                    leader_epoch: LeaderEpoch::new(epoch),
+                    origin: AppendOrigin::Replication,
+                };
                 log.append_as_leader(&mut batch(random, &mut sequences), options).unwrap();
             }
         }
@@ -306,7 +308,8 @@ fn indexes_get_sparser_where_more_is_rebuilt_than_memory_may_take() {
     let (disk, random) = (MemoryDisk::default(), &mut Random(1));
     disk.create_dir_all(Path::new("/data")).unwrap();
     let (log, _) = Log::open(options(&disk)).unwrap();
-    let leader = AppendOptions { leader_epoch: 0, origin: AppendOrigin::Replication };
+    let leader =
+        AppendOptions { leader_epoch: LeaderEpoch::ZERO, origin: AppendOrigin::Replication };
     for _ in 0..500 {
         log.append_as_leader(&mut batch(random, &mut [0; 3]), leader).unwrap();
     }
@@ -344,7 +347,8 @@ fn the_newest_producer_snapshots_are_made_where_all_would_take_too_much_memory()
     let (disk, random) = (MemoryDisk::default(), &mut Random(1));
     disk.create_dir_all(Path::new("/data")).unwrap();
     let (log, _) = Log::open(options(&disk)).unwrap();
-    let leader = AppendOptions { leader_epoch: 0, origin: AppendOrigin::Replication };
+    let leader =
+        AppendOptions { leader_epoch: LeaderEpoch::ZERO, origin: AppendOrigin::Replication };
     let sequences = &mut [0; 3];
     for _ in 0..200 {
         log.append_as_leader(&mut batch(random, sequences), leader).unwrap();

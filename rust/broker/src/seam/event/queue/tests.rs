@@ -6,6 +6,7 @@ use crate::seam::event::{PartitionStateKind, RequestEvent};
 use crate::seam::requests::Room;
 use bytes::Bytes;
 use pykafka_log::ManualClock;
+use pykafka_record::LeaderEpoch;
 use pykafka_wire::ApiKey;
 
 fn leader(partition: i32, leader_epoch: i32) -> Event {
@@ -13,7 +14,7 @@ fn leader(partition: i32, leader_epoch: i32) -> Event {
         topic_id: [1; 16],
         partition,
         state: PartitionStateKind::Leader,
-        leader_epoch,
+        leader_epoch: LeaderEpoch::new(leader_epoch),
         offset: 0,
         reason: String::new(),
     }
@@ -90,7 +91,10 @@ fn levels_coalesce_to_the_latest_and_keep_their_place() {
     queue.push(leader(1, 1));
     let events = drain(&queue);
     assert_eq!(events.len(), 3);
-    assert!(matches!(events[0], Event::PartitionState { partition: 0, leader_epoch: 2, .. }));
+    let latest = LeaderEpoch::new(2);
+    assert!(
+        matches!(events[0], Event::PartitionState { partition: 0, leader_epoch, .. } if leader_epoch == latest)
+    );
     assert!(matches!(events[1], Event::Cancelled { id: 7 }));
     assert!(drain(&queue).is_empty());
 }

@@ -1,0 +1,66 @@
+//! Leader epochs: which of a partition's leaders wrote a batch, or is meant by a request.
+
+use std::fmt;
+
+/// A partition's leader epoch. Raised with each change of leader, from 0.
+///
+/// "No epoch" is `None`, and −1 on the wire and in batches. As in Kafka, any other negative number that a peer sends is an
+/// epoch older than all (`RequestUtils.getLeaderEpoch`): it is fenced, not ignored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LeaderEpoch(i32);
+
+impl LeaderEpoch {
+    /// The first.
+    pub const ZERO: LeaderEpoch = LeaderEpoch(0);
+
+    const NONE: i32 = -1;
+
+    /// The epoch of this number.
+    pub const fn new(epoch: i32) -> LeaderEpoch {
+        LeaderEpoch(epoch)
+    }
+
+    /// Its number, to be written or shown.
+    pub const fn get(self) -> i32 {
+        self.0
+    }
+
+    /// What a field of a message, a batch or a file says; `None` for −1.
+    pub const fn from_wire(field: i32) -> Option<LeaderEpoch> {
+        if field == Self::NONE { None } else { Some(LeaderEpoch(field)) }
+    }
+
+    /// What such a field says of `epoch`; −1 for `None`.
+    pub const fn to_wire(epoch: Option<LeaderEpoch>) -> i32 {
+        match epoch {
+            Some(LeaderEpoch(epoch)) => epoch,
+            None => Self::NONE,
+        }
+    }
+}
+
+impl fmt::Display for LeaderEpoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_field_comes_back_as_it_was_and_only_minus_one_is_none() {
+        for field in [i32::MIN, -2, -1, 0, 1, i32::MAX] {
+            let epoch = LeaderEpoch::from_wire(field);
+            assert_eq!(epoch.is_none(), field == -1, "{field}");
+            assert_eq!(LeaderEpoch::to_wire(epoch), field);
+        }
+    }
+
+    #[test]
+    fn no_epoch_is_older_than_any() {
+        assert!(None < LeaderEpoch::from_wire(i32::MIN));
+        assert!(LeaderEpoch::from_wire(-2) < Some(LeaderEpoch::ZERO));
+    }
+}
