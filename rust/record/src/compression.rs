@@ -2,13 +2,20 @@
 //!
 //! What a frame says about its own size is a claim. Output grows only while it is below
 //! [`Limits::output_bytes_max`], whatever the claim; nothing is allocated by a claim above it.
+//!
+//! Each codec decodes in steps, into a [`Sink`]: the whole output for [`decompress`], or a window that is emptied
+//! between steps for [`Inflater`].
+//!
 //! Contexts of gzip and zstd, which are dear to make, are kept per thread.
 
 mod gzip;
+mod inflater;
 mod lz4;
 mod snappy;
 mod xxh32;
 mod zstd;
+
+pub(crate) use self::inflater::Inflater;
 
 use std::ops::RangeInclusive;
 
@@ -131,6 +138,14 @@ pub enum CompressionError {
         /// The bound it would pass.
         bytes_max: usize,
     },
+    /// A part of the output that the codec needs at once is larger than the window.
+    #[error("{codec} data needs a window of more than {window_bytes_max} bytes", codec = .codec.name())]
+    Window {
+        /// The codec.
+        codec: Compression,
+        /// The bound of the window.
+        window_bytes_max: usize,
+    },
     /// The input is not what the codec writes, or not what Kafka's readers accept.
     #[error("corrupt {codec} data: {reason}", codec = .codec.name())]
     Corrupt {
@@ -197,21 +212,79 @@ pub fn decompress(
     limits: Limits,
 ) -> Result<(), CompressionError> {
     out.clear();
-    let mut sink = Sink { codec, out, bytes_max: limits.output_bytes_max(input.len()) };
-    match codec {
-        Compression::None => sink.append(input),
-        Compression::Gzip => gzip::decompress(input, &mut sink),
-        Compression::Snappy => snappy::decompress(input, &mut sink),
-        Compression::Lz4 => lz4::decompress(input, &mut sink),
-        Compression::Zstd => zstd::decompress(input, &mut sink),
+    let bytes_max = limits.output_bytes_max(input.len());
+    let mut sink = Sink { codec, out, consumed: 0, bytes_max, window_bytes_max: usize::MAX };
+    let mut decoder = Decoder::new(codec, input);
+    while decoder.step(&mut sink)? == Step::More {}
+    Ok(())
+}
+
+/// How far a decoder has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// It may have put something out, and is to be asked again.
+    More,
+    /// The window has no room for what comes next, and is not empty.
+    Full,
+    /// All was put out.
+    End,
+}
+
+/// A codec on its way through `input`.
+enum Decoder<'a> {
+    None(&'a [u8]),
+    Gzip(Box<gzip::Members<'a>>),
+    Snappy(snappy::Blocks<'a>),
+    Lz4(lz4::Blocks<'a>),
+    Zstd(zstd::Frames<'a>),
+}
+
+impl<'a> Decoder<'a> {
+    fn new(codec: Compression, input: &'a [u8]) -> Self {
+        match codec {
+            Compression::None => Self::None(input),
+            Compression::Gzip => Self::Gzip(Box::new(gzip::Members::new(input))),
+            Compression::Snappy => Self::Snappy(snappy::Blocks::new(input)),
+            Compression::Lz4 => Self::Lz4(lz4::Blocks::new(input)),
+            Compression::Zstd => Self::Zstd(zstd::Frames::new(input)),
+        }
     }
+
+    /// Put out the next part, of which the sink's window bounds the size.
+    ///
+    /// After an error the decoder must not be used.
+    fn step(&mut self, sink: &mut Sink<'_>) -> Result<Step, CompressionError> {
+        match self {
+            Self::None(rest) => step_stored(rest, sink),
+            Self::Gzip(members) => members.step(sink),
+            Self::Snappy(blocks) => blocks.step(sink),
+            Self::Lz4(blocks) => blocks.step(sink),
+            Self::Zstd(frames) => frames.step(sink),
+        }
+    }
+}
+
+fn step_stored(rest: &mut &[u8], sink: &mut Sink<'_>) -> Result<Step, CompressionError> {
+    if rest.is_empty() {
+        return Ok(Step::End);
+    }
+    let size = rest.len().min(sink.window_room());
+    let (front, behind) = rest.split_at(size);
+    *rest = behind;
+    sink.append(front)?;
+    Ok(if behind.is_empty() { Step::End } else { Step::Full })
 }
 
 /// Where decompressed bytes go, and how many of them may.
 struct Sink<'a> {
     codec: Compression,
     out: &'a mut Vec<u8>,
+    /// Bytes that were put out before those in `out`, and are gone.
+    consumed: usize,
+    /// Bytes that may be put out, with those consumed.
     bytes_max: usize,
+    /// Bytes that `out` may hold.
+    window_bytes_max: usize,
 }
 
 impl Sink<'_> {
@@ -223,9 +296,33 @@ impl Sink<'_> {
         CompressionError::TooLarge { codec: self.codec, bytes_max: self.bytes_max }
     }
 
+    fn window_too_small(&self) -> CompressionError {
+        CompressionError::Window { codec: self.codec, window_bytes_max: self.window_bytes_max }
+    }
+
+    /// Whether more was put out than may be.
+    fn is_above_bound(&self) -> bool {
+        self.consumed + self.out.len() > self.bytes_max
+    }
+
     /// Bytes that may still be put out.
     fn room(&self) -> usize {
-        self.bytes_max.saturating_sub(self.out.len())
+        self.bytes_max.saturating_sub(self.consumed + self.out.len())
+    }
+
+    /// Bytes that the window still takes.
+    fn window_room(&self) -> usize {
+        self.window_bytes_max.saturating_sub(self.out.len())
+    }
+
+    /// Whether the window takes `size` bytes more now. If not, it must be emptied first.
+    ///
+    /// Fails if not even an empty one does.
+    fn has_window(&self, size: usize) -> Result<bool, CompressionError> {
+        if size > self.window_bytes_max {
+            return Err(self.window_too_small());
+        }
+        Ok(size <= self.window_room())
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), CompressionError> {
@@ -237,10 +334,15 @@ impl Sink<'_> {
         Ok(())
     }
 
-    /// Have capacity for `size` bytes more. The caller has compared `size` with [`Self::room`];
-    /// memory that is not to be had counts as too large.
+    /// Have capacity for `size` bytes more, which the window has room for. The caller has compared `size` with
+    /// [`Self::room`]; memory that is not to be had counts as too large.
     fn reserve(&mut self, size: usize) -> Result<(), CompressionError> {
-        self.out.try_reserve(size).map_err(|_| self.too_large())
+        if self.out.capacity() - self.out.len() >= size {
+            return Ok(());
+        }
+        // Doubled, as by `Vec`, but not beyond the window.
+        let doubled = self.out.len().min(self.window_room());
+        self.out.try_reserve_exact(size.max(doubled)).map_err(|_| self.too_large())
     }
 
     /// `size` bytes more, zeroed, for a block decoder to fill; the caller cuts off what it did not.

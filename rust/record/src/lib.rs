@@ -32,4 +32,6 @@ pub use layout::{
 };
 pub use leader_epoch::LeaderEpoch;
 pub use partitioner::{crc32, fnv1a, murmur2, murmur3_128, partition_for_key};
-pub use record::{Header, Headers, Record, RecordError, RecordIter};
+pub use record::{
+    Header, Headers, Record, RecordError, RecordHead, RecordIter, RecordReader, Window,
+};

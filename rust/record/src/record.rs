@@ -6,6 +6,10 @@
 //! pass nonsense on: lengths below −1, offsets outside the batch and timestamps that overflow
 //! are errors.
 
+mod reader;
+
+pub use self::reader::{RecordHead, RecordReader, Window};
+
 use crate::batch::{Batch, TimestampType, sequence_after};
 use crate::compression::{self, Compression, CompressionError, Limits, UnknownCompression};
 use crate::varint::{self, VarintError};
@@ -53,6 +57,13 @@ pub enum RecordError {
     Timestamp(i32),
 }
 
+impl RecordError {
+    /// Whether only the bound of the window was in the way ([`Batch::read`]).
+    pub fn needs_larger_window(&self) -> bool {
+        matches!(self, Self::Compression(CompressionError::Window { .. }))
+    }
+}
+
 /// A record, borrowed from a batch or from the scratch space it was decompressed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
@@ -70,6 +81,15 @@ pub struct Record<'a> {
     pub value: Option<&'a [u8]>,
     /// In the order they were written; keys may repeat.
     pub headers: Headers<'a>,
+}
+
+impl Record<'_> {
+    /// The record without its fields.
+    #[inline]
+    pub fn head(&self) -> RecordHead {
+        let (offset, timestamp) = (self.offset, self.timestamp);
+        RecordHead { offset, timestamp, has_key: self.key.is_some() }
+    }
 }
 
 /// The headers of a record; they were checked with it, so iterating cannot fail.
@@ -101,9 +121,8 @@ impl<'a> Headers<'a> {
     /// Each header in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Header<'a>> + use<'a> {
         let mut rest = self.bytes;
-        (0..self.count).map(move |_| {
-            read_header(&mut rest).expect("headers were read once when the record was")
-        })
+        (0..self.count)
+            .map(move |_| rest.header().expect("headers were read once when the record was"))
     }
 }
 
@@ -120,15 +139,21 @@ impl<'a> Batch<'a> {
     where
         'a: 's,
     {
-        let compression = self.compression()?;
-        if self.records_count() < 0 {
-            return Err(RecordError::NegativeCount(self.records_count()));
-        }
+        let compression = self.readable_compression()?;
         if compression == Compression::None {
             return Ok(RecordIter::new(*self, self.payload()));
         }
         compression::decompress(compression, self.payload(), scratch, limits)?;
         Ok(RecordIter::new(*self, scratch))
+    }
+
+    /// The codec, if the header allows to begin with the records.
+    fn readable_compression(&self) -> Result<Compression, RecordError> {
+        let compression = self.compression()?;
+        if self.records_count() < 0 {
+            return Err(RecordError::NegativeCount(self.records_count()));
+        }
+        Ok(compression)
     }
 }
 
@@ -151,20 +176,26 @@ struct Context {
     base_sequence: i32,
 }
 
-impl<'a> RecordIter<'a> {
-    /// Iterate `payload`, the records of `batch` without compression.
-    fn new(batch: Batch<'_>, payload: &'a [u8]) -> Self {
+impl Context {
+    fn of(batch: &Batch<'_>) -> Self {
         let log_append_time = match batch.timestamp_type() {
             TimestampType::CreateTime => None,
             TimestampType::LogAppendTime => Some(batch.max_timestamp()),
         };
-        let context = Context {
+        Self {
             base_offset: batch.base_offset(),
             last_offset_delta: batch.last_offset_delta(),
             base_timestamp: batch.base_timestamp(),
             log_append_time,
             base_sequence: batch.base_sequence(),
-        };
+        }
+    }
+}
+
+impl<'a> RecordIter<'a> {
+    /// Iterate `payload`, the records of `batch` without compression.
+    fn new(batch: Batch<'_>, payload: &'a [u8]) -> Self {
+        let context = Context::of(&batch);
         Self { rest: payload, context, index: 0, count: batch.records_count() }
     }
 
@@ -213,7 +244,7 @@ impl std::iter::FusedIterator for RecordIter<'_> {}
 
 /// What is wrong with a record, before its index is known.
 #[derive(Debug, Clone, Copy)]
-enum Fault {
+pub(super) enum Fault {
     Varint,
     Size,
     FieldLength,
@@ -241,30 +272,133 @@ impl From<VarintError> for Fault {
     }
 }
 
-/// Take a record off the front of `rest`.
+/// The bytes of a record, read front to back: at hand as a slice, or as they are decompressed.
+pub(super) trait Body {
+    /// A field's bytes, or nothing where they are passed over.
+    type Field;
+
+    fn left(&self) -> usize;
+    fn byte(&mut self) -> Result<u8, Fault>;
+    fn i32(&mut self) -> Result<i32, Fault>;
+    fn i64(&mut self) -> Result<i64, Fault>;
+    /// The next `size` bytes, of which the caller knows that they are left.
+    fn field(&mut self, size: usize) -> Result<Self::Field, Fault>;
+
+    /// Take `length` bytes.
+    #[inline]
+    fn take(&mut self, length: i32) -> Result<Self::Field, Fault> {
+        match usize::try_from(length) {
+            Ok(size) if size <= self.left() => self.field(size),
+            _ => Err(Fault::FieldLength),
+        }
+    }
+
+    /// Take a length and so many bytes; null is a fault.
+    #[inline]
+    fn sized(&mut self) -> Result<Self::Field, Fault> {
+        let length = self.i32()?;
+        self.take(length)
+    }
+
+    /// Take a length and so many bytes; −1 is null.
+    #[inline]
+    fn nullable(&mut self) -> Result<Option<Self::Field>, Fault> {
+        match self.i32()? {
+            -1 => Ok(None),
+            length => self.take(length).map(Some),
+        }
+    }
+
+    /// Take a number of headers, which take a byte at least each.
+    #[inline]
+    fn headers_count(&mut self) -> Result<usize, Fault> {
+        match usize::try_from(self.i32()?) {
+            Ok(count) if count <= self.left() => Ok(count),
+            _ => Err(Fault::HeaderCount),
+        }
+    }
+
+    #[inline]
+    fn header(&mut self) -> Result<(Self::Field, Option<Self::Field>), Fault> {
+        Ok((self.sized()?, self.nullable()?))
+    }
+
+    /// Take so many headers, which take the whole rest of the record.
+    #[inline]
+    fn headers(&mut self, count: usize) -> Result<(), Fault> {
+        for _ in 0..count {
+            self.header()?;
+        }
+        if self.left() == 0 { Ok(()) } else { Err(Fault::Size) }
+    }
+}
+
+impl<'a> Body for &'a [u8] {
+    type Field = &'a [u8];
+
+    #[inline]
+    fn left(&self) -> usize {
+        self.len()
+    }
+
+    #[inline]
+    fn byte(&mut self) -> Result<u8, Fault> {
+        self.split_off_first().copied().ok_or(Fault::Size)
+    }
+
+    #[inline]
+    fn i32(&mut self) -> Result<i32, Fault> {
+        Ok(varint::read_i32(self)?)
+    }
+
+    #[inline]
+    fn i64(&mut self) -> Result<i64, Fault> {
+        Ok(varint::read_i64(self)?)
+    }
+
+    #[inline]
+    fn field(&mut self, size: usize) -> Result<&'a [u8], Fault> {
+        self.split_off(..size).ok_or(Fault::FieldLength)
+    }
+}
+
+/// What a record begins with, before its key.
+struct Beginning {
+    attributes: i8,
+    timestamp: i64,
+    offset_delta: i32,
+    offset: i64,
+}
+
 #[inline]
-fn read_record<'a>(rest: &mut &'a [u8], context: &Context) -> Result<Record<'a>, Fault> {
-    let mut body = read_sized(rest).map_err(|fault| match fault {
-        Fault::FieldLength => Fault::Size,
-        other => other,
-    })?;
-    let (attributes, fields) = body.split_first().ok_or(Fault::Size)?;
-    body = fields;
-    let timestamp_delta = varint::read_i64(&mut body)?;
-    let offset_delta = varint::read_i32(&mut body)?;
+fn read_beginning(body: &mut impl Body, context: &Context) -> Result<Beginning, Fault> {
+    let attributes = body.byte()? as i8;
+    let timestamp_delta = body.i64()?;
+    let offset_delta = body.i32()?;
     if offset_delta < 0 || offset_delta > context.last_offset_delta {
         return Err(Fault::OffsetDelta);
     }
+    let offset = context.base_offset.checked_add(i64::from(offset_delta));
+    let offset = offset.ok_or(Fault::OffsetDelta)?;
+    let timestamp = timestamp(context, timestamp_delta).ok_or(Fault::Timestamp)?;
+    Ok(Beginning { attributes, timestamp, offset_delta, offset })
+}
+
+/// Take a record off the front of `rest`.
+#[inline]
+fn read_record<'a>(rest: &mut &'a [u8], context: &Context) -> Result<Record<'a>, Fault> {
+    let mut body = rest.sized().map_err(|fault| match fault {
+        Fault::FieldLength => Fault::Size,
+        other => other,
+    })?;
+    let beginning = read_beginning(&mut body, context)?;
     Ok(Record {
-        attributes: *attributes as i8,
-        offset: context
-            .base_offset
-            .checked_add(i64::from(offset_delta))
-            .ok_or(Fault::OffsetDelta)?,
-        timestamp: timestamp(context, timestamp_delta).ok_or(Fault::Timestamp)?,
-        sequence: sequence_after(context.base_sequence, offset_delta),
-        key: read_nullable(&mut body)?,
-        value: read_nullable(&mut body)?,
+        attributes: beginning.attributes,
+        offset: beginning.offset,
+        timestamp: beginning.timestamp,
+        sequence: sequence_after(context.base_sequence, beginning.offset_delta),
+        key: body.nullable()?,
+        value: body.nullable()?,
         headers: read_headers(body)?,
     })
 }
@@ -278,45 +412,12 @@ fn timestamp(context: &Context, delta: i64) -> Option<i64> {
 
 /// Check the headers, which take the whole rest of a record.
 #[inline]
-fn read_headers(body: &[u8]) -> Result<Headers<'_>, Fault> {
+fn read_headers(mut body: &[u8]) -> Result<Headers<'_>, Fault> {
     if body == [0] {
         return Ok(Headers::default());
     }
-    let mut rest = body;
-    let count = varint::read_i32(&mut rest)?;
-    let count = usize::try_from(count).map_err(|_| Fault::HeaderCount)?;
-    if count > rest.len() {
-        return Err(Fault::HeaderCount);
-    }
-    let bytes = rest;
-    for _ in 0..count {
-        read_header(&mut rest)?;
-    }
-    if rest.is_empty() { Ok(Headers { bytes, count }) } else { Err(Fault::Size) }
-}
-
-fn read_header<'a>(rest: &mut &'a [u8]) -> Result<Header<'a>, Fault> {
-    Ok((read_sized(rest)?, read_nullable(rest)?))
-}
-
-/// Take a length and so many bytes; −1 is null.
-#[inline]
-fn read_nullable<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a [u8]>, Fault> {
-    match varint::read_i32(rest)? {
-        -1 => Ok(None),
-        length => take(rest, length).map(Some),
-    }
-}
-
-/// Take a length and so many bytes; null is a fault.
-#[inline]
-fn read_sized<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Fault> {
-    let length = varint::read_i32(rest)?;
-    take(rest, length)
-}
-
-#[inline]
-fn take<'a>(rest: &mut &'a [u8], length: i32) -> Result<&'a [u8], Fault> {
-    let length = usize::try_from(length).map_err(|_| Fault::FieldLength)?;
-    rest.split_off(..length).ok_or(Fault::FieldLength)
+    let count = body.headers_count()?;
+    let bytes = body;
+    body.headers(count)?;
+    Ok(Headers { bytes, count })
 }

@@ -1,14 +1,15 @@
 //! Gzip (RFC 1952): members around a raw deflate stream.
 //!
 //! The framing is done here rather than by a stream reader, so that the deflate contexts
-//! (40 and 270 KB) are kept per thread and output goes straight to its buffer. As in Java,
+//! (40 and 270 KB) are kept per thread and output goes straight to its buffer or window. As in Java,
 //! members may follow one another, and what follows the last and is no member is ignored.
 
 use std::cell::RefCell;
 
+use crc_fast::{CrcAlgorithm, Digest};
 use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 
-use super::{Compression, CompressionError, Sink, take};
+use super::{Compression, CompressionError, Sink, Step, take};
 use crate::partitioner::crc32;
 
 const MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
@@ -18,7 +19,8 @@ const HEADER_WRITTEN: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0];
 const RATIO_GUESS: usize = 4;
 
 thread_local! {
-    static INFLATE: RefCell<Decompress> = RefCell::new(Decompress::new(false));
+    /// Taken by [`Members`] and put back.
+    static INFLATE: RefCell<Option<Decompress>> = const { RefCell::new(None) };
     static DEFLATE: RefCell<Option<(i32, Compress)>> = const { RefCell::new(None) };
 }
 
@@ -65,28 +67,62 @@ fn deflate_all(
     }
 }
 
-pub(super) fn decompress(input: &[u8], sink: &mut Sink<'_>) -> Result<(), CompressionError> {
-    let mut rest = input;
-    INFLATE.with_borrow_mut(|inflate| {
-        decompress_member(inflate, &mut rest, sink)?;
-        while rest.starts_with(&MAGIC) {
-            decompress_member(inflate, &mut rest, sink)?;
-        }
-        Ok(())
-    })
+/// Members one behind the other.
+pub(super) struct Members<'a> {
+    /// From the current member's deflate stream on, or from the next member's header.
+    rest: &'a [u8],
+    /// There until it is dropped.
+    inflate: Option<Decompress>,
+    /// What the current member has put out so far.
+    member: Option<Checksum>,
+    /// Whether a member was read: what follows the last and is none is ignored.
+    read_one: bool,
 }
 
-fn decompress_member(
-    inflate: &mut Decompress,
-    rest: &mut &[u8],
-    sink: &mut Sink<'_>,
-) -> Result<(), CompressionError> {
-    skip_header(rest).ok_or_else(|| sink.corrupt("malformed header"))?;
-    let start = sink.out.len();
-    inflate.reset(false);
-    inflate_all(inflate, rest, sink)?;
-    *rest = &rest[inflate.total_in() as usize..];
-    check_trailer(rest, &sink.out[start..]).map_err(|reason| sink.corrupt(reason))
+impl<'a> Members<'a> {
+    pub(super) fn new(input: &'a [u8]) -> Self {
+        let inflate = INFLATE.take().unwrap_or_else(|| Decompress::new(false));
+        Self { rest: input, inflate: Some(inflate), member: None, read_one: false }
+    }
+
+    pub(super) fn step(&mut self, sink: &mut Sink<'_>) -> Result<Step, CompressionError> {
+        let (Some(checksum), Some(inflate)) = (&mut self.member, &mut self.inflate) else {
+            return self.begin(sink);
+        };
+        if sink.window_room() == 0 {
+            return Ok(Step::Full);
+        }
+        let start = sink.out.len();
+        let input = &self.rest[inflate.total_in() as usize..];
+        let status = inflate_some(inflate, input, sink)?;
+        checksum.update(&sink.out[start..]);
+        if status == Status::StreamEnd {
+            self.rest = &self.rest[inflate.total_in() as usize..];
+            checksum.compare(&mut self.rest).map_err(|reason| sink.corrupt(reason))?;
+            self.member = None;
+        }
+        Ok(Step::More)
+    }
+
+    /// Begin the next member, if there is one.
+    fn begin(&mut self, sink: &Sink<'_>) -> Result<Step, CompressionError> {
+        if self.read_one && !self.rest.starts_with(&MAGIC) {
+            return Ok(Step::End);
+        }
+        skip_header(&mut self.rest).ok_or_else(|| sink.corrupt("malformed header"))?;
+        if let Some(inflate) = &mut self.inflate {
+            inflate.reset(false);
+        }
+        self.member = Some(Checksum::new());
+        self.read_one = true;
+        Ok(Step::More)
+    }
+}
+
+impl Drop for Members<'_> {
+    fn drop(&mut self) {
+        INFLATE.set(self.inflate.take());
+    }
 }
 
 /// Pass over a member's header with its optional fields.
@@ -112,42 +148,57 @@ fn skip_header(rest: &mut &[u8]) -> Option<()> {
     Some(())
 }
 
-fn inflate_all(
+/// Inflate as much as the sink has capacity for, which grows within its bounds.
+fn inflate_some(
     inflate: &mut Decompress,
     input: &[u8],
     sink: &mut Sink<'_>,
-) -> Result<(), CompressionError> {
-    loop {
-        let rest = &input[inflate.total_in() as usize..];
-        if sink.out.len() == sink.out.capacity() {
-            // One byte above the bound, so that a stream that ends right at it can say so.
-            let step = sink.out.len().max(rest.len() * RATIO_GUESS).max(4096);
-            sink.reserve(step.min(sink.room().saturating_add(1)))?;
-        }
-        let before = (inflate.total_in(), inflate.total_out());
-        let status = inflate
-            .decompress_vec(rest, sink.out, FlushDecompress::None)
-            .map_err(|_| sink.corrupt("malformed deflate stream"))?;
-        if sink.out.len() > sink.bytes_max {
-            return Err(sink.too_large());
-        }
-        if status == Status::StreamEnd {
-            return Ok(());
-        }
-        let stuck = before == (inflate.total_in(), inflate.total_out());
-        if stuck && sink.out.len() < sink.out.capacity() {
-            return Err(sink.corrupt("deflate stream is truncated"));
-        }
+) -> Result<Status, CompressionError> {
+    if sink.out.len() == sink.out.capacity() {
+        // One byte above the bound, so that a stream that ends right at it can say so.
+        let step = sink.out.len().max(input.len() * RATIO_GUESS).max(4096);
+        sink.reserve(step.min(sink.room().saturating_add(1)).min(sink.window_room()))?;
     }
+    let before = (inflate.total_in(), inflate.total_out());
+    let status = inflate
+        .decompress_vec(input, sink.out, FlushDecompress::None)
+        .map_err(|_| sink.corrupt("malformed deflate stream"))?;
+    if sink.is_above_bound() {
+        return Err(sink.too_large());
+    }
+    let stuck = before == (inflate.total_in(), inflate.total_out());
+    if status != Status::StreamEnd && stuck && sink.out.len() < sink.out.capacity() {
+        return Err(sink.corrupt("deflate stream is truncated"));
+    }
+    Ok(status)
 }
 
-#[expect(clippy::little_endian_bytes, reason = "gzip is little-endian")]
-fn check_trailer(rest: &mut &[u8], output: &[u8]) -> Result<(), &'static str> {
-    const TRUNCATED: &str = "trailer is truncated";
-    let checksum = u32::from_le_bytes(take(rest).ok_or(TRUNCATED)?);
-    let size = u32::from_le_bytes(take(rest).ok_or(TRUNCATED)?);
-    if checksum != crc32(output) || size != output.len() as u32 {
-        return Err("checksum or size differs");
+/// Of what a member puts out, as its trailer has it.
+struct Checksum {
+    crc: Digest,
+    size: u32,
+}
+
+impl Checksum {
+    fn new() -> Self {
+        Self { crc: Digest::new(CrcAlgorithm::Crc32IsoHdlc), size: 0 }
     }
-    Ok(())
+
+    fn update(&mut self, output: &[u8]) {
+        self.crc.update(output);
+        // Modulo 2^32, as RFC 1952 has it.
+        self.size = self.size.wrapping_add(output.len() as u32);
+    }
+
+    /// Take a trailer off `rest` and compare.
+    #[expect(clippy::little_endian_bytes, reason = "gzip is little-endian")]
+    fn compare(&self, rest: &mut &[u8]) -> Result<(), &'static str> {
+        const TRUNCATED: &str = "trailer is truncated";
+        let checksum = u32::from_le_bytes(take(rest).ok_or(TRUNCATED)?);
+        let size = u32::from_le_bytes(take(rest).ok_or(TRUNCATED)?);
+        if u64::from(checksum) != self.crc.finalize() || size != self.size {
+            return Err("checksum or size differs");
+        }
+        Ok(())
+    }
 }

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use lz4_flex::block::{CompressTable, DecompressError};
 
 use super::xxh32::xxh32;
-use super::{Compression, CompressionError, Sink, take};
+use super::{Compression, CompressionError, Sink, Step, take};
 
 const MAGIC: [u8; 4] = [0x04, 0x22, 0x4d, 0x18];
 /// Version 1, independent blocks.
@@ -84,24 +84,54 @@ fn header_checksum(descriptor: &[u8]) -> u8 {
 }
 
 /// What a frame's header says about its blocks.
+#[derive(Clone, Copy)]
 struct Frame {
     block_bytes_max: usize,
     block_checksums: bool,
 }
 
-pub(super) fn decompress(input: &[u8], sink: &mut Sink<'_>) -> Result<(), CompressionError> {
-    let mut rest = input;
-    let frame = read_header(&mut rest).map_err(|reason| sink.corrupt(reason))?;
-    while let Some((word, block)) =
-        read_block(&mut rest, &frame).map_err(|reason| sink.corrupt(reason))?
-    {
-        if word & STORED != 0 {
-            sink.append(block)?;
-        } else {
-            decompress_block(block, &frame, sink)?;
-        }
+/// The blocks of a frame.
+pub(super) struct Blocks<'a> {
+    rest: &'a [u8],
+    /// `None` until the header was read.
+    frame: Option<Frame>,
+}
+
+impl<'a> Blocks<'a> {
+    pub(super) fn new(input: &'a [u8]) -> Self {
+        Self { rest: input, frame: None }
     }
-    Ok(())
+
+    /// Decode the next block.
+    pub(super) fn step(&mut self, sink: &mut Sink<'_>) -> Result<Step, CompressionError> {
+        let mut rest = self.rest;
+        let step = match self.frame {
+            None => {
+                let frame = read_header(&mut rest).map_err(|reason| sink.corrupt(reason))?;
+                self.frame = Some(frame);
+                Step::More
+            }
+            Some(frame) => {
+                match read_block(&mut rest, &frame).map_err(|reason| sink.corrupt(reason))? {
+                    None => Step::End,
+                    Some((word, block)) if word & STORED != 0 => append_stored(block, sink)?,
+                    Some((_, block)) => decompress_block(block, &frame, sink)?,
+                }
+            }
+        };
+        if step == Step::More {
+            self.rest = rest;
+        }
+        Ok(step)
+    }
+}
+
+fn append_stored(block: &[u8], sink: &mut Sink<'_>) -> Result<Step, CompressionError> {
+    if block.len() <= sink.room() && !sink.has_window(block.len())? {
+        return Ok(Step::Full);
+    }
+    sink.append(block)?;
+    Ok(Step::More)
 }
 
 fn read_header(rest: &mut &[u8]) -> Result<Frame, &'static str> {
@@ -160,14 +190,17 @@ fn decompress_block(
     block: &[u8],
     frame: &Frame,
     sink: &mut Sink<'_>,
-) -> Result<(), CompressionError> {
+) -> Result<Step, CompressionError> {
     let start = sink.out.len();
     let wanted = frame.block_bytes_max.min(block.len() * RATIO_MAX);
     let room = wanted.min(sink.room());
+    if !sink.has_window(room)? {
+        return Ok(Step::Full);
+    }
     match lz4_flex::block::decompress_into(block, sink.grow(room)?) {
         Ok(size) => {
             sink.out.truncate(start + size);
-            Ok(())
+            Ok(Step::More)
         }
         Err(DecompressError::OutputTooSmall { .. }) if room < wanted => Err(sink.too_large()),
         Err(_) => Err(sink.corrupt("malformed block")),

@@ -6,7 +6,7 @@
 
 use std::cell::RefCell;
 
-use super::{Compression, CompressionError, Sink, take};
+use super::{Compression, CompressionError, Sink, Step, take};
 
 const MAGIC: [u8; 8] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0];
 /// Version 1, readable by version 1.
@@ -36,20 +36,39 @@ pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), Compressio
     })
 }
 
-pub(super) fn decompress(input: &[u8], sink: &mut Sink<'_>) -> Result<(), CompressionError> {
-    if !input.starts_with(&MAGIC) {
-        return decompress_block(input, sink);
+/// The blocks of a framing, or a bare one.
+pub(super) struct Blocks<'a> {
+    rest: &'a [u8],
+    bare: bool,
+}
+
+impl<'a> Blocks<'a> {
+    pub(super) fn new(input: &'a [u8]) -> Self {
+        Self { rest: input, bare: !input.starts_with(&MAGIC) }
     }
-    let mut rest = input;
-    while !rest.is_empty() {
-        if rest.starts_with(&MAGIC) {
+
+    /// Decode the next block.
+    pub(super) fn step(&mut self, sink: &mut Sink<'_>) -> Result<Step, CompressionError> {
+        if self.bare {
+            let step = decompress_block(self.rest, sink)?;
+            return Ok(if step == Step::More { Step::End } else { step });
+        }
+        if self.rest.is_empty() {
+            return Ok(Step::End);
+        }
+        let mut rest = self.rest;
+        let step = if rest.starts_with(&MAGIC) {
             rest = rest.get(16..).ok_or_else(|| sink.corrupt("header is truncated"))?;
+            Step::More
         } else {
             let block = read_block(&mut rest).ok_or_else(|| sink.corrupt("truncated block"))?;
-            decompress_block(block, sink)?;
+            decompress_block(block, sink)?
+        };
+        if step == Step::More {
+            self.rest = rest;
         }
+        Ok(step)
     }
-    Ok(())
 }
 
 /// Take a size and so many bytes off `rest`.
@@ -58,7 +77,7 @@ fn read_block<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     rest.split_off(..size as usize)
 }
 
-fn decompress_block(block: &[u8], sink: &mut Sink<'_>) -> Result<(), CompressionError> {
+fn decompress_block(block: &[u8], sink: &mut Sink<'_>) -> Result<Step, CompressionError> {
     let claimed = snap::raw::decompress_len(block).map_err(|_| sink.corrupt("malformed size"))?;
     if claimed > sink.room() {
         return Err(sink.too_large());
@@ -66,8 +85,11 @@ fn decompress_block(block: &[u8], sink: &mut Sink<'_>) -> Result<(), Compression
     if claimed > block.len().saturating_mul(RATIO_MAX) {
         return Err(sink.corrupt("size claimed is more than the block can hold"));
     }
+    if !sink.has_window(claimed)? {
+        return Ok(Step::Full);
+    }
     let reason = sink.corrupt("malformed block");
     let filled = snap::raw::Decoder::new().decompress(block, sink.grow(claimed)?);
     // The decoder fills the claimed size or fails.
-    filled.map(drop).map_err(|_| reason)
+    filled.map(|_| Step::More).map_err(|_| reason)
 }

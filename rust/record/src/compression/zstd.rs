@@ -5,13 +5,16 @@
 //! bound is reserved, not touched), and the decoder stops at that or at the limit. Frames with
 //! windows above 128 MiB, or with dictionaries, are refused, as Java consumers could not read
 //! them. Contexts are kept per thread.
+//!
+//! Only a frame that can put out more than the sink's window holds is streamed, if its own window fits there: those of
+//! levels up to 8 have 2 MiB. Its context, which keeps the window, is dropped behind it.
 
 use std::cell::RefCell;
 use std::io::Cursor;
 
-use zstd::zstd_safe::{CCtx, CParameter, DCtx};
+use zstd::zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer};
 
-use super::{Compression, CompressionError, Sink};
+use super::{Compression, CompressionError, Sink, Step};
 
 const FRAME_MAGIC: u32 = 0xfd2f_b528;
 /// 16 magics, whose last 4 bits are free, begin frames without data.
@@ -19,6 +22,10 @@ const SKIPPABLE_MAGIC: u32 = 0x184d_2a50;
 /// What decoders accept that nobody has configured.
 const WINDOW_BYTES_MAX: u64 = 1 << 27;
 const BLOCK_BYTES_MAX: u64 = 128 << 10;
+/// What a streamed frame puts out at once: a block.
+const PIECE_BYTES: usize = BLOCK_BYTES_MAX as usize;
+/// What a streaming context takes beside its window: tables, a block of input and one of output, and the piece.
+const STREAM_OVERHEAD_BYTES: u64 = 4 * BLOCK_BYTES_MAX;
 
 thread_local! {
     static COMPRESS: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
@@ -41,27 +48,105 @@ pub(super) fn compress(
     })
 }
 
-pub(super) fn decompress(input: &[u8], sink: &mut Sink<'_>) -> Result<(), CompressionError> {
-    if input.is_empty() {
-        return Err(sink.corrupt("no frame"));
+/// Frames one behind the other.
+pub(super) struct Frames<'a> {
+    /// From the next frame on.
+    rest: &'a [u8],
+    streamed: Option<StreamedFrame<'a>>,
+}
+
+impl<'a> Frames<'a> {
+    pub(super) fn new(input: &'a [u8]) -> Self {
+        Self { rest: input, streamed: None }
     }
-    let mut rest = input;
-    while !rest.is_empty() {
+
+    /// Decode the next frame, or a piece of one that is streamed.
+    pub(super) fn step(&mut self, sink: &mut Sink<'_>) -> Result<Step, CompressionError> {
+        if let Some(frame) = &mut self.streamed {
+            if frame.step(sink)? == Step::Full {
+                return Ok(Step::Full);
+            }
+            self.streamed = None;
+            return Ok(if self.rest.is_empty() { Step::End } else { Step::More });
+        }
+        if self.rest.is_empty() {
+            return Err(sink.corrupt("no frame"));
+        }
+        let mut rest = self.rest;
         let frame = Frame::read(rest).map_err(|reason| sink.corrupt(reason))?;
         let bytes = rest.split_off(..frame.size).ok_or_else(|| sink.corrupt(TRUNCATED))?;
         if let Some(output_bytes_max) = frame.output_bytes_max {
-            decompress_frame(bytes, output_bytes_max, sink)?;
+            let wanted = usize::try_from(output_bytes_max).unwrap_or(usize::MAX);
+            if wanted.min(sink.room()) <= sink.window_room() {
+                decompress_frame(bytes, wanted, sink)?;
+            } else if sink.out.is_empty() {
+                self.streamed = Some(StreamedFrame::new(bytes, &frame, wanted, sink)?);
+            } else {
+                return Ok(Step::Full);
+            }
         }
+        self.rest = rest;
+        let is_over = rest.is_empty() && self.streamed.is_none();
+        Ok(if is_over { Step::End } else { Step::More })
     }
-    Ok(())
+}
+
+/// A frame that can put out more than the window holds.
+struct StreamedFrame<'a> {
+    context: DCtx<'static>,
+    rest: &'a [u8],
+    /// Whether all that it can put out is within the bound.
+    fits: bool,
+}
+
+impl<'a> StreamedFrame<'a> {
+    fn new(
+        bytes: &'a [u8],
+        frame: &Frame,
+        wanted: usize,
+        sink: &mut Sink<'_>,
+    ) -> Result<Self, CompressionError> {
+        if frame.window_bytes + STREAM_OVERHEAD_BYTES > sink.window_bytes_max as u64 {
+            return Err(sink.window_too_small());
+        }
+        // The context's window takes the place of the sink's.
+        *sink.out = Vec::new();
+        let context = DCtx::try_create().ok_or_else(|| sink.too_large())?;
+        Ok(Self { context, rest: bytes, fits: wanted <= sink.room() })
+    }
+
+    /// Put out a piece: `Full` while there is more to come, `End` behind the last.
+    fn step(&mut self, sink: &mut Sink<'_>) -> Result<Step, CompressionError> {
+        if !sink.out.is_empty() {
+            return Ok(Step::Full);
+        }
+        sink.reserve(PIECE_BYTES)?;
+        let mut input = InBuffer::around(self.rest);
+        let mut output = OutBuffer::around(&mut *sink.out);
+        let left = loop {
+            let before = (input.pos(), output.pos());
+            match self.context.decompress_stream(&mut output, &mut input) {
+                Ok(left) if left == 0 || output.pos() == output.capacity() => break left,
+                // A whole frame always moves on.
+                Ok(_) if before != (input.pos(), output.pos()) => {}
+                _ if self.fits => return Err(sink.corrupt("malformed frame")),
+                _ => return Err(sink.too_large()),
+            }
+        };
+        let position = input.pos();
+        self.rest = &self.rest[position..];
+        if sink.is_above_bound() {
+            return Err(sink.too_large());
+        }
+        Ok(if left == 0 { Step::End } else { Step::Full })
+    }
 }
 
 fn decompress_frame(
     frame: &[u8],
-    output_bytes_max: u64,
+    wanted: usize,
     sink: &mut Sink<'_>,
 ) -> Result<(), CompressionError> {
-    let wanted = usize::try_from(output_bytes_max).unwrap_or(usize::MAX);
     sink.reserve(wanted.min(sink.room()))?;
     // Capacity kept from before may go past the bound: it is there already, and checked below.
     let enough = sink.out.capacity() - sink.out.len() >= wanted;
@@ -70,7 +155,7 @@ fn decompress_frame(
     end.set_position(start);
     let done = DECOMPRESS.with_borrow_mut(|context| context.decompress(&mut end, frame));
     match done {
-        Ok(_) if sink.out.len() <= sink.bytes_max => Ok(()),
+        Ok(_) if !sink.is_above_bound() => Ok(()),
         Err(_) if enough => Err(sink.corrupt("malformed frame")),
         // Out of room, as far as can be told: what a frame may put out is more than the bound.
         _ => Err(sink.too_large()),
@@ -84,6 +169,8 @@ struct Frame {
     size: usize,
     /// Bytes it can put out at most; `None` for a frame to skip.
     output_bytes_max: Option<u64>,
+    /// How far back it may refer to what it has put out.
+    window_bytes: u64,
 }
 
 impl Frame {
@@ -92,7 +179,7 @@ impl Frame {
         let magic = take_number(&mut rest, 4)? as u32;
         if magic & !0xf == SKIPPABLE_MAGIC {
             let size = take_number(&mut rest, 4)? as usize;
-            return Ok(Self { size: 8 + size, output_bytes_max: None });
+            return Ok(Self { size: 8 + size, output_bytes_max: None, window_bytes: 0 });
         }
         if magic != FRAME_MAGIC {
             return Err("not a zstd frame");
@@ -105,7 +192,8 @@ impl Frame {
         take(&mut rest, if header.checksum { 4 } else { 0 })?;
         let output_bytes_max = by_blocks.min(header.content_bytes.unwrap_or(u64::MAX));
         let size = input.len() - rest.len();
-        Ok(Self { size, output_bytes_max: Some(output_bytes_max) })
+        let window_bytes = header.window_bytes;
+        Ok(Self { size, output_bytes_max: Some(output_bytes_max), window_bytes })
     }
 }
 

@@ -1,0 +1,66 @@
+//! Decompression piece by piece, through a window that does not grow with the output.
+
+use super::{Compression, CompressionError, Decoder, Limits, Sink, Step};
+
+/// The output of `input`, a piece at a time.
+pub(crate) struct Inflater<'a> {
+    codec: Compression,
+    decoder: Decoder<'a>,
+    /// Bytes of the pieces before the current one.
+    consumed: usize,
+    bytes_max: usize,
+    window_bytes_max: usize,
+    is_over: bool,
+}
+
+impl<'a> Inflater<'a> {
+    /// Nothing is read yet. What it holds, its pieces included, is at most `window_bytes_max`, and 64 KiB for gzip.
+    pub(crate) fn new(
+        codec: Compression,
+        input: &'a [u8],
+        limits: Limits,
+        window_bytes_max: usize,
+    ) -> Self {
+        Self {
+            codec,
+            decoder: Decoder::new(codec, input),
+            consumed: 0,
+            bytes_max: limits.output_bytes_max(input.len()),
+            window_bytes_max,
+            is_over: false,
+        }
+    }
+
+    /// Whether the last piece was put out. It may be empty.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Replace `window`, the piece before, by the next one; an empty piece is behind the last.
+    ///
+    /// # Errors
+    /// As [`super::decompress`], or the codec needs more than the window at once; it is over then.
+    pub(crate) fn next(&mut self, window: &mut Vec<u8>) -> Result<(), CompressionError> {
+        self.consumed += window.len();
+        window.clear();
+        let mut sink = Sink {
+            codec: self.codec,
+            out: window,
+            consumed: self.consumed,
+            bytes_max: self.bytes_max,
+            window_bytes_max: self.window_bytes_max,
+        };
+        while !self.is_over {
+            match self.decoder.step(&mut sink) {
+                Ok(Step::More) => {}
+                Ok(Step::Full) => break,
+                Ok(Step::End) => self.is_over = true,
+                Err(error) => {
+                    self.is_over = true;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+}
