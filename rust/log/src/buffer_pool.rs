@@ -11,7 +11,8 @@ use crate::log::append::validate::{Scratch, ValidateError};
 /// Buffers smaller than this are not worth keeping.
 const KEPT_BYTES_MIN: usize = 16 << 10;
 
-/// What a batch may inflate to beside others: four times what producers send by default.
+/// What a batch may inflate to beside others: four times what producers send by default. Also the window through which
+/// a larger one is read: blocks of LZ4 have no more.
 const SMALL_BYTES_MAX: usize = 4 << 20;
 
 /// A bounded pool of initialised buffers, and of what validation needs.
@@ -20,7 +21,7 @@ pub struct BufferPool {
     free: Mutex<Free>,
     scratches: Mutex<Scratches>,
     returned: Condvar,
-    /// Held by the one validation whose batch is large.
+    /// Held by the one reader whose batch is large.
     large: Mutex<()>,
     bytes_max: usize,
 }
@@ -31,7 +32,7 @@ struct Free {
     bytes: usize,
 }
 
-/// Buffers of validations, made when they are needed.
+/// Buffers of those who read batches, made when they are needed.
 #[derive(Debug)]
 struct Scratches {
     kept: Vec<Scratch>,
@@ -47,6 +48,7 @@ struct Lent<'a> {
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
+        self.scratch.shrink();
         let mut scratches = self.pool.scratches.lock();
         scratches.kept.push(std::mem::take(&mut self.scratch));
         scratches.left += 1;
@@ -57,9 +59,13 @@ impl Drop for Lent<'_> {
 
 impl BufferPool {
     /// A pool that keeps at most `bytes_max` of free buffers, and in which batches inflate to at most
-    /// `inflated_bytes_max` together, and a large one more.
+    /// `inflated_bytes_max` together.
+    ///
+    /// One at a time may go beyond that: of a batch larger than [`SMALL_BYTES_MAX`] whose codec needs more than this at
+    /// once, or that is rewritten.
     pub fn new(bytes_max: usize, inflated_bytes_max: usize) -> BufferPool {
-        let left = (inflated_bytes_max / SMALL_BYTES_MAX).max(1);
+        // One share is the window of a large batch.
+        let left = (inflated_bytes_max / SMALL_BYTES_MAX).saturating_sub(1).max(1);
         BufferPool {
             free: Mutex::default(),
             scratches: Mutex::new(Scratches { kept: Vec::new(), left }),
@@ -69,9 +75,10 @@ impl BufferPool {
         }
     }
 
-    /// Lends a validation its buffers; the thread waits while others have all of them. What inflates to more than
-    /// [`SMALL_BYTES_MAX`] is begun again, and then is the only one that inflates so much: some hold little, and one may
-    /// hold what `limits` allows.
+    /// Lends a reader of batches its buffers; the thread waits while others have all of them.
+    ///
+    /// What inflates to more than [`SMALL_BYTES_MAX`] is begun again, and then is the only one that inflates so much, so
+    /// that small batches do not wait for large ones. It is read through a window, or if that cannot be as a whole.
     pub(crate) fn inflate<T>(
         &self,
         limits: Limits,
@@ -80,8 +87,20 @@ impl BufferPool {
         let small = Limits { bytes_max: limits.bytes_max.min(SMALL_BYTES_MAX), ..limits };
         match self.with_scratch(|scratch| work(small, scratch)) {
             Err(ValidateError::DecompressedTooLarge(_)) if small != limits => {
-                let _alone = self.large.lock();
-                work(limits, &mut Scratch::default())
+                self.inflate_large(|scratch| work(limits, scratch))
+            }
+            result => result,
+        }
+    }
+
+    fn inflate_large<T>(
+        &self,
+        mut work: impl FnMut(&mut Scratch) -> Result<T, ValidateError>,
+    ) -> Result<T, ValidateError> {
+        let _alone = self.large.lock();
+        match work(&mut Scratch::new(SMALL_BYTES_MAX)) {
+            Err(ValidateError::DecompressedTooLarge(error)) if error.needs_larger_window() => {
+                work(&mut Scratch::new(usize::MAX))
             }
             result => result,
         }
@@ -95,7 +114,8 @@ impl BufferPool {
         let mut scratches = self.scratches.lock();
         self.returned.wait_while(&mut scratches, |scratches| scratches.left == 0);
         scratches.left -= 1;
-        Lent { pool: self, scratch: scratches.kept.pop().unwrap_or_default() }
+        let kept = scratches.kept.pop();
+        Lent { pool: self, scratch: kept.unwrap_or_else(|| Scratch::new(SMALL_BYTES_MAX)) }
     }
 
     /// A buffer of at least `size` initialised bytes, whose content is arbitrary.
@@ -186,7 +206,7 @@ mod tests {
 
     #[test]
     fn no_more_batches_inflate_at_once_than_have_room() {
-        let pool = BufferPool::new(0, 2 * SMALL_BYTES_MAX);
+        let pool = BufferPool::new(0, 3 * SMALL_BYTES_MAX);
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let validate = || {
             let _ = pool.inflate(Limits::default(), |_, _| {

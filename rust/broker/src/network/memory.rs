@@ -30,7 +30,7 @@ pub(crate) struct Parts {
     pub(crate) sessions: usize,
     /// Fetches that wait for records.
     pub(crate) parked: usize,
-    /// What batches inflate to while they are checked, but for the one that is large.
+    /// What batches inflate to while they are read: a window of a large one, but for one that cannot be read so.
     pub(crate) inflated: usize,
     /// Buffers for reads that are kept to be used again.
     pub(crate) read_buffers: usize,

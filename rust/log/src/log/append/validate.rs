@@ -5,7 +5,7 @@
 //! left alone; whoever appends stamps both, which the checksum does not cover.
 //!
 //! Records are always walked, since a consumer would stumble where the walk does. Nothing is allocated on the way
-//! except to decompress. The bytes are then kept as they are, save for max timestamp and timestamp type in the
+//! except to decompress, through a window of bounded size. The bytes are then kept as they are, save for max timestamp and timestamp type in the
 //! header, unless
 //! - the topic's `compression.type` asks for another codec, or
 //! - a compressed batch numbers its records other than 0, 1, 2 …
@@ -16,8 +16,8 @@ use std::fmt;
 
 use pykafka_record::{
     Batch, BatchBuilder, BatchError, BatchMut, BatchOptions, BuildError, Compression,
-    CompressionError, Limits, NO_TIMESTAMP, Record, RecordError, RecordIter, TimestampType,
-    UnknownCompression,
+    CompressionError, Limits, NO_TIMESTAMP, RecordError, RecordHead, RecordIter, TimestampType,
+    UnknownCompression, Window,
 };
 
 use crate::log::producer_state::AppendOrigin;
@@ -56,20 +56,34 @@ pub struct ValidateRules {
 }
 
 /// Buffers that outlive a call. Keep one per thread or connection; its capacity is reused.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Scratch {
-    decompressed: Vec<u8>,
+    /// Where records are decompressed to.
+    pub window: Window,
     builder: BatchBuilder,
+}
+
+impl Default for Scratch {
+    /// With a window that takes every batch as a whole.
+    fn default() -> Self {
+        Scratch::new(usize::MAX)
+    }
 }
 
 impl Scratch {
     /// Bytes that the buffers may hold on to between calls.
     const KEPT_BYTES_MAX: usize = 1 << 20;
 
-    fn shrink(&mut self) {
-        if self.decompressed.capacity() > Self::KEPT_BYTES_MAX {
-            self.decompressed = Vec::new();
-        }
+    /// Buffers through which batches are decompressed `window_bytes_max` bytes at a time. What needs more at once, and
+    /// what has more and is rewritten, is refused as [`ValidateError::DecompressedTooLarge`].
+    #[must_use]
+    pub fn new(window_bytes_max: usize) -> Self {
+        Scratch { window: Window::new(window_bytes_max), builder: BatchBuilder::default() }
+    }
+
+    /// Gives back what a large batch took.
+    pub(crate) fn shrink(&mut self) {
+        self.window.shrink(Self::KEPT_BYTES_MAX);
     }
 }
 
@@ -149,8 +163,8 @@ pub enum ValidateError {
         sequence: i32,
     },
     /// Records that the topic does not take, each by its index.
-    #[error("one or more records have been rejected: {} in total, the first: {}", .0.len(), First(.0))]
-    Rejected(Vec<RecordFault>),
+    #[error("one or more records have been rejected: {} in total, the first: {}", .0.count, First(&.0.listed))]
+    Rejected(Rejected),
     /// The records' structure is broken.
     #[error(transparent)]
     Records(RecordError),
@@ -168,16 +182,13 @@ pub enum ValidateError {
 impl ValidateError {
     /// Whether the fault lies in timestamps, for which Kafka has a code of its own.
     pub fn is_invalid_timestamp(&self) -> bool {
-        let ValidateError::Rejected(faults) = self else {
-            return false;
-        };
-        faults.iter().any(|fault| fault.kind != RecordFaultKind::NullKey)
+        matches!(self, ValidateError::Rejected(faults) if faults.invalid_timestamp)
     }
 
-    /// The records at fault, if single records are.
+    /// The records at fault, if single records are: the first of them.
     pub fn record_faults(&self) -> &[RecordFault] {
         match self {
-            ValidateError::Rejected(faults) => faults,
+            ValidateError::Rejected(faults) => &faults.listed,
             _ => &[],
         }
     }
@@ -186,9 +197,9 @@ impl ValidateError {
 impl From<RecordError> for ValidateError {
     fn from(error: RecordError) -> Self {
         match error {
-            RecordError::Compression(CompressionError::TooLarge { .. }) => {
-                ValidateError::DecompressedTooLarge(error)
-            }
+            RecordError::Compression(
+                CompressionError::TooLarge { .. } | CompressionError::Window { .. },
+            ) => ValidateError::DecompressedTooLarge(error),
             RecordError::UnknownCompression(_)
             | RecordError::Compression(_)
             | RecordError::Varint(_) => ValidateError::Undecodable(error),
@@ -200,6 +211,27 @@ impl From<RecordError> for ValidateError {
 impl From<UnknownCompression> for ValidateError {
     fn from(error: UnknownCompression) -> Self {
         ValidateError::from(RecordError::from(error))
+    }
+}
+
+/// The records of a batch that the topic does not take. Kafka lists all of them; here a batch of 100 KB could have
+/// millions, each with a text in the answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rejected {
+    listed: Vec<RecordFault>,
+    count: usize,
+    invalid_timestamp: bool,
+}
+
+impl Rejected {
+    const LISTED_MAX: usize = 100;
+
+    fn add(&mut self, fault: RecordFault) {
+        self.count += 1;
+        self.invalid_timestamp |= fault.kind != RecordFaultKind::NullKey;
+        if self.listed.len() < Self::LISTED_MAX {
+            self.listed.push(fault);
+        }
     }
 }
 
@@ -263,17 +295,6 @@ pub fn validate(
     now_ms: i64,
     scratch: &mut Scratch,
 ) -> Result<Validated, ValidateError> {
-    let result = validate_batch(bytes, rules, now_ms, scratch);
-    scratch.shrink();
-    result
-}
-
-fn validate_batch(
-    bytes: &mut [u8],
-    rules: &ValidateRules,
-    now_ms: i64,
-    scratch: &mut Scratch,
-) -> Result<Validated, ValidateError> {
     let (batch, _) = Batch::split(bytes)?;
     check_header(&batch, rules)?;
     let source = batch.compression()?;
@@ -281,14 +302,26 @@ fn validate_batch(
         CompressionType::Producer => (source, None),
         CompressionType::Fixed(codec, level) => (codec, level),
     };
-    let records = batch.records(&mut scratch.decompressed, rules.limits)?;
-    let walk = walk(&batch, records.clone(), rules, now_ms)?;
+    let window_bytes_max = scratch.window.bytes_max();
+    let mut reader = batch.read(&mut scratch.window, rules.limits)?;
+    let window = CompressionError::Window { codec: source, window_bytes_max };
+    let needs_larger_window = || RecordError::Compression(window);
+    if target.0 != source && reader.whole().is_none() {
+        return Err(needs_larger_window().into());
+    }
+    let (walk, payload_size) = match reader.whole() {
+        Some(records) => {
+            let payload_size = records.rest().len();
+            (walk(&batch, records.map(|record| Ok(record?.head())), rules, now_ms)?, payload_size)
+        }
+        None => (walk(&batch, reader.by_ref(), rules, now_ms)?, reader.bytes_read()),
+    };
     let stamp = match rules.timestamp_type {
         TimestampType::CreateTime => walk.max_timestamp,
         TimestampType::LogAppendTime => now_ms,
     };
     let as_is = target.0 == source && (walk.consecutive || source == Compression::None);
-    let uncompressed_size = batch.size() - batch.payload().len() + records.rest().len();
+    let uncompressed_size = batch.size() - batch.payload().len() + payload_size;
     let mut validated = Validated {
         rewritten: None,
         size: batch.size(),
@@ -301,8 +334,10 @@ fn validate_batch(
         },
     };
     if as_is {
+        drop(reader);
         BatchMut::new(bytes)?.set_max_timestamp(stamp, rules.timestamp_type);
     } else {
+        let records = reader.whole().ok_or_else(needs_larger_window)?;
         let mut rewritten = rewrite(&batch, records, target, &mut scratch.builder)?;
         BatchMut::new(&mut rewritten)?.set_max_timestamp(stamp, rules.timestamp_type);
         check_size(rewritten.len(), rules)?;
@@ -363,22 +398,22 @@ struct Walk {
 
 fn walk(
     batch: &Batch<'_>,
-    records: RecordIter<'_>,
+    records: impl Iterator<Item = Result<RecordHead, RecordError>>,
     rules: &ValidateRules,
     now_ms: i64,
 ) -> Result<Walk, ValidateError> {
     let judge = RecordJudge::new(batch, rules, now_ms);
     let mut walk = Walk { max_timestamp: NO_TIMESTAMP, consecutive: true };
-    let mut faults = Vec::new();
+    let mut faults = Rejected::default();
     for (batch_index, record) in (0..).zip(records) {
         let record = record?;
         walk.max_timestamp = walk.max_timestamp.max(record.timestamp);
         walk.consecutive &= record.offset == batch.base_offset() + i64::from(batch_index);
         if let Some(kind) = judge.fault(&record) {
-            faults.push(RecordFault { batch_index, kind });
+            faults.add(RecordFault { batch_index, kind });
         }
     }
-    if faults.is_empty() { Ok(walk) } else { Err(ValidateError::Rejected(faults)) }
+    if faults.count == 0 { Ok(walk) } else { Err(ValidateError::Rejected(faults)) }
 }
 
 /// The rules for single records, with what does not change from one to the next worked out.
@@ -401,8 +436,8 @@ impl RecordJudge {
         }
     }
 
-    fn fault(&self, record: &Record<'_>) -> Option<RecordFaultKind> {
-        if self.needs_key && record.key.is_none() {
+    fn fault(&self, record: &RecordHead) -> Option<RecordFaultKind> {
+        if self.needs_key && !record.has_key {
             return Some(RecordFaultKind::NullKey);
         }
         match self.range {

@@ -3,9 +3,11 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use pykafka_record::{Batch, LeaderEpoch, Limits, RecordError};
+use pykafka_record::{Batch, Compression, LeaderEpoch, Limits};
 
+use crate::buffer_pool::BufferPool;
 use crate::disk::ReadMap;
+use crate::log::append::validate::{Scratch, ValidateError};
 use crate::log::snapshot::Snapshot;
 use crate::log::{Log, StorageError, TimestampOffset};
 use crate::segment::indexes::Indexes;
@@ -20,6 +22,8 @@ struct Candidate<'a> {
     segment: &'a Segment,
     /// Where to begin.
     position: u64,
+    /// Where batches inflate.
+    buffers: &'a BufferPool,
 }
 
 impl Log {
@@ -31,13 +35,14 @@ impl Log {
         timestamp: i64,
         upto: i64,
     ) -> Result<Option<TimestampOffset>, StorageError> {
-        let found = self.undisturbed(|snapshot| snapshot.first_at_least(timestamp))?;
+        let found =
+            self.undisturbed(|snapshot| snapshot.first_at_least(timestamp, &self.shared.buffers))?;
         Ok(found.filter(|found| found.offset < upto))
     }
 
     /// The first record that has the largest timestamp; `None` if no record has one.
     pub fn offset_of_max_timestamp(&self) -> Result<Option<TimestampOffset>, StorageError> {
-        self.undisturbed(Snapshot::first_with_max_timestamp)
+        self.undisturbed(|snapshot| snapshot.first_with_max_timestamp(&self.shared.buffers))
     }
 
     /// The index entries of the segment at `base_offset`, and its aborted transactions; `None` without it.
@@ -73,7 +78,11 @@ impl Log {
 }
 
 impl Snapshot {
-    fn first_at_least(&self, timestamp: i64) -> Result<Option<TimestampOffset>, StorageError> {
+    fn first_at_least(
+        &self,
+        timestamp: i64,
+        buffers: &BufferPool,
+    ) -> Result<Option<TimestampOffset>, StorageError> {
         let start = self.log_start_offset;
         let wanted = |offset, time| offset >= start && time >= timestamp;
         let is_worth =
@@ -89,7 +98,7 @@ impl Snapshot {
                 None => segment.files.offset_of_time(timestamp)?,
             };
             let position = self.position_of(index, segment, offset.max(start))?;
-            let found = Candidate { segment, position }.find(is_worth, wanted)?;
+            let found = Candidate { segment, position, buffers }.find(is_worth, wanted)?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -98,7 +107,10 @@ impl Snapshot {
     }
 
     /// Searched from the index entry before the batch that is known to have it, as Kafka does.
-    fn first_with_max_timestamp(&self) -> Result<Option<TimestampOffset>, StorageError> {
+    fn first_with_max_timestamp(
+        &self,
+        buffers: &BufferPool,
+    ) -> Result<Option<TimestampOffset>, StorageError> {
         let dated = (self.segments.iter().enumerate())
             .filter(|(_, segment)| segment.size > 0 && segment.max_timestamp.timestamp >= 0);
         let newest =
@@ -107,7 +119,7 @@ impl Snapshot {
         let max = segment.max_timestamp;
         let position = self.position_of(index, segment, max.offset)?;
         let is_worth = |batch: &Batch<'_>| batch.max_timestamp() == max.timestamp;
-        Candidate { segment, position }.find(is_worth, |_, time| time == max.timestamp)
+        Candidate { segment, position, buffers }.find(is_worth, |_, time| time == max.timestamp)
     }
 
     /// Where to read from for `offset`, which is one of the segment at `index` or before it.
@@ -242,7 +254,6 @@ impl Candidate<'_> {
         let files = &self.segment.files;
         let file = files.log()?;
         let mut scanner = BatchScanner::new(&*file, position, self.segment.size);
-        let mut scratch = Vec::new();
         loop {
             let batch = match scanner.next() {
                 Ok(Some((_, batch))) => batch,
@@ -257,7 +268,7 @@ impl Candidate<'_> {
             if !is_worth(&batch) {
                 continue;
             }
-            let found = find_in(&batch, &mut scratch, wanted);
+            let found = find_in(&batch, self.buffers, wanted);
             match found.map_err(|error| error.to_string()) {
                 Ok(Some(found)) => return Ok(Some(found)),
                 Ok(None) => {}
@@ -274,10 +285,23 @@ impl Candidate<'_> {
 
 fn find_in(
     batch: &Batch<'_>,
-    scratch: &mut Vec<u8>,
+    buffers: &BufferPool,
     wanted: impl Fn(i64, i64) -> bool,
-) -> Result<Option<TimestampOffset>, RecordError> {
-    for record in batch.records(scratch, Limits::default())? {
+) -> Result<Option<TimestampOffset>, ValidateError> {
+    let limits = Limits::default();
+    if batch.compression() == Ok(Compression::None) {
+        return find_through(batch, limits, &mut Scratch::default(), wanted);
+    }
+    buffers.inflate(limits, |limits, scratch| find_through(batch, limits, scratch, &wanted))
+}
+
+fn find_through(
+    batch: &Batch<'_>,
+    limits: Limits,
+    scratch: &mut Scratch,
+    wanted: impl Fn(i64, i64) -> bool,
+) -> Result<Option<TimestampOffset>, ValidateError> {
+    for record in batch.read(&mut scratch.window, limits)? {
         let record = record?;
         if wanted(record.offset, record.timestamp) {
             return Ok(Some(TimestampOffset {

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use pykafka_record::Record;
 
 use super::*;
 
@@ -340,4 +341,63 @@ proptest! {
             }
         }
     }
+}
+
+/// 8 MiB of records through a window of 3 MiB, which that of zstd's default level fits into.
+fn check_through_window(
+    bytes: &mut [u8],
+    rules: &ValidateRules,
+) -> Result<Validated, ValidateError> {
+    validate(bytes, rules, NOW, &mut Scratch::new(3 << 20))
+}
+
+fn eight_mib(codec: Compression, timestamp: i64) -> Vec<u8> {
+    let options = BatchOptions { compression: codec, ..BatchOptions::default() };
+    let mut builder = BatchBuilder::new(options);
+    for index in 0..1024 {
+        let key = (index % 2 == 0).then_some(&b"key"[..]);
+        builder.append(timestamp + index, key, Some(&[index as u8; 8 << 10]), &[]).unwrap();
+    }
+    let mut bytes = Vec::new();
+    builder.build(&mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn large_batches_are_judged_through_a_window_as_they_are_as_a_whole() {
+    let compacted = ValidateRules { topic_compacted: true, ..rules() };
+    let stamping = ValidateRules { timestamp_type: TimestampType::LogAppendTime, ..rules() };
+    for codec in Compression::ALL {
+        let bounds = ValidateRules { batch_bytes_max: 16 << 20, ..rules() };
+        for rules in [bounds, compacted, stamping] {
+            let rules = ValidateRules { batch_bytes_max: 16 << 20, ..rules };
+            for timestamp in [NOW, NOW + 2 * HOUR] {
+                let (mut whole, mut streamed) =
+                    (eight_mib(codec, timestamp), eight_mib(codec, timestamp));
+                let expected = check(&mut whole, &rules);
+                assert_eq!(check_through_window(&mut streamed, &rules), expected, "{codec:?}");
+                assert!(whole == streamed);
+            }
+        }
+    }
+}
+
+#[test]
+fn large_batches_are_rewritten_only_as_a_whole() {
+    let to_zstd = CompressionType::Fixed(Compression::Zstd, None);
+    let rules = ValidateRules { compression: to_zstd, ..rules() };
+    let mut bytes = eight_mib(Compression::Lz4, NOW);
+    match check_through_window(&mut bytes, &rules) {
+        Err(ValidateError::DecompressedTooLarge(error)) => assert!(error.needs_larger_window()),
+        other => panic!("{other:?}"),
+    }
+    assert!(check(&mut bytes, &rules).unwrap().rewritten.is_some());
+}
+
+#[test]
+fn of_many_rejected_records_the_first_are_listed_and_all_are_counted() {
+    let error = check(&mut eight_mib(Compression::Gzip, NOW + 2 * HOUR), &rules()).unwrap_err();
+    assert_eq!(error.record_faults().len(), Rejected::LISTED_MAX);
+    assert!(error.is_invalid_timestamp());
+    assert!(error.to_string().contains("rejected: 1024 in total, the first: record 0:"), "{error}");
 }
