@@ -6,12 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support import quiet_clients
 from tests.support.postgres import postgres_dsn as postgres_dsn
 from tests.support.postgres import postgres_server as postgres_server
 
 quiet_clients.install()
+
+# An example may take longer on a busy machine; its own limit would be 200 ms.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 # Under nohup, or as a shell's background job, children would ignore Ctrl-C too.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -183,7 +183,7 @@ contents = {
 
 
 @pytest.mark.parametrize("name", READ)
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(draw=st.data())
 def test_any_bytes_are_read_or_refused_with_the_files_path(
     data: Path, name: str, draw: st.DataObject

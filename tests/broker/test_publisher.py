@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import cast
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core._core import Core
@@ -119,7 +119,6 @@ def follower_of(found: Sequence[Committed]) -> tuple[MetadataImage, FakeCore]:
     return publisher.image, core
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(requests, steps), max_size=25))
 def test_replays_of_the_same_batches_agree_with_the_leader(
     asked: list[tuple[Message, str]],
@@ -135,7 +134,6 @@ def test_replays_of_the_same_batches_agree_with_the_leader(
     assert core.topics == served
 
 
-@settings(deadline=None)
 @given(st.lists(requests, min_size=1, max_size=10))
 def test_what_is_only_proposed_changes_no_committed_image(asked: list[Message]) -> None:
     broker = history([(create("a", 2), "commit")])

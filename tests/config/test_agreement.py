@@ -80,7 +80,7 @@ def started(static: dict[str, str]) -> BrokerConfigs | None:
 
 
 @pytest.mark.parametrize("name", BROKERS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_a_broker_setting_that_is_taken_can_be_used(
     core: _core.Core, name: str, data: st.DataObject
@@ -93,7 +93,7 @@ def test_a_broker_setting_that_is_taken_can_be_used(
         assert refusals(core, BrokerConfigs().with_dynamic(**altered), {}) == []
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(layer(list(BROKERS.values())), layer(list(BROKERS.values())), layer(list(BROKERS.values())))
 def test_layers_that_are_stored_always_give_settings_that_can_be_used(
     core: _core.Core, static: dict[str, str], of_all: dict[str, str], of_one: dict[str, str]
@@ -106,7 +106,7 @@ def test_layers_that_are_stored_always_give_settings_that_can_be_used(
 
 
 @pytest.mark.parametrize("name", TOPICS)
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_a_topic_setting_that_is_taken_can_be_used(
     core: _core.Core, name: str, data: st.DataObject

@@ -144,7 +144,7 @@ class OneEffectPerOffset(OneEffectPerId):
     claims_ids = False
 
 
-SETTINGS = settings(max_examples=60, stateful_step_count=30, deadline=None)
+SETTINGS = settings(max_examples=60, stateful_step_count=30)
 TestOneEffectPerId = OneEffectPerId.TestCase
 TestOneEffectPerId.settings = SETTINGS
 TestOneEffectPerOffset = OneEffectPerOffset.TestCase

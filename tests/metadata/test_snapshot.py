@@ -1,6 +1,6 @@
 """A snapshot holds all that an image says."""
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core._records import RecordBatchReader
@@ -124,7 +124,6 @@ def topics(draw: st.DrawFn) -> list[Message]:
     return records
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])  # many draws; a busy machine is no fault
 @given(topics())
 def test_an_image_comes_back_from_its_snapshot(records: list[Message]) -> None:
     image = image_of(ALL + records)

@@ -132,7 +132,6 @@ def test_kio_writes_what_we_read_and_we_write_the_same(name: str, version: int, 
 
     @settings(
         max_examples=4,
-        deadline=None,
         derandomize=True,
         database=None,
         suppress_health_check=list(HealthCheck),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import StreamingQueryException
 
@@ -103,7 +103,6 @@ def test_a_folder_belongs_to_its_settings_and_to_one_query(store: Store) -> None
         Store(store.folder / "elsewhere").open("query")
 
 
-@settings(deadline=None)  # the first example loads the kernels
 @given(
     rows=st.lists(st.tuples(st.integers(0, 2), st.none() | st.sampled_from("abcd")), max_size=20),
     cut=st.integers(0, 20),

@@ -359,7 +359,7 @@ class Histories(RuleBasedStateMachine):
 
 
 TestHistories = Histories.TestCase
-TestHistories.settings = settings(deadline=None, max_examples=150, stateful_step_count=40)
+TestHistories.settings = settings(max_examples=150, stateful_step_count=40)
 
 
 @pytest.fixture(autouse=True)

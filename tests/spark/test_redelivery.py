@@ -1,7 +1,7 @@
 """Marks against redelivery, on Arrow tables without Spark, held against a loop over rows."""
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_udfs.redelivery import Run, fresh, in_log_order, runs
@@ -33,7 +33,6 @@ def places_of(table: pa.Table) -> list[tuple[str, int, int, int]]:
     return [tuple(row.values()) for row in table.to_pylist()]
 
 
-@settings(deadline=None)  # the first call loads Arrow
 @given(rows)
 def test_log_order_sorts_and_keeps_rows_of_equal_place_in_their_order(places: list[Row]) -> None:
     ordered = places_of(in_log_order(table_of(places)))
@@ -45,7 +44,6 @@ def test_rows_in_log_order_are_not_copied() -> None:
     assert in_log_order(table) is table
 
 
-@settings(deadline=None)  # the first call loads Arrow
 @given(rows, all_marks)
 def test_fresh_rows_are_those_of_a_loop_over_rows(
     places: list[Row], marks: dict[tuple[str, int], int]
@@ -55,7 +53,6 @@ def test_fresh_rows_are_those_of_a_loop_over_rows(
     assert places_of(kept) == [row for row in places_of(table) if row[2] >= marks.get(row[:2], 0)]
 
 
-@settings(deadline=None)  # the first call loads Arrow
 @given(rows)
 def test_runs_are_the_partitions_without_a_gap(places: list[Row]) -> None:
     table = in_log_order(table_of(places))
