@@ -17,7 +17,7 @@ import pytest
 from tests.support.examples import ROOT, examples
 
 README = ROOT / "README.md"
-PATIENCE_S = 250
+PATIENCE_S = 600
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMANDS = [
     line.removeprefix("$ ")
