@@ -9,7 +9,7 @@ use arrow_schema::SchemaRef;
 use pykafka_record::columns::{Columns, ColumnsError};
 use pykafka_record::{
     Batch, BatchBuilder, BatchError, BatchOptions, Compression, CompressionError, LeaderEpoch,
-    Limits, RecordError, TimestampType, batches, decompress,
+    Limits, ProducerEpoch, ProducerId, RecordError, TimestampType, batches, decompress,
 };
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -112,8 +112,8 @@ fn build_batch<'py>(
         timestamp_type: TimestampType::CreateTime,
         base_offset,
         partition_leader_epoch: LeaderEpoch::from_wire(leader_epoch),
-        producer_id,
-        producer_epoch,
+        producer_id: ProducerId::new(producer_id),
+        producer_epoch: ProducerEpoch::new(producer_epoch),
         base_sequence,
         transactional,
         control,

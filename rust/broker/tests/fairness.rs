@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use common::{Broker, Client, encoded, frame};
-use pykafka_record::{BatchBuilder, BatchOptions};
+use pykafka_record::{BatchBuilder, BatchOptions, ProducerEpoch, ProducerId};
 use pykafka_wire::{ApiKey, api_versions, produce};
 
 const TOPIC: [u8; 16] = [5; 16];
@@ -22,8 +22,8 @@ const PROBES: usize = 50;
 /// Frames with acks=0 for about a megabyte. All but the first that arrives are duplicates, so the log does not grow.
 fn frames(partition: i32, record_bytes: usize) -> Vec<u8> {
     let options = BatchOptions {
-        producer_id: i64::from(partition),
-        producer_epoch: 0,
+        producer_id: ProducerId::new(i64::from(partition)),
+        producer_epoch: ProducerEpoch::new(0),
         base_sequence: 0,
         ..BatchOptions::default()
     };

@@ -9,7 +9,7 @@ use common::{Broker, Client, NODE, encoded};
 use pykafka_broker::{
     BrokerState, ImageDelta, IsrOutcome, PartitionEntry, PartitionId, TopicImage,
 };
-use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
+use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch, ProducerEpoch, ProducerId};
 use pykafka_wire::{ApiKey, api_versions, produce};
 
 const TOPIC: [u8; 16] = [6; 16];
@@ -49,8 +49,8 @@ fn acknowledge(broker: &Broker) {
 
 fn produce_body(acks: i16, sequence: i32) -> Vec<u8> {
     let options = BatchOptions {
-        producer_id: 7,
-        producer_epoch: 0,
+        producer_id: ProducerId::new(7),
+        producer_epoch: ProducerEpoch::new(0),
         base_sequence: sequence,
         ..BatchOptions::default()
     };

@@ -31,8 +31,8 @@ pub use flusher::Flusher;
 pub use log::append::validate::{self, RecordFault, RecordFaultKind, ValidateError, Validated};
 pub use log::epoch_cache::{EpochCache, EpochEntry};
 pub use log::producer_state::{
-    AppendOrigin, BatchMetadata, BatchSummary, Check, CompletedTxn, ProducerEntry, ProducerError,
-    ProducerStateManager, SnapshotError,
+    AppendOrigin, AppendedMarker, BatchMetadata, BatchSummary, Check, CompletedTxn, ProducerEntry,
+    ProducerError, ProducerStateManager, SnapshotError,
 };
 pub use log::{
     AppendError, AppendInfo, AppendOptions, Checkpointed, Damage, Expired, FetchData, Fetched,

@@ -11,7 +11,7 @@ use pykafka_log::disk::{Fault, FaultyDisk, Operations};
 use pykafka_log::{
     DirectoryOptions, Disk, Log, LogConfig, LogDirectory, ManualClock, MemoryDisk, OpenError,
 };
-use pykafka_record::BatchOptions;
+use pykafka_record::{BatchOptions, ProducerEpoch, ProducerId};
 
 const ID: [u8; 16] = [7; 16];
 
@@ -217,8 +217,8 @@ fn producer_expiration_reaches_logs_that_are_open_and_those_to_come() {
     let after = open_log(&directory, "after");
     for log in [&before, &after] {
         let producer = BatchOptions {
-            producer_id: 1,
-            producer_epoch: 0,
+            producer_id: ProducerId::new(1),
+            producer_epoch: ProducerEpoch::new(0),
             base_sequence: 0,
             ..BatchOptions::default()
         };

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use pykafka_log::{
     AppendError, Disk, DiskFile, Log, MemoryDisk, OpenError, OpenMode, StorageError,
 };
-use pykafka_record::{BatchOptions, LeaderEpoch};
+use pykafka_record::{BatchOptions, LeaderEpoch, ProducerEpoch, ProducerId};
 
 const PAGE: u64 = 4096;
 
@@ -89,8 +89,8 @@ impl Full {
     /// Whether there was space for it.
     fn append(&mut self, records: usize, size: usize) -> bool {
         let options = BatchOptions {
-            producer_id: 1,
-            producer_epoch: 0,
+            producer_id: ProducerId::new(1),
+            producer_epoch: ProducerEpoch::new(0),
             base_sequence: self.sequence,
             ..BatchOptions::default()
         };
@@ -204,8 +204,8 @@ proptest! {
         // The producer's state came through as well: what it sends again is known.
         full.sequence -= 1;
         let options = BatchOptions {
-            producer_id: 1,
-            producer_epoch: 0,
+            producer_id: ProducerId::new(1),
+            producer_epoch: ProducerEpoch::new(0),
             base_sequence: full.sequence,
             ..BatchOptions::default()
         };

@@ -1,7 +1,8 @@
 //! The fuzz targets on files as they should be, on mutations of them and on random bytes, `FUZZ_SECONDS` each.
 
 use driver::run;
-use pykafka_log::{ProducerStateManager, fuzz};
+use pykafka_log::{AppendedMarker, ProducerStateManager, fuzz};
+use pykafka_record::{EndTransactionMarker, ProducerEpoch, ProducerId};
 
 mod common;
 #[path = "../../fuzz/driver.rs"]
@@ -32,7 +33,13 @@ fn small_files_never_panic() {
 fn producer_snapshots_never_panic() {
     let mut state = ProducerStateManager::new(i64::MAX);
     let empty = state.snapshot_bytes();
-    state.update_marker(7, 3, 1, true, 5, common::NOW_MS);
+    state.update_marker(&AppendedMarker {
+        producer_id: ProducerId::new(7),
+        producer_epoch: ProducerEpoch::new(3),
+        marker: EndTransactionMarker { committed: true, coordinator_epoch: 1 },
+        offset: 5,
+        timestamp: common::NOW_MS,
+    });
     run(&[empty, state.snapshot_bytes()], fuzz::fuzz_producer_snapshot);
 }
 

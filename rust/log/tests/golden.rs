@@ -173,7 +173,7 @@ fn check_segments(golden: &Golden, log: &Log) {
 fn aborted(txn: &AbortedTxn) -> Value {
     json!({
         "version": 0,
-        "producer_id": txn.producer_id,
+        "producer_id": txn.producer_id.get(),
         "first_offset": txn.first_offset,
         "last_offset": txn.last_offset,
         "last_stable_offset": txn.last_stable_offset,
@@ -237,8 +237,8 @@ fn describe(batch: &Batch<'_>) -> Value {
         "codec": batch.compression().unwrap().name(),
         "timestamp_type": batch.timestamp_type().name(),
         "max_timestamp": batch.max_timestamp(),
-        "producer_id": batch.producer_id(),
-        "producer_epoch": batch.producer_epoch(),
+        "producer_id": batch.producer_id().get(),
+        "producer_epoch": batch.producer_epoch().get(),
         "base_sequence": batch.base_sequence(),
         "transactional": batch.is_transactional(),
         "control": batch.is_control(),
@@ -282,7 +282,7 @@ fn check_answers(golden: &Golden, log: &Log) {
     assert_eq!(committed.records.len() as i64, number(&expected["bytes"]), "{name}");
     let aborted: Vec<Value> = aborted
         .iter()
-        .map(|txn| json!({"ProducerId": txn.producer_id, "FirstOffset": txn.first_offset}))
+        .map(|txn| json!({"ProducerId": txn.producer_id.get(), "FirstOffset": txn.first_offset}))
         .collect();
     assert_eq!(&Value::from(aborted), &expected["aborted_transactions"], "aborted of {name}");
     for row in answers["list_offsets"].as_array().unwrap() {
@@ -300,8 +300,8 @@ fn check_answers(golden: &Golden, log: &Log) {
         .iter()
         .map(|entry| {
             json!({
-                "ProducerId": entry.producer_id,
-                "ProducerEpoch": entry.producer_epoch,
+                "ProducerId": entry.producer_id.get(),
+                "ProducerEpoch": entry.producer_epoch.get(),
                 "LastSequence": entry.last_sequence(),
                 "LastTimestamp": entry.last_timestamp,
                 "CoordinatorEpoch": entry.coordinator_epoch,

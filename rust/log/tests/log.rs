@@ -13,7 +13,9 @@ use pykafka_log::{
     AppendError, AppendOptions, AppendOrigin, Checkpointed, Damage, Log, LogConfig, LogOptions,
     OpenMode, ReadError, StorageError,
 };
-use pykafka_record::{BatchMut, BatchOptions, EndTransactionMarker, LeaderEpoch};
+use pykafka_record::{
+    BatchMut, BatchOptions, EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId,
+};
 
 #[test]
 fn nothing_is_on_disk_before_the_first_append() {
@@ -441,8 +443,8 @@ fn offset_for_a_timestamp_is_the_first_record_not_older() {
 
 fn producer(sequence: i32, transactional: bool) -> BatchOptions {
     BatchOptions {
-        producer_id: 9,
-        producer_epoch: 1,
+        producer_id: ProducerId::new(9),
+        producer_epoch: ProducerEpoch::new(1),
         base_sequence: sequence,
         transactional,
         ..BatchOptions::default()
@@ -479,7 +481,9 @@ fn aborted_transactions_are_indexed_and_bound_the_last_stable_offset() {
     log.append_as_leader(&mut batch_with(producer(0, true), 2, 50, NOW_MS), LEADER).unwrap();
     assert_eq!(log.last_stable_offset(4), 2);
     let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
-    let info = log.append_end_marker(9, 1, marker, LeaderEpoch::ZERO).unwrap();
+    let info = log
+        .append_end_marker(ProducerId::new(9), ProducerEpoch::new(1), marker, LeaderEpoch::ZERO)
+        .unwrap();
     assert_eq!(info.first_offset, 4);
     assert_eq!((log.last_stable_offset(4), log.last_stable_offset(5)), (2, 5));
     let aborted_in = |log: &Log, from, upto| log.fetch_committed(from, 1000, upto, true).unwrap().1;

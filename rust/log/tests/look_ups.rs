@@ -13,7 +13,9 @@ use common::{Bench, LEADER, NOW_MS, append, batch_with};
 use pykafka_log::{
     Checkpointed, FetchedRecords, Log, LogConfig, LogOptions, OpenMode, ReadError, StorageError,
 };
-use pykafka_record::{Batch, BatchOptions, EndTransactionMarker, LeaderEpoch};
+use pykafka_record::{
+    Batch, BatchOptions, EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId,
+};
 
 fn bench(config: LogConfig) -> (Bench, WatchedDisk) {
     let disk = WatchedDisk::default();
@@ -41,8 +43,8 @@ fn the_record_with_the_largest_timestamp_is_found_within_an_index_interval() {
 /// Appends two records and aborts their transaction.
 fn append_aborted(log: &Log, n: i32) {
     let options = BatchOptions {
-        producer_id: 9,
-        producer_epoch: 1,
+        producer_id: ProducerId::new(9),
+        producer_epoch: ProducerEpoch::new(1),
         base_sequence: 2 * n,
         transactional: true,
         ..BatchOptions::default()
@@ -50,7 +52,8 @@ fn append_aborted(log: &Log, n: i32) {
     let mut bytes = batch_with(options, 2, 50, NOW_MS + i64::from(n));
     log.append_as_leader(&mut bytes, LEADER).unwrap();
     let marker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
-    log.append_end_marker(9, 1, marker, LeaderEpoch::ZERO).unwrap();
+    log.append_end_marker(ProducerId::new(9), ProducerEpoch::new(1), marker, LeaderEpoch::ZERO)
+        .unwrap();
 }
 
 /// Segments of one transaction each, all aborted, each marker in the segment of its records; nothing is held open.

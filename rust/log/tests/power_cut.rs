@@ -16,7 +16,7 @@ use pykafka_log::{
     AppendError, BufferPool, Checkpointed, DirectoryOptions, Disk, Log, LogConfig, LogDirectory,
     LogOptions, ManualClock, OnDamage, Recovery, StorageError, checkpoint,
 };
-use pykafka_record::{BatchOptions, batches};
+use pykafka_record::{BatchOptions, ProducerEpoch, ProducerId, batches};
 
 use common::{LEADER, NOW_MS, batch, batch_with};
 
@@ -422,8 +422,8 @@ fn one_moment_without_space_at_any_operation_costs_at_most_that_append() {
 fn producers_are_remembered_as_far_as_their_batches_are() {
     let producer = |sequence: i32| {
         let options = BatchOptions {
-            producer_id: 9,
-            producer_epoch: 0,
+            producer_id: ProducerId::new(9),
+            producer_epoch: ProducerEpoch::new(0),
             base_sequence: sequence,
             ..BatchOptions::default()
         };

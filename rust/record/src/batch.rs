@@ -4,6 +4,7 @@ use crate::compression::{Compression, UnknownCompression};
 use crate::crc::crc32c;
 use crate::layout;
 use crate::leader_epoch::LeaderEpoch;
+use crate::producer::{ProducerEpoch, ProducerId};
 
 /// Who set a batch's timestamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -188,19 +189,19 @@ impl<'a> Batch<'a> {
         i64::from_be_bytes(field(self.bytes, layout::MAX_TIMESTAMP))
     }
 
-    /// The idempotent producer's id; −1 for none.
-    pub fn producer_id(&self) -> i64 {
-        i64::from_be_bytes(field(self.bytes, layout::PRODUCER_ID))
+    /// The idempotent producer's id.
+    pub fn producer_id(&self) -> ProducerId {
+        ProducerId::new(i64::from_be_bytes(field(self.bytes, layout::PRODUCER_ID)))
     }
 
     /// Whether an idempotent producer wrote it.
     pub fn has_producer_id(&self) -> bool {
-        self.producer_id() > layout::NO_PRODUCER_ID
+        self.producer_id().is_some()
     }
 
     /// The producer's epoch; −1 for none.
-    pub fn producer_epoch(&self) -> i16 {
-        i16::from_be_bytes(field(self.bytes, layout::PRODUCER_EPOCH))
+    pub fn producer_epoch(&self) -> ProducerEpoch {
+        ProducerEpoch::new(i16::from_be_bytes(field(self.bytes, layout::PRODUCER_EPOCH)))
     }
 
     /// Sequence of the first record; −1 for none.

@@ -5,6 +5,7 @@ use crate::compression::{self, Compression, CompressionError};
 use crate::crc::crc32c;
 use crate::layout;
 use crate::leader_epoch::LeaderEpoch;
+use crate::producer::{ProducerEpoch, ProducerId};
 use crate::record::{Header, Headers, Record};
 use crate::varint;
 
@@ -22,10 +23,10 @@ pub struct BatchOptions {
     pub base_offset: i64,
     /// The leader's epoch; none in produce requests.
     pub partition_leader_epoch: Option<LeaderEpoch>,
-    /// Id of an idempotent producer, −1 for none.
-    pub producer_id: i64,
-    /// Its epoch, −1 for none.
-    pub producer_epoch: i16,
+    /// Id of an idempotent producer.
+    pub producer_id: ProducerId,
+    /// Its epoch.
+    pub producer_epoch: ProducerEpoch,
     /// Sequence of the first record, −1 for none.
     pub base_sequence: i32,
     /// Part of a transaction.
@@ -42,8 +43,8 @@ impl Default for BatchOptions {
             timestamp_type: TimestampType::CreateTime,
             base_offset: 0,
             partition_leader_epoch: None,
-            producer_id: layout::NO_PRODUCER_ID,
-            producer_epoch: layout::NO_PRODUCER_EPOCH,
+            producer_id: ProducerId::NONE,
+            producer_epoch: ProducerEpoch::NONE,
             base_sequence: layout::NO_SEQUENCE,
             transactional: false,
             control: false,
@@ -222,8 +223,8 @@ impl BatchBuilder {
         put(batch, layout::LAST_OFFSET_DELTA, (self.records_count - 1).to_be_bytes());
         put(batch, layout::BASE_TIMESTAMP, self.base_timestamp.to_be_bytes());
         put(batch, layout::MAX_TIMESTAMP, self.max_timestamp.to_be_bytes());
-        put(batch, layout::PRODUCER_ID, options.producer_id.to_be_bytes());
-        put(batch, layout::PRODUCER_EPOCH, options.producer_epoch.to_be_bytes());
+        put(batch, layout::PRODUCER_ID, options.producer_id.get().to_be_bytes());
+        put(batch, layout::PRODUCER_EPOCH, options.producer_epoch.get().to_be_bytes());
         put(batch, layout::BASE_SEQUENCE, options.base_sequence.to_be_bytes());
         put(batch, layout::RECORDS_COUNT, self.records_count.to_be_bytes());
         let crc = crc32c(&batch[layout::ATTRIBUTES..]);

@@ -33,10 +33,6 @@ pub(crate) const DELETE_HORIZON: i16 = 0x40;
 /// The only magic served; older batches are gone from Kafka 4 as well.
 pub(crate) const MAGIC_V2: i8 = 2;
 
-/// A producer id that says: not idempotent.
-pub const NO_PRODUCER_ID: i64 = -1;
-/// The producer epoch beside [`NO_PRODUCER_ID`].
-pub const NO_PRODUCER_EPOCH: i16 = -1;
 /// The sequence of records without a producer id, and of control records.
 pub const NO_SEQUENCE: i32 = -1;
 /// A record or batch without a timestamp.

@@ -16,6 +16,7 @@ pub mod kernels;
 mod layout;
 mod leader_epoch;
 mod partitioner;
+mod producer;
 mod record;
 mod varint;
 
@@ -27,11 +28,10 @@ pub use compression::{
 };
 pub use control::{ControlType, EndTransactionMarker};
 pub use crc::crc32c;
-pub use layout::{
-    HEADER_SIZE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, PREFIX_SIZE,
-};
+pub use layout::{HEADER_SIZE, NO_SEQUENCE, NO_TIMESTAMP, PREFIX_SIZE};
 pub use leader_epoch::LeaderEpoch;
 pub use partitioner::{crc32, fnv1a, murmur2, murmur3_128, partition_for_key};
+pub use producer::{ProducerEpoch, ProducerId};
 pub use record::{
     Header, Headers, Record, RecordError, RecordHead, RecordIter, RecordReader, Window,
 };

@@ -6,7 +6,7 @@ use proptest::option;
 use proptest::prelude::*;
 use pykafka_record::{
     Batch, BatchBuilder, BatchMut, BatchOptions, BuildError, Compression, CompressionError,
-    LeaderEpoch, Limits, TimestampType, compress, decompress,
+    LeaderEpoch, Limits, ProducerEpoch, ProducerId, TimestampType, compress, decompress,
 };
 
 type Bytes = Vec<u8>;
@@ -65,7 +65,12 @@ proptest! {
         transactional: bool,
     ) {
         let options = BatchOptions {
-            compression, base_offset, producer_id, producer_epoch, base_sequence, transactional,
+            compression,
+            base_offset,
+            producer_id: ProducerId::new(producer_id),
+            producer_epoch: ProducerEpoch::new(producer_epoch),
+            base_sequence,
+            transactional,
             ..BatchOptions::default()
         };
         let bytes = build(options, &records);
@@ -75,8 +80,8 @@ proptest! {
         prop_assert_eq!(batch.base_offset(), base_offset);
         prop_assert_eq!(batch.records_count() as usize, records.len());
         prop_assert_eq!(batch.next_offset(), base_offset + records.len() as i64);
-        prop_assert_eq!(batch.producer_id(), producer_id);
-        prop_assert_eq!(batch.producer_epoch(), producer_epoch);
+        prop_assert_eq!(batch.producer_id().get(), producer_id);
+        prop_assert_eq!(batch.producer_epoch().get(), producer_epoch);
         prop_assert_eq!(batch.base_sequence(), base_sequence);
         prop_assert_eq!(batch.is_transactional(), transactional);
         prop_assert_eq!(batch.max_timestamp(), records.iter().map(|r| r.0).max().unwrap());

@@ -43,8 +43,8 @@ pub(super) struct ProducerState {
 impl From<&ProducerEntry> for ProducerState {
     fn from(entry: &ProducerEntry) -> ProducerState {
         ProducerState {
-            producer_id: entry.producer_id,
-            producer_epoch: entry.producer_epoch,
+            producer_id: entry.producer_id.get(),
+            producer_epoch: entry.producer_epoch.get(),
             last_sequence: entry.last_sequence(),
             last_timestamp_ms: entry.last_timestamp,
             coordinator_epoch: entry.coordinator_epoch,

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use pykafka_log::{AppendOrigin, Durability};
-use pykafka_record::{BatchOptions, Compression, LeaderEpoch};
+use pykafka_record::{BatchOptions, Compression, LeaderEpoch, ProducerEpoch, ProducerId};
 use pykafka_wire::{ApiKey, Records, fetch, list_offsets, metadata, produce};
 use tokio::task::JoinHandle;
 
@@ -326,8 +326,8 @@ fn appends_keep_the_order_of_their_calls_and_their_duplicates_while_a_write_bloc
         broker.gate.hold_at(Op::Write, dir(0));
         let records = |sequence| {
             let options = BatchOptions {
-                producer_id: 5,
-                producer_epoch: 0,
+                producer_id: ProducerId::new(5),
+                producer_epoch: ProducerEpoch::new(0),
                 base_sequence: sequence,
                 ..BatchOptions::default()
             };

@@ -5,7 +5,7 @@ pub mod validate;
 
 use pykafka_record::{
     Batch, BatchBuilder, BatchMut, BatchOptions, Compression, EndTransactionMarker, LeaderEpoch,
-    NO_SEQUENCE, batches,
+    NO_SEQUENCE, ProducerEpoch, ProducerId, batches,
 };
 
 use self::validate::{ValidateError, ValidateRules, Validated};
@@ -125,8 +125,8 @@ impl Log {
     /// The marker is of an older producer or coordinator epoch; or the log cannot be written.
     pub fn append_end_marker(
         &self,
-        producer_id: i64,
-        producer_epoch: i16,
+        producer_id: ProducerId,
+        producer_epoch: ProducerEpoch,
         marker: EndTransactionMarker,
         leader_epoch: LeaderEpoch,
     ) -> Result<AppendInfo, AppendError> {

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use pykafka_record::{Batch, NO_PRODUCER_EPOCH, NO_SEQUENCE};
+use pykafka_record::{Batch, EndTransactionMarker, NO_SEQUENCE, ProducerEpoch, ProducerId};
 
 mod snapshot;
 #[cfg(test)]
@@ -38,10 +38,10 @@ pub enum AppendOrigin {
 /// What producer state needs to know of a data batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchSummary {
-    /// −1 for none.
-    pub producer_id: i64,
+    /// Whose it is, if an idempotent producer wrote it.
+    pub producer_id: ProducerId,
     /// Epoch of the producer.
-    pub producer_epoch: i16,
+    pub producer_epoch: ProducerEpoch,
     /// Sequence of the first record.
     pub base_sequence: i32,
     /// Sequence of the last record.
@@ -79,7 +79,7 @@ impl BatchSummary {
 
     /// Whether it belongs to an idempotent producer.
     pub fn has_producer_id(&self) -> bool {
-        self.producer_id >= 0
+        self.producer_id.is_some()
     }
 }
 
@@ -114,9 +114,9 @@ impl BatchMetadata {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProducerEntry {
     /// Producer id.
-    pub producer_id: i64,
+    pub producer_id: ProducerId,
     /// Newest epoch seen.
-    pub producer_epoch: i16,
+    pub producer_epoch: ProducerEpoch,
     /// Epoch of the transaction coordinator that wrote the last marker; −1 before any.
     pub coordinator_epoch: i32,
     /// Timestamp of the last batch or marker, which expiry counts from.
@@ -128,10 +128,10 @@ pub struct ProducerEntry {
 }
 
 impl ProducerEntry {
-    fn new(producer_id: i64) -> Self {
+    fn new(producer_id: ProducerId) -> Self {
         ProducerEntry {
             producer_id,
-            producer_epoch: NO_PRODUCER_EPOCH,
+            producer_epoch: ProducerEpoch::NONE,
             coordinator_epoch: -1,
             last_timestamp: -1,
             current_txn_first_offset: None,
@@ -166,7 +166,7 @@ impl ProducerEntry {
         self.batches.iter().find(same).copied()
     }
 
-    fn set_epoch(&mut self, producer_epoch: i16) {
+    fn set_epoch(&mut self, producer_epoch: ProducerEpoch) {
         if self.producer_epoch != producer_epoch {
             self.producer_epoch = producer_epoch;
             self.batches.clear();
@@ -188,7 +188,7 @@ impl ProducerEntry {
     }
 
     fn check_sequence(&self, batch: &BatchSummary) -> Result<(), ProducerError> {
-        let expected = if self.producer_epoch == NO_PRODUCER_EPOCH {
+        let expected = if self.producer_epoch == ProducerEpoch::NONE {
             // Nothing is known, so nothing can be out of order.
             return Ok(());
         } else if batch.producer_epoch == self.producer_epoch {
@@ -207,7 +207,7 @@ impl ProducerEntry {
         })
     }
 
-    fn check_epoch(&self, producer_epoch: i16) -> Result<(), ProducerError> {
+    fn check_epoch(&self, producer_epoch: ProducerEpoch) -> Result<(), ProducerError> {
         if producer_epoch >= self.producer_epoch {
             return Ok(());
         }
@@ -234,9 +234,9 @@ pub enum ProducerError {
     )]
     OutOfOrderSequence {
         /// Producer id.
-        producer_id: i64,
+        producer_id: ProducerId,
         /// Epoch of the batch.
-        producer_epoch: i16,
+        producer_epoch: ProducerEpoch,
         /// First sequence of the batch.
         found: i32,
         /// The one that would have been accepted.
@@ -248,17 +248,17 @@ pub enum ProducerError {
     )]
     InvalidProducerEpoch {
         /// Producer id.
-        producer_id: i64,
+        producer_id: ProducerId,
         /// Epoch of the batch or marker.
-        found: i16,
+        found: ProducerEpoch,
         /// Newest epoch seen.
-        current: i16,
+        current: ProducerEpoch,
     },
     /// A write outside of a transaction while one is open.
     #[error("expected transactional write from producer {producer_id}")]
     InvalidTxnState {
         /// Producer id.
-        producer_id: i64,
+        producer_id: ProducerId,
     },
     /// A newer transaction coordinator has written here.
     #[error(
@@ -266,7 +266,7 @@ pub enum ProducerError {
     )]
     TransactionCoordinatorFenced {
         /// Producer id.
-        producer_id: i64,
+        producer_id: ProducerId,
         /// Epoch of the marker.
         found: i32,
         /// Newest epoch seen.
@@ -283,11 +283,26 @@ pub enum Check {
     Duplicate(BatchMetadata),
 }
 
+/// An end marker of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AppendedMarker {
+    /// Whose transaction it ends.
+    pub producer_id: ProducerId,
+    /// Epoch of the producer.
+    pub producer_epoch: ProducerEpoch,
+    /// What it says.
+    pub marker: EndTransactionMarker,
+    /// Its offset.
+    pub offset: i64,
+    /// Its timestamp.
+    pub timestamp: i64,
+}
+
 /// A transaction whose marker was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompletedTxn {
     /// Producer id.
-    pub producer_id: i64,
+    pub producer_id: ProducerId,
     /// Offset of its first record.
     pub first_offset: i64,
     /// Offset of its marker.
@@ -300,9 +315,9 @@ pub struct CompletedTxn {
 #[derive(Debug, PartialEq, Eq)]
 pub struct ProducerStateManager {
     expiration_ms: i64,
-    producers: HashMap<i64, ProducerEntry>,
+    producers: HashMap<ProducerId, ProducerEntry>,
     /// Open transactions: first offset → producer id.
-    ongoing: BTreeMap<i64, i64>,
+    ongoing: BTreeMap<i64, ProducerId>,
     /// Ended ones that the high watermark has not passed: first offset → offset of the marker.
     unreplicated: BTreeMap<i64, i64>,
     map_end_offset: i64,
@@ -349,7 +364,7 @@ impl ProducerStateManager {
 
     /// A copy of what is known of some producers, to judge batches ahead of the log.
     #[must_use]
-    pub fn excerpt(&self, producer_ids: impl Iterator<Item = i64>) -> ProducerStateManager {
+    pub fn excerpt(&self, producer_ids: impl Iterator<Item = ProducerId>) -> ProducerStateManager {
         let mut excerpt = ProducerStateManager::new(self.expiration_ms);
         for producer_id in producer_ids {
             if let Some(entry) = self.producers.get(&producer_id) {
@@ -362,8 +377,8 @@ impl ProducerStateManager {
     /// Judges a marker that is to be appended; changes nothing.
     pub fn check_marker(
         &self,
-        producer_id: i64,
-        producer_epoch: i16,
+        producer_id: ProducerId,
+        producer_epoch: ProducerEpoch,
         coordinator_epoch: i32,
     ) -> Result<(), ProducerError> {
         let Some(entry) = self.producers.get(&producer_id) else {
@@ -394,30 +409,23 @@ impl ProducerStateManager {
         }
     }
 
-    /// Takes note of an end marker that was appended at `offset`.
+    /// Takes note of an end marker that was appended.
     ///
     /// Returns the transaction it ends, `None` if the producer had none open here. The transaction stays
     /// ongoing until [`ProducerStateManager::complete`], which follows its entry in the transaction index.
-    pub fn update_marker(
-        &mut self,
-        producer_id: i64,
-        producer_epoch: i16,
-        coordinator_epoch: i32,
-        committed: bool,
-        offset: i64,
-        timestamp: i64,
-    ) -> Option<CompletedTxn> {
+    pub fn update_marker(&mut self, appended: &AppendedMarker) -> Option<CompletedTxn> {
+        let AppendedMarker { producer_id, producer_epoch, marker, offset, timestamp } = *appended;
         self.map_end_offset = self.map_end_offset.max(offset.saturating_add(1));
         let entry = self.entry(producer_id);
         let first_offset = entry.current_txn_first_offset.take();
         entry.set_epoch(producer_epoch);
-        entry.coordinator_epoch = coordinator_epoch;
+        entry.coordinator_epoch = marker.coordinator_epoch;
         entry.last_timestamp = timestamp;
         first_offset.map(|first_offset| CompletedTxn {
             producer_id,
             first_offset,
             last_offset: offset,
-            aborted: !committed,
+            aborted: !marker.committed,
         })
     }
 
@@ -482,7 +490,7 @@ impl ProducerStateManager {
     }
 
     /// The state of one producer.
-    pub fn get(&self, producer_id: i64) -> Option<&ProducerEntry> {
+    pub fn get(&self, producer_id: ProducerId) -> Option<&ProducerEntry> {
         self.producers.get(&producer_id)
     }
 
@@ -498,7 +506,7 @@ impl ProducerStateManager {
         self.producers.is_empty()
     }
 
-    fn entry(&mut self, producer_id: i64) -> &mut ProducerEntry {
+    fn entry(&mut self, producer_id: ProducerId) -> &mut ProducerEntry {
         self.producers.entry(producer_id).or_insert_with(|| ProducerEntry::new(producer_id))
     }
 }

@@ -5,7 +5,7 @@ use pykafka_record::{Batch, EndTransactionMarker, Limits};
 use super::state::{State, Status};
 use super::{Shared, StorageError};
 use crate::disk::OpenMode;
-use crate::log::producer_state::{BatchSummary, ProducerStateManager};
+use crate::log::producer_state::{AppendedMarker, BatchSummary, ProducerStateManager};
 use crate::segment::FileKind;
 use crate::segment::transaction_index::AbortedTxn;
 
@@ -69,14 +69,13 @@ fn end_transaction(producers: &mut ProducerStateManager, batch: &Batch<'_>) -> O
     let mut records = batch.records(&mut scratch, Limits::default()).ok()?;
     let record = records.next()?.ok()?;
     let marker = EndTransactionMarker::from_record(record.key?, record.value?)?;
-    let completed = producers.update_marker(
-        batch.producer_id(),
-        batch.producer_epoch(),
-        marker.coordinator_epoch,
-        marker.committed,
-        record.offset,
-        record.timestamp,
-    )?;
+    let completed = producers.update_marker(&AppendedMarker {
+        producer_id: batch.producer_id(),
+        producer_epoch: batch.producer_epoch(),
+        marker,
+        offset: record.offset,
+        timestamp: record.timestamp,
+    })?;
     let last_stable_offset = producers.last_stable_offset_with(&completed);
     producers.complete(&completed);
     completed.aborted.then_some(AbortedTxn {

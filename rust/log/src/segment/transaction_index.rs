@@ -3,6 +3,8 @@
 //! A segment has the file only if there are any. Entries are 34 bytes and stand in the order of their
 //! markers, so their last stable offsets never fall.
 
+use pykafka_record::ProducerId;
+
 /// Bytes of an entry.
 pub(crate) const ENTRY_SIZE: usize = 34;
 const VERSION: i16 = 0;
@@ -11,7 +13,7 @@ const VERSION: i16 = 0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AbortedTxn {
     /// Whose it was.
-    pub producer_id: i64,
+    pub producer_id: ProducerId,
     /// Offset of its first record.
     pub first_offset: i64,
     /// Offset of its abort marker.
@@ -26,7 +28,7 @@ impl AbortedTxn {
         let mut bytes = [0; ENTRY_SIZE];
         bytes[..2].copy_from_slice(&VERSION.to_be_bytes());
         let fields =
-            [self.producer_id, self.first_offset, self.last_offset, self.last_stable_offset];
+            [self.producer_id.get(), self.first_offset, self.last_offset, self.last_stable_offset];
         for (chunk, field) in bytes[2..].as_chunks_mut::<8>().0.iter_mut().zip(fields) {
             *chunk = field.to_be_bytes();
         }
@@ -37,7 +39,7 @@ impl AbortedTxn {
     fn decode(bytes: &[u8; ENTRY_SIZE]) -> Option<AbortedTxn> {
         let fields = bytes[2..].as_chunks::<8>().0;
         (bytes[..2] == VERSION.to_be_bytes()).then(|| AbortedTxn {
-            producer_id: i64::from_be_bytes(fields[0]),
+            producer_id: ProducerId::new(i64::from_be_bytes(fields[0])),
             first_offset: i64::from_be_bytes(fields[1]),
             last_offset: i64::from_be_bytes(fields[2]),
             last_stable_offset: i64::from_be_bytes(fields[3]),
@@ -61,7 +63,7 @@ mod tests {
     #[test]
     fn entries_come_back_and_other_versions_do_not() {
         let entry = AbortedTxn {
-            producer_id: 2002,
+            producer_id: ProducerId::new(2002),
             first_offset: 3,
             last_offset: 15,
             last_stable_offset: 7,

@@ -213,7 +213,7 @@ fn partition_response(
         aborted_transactions: read.aborted.as_ref().map(|aborted| {
             (aborted.iter())
                 .map(|txn| AbortedTransaction {
-                    producer_id: txn.producer_id,
+                    producer_id: txn.producer_id.get(),
                     first_offset: txn.first_offset,
                 })
                 .collect()

@@ -1,7 +1,7 @@
 //! Produce at the handler: each rule of the contract on memory logs.
 
 use pykafka_log::Durability;
-use pykafka_record::{BatchOptions, Compression, LeaderEpoch};
+use pykafka_record::{BatchOptions, Compression, LeaderEpoch, ProducerEpoch, ProducerId};
 use pykafka_wire::produce::{PartitionResponse, Request, Response};
 
 use crate::api::context::Outcome;
@@ -156,8 +156,8 @@ fn refusals_by_the_log_tell_where_it_starts_as_kafka_s_do() {
 fn contract_61_transactional_batches_are_refused_and_append_nothing() {
     let broker = broker();
     let options = BatchOptions {
-        producer_id: 1,
-        producer_epoch: 0,
+        producer_id: ProducerId::new(1),
+        producer_epoch: ProducerEpoch::new(0),
         base_sequence: 0,
         transactional: true,
         ..BatchOptions::default()
@@ -266,8 +266,8 @@ fn contract_13_acks_all_needs_min_insync_replicas_before_the_append() {
 fn contract_15_and_60_duplicate_answers_the_original_offset() {
     let broker = broker();
     let options = BatchOptions {
-        producer_id: 4,
-        producer_epoch: 0,
+        producer_id: ProducerId::new(4),
+        producer_epoch: ProducerEpoch::new(0),
         base_sequence: 0,
         ..BatchOptions::default()
     };

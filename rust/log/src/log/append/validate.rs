@@ -16,8 +16,8 @@ use std::fmt;
 
 use pykafka_record::{
     Batch, BatchBuilder, BatchError, BatchMut, BatchOptions, BuildError, Compression,
-    CompressionError, Limits, NO_TIMESTAMP, RecordError, RecordHead, RecordIter, TimestampType,
-    UnknownCompression, Window,
+    CompressionError, Limits, NO_TIMESTAMP, ProducerId, RecordError, RecordHead, RecordIter,
+    TimestampType, UnknownCompression, Window,
 };
 
 use crate::log::producer_state::AppendOrigin;
@@ -158,7 +158,7 @@ pub enum ValidateError {
     #[error("invalid sequence number {sequence} in record batch with producer id {producer_id}")]
     Sequence {
         /// Of the producer.
-        producer_id: i64,
+        producer_id: ProducerId,
         /// Of the first record.
         sequence: i32,
     },

@@ -1,6 +1,6 @@
 //! The `.snapshot` file: the last batch of each producer (docs/FORMAT.md; Kafka's `ProducerSnapshot`).
 
-use pykafka_record::{NO_SEQUENCE, crc32c};
+use pykafka_record::{NO_SEQUENCE, ProducerEpoch, ProducerId, crc32c};
 
 use super::{BatchMetadata, ProducerEntry, ProducerStateManager, is_expired};
 
@@ -106,8 +106,8 @@ fn read_snapshot(bytes: &[u8]) -> Result<Vec<ProducerEntry>, SnapshotError> {
 
 fn write_entry(entry: &ProducerEntry, out: &mut Vec<u8>) {
     let last = entry.batches.last();
-    out.extend_from_slice(&entry.producer_id.to_be_bytes());
-    out.extend_from_slice(&entry.producer_epoch.to_be_bytes());
+    out.extend_from_slice(&entry.producer_id.get().to_be_bytes());
+    out.extend_from_slice(&entry.producer_epoch.get().to_be_bytes());
     out.extend_from_slice(&entry.last_sequence().to_be_bytes());
     out.extend_from_slice(&entry.last_data_offset().to_be_bytes());
     out.extend_from_slice(&last.map_or(0, |batch| batch.offset_delta).to_be_bytes());
@@ -117,8 +117,8 @@ fn write_entry(entry: &ProducerEntry, out: &mut Vec<u8>) {
 }
 
 fn read_entry(fields: &mut Fields<'_>) -> Option<ProducerEntry> {
-    let mut entry = ProducerEntry::new(i64::from_be_bytes(fields.take()?));
-    entry.producer_epoch = i16::from_be_bytes(fields.take()?);
+    let mut entry = ProducerEntry::new(ProducerId::new(i64::from_be_bytes(fields.take()?)));
+    entry.producer_epoch = ProducerEpoch::new(i16::from_be_bytes(fields.take()?));
     let last_sequence = i32::from_be_bytes(fields.take()?);
     let last_offset = i64::from_be_bytes(fields.take()?);
     let offset_delta = i32::from_be_bytes(fields.take()?);

@@ -38,8 +38,8 @@ fn bytes_of(hex: &str) -> Vec<u8> {
 
 fn batch(producer_epoch: i16, base_sequence: i32, count: i32, first_offset: i64) -> BatchSummary {
     BatchSummary {
-        producer_id: 9,
-        producer_epoch,
+        producer_id: NINE,
+        producer_epoch: ProducerEpoch::new(producer_epoch),
         base_sequence,
         last_sequence: ((i64::from(base_sequence) + i64::from(count) - 1) % (1 << 31)) as i32,
         first_offset,
@@ -50,7 +50,23 @@ fn batch(producer_epoch: i16, base_sequence: i32, count: i32, first_offset: i64)
 }
 
 fn transactional(producer_id: i64, sequence: i32, offset: i64) -> BatchSummary {
+    let producer_id = ProducerId::new(producer_id);
     BatchSummary { producer_id, transactional: true, ..batch(0, sequence, 1, offset) }
+}
+
+const NINE: ProducerId = ProducerId::new(9);
+const COMMIT: EndTransactionMarker = EndTransactionMarker { committed: true, coordinator_epoch: 0 };
+const ABORT: EndTransactionMarker = EndTransactionMarker { committed: false, coordinator_epoch: 0 };
+
+/// In producer epoch 0.
+fn marker(producer_id: i64, marker: EndTransactionMarker, offset: i64) -> AppendedMarker {
+    AppendedMarker {
+        producer_id: ProducerId::new(producer_id),
+        producer_epoch: ProducerEpoch::new(0),
+        marker,
+        offset,
+        timestamp: 5,
+    }
 }
 
 /// A manager that has seen batches of ten records in epoch 3, sequences 0..70.
@@ -99,7 +115,11 @@ fn a_new_epoch_starts_at_zero_and_fences_the_old_one() {
     assert!(matches!(late, Err(ProducerError::OutOfOrderSequence { expected: 0, .. })));
     state.update(&batch(4, 0, 1, 70));
     let fenced = state.check(&batch(3, 70, 1, 0), AppendOrigin::Client);
-    let expected = ProducerError::InvalidProducerEpoch { producer_id: 9, found: 3, current: 4 };
+    let expected = ProducerError::InvalidProducerEpoch {
+        producer_id: NINE,
+        found: ProducerEpoch::new(3),
+        current: ProducerEpoch::new(4),
+    };
     assert_eq!(fenced, Err(expected));
     assert_eq!(state.check(&batch(3, 70, 1, 0), AppendOrigin::Replication), Ok(Check::Accepted));
 }
@@ -121,7 +141,7 @@ fn an_unknown_or_expired_producer_may_begin_anywhere() {
     let mut state = ProducerStateManager::new(DAY_MS);
     state.update(&batch(0, 500, 5, 0));
     state.expire(1000 + DAY_MS - 1);
-    assert!(state.get(9).is_some());
+    assert!(state.get(NINE).is_some());
     state.expire(1000 + DAY_MS);
     assert!(state.is_empty());
     assert_eq!(state.check(&batch(0, 77, 1, 5), AppendOrigin::Client), Ok(Check::Accepted));
@@ -141,7 +161,8 @@ fn deleting_records_keeps_producer_state() {
 #[test]
 fn a_marker_without_data_makes_the_next_batch_begin_at_zero() {
     let mut state = ProducerStateManager::new(DAY_MS);
-    assert_eq!(state.update_marker(9, 2, 0, true, 0, 5), None);
+    let ended = AppendedMarker { producer_epoch: ProducerEpoch::new(2), ..marker(9, COMMIT, 0) };
+    assert_eq!(state.update_marker(&ended), None);
     assert!(state.check(&batch(2, 3, 1, 1), AppendOrigin::Client).is_err());
     assert_eq!(state.check(&batch(2, 0, 1, 1), AppendOrigin::Client), Ok(Check::Accepted));
 }
@@ -151,23 +172,27 @@ fn plain_writes_inside_a_transaction_are_refused() {
     let mut state = ProducerStateManager::new(DAY_MS);
     state.update(&transactional(9, 0, 0));
     let plain = state.check(&batch(0, 1, 1, 1), AppendOrigin::Client);
-    assert_eq!(plain, Err(ProducerError::InvalidTxnState { producer_id: 9 }));
+    assert_eq!(plain, Err(ProducerError::InvalidTxnState { producer_id: NINE }));
 }
 
 #[test]
 fn markers_of_an_older_epoch_or_coordinator_are_refused() {
     let mut state = ProducerStateManager::new(DAY_MS);
     state.update(&transactional(9, 0, 0));
-    state.update_marker(9, 1, 5, true, 1, 5);
+    let first = ProducerEpoch::new(1);
+    state.update_marker(&AppendedMarker {
+        producer_epoch: first,
+        ..marker(9, EndTransactionMarker { committed: true, coordinator_epoch: 5 }, 1)
+    });
     assert!(matches!(
-        state.check_marker(9, 0, 5),
-        Err(ProducerError::InvalidProducerEpoch { current: 1, .. })
+        state.check_marker(NINE, ProducerEpoch::new(0), 5),
+        Err(ProducerError::InvalidProducerEpoch { current, .. }) if current == first
     ));
     assert!(matches!(
-        state.check_marker(9, 1, 4),
+        state.check_marker(NINE, first, 4),
         Err(ProducerError::TransactionCoordinatorFenced { found: 4, current: 5, .. })
     ));
-    assert_eq!(state.check_marker(9, 1, 5), Ok(()));
+    assert_eq!(state.check_marker(NINE, first, 5), Ok(()));
 }
 
 #[test]
@@ -177,10 +202,15 @@ fn the_first_unstable_offset_waits_for_markers_to_be_replicated() {
     state.update(&transactional(2, 0, 11));
     state.update(&transactional(1, 1, 12));
     assert_eq!(state.first_unstable_offset(), Some(10));
-    let first = state.update_marker(1, 0, 0, false, 13, 5).unwrap();
+    let first = state.update_marker(&marker(1, ABORT, 13)).unwrap();
     assert_eq!(
         first,
-        CompletedTxn { producer_id: 1, first_offset: 10, last_offset: 13, aborted: true }
+        CompletedTxn {
+            producer_id: ProducerId::new(1),
+            first_offset: 10,
+            last_offset: 13,
+            aborted: true
+        }
     );
     assert_eq!(state.last_stable_offset_with(&first), 11);
     state.complete(&first);
@@ -189,7 +219,7 @@ fn the_first_unstable_offset_waits_for_markers_to_be_replicated() {
     assert_eq!(state.first_unstable_offset(), Some(10));
     state.on_high_watermark_updated(14);
     assert_eq!(state.first_unstable_offset(), Some(11));
-    let second = state.update_marker(2, 0, 0, true, 14, 5).unwrap();
+    let second = state.update_marker(&marker(2, COMMIT, 14)).unwrap();
     assert_eq!(state.last_stable_offset_with(&second), 15);
     state.complete(&second);
     state.on_high_watermark_updated(15);
@@ -202,7 +232,7 @@ fn open_transactions_do_not_expire() {
     state.update(&transactional(9, 0, 0));
     state.expire(i64::MAX);
     assert_eq!(state.first_unstable_offset(), Some(0));
-    assert!(state.get(9).is_some());
+    assert!(state.get(NINE).is_some());
 }
 
 #[test]
@@ -221,7 +251,11 @@ fn a_snapshot_restores_the_last_batch_and_open_transactions() {
     let mut state = ProducerStateManager::new(DAY_MS);
     state.load_snapshot(&bytes_of(GOLDEN[2].2), 16, 0).unwrap();
     assert_eq!(state.first_unstable_offset(), Some(7));
-    let again = BatchSummary { producer_id: 2001, transactional: true, ..batch(1, 0, 4, 0) };
+    let again = BatchSummary {
+        producer_id: ProducerId::new(2001),
+        transactional: true,
+        ..batch(1, 0, 4, 0)
+    };
     let Ok(Check::Duplicate(known)) = state.check(&again, AppendOrigin::Client) else {
         panic!("the last batch is not known");
     };
@@ -232,7 +266,8 @@ fn a_snapshot_restores_the_last_batch_and_open_transactions() {
 fn expired_producers_are_not_loaded() {
     let mut state = ProducerStateManager::new(DAY_MS);
     state.load_snapshot(&bytes_of(GOLDEN[2].2), 16, i64::MAX).unwrap();
-    let ids: Vec<i64> = state.active_producers().iter().map(|entry| entry.producer_id).collect();
+    let ids: Vec<i64> =
+        state.active_producers().iter().map(|entry| entry.producer_id.get()).collect();
     assert_eq!(ids, [2001], "only the one with an open transaction is left");
 }
 
@@ -260,6 +295,7 @@ proptest! {
         let mut state = ProducerStateManager::new(i64::MAX);
         let mut offset = 0;
         for (producer_id, epoch, sequence, count, transactional) in steps {
+            let producer_id = ProducerId::new(producer_id);
             let next = BatchSummary { producer_id, transactional, ..batch(epoch, sequence, count, offset) };
             state.update(&next);
             offset = next.last_offset + 1;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
+use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch, ProducerEpoch, ProducerId};
 
 use crate::clock::ManualClock;
 use crate::config::LogConfig;
@@ -90,8 +90,8 @@ fn batch(random: &mut Random, sequences: &mut [i32; 3]) -> Vec<u8> {
     let producer = random.below(4) as usize;
     let mut options = BatchOptions::default();
     if let Some(sequence) = sequences.get_mut(producer) {
-        options.producer_id = producer as i64;
-        options.producer_epoch = 0;
+        options.producer_id = ProducerId::new(producer as i64);
+        options.producer_epoch = ProducerEpoch::new(0);
         options.base_sequence = *sequence;
         *sequence += count;
     }
@@ -221,7 +221,7 @@ fn check_log(log: &Log, found: &Recovered, what: &str) {
 }
 
 /// Of each producer its last batch: a snapshot holds no more.
-fn last_batches(producers: &[ProducerEntry]) -> Vec<(i64, i16, i32, i64)> {
+fn last_batches(producers: &[ProducerEntry]) -> Vec<(ProducerId, ProducerEpoch, i32, i64)> {
     let last = |entry: &ProducerEntry| {
         let ProducerEntry { producer_id, producer_epoch, .. } = *entry;
         (producer_id, producer_epoch, entry.last_sequence(), entry.last_data_offset())

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use pykafka_record::Record;
+use pykafka_record::{ProducerEpoch, Record};
 
 use super::*;
 
@@ -130,7 +130,7 @@ fn headers_that_lie_are_refused_each_with_its_reason() {
             ValidateError::CountMismatch { offsets: 1 << 31, records: 3 },
         ),
         (patched(good.clone(), 21, &0x20i16.to_be_bytes()), ValidateError::Control),
-        (with_id(-1), ValidateError::Sequence { producer_id: 7, sequence: -1 }),
+        (with_id(-1), ValidateError::Sequence { producer_id: ProducerId::new(7), sequence: -1 }),
         (
             good[..cut].to_vec(),
             ValidateError::Malformed(BatchError::Incomplete { needed: size, have: cut }),
@@ -273,8 +273,8 @@ fn compression_type_rewrites_only_what_comes_in_another_codec() {
         for target in Compression::ALL {
             let options = BatchOptions {
                 compression: source,
-                producer_id: 7,
-                producer_epoch: 2,
+                producer_id: ProducerId::new(7),
+                producer_epoch: ProducerEpoch::new(2),
                 base_sequence: 5,
                 transactional: true,
                 ..BatchOptions::default()
@@ -289,7 +289,7 @@ fn compression_type_rewrites_only_what_comes_in_another_codec() {
             assert_eq!(batch.compression(), Ok(target));
             assert_eq!(
                 (batch.producer_id(), batch.producer_epoch(), batch.base_sequence()),
-                (7, 2, 5)
+                (ProducerId::new(7), ProducerEpoch::new(2), 5)
             );
             assert!(batch.is_transactional());
             assert_eq!(batch.max_timestamp(), NOW);
