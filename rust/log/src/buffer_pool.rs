@@ -114,8 +114,7 @@ impl BufferPool {
         let mut scratches = self.scratches.lock();
         self.returned.wait_while(&mut scratches, |scratches| scratches.left == 0);
         scratches.left -= 1;
-        let kept = scratches.kept.pop();
-        Lent { pool: self, scratch: kept.unwrap_or_else(|| Scratch::new(SMALL_BYTES_MAX)) }
+        Lent { pool: self, scratch: scratches.kept.pop().unwrap_or_default() }
     }
 
     /// A buffer of at least `size` initialised bytes, whose content is arbitrary.
