@@ -186,7 +186,8 @@ class TopicImage:
     """A topic as it is now: new, replaced whole, or ``partial``, where partitions that are not given stay.
 
     ``overrides``: Kafka names of topic settings that differ from the broker's defaults. ``hidden`` topics
-    (``__cluster_metadata``) are served to `Core.append` and `Core.read` alone.
+    (``__cluster_metadata``) are served to `Core.append` and `Core.read` alone. Of a new topic that is ``unfinished``
+    more follows in later pieces of the step; no client sees it before the last of them.
     """
 
     def __new__(
@@ -199,6 +200,7 @@ class TopicImage:
         internal: bool = False,
         hidden: bool = False,
         partial: bool = False,
+        unfinished: bool = False,
     ) -> Self: ...
 
 @final
@@ -206,12 +208,14 @@ class ImageDelta:
     """One committed metadata step. ``None`` leaves a part as it was.
 
     Args:
-        metadata_offset: Last offset of the step; an older one than the last applied is ignored.
+        metadata_offset: Last offset of the step; one that is not newer than the last applied is ignored.
+        piece: Of a step that is made in pieces, in ascending order.
         brokers: Every live broker's endpoint for each listener, replaced whole.
         controller_id: Named by Metadata.
         topics: Created or changed; of a large topic only what changed, if it is partial.
         deleted: Topic ids. Deletes come before creates.
-        log_defaults: Effective broker-level defaults of every topic setting, by topic-level Kafka name.
+        log_defaults: Effective broker-level defaults of every topic setting, by topic-level Kafka name. A topic has
+            them from the step on that names it.
         broker_settings: Effective values of the broker settings that Rust honours, by Kafka name.
         finalized_features: name → level, with their epoch; what ApiVersions says.
         api_versions: Version ranges of the APIs that Python answers; the core adds its own; a range given for one of
@@ -222,6 +226,7 @@ class ImageDelta:
         cls,
         *,
         metadata_offset: int,
+        piece: int = 0,
         brokers: Sequence[BrokerEndpoint] | None = None,
         controller_id: int | None = None,
         topics: Sequence[TopicImage] = ...,

@@ -64,6 +64,7 @@ class TopicImage:
     internal: bool = False
     hidden: bool = False
     partial: bool = False
+    unfinished: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +72,7 @@ class ImageDelta:
     """One committed metadata step."""
 
     metadata_offset: int
+    piece: int = 0
     brokers: Sequence[BrokerEndpoint] | None = None
     controller_id: int | None = None
     topics: Sequence[TopicImage] = ()
@@ -167,6 +169,7 @@ class FakeCore:
         self.stopped = False
         self.applied: list[ImageDelta] = []
         self.topics: dict[bytes, TopicImage] = {}
+        self.unfinished: dict[bytes, TopicImage] = {}
         self.replies: dict[int, bytes] = {}
         self.closed_connections: dict[int, str] = {}
         self.producers: dict[PartitionId, list[ProducerState]] = {}
@@ -250,7 +253,7 @@ class FakeCore:
 
     def apply(self, delta: ImageDelta) -> None:
         """Make the step, unless it was made."""
-        if self.applied and delta.metadata_offset <= self.applied[-1].metadata_offset:
+        if self.applied and _place(delta) <= _place(self.applied[-1]):
             return
         self.applied.append(delta)
         for topic_id in delta.deleted:
@@ -260,11 +263,18 @@ class FakeCore:
         for topic in delta.topics:
             if self._is_taken(topic, delta):
                 continue
-            known = self.topics.get(topic.topic_id) if topic.partial else None
-            self.topics[topic.topic_id] = topic if known is None else _merged(known, topic)
+            self._put(topic)
             for partition in topic.partitions:
                 log = self.logs.setdefault((topic.topic_id, partition.index), _Log(-1))
                 log.leader_epoch = partition.leader_epoch
+
+    def _put(self, topic: TopicImage) -> None:
+        begun = self.unfinished.pop(topic.topic_id, None)
+        known = self.topics.get(topic.topic_id, begun) if topic.partial else None
+        is_seen = topic.topic_id in self.topics or not topic.unfinished
+        whole = topic if known is None else _merged(known, topic)
+        made = replace(whole, partial=False, unfinished=False)
+        (self.topics if is_seen else self.unfinished)[topic.topic_id] = made
 
     def respond(self, replies: "Sequence[tuple[int, bytes | EncodedMessage]]") -> None:
         """Keep them for the test."""
@@ -369,11 +379,15 @@ class FakeCore:
         return []
 
 
+def _place(delta: ImageDelta) -> tuple[int, int]:
+    return delta.metadata_offset, delta.piece
+
+
 def _merged(known: TopicImage, partial: TopicImage) -> TopicImage:
     partitions = {partition.index: partition for partition in known.partitions}
     partitions.update((partition.index, partition) for partition in partial.partitions)
     ordered = [partitions[index] for index in sorted(partitions)]
-    return replace(partial, partitions=ordered, partial=False)
+    return replace(partial, partitions=ordered)
 
 
 def _fence(log: _Log | None, leader_epoch: int) -> int:

@@ -154,6 +154,36 @@ def test_a_step_of_the_past_is_ignored(subject: Subject) -> None:
     assert subject.appended()[1] == 0
 
 
+def test_pieces_of_one_step_are_made_in_ascending_order(subject: Subject) -> None:
+    subject.offset -= 1
+    subject.step(piece=2, topics=[])
+    subject.offset -= 1
+    subject.step(piece=1, deleted=[TOPIC])
+    assert subject.appended()[1] == 0
+    subject.offset -= 1
+    subject.step(piece=3, deleted=[TOPIC])
+    assert subject.appended()[1] == 100
+
+
+def test_an_unfinished_topic_has_the_partitions_of_all_its_pieces(subject: Subject) -> None:
+    other = bytes(15) + b"\x77"
+    for piece in range(3):
+        partition = subject.types.PartitionImage(
+            index=piece, leader=1, leader_epoch=EPOCH, partition_epoch=1, replicas=[1], isr=[1]
+        )
+        topic = subject.types.TopicImage(
+            name="orders",
+            topic_id=other,
+            partitions=[partition],
+            partial=True,
+            unfinished=piece < 2,
+        )
+        subject.step(topics=[topic])
+    for index in range(3):
+        subject.core.append(index, (other, index), EPOCH, RECORDS)
+        assert subject.event(_core.Appended).error_code == 0
+
+
 def test_a_deleted_partition_takes_no_append(subject: Subject) -> None:
     subject.step(deleted=[TOPIC])
     assert subject.appended()[1] == 100

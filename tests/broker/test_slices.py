@@ -12,6 +12,7 @@ from pykafka_core.broker.runtime.loop import ControlLoop
 from pykafka_core.broker.runtime.requests import LocalRequest
 from pykafka_core.handlers.topics import create_partitions, create_topics
 from pykafka_core.handlers.topics.placement import NewPartitions
+from pykafka_core.metadata.image.delta import PIECE_MAX
 from pykafka_core.protocol.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -28,7 +29,7 @@ from pykafka_core.protocol.messages import (
 )
 from pykafka_core.testing.fake_core import FakeCore
 from pykafka_core.testing.simulated_broker import SimulatedBroker
-from pykafka_core.types import RESOURCE_TOPIC
+from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core
@@ -48,6 +49,10 @@ class TickingCore(FakeCore):
 def deletion(count: int) -> DeleteTopicsRequest:
     states = [DeleteTopicsRequest.DeleteTopicState(name=f"t{n}") for n in range(count)]
     return DeleteTopicsRequest(topics=states)
+
+
+def deletion_of(name: str) -> DeleteTopicsRequest:
+    return DeleteTopicsRequest(topics=[DeleteTopicsRequest.DeleteTopicState(name=name)])
 
 
 def creation(*names: str) -> CreateTopicsRequest:
@@ -135,6 +140,64 @@ def test_the_partitions_of_one_topic_are_planned_in_slices(
     made_at_once.append(made)
     assert sum(made_at_once) == MANY
     assert max(made_at_once) == 1
+
+
+def partitions_at_once(broker: SimulatedBroker, request: Message) -> int:
+    """The most partitions that one call of the core made, or gave new settings."""
+    core = broker.core
+    made, before = [], len(core.applied)
+    sizes = {topic_id: len(topic.partitions) for topic_id, topic in core.topics.items()}
+    broker.ask(request)
+    for step in core.applied[before:]:
+        named = sum(len(topic.partitions) or sizes[topic.topic_id] for topic in step.topics)
+        made.append(named + sum(sizes[topic_id] for topic_id in step.deleted))
+    return max(made)
+
+
+def test_no_call_of_the_core_grows_with_a_request() -> None:
+    """A new topic of 10,000 partitions was one call; so was every topic when a default changed, or 250 large ones."""
+    broker = SimulatedBroker()
+    large = creation(*(f"large{n}" for n in range(5)))
+    for topic in large.topics:
+        topic.num_partitions = PIECE_MAX * 2
+    single = creation("single")
+    single.topics[0].num_partitions = MANY
+    of = IncrementalAlterConfigsRequest.AlterConfigsResource
+    configs = [IncrementalAlterConfigsRequest.AlterableConfig(name="retention.ms", value="7")]
+    alter = IncrementalAlterConfigsRequest(
+        resources=[
+            of(resource_type=RESOURCE_TOPIC, resource_name=f"large{n}", configs=configs)
+            for n in range(5)
+        ]
+    )
+    defaults = [
+        IncrementalAlterConfigsRequest.AlterableConfig(name="log.retention.ms", value="9999")
+    ]
+    alter_defaults = IncrementalAlterConfigsRequest(
+        resources=[of(resource_type=RESOURCE_BROKER, resource_name="", configs=defaults)]
+    )
+    delete = deletion_of("large0")
+    delete.topics += [deletion_of(f"large{n}").topics[0] for n in range(1, 5)]
+    assert partitions_at_once(broker, single) == PIECE_MAX
+    assert partitions_at_once(broker, deletion_of("single")) == MANY, "one topic is one piece"
+    for request in (large, alter, alter_defaults, delete):
+        assert partitions_at_once(broker, request) <= PIECE_MAX * 2
+
+
+def test_a_large_topic_is_seen_whole_or_not_at_all() -> None:
+    broker = SimulatedBroker(core=TickingCore())
+    request = creation("large")
+    request.topics[0].num_partitions = MANY
+    asked = broker.send(request)
+    seen = set()
+    while broker.answer(asked) is None:
+        step(broker)
+        served = (topic for topic in broker.core.topics.values() if topic.name == "large")
+        seen.add(sum(len(topic.partitions) for topic in served))
+        known = broker.image.topics.by_name.get("large")
+        seen.add(0 if known is None else len(known.partitions))
+    assert seen == {0, MANY}
+    assert broker.core.unfinished == {}
 
 
 def turns_until_created(readers: int) -> int:

@@ -1,9 +1,11 @@
-from pykafka_core.metadata.image.delta import PIECE_MAX, delta_of, whole
+from pykafka_core.handlers.outcome import finish
+from pykafka_core.metadata.image.delta import PIECE_MAX, Delta, delta_of, whole, with_all_topics
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.mutators import draft_of
 from pykafka_core.protocol.messages import (
     ConfigRecord,
     FeatureLevelRecord,
+    Message,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
@@ -38,7 +40,7 @@ def test_deleted_topics_are_named_by_id() -> None:
     base = draft_of(MetadataImage(), [TopicRecord(name="orders", topic_id=ID)]).image
     draft = draft_of(base, [RemoveTopicRecord(topic_id=ID)])
     delta = delta_of(draft.image, draft.changes, ME)
-    assert (delta.deleted, delta.topics) == ((ID,), ())
+    assert (delta.deleted, delta.topics) == ({ID: 0}, ())
 
 
 def test_fenced_brokers_are_not_told() -> None:
@@ -87,10 +89,34 @@ def test_only_the_partitions_that_changed_are_named() -> None:
     again = [RemoveTopicRecord(topic_id=ID), TopicRecord(name="orders", topic_id=ID[::-1])]
     draft = draft_of(base.image, [*again])
     delta = delta_of(draft.image, draft.changes, ME)
-    assert (delta.deleted, delta.partial) == ((ID,), {})
+    assert (delta.deleted, delta.partial) == ({ID: 3}, {})
 
 
-def test_a_topic_grows_in_pieces_of_which_each_has_an_offset_of_its_own() -> None:
+def topic_id(number: int) -> bytes:
+    return number.to_bytes(16, "big")
+
+
+def large(name: str, count: int) -> list[Message]:
+    """The records of a topic whose id is the count of its partitions."""
+    made = partitions(*range(count))
+    for record in made:
+        record.topic_id = topic_id(count)
+    return [TopicRecord(name=name, topic_id=topic_id(count)), *made]
+
+
+def costs(pieces: list[Delta]) -> list[int]:
+    """Partitions and topics that each piece makes the core touch."""
+    made = []
+    for piece in pieces:
+        cost = sum(piece.deleted.values())
+        for topic in piece.topics:
+            changed = piece.partial.get(topic.topic_id)
+            cost += 1 + len(topic.partitions if changed in (None, ()) else changed or ())
+        made.append(cost)
+    return made
+
+
+def test_a_topic_grows_in_pieces() -> None:
     grown = 4 * PIECE_MAX + 7
     base = draft_of(MetadataImage(), [TopicRecord(name="orders", topic_id=ID), *partitions(0)])
     draft = draft_of(base.image, [*partitions(*range(1, grown + 1))])
@@ -100,15 +126,62 @@ def test_a_topic_grows_in_pieces_of_which_each_has_an_offset_of_its_own() -> Non
     changed = [piece.partial[ID] for piece in pieces]
     assert max(map(len, changed)) == PIECE_MAX
     assert [index for indexes in changed for index in indexes] == list(range(1, grown + 1))
-    offsets = [piece.offset for piece in pieces]
-    assert offsets == list(range(5001 - len(pieces), 5001))
-    assert len(pieces) <= grown
+    assert [(piece.offset, piece.piece) for piece in pieces] == [(5000, n) for n in range(5)]
+    assert not any(piece.unfinished for piece in pieces)
 
 
-def test_a_new_topic_is_never_seen_with_some_of_its_partitions() -> None:
+def test_a_large_new_topic_is_unfinished_until_its_last_piece() -> None:
+    count = 4 * PIECE_MAX + 7
     draft = draft_of(
-        MetadataImage(),
-        [TopicRecord(name="orders", topic_id=ID), *partitions(*range(2 * PIECE_MAX))],
+        MetadataImage(), [TopicRecord(name="orders", topic_id=ID), *partitions(*range(count))]
     )
+    pieces = list(delta_of(draft.image, draft.changes, ME).pieces())
+    changed = [piece.partial[ID] for piece in pieces]
+    assert max(map(len, changed)) == PIECE_MAX
+    assert [index for indexes in changed for index in indexes] == list(range(count))
+    assert [ID in piece.unfinished for piece in pieces] == [True] * 4 + [False]
+
+
+def test_a_new_topic_that_fits_into_one_piece_is_whole() -> None:
+    records = [TopicRecord(name="orders", topic_id=ID), *partitions(*range(PIECE_MAX))]
+    draft = draft_of(MetadataImage(), [*records])
     (piece,) = delta_of(draft.image, draft.changes, ME).pieces()
-    assert piece.partial == {}
+    assert (piece.partial, piece.unfinished) == ({}, set())
+
+
+def test_an_empty_step_has_one_piece() -> None:
+    """Its offset and its features have to arrive."""
+    draft = draft_of(MetadataImage(), [])
+    delta = delta_of(draft.image, draft.changes, ME)
+    assert [piece.offset for piece in delta.pieces()] == [delta.offset]
+
+
+def test_deleted_topics_and_those_with_new_settings_count_with_their_partitions() -> None:
+    """Each counted as one, so that 250 large ones were one turn of the control thread."""
+    counts = range(100, 120)
+    base = draft_of(
+        MetadataImage(), [record for count in counts for record in large(f"t{count}", count)]
+    )
+    altered = draft_of(base.image, [config(2, f"t{n}", "retention.ms", "1") for n in counts])
+    deleted = draft_of(base.image, [RemoveTopicRecord(topic_id=topic_id(n)) for n in counts])
+    for draft in (altered, deleted):
+        pieces = list(delta_of(draft.image, draft.changes, ME).pieces())
+        assert sum(costs(pieces)) >= sum(counts)
+        assert max(costs(pieces)) <= PIECE_MAX + max(counts)
+
+
+def test_new_defaults_reach_every_topic_in_pieces() -> None:
+    counts = range(100, 120)
+    base = draft_of(
+        MetadataImage(), [record for count in counts for record in large(f"t{count}", count)]
+    )
+    changes = [config(4, "", "log.retention.ms", "1"), config(2, "t110", "segment.ms", "9")]
+    draft = draft_of(base.image, [*changes, *large("new", 3)])
+    delta = finish(with_all_topics(delta_of(draft.image, draft.changes, ME), draft.image))
+    pieces = list(delta.pieces())
+    named = [topic.name for piece in pieces for topic in piece.topics]
+    assert sorted(named) == sorted(["new", *(f"t{count}" for count in counts)])
+    assert [piece.settings_changed for piece in pieces] == [True] + [False] * (len(pieces) - 1)
+    assert max(costs(pieces)) <= PIECE_MAX + max(counts)
+    overrides = {name: value for piece in pieces for name, value in piece.overrides.items()}
+    assert overrides["t110"] == {"segment.ms": "9"}

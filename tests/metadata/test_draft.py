@@ -159,7 +159,7 @@ def test_changes_tell_what_was_touched() -> None:
         ],
     )
     assert list(draft.changes.topics) == [ID]
-    assert draft.changes.deleted_topics == {b"o" * 16: "old"}
+    assert draft.changes.deleted_topics == {b"o" * 16: base.topics.by_name["old"]}
     assert draft.changes.configs == {ConfigResource(4, "")}
     assert (draft.changes.brokers, draft.changes.features) == (False, False)
 

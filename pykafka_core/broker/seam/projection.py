@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.config import BrokerConfigs, canonical_overrides, topic_settings
+from pykafka_core.handlers.outcome import Slices
 from pykafka_core.handlers.registry import API_VERSIONS
 from pykafka_core.metadata.image.delta import Delta
 from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
@@ -40,12 +41,13 @@ class Projection:
             broker=image.configs.of(RESOURCE_BROKER, str(self._node_id)),
         )
 
-    def report_ignored(self, delta: Delta, settings: BrokerConfigs) -> None:
+    def report_ignored(self, delta: Delta, settings: BrokerConfigs) -> Slices[None]:
         """Log what a committed step altered and nobody can use: another version's, or Kafka's own."""
         if delta.settings_changed:
             for problem in settings.ignored:
                 _log.warning("an altered broker setting is ignored: %s", problem)
         for topic, overrides in delta.overrides.items():
+            yield
             for name in overrides.keys() - canonical_overrides(overrides).keys():
                 value = overrides[name]
                 _log.warning("topic %s: %s=%r cannot be used and is ignored", topic, name, value)
@@ -130,18 +132,11 @@ class Projection:
         partitions = _Partitions(self._types)
         return self._types.ImageDelta(
             metadata_offset=delta.offset,
+            piece=delta.piece,
             brokers=None if delta.brokers is None else self._brokers(delta.brokers),
             controller_id=self._node_id,
-            topics=[
-                self._topic(
-                    topic,
-                    delta.overrides[topic.name],
-                    partitions,
-                    delta.partial.get(topic.topic_id),
-                )
-                for topic in delta.topics
-            ],
-            deleted=delta.deleted,
+            topics=[self._topic(topic, delta, partitions) for topic in delta.topics],
+            deleted=tuple(delta.deleted),
             log_defaults=settings.log_defaults() if changed else None,
             broker_settings=settings.broker_settings() if changed else None,
             finalized_features=delta.features,
@@ -163,18 +158,15 @@ class Projection:
             for endpoint in broker.endpoints
         ]
 
-    def _topic(
-        self,
-        topic: Topic,
-        overrides: Mapping[str, str],
-        partitions: "_Partitions",
-        changed: tuple[int, ...] | None,
-    ) -> "TopicImage":
+    def _topic(self, topic: Topic, delta: Delta, partitions: "_Partitions") -> "TopicImage":
+        overrides = delta.overrides[topic.name]
+        changed = delta.partial.get(topic.topic_id)
         return self._types.TopicImage(
             name=topic.name,
             topic_id=topic.topic_id,
             partitions=partitions.of(topic, changed),
             partial=changed is not None,
+            unfinished=topic.topic_id in delta.unfinished,
             overrides=canonical_overrides(overrides) if overrides else {},
             internal=topic.name in INTERNAL_TOPICS,
         )

@@ -1,6 +1,7 @@
 """The step the core has to make when a draft is committed: a pure value, computed from changes."""
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
@@ -20,76 +21,94 @@ class Delta(NamedTuple):
     overrides: Mapping[str, Mapping[str, str]]
     """Settings of each of ``topics``, by name."""
     topics: tuple[Topic, ...] = ()
-    """Created or changed."""
+    """Created or changed, or named for their settings alone."""
     partial: Mapping[bytes, tuple[int, ...]] = MappingProxyType({})
     """Of ``topics`` that existed: which of their partitions changed. The others are new, or changed whole."""
-    deleted: tuple[bytes, ...] = ()
+    reconfigured: AbstractSet[bytes] = frozenset()
+    """Those of ``topics`` in ``partial`` whose settings concern all of their partitions."""
+    unfinished: AbstractSet[bytes] = frozenset()
+    """Those of ``topics`` that are new, and of which later pieces have more."""
+    deleted: Mapping[bytes, int] = MappingProxyType({})
+    """Topics that are gone, and how many partitions each had."""
     brokers: tuple[Broker, ...] | None = None
     features: tuple[int, Mapping[str, int]] | None = None
     """Epoch, and the finalised levels that this version offers."""
     settings_changed: bool = False
     """Broker settings have to be resolved again."""
+    piece: int = 0
+    """Place of this piece among those of one step."""
 
     def pieces(self) -> "Iterator[Delta]":
         """Steps that lead to the same together, in order: about `PIECE_MAX` topics and partitions each.
 
-        A new topic stays whole, as nobody may see it with less partitions than it was created with; one that exists
-        changes or grows in several pieces. Every record of a batch has an offset and changes one piece at most, so each
-        piece has one of its own.
+        A topic that exists changes and grows in several pieces; its settings change in one, and it is deleted in one. A
+        new topic is unfinished until its last piece: nobody may see it with less partitions than it was created with.
         """
-        groups = [
-            _Group(deleted=self.deleted[first : first + PIECE_MAX])
-            for first in range(0, len(self.deleted), PIECE_MAX)
-        ]
-        groups += self._groups()
-        if len(groups) < 2:
-            yield self
-            return
-        last = len(groups) - 1
-        for place, group in enumerate(groups):
-            yield Delta(
-                offset=self.offset - last + place,
-                topics=group.topics,
-                partial=group.partial,
-                overrides={topic.name: self.overrides[topic.name] for topic in group.topics},
-                deleted=group.deleted,
-                brokers=None if place else self.brokers,
-                features=None if place else self.features,
-                settings_changed=self.settings_changed and not place,
-            )
-
-    def _groups(self) -> "Iterator[_Group]":
-        topics: list[Topic] = []
-        partial: dict[bytes, tuple[int, ...]] = {}
-        size = 0
-        for topic, changed in self._parts():
-            topics.append(topic)
-            if changed is not None:
-                partial[topic.topic_id] = changed
-            size += 1 + len(topic.partitions if changed is None else changed)
+        place, parts, size = 0, list[_Part](), 0
+        for part in self._parts():
+            parts.append(part)
+            size += part.size
             if size >= PIECE_MAX:
-                yield _Group(tuple(topics), partial)
-                topics, partial, size = [], {}, 0
-        if topics:
-            yield _Group(tuple(topics), partial)
+                yield self._piece(place, parts)
+                place, parts, size = place + 1, [], 0
+        if parts or not place:
+            yield self._piece(place, parts)
 
-    def _parts(self) -> Iterator[tuple[Topic, tuple[int, ...] | None]]:
-        """Topics with those of their partitions that one piece may change, None for all of a new one."""
+    def _piece(self, place: int, parts: "Sequence[_Part]") -> "Delta":
+        topics = tuple(part.topic for part in parts if part.topic is not None)
+        return Delta(
+            offset=self.offset,
+            piece=place,
+            topics=topics,
+            partial={part.topic_id: part.indexes for part in parts if part.indexes is not None},
+            unfinished={part.topic_id for part in parts if part.is_unfinished},
+            overrides={topic.name: self.overrides[topic.name] for topic in topics},
+            deleted={part.topic_id: part.size for part in parts if part.topic is None},
+            brokers=None if place else self.brokers,
+            features=None if place else self.features,
+            settings_changed=self.settings_changed and not place,
+        )
+
+    def _parts(self) -> "Iterator[_Part]":
+        for topic_id, size in self.deleted.items():
+            yield _Part(topic_id, size)
         for topic in self.topics:
-            changed = self.partial.get(topic.topic_id)
-            if not changed:
-                yield topic, changed
-                continue
-            for first in range(0, len(changed), PIECE_MAX):
-                yield topic, changed[first : first + PIECE_MAX]
+            indexes = self.partial.get(topic.topic_id)
+            if indexes is not None:
+                yield from self._parts_of_known(topic, indexes)
+            elif len(topic.partitions) <= PIECE_MAX:
+                yield _Part(topic.topic_id, 1 + len(topic.partitions), topic)
+            else:
+                yield from _parts_of_large(topic)
+
+    def _parts_of_known(self, topic: Topic, indexes: tuple[int, ...]) -> "Iterator[_Part]":
+        if topic.topic_id in self.reconfigured:
+            yield _Part(topic.topic_id, 1 + len(topic.partitions), topic, ())
+        for some in _chunks(indexes):
+            yield _Part(topic.topic_id, 1 + len(some), topic, some)
 
 
-class _Group(NamedTuple):
-    """What one piece changes."""
+class _Part(NamedTuple):
+    """What one piece does to one topic. ``topic`` is None for one that is deleted."""
 
-    topics: tuple[Topic, ...] = ()
-    partial: Mapping[bytes, tuple[int, ...]] = MappingProxyType({})
-    deleted: tuple[bytes, ...] = ()
+    topic_id: bytes
+    size: int
+    """Topics and partitions that it costs."""
+    topic: Topic | None = None
+    indexes: tuple[int, ...] | None = None
+    is_unfinished: bool = False
+
+
+def _parts_of_large(topic: Topic) -> Iterator[_Part]:
+    end = len(topic.partitions)
+    for some in _chunks(tuple(sorted(topic.partitions))):
+        end -= len(some)
+        yield _Part(topic.topic_id, 1 + len(some), topic, some, is_unfinished=end > 0)
+
+
+def _chunks(indexes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    for first in range(0, len(indexes), PIECE_MAX):
+        yield indexes[first : first + PIECE_MAX]
 
 
 class _Overrides(Mapping[str, Mapping[str, str]]):
@@ -130,6 +149,7 @@ def delta_in_slices(
 ) -> Generator[None, None, Delta]:
     """As `delta_of`, yielding after each topic."""
     changed = dict(changes.topics)
+    reconfigured: set[bytes] = set()
     settings_changed = False
     for resource in changes.configs:
         yield
@@ -138,6 +158,7 @@ def delta_in_slices(
         topic = image.topics.by_name.get(resource.name) if resource.kind == RESOURCE_TOPIC else None
         if topic is not None:
             changed.setdefault(topic.topic_id, set())
+            reconfigured.add(topic.topic_id)
     topics: list[Topic] = []
     partial: dict[bytes, tuple[int, ...]] = {}
     for topic_id, indexes in changed.items():
@@ -149,11 +170,31 @@ def delta_in_slices(
         offset=image.offset,
         topics=tuple(topics),
         partial=partial,
+        reconfigured=reconfigured,
         overrides=_Overrides(image, topics),
-        deleted=tuple(changes.deleted_topics),
+        deleted={
+            topic_id: len(topic.partitions) for topic_id, topic in changes.deleted_topics.items()
+        },
         brokers=live_brokers(image) if changes.brokers else None,
         features=offered_features(image) if changes.features else None,
         settings_changed=settings_changed,
+    )
+
+
+def with_all_topics(delta: Delta, image: MetadataImage) -> Generator[None, None, Delta]:
+    """``delta`` with every topic of ``image`` named, as the defaults that they inherit change with it; in slices."""
+    named = {topic.topic_id for topic in delta.topics}
+    topics, partial = list(delta.topics), dict(delta.partial)
+    for topic_id, topic in image.topics.by_id.items():
+        yield
+        if topic_id not in named:
+            topics.append(topic)
+            partial[topic_id] = ()
+    return delta._replace(
+        topics=tuple(topics),
+        partial=partial,
+        reconfigured=partial.keys(),
+        overrides=_Overrides(image, topics),
     )
 
 

@@ -25,14 +25,14 @@ class Changes:
     Attributes:
         topics: Ids of topics made or changed, in order, and which of their partitions, None for
             all; not those deleted again.
-        deleted_topics: Topics of the base that are gone: id → name.
+        deleted_topics: Topics of the base that are gone, as they were.
     """
 
     __slots__ = "brokers", "configs", "deleted_topics", "features", "topics"
 
     def __init__(self) -> None:
         self.topics: dict[bytes, set[int] | None] = {}
-        self.deleted_topics: dict[bytes, str] = {}
+        self.deleted_topics: dict[bytes, Topic] = {}
         self.configs: set[ConfigResource] = set()
         self.brokers = False
         self.features = False
@@ -87,7 +87,7 @@ class Draft:
         self._owned_topics.pop(topic_id, None)
         self.changes.topics.pop(topic_id, None)
         if topic_id in self._base.topics.by_id:
-            self.changes.deleted_topics[topic_id] = topic.name
+            self.changes.deleted_topics[topic_id] = topic
         return topic
 
     def own_topic(self, topic_id: bytes, what: str, index: int | None = None) -> Topic:

@@ -11,8 +11,8 @@ from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import MetadataError
-from pykafka_core.handlers.outcome import Slices
-from pykafka_core.metadata.image.delta import delta_in_slices, whole
+from pykafka_core.handlers.outcome import Slices, finish
+from pykafka_core.metadata.image.delta import Delta, delta_in_slices, whole, with_all_topics
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.proposed import ProposedImage
 from pykafka_core.metadata.image.replay import Replay
@@ -68,7 +68,7 @@ class Publisher:
             MetadataError: It says what cannot be served.
         """
         delta = whole(self._image)
-        self._projection.report_ignored(delta, self._settings)
+        finish(self._projection.report_ignored(delta, self._settings))
         try:
             self._core.apply(self._projection.whole(delta, self._settings))
         except (ValueError, OverflowError) as error:
@@ -85,13 +85,21 @@ class Publisher:
         self._replay.apply_batch(committed.first_offset, committed.last_offset, ())
         image, changes = self._replay.take()
         delta = yield from delta_in_slices(image, changes, self._node_id)
-        if delta.settings_changed:
-            self._settings = self._projection.settings(image)
-        for piece in delta.pieces():
-            self._projection.report_ignored(piece, self._settings)
+        inherited = yield from self._inherited(delta, image)
+        yield from self._projection.report_ignored(delta, self._settings)
+        for piece in inherited.pieces():
             self._core.apply(self._projection.step(piece, self._settings))
             yield
         self._image = image
+
+    def _inherited(self, delta: Delta, image: MetadataImage) -> Slices[Delta]:
+        """Take in settings of the broker that changed. Topics that inherit what changed are part of the step."""
+        if not delta.settings_changed:
+            return delta
+        before, self._settings = self._settings, self._projection.settings(image)
+        if before.log_defaults() == self._settings.log_defaults():
+            return delta
+        return (yield from with_all_topics(delta, image))
 
     def problems(self, proposed: ProposedImage) -> Slices[list[str]]:
         """What the core could not carry out of a proposed image if it were committed."""
@@ -102,7 +110,7 @@ class Publisher:
                 settings = self._projection.settings(proposed.image)
             problems: list[str] = []
             for piece in delta.pieces():
-                step = self._projection.settings_of(piece, delta.deleted, settings)
+                step = self._projection.settings_of(piece, tuple(delta.deleted), settings)
                 if step is not None:
                     problems += self._core.check(step)
                 yield

@@ -111,7 +111,10 @@ struct PyTopicImage {
 #[pymethods]
 impl PyTopicImage {
     #[new]
-    #[pyo3(signature = (*, name, topic_id, partitions, overrides=None, internal=false, hidden=false, partial=false))]
+    #[pyo3(signature = (
+        *, name, topic_id, partitions, overrides=None, internal=false, hidden=false, partial=false, unfinished=false
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
     fn new(
         name: String,
@@ -121,6 +124,7 @@ impl PyTopicImage {
         internal: bool,
         hidden: bool,
         partial: bool,
+        unfinished: bool,
     ) -> PyResult<PyTopicImage> {
         let topic = TopicImage {
             name,
@@ -130,6 +134,7 @@ impl PyTopicImage {
             internal,
             hidden,
             partial,
+            unfinished,
         };
         Ok(PyTopicImage { topic })
     }
@@ -144,13 +149,14 @@ pub(super) struct PyImageDelta {
 impl PyImageDelta {
     #[new]
     #[pyo3(signature = (
-        *, metadata_offset, brokers=None, controller_id=None, topics=Vec::new(), deleted=Vec::new(), log_defaults=None,
-        broker_settings=None, finalized_features=None, api_versions=None, supported_features=None
+        *, metadata_offset, piece=0, brokers=None, controller_id=None, topics=Vec::new(), deleted=Vec::new(),
+        log_defaults=None, broker_settings=None, finalized_features=None, api_versions=None, supported_features=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
     fn new(
         metadata_offset: i64,
+        piece: u32,
         brokers: Option<Vec<PyRef<'_, PyBrokerEndpoint>>>,
         controller_id: Option<i32>,
         topics: Vec<PyRef<'_, PyTopicImage>>,
@@ -169,6 +175,7 @@ impl PyImageDelta {
         };
         let delta = ImageDelta {
             metadata_offset,
+            piece,
             brokers: brokers.map(endpoints),
             controller_id,
             topics: topics.iter().map(|topic| topic.topic.clone()).collect(),

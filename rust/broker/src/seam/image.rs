@@ -75,8 +75,10 @@ pub struct TopicEntry {
     pub partitions: Pages<PartitionEntry>,
     /// Settings of the topic that differ from the broker's defaults, by Kafka's names.
     pub overrides: BTreeMap<String, String>,
-    /// Effective: the broker's defaults with the overrides.
+    /// Effective: `defaults` with the overrides.
     pub config: Arc<LogConfig>,
+    /// The broker's defaults when a step named the topic last.
+    defaults: Arc<LogConfig>,
 }
 
 impl TopicEntry {
@@ -104,8 +106,8 @@ pub struct FinalizedFeatures {
 /// The projection after one step.
 #[derive(Debug, Clone)]
 pub struct Image {
-    /// Of the last step; -1 before the first.
-    pub metadata_offset: i64,
+    /// Offset and piece of the last step; offset -1 before the first.
+    made: (i64, u32),
     /// Live brokers, an entry for each listener.
     pub brokers: Arc<[BrokerEndpoint]>,
     /// Node id, -1 if not known.
@@ -124,6 +126,8 @@ pub struct Image {
     pub api_versions: Arc<BTreeMap<i16, (i16, i16)>>,
     by_name: Shards<Arc<str>, Arc<TopicEntry>>,
     by_id: Shards<TopicId, Arc<TopicEntry>>,
+    /// New topics of which pieces are still to come.
+    unfinished: Shards<TopicId, Arc<TopicEntry>>,
 }
 
 impl Image {
@@ -132,7 +136,7 @@ impl Image {
         let log_defaults = Arc::new(log_defaults);
         Image {
             durability_defaults: log_defaults.clone(),
-            metadata_offset: -1,
+            made: (-1, 0),
             brokers: Arc::new([]),
             controller_id: -1,
             log_defaults,
@@ -142,6 +146,7 @@ impl Image {
             api_versions: Arc::default(),
             by_name: Shards::default(),
             by_id: Shards::default(),
+            unfinished: Shards::default(),
         }
     }
 

@@ -21,6 +21,8 @@ pub struct TopicImage {
     pub hidden: bool,
     /// Whether the topic's other partitions stay as they are.
     pub partial: bool,
+    /// Whether more of a new topic follows in later pieces of the step: until the last has come no request sees it.
+    pub unfinished: bool,
 }
 
 /// One committed metadata step. `None` leaves a part as it was.
@@ -28,6 +30,8 @@ pub struct TopicImage {
 pub struct ImageDelta {
     /// Last offset of the step.
     pub metadata_offset: i64,
+    /// A large step is made in pieces, in ascending order.
+    pub piece: u32,
     /// Every live broker's endpoints, replaced whole.
     pub brokers: Option<Vec<BrokerEndpoint>>,
     /// Named by Metadata.
@@ -36,7 +40,8 @@ pub struct ImageDelta {
     pub topics: Vec<TopicImage>,
     /// Deletes come before creates.
     pub deleted: Vec<TopicId>,
-    /// Effective broker-level defaults of every topic setting, by topic-level name.
+    /// Effective broker-level defaults of every topic setting, by topic-level name. A topic has them from the step that
+    /// names it.
     pub log_defaults: Option<BTreeMap<String, String>>,
     /// Effective broker settings.
     pub broker_settings: Option<BTreeMap<String, String>>,

@@ -8,7 +8,6 @@ use pykafka_log::{ConfigError, LogConfig};
 use super::delta::{ImageDelta, TopicImage};
 use super::{Image, PartitionEntry, TopicEntry, TopicId};
 use crate::seam::settings::{SettingError, Settings};
-use crate::seam::shared::Pages;
 
 /// A part of a delta that cannot be carried out; it leaves what was there, or the default.
 #[derive(Debug, thiserror::Error)]
@@ -59,15 +58,6 @@ impl Changed {
         Changed { topic, partitions: None }
     }
 
-    /// Both changes of one topic as one: the topic as `later` has it, and the partitions that either changed.
-    fn followed_by(self, later: Changed) -> Changed {
-        let partitions = match (self.partitions, later.partitions) {
-            (Some(earlier), Some(later)) => Some([earlier, later].concat()),
-            _ => None,
-        };
-        Changed { topic: later.topic, partitions }
-    }
-
     /// The partitions that changed.
     pub fn entries(&self) -> impl Iterator<Item = &PartitionEntry> {
         let some = self.partitions.iter().flatten();
@@ -99,12 +89,13 @@ impl Image {
     /// The image after `delta`; `None` if the delta is not newer than this. Total: the delta is committed, so what of
     /// it cannot be carried out is left out and reported.
     pub fn step(&self, delta: ImageDelta) -> Option<Step> {
-        if delta.metadata_offset <= self.metadata_offset {
+        let made = (delta.metadata_offset, delta.piece);
+        if made <= self.made {
             return None;
         }
         let mut refusals = Vec::new();
         let mut image = self.clone();
-        image.metadata_offset = delta.metadata_offset;
+        image.made = made;
         image.controller_id = delta.controller_id.unwrap_or(self.controller_id);
         if let Some(brokers) = delta.brokers {
             image.brokers = brokers.into();
@@ -121,42 +112,17 @@ impl Image {
         if let Some(versions) = delta.api_versions {
             image.api_versions = Arc::new(versions);
         }
-        let mut changed = match delta.log_defaults {
-            Some(defaults) => image.set_log_defaults(&defaults, &mut refusals),
-            None => BTreeMap::new(),
-        };
-        let deleted: Vec<TopicId> =
-            delta.deleted.into_iter().filter(|id| image.remove(id)).collect();
-        changed.retain(|id, _| !deleted.contains(id));
-        for topic in delta.topics {
-            if let Some(change) = image.put(topic, &mut refusals) {
-                let id = change.topic.id;
-                let change = match changed.remove(&id) {
-                    Some(earlier) => earlier.followed_by(change),
-                    None => change,
-                };
-                changed.insert(id, change);
+        if let Some(values) = delta.log_defaults {
+            let defaults = config(&image.durability_defaults, &values, "defaults", &mut refusals);
+            if defaults != image.log_defaults {
+                image.log_defaults = defaults;
             }
         }
-        Some(Step { image, changed: changed.into_values().collect(), deleted, refusals })
-    }
-
-    /// Topics whose effective settings change with the defaults: all of them.
-    fn set_log_defaults(
-        &mut self,
-        defaults: &BTreeMap<String, String>,
-        refusals: &mut Vec<Refusal>,
-    ) -> BTreeMap<TopicId, Changed> {
-        self.log_defaults = config(&self.durability_defaults, defaults, "defaults", refusals);
-        let mut changed = BTreeMap::new();
-        let entries: Vec<_> = self.by_id.values().cloned().collect();
-        for entry in entries {
-            let mut topic = TopicEntry::clone(&entry);
-            // Its overrides were judged when they came.
-            topic.config = config(&self.log_defaults, &topic.overrides, "", &mut Vec::new());
-            changed.insert(entry.id, Changed::whole(self.store(topic)));
-        }
-        changed
+        let deleted: Vec<TopicId> =
+            delta.deleted.into_iter().filter(|id| image.remove(id)).collect();
+        let changed =
+            delta.topics.into_iter().filter_map(|topic| image.put(topic, &mut refusals)).collect();
+        Some(Step { image, changed, deleted, refusals })
     }
 
     fn remove(&mut self, id: &TopicId) -> bool {
@@ -166,40 +132,60 @@ impl Image {
     }
 
     fn put(&mut self, topic: TopicImage, refusals: &mut Vec<Refusal>) -> Option<Changed> {
-        let known = self.by_id.get(&topic.topic_id).filter(|_| topic.partial).cloned();
-        if let Some(known) = known.filter(|known| known.overrides == topic.overrides) {
-            return Some(self.put_partitions(&known, topic.partitions));
-        }
-        let mut partitions = match self.by_id.get(&topic.topic_id) {
-            Some(known) if topic.partial => known.partitions.clone(),
-            _ => Pages::default(),
-        };
-        topic.partitions.into_iter().for_each(|entry| partitions.insert(entry));
-        let config = config(&self.log_defaults, &topic.overrides, &topic.name, refusals);
-        let TopicImage { topic_id: id, overrides, internal, hidden, .. } = topic;
-        if self.by_name.get(topic.name.as_str()).is_some_and(|taken| taken.id != id) {
+        if self.by_name.get(topic.name.as_str()).is_some_and(|taken| taken.id != topic.topic_id) {
             refusals.push(Refusal::NameTaken { name: topic.name });
             return None;
         }
+        let known = if topic.partial { self.known(&topic.topic_id) } else { None };
+        let finished = !topic.unfinished;
+        if let Some(known) = known.as_ref().filter(|known| self.is_configured(known, &topic)) {
+            return Some(self.put_partitions(known, topic.partitions, finished));
+        }
+        let mut partitions = known.map(|known| known.partitions.clone()).unwrap_or_default();
+        topic.partitions.into_iter().for_each(|entry| partitions.insert(entry));
+        let defaults = self.log_defaults.clone();
+        let config = config(&defaults, &topic.overrides, &topic.name, refusals);
+        let TopicImage { topic_id: id, overrides, internal, hidden, .. } = topic;
         let name = Arc::from(topic.name);
-        let entry = TopicEntry { name, id, internal, hidden, partitions, overrides, config };
-        Some(Changed::whole(self.store(entry)))
+        let entry =
+            TopicEntry { name, id, internal, hidden, partitions, overrides, config, defaults };
+        Some(Changed::whole(self.store(entry, finished)))
+    }
+
+    /// A topic, or as much of it as has come.
+    fn known(&self, id: &TopicId) -> Option<Arc<TopicEntry>> {
+        self.by_id.get(id).or_else(|| self.unfinished.get(id)).cloned()
+    }
+
+    /// Whether the settings of a topic stay as they are.
+    fn is_configured(&self, known: &TopicEntry, topic: &TopicImage) -> bool {
+        known.overrides == topic.overrides && Arc::ptr_eq(&known.defaults, &self.log_defaults)
     }
 
     /// A topic of which only partitions changed.
-    fn put_partitions(&mut self, known: &TopicEntry, entries: Vec<PartitionEntry>) -> Changed {
+    fn put_partitions(
+        &mut self,
+        known: &TopicEntry,
+        entries: Vec<PartitionEntry>,
+        finished: bool,
+    ) -> Changed {
         let mut topic = known.clone();
         let indexes = entries.iter().map(|entry| entry.index).collect();
         for entry in entries {
             topic.partitions.insert(entry);
         }
-        Changed { topic: self.store(topic), partitions: Some(indexes) }
+        Changed { topic: self.store(topic, finished), partitions: Some(indexes) }
     }
 
-    fn store(&mut self, topic: TopicEntry) -> Arc<TopicEntry> {
+    fn store(&mut self, topic: TopicEntry, finished: bool) -> Arc<TopicEntry> {
         let entry = Arc::new(topic);
-        self.by_name.insert(entry.name.clone(), entry.clone());
-        self.by_id.insert(entry.id, entry.clone());
+        if finished || self.by_id.get(&entry.id).is_some() {
+            self.unfinished.remove(&entry.id);
+            self.by_name.insert(entry.name.clone(), entry.clone());
+            self.by_id.insert(entry.id, entry.clone());
+        } else {
+            self.unfinished.insert(entry.id, entry.clone());
+        }
         entry
     }
 }

@@ -61,6 +61,60 @@ fn a_partial_topic_adds_and_replaces_partitions_and_names_those_alone() {
     assert_eq!(step.image.topic("a").map(|entry| entry.config.retention_ms), Some(7));
 }
 
+#[test]
+fn an_unfinished_topic_is_seen_by_nobody_until_its_last_piece_and_then_whole() {
+    let piece = |piece, index, unfinished| {
+        let entry = PartitionEntry { index, leader: 1, ..PartitionEntry::default() };
+        let partitions = vec![entry];
+        let topic = TopicImage { partitions, partial: true, unfinished, ..topic("a", 1) };
+        ImageDelta { piece, topics: vec![topic], ..delta(7) }
+    };
+    let mut image = Image::empty(LogConfig::default());
+    for (number, unfinished) in [(0, true), (1, true), (2, false)] {
+        let step = stepped(&image, piece(number, number as i32, unfinished));
+        let [change] = &step.changed[..] else { panic!("{:?}", step.changed) };
+        assert_eq!(change.entries().map(|e| e.index).collect::<Vec<_>>(), [number as i32]);
+        image = step.image;
+        assert!(image.step(piece(number, 9, unfinished)).is_none(), "the piece was made");
+        assert_eq!(image.topic("a").is_none(), unfinished);
+        assert_eq!(image.topic_by_id(&[1; 16]).is_none(), unfinished);
+        assert_eq!(image.topics().count(), usize::from(!unfinished));
+    }
+    assert_eq!(image.topic("a").map(|entry| entry.partitions.len()), Some(3));
+    assert!(image.unfinished.values().next().is_none());
+}
+
+#[test]
+fn a_topic_that_exists_is_seen_whatever_pieces_follow() {
+    let empty = Image::empty(LogConfig::default());
+    let image = stepped(&empty, ImageDelta { topics: vec![topic("a", 1)], ..delta(1) }).image;
+    let more = TopicImage { partial: true, unfinished: true, ..topic("a", 1) };
+    let image = stepped(&image, ImageDelta { topics: vec![more], ..delta(2) }).image;
+    assert!(image.topic("a").is_some());
+    assert!(image.unfinished.values().next().is_none());
+}
+
+/// One setting of the broker changed every partition at once: 180 ms for 57,000 of them.
+#[test]
+fn new_defaults_reach_the_topics_that_steps_name() {
+    let empty = Image::empty(LogConfig::default());
+    let topics = vec![topic("a", 1), topic("b", 2)];
+    let image = stepped(&empty, ImageDelta { topics, ..delta(1) }).image;
+    let defaults = BTreeMap::from([("retention.ms".to_owned(), "7".to_owned())]);
+    let named =
+        |name, id| vec![TopicImage { partial: true, partitions: Vec::new(), ..topic(name, id) }];
+    let first = ImageDelta { log_defaults: Some(defaults), topics: named("a", 1), ..delta(2) };
+    let second = ImageDelta { piece: 1, topics: named("b", 2), ..delta(2) };
+    let retention_ms =
+        |image: &Image, name| image.topic(name).map(|entry| entry.config.retention_ms);
+    let before = retention_ms(&image, "b");
+    let step = stepped(&image, first);
+    assert_eq!(step.changed.iter().flat_map(|change| change.entries()).count(), 2);
+    assert_eq!((retention_ms(&step.image, "a"), retention_ms(&step.image, "b")), (Some(7), before));
+    let step = stepped(&step.image, second);
+    assert_eq!((step.changed.len(), retention_ms(&step.image, "b")), (1, Some(7)));
+}
+
 /// The new partition's change replaced that of the defaults: the other partitions kept the old settings.
 #[test]
 fn new_defaults_and_a_new_partition_in_one_step_change_every_partition() {
@@ -113,14 +167,16 @@ fn what_cannot_be_used_is_reported_and_the_rest_of_the_step_is_made() {
 }
 
 #[test]
-fn new_defaults_change_every_topic_but_not_its_overrides() {
+fn new_defaults_change_the_topics_that_a_step_names_but_not_their_overrides() {
     let mut first = topic("a", 1);
     first.overrides.insert("retention.ms".into(), "7".into());
     let empty = Image::empty(LogConfig::default());
-    let image =
-        stepped(&empty, ImageDelta { topics: vec![first, topic("b", 2)], ..delta(1) }).image;
+    let topics = vec![first, topic("b", 2)];
+    let image = stepped(&empty, ImageDelta { topics: topics.clone(), ..delta(1) }).image;
     let defaults = BTreeMap::from([("retention.ms".into(), "9".into())]);
-    let step = stepped(&image, ImageDelta { log_defaults: Some(defaults), ..delta(2) });
+    let named = |topic| TopicImage { partial: true, partitions: Vec::new(), ..topic };
+    let topics = topics.into_iter().map(named).collect();
+    let step = stepped(&image, ImageDelta { log_defaults: Some(defaults), topics, ..delta(2) });
     let retention = |name| step.image.topic(name).map(|entry| entry.config.retention_ms);
     assert_eq!((retention("a"), retention("b")), (Some(7), Some(9)));
     assert_eq!(step.changed.len(), 2);
