@@ -57,6 +57,8 @@ class Maintenance:
     def begin(self, asked: Asked, outcome: Maintain, answer: Answer) -> Slices[None]:
         """Send a request's commands; ``answer`` gets its reply when all are over, or its time is."""
         waiting = _Waiting(asked, outcome, answer)
+        if self._requests.is_open(asked):
+            self._requests.when_over(asked, partial(self._cancel, waiting))
         for slot, command in enumerate(outcome.commands):
             if not self._requests.is_open(asked):
                 return
@@ -79,9 +81,9 @@ class Maintenance:
 
     def _send(self, waiting: "_Waiting", slot: int, command: LogCommand) -> None:
         token = self._completions.open(partial(self._on_maintained, waiting, slot))
-        self._requests.when_over(waiting.asked, partial(self._completions.cancel, token))
+        waiting.tokens[slot] = token
         if not self._faults.guard("a maintenance command", self._call(token, command)):
-            self._completions.cancel(token)
+            self._completions.cancel(waiting.tokens.pop(slot))
             waiting.results[slot] = Maintained(UnknownServerError.code, -1)
 
     def _call(self, token: int, command: LogCommand) -> Callable[[], None]:
@@ -95,7 +97,12 @@ class Maintenance:
             case _:
                 assert_never(command)
 
+    def _cancel(self, waiting: "_Waiting") -> None:
+        for token in waiting.tokens.values():
+            self._completions.cancel(token)
+
     def _on_maintained(self, waiting: "_Waiting", slot: int, completed: Completed) -> None:
+        del waiting.tokens[slot]
         waiting.results[slot] = Maintained(*completed)
         waiting.answer_if_over()
 
@@ -111,13 +118,18 @@ def _nothing(_: Completed) -> None:
 
 
 class _Waiting:
-    """A request that waits for its logs, with what came of its commands so far, by their places."""
+    """A request that waits for its logs, with what came of its commands so far, by their places.
 
-    __slots__ = "_answer", "_is_answered", "_outcome", "asked", "results"
+    Attributes:
+        tokens: Of the commands that are not over.
+    """
+
+    __slots__ = "_answer", "_is_answered", "_outcome", "asked", "results", "tokens"
 
     def __init__(self, asked: Asked, outcome: Maintain, answer: Answer) -> None:
         self.asked = asked
         self.results: dict[int, Maintained] = {}
+        self.tokens: dict[int, int] = {}
         self._outcome = outcome
         self._answer = answer
         self._is_answered = False
