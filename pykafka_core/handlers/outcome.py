@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple, TypeVar, cast, overload
 
-from pykafka_core.errors import PolicyViolationError
+from pykafka_core.errors import KafkaError, PolicyViolationError
 from pykafka_core.protocol.messages import Message
 
 T = TypeVar("T")
@@ -109,6 +109,12 @@ def finish(made: T | Slices[T]) -> T:
             next(steps)
         except StopIteration as end:
             return cast("T", end.value)
+
+
+def kept(error: KafkaError) -> KafkaError:
+    """An error that an answer is made of, without the frames that it came through: they hold what holds the error."""
+    error.__cause__ = error.__context__ = None
+    return error.with_traceback(None)
 
 
 def bounded(count: int) -> None:

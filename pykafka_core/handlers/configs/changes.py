@@ -27,7 +27,7 @@ from pykafka_core.handlers.configs.checks import (
     check_min_insync_replicas,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Slices, bounded, collect
+from pykafka_core.handlers.outcome import Slices, bounded, collect, kept
 from pykafka_core.handlers.topic_names import check_topic_name
 from pykafka_core.protocol.messages import ConfigRecord, Message
 from pykafka_core.types import (
@@ -124,7 +124,7 @@ def plan_all(
     try:
         bounded(len(resources))
     except PolicyViolationError as error:
-        refusal = error.with_traceback(None)  # its frames hold the request
+        refusal = kept(error)
         return (
             yield from collect(
                 Plan(Asked(one.resource_type, one.resource_name, ()), (), refusal)
@@ -146,11 +146,11 @@ def plan_all(
                 raise InvalidRequestError("Each resource must appear at most once.")
             plans.append(Plan(each, _plan(context, each, replace=replace), None))
         except KafkaError as error:
-            plans.append(Plan(each, (), error.with_traceback(None)))
+            plans.append(Plan(each, (), kept(error)))
     try:
         bounded(sum(len(plan.records) for plan in plans))
     except PolicyViolationError as error:
-        refusal = error.with_traceback(None)
+        refusal = kept(error)
         return [Plan(plan.asked, (), plan.error or refusal) for plan in plans]
     return plans
 

@@ -16,7 +16,7 @@ from pykafka_core.errors import (
     error_of,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import RECORDS_MAX, Propose, Slices, bounded, collect
+from pykafka_core.handlers.outcome import RECORDS_MAX, Propose, Slices, bounded, collect, kept
 from pykafka_core.handlers.topic_names import Collisions, check_topic_name
 from pykafka_core.handlers.topics.config_rows import TopicRows
 from pykafka_core.handlers.topics.placement import NewPartitions, check_assignment, place
@@ -46,9 +46,7 @@ def handle(context: Context, request: CreateTopicsRequest) -> Slices[Propose]:
         records = [record for plan in plans for record in plan.records]
         bounded(len(records))
     except PolicyViolationError as error:
-        refusal = error.with_traceback(
-            None
-        )  # else it holds the request: error, traceback, frame, error
+        refusal = kept(error)
         names = yield from collect(topic.name for topic in request.topics)
         refused = (_Plan(_failed(name, refusal), []) for name in dict.fromkeys(names))
         plans = yield from collect(refused)

@@ -1,0 +1,130 @@
+"""Requests leave nothing to the garbage collector: what they made is freed when they are over.
+
+A collection holds the control thread, and `gc.freeze` is only safe for a program that makes no cycles.
+"""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from pykafka_core.handlers.registry import ROWS
+from pykafka_core.protocol.messages import (
+    AlterConfigsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteRecordsRequest,
+    DeleteTopicsRequest,
+    DescribeClusterRequest,
+    DescribeConfigsRequest,
+    DescribeLogDirsRequest,
+    DescribeProducersRequest,
+    DescribeQuorumRequest,
+    FindCoordinatorRequest,
+    IncrementalAlterConfigsRequest,
+    InitProducerIdRequest,
+    ListConfigResourcesRequest,
+    Message,
+)
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
+
+TOO_MANY = 20_000
+RESOURCES = [
+    *((RESOURCE_TOPIC, name) for name in ("orders", "missing", "", "/")),
+    *((RESOURCE_BROKER, name) for name in ("", "1", "7", "x")),
+]
+SETTINGS = [("retention.ms", "7"), ("retention.ms", "x"), ("unknown", "x"), ("retention.ms", None)]
+
+
+def create(name: str, partitions: int, **setting: str) -> Message:
+    of = CreateTopicsRequest
+    configs = [of.CreatableTopicConfig(name=name, value=value) for name, value in setting.items()]
+    topic = of.CreatableTopic(
+        name=name, num_partitions=partitions, replication_factor=1, configs=configs
+    )
+    return of(topics=[topic])
+
+
+def grow(name: str, count: int) -> Message:
+    of = CreatePartitionsRequest.CreatePartitionsTopic
+    return CreatePartitionsRequest(topics=[of(name=name, count=count)])
+
+
+def alterations() -> Iterator[Message]:
+    incremental, whole = IncrementalAlterConfigsRequest, AlterConfigsRequest
+    for kind, name in RESOURCES:
+        for setting, value in SETTINGS:
+            yield incremental(
+                resources=[
+                    incremental.AlterConfigsResource(
+                        resource_type=kind,
+                        resource_name=name,
+                        configs=[incremental.AlterableConfig(name=setting, value=value)],
+                    )
+                ]
+            )
+            yield whole(
+                resources=[
+                    whole.AlterConfigsResource(
+                        resource_type=kind,
+                        resource_name=name,
+                        configs=[whole.AlterableConfig(name=setting, value=value)],
+                    )
+                ]
+            )
+    of = incremental.AlterConfigsResource
+    yield incremental(
+        resources=[of(resource_type=RESOURCE_TOPIC, resource_name=f"n{n}") for n in range(TOO_MANY)]
+    )
+
+
+def requests() -> Iterator[Message]:
+    """Each API once, and what it refuses."""
+    yield from (create(name, 1) for name in ("orders", "orders", "", "/", "x" * 300))
+    yield from (create("other", count) for count in (0, -7, TOO_MANY))
+    yield create("other", 1, **{"retention.ms": "x"})
+    yield from alterations()
+    yield from (grow(*to) for to in (("orders", 3), ("orders", 1), ("orders", TOO_MANY), ("x", 2)))
+    for kind, name in RESOURCES:
+        described = DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=kind, resource_name=name
+        )
+        yield DescribeConfigsRequest(resources=[described])
+    yield DescribeLogDirsRequest(topics=None)
+    for name in ("orders", "missing"):
+        asked = DescribeProducersRequest.TopicRequest(name=name, partition_indexes=[0, 7])
+        yield DescribeProducersRequest(topics=[asked])
+        before = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=0, offset=7)
+        deleted = DeleteRecordsRequest.DeleteRecordsTopic(name=name, partitions=[before])
+        yield DeleteRecordsRequest(topics=[deleted])
+    yield FindCoordinatorRequest(coordinator_keys=["g"])
+    yield from (InitProducerIdRequest(transactional_id=name) for name in (None, "t"))
+    yield DescribeQuorumRequest()
+    yield DescribeClusterRequest()
+    yield ListConfigResourcesRequest()
+    state = DeleteTopicsRequest.DeleteTopicState
+    yield from (DeleteTopicsRequest(topics=[state(name=name)]) for name in ("orders", "missing"))
+
+
+def test_every_api_is_asked() -> None:
+    asked = {type(request).__name__ for request in requests()}
+    assert asked == {f"{row.name.title().replace('_', '')}Request" for row in ROWS}
+
+
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_no_request_makes_a_reference_cycle(uncollected: None) -> None:
+    for request in requests():
+        SimulatedBroker().ask(request)  # what is imported and cached when it is first asked
+    broker = SimulatedBroker()
+    gc.collect()
+    for request in requests():
+        broker.ask(request)
+        assert gc.collect() == 0, f"{type(request).__name__}: {str(request)[:300]}"
