@@ -89,9 +89,10 @@ impl<'w> Pieces<'w> {
         let window = &mut window.bytes;
         window.clear();
         inflater.next(window)?;
-        Ok(match inflater.is_over() {
-            true => Self::Whole(window),
-            false => Self::Inflated { inflater, window, failed: None },
+        Ok(if inflater.is_over() {
+            Self::Whole(window)
+        } else {
+            Self::Inflated { inflater, window, failed: None }
         })
     }
 

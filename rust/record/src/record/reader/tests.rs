@@ -8,6 +8,9 @@ use crate::{BatchBuilder, BatchOptions};
 
 const LIMITS: Limits = Limits { bytes_max: 8 << 20, ratio_max: 1000 };
 
+/// Timestamp, key, value and number of headers.
+type Fields = (i64, Option<Vec<u8>>, Vec<u8>, u8);
+
 type Heads = Vec<Result<RecordHead, RecordError>>;
 
 fn whole(bytes: &[u8]) -> Heads {
@@ -38,11 +41,10 @@ fn streamed(bytes: &[u8], window_bytes_max: usize) -> (Heads, usize) {
 fn assert_agree(bytes: &[u8], window_bytes_max: usize) -> Result<(), TestCaseError> {
     let (expected, (found, held)) = (whole(bytes), streamed(bytes, window_bytes_max));
     prop_assert!(held <= window_bytes_max, "{} of {} bytes", held, window_bytes_max);
-    match &expected[..] {
-        [Err(error @ RecordError::Compression(_))] => {
-            prop_assert_eq!(found.last(), Some(&Err(error.clone())));
-        }
-        _ => prop_assert_eq!(found, expected),
+    if let [Err(error @ RecordError::Compression(_))] = &expected[..] {
+        prop_assert_eq!(found.last(), Some(&Err(error.clone())));
+    } else {
+        prop_assert_eq!(found, expected);
     }
     Ok(())
 }
@@ -76,7 +78,7 @@ fn batch_around(template: &[u8], codec: Compression, payload: &[u8]) -> Vec<u8> 
     bytes
 }
 
-fn uncompressed(records: &[(i64, Option<Vec<u8>>, Vec<u8>, u8)]) -> Vec<u8> {
+fn uncompressed(records: &[Fields]) -> Vec<u8> {
     let mut builder = BatchBuilder::new(BatchOptions::default());
     for (timestamp, key, value, headers) in records {
         let headers: Vec<_> = (0..*headers).map(|_| (&b"header"[..], Some(&b"x"[..]))).collect();
@@ -87,7 +89,7 @@ fn uncompressed(records: &[(i64, Option<Vec<u8>>, Vec<u8>, u8)]) -> Vec<u8> {
     bytes
 }
 
-fn records() -> impl Strategy<Value = Vec<(i64, Option<Vec<u8>>, Vec<u8>, u8)>> {
+fn records() -> impl Strategy<Value = Vec<Fields>> {
     let bytes = |size| proptest::collection::vec(0..4_u8, 0..size);
     let record = (-1..i64::from(i32::MAX), proptest::option::of(bytes(100)), bytes(400), 0..4_u8);
     proptest::collection::vec(record, 1..12)
