@@ -16,7 +16,8 @@ Every setting of Apache Kafka 4.2.1, and how this broker treats it. Written by `
 from `pykafka_core/config/kafka_settings.txt`; do not edit.
 
 Broker settings come from `server.properties` or TOML (`serve --config FILE`), from
-`serve --set NAME=VALUE`, or from `Broker(config={...})`. Unknown names stop the start.
+`serve --set NAME=VALUE`, or from `Broker(config={...})`. Unknown names stop the start. What clients alter counts more,
+but for names that `--set` gives: their alterations are undone at the start.
 """
 
 SCOPES = {

@@ -3,7 +3,7 @@
 import os
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -16,6 +16,7 @@ from pykafka_core.broker.runtime.calls import (
     delete_topic,
     raise_code,
     raise_first_error,
+    undo_alterations,
 )
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.loop import ControlLoop
@@ -31,7 +32,7 @@ from pykafka_core.config import BrokerConfigs, parse_listeners
 from pykafka_core.errors import ClosedError, ForkedError
 from pykafka_core.metadata.image.image import Endpoint, MetadataImage
 from pykafka_core.protocol.messages import Message
-from pykafka_core.types import Durability, random_id
+from pykafka_core.types import RESOURCE_BROKER, ConfigResource, Durability, random_id
 
 if TYPE_CHECKING:
     from pykafka_core._core import CoreOptions
@@ -223,6 +224,24 @@ class Broker:
             KafkaError: The code DeleteTopics answers with, such as `UnknownTopicOrPartitionError`.
         """
         raise_first_error(self._ask(delete_topic(name)))
+
+    def undo_alterations(self, names: Iterable[str]) -> None:
+        """Forget what clients altered of broker settings: what was given, or the default, counts again.
+
+        Args:
+            names: Broker settings by Kafka name; those that nobody altered are passed over.
+
+        Raises:
+            KafkaError: The code IncrementalAlterConfigs answers with, if the settings did not fit together then.
+        """
+        self._check_usable()
+        configs, wanted = self._image().configs.by_resource, set(names)
+        resources = (ConfigResource(RESOURCE_BROKER, name) for name in ("", str(self.node_id)))
+        altered = {
+            resource: sorted(wanted & configs.get(resource, {}).keys()) for resource in resources
+        }
+        if any(altered.values()):
+            raise_first_error(self._ask(undo_alterations(altered)))
 
     def topics(self) -> Mapping[str, int]:
         """Topic name → number of partitions, internal topics included, by name."""

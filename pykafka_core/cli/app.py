@@ -78,7 +78,10 @@ def serve(
         Path | None, typer.Option(metavar="FILE", help="server.properties or TOML.")
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="One more setting.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="One more setting, also if a client altered it."
+        ),
     ] = None,
 ) -> None:
     """Run one broker until SIGTERM or Ctrl-C.

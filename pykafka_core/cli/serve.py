@@ -83,6 +83,8 @@ def serve(options: ServeOptions) -> None:
     _raise_descriptors()
     signalled, wake_up = _catch_signals()
     with closing(_start(options, lambda _: os.write(wake_up, b"\0"))) as broker:
+        # A setting that a client altered could keep everybody out who would alter it back.
+        broker.undo_alterations(_name_and_value(text)[0] for text in options.settings)
         try:
             _serve_until(signalled, broker)
         except ClosedError as error:
@@ -176,13 +178,16 @@ def _settings(options: ServeOptions) -> dict[str, str]:
     if options.durability == "memory":
         settings.pop("log.dirs", None)
         settings.pop("log.dir", None)
-    for text in options.settings:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            advice = "write it as --set log.retention.ms=60000"
-            raise CliError(f"--set {text!r} is not NAME=VALUE", advice, exit_code=USAGE)
-        settings[name.strip()] = value.strip()
+    settings.update(map(_name_and_value, options.settings))
     return settings
+
+
+def _name_and_value(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        advice = "write it as --set log.retention.ms=60000"
+        raise CliError(f"--set {text!r} is not NAME=VALUE", advice, exit_code=USAGE)
+    return name.strip(), value.strip()
 
 
 def _from_file(path: Path) -> dict[str, str]:

@@ -5,6 +5,7 @@ The table bounds each value by itself. What Kafka checks beside it stands in
 ``validateReconfiguration`` of what a running broker can alter; the texts are Kafka's.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -99,10 +100,13 @@ def _connections(layers: Layers) -> Iterator[SettingProblem]:
         text = f"{delay}={layers.int(delay)} should always be less than {idle}={layers.int(idle)}"
         yield SettingProblem(idle, text, "raise it; a negative number is for ever", (delay,))
     # Nobody could connect any more, who altered it included.
-    for name in ("max.connections", "max.connection.creation.rate"):
+    per_ip, overrides = "max.connections.per.ip", "max.connections.per.ip.overrides"
+    for name in ("max.connections", "max.connection.creation.rate", per_ip):
         if layers.is_altered(name) and layers.int(name) == 0:
             yield SettingProblem(name, f"Invalid {name} 0", "set it from 1 on")
-    per_ip, overrides = "max.connections.per.ip", "max.connections.per.ip.overrides"
+    shut_out = re.search(r"([^,\s]*):\s*0+\s*(,|$)", layers.string(overrides) or "")
+    if layers.is_altered(overrides) and shut_out:
+        yield SettingProblem(overrides, f"Invalid {overrides} {shut_out[1]}:0", "set it from 1 on")
     if layers.int(per_ip) == 0 and not layers.string(overrides):
         text = f"{per_ip} can be set to zero only if {overrides} property is set."
         yield SettingProblem(per_ip, text, "set it from 1 on", (overrides,))

@@ -33,6 +33,9 @@ UNUSABLE = [
     (RESOURCE_BROKER, "", "log.retention.ms", "0"),
     (RESOURCE_BROKER, "", "log.retention.ms", "soon"),
     (RESOURCE_BROKER, "", "max.connections", "0"),
+    (RESOURCE_BROKER, "", "max.connections.per.ip", "0"),
+    (RESOURCE_BROKER, "", "max.connections.per.ip.overrides", "127.0.0.1:0"),
+    (RESOURCE_BROKER, "", "max.connections.per.ip.overrides", "127.0.0.1:9, [::1]:00"),
     (RESOURCE_BROKER, "", "log.cleaner.threads", "0"),
     (RESOURCE_BROKER, "1", "socket.request.max.bytes", "5"),
     (RESOURCE_BROKER, "1", "listeners", "SSL://:1"),
@@ -107,6 +110,23 @@ def test_what_kafka_takes_below_the_lowest_value_is_taken_and_survives_a_restart
                 broker.create_topic("t")
                 assert alter(broker, kind, of, name, value) == 0
             broker.create_topic(f"u-{start}")
+
+
+def test_alterations_are_undone_on_the_broker_and_the_cluster_and_no_others(tmp_path: Path) -> None:
+    formatted(
+        tmp_path / "data",
+        (RESOURCE_BROKER, "1", "log.retention.ms", "5"),
+        (RESOURCE_BROKER, "", "log.retention.ms", "6"),
+        (RESOURCE_BROKER, "", "log.roll.ms", "7"),
+        (RESOURCE_BROKER, "2", "log.retention.ms", "8"),
+    )
+    with Broker(tmp_path / "data") as broker:
+        broker.undo_alterations(["log.retention.ms", "listeners", "no.such.setting"])
+    with Broker(tmp_path / "data") as broker:
+        configs = broker._image().configs
+        assert configs.names(RESOURCE_BROKER) == ["", "2"]
+        assert "log.retention.ms" not in configs.of(RESOURCE_BROKER, "")
+        assert configs.of(RESOURCE_BROKER, "")["log.roll.ms"] == "7"
 
 
 def test_the_metadata_log_takes_changes_whatever_the_topics_limits_are() -> None:

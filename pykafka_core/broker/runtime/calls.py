@@ -1,13 +1,23 @@
 """The broker's own methods as requests: the same handlers as for clients, nothing encoded."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 from pykafka_core.broker.runtime.requests import LocalRequest
 from pykafka_core.errors import error_of
 from pykafka_core.protocol.messages import Message
+from pykafka_core.types import ConfigResource
 
 CREATE_TOPICS_VERSION = 7
 DELETE_TOPICS_VERSION = 6
+INCREMENTAL_ALTER_CONFIGS_VERSION = 1
+
+_DELETE = 1  # an operation of IncrementalAlterConfigs
+
+
+class _Result(Protocol):
+    error_code: int
+    error_message: str | None
 
 
 def create_topics(
@@ -46,16 +56,45 @@ def delete_topic(name: str) -> LocalRequest:
     return LocalRequest(lambda context: handler.handle(context, request), DELETE_TOPICS_VERSION)
 
 
+def undo_alterations(altered: Mapping[ConfigResource, Sequence[str]]) -> LocalRequest:
+    """An IncrementalAlterConfigs request that deletes these names of each resource."""
+    from pykafka_core.handlers.configs import incremental_alter_configs as handler
+    from pykafka_core.protocol.messages import IncrementalAlterConfigsRequest
+
+    def deletion(name: str) -> IncrementalAlterConfigsRequest.AlterableConfig:
+        return IncrementalAlterConfigsRequest.AlterableConfig(name=name, config_operation=_DELETE)
+
+    resources = [
+        IncrementalAlterConfigsRequest.AlterConfigsResource(
+            resource_type=resource.kind,
+            resource_name=resource.name,
+            configs=[deletion(name) for name in names],
+        )
+        for resource, names in altered.items()
+    ]
+    request = IncrementalAlterConfigsRequest(resources=resources)
+    return LocalRequest(
+        lambda context: handler.handle(context, request), INCREMENTAL_ALTER_CONFIGS_VERSION
+    )
+
+
 def raise_first_error(answer: Message) -> None:
-    """Raise the error a CreateTopics or DeleteTopics answer holds.
+    """Raise the error that an answer to one of the requests above holds.
 
     Raises:
-        KafkaError: Of the code and with the message of the first failed topic.
+        KafkaError: Of the code and with the message of the first topic or resource that failed.
     """
-    from pykafka_core.protocol.messages import CreateTopicsResponse, DeleteTopicsResponse
+    from pykafka_core.protocol.messages import (
+        CreateTopicsResponse,
+        DeleteTopicsResponse,
+        IncrementalAlterConfigsResponse,
+    )
 
-    assert isinstance(answer, CreateTopicsResponse | DeleteTopicsResponse)
-    results = answer.topics if isinstance(answer, CreateTopicsResponse) else answer.responses
+    if isinstance(answer, CreateTopicsResponse):
+        results: Sequence[_Result] = answer.topics
+    else:
+        assert isinstance(answer, DeleteTopicsResponse | IncrementalAlterConfigsResponse)
+        results = answer.responses
     for result in results:
         if result.error_code:
             raise error_of(result.error_code)(result.error_message or "")
