@@ -1,9 +1,11 @@
 """Requests leave nothing to the garbage collector: what they made is freed when they are over.
 
-A collection holds the control thread, and `gc.freeze` is only safe for a program that makes no cycles.
+`serve` depends on it, which leaves what outlives a full collection out of later ones.
 """
 
 import gc
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -128,3 +130,19 @@ def test_no_request_makes_a_reference_cycle(uncollected: None) -> None:
     for request in requests():
         broker.ask(request)
         assert gc.collect() == 0, f"{type(request).__name__}: {str(request)[:300]}"
+
+
+def test_a_server_leaves_what_outlives_a_full_collection_out_of_later_ones() -> None:
+    script = """if True:
+        import gc
+        from pykafka_core.cli.serve import _begin_collecting
+        _begin_collecting()
+        before = gc.get_freeze_count()
+        kept = [[] for _ in range(100_000)]
+        gc.collect()
+        assert gc.get_freeze_count() >= before + 100_000
+        assert len(gc.get_objects()) < 1000
+        del kept
+        assert gc.get_freeze_count() < before + 1000
+    """
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=300)
