@@ -88,7 +88,7 @@ def test_transactional_ids_need_a_coordinator(
 
 
 @pytest.mark.parametrize(("timeout_ms", "code"), [(0, 50), (-1, 50), (900_001, 50), (900_000, 15)])
-def test_contract_18_a_timeout_out_of_bounds_is_told_before_all(
+def test_a_timeout_out_of_bounds_is_told_before_all(
     broker: SimulatedBroker, timeout_ms: int, code: int
 ) -> None:
     answer = broker.ask(

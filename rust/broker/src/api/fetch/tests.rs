@@ -63,8 +63,9 @@ fn every_version_reads_what_was_appended() {
     }
 }
 
+/// contract/kafka.md#24.
 #[test]
-fn contract_24_offsets_inside_at_the_end_and_outside() {
+fn offsets_inside_and_at_the_end_are_served_and_those_outside_refused() {
     let broker = broker();
     broker.append(&batch(&["a", "b"]));
     for (offset, code, count) in [(1, 0, 2), (2, 0, 0), (3, 1, 0), (-5, 1, 0), (i64::MAX, 1, 0)] {
@@ -75,8 +76,9 @@ fn contract_24_offsets_inside_at_the_end_and_outside() {
     }
 }
 
+/// contract/kafka.md#25.
 #[test]
-fn contract_25_first_partition_gives_a_whole_batch_and_later_ones_keep_the_limit() {
+fn first_partition_gives_a_whole_batch_and_later_ones_keep_the_limit() {
     let broker = broker();
     let large = "x".repeat(500);
     for index in [0, 1] {
@@ -92,8 +94,9 @@ fn contract_25_first_partition_gives_a_whole_batch_and_later_ones_keep_the_limit
     assert_eq!(counts, [1, 0]);
 }
 
+/// contract/kafka.md#26.
 #[test]
-fn contract_26_parked_fetch_answers_when_bytes_come() {
+fn parked_fetch_answers_when_bytes_come() {
     let broker = broker();
     let mut long = request(vec![wanting(0, 0)]);
     long.max_wait_ms = 60_000;
@@ -105,8 +108,9 @@ fn contract_26_parked_fetch_answers_when_bytes_come() {
     assert_eq!(broker.ctx.purgatory.parked_count(), 0);
 }
 
+/// contract/kafka.md#26.
 #[test]
-fn contract_26_parked_fetch_waits_for_min_bytes_and_answers_what_there_is_in_the_end() {
+fn parked_fetch_waits_for_min_bytes_and_answers_what_there_is_in_the_end() {
     let broker = broker();
     let mut long = request(vec![wanting(0, 0)]);
     (long.max_wait_ms, long.min_bytes) = (500, 100_000);
@@ -156,8 +160,9 @@ fn fetch_whose_min_bytes_is_its_maximum_is_answered_with_the_whole_batches_withi
     }
 }
 
+/// attack case 17 of contract/replication.md.
 #[test]
-fn attack_17_waits_are_clamped_and_memory_for_them_is_bounded() {
+fn waits_are_clamped_and_memory_for_them_is_bounded() {
     let broker = broker();
     let mut greedy = request(vec![wanting(0, 0)]);
     (greedy.max_wait_ms, greedy.min_bytes) = (i32::MAX, i32::MAX);
@@ -229,8 +234,9 @@ fn dropped_fetch_watches_nothing() {
     }
 }
 
+/// attack case 16 of contract/replication.md.
 #[test]
-fn attack_16_fetch_of_a_replica_is_refused() {
+fn fetch_of_a_replica_is_refused() {
     let broker = broker();
     broker.append(&batch(&["a"]));
     let old = Request { replica_id: 2, ..request(vec![wanting(0, 0)]) };
@@ -242,8 +248,9 @@ fn attack_16_fetch_of_a_replica_is_refused() {
     assert_eq!((refused.error_code, refused.partitions.len()), (31, 0));
 }
 
+/// contract/kafka.md#27.
 #[test]
-fn contract_27_session_lives_and_dies() {
+fn session_lives_and_dies() {
     let broker = broker();
     broker.append(&batch(&["a"]));
     let open = Request { session_epoch: 0, ..request(vec![wanting(0, 0), wanting(1, 0)]) };
@@ -279,8 +286,9 @@ fn contract_27_session_lives_and_dies() {
     assert_eq!(answer(12, broker.fetch(12, &next(4, Vec::new()))).error_code, 70);
 }
 
+/// contract/kafka.md#28, #63.
 #[test]
-fn contract_28_and_63_unknown_ids_and_topics_deleted_inside_a_session() {
+fn unknown_ids_and_topics_deleted_inside_a_session() {
     let mut broker = broker();
     let mut unknown = request(vec![wanting(0, 0)]);
     unknown.topics[0].topic_id = [9; 16];
@@ -302,8 +310,9 @@ fn contract_28_and_63_unknown_ids_and_topics_deleted_inside_a_session() {
     assert_eq!(by_name.partitions[0].error_code, 3);
 }
 
+/// contract/kafka.md#29, attack case 18 of contract/replication.md.
 #[test]
-fn contract_29_and_attack_18_epochs_fence() {
+fn wrong_epochs_are_fenced() {
     let mut broker = broker();
     let mut newer = topic("t", TOPIC, 1, &[]);
     newer.partitions = vec![led_here(0, 4, 4)];
@@ -316,8 +325,9 @@ fn contract_29_and_attack_18_epochs_fence() {
     }
 }
 
+/// contract/kafka.md#30.
 #[test]
-fn contract_30_diverging_epoch_comes_without_records() {
+fn diverging_epoch_comes_without_records() {
     let mut broker = Broker::in_memory().with_topic(1, &[]);
     broker.append(&batch(&["a", "b"]));
     let mut newer = topic("t", TOPIC, 1, &[]);
@@ -332,8 +342,9 @@ fn contract_30_diverging_epoch_comes_without_records() {
     assert_eq!(partition.records.as_ref().map(Records::len), Some(0));
 }
 
+/// contract/kafka.md#30.
 #[test]
-fn contract_30_reader_past_the_end_is_told_where_its_log_parts() {
+fn reader_past_the_end_is_told_where_its_log_parts() {
     let broker = broker();
     broker.append(&batch(&["a", "b"]));
     for (offset, last_fetched_epoch, code, end) in [(99, 0, 0, 2), (99, -1, 1, -1), (99, 3, 1, -1)]
@@ -346,8 +357,9 @@ fn contract_30_reader_past_the_end_is_told_where_its_log_parts() {
     }
 }
 
+/// contract/kafka.md#62.
 #[test]
-fn contract_62_negative_sizes_and_unknown_isolation_are_unknown_server_errors() {
+fn negative_sizes_and_unknown_isolation_are_unknown_server_errors() {
     let broker = broker();
     broker.append(&batch(&["a"]));
     let mut negative = request(vec![wanting(0, 0)]);
@@ -359,8 +371,9 @@ fn contract_62_negative_sizes_and_unknown_isolation_are_unknown_server_errors() 
     assert_eq!(answer(12, broker.fetch(12, &strange)).error_code, -1);
 }
 
+/// contract/kafka.md#22.
 #[test]
-fn contract_22_read_uncommitted_has_no_list_of_aborted_transactions() {
+fn read_uncommitted_has_no_list_of_aborted_transactions() {
     let broker = broker();
     broker.append(&batch(&["a"]));
     let uncommitted = answer(12, broker.fetch(12, &request(vec![wanting(0, 0)])));

@@ -24,8 +24,9 @@ fn session(partitions: i32) -> FetchSession {
     session
 }
 
+/// contract/kafka.md#27.
 #[test]
-fn contract_27_epochs_must_follow_each_other_and_wrap_to_one() {
+fn epochs_must_follow_each_other_and_wrap_to_one() {
     let mut session = session(1);
     assert_eq!(session.begin(2, true), Err(KafkaError::InvalidFetchSessionEpoch));
     assert_eq!(session.begin(1, true), Ok(()));
@@ -35,13 +36,15 @@ fn contract_27_epochs_must_follow_each_other_and_wrap_to_one() {
     assert_eq!(session.begin(1, true), Ok(()));
 }
 
+/// contract/kafka.md#27.
 #[test]
-fn contract_27_switching_between_names_and_ids_is_refused() {
+fn switching_between_names_and_ids_is_refused() {
     assert_eq!(session(1).begin(1, false), Err(KafkaError::FetchSessionTopicIdError));
 }
 
+/// contract/kafka.md#27.
 #[test]
-fn contract_27_incremental_answers_name_only_what_changed() {
+fn incremental_answers_name_only_what_changed() {
     let mut session = session(1);
     assert!(session.answer(&key(0), quiet(5)), "the first answer is always told");
     assert!(!session.answer(&key(0), quiet(5)));
@@ -53,8 +56,9 @@ fn contract_27_incremental_answers_name_only_what_changed() {
     assert!(session.answer(&key(0), quiet(6)), "after an error all is told again");
 }
 
+/// contract/kafka.md#27.
 #[test]
-fn contract_27_partitions_with_data_move_to_the_back() {
+fn partitions_with_data_move_to_the_back() {
     let mut session = session(3);
     session.answer(&key(0), FetchedState { has_records: true, ..quiet(1) });
     let order: Vec<i32> = session.specs().map(|(key, _)| key.index).collect();
@@ -64,8 +68,9 @@ fn contract_27_partitions_with_data_move_to_the_back() {
     assert_eq!(order, [0, 9, 0]);
 }
 
+/// contract/kafka.md#63.
 #[test]
-fn contract_63_a_topic_once_resolved_is_told_apart_from_one_never_known() {
+fn a_topic_once_resolved_is_told_apart_from_one_never_known() {
     let mut session = session(1);
     assert!(!session.resolve(&key(0), false));
     assert!(session.resolve(&key(0), true));

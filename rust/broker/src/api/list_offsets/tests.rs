@@ -63,8 +63,9 @@ fn every_version_answers_and_carries_an_epoch_from_4_on() {
     }
 }
 
+/// contract/kafka.md#31.
 #[test]
-fn contract_31_ends_and_times() {
+fn ends_and_times_are_found() {
     let broker = broker();
     assert_eq!(find(&broker, 9, -1), (0, 3, -1));
     assert_eq!(find(&broker, 9, -2), (0, 0, -1));
@@ -78,24 +79,27 @@ fn contract_31_ends_and_times() {
     assert_eq!(ask(&broker, 9, 1, &[at(-1)])[0], (0, 3, -1, 0));
 }
 
+/// contract/kafka.md#31.
 #[test]
-fn contract_31_negative_times_need_their_version() {
+fn negative_times_need_their_version() {
     let broker = broker();
     for (version, timestamp) in [(6, -3), (7, -4), (8, -5), (10, -6), (11, -7), (11, i64::MIN)] {
         assert_eq!(find(&broker, version, timestamp), (35, -1, -1), "{version} {timestamp}");
     }
 }
 
+/// contract/kafka.md#31.
 #[test]
-fn contract_31_partition_named_twice_is_an_invalid_request() {
+fn partition_named_twice_is_an_invalid_request() {
     let broker = broker();
     let codes: Vec<i16> =
         ask(&broker, 9, 0, &[at(-1), at(-2)]).into_iter().map(|answer| answer.0).collect();
     assert_eq!(codes, [42], "answered once, as by Kafka");
 }
 
+/// contract/kafka.md#29.
 #[test]
-fn contract_29_epochs_fence() {
+fn wrong_epochs_are_fenced() {
     let broker = broker();
     for (current_leader_epoch, code) in [(0, 0), (1, 75), (-1, 0)] {
         let partition = Partition { current_leader_epoch, ..at(-1) };
@@ -106,8 +110,9 @@ fn contract_29_epochs_fence() {
     assert_eq!(ask(&broker, 9, 7, &[at(-1)])[0].0, -1);
 }
 
+/// contract/kafka.md#31.
 #[test]
-fn contract_31_lagging_high_watermark_is_offset_not_available() {
+fn lagging_high_watermark_is_offset_not_available() {
     let mut broker = Broker::in_memory();
     let mut replicated = topic("t", TOPIC, 1, &[]);
     replicated.partitions[0].replicas = vec![1, 2];
@@ -142,8 +147,9 @@ fn end_of(broker: &Broker, leader_epoch: i32, current_leader_epoch: i32) -> (i16
     (partition.error_code, partition.leader_epoch, partition.end_offset)
 }
 
+/// contract/kafka.md#30.
 #[test]
-fn contract_30_ends_of_epochs() {
+fn the_end_of_each_epoch_is_told() {
     let mut broker = Broker::in_memory();
     let mut led = topic("t", TOPIC, 1, &[]);
     for epoch in [2, 5] {
@@ -164,8 +170,9 @@ fn contract_30_ends_of_epochs() {
     assert_eq!(end_of(&broker, 5, 4), (74, -1, -1));
 }
 
+/// contract/kafka.md#39, #56.
 #[test]
-fn contract_39_and_56_delete_records_moves_the_start_within_the_high_watermark() {
+fn delete_records_moves_the_start_within_the_high_watermark() {
     let broker = broker();
     broker.events();
     for (token, offset) in [(1, 2), (2, 4), (3, -2), (4, -1)] {

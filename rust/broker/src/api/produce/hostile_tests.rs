@@ -36,8 +36,9 @@ fn refused(records: &[u8]) -> i16 {
     code
 }
 
+/// attack case 13 of contract/replication.md.
 #[test]
-fn attack_13_bombs_of_every_codec_are_messages_too_large() {
+fn bombs_of_every_codec_are_messages_too_large() {
     for codec in [Compression::Gzip, Compression::Lz4, Compression::Zstd] {
         let mut bomb = Vec::new();
         compress(codec, None, &vec![0; ZEROS], &mut bomb).unwrap();
@@ -48,8 +49,9 @@ fn attack_13_bombs_of_every_codec_are_messages_too_large() {
 }
 
 /// Snappy cannot expand a message past the bound; but it says beforehand how much it will be.
+/// attack case 13 of contract/replication.md.
 #[test]
-fn attack_13_declared_sizes_are_not_believed() {
+fn declared_sizes_are_not_believed() {
     let snappy_of_4_gib = [0xff, 0xff, 0xff, 0xff, 0x0f, 0x00, 0x61];
     let code = refused(&with_body(Compression::Snappy, &snappy_of_4_gib));
     assert_eq!(code, KafkaError::MessageTooLarge.code());
@@ -57,8 +59,9 @@ fn attack_13_declared_sizes_are_not_believed() {
     assert_ne!(refused(&with_body(Compression::Zstd, &zstd_window_of_2_gib)), 0);
 }
 
+/// attack case 14 of contract/replication.md.
 #[test]
-fn attack_14_lengths_below_minus_one_and_counts_beyond_the_record_are_invalid_records() {
+fn lengths_below_minus_one_and_counts_beyond_the_record_are_invalid_records() {
     // After its size a record has: attributes, timestamp delta, offset delta, key, value, count of headers, headers.
     let records: [&[u8]; 6] = [
         &[0, 0, 0, 3, 1, 0],                            // a key of -2 bytes

@@ -44,8 +44,9 @@ fn every_version_is_answered() {
     }
 }
 
+/// contract/kafka.md#4.
 #[test]
-fn contract_4_acks_0_with_an_error_closes_and_unknown_acks_are_refused() {
+fn acks_0_with_an_error_closes_and_unknown_acks_are_refused() {
     let broker = broker();
     let mut corrupt = batch(&["a"]);
     corrupt[65] ^= 1;
@@ -54,8 +55,9 @@ fn contract_4_acks_0_with_an_error_closes_and_unknown_acks_are_refused() {
     assert_eq!(broker.append(&batch(&["a"])), 0, "nothing was appended");
 }
 
+/// contract/kafka.md#6.
 #[test]
-fn contract_6_unknown_topics_by_name_and_by_id() {
+fn unknown_topics_are_refused_by_name_and_by_id() {
     let broker = Broker::in_memory();
     assert_eq!(code_of(broker.produce(12, -1, &batch(&["a"])), 12), 3);
     assert_eq!(code_of(broker.produce(13, -1, &batch(&["a"])), 13), 100);
@@ -65,8 +67,9 @@ fn contract_6_unknown_topics_by_name_and_by_id() {
     assert_eq!(code_of(broker.produce_request(12, &request), 12), 3);
 }
 
+/// contract/kafka.md#6.
 #[test]
-fn contract_6_one_batch_of_magic_2_per_partition() {
+fn only_one_batch_of_magic_2_is_taken_per_partition() {
     let broker = broker();
     let one = batch(&["a"]);
     let two = [one.clone(), one.clone()].concat();
@@ -82,8 +85,9 @@ fn contract_6_one_batch_of_magic_2_per_partition() {
     assert_eq!(broker.append(&one), 0);
 }
 
+/// contract/kafka.md#6.
 #[test]
-fn contract_6_zstd_needs_version_7() {
+fn zstd_needs_version_7() {
     let broker = broker();
     let options = BatchOptions { compression: Compression::Zstd, ..BatchOptions::default() };
     let zstd = batch_with(options, &["a"]);
@@ -91,23 +95,26 @@ fn contract_6_zstd_needs_version_7() {
     assert_eq!(code_of(broker.produce(7, -1, &zstd), 7), 0);
 }
 
+/// contract/kafka.md#58.
 #[test]
-fn contract_58_tail_behind_the_batch_is_ignored() {
+fn tail_behind_the_batch_is_ignored() {
     let broker = broker();
     let one = batch(&["a"]);
     let and_a_half = [&one[..], &one[..30]].concat();
     assert_eq!(code_of(broker.produce(9, -1, &and_a_half), 9), 0);
 }
 
+/// contract/kafka.md#59.
 #[test]
-fn contract_59_null_records_are_an_invalid_record() {
+fn null_records_are_an_invalid_record() {
     let broker = broker();
     let request = request_of(-1, &[(0, None)]);
     assert_eq!(code_of(broker.produce_request(9, &request), 9), 87);
 }
 
+/// contract/kafka.md#61.
 #[test]
-fn contract_61_partition_named_twice_is_appended_and_answered_once() {
+fn partition_named_twice_is_appended_and_answered_once() {
     let broker = broker();
     let (first, second) = (batch(&["a"]), batch(&["b", "c"]));
     let request = request_of(-1, &[(0, Some(&first)), (0, Some(&second))]);
@@ -117,8 +124,9 @@ fn contract_61_partition_named_twice_is_appended_and_answered_once() {
     assert_eq!(broker.append(&batch(&["d"])), 2);
 }
 
+/// contract/kafka.md#61.
 #[test]
-fn contract_61_topic_named_twice_is_answered_once_and_one_without_partitions_not_at_all() {
+fn topic_named_twice_is_answered_once_and_one_without_partitions_not_at_all() {
     let broker = broker();
     let (first, second) = (batch(&["a"]), batch(&["b", "c"]));
     let mut request = request_of(-1, &[(0, Some(&first)), (1, Some(&first))]);
@@ -152,8 +160,9 @@ fn refusals_by_the_log_tell_where_it_starts_as_kafka_s_do() {
     }
 }
 
+/// contract/kafka.md#61.
 #[test]
-fn contract_61_transactional_batches_are_refused_and_append_nothing() {
+fn transactional_batches_are_refused_and_append_nothing() {
     let broker = broker();
     let options = BatchOptions {
         producer_id: ProducerId::new(1),
@@ -170,8 +179,9 @@ fn contract_61_transactional_batches_are_refused_and_append_nothing() {
     assert_eq!(broker.append(&batch(&["b"])), 0);
 }
 
+/// contract/kafka.md#7, attack cases 9–12 of contract/replication.md.
 #[test]
-fn contract_7_and_attacks_9_to_12_leave_the_log_as_it_was() {
+fn refused_batches_leave_the_log_as_it_was() {
     let broker = broker();
     let good = batch(&["aaaa", "bbbb"]);
     let patched = |at: usize, bytes: &[u8]| {
@@ -203,8 +213,9 @@ fn contract_7_and_attacks_9_to_12_leave_the_log_as_it_was() {
     assert_eq!(broker.append(&good), 0);
 }
 
+/// contract/kafka.md#8.
 #[test]
-fn contract_8_stamped_topics_answer_the_stamp() {
+fn stamped_topics_answer_the_stamp() {
     let broker = Broker::in_memory().with_topic(1, &[("message.timestamp.type", "LogAppendTime")]);
     let bytes = replied(broker.produce(9, -1, &batch(&["a"])));
     let response = Response::decode(9, &bytes).unwrap();
@@ -212,8 +223,9 @@ fn contract_8_stamped_topics_answer_the_stamp() {
     assert_eq!(stamp, crate::testing::START_MS);
 }
 
+/// contract/kafka.md#10.
 #[test]
-fn contract_10_record_errors_name_the_records() {
+fn record_errors_name_the_records() {
     let broker = Broker::in_memory().with_topic(1, &[("message.timestamp.after.max.ms", "5")]);
     broker.clock.advance_ms(0);
     let mut builder = pykafka_record::BatchBuilder::new(BatchOptions::default());
@@ -231,15 +243,17 @@ fn contract_10_record_errors_name_the_records() {
     assert!(partition.error_message.is_some());
 }
 
+/// contract/kafka.md#10.
 #[test]
-fn contract_10_too_large_batches() {
+fn too_large_batches_are_refused() {
     let broker = Broker::in_memory().with_topic(1, &[("max.message.bytes", "100")]);
     let large = "x".repeat(200);
     assert_eq!(code_of(broker.produce(9, -1, &batch(&[&large])), 9), 10);
 }
 
+/// contract/kafka.md#11.
 #[test]
-fn contract_11_internal_topics_take_only_the_admin_client() {
+fn internal_topics_take_only_the_admin_client() {
     let mut broker = Broker::in_memory();
     let mut internal = topic("t", TOPIC, 1, &[]);
     internal.internal = true;
@@ -250,8 +264,9 @@ fn contract_11_internal_topics_take_only_the_admin_client() {
     assert_eq!(code_of(broker.produce_as("__admin_client", 9, &request), 9), 0);
 }
 
+/// contract/kafka.md#13.
 #[test]
-fn contract_13_acks_all_needs_min_insync_replicas_before_the_append() {
+fn acks_all_needs_min_insync_replicas_before_the_append() {
     let mut broker = Broker::in_memory();
     let mut lonely = topic("t", TOPIC, 1, &[("min.insync.replicas", "2")]);
     lonely.partitions[0].replicas = vec![1, 2];
@@ -262,8 +277,9 @@ fn contract_13_acks_all_needs_min_insync_replicas_before_the_append() {
     assert_eq!(alone.append(&batch(&["a"])), 0, "one replica cannot be asked for two");
 }
 
+/// contract/kafka.md#15, #60.
 #[test]
-fn contract_15_and_60_duplicate_answers_the_original_offset() {
+fn duplicate_answers_the_original_offset() {
     let broker = broker();
     let options = BatchOptions {
         producer_id: ProducerId::new(4),
@@ -280,8 +296,9 @@ fn contract_15_and_60_duplicate_answers_the_original_offset() {
     assert_eq!(broker.append(&next), 1);
 }
 
+/// contract/kafka.md#14.
 #[test]
-fn contract_14_wrong_leader_is_told_the_right_one() {
+fn wrong_leader_is_told_the_right_one() {
     let mut broker = Broker::in_memory();
     let mut moved = topic("t", TOPIC, 1, &[]);
     moved.partitions[0].leader = 2;

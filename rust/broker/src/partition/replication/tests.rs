@@ -31,8 +31,9 @@ fn all_eligible() -> EligibleBrokers {
     [(1, 7), (2, 7), (3, 7)].into()
 }
 
+/// contract/kafka.md#13.
 #[test]
-fn contract_13_effective_min_isr_is_capped_by_the_replica_count() {
+fn effective_min_isr_is_capped_by_the_replica_count() {
     let mut replication = Replication::new(1);
     let alone = Assignment { replicas: vec![1], ..assignment(1, 0, 0, &[1]) };
     replication.assign(alone, 1);
@@ -48,8 +49,9 @@ fn high_watermark_counts_only_what_the_promise_covers() {
     assert_eq!(replication.high_watermark(), 3);
 }
 
+/// contract/replication.md#1.
 #[test]
-fn replication_1_pending_add_holds_the_high_watermark_back() {
+fn pending_add_holds_the_high_watermark_back() {
     let mut replication = leader_of(&[1]);
     replication.advance_high_watermark(ends(4), 1, &NOBODY);
     replication.follower_fetched(2, fetch(4), 4).unwrap();
@@ -60,23 +62,26 @@ fn replication_1_pending_add_holds_the_high_watermark_back() {
     assert!(replication.advance_high_watermark(ends(9), 1, &NOBODY));
 }
 
+/// contract/replication.md#2.
 #[test]
-fn replication_2_follower_that_could_join_holds_the_high_watermark_back() {
+fn follower_that_could_join_holds_the_high_watermark_back() {
     let mut replication = leader_of(&[1]);
     replication.follower_fetched(2, fetch(0), 0).unwrap();
     assert!(!replication.advance_high_watermark(ends(9), 1, &|follower| follower.broker_id == 2));
     assert!(replication.advance_high_watermark(ends(9), 1, &NOBODY));
 }
 
+/// contract/replication.md#3.
 #[test]
-fn replication_3_high_watermark_rests_below_min_isr() {
+fn high_watermark_rests_below_min_isr() {
     let mut replication = leader_of(&[1]);
     assert!(!replication.advance_high_watermark(ends(9), 2, &NOBODY));
     assert!(replication.advance_high_watermark(ends(9), 1, &NOBODY));
 }
 
+/// contract/replication.md#8.
 #[test]
-fn replication_8_new_epoch_forgets_what_followers_had() {
+fn new_epoch_forgets_what_followers_had() {
     let mut replication = leader_of(&[1, 2]);
     replication.follower_fetched(2, fetch(5), 5).unwrap();
     assert_eq!(replication.assign(assignment(1, 1, 1, &[1, 2]), 9), Change::BecameLeader);
@@ -85,8 +90,9 @@ fn replication_8_new_epoch_forgets_what_followers_had() {
     assert_eq!(replication.followers()[1].caught_up_ns, 0);
 }
 
+/// contract/replication.md#9.
 #[test]
-fn replication_9_redelivery_and_older_epochs_change_nothing() {
+fn redelivery_and_older_epochs_change_nothing() {
     let mut replication = leader_of(&[1, 2]);
     replication.follower_fetched(2, fetch(5), 5).unwrap();
     assert_eq!(replication.assign(assignment(1, 0, 0, &[1]), 9), Change::Ignored);
@@ -95,8 +101,9 @@ fn replication_9_redelivery_and_older_epochs_change_nothing() {
     assert_eq!(replication.assign(assignment(2, 0, 0, &[2]), 9), Change::Ignored);
 }
 
+/// contract/replication.md#11.
 #[test]
-fn replication_11_epochs_are_compared_before_leadership() {
+fn epochs_are_compared_before_leadership() {
     let mut replication = leader_of(&[1]);
     replication.assign(assignment(2, 4, 4, &[2]), 9);
     assert_eq!(
@@ -114,8 +121,9 @@ fn replication_11_epochs_are_compared_before_leadership() {
     assert_eq!(replication.check_leader(None), Err(KafkaError::NotLeaderOrFollower));
 }
 
+/// contract/replication.md#25.
 #[test]
-fn replication_25_joining_needs_the_high_watermark_and_the_epoch_start() {
+fn joining_needs_the_high_watermark_and_the_epoch_start() {
     let mut replication = leader_of(&[1]);
     replication.advance_high_watermark(ends(4), 1, &NOBODY);
     replication.begin_leader_epoch(6);
