@@ -73,7 +73,7 @@ class IdempotentConsumer:
             what stands twice in the log counts twice.
         effect: Called at most once for a batch with the ledger's connection and the rows left, in the
             order of topic, partition and offset, with the columns of the DataFrame.
-        topic_ids: Where to ask for topic ids, so that a topic deleted and made anew starts at its
+        topic_ids: Where to ask for topic ids, so that a topic deleted and recreated starts at its
             beginning: "host:port", settings of librdkafka, or a function. Only for "offsets".
         fail_on_data_loss: Raise when a batch begins after the group's marks: with a new checkpoint under the
             connector's default ``startingOffsets`` (latest), or with an old one and another database. With a new
@@ -242,7 +242,7 @@ class IdempotentConsumer:
         replaced = sorted(t for t, value in found.items() if self._known.get(t, value) != value)
         if replaced:
             raise ConsumerError(
-                f"{', '.join(replaced)}: deleted and made anew while the query ran; "
+                f"{', '.join(replaced)}: deleted and recreated while the query ran; "
                 "start it again, with a new checkpoint and startingOffsets=earliest"
             )
         self._known |= found

@@ -6,7 +6,7 @@ end. It knows topics by name, and of the ledger nothing. So records can be passe
 - A new checkpoint begins after the group's mark.
 - A checkpoint is ahead of the ledger: the database was put back from a backup, is another one, or the group has
   another name.
-- The topic was deleted and made anew while no query ran. The old checkpoint's offset means nothing in the new log; if
+- The topic was deleted and recreated while no query ran. The old checkpoint's offset means nothing in the new log; if
   that is longer already, Spark goes on in its middle.
 
 The rows cannot tell: filters before the ledger leave gaps too. What Spark planned can. Each commit therefore sets the
@@ -60,17 +60,17 @@ class Read:
         """The topics that a checkpoint goes on with are those that the group read.
 
         Raises:
-            ConsumerError: One was made anew, and Spark would not begin at its beginning.
+            ConsumerError: One was recreated, and Spark would not begin at its beginning.
         """
         if batch_id == 0:
             return
         read = {key.topic for key in self.marks}
         present = {key.topic for key in self.marks if self.ids.get(key.topic) == key.topic_id}
         begun = {topic for (topic, _), at in plan.ranges.items() if at.start > 0}
-        anew = sorted((read - present) & begun)
-        if anew:
+        recreated = sorted((read - present) & begun)
+        if recreated:
             raise ConsumerError(
-                f"{', '.join(anew)}: deleted and made anew since the checkpoint was written, whose offsets are the old "
+                f"{', '.join(recreated)}: deleted and recreated since the checkpoint was written, whose offsets are the old "
                 "topic's; start with a new checkpoint and startingOffsets=earliest"
             )
 
@@ -141,7 +141,7 @@ def check_logs(plan: Planned, logs: Mapping[Place, Range]) -> None:
         if planned.end > log.end:
             raise ConsumerError(
                 f"{name(place)} ends at offset {log.end}, and the batch was planned up to {planned.end}: the topic was "
-                "deleted and made anew, or its log was cut, since the checkpoint was written; start with a new "
+                "deleted and recreated, or its log was cut, since the checkpoint was written; start with a new "
                 "checkpoint and startingOffsets=earliest"
             )
 

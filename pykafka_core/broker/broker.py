@@ -143,7 +143,7 @@ class Broker:
         return f"<Broker {state} data={self._path or 'memory'}>"
 
     def close(self) -> None:
-        """Stop in good order: drain, flush, mark the directory as closed cleanly. Idempotent."""
+        """Stop cleanly: drain, flush, mark the directory as closed cleanly. Idempotent."""
         if self._pid == os.getpid():
             self._close()
 

@@ -108,7 +108,7 @@ class IdempotentConsumer:
             timeout_s: How long to wait for a first record.
 
         Returns:
-            All zero if none came, and also when reading had to begin again (a topic was made anew, or
+            All zero if none came, and also when reading had to begin again (a topic was recreated, or
             has more partitions): the next call reads on.
 
         Raises:

@@ -16,7 +16,7 @@ there. It does not matter what the caller believes it has processed: only the le
 
 Two tiers. Marks stop *redelivery* and cost one row per partition. Ids stop *producer duplicates*, one
 record written to the log twice, and cost an index entry per record: claim them when producers retry
-on their own. Marks are keyed by topic id, so a topic deleted and made anew under the same name starts
+on their own. Marks are keyed by topic id, so a topic deleted and recreated under the same name starts
 at its beginning instead of being swallowed up to the old mark.
 """
 
@@ -33,7 +33,7 @@ class PartitionKey(NamedTuple):
     """One partition of one topic's life.
 
     ``topic_id`` has 16 bytes, all zero for brokers without topic ids (before Kafka 2.8): then a
-    topic made anew cannot be told from the old one. ``topic`` is its name.
+    topic that was recreated cannot be told from the old one. ``topic`` is its name.
     """
 
     topic_id: TopicId

@@ -71,8 +71,8 @@ def starting_marks(
 ) -> dict[PartitionKey, int]:
     """Where to go on reading each partition.
 
-    ``start`` is for topics that the group has never seen. A partition added later and a topic made
-    anew begin at their first record: what was written before anybody noticed must not be skipped.
+    ``start`` is for topics that the group has never seen. A partition added later and a topic that
+    was recreated begin at their first record: what was written before anybody noticed must not be skipped.
 
     Args:
         marks: All of the group's.
@@ -98,7 +98,7 @@ def _resumed(key: PartitionKey, mark: int, first: int, end: int, fail_on_data_lo
     if mark > end:
         raise DataLossError(
             f"{key.topic}-{key.partition} ends at offset {end}, but everything before {mark} was "
-            "processed: the log was cut or is another cluster's. Use a new group to read it anew"
+            "processed: the log was cut or is another cluster's. Use a new group to read it again"
         )
     if mark < first and fail_on_data_loss:
         raise DataLossError(

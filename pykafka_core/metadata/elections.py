@@ -12,7 +12,7 @@ def elections(image: MetadataImage, node_id: int, *, clean: bool) -> list[Messag
     Args:
         image: Loaded from the log.
         node_id: The only broker that is alive.
-        clean: It stopped in good order. If not, records at the end of its logs may be lost and
+        clean: It stopped cleanly. If not, records at the end of its logs may be lost and
             their offsets given out again, so even a partition it led gets a new leader epoch:
             that is how consumers notice (KIP-320).
     """

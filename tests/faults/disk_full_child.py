@@ -181,7 +181,7 @@ def metadata(path: Path) -> None:
         assert 0 < disk.reserve() < RESERVE_BYTES
         broker.delete_topic("ballast")
         until(lambda: not disk.deleted(), "the deleted topic's files still take up space")
-        until(lambda: disk.reserve() == RESERVE_BYTES, "the reserve never was made anew")
+        until(lambda: disk.reserve() == RESERVE_BYTES, "the reserve never was recreated")
         sender.send_until_accepted("late-7", b"after")
         topics = broker.topics()
     assert topics == {f"late-{number}": 1 for number in range(TOPICS)}

@@ -26,7 +26,7 @@ def _entries(path: Path) -> list[bytes]:
 def reopened(data: Path, topic: str, interval: int, *, without_indexes: bool = False) -> Indexes:
     """The same in a copy in which each of the topic's logs was opened, recovered as far as need be, and closed.
 
-    Without their index files every batch is read, and both indexes are built anew.
+    Without their index files every batch is read, and both indexes are rebuilt.
     """
     left_out = ["*.index", "*.timeindex"] if without_indexes else []
     copy = data.with_name("reopened")

@@ -149,7 +149,7 @@ def recovered_indexes(killed: Path) -> Indexes:
 
 
 def assert_indexes_equal_rebuilt_ones(data: Path, after_kill: Indexes) -> None:
-    """In the directory of a server that stopped in good order, and that began with the indexes ``after_kill``."""
+    """In the directory of a server that stopped cleanly, and that began with the indexes ``after_kill``."""
     found = stored(data, "load")
     rebuilt = reopened(data, "load", INDEX_INTERVAL_BYTES, without_indexes=True)
     assert found.keys() == rebuilt.keys()
@@ -160,7 +160,7 @@ def assert_indexes_equal_rebuilt_ones(data: Path, after_kill: Indexes) -> None:
 
 
 def assert_files_are_sound(dirs: Sequence[Path]) -> None:
-    """Kafka's own reader finds no fault in any file of servers that stopped in good order."""
+    """Kafka's own reader finds no fault in any file of servers that stopped cleanly."""
     logs = [str(path) for data in dirs for path in sorted(data.glob("load-*/*.log"))]
     indexes = [
         str(path)

@@ -60,7 +60,7 @@ def test_recovery_knows_the_producers_that_kafkas_knew(tmp_path: Path) -> None:
     repair(tmp_path / "data", yes=True, keep=False, as_json=False)
     for partition, expected in partitions.items():
         with Log.open(partition, clock=expected["asked_at_ms"]):
-            pass  # its end in good order writes the last snapshot
+            pass  # its clean end writes the last snapshot
         oldest_ms = expected["asked_at_ms"] - EXPIRATION_MS
         found, wanted = (
             alive(all_, oldest_ms) for all_ in (snapshots(partition), producers(expected))

@@ -33,7 +33,7 @@ def test_a_leader_that_was_killed_begins_a_new_epoch() -> None:
 
 
 def test_an_eligible_leader_is_elected_cleanly() -> None:
-    # What Apache Kafka leaves behind after a shutdown in good order.
+    # What Apache Kafka leaves behind after a clean shutdown.
     elected = after(partition(leader=-1, isr=(), elr=(1,), last_known_elr=(1,)))
     assert (elected.leader, elected.isr, elected.elr) == (1, (1,), ())
     assert (elected.last_known_elr, elected.recovering, elected.leader_epoch) == ((), False, 5)

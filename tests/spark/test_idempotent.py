@@ -111,7 +111,7 @@ def test_a_topic_made_anew_is_not_swallowed_by_the_old_ones_marks(
 def test_a_checkpoint_put_back_in_time_loses_nothing_although_its_batch_numbers_are_taken(
     spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
-    """Batch 1 is planned anew and is larger: what is skipped is told by offsets, never by its number."""
+    """Batch 1 is planned again and is larger: what is skipped is told by offsets, never by its number."""
     checkpoint = tmp_path / "checkpoint"
     df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
     consumer = consumer_of(broker, ledger)
@@ -336,7 +336,7 @@ def test_a_topic_replaced_while_the_query_runs_stops_it(
     )
     rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE).selectExpr(*COLUMNS)
     consumer.foreach_batch(rows, 0)
-    with pytest.raises(ConsumerError, match="orders: deleted and made anew"):
+    with pytest.raises(ConsumerError, match="orders: deleted and recreated"):
         consumer.foreach_batch(rows, 1)
     assert effects(tmp_path) == ["order"]
 

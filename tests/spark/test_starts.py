@@ -134,7 +134,7 @@ def test_a_topic_made_anew_while_no_query_ran_is_not_read_from_its_middle(query:
     before = query.marks()
     for _ in range(2):
         with pytest.raises(
-            StreamingQueryException, match="orders: deleted and made anew since the checkpoint"
+            StreamingQueryException, match="orders: deleted and recreated since the checkpoint"
         ):
             query.run("checkpoint")
     assert (query.processed(), query.marks()) == ([0, 1, 2], before)

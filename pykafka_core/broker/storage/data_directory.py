@@ -126,7 +126,7 @@ class DataDirectory:
         self._write(self.path / "meta.properties", encode_identity(identity))
 
     def was_closed_cleanly(self) -> bool:
-        """Whether the last broker stopped in good order; ask before the core opens it."""
+        """Whether the last broker stopped cleanly; ask before the core opens it."""
         return (self.path / CLEAN_SHUTDOWN).exists()
 
     def last_epoch(self) -> int:

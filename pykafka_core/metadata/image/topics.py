@@ -52,7 +52,7 @@ def apply_topic(draft: Draft, record: "TopicRecord") -> None:
 
 
 def apply_partition(draft: Draft, record: "PartitionRecord") -> None:
-    """A partition begins, or is stated anew (in snapshots)."""
+    """A partition begins, or is stated again (in snapshots)."""
     topic = draft.own_topic(record.topic_id, "PartitionRecord", record.partition_id)
     if record.partition_id < 0:
         raise MetadataError(f"PartitionRecord names {topic.name}-{record.partition_id}")

@@ -236,7 +236,7 @@ impl PyLog {
         Err(error(
             py,
             "ForkedError",
-            "the log was opened before this process was forked; open it anew",
+            "the log was opened before this process was forked; reopen it",
         ))
     }
 }

@@ -1,4 +1,4 @@
-//! A data directory: the logs in it, the checkpoints about them, and the marker of a stop in good order.
+//! A data directory: the logs in it, the checkpoints about them, and the marker of a clean stop.
 //!
 //! The checkpoints hold what logs cannot tell of themselves: up to where they were synced, where they begin, and their
 //! high watermarks. A log that is not open keeps its lines.
@@ -146,7 +146,7 @@ impl LogDirectory {
         self.state.lock().offsets.warnings().to_vec()
     }
 
-    /// Whether the last stop was in good order, so that no log needs recovery.
+    /// Whether the last stop was clean, so that no log needs recovery.
     pub fn was_clean(&self) -> bool {
         self.was_clean
     }
@@ -432,7 +432,7 @@ impl LogDirectory {
     }
 
     /// Closes all logs and removes every file: for a disk that nobody sees again, and that may have no space left for
-    /// what a stop in good order writes.
+    /// what a clean stop writes.
     pub fn discard(&self) -> Result<(), StorageError> {
         let logs = std::mem::take(&mut self.state.lock().logs);
         for log in logs.values() {

@@ -178,7 +178,7 @@ pub trait Disk: Send + Sync + Debug {
 
     /// Replaces the content of `path` so that a crash leaves the old content or the new, never a mix.
     ///
-    /// Writes `path` + `.tmp` anew, syncs it, renames it and syncs the directory, as Kafka does for its
+    /// Writes `path` + `.tmp`, syncs it, renames it and syncs the directory, as Kafka does for its
     /// checkpoints. On return the content is durable.
     fn write_atomically(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         replace(self, path, |file| {

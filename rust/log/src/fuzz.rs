@@ -106,7 +106,7 @@ pub fn fuzz_directory(data: &[u8]) {
     if log.append_as_leader(&mut batch(), LEADER).is_ok() {
         let end = log.log_end_offset();
         log.close().expect("memory does not fail");
-        let (log, _) = Log::open(options).expect("it was closed in good order");
+        let (log, _) = Log::open(options).expect("it was closed cleanly");
         assert_eq!(log.log_end_offset(), end);
     }
 }

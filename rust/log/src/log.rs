@@ -9,13 +9,13 @@
 //!
 //! Truth is in the `.log` files. All else (indexes, epochs, producer state, checkpoints) is derived and can be
 //! rebuilt from them, so it is written without sync, and checked or rebuilt when a log is opened that was not
-//! closed in good order. Order of truth: a leader epoch is noted before its first batch, data is synced before
+//! closed cleanly. Order of truth: a leader epoch is noted before its first batch, data is synced before
 //! the recovery point moves, a file is synced before its name is.
 //!
 //! Nothing is on disk before the first append. The active segment's indexes live in memory while it is written
 //! to; [`Log::release_idle_files`] stores them and gives every descriptor back.
 //!
-//! After the first I/O error the log refuses all writes until it is opened anew; a full disk is no such error,
+//! After the first I/O error the log refuses all writes until it is reopened; a full disk is no such error,
 //! since space is reserved before anything is written.
 
 mod active;

@@ -35,7 +35,7 @@ impl<'a> BatchMut<'a> {
         self.put(layout::PARTITION_LEADER_EPOCH, epoch.get().to_be_bytes());
     }
 
-    /// Set max timestamp (ms) and timestamp type, and the CRC anew; the base timestamp stays,
+    /// Set max timestamp (ms) and timestamp type, and the CRC again; the base timestamp stays,
     /// as the records' deltas refer to it. Does nothing where both are as wanted.
     pub fn set_max_timestamp(&mut self, timestamp: i64, timestamp_type: TimestampType) {
         let batch = self.as_batch();

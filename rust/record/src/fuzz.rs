@@ -7,7 +7,7 @@ use crate::{Batch, BatchBuilder, BatchOptions, EndTransactionMarker, batches};
 /// Small, so that a run is made of many inputs and not of a few bombs.
 const LIMITS: Limits = Limits { bytes_max: 1 << 20, ratio_max: 1000 };
 
-/// Walk `data` as concatenated batches and read all of them; what can be read is built anew
+/// Walk `data` as concatenated batches and read all of them; what can be read is rebuilt
 /// and must be read back equal.
 pub fn fuzz_batch(data: &[u8]) {
     let mut scratch = Vec::new();

@@ -143,7 +143,7 @@ impl Input {
         }
     }
 
-    /// Makes room for `size` bytes. An empty buffer begins anew at its beginning, or a large frame would reach its end and
+    /// Makes room for `size` bytes. An empty buffer begins again at its start, or a large frame would reach its end and
     /// have to be moved.
     fn reserve(&mut self, size: usize) {
         if self.buffer.is_empty() && !self.buffer.try_reclaim(self.whole_bytes) {

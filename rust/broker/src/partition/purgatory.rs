@@ -50,7 +50,7 @@ impl Parked {
         }
     }
 
-    /// Sets anew how many bytes are missing, before waiting on.
+    /// Sets again how many bytes are missing, before waiting on.
     pub fn expect_bytes(&self, missing_bytes: i64) {
         self.missing_bytes.store(missing_bytes, Ordering::Release);
     }

@@ -31,7 +31,7 @@ pub const LEADER_EPOCH_FILE: &str = "leader-epoch-checkpoint";
 pub const TRANSACTION_INDEX_FILE: &str = "transaction-index-checkpoint";
 /// Topic id of one partition.
 pub const PARTITION_METADATA_FILE: &str = "partition.metadata";
-/// Left by a stop in good order, removed at the start.
+/// Left by a clean stop, removed at the start.
 pub const CLEAN_SHUTDOWN_FILE: &str = ".kafka_cleanshutdown";
 /// Identity of the directory.
 pub const META_PROPERTIES_FILE: &str = "meta.properties";

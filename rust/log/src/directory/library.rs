@@ -37,7 +37,7 @@ pub struct LibraryLog {
 /// Where the files are, and what becomes of them at the end.
 #[derive(Debug)]
 enum Home {
-    /// A directory that the log leaves in good order.
+    /// A directory that the log leaves clean.
     Disk(LogDirectory),
     /// Nobody sees them again.
     Memory(LogDirectory),
@@ -195,7 +195,7 @@ impl LibraryLog {
         self.log.delete_expired_files(now_ms).map(drop)
     }
 
-    /// Stores and syncs everything, and leaves the directory as after a stop in good order. What was in memory is
+    /// Stores and syncs everything, and leaves the directory as after a clean stop. What was in memory is
     /// given back.
     pub fn close(self) -> Result<(), StorageError> {
         if let Some(flusher) = &self.flusher {

@@ -41,7 +41,7 @@ pub enum LockError {
         here: bool,
     },
     /// This process is a fork of the one that opened it.
-    #[error("{} was opened before this process was forked; open it anew", dir.display())]
+    #[error("{} was opened before this process was forked; reopen it", dir.display())]
     Forked {
         /// The directory.
         dir: PathBuf,

@@ -122,7 +122,7 @@ impl Repair {
         }))
     }
 
-    /// Cuts a partition where [`Self::look`] said, makes its derived files anew and syncs all of it.
+    /// Cuts a partition where [`Self::look`] said, rebuilds its derived files and syncs all of it.
     pub fn cut(&self, partition: &Path, config: &Arc<LogConfig>) -> Result<(), OpenError> {
         let recovery = Log::repair(self.options(partition, config)?)?;
         // Where the beginning is gone, the log begins with what is left.

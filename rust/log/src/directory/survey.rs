@@ -8,7 +8,7 @@ use crate::disk::{Disk, OpenMode};
 use crate::segment::time_index::{self, TimeEntry};
 use crate::segment::{FileKind, file_name, parse_file_name};
 
-/// A closed log, after a stop in good order: only then do files end where their logs end.
+/// A closed log, after a clean stop: only then do files end where their logs end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LogSurvey {
     /// Bytes of all segments' batches.

@@ -30,7 +30,7 @@ pub enum StorageError {
         /// The system's words.
         source: Arc<io::Error>,
     },
-    /// An operation failed, and this log refuses everything that writes until it is opened anew.
+    /// An operation failed, and this log refuses everything that writes until it is reopened.
     #[error("cannot {action} {path}: {source}")]
     Io {
         /// What was tried.

@@ -6,7 +6,7 @@
 //! [`apply`] makes those changes, and is the only one that does. An open for reading only, the inspection of a log and the
 //! look before a repair use the same value and change nothing; nor is a damaged log changed, whoever opens it.
 //!
-//! A segment is *dirty* if it reaches beyond the recovery point of a log that was not closed in good order, or
+//! A segment is *dirty* if it reaches beyond the recovery point of a log that was not closed cleanly, or
 //! if its indexes are missing or garbage. Dirty segments are read from the first byte: CRC, sizes and offsets
 //! of each batch, building indexes, epochs, producer state and aborted transactions. Producer state starts from
 //! the newest snapshot at or below the first dirty segment.

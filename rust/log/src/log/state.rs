@@ -159,7 +159,7 @@ impl State {
     }
 
     /// Writes a small file of a directory that was just made: without an old content there is nothing to keep, and a
-    /// half of it is written anew when the log is opened. The next sync makes it durable.
+    /// half of it is rewritten when the log is opened. The next sync makes it durable.
     pub(crate) fn begin_file(
         &mut self,
         shared: &Shared,

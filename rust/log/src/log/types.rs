@@ -28,7 +28,7 @@ pub struct LogOptions {
     pub checkpointed: Checkpointed,
     /// What to do about damage.
     pub on_damage: OnDamage,
-    /// Whether the directory was closed in good order, so that nothing needs recovery.
+    /// Whether the directory was closed cleanly, so that nothing needs recovery.
     pub clean: bool,
     /// The topic's id: written to `partition.metadata`, and compared with what is there.
     pub topic_id: Option<[u8; 16]>,
@@ -85,7 +85,7 @@ pub struct Recovery {
     pub damaged_bytes: u64,
     /// Where the last gap between segments ends that was taken as it is, since nothing in it was synced.
     pub gaps_below: Option<i64>,
-    /// Derived files that were unreadable and made anew, and offsets that are missing, in words for a log line.
+    /// Derived files that were unreadable and rebuilt, and offsets that are missing, in words for a log line.
     pub warnings: Vec<String>,
 }
 

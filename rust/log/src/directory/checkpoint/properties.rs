@@ -55,7 +55,7 @@ fn property<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     values.next_back().filter(|value| !value.is_empty())
 }
 
-/// Content of `.kafka_cleanshutdown`: the last stop was in good order.
+/// Content of `.kafka_cleanshutdown`: the last stop was clean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CleanShutdown {
     /// Epoch of the broker that stopped; −1 if unknown.

@@ -10,7 +10,7 @@ use crate::log::{AppendError, AppendInfo, AppendOptions, Log, Shared};
 impl Log {
     /// Appends every batch in `bytes`, one behind the other at the log end, whatever offsets they had.
     ///
-    /// Each is judged, stamped and, where the settings ask for it, built anew as [`Log::append_as_leader`] does;
+    /// Each is judged, stamped and, where the settings ask for it, rebuilt as [`Log::append_as_leader`] does;
     /// `bytes` is changed in place. They go to one segment, so that a full disk refuses all of them.
     ///
     /// # Errors
@@ -65,7 +65,7 @@ impl Log {
 
 /// Batches that may be appended by their bytes alone.
 struct ValidatedAll {
-    /// All of them, if one had to be built anew.
+    /// All of them, if one had to be rebuilt.
     rewritten: Option<Vec<u8>>,
     records_count: i64,
     log_append_time_ms: i64,

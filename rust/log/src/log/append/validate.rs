@@ -175,7 +175,7 @@ pub enum ValidateError {
     #[error("the records are larger than the bound of decompression: {0}")]
     DecompressedTooLarge(RecordError),
     /// The batch that the topic's codec asks for cannot be built.
-    #[error("the batch cannot be compressed anew: {0}")]
+    #[error("the batch cannot be recompressed: {0}")]
     Rewrite(#[from] BuildError),
 }
 
@@ -452,7 +452,7 @@ impl RecordJudge {
     }
 }
 
-/// Builds the batch anew, records numbered from 0.
+/// Rebuilds the batch, records numbered from 0.
 fn rewrite(
     batch: &Batch<'_>,
     records: RecordIter<'_>,
