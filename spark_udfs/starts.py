@@ -70,8 +70,8 @@ class Read:
         recreated = sorted((read - present) & begun)
         if recreated:
             raise ConsumerError(
-                f"{', '.join(recreated)}: deleted and recreated since the checkpoint was written, whose offsets are the old "
-                "topic's; start with a new checkpoint and startingOffsets=earliest"
+                f"{', '.join(recreated)}: deleted and recreated since the checkpoint was written, whose offsets are "
+                "the old topic's; start with a new checkpoint and startingOffsets=earliest"
             )
 
     def check_gaps(self, plan: Planned, batch_id: int) -> None:

@@ -40,8 +40,8 @@ def dedup_offsets(
 
     It tells redelivery (a source that starts again further back), at 24 bytes for each partition, and not a producer
     that sends twice. Each partition's rows must come in the order of offsets, as Kafka's do: what comes late is below
-    the mark, and lost. A topic that was recreated begins at offset 0, below the old mark: start a new checkpoint for it, or
-    give ``partition_by`` a column that tells its lives apart. A row of which the offset or a column of
+    the mark, and lost. A recreated topic begins at offset 0, below the old mark: start a new checkpoint for it, or give
+    ``partition_by`` a column that tells its lives apart. A row of which the offset or a column of
     ``partition_by`` is null is kept.
 
     Args:

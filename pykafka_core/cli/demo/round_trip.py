@@ -182,7 +182,7 @@ def _delays(carriers: Mapping[str, _Carrier], read: _Read, names: Mapping[str, s
     table.add_column("key", no_wrap=True, min_width=3)
     table.add_column("airline", no_wrap=True, overflow="ellipsis")
     for name in ("part.", "flights", "mean", f"> {_LATE_MINUTES}", "cancel."):
-        table.add_column(name, justify="right", no_wrap=True, min_width=5)
+        table.add_column(name, justify="right", no_wrap=True, min_width=max(5, len(name)))
     mean = {name: row.delay / max(row.landed, 1) for name, row in carriers.items()}
     for carrier in sorted(carriers, key=lambda name: -mean[name]):
         row = carriers[carrier]
