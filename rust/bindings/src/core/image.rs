@@ -115,6 +115,7 @@ impl PyTopicImage {
         *, name, topic_id, partitions, overrides=None, internal=false, hidden=false, partial=false, unfinished=false
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
+    #[expect(clippy::fn_params_excessive_bools, reason = "keywords of Python")]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
     fn new(
         name: String,

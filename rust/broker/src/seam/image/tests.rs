@@ -109,7 +109,7 @@ fn new_defaults_reach_the_topics_that_steps_name() {
         |image: &Image, name| image.topic(name).map(|entry| entry.config.retention_ms);
     let before = retention_ms(&image, "b");
     let step = stepped(&image, first);
-    assert_eq!(step.changed.iter().flat_map(|change| change.entries()).count(), 2);
+    assert_eq!(step.changed.iter().flat_map(super::step::Changed::entries).count(), 2);
     assert_eq!((retention_ms(&step.image, "a"), retention_ms(&step.image, "b")), (Some(7), before));
     let step = stepped(&step.image, second);
     assert_eq!((step.changed.len(), retention_ms(&step.image, "b")), (1, Some(7)));
