@@ -10,8 +10,10 @@ from typing import NamedTuple
 MIB = 1 << 20
 _PROGRAM = """
 import gc, sys
+from pathlib import Path
 from pykafka_core import Broker
-with Broker(memory_max=int(sys.argv[1]), durability="memory") as broker:
+memory_max, data = int(sys.argv[1]), sys.argv[2]
+with Broker(Path(data) if data else None, memory_max=memory_max, durability="os" if data else "memory") as broker:
     broker.create_topic("orders")
     for number in range(10):
         broker.create_topic(f"wide-{number}", partitions=3_000)
@@ -45,9 +47,12 @@ def _status(pid: int, name: str) -> int:
 
 
 @contextmanager
-def measured(memory_max: int) -> Iterator[Measured]:
-    """Serve the topics ``orders`` (one partition) and ten others (3,000 each)."""
-    command = [sys.executable, "-c", _PROGRAM, str(memory_max)]
+def measured(memory_max: int, data: Path | None = None) -> Iterator[Measured]:
+    """Serve the topics ``orders`` (one partition) and ten others (3,000 each) from ``data`` or from memory.
+
+    Logs in memory have a bound of their own, which is as large.
+    """
+    command = [sys.executable, "-c", _PROGRAM, str(memory_max), str(data or "")]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None

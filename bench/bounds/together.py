@@ -1,10 +1,12 @@
 """All attacks at once, each again and again, beside honest clients whose every record must come back."""
 
 import multiprocessing
+import tempfile
 import threading
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pykafka_core.protocol.messages import CreateTopicsRequest
 
@@ -104,7 +106,7 @@ def together(memory_max: int, seconds: float) -> Outcome:
     """Run all attacks for ``seconds``, and honest clients beside them; the broker must work afterwards."""
     outcomes = [Outcome() for _ in range(HONEST_CLIENTS)]
     context = multiprocessing.get_context("spawn")
-    with measured(memory_max) as broker:
+    with tempfile.TemporaryDirectory() as data, measured(memory_max, Path(data)) as broker:
         deadline = time.monotonic() + seconds
         attackers = [
             context.Process(target=_attack, args=(name, broker.address, deadline), daemon=True)
