@@ -4,6 +4,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -12,11 +13,11 @@ from pykafka_core._core import Core
 from pykafka_core.broker.arguments import as_text, data_dir_of, durability_of
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.calls import (
+    alter_configs,
     create_topics,
     delete_topic,
     raise_code,
     raise_first_error,
-    undo_alterations,
 )
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.loop import ControlLoop
@@ -28,7 +29,7 @@ from pykafka_core.broker.start.registration import register
 from pykafka_core.broker.start.startup import Started, plan, start
 from pykafka_core.broker.storage.reserve import CHECK_INTERVAL_MS
 from pykafka_core.broker.storage.snapshots import Snapshots
-from pykafka_core.config import BrokerConfigs, parse_listeners
+from pykafka_core.config import BrokerConfigs, family_of, parse_listeners
 from pykafka_core.errors import ClosedError, ForkedError
 from pykafka_core.metadata.image.image import Endpoint, MetadataImage
 from pykafka_core.protocol.messages import Message
@@ -36,6 +37,8 @@ from pykafka_core.types import RESOURCE_BROKER, ConfigResource, Durability, rand
 
 if TYPE_CHECKING:
     from pykafka_core._core import CoreOptions
+
+_MIN_ISR = "min.insync.replicas"
 
 _log = GuardedLogger(__name__)
 
@@ -226,22 +229,23 @@ class Broker:
         raise_first_error(self._ask(delete_topic(name)))
 
     def undo_alterations(self, names: Iterable[str]) -> None:
-        """Forget what clients altered of broker settings: what was given, or the default, counts again.
+        """Undo what clients altered of broker settings: what was given, or the default, counts again.
 
         Args:
-            names: Broker settings by Kafka name; those that nobody altered are passed over.
+            names: Broker settings by Kafka name. Their synonyms, such as ``log.retention.ms`` of
+                ``log.retention.hours``, are undone too; those that nobody altered are passed over.
 
         Raises:
             KafkaError: The code IncrementalAlterConfigs answers with, if the settings did not fit together then.
         """
         self._check_usable()
-        configs, wanted = self._image().configs.by_resource, set(names)
+        if isinstance(names, str):
+            raise TypeError(f"names are several, such as [{names!r}]")
+        wanted = {synonym for name in names for synonym in family_of(name)}
         resources = (ConfigResource(RESOURCE_BROKER, name) for name in ("", str(self.node_id)))
-        altered = {
-            resource: sorted(wanted & configs.get(resource, {}).keys()) for resource in resources
-        }
-        if any(altered.values()):
-            raise_first_error(self._ask(undo_alterations(altered)))
+        changes = {resource: self._undone(resource, wanted) for resource in resources}
+        if any(changes.values()):
+            raise_first_error(self._ask(alter_configs(changes)))
 
     def topics(self) -> Mapping[str, int]:
         """Topic name → number of partitions, internal topics included, by name."""
@@ -264,6 +268,17 @@ class Broker:
 
     def _image(self) -> MetadataImage:
         return self._started.control.publisher.image
+
+    def _undone(self, resource: ConfigResource, names: AbstractSet[str]) -> dict[str, str | None]:
+        """The changes that undo what was altered of these names: nearly all delete it."""
+        altered = self._image().configs.of(*resource)
+        changes = dict[str, str | None].fromkeys(sorted(names & altered.keys()))
+        if _MIN_ISR in changes and not resource.name:
+            # The cluster has its own from the first start on, which must not be deleted (KIP-966).
+            changes[_MIN_ISR] = self._settings.broker_value(_MIN_ISR)
+            if changes[_MIN_ISR] == altered[_MIN_ISR]:
+                del changes[_MIN_ISR]
+        return changes
 
     def _check_usable(self) -> None:
         if self._pid != os.getpid():

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
 from pykafka_core.config import SettingsFileError, read_settings
-from pykafka_core.errors import ClosedError, ConfigurationError, LocalError
+from pykafka_core.errors import ClosedError, ConfigurationError, KafkaError, LocalError
 from pykafka_core.types import Durability
 
 from .errors import USAGE, CliError
@@ -27,6 +27,8 @@ OBJECTS_BEFORE_COLLECTION = 5_000
 COLLECTIONS_BEFORE_OLDER = 1
 """Collections of one generation before the next older one is collected too: none has many objects to look at."""
 _OLDEST = 2
+OBJECTS_FREE = 100_000
+"""So many more may be left out than were looked at together, however few those were."""
 DURABILITIES: dict[str, Durability] = {name: name for name in get_args(Durability)}
 
 
@@ -86,13 +88,21 @@ def serve(options: ServeOptions) -> None:
     _raise_descriptors()
     signalled, wake_up = _catch_signals()
     with closing(_start(options, lambda _: os.write(wake_up, b"\0"))) as broker:
-        # A setting that a client altered could keep everybody out who would alter it back.
-        broker.undo_alterations(_name_and_value(text)[0] for text in options.settings)
+        _undo_alterations(broker, options)
         try:
             _serve_until(signalled, broker)
         except ClosedError as error:
             advice = "start it again: what was committed is applied then; its log says where the fault is"
             raise CliError(str(error), advice) from error
+
+
+def _undo_alterations(broker: "Broker", options: ServeOptions) -> None:
+    """Undo those of ``--set``'s names: what a client altered could keep everybody out who would alter it back."""
+    try:
+        broker.undo_alterations(_name_and_value(text)[0] for text in options.settings)
+    except KafkaError as error:
+        advice = "set what it goes together with by --set too, or leave it out"
+        raise CliError(f"what was altered cannot be undone: {error}", advice) from error
 
 
 def _serve_until(signalled: int, broker: "Broker") -> None:
@@ -120,19 +130,37 @@ def _begin_collecting() -> None:
     """Leave what the start made, and what outlives a full collection, out of every later one: it stays for long.
 
     Otherwise a full collection holds the control thread for a time that grows with the metadata: 75 ms at 8,000 topics.
-    What is left out is freed when nothing refers to it any more. A cycle among it would stay, but requests make none.
+    What is left out is freed when nothing refers to it any more.
 
     A request for 1,000 topics makes some 10,000 objects, none of them garbage before it is answered.
     """
     gc.freeze()
     gc.set_threshold(OBJECTS_BEFORE_COLLECTION, COLLECTIONS_BEFORE_OLDER, COLLECTIONS_BEFORE_OLDER)
-    gc.callbacks.append(_leave_out_survivors)
+    gc.callbacks.append(_Survivors(gc.get_freeze_count()))
     gc.enable()
 
 
-def _leave_out_survivors(phase: str, info: Mapping[str, int]) -> None:
-    if phase == "stop" and info["generation"] == _OLDEST:
+class _Survivors:
+    """Leaves out what outlives a full collection; all of it is looked at again once it is twice as much.
+
+    A cycle among what is left out would stay for good. Requests are to make none, but whether none does is not proven.
+    """
+
+    def __init__(self, looked_at: int) -> None:
+        self._looked_at = looked_at
+        self._looks_at_all = False
+
+    def __call__(self, phase: str, info: Mapping[str, int]) -> None:
+        """The collector's callback."""
+        if phase != "stop" or info["generation"] != _OLDEST:
+            return
         gc.freeze()
+        left_out = gc.get_freeze_count()
+        if self._looks_at_all:
+            self._looked_at, self._looks_at_all = left_out, False
+        elif left_out > 2 * self._looked_at + OBJECTS_FREE:
+            gc.unfreeze()
+            self._looks_at_all = True
 
 
 def _catch_signals() -> tuple[int, int]:

@@ -2,7 +2,7 @@
 
 from .effective import BrokerConfigs, canonical_overrides
 from .files import SettingsFileError, parse_properties, read_settings
-from .layers import ConfigSource, ConfigValue
+from .layers import ConfigSource, ConfigValue, family_of
 from .listeners import Listener, ListenerError, parse_listeners
 from .rows import (
     ConfigRow,
@@ -42,6 +42,7 @@ __all__ = [
     "canonical_overrides",
     "client_metrics_rows",
     "cluster_rows",
+    "family_of",
     "group_rows",
     "parse_listeners",
     "parse_properties",

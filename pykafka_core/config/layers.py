@@ -98,7 +98,7 @@ class Layers:
         Settings that stand for one another (``log.retention.ms`` and ``.hours``) are listed
         together, from the asked name on.
         """
-        found = tuple(self._found(_families().get(name, (name,))))
+        found = tuple(self._found(family_of(name)))
         start = next((i for i, value in enumerate(found) if value.name == name), len(found))
         return found[start:]
 
@@ -163,6 +163,11 @@ class Layers:
                 yield ConfigValue(
                     name=name, value=setting.default, source=ConfigSource.DEFAULT_CONFIG
                 )
+
+
+def family_of(name: str) -> tuple[str, ...]:
+    """Return the broker settings that stand for one another, most specific first: ``name`` and its synonyms."""
+    return _families().get(name, (name,))
 
 
 @cache

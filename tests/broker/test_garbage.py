@@ -7,9 +7,13 @@ import gc
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
+from pykafka_core import Broker
+from pykafka_core.broker.runtime.calls import alter_configs
+from pykafka_core.errors import KafkaError
 from pykafka_core.handlers.registry import ROWS
 from pykafka_core.protocol.messages import (
     AlterConfigsRequest,
@@ -27,9 +31,11 @@ from pykafka_core.protocol.messages import (
     InitProducerIdRequest,
     ListConfigResourcesRequest,
     Message,
+    MetadataRequest,
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
-from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
+from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC, ConfigResource
+from tests.support.wire import Connection
 
 TOO_MANY = 20_000
 RESOURCES = [
@@ -130,6 +136,58 @@ def test_no_request_makes_a_reference_cycle(uncollected: None) -> None:
     for request in requests():
         broker.ask(request)
         assert gc.collect() == 0, f"{type(request).__name__}: {str(request)[:300]}"
+
+
+def ways_without_a_client(broker: Broker, connection: Connection) -> Iterator[str]:
+    """Requests of the process itself, each named once it is over."""
+    broker.create_topic("orders")
+    yield "creation"
+    with suppress(KafkaError):
+        broker.create_topic("orders")
+    yield "refused creation"
+    broker.undo_alterations(["log.retention.ms", "min.insync.replicas"])
+    yield "nothing to undo"
+    broker._ask(alter_configs({ConfigResource(RESOURCE_BROKER, ""): {"log.retention.ms": "7"}}))
+    broker.undo_alterations(["log.retention.hours"])
+    yield "undone alteration"
+    asked = MetadataRequest.MetadataRequestTopic
+    names = ("new", "new", "bad/name", "orders", "or.ders", "or_ders")
+    for name in names:
+        connection.ask(
+            3, 12, MetadataRequest(topics=[asked(name=name)], allow_auto_topic_creation=True)
+        )
+        broker.topics()
+        yield f"creation by Metadata of {name}"
+    for name in ("orders", "orders", "new", "or.ders"):
+        with suppress(KafkaError):
+            broker.delete_topic(name)
+        yield f"deletion of {name}"
+
+
+def test_no_request_of_the_process_itself_makes_a_reference_cycle(uncollected: None) -> None:
+    with Broker() as broker, Connection(broker.bootstrap_servers) as connection:
+        for _ in ways_without_a_client(broker, connection):
+            pass  # what is imported and cached when it is first asked
+        gc.collect()
+        for way in ways_without_a_client(broker, connection):
+            assert gc.collect() == 0, way
+
+
+def test_cycles_that_outlive_a_full_collection_are_freed_in_the_end() -> None:
+    script = """if True:
+        import gc
+        from pykafka_core.cli.serve import OBJECTS_FREE, _begin_collecting
+        _begin_collecting()
+        before = gc.get_freeze_count()
+        for _ in range(40):
+            cycles = [[] for _ in range(50_000)]
+            for cycle in cycles:
+                cycle.append(cycle)
+            gc.collect()
+            del cycles, cycle
+            assert gc.get_freeze_count() <= 2 * before + OBJECTS_FREE + 200_000
+    """
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=300)
 
 
 def test_a_server_leaves_what_outlives_a_full_collection_out_of_later_ones() -> None:

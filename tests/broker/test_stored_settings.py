@@ -121,12 +121,24 @@ def test_alterations_are_undone_on_the_broker_and_the_cluster_and_no_others(tmp_
         (RESOURCE_BROKER, "2", "log.retention.ms", "8"),
     )
     with Broker(tmp_path / "data") as broker:
-        broker.undo_alterations(["log.retention.ms", "listeners", "no.such.setting"])
+        broker.undo_alterations(["log.retention.hours", "listeners", "no.such.setting"])
+        with pytest.raises(TypeError, match="several"):
+            broker.undo_alterations("log.roll.ms")
     with Broker(tmp_path / "data") as broker:
         configs = broker._image().configs
         assert configs.names(RESOURCE_BROKER) == ["", "2"]
         assert "log.retention.ms" not in configs.of(RESOURCE_BROKER, "")
         assert configs.of(RESOURCE_BROKER, "")["log.roll.ms"] == "7"
+
+
+def test_the_clusters_min_insync_replicas_becomes_what_is_given(tmp_path: Path) -> None:
+    """It is there from the first start on and must not be deleted (KIP-966)."""
+    for given in (None, "2", "2", None):
+        config = {} if given is None else {"min.insync.replicas": given}
+        with Broker(tmp_path / "data", config=config) as broker:
+            broker.undo_alterations(["min.insync.replicas"])
+            stored = broker._image().configs.of(RESOURCE_BROKER, "")
+            assert stored["min.insync.replicas"] == (given or "1")
 
 
 def test_the_metadata_log_takes_changes_whatever_the_topics_limits_are() -> None:

@@ -12,7 +12,8 @@ CREATE_TOPICS_VERSION = 7
 DELETE_TOPICS_VERSION = 6
 INCREMENTAL_ALTER_CONFIGS_VERSION = 1
 
-_DELETE = 1  # an operation of IncrementalAlterConfigs
+# Operations of IncrementalAlterConfigs.
+_SET, _DELETE = 0, 1
 
 
 class _Result(Protocol):
@@ -56,21 +57,23 @@ def delete_topic(name: str) -> LocalRequest:
     return LocalRequest(lambda context: handler.handle(context, request), DELETE_TOPICS_VERSION)
 
 
-def undo_alterations(altered: Mapping[ConfigResource, Sequence[str]]) -> LocalRequest:
-    """An IncrementalAlterConfigs request that deletes these names of each resource."""
+def alter_configs(changes: Mapping[ConfigResource, Mapping[str, str | None]]) -> LocalRequest:
+    """An IncrementalAlterConfigs request; a value of ``None`` deletes the name."""
     from pykafka_core.handlers.configs import incremental_alter_configs as handler
     from pykafka_core.protocol.messages import IncrementalAlterConfigsRequest
 
-    def deletion(name: str) -> IncrementalAlterConfigsRequest.AlterableConfig:
-        return IncrementalAlterConfigsRequest.AlterableConfig(name=name, config_operation=_DELETE)
+    def change(name: str, value: str | None) -> IncrementalAlterConfigsRequest.AlterableConfig:
+        return IncrementalAlterConfigsRequest.AlterableConfig(
+            name=name, config_operation=_DELETE if value is None else _SET, value=value
+        )
 
     resources = [
         IncrementalAlterConfigsRequest.AlterConfigsResource(
             resource_type=resource.kind,
             resource_name=resource.name,
-            configs=[deletion(name) for name in names],
+            configs=[change(*item) for item in values.items()],
         )
-        for resource, names in altered.items()
+        for resource, values in changes.items()
     ]
     request = IncrementalAlterConfigsRequest(resources=resources)
     return LocalRequest(

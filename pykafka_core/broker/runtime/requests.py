@@ -51,7 +51,7 @@ class Asked(Protocol):
 
     @property
     def key(self) -> Hashable:
-        """What the table of open requests knows it by: the id that `Cancelled` names, or the request itself."""
+        """What the table of open requests knows it by: the id that `Cancelled` names, or an object of its own."""
 
     def decide(self, context: Context) -> Steps:
         """What is to be done.
@@ -133,7 +133,7 @@ class LocalRequest:
         api_version: int = 0,
         answered: Callable[[Message], None] | None = None,
     ) -> None:
-        self.key: Hashable = self
+        self.key: Hashable = object()  # not itself: a cycle would keep its answer for the collector
         self.caller: Caller = Call(api_version)
         self._decide = decide
         self._answered = answered
@@ -171,8 +171,12 @@ class LocalRequest:
             KafkaError: The broker stopped meanwhile, or met a bug of its own.
         """
         self._done.wait()
-        if self._error is not None:
-            raise self._error
+        error, self._error = self._error, None
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # its traceback holds this frame
         assert self._answer is not None, "done means answered or failed"
         return self._answer
 
