@@ -87,7 +87,7 @@ impl BufferPool {
         let small = Limits { bytes_max: limits.bytes_max.min(SMALL_BYTES_MAX), ..limits };
         match self.with_scratch(|scratch| work(small, scratch)) {
             Err(ValidateError::DecompressedTooLarge(_)) if small != limits => {
-                self.inflate_large(|scratch| work(limits, scratch))
+                self.inflate_large(limits, work)
             }
             result => result,
         }
@@ -95,12 +95,14 @@ impl BufferPool {
 
     fn inflate_large<T>(
         &self,
-        mut work: impl FnMut(&mut Scratch) -> Result<T, ValidateError>,
+        limits: Limits,
+        mut work: impl FnMut(Limits, &mut Scratch) -> Result<T, ValidateError>,
     ) -> Result<T, ValidateError> {
         let _alone = self.large.lock();
-        match work(&mut Scratch::new(SMALL_BYTES_MAX)) {
+        match work(limits, &mut Scratch::new(SMALL_BYTES_MAX)) {
             Err(ValidateError::DecompressedTooLarge(error)) if error.needs_larger_window() => {
-                work(&mut Scratch::new(usize::MAX))
+                let bytes_max = limits.bytes_max.min(Limits::default().bytes_max);
+                work(Limits { bytes_max, ..limits }, &mut Scratch::new(usize::MAX))
             }
             result => result,
         }

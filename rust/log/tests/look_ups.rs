@@ -11,10 +11,11 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use common::watched_disk::WatchedDisk;
 use common::{Bench, LEADER, NOW_MS, append, batch_with};
 use pykafka_log::{
-    Checkpointed, FetchedRecords, Log, LogConfig, LogOptions, OpenMode, ReadError, StorageError,
+    Checkpointed, CompressionType, FetchedRecords, Log, LogConfig, LogOptions, OpenMode, ReadError,
+    StorageError,
 };
 use pykafka_record::{
-    Batch, BatchOptions, EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId,
+    Batch, BatchOptions, Compression, EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId,
 };
 
 fn bench(config: LogConfig) -> (Bench, WatchedDisk) {
@@ -38,6 +39,27 @@ fn the_record_with_the_largest_timestamp_is_found_within_an_index_interval() {
     assert_eq!((found.offset, found.timestamp), (1999, NOW_MS + 1999));
     let read = disk.hook().bytes_read() - before;
     assert!(read <= 8 * interval as u64, "{read} of {} bytes", log.size_bytes());
+}
+
+/// The broker itself compresses further than it lets producers do.
+#[test]
+fn look_ups_read_batches_that_compression_type_shrank_more_than_a_thousandfold() {
+    for codec in [Compression::Gzip, Compression::Zstd] {
+        let config = LogConfig {
+            segment_bytes: 64 << 20,
+            max_message_bytes: 32 << 20,
+            compression_type: CompressionType::Codec(codec),
+            ..LogConfig::default()
+        };
+        let (log, _) = bench(config).0.open(true);
+        let mut bytes = batch_with(BatchOptions::default(), 2, 12 << 20, NOW_MS);
+        let sent = bytes.len();
+        log.append_as_leader(&mut bytes, LEADER).unwrap();
+        assert!(log.size_bytes() * 1000 < sent as u64, "{} bytes", log.size_bytes());
+        let found = log.offset_for_timestamp(NOW_MS + 1, i64::MAX).unwrap().unwrap();
+        assert_eq!(found.offset, 1);
+        assert_eq!(log.offset_of_max_timestamp().unwrap().unwrap().offset, 1);
+    }
 }
 
 /// Appends two records and aborts their transaction.

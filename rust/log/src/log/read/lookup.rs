@@ -17,6 +17,10 @@ use crate::segment::time_index::{self, TimeEntry};
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, Segment, SegmentFiles};
 
+/// Bounds of what is stored already. Those of producers do not apply: the broker itself may have recompressed a batch to
+/// a thousandth and less, and Kafka has no bound.
+const STORED: Limits = Limits { bytes_max: usize::MAX, ratio_max: usize::MAX };
+
 /// A segment to search.
 struct Candidate<'a> {
     segment: &'a Segment,
@@ -288,7 +292,7 @@ fn find_in(
     buffers: &BufferPool,
     wanted: impl Fn(i64, i64) -> bool,
 ) -> Result<Option<TimestampOffset>, ValidateError> {
-    let limits = Limits::default();
+    let limits = STORED;
     if batch.compression() == Ok(Compression::None) {
         return find_through(batch, limits, &mut Scratch::default(), wanted);
     }
