@@ -48,6 +48,10 @@ fn acknowledge(broker: &Broker) {
 }
 
 fn produce_body(acks: i16, sequence: i32) -> Vec<u8> {
+    produce_body_of(acks, sequence, b"value")
+}
+
+fn produce_body_of(acks: i16, sequence: i32, value: &[u8]) -> Vec<u8> {
     let options = BatchOptions {
         producer_id: ProducerId::new(7),
         producer_epoch: ProducerEpoch::new(0),
@@ -55,7 +59,7 @@ fn produce_body(acks: i16, sequence: i32) -> Vec<u8> {
         ..BatchOptions::default()
     };
     let mut builder = BatchBuilder::new(options);
-    builder.append(-1, None, Some(b"value"), &[]).expect("a record");
+    builder.append(-1, None, Some(value), &[]).expect("a record");
     let mut records = Vec::new();
     builder.build(&mut records).expect("a batch");
     let partitions = vec![produce::Partition { index: 0, records: Some(&records) }];
@@ -103,6 +107,32 @@ fn produces_are_appended_while_those_before_wait_and_answered_in_order() {
     broker.wait_statistic("records_appended", 5);
     acknowledge(&broker);
     assert_produced(&mut client, &sent);
+}
+
+/// `count` produces with values of `size` bytes wait together; what memory for input they hold.
+fn held_by(count: u64, size: usize) -> u64 {
+    let broker = broker_with_follower();
+    let mut client = broker.connect();
+    let value = vec![0; size];
+    for sequence in 0..count as i32 {
+        client.send(ApiKey::PRODUCE, VERSION, &produce_body_of(-1, sequence, &value));
+    }
+    broker.wait_statistic("records_appended", count);
+    let held = broker.statistic("input_held_bytes");
+    acknowledge(&broker);
+    (0..count).for_each(|_| assert_eq!(receive_produced(&mut client).1, 0));
+    drop(client);
+    broker.wait_statistic("connections_open", 0);
+    assert_eq!(broker.statistic("input_held_bytes"), 0);
+    held
+}
+
+#[test]
+fn produces_that_wait_hold_the_memory_of_their_frames() {
+    let large = 200 << 10;
+    assert!(held_by(4, large) >= 4 * large as u64);
+    let (small, uncounted) = (10 << 10, 64 << 10);
+    assert!(held_by(30, small) >= 29 * small as u64 - uncounted);
 }
 
 #[test]

@@ -26,6 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pykafka_log::perturb::hand_over;
+use pykafka_wire::ApiKey;
 use tokio::io::Interest;
 use tokio::time::sleep;
 
@@ -174,7 +175,9 @@ impl<T: Transport> Connection<T> {
     /// Whether the request at the head of the input may begin; while its API is not known, only if nothing is in hand.
     fn may_begin(&self) -> bool {
         match self.reader.input.next_api_key() {
-            Some(api_key) => self.pipeline.accepts(api_key),
+            Some(api_key) => {
+                self.pipeline.accepts(api_key) && !self.reader.input.is_full(self.pipeline.bytes())
+            }
             None => self.pipeline.is_empty(),
         }
     }
@@ -195,7 +198,12 @@ impl<T: Transport> Connection<T> {
                 Ok(())
             }
             (Some(header), outcome) => {
-                self.pipeline.push(header, outcome, bytes);
+                // What others make of their frames has budgets of its own.
+                let holds_frame =
+                    header.api_key == ApiKey::PRODUCE && matches!(outcome, Outcome::Pending(_));
+                let held = self.pipeline.bytes();
+                let share = if holds_frame { self.reader.input.lend(bytes, held) } else { None };
+                self.pipeline.push(header, outcome, bytes, share);
                 Ok(())
             }
         }

@@ -17,6 +17,9 @@ const READ_BYTES_MAX: usize = 256 << 10;
 /// Frames of this size on are read to their end and no further: what is read of the frame behind them would have to be moved.
 const LARGE_FRAME_BYTES: usize = 48 << 10;
 
+/// What a connection may have in hand of small frames before they count.
+const UNCOUNTED_BYTES_MAX: usize = 64 << 10;
+
 /// A size prefix that no request can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a frame of {size} bytes is outside 1 to {size_max}")]
@@ -78,6 +81,24 @@ impl Input {
         if self.share.is_wanted() {
             self.release();
         }
+    }
+
+    /// What covers a frame of `bytes` that was taken out, for as long as its request is in hand: then the next frame needs
+    /// memory of its own. `held` bytes of its connection are in hand already.
+    pub(crate) fn lend(&mut self, bytes: usize, held: usize) -> Option<Share> {
+        if bytes >= LARGE_FRAME_BYTES {
+            return Some(self.share.split_off(PREFIX_SIZE + bytes));
+        }
+        (held >= UNCOUNTED_BYTES_MAX).then(|| {
+            let mut share = self.share.budget().share();
+            share.cover(bytes);
+            share
+        })
+    }
+
+    /// Whether a connection that has `held` bytes in hand is to have no more: memory is scarce.
+    pub(crate) fn is_full(&self, held: usize) -> bool {
+        held >= UNCOUNTED_BYTES_MAX && self.share.budget().is_tight()
     }
 
     /// Bytes received.

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use pykafka_wire::ApiKey;
 
 use crate::api::context::{Header, Outcome};
+use crate::network::memory::budget::Share;
 
 /// Produce requests of one connection that wait for acknowledgements: above them the connection is muted.
 pub(super) const PRODUCES_MAX: usize = 64;
@@ -23,6 +24,8 @@ struct Begun {
     header: Header,
     outcome: Outcome,
     bytes: usize,
+    /// The memory for input that its frame takes.
+    _share: Option<Share>,
 }
 
 /// See the module.
@@ -51,10 +54,21 @@ impl Pipeline {
         self.requests.front().is_some_and(|begun| begun.header.api_key == ApiKey::PRODUCE)
     }
 
-    /// Adds a request whose frame had `bytes`, behind all others.
-    pub(super) fn push(&mut self, header: Header, outcome: Outcome, bytes: usize) {
+    /// The size of the frames in it together.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds a request whose frame had `bytes`, behind all others; `share` covers it until it is answered.
+    pub(super) fn push(
+        &mut self,
+        header: Header,
+        outcome: Outcome,
+        bytes: usize,
+        share: Option<Share>,
+    ) {
         self.bytes += bytes;
-        self.requests.push_back(Begun { header, outcome, bytes });
+        self.requests.push_back(Begun { header, outcome, bytes, _share: share });
     }
 
     /// Returns when the first request is decided; never while there is none. Dropping the future loses nothing.

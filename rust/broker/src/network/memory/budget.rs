@@ -240,6 +240,18 @@ impl Share {
         fits
     }
 
+    /// Splits off what covers `bytes`; all of it if it is beyond the bound, with the turn to be so.
+    pub(crate) fn split_off(&mut self, bytes: usize) -> Share {
+        let mut split = self.budget.share();
+        if self.overdrawn.is_some() {
+            std::mem::swap(self, &mut split);
+        } else {
+            split.within = bytes.min(self.within);
+            self.within -= split.within;
+        }
+        split
+    }
+
     /// Takes over what `other` holds.
     pub(crate) fn absorb(&mut self, mut other: Share) {
         debug_assert!(Arc::ptr_eq(&self.budget, &other.budget), "shares of one budget");
