@@ -5,12 +5,12 @@ The table bounds each value by itself. What Kafka checks beside it stands in
 ``validateReconfiguration`` of what a running broker can alter; the texts are Kafka's.
 """
 
-import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from .layers import Layers
 from .table import topic_settings
+from .validators import address_counts
 
 _MIB = 1024 * 1024
 
@@ -104,9 +104,12 @@ def _connections(layers: Layers) -> Iterator[SettingProblem]:
     for name in ("max.connections", "max.connection.creation.rate", per_ip):
         if layers.is_altered(name) and layers.int(name) == 0:
             yield SettingProblem(name, f"Invalid {name} 0", "set it from 1 on")
-    shut_out = re.search(r"([^,\s]*):\s*0+\s*(,|$)", layers.string(overrides) or "")
-    if layers.is_altered(overrides) and shut_out:
-        yield SettingProblem(overrides, f"Invalid {overrides} {shut_out[1]}:0", "set it from 1 on")
+    if layers.is_altered(overrides):
+        counts = address_counts(layers.string(overrides) or "")
+        shut_out = next((address for address, count in counts if int(count) == 0), None)
+        if shut_out is not None:
+            text = f"Invalid {overrides} {shut_out}:0"
+            yield SettingProblem(overrides, text, "set it from 1 on")
     if layers.int(per_ip) == 0 and not layers.string(overrides):
         text = f"{per_ip} can be set to zero only if {overrides} property is set."
         yield SettingProblem(per_ip, text, "set it from 1 on", (overrides,))

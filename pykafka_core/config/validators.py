@@ -1,7 +1,7 @@
 """Bounds of settings, named as in the table; each prints itself and refuses as Kafka does."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Protocol
 
 Value = bool | int | float | str | tuple[str, ...]
@@ -126,17 +126,23 @@ def _is_offset_reset(value: Value) -> bool:
     )
 
 
+def address_counts(text: str) -> Iterator[tuple[str, str]]:
+    """Split ADDRESS:COUNT, separated by commas; neither part is judged, and without a colon the address is empty."""
+    for entry in filter(None, map(str.strip, text.split(","))):
+        address, _, count = entry.rpartition(":")
+        yield address.strip(), count.strip()
+
+
 def _are_address_counts(value: Value) -> bool:
     """Whether ``value`` is ADDRESS:COUNT, separated by commas; an address of IPv6 may stand in brackets."""
     from ipaddress import ip_address  # slow to import, needed for this setting only
 
     assert isinstance(value, str)
-    for entry in filter(None, map(str.strip, value.split(","))):
-        address, colon, count = entry.rpartition(":")
-        if not colon or not count.strip().isascii() or not count.strip().isdigit():
+    for address, count in address_counts(value):
+        if not count.isascii() or not count.isdigit():
             return False
         try:
-            ip_address(address.strip().strip("[]"))
+            ip_address(address.strip("[]"))
         except ValueError:
             return False
     return True

@@ -6,7 +6,6 @@ speed matters, and work between two looks that grows with the request shows at o
 """
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -37,6 +36,7 @@ from pykafka_core.protocol.messages import (
 )
 from pykafka_core.testing import fake_core
 from pykafka_core.types import RESOURCE_TOPIC
+from tests.support.calls import counting_calls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,19 +110,11 @@ class Driven:
         return decode_response(api_key, version, body), calls_max
 
     def _turn(self, events: "Sequence[_core.Event]") -> tuple[bool, int]:
-        calls = 0
-
-        def note(_frame: object, what: str, _argument: object) -> None:
-            nonlocal calls
-            calls += what in ("call", "c_call")
-
-        sys.setprofile(note)
-        try:
+        with counting_calls() as calls:
             for event in events:
                 self._machine.take(event)
-            return self._machine.advance(), calls
-        finally:
-            sys.setprofile(None)
+            is_busy = self._machine.advance()
+        return is_busy, calls.count
 
 
 def creation(first: int, topics: int, partitions: int) -> Message:

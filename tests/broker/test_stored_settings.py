@@ -17,8 +17,6 @@ from pykafka_core.metadata.records.snapshot import encode_snapshot
 from pykafka_core.protocol.messages import (
     ConfigRecord,
     FeatureLevelRecord,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
     Message,
     PartitionRecord,
     TopicRecord,
@@ -65,16 +63,8 @@ def formatted(data: Path, *settings: tuple[int, str, str, str]) -> None:
 
 
 def alter(broker: Broker, kind: int, of: str, name: str, value: str) -> int:
-    change = IncrementalAlterConfigsRequest.AlterableConfig(
-        name=name, config_operation=0, value=value
-    )
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
-        resource_type=kind, resource_name=of, configs=[change]
-    )
     with Connection(broker.bootstrap_servers) as connection:
-        answer = connection.ask(44, 1, IncrementalAlterConfigsRequest(resources=[resource]))
-    assert isinstance(answer, IncrementalAlterConfigsResponse)
-    return int(answer.responses[0].error_code)
+        return connection.alter(kind, of, name, value)
 
 
 @pytest.mark.parametrize(("kind", "of", "name", "value"), UNUSABLE)

@@ -14,7 +14,7 @@ import pytest
 
 from pykafka_core.cli import main
 from pykafka_core.cli.serve import ServeOptions
-from pykafka_core.protocol.messages import IncrementalAlterConfigsRequest, MetadataRequest
+from pykafka_core.protocol.messages import MetadataRequest
 from pykafka_core.types import RESOURCE_BROKER
 from tests.support.wire import Connection
 
@@ -117,15 +117,8 @@ def test_advertised_listeners_can_be_set_beside_listen() -> None:
 def test_the_command_line_wins_over_what_a_client_altered(tmp_path: Path) -> None:
     """One connection at once, and somebody holds it: nobody else could ever undo that."""
     serve = "--data", str(tmp_path / "data")
-    change = IncrementalAlterConfigsRequest.AlterableConfig(
-        name="max.connections", config_operation=0, value="1"
-    )
-    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
-        resource_type=RESOURCE_BROKER, resource_name="", configs=[change]
-    )
     with serving(*serve) as (_, line), Connection(line.split()[1]) as connection:
-        answer = connection.ask(44, 1, IncrementalAlterConfigsRequest(resources=[resource]))
-        assert answer.responses[0].error_code == 0
+        assert connection.alter(RESOURCE_BROKER, "", "max.connections", "1") == 0
     with (
         serving(*serve, "--set", "max.connections=2") as (_, line),
         Connection(line.split()[1]) as held,

@@ -1,12 +1,11 @@
 """A `ForkMap` is a dict to who reads it, and its forks do not disturb each other."""
 
-import sys
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core.metadata.image.fork_map import ForkMap, fork
+from tests.support.calls import counting_calls
 
 KEYS = st.integers(0, 40)
 CHANGES = st.lists(st.tuples(KEYS, st.none() | st.integers()), max_size=30)
@@ -58,19 +57,10 @@ def test_a_merge_makes_no_call_for_each_item() -> None:
     found = fork(dict.fromkeys(range(10_000), 0))
     for key in range(1000):
         found[key] = 1
-    calls = 0
-
-    def note(_frame: object, what: str, _argument: object) -> None:
-        nonlocal calls
-        calls += what in ("call", "c_call")
-
-    sys.setprofile(note)
-    try:
+    with counting_calls() as calls:
         merged = found.fork()
-    finally:
-        sys.setprofile(None)
     assert merged._base is not found._base
-    assert calls < 100
+    assert calls.count < 100
     assert merged == found
 
 

@@ -6,6 +6,10 @@ from types import TracebackType
 from typing import Any
 
 from pykafka_core.protocol import decode_response, encode_request
+from pykafka_core.protocol.messages import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 
 class Connection:
@@ -35,6 +39,18 @@ class Connection:
         answer = self._read(size)
         assert answer[:5] == struct.pack(">ib", 7, 0)
         return decode_response(api_key, version, answer[5:])
+
+    def alter(self, kind: int, of: str, name: str, value: str) -> int:
+        """Set one setting of one resource; return the error code."""
+        change = IncrementalAlterConfigsRequest.AlterableConfig(
+            name=name, config_operation=0, value=value
+        )
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+            resource_type=kind, resource_name=of, configs=[change]
+        )
+        answer = self.ask(44, 1, IncrementalAlterConfigsRequest(resources=[resource]))
+        assert isinstance(answer, IncrementalAlterConfigsResponse)
+        return int(answer.responses[0].error_code)
 
     def _read(self, size: int) -> bytes:
         parts = bytearray()

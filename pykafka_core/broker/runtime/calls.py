@@ -12,9 +12,6 @@ CREATE_TOPICS_VERSION = 7
 DELETE_TOPICS_VERSION = 6
 INCREMENTAL_ALTER_CONFIGS_VERSION = 1
 
-# Operations of IncrementalAlterConfigs.
-_SET, _DELETE = 0, 1
-
 
 class _Result(Protocol):
     error_code: int
@@ -60,11 +57,12 @@ def delete_topic(name: str) -> LocalRequest:
 def alter_configs(changes: Mapping[ConfigResource, Mapping[str, str | None]]) -> LocalRequest:
     """An IncrementalAlterConfigs request; a value of ``None`` deletes the name."""
     from pykafka_core.handlers.configs import incremental_alter_configs as handler
+    from pykafka_core.handlers.configs.changes import DELETE, SET
     from pykafka_core.protocol.messages import IncrementalAlterConfigsRequest
 
     def change(name: str, value: str | None) -> IncrementalAlterConfigsRequest.AlterableConfig:
         return IncrementalAlterConfigsRequest.AlterableConfig(
-            name=name, config_operation=_DELETE if value is None else _SET, value=value
+            name=name, config_operation=DELETE if value is None else SET, value=value
         )
 
     resources = [
