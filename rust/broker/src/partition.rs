@@ -24,6 +24,9 @@ pub mod follower;
 mod idle;
 pub mod isr;
 pub(crate) mod lane;
+pub(crate) mod large;
+#[cfg(test)]
+mod large_tests;
 mod leaving;
 mod log_starts;
 mod lookup;
@@ -52,10 +55,11 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use pykafka_log::{Clock, Log, LogConfig, LogDirectory, LogSurvey, Recovery, StorageError};
 use pykafka_record::LeaderEpoch;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
+use self::large::LargeRooms;
 pub use append::{Append, AppendOutcome, AppendRefusal};
-pub use lookup::{OffsetAnswer, OffsetQuery};
+pub use lookup::{LookUp, OffsetAnswer, OffsetQuery};
 pub use read::{Isolation, Read, ReadRequest};
 
 use self::lane::Lane;
@@ -101,6 +105,10 @@ pub struct Host {
     pub syncer: Pool,
     /// Threads that open logs and write to them.
     pub writers: Pool,
+    /// Turns of appends whose batch is large.
+    pub(crate) large: Arc<LargeRooms>,
+    /// Turns of look-ups in batches that are large: one at a time.
+    pub(crate) large_lookups: Arc<Semaphore>,
     /// How quick the disk has been.
     pub(crate) pace: Pace,
     /// Threads for answers that take long.

@@ -21,8 +21,10 @@ pub struct BufferPool {
     free: Mutex<Free>,
     scratches: Mutex<Scratches>,
     returned: Condvar,
-    /// Held by the one reader whose batch is large.
+    /// Held while a large batch of a producer is validated.
     large: Mutex<()>,
+    /// Held while a large batch of a log is searched.
+    large_stored: Mutex<()>,
     bytes_max: usize,
 }
 
@@ -61,51 +63,54 @@ impl BufferPool {
     /// A pool that keeps at most `bytes_max` of free buffers, and in which batches inflate to at most
     /// `inflated_bytes_max` together.
     ///
-    /// One at a time may go beyond that: of a batch larger than [`SMALL_BYTES_MAX`] whose codec needs more than this at
-    /// once, or that is rewritten.
+    /// One producer's batch and one that is stored may go beyond that: larger than [`SMALL_BYTES_MAX`], and its codec needs
+    /// more than this at once, or it is rewritten.
     pub fn new(bytes_max: usize, inflated_bytes_max: usize) -> BufferPool {
-        // One share is the window of a large batch.
-        let left = (inflated_bytes_max / SMALL_BYTES_MAX).saturating_sub(1).max(1);
+        // Two shares are the windows of large batches.
+        let left = (inflated_bytes_max / SMALL_BYTES_MAX).saturating_sub(2).max(1);
         BufferPool {
             free: Mutex::default(),
             scratches: Mutex::new(Scratches { kept: Vec::new(), left }),
             returned: Condvar::new(),
             large: Mutex::default(),
+            large_stored: Mutex::default(),
             bytes_max,
         }
     }
 
-    /// Lends a reader of batches its buffers; the thread waits while others have all of them.
+    /// Lends a reader of batches its buffers; the thread waits while others have all of them, which none has for long.
     ///
-    /// What inflates to more than [`SMALL_BYTES_MAX`] is begun again, and then is the only one that inflates so much, so
-    /// that small batches do not wait for large ones. It is read through a window, or if that cannot be as a whole.
-    pub(crate) fn inflate<T>(
+    /// `None` for what inflates to more than [`SMALL_BYTES_MAX`]: it is begun again, with one of the functions below.
+    pub(crate) fn inflate_small<T>(
         &self,
         limits: Limits,
-        mut work: impl FnMut(Limits, &mut Scratch) -> Result<T, ValidateError>,
-    ) -> Result<T, ValidateError> {
+        work: impl FnOnce(Limits, &mut Scratch) -> Result<T, ValidateError>,
+    ) -> Result<Option<T>, ValidateError> {
         let small = Limits { bytes_max: limits.bytes_max.min(SMALL_BYTES_MAX), ..limits };
         match self.with_scratch(|scratch| work(small, scratch)) {
-            Err(ValidateError::DecompressedTooLarge(_)) if small != limits => {
-                self.inflate_large(limits, work)
-            }
-            result => result,
+            Err(ValidateError::DecompressedTooLarge(_)) if small != limits => Ok(None),
+            result => result.map(Some),
         }
     }
 
-    fn inflate_large<T>(
+    /// Lets a producer's batch inflate to whatever `limits` allow, through a window, or if that cannot be as a whole.
+    ///
+    /// The thread waits while another producer's does. Who must not wait has no two at it.
+    pub(crate) fn inflate_large<T>(
         &self,
         limits: Limits,
-        mut work: impl FnMut(Limits, &mut Scratch) -> Result<T, ValidateError>,
+        work: impl FnMut(Limits, &mut Scratch) -> Result<T, ValidateError>,
     ) -> Result<T, ValidateError> {
-        let _alone = self.large.lock();
-        match work(limits, &mut Scratch::new(SMALL_BYTES_MAX)) {
-            Err(ValidateError::DecompressedTooLarge(error)) if error.needs_larger_window() => {
-                let bytes_max = limits.bytes_max.min(Limits::default().bytes_max);
-                work(Limits { bytes_max, ..limits }, &mut Scratch::new(usize::MAX))
-            }
-            result => result,
-        }
+        inflate_alone(&self.large, limits, work)
+    }
+
+    /// As [`BufferPool::inflate_large`] for a batch that is stored. The two do not wait for each other.
+    pub(crate) fn inflate_large_stored<T>(
+        &self,
+        limits: Limits,
+        work: impl FnMut(Limits, &mut Scratch) -> Result<T, ValidateError>,
+    ) -> Result<T, ValidateError> {
+        inflate_alone(&self.large_stored, limits, work)
     }
 
     fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
@@ -141,6 +146,21 @@ impl BufferPool {
             free.bytes += buffer.len();
             free.buffers.push(buffer);
         }
+    }
+}
+
+fn inflate_alone<T>(
+    turn: &Mutex<()>,
+    limits: Limits,
+    mut work: impl FnMut(Limits, &mut Scratch) -> Result<T, ValidateError>,
+) -> Result<T, ValidateError> {
+    let _alone = turn.lock();
+    match work(limits, &mut Scratch::new(SMALL_BYTES_MAX)) {
+        Err(ValidateError::DecompressedTooLarge(error)) if error.needs_larger_window() => {
+            let bytes_max = limits.bytes_max.min(Limits::default().bytes_max);
+            work(Limits { bytes_max, ..limits }, &mut Scratch::new(usize::MAX))
+        }
+        result => result,
     }
 }
 
@@ -207,10 +227,10 @@ mod tests {
 
     #[test]
     fn no_more_batches_inflate_at_once_than_have_room() {
-        let pool = BufferPool::new(0, 3 * SMALL_BYTES_MAX);
+        let pool = BufferPool::new(0, 4 * SMALL_BYTES_MAX);
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let validate = || {
-            let _ = pool.inflate(Limits::default(), |_, _| {
+            let _ = pool.inflate_small(Limits::default(), |_, _| {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 thread::yield_now();
                 now.fetch_sub(1, Ordering::SeqCst);

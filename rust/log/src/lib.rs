@@ -36,8 +36,8 @@ pub use log::producer_state::{
 };
 pub use log::{
     AppendError, AppendInfo, AppendOptions, Checkpointed, Damage, Expired, FetchData, Fetched,
-    FetchedRecords, Log, LogOffsets, LogOptions, OnDamage, OpenError, ReadError, RecordsSlice,
-    Recovery, SegmentEntries, SliceError, StorageError, TimestampOffset,
+    FetchedRecords, Log, LogOffsets, LogOptions, LookupError, OnDamage, OpenError, ReadError,
+    RecordsSlice, Recovery, SegmentEntries, SliceError, StorageError, TimestampOffset,
 };
 pub use segment::appender::{AppendRule, Appender, MAPPED_BATCH_BYTES_MAX};
 pub use segment::offset_index::OffsetEntry;

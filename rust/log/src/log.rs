@@ -43,7 +43,7 @@ use parking_lot::Mutex;
 use pykafka_record::LeaderEpoch;
 
 pub use error::{AppendError, Damage, OpenError, ReadError, StorageError};
-pub use read::lookup::SegmentEntries;
+pub use read::lookup::{LookupError, SegmentEntries};
 pub use read::slice::{Fetched, FetchedRecords, RecordsSlice, SliceError};
 pub use retention::Expired;
 pub use types::{

@@ -1,6 +1,8 @@
 //! `ListOffsets` (API key 2): contract/kafka.md#29, #31, #64.
 
 use std::collections::{HashMap, HashSet};
+use std::mem;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -9,11 +11,12 @@ use pykafka_wire::Chunks;
 use pykafka_wire::list_offsets::{
     Partition as PartitionRequest, PartitionResponse, Request, Response, Topic, TopicResponse,
 };
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::kafka_error::KafkaError;
 use crate::network::memory::budget::Share;
-use crate::partition::{Isolation, OffsetAnswer, OffsetQuery, Partition, opening};
+use crate::partition::{Isolation, LookUp, OffsetAnswer, OffsetQuery, Partition, opening};
 use crate::seam::image::Image;
 
 /// Asks for the record with the largest timestamp.
@@ -41,7 +44,9 @@ pub fn handle(
     let partitions = partitions_of(ctx, &request);
     let (opening, scans) = (opening::of(&partitions), scans(&request));
     if opening.is_none() && !scans {
-        return answer(ctx, version, &request).in_room(room);
+        let mut search = Search::default();
+        search.go_on(ctx, version, &request, None);
+        return search.answer(version, &request).in_room(room);
     }
     let (ctx, body) = (ctx.clone(), body.clone());
     Outcome::Pending(Box::pin(async move {
@@ -49,11 +54,27 @@ pub fn handle(
             opened.await;
         }
         let host = ctx.partitions.host().clone();
-        let answered = host.work(move || match Request::decode(version, &body) {
-            Ok(request) => answer(&ctx, version, &request).in_room(room),
-            Err(error) => Outcome::malformed(error),
-        });
-        answered.await.unwrap_or_else(|| Outcome::Close("a lookup of offsets failed".into()))
+        let (mut search, mut turn) = (Search::default(), None);
+        loop {
+            let (ctx, body) = (ctx.clone(), body.clone());
+            let searched = host.work(move || {
+                let request = match Request::decode(version, &body) {
+                    Ok(request) => request,
+                    Err(error) => return ControlFlow::Break(Outcome::malformed(error)),
+                };
+                if search.go_on(&ctx, version, &request, turn) {
+                    return ControlFlow::Break(search.answer(version, &request));
+                }
+                ControlFlow::Continue(search)
+            });
+            search = match searched.await {
+                Some(ControlFlow::Continue(search)) => search,
+                Some(ControlFlow::Break(outcome)) => return outcome.in_room(room),
+                None => return Outcome::Close("a lookup of offsets failed".into()),
+            };
+            // No thread waits, and those that ask first are first.
+            turn = host.large_lookups.clone().acquire_owned().await.ok();
+        }
     }))
 }
 
@@ -76,39 +97,77 @@ fn scans(request: &Request<'_>) -> bool {
     asked.any(|partition| partition.timestamp >= 0 || partition.timestamp == MAX_TIMESTAMP)
 }
 
-fn answer(ctx: &Context, version: i16, request: &Request<'_>) -> Outcome {
-    let image = ctx.image.load();
-    let isolation =
-        Isolation::from_id(request.isolation_level).ok_or(KafkaError::UnknownServerError);
-    let mut repeated = repeated_partitions(request);
-    let topics = (request.topics.iter())
-        .map(|topic| TopicResponse {
-            name: topic.name,
-            partitions: (topic.partitions.iter())
-                .filter_map(|partition| {
-                    let index = partition.partition_index;
-                    let answer = match repeated.get_mut(&(topic.name, index)) {
-                        Some(told) if *told => return None,
-                        Some(told) => {
-                            *told = true;
-                            Err(KafkaError::InvalidRequest)
-                        }
-                        None => isolation.and_then(|isolation| {
-                            find(ctx, &image, version, topic.name, partition, isolation)
-                        }),
-                    };
-                    Some(partition_response(version, index, answer))
-                })
-                .collect(),
-        })
-        .filter(|topic: &TopicResponse<'_>| !topic.partitions.is_empty())
-        .collect();
-    let response = Response { throttle_time_ms: 0, topics };
-    let mut chunks = Chunks::new();
-    match response.encode(version, &mut chunks) {
-        Ok(()) => Outcome::Reply(chunks.into()),
-        Err(error) => Outcome::Close(format!("cannot answer list offsets: {error}")),
+/// The answers so far, in the order of the request; `None` for a partition that was answered before.
+#[derive(Default)]
+struct Search(Vec<Option<Result<OffsetAnswer, KafkaError>>>);
+
+impl Search {
+    /// Goes on with the first partition without an answer; `false` if one has to inflate a large batch, for which it is given
+    /// one `turn`: the next has to wait again, behind others.
+    fn go_on(
+        &mut self,
+        ctx: &Context,
+        version: i16,
+        request: &Request<'_>,
+        mut turn: Option<OwnedSemaphorePermit>,
+    ) -> bool {
+        let image = ctx.image.load();
+        let isolation =
+            Isolation::from_id(request.isolation_level).ok_or(KafkaError::UnknownServerError);
+        let mut repeated = repeated_partitions(request);
+        for (at, (topic, partition)) in named_partitions(request).enumerate() {
+            let told = repeated.get_mut(&(topic, partition.partition_index));
+            let is_repeated = told.is_some();
+            let is_told = told.is_some_and(|told| mem::replace(told, true));
+            if at < self.0.len() {
+                continue;
+            }
+            let answer = match isolation {
+                _ if is_told => None,
+                _ if is_repeated => Some(Err(KafkaError::InvalidRequest)),
+                Err(error) => Some(Err(error)),
+                Ok(isolation) => {
+                    let turn = turn.take();
+                    let look_up = turn.as_ref().map_or(LookUp::Small, LookUp::Large);
+                    match find(ctx, &image, version, topic, partition, look_up, isolation) {
+                        Ok(None) => return false,
+                        Ok(Some(answer)) => Some(Ok(answer)),
+                        Err(error) => Some(Err(error)),
+                    }
+                }
+            };
+            self.0.push(answer);
+        }
+        true
     }
+
+    fn answer(self, version: i16, request: &Request<'_>) -> Outcome {
+        let mut answers = self.0.into_iter();
+        let topics = (request.topics.iter())
+            .map(|topic| TopicResponse {
+                name: topic.name,
+                partitions: (topic.partitions.iter().zip(answers.by_ref()))
+                    .filter_map(|(partition, answer)| {
+                        Some(partition_response(version, partition.partition_index, answer?))
+                    })
+                    .collect(),
+            })
+            .filter(|topic: &TopicResponse<'_>| !topic.partitions.is_empty())
+            .collect();
+        let response = Response { throttle_time_ms: 0, topics };
+        let mut chunks = Chunks::new();
+        match response.encode(version, &mut chunks) {
+            Ok(()) => Outcome::Reply(chunks.into()),
+            Err(error) => Outcome::Close(format!("cannot answer list offsets: {error}")),
+        }
+    }
+}
+
+fn named_partitions<'a>(
+    request: &'a Request<'a>,
+) -> impl Iterator<Item = (&'a str, &'a PartitionRequest)> {
+    let topics = request.topics.iter();
+    topics.flat_map(|topic| topic.partitions.iter().map(|partition| (topic.name, partition)))
 }
 
 /// Partitions that the request names more than once, none of them told so yet: each is refused, in one answer.
@@ -125,14 +184,16 @@ fn find(
     version: i16,
     topic: &str,
     request: &PartitionRequest,
+    look_up: LookUp<'_>,
     isolation: Isolation,
-) -> Result<OffsetAnswer, KafkaError> {
+) -> Result<Option<OffsetAnswer>, KafkaError> {
     let query = query_of(request.timestamp, version).ok_or(KafkaError::UnsupportedVersion)?;
     let entry = image.topic(topic).filter(|entry| !entry.hidden);
     let entry = entry.ok_or(KafkaError::UnknownTopicOrPartition)?;
     let partition = ctx.partitions.find(entry, request.partition_index)?;
     let current_leader_epoch = LeaderEpoch::from_wire(request.current_leader_epoch);
-    partition.find_offset(query, isolation, current_leader_epoch).map_err(|error| match error {
+    let found = partition.find_offset(query, look_up, isolation, current_leader_epoch);
+    found.map_err(|error| match error {
         KafkaError::OffsetNotAvailable if version < OFFSET_NOT_AVAILABLE_VERSION_MIN => {
             KafkaError::LeaderNotAvailable
         }

@@ -5,7 +5,7 @@
 //! partition's queue until a thread of the pool for writes has the right to write ([`super::work`]): it takes all that is
 //! queued, writes it with no mutex held, and tells the outcomes in one turn. What comes meanwhile is queued for its next
 //! round. A new leader epoch begins under that right too, between two appends, so a batch that was checked in an epoch
-//! is written in it (docs/SEAM.md S3).
+//! is written in it (docs/SEAM.md S3). A batch that inflates to megabytes waits in the queue for its turn ([`super::large`]).
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use pykafka_log::{AppendError, AppendInfo, AppendOptions, AppendOrigin, Log, Val
 use pykafka_record::LeaderEpoch;
 
 use super::Partition;
+use super::large::LargeRoom;
 use super::pool::MayWait;
 use super::sync::Begun;
 use super::turn::Turn;
@@ -70,6 +71,8 @@ pub(super) struct Queued {
     append: Append,
     validated: Option<Validated>,
     is_quick: bool,
+    /// Whether it inflates to more than may do so beside others.
+    is_large: bool,
 }
 
 impl Queued {
@@ -84,6 +87,10 @@ impl Queued {
     /// Whether nothing of it takes long but the disk.
     pub(super) fn is_quick(&self) -> bool {
         self.is_quick
+    }
+
+    pub(super) fn is_large(&self) -> bool {
+        self.is_large
     }
 
     pub(super) fn is_of(&self, waiter: &Arc<dyn AckWaiter>) -> bool {
@@ -118,7 +125,7 @@ impl Partition {
             }
             _ => None,
         };
-        let mut queued = Queued { append, validated, is_quick };
+        let mut queued = Queued { append, validated, is_quick, is_large: false };
         let mut turn = self.turn();
         turn.check_append(&queued.append)?;
         turn.touch();
@@ -131,9 +138,9 @@ impl Partition {
                     .pop()
                     .map(|(_, told)| told));
             }
-            if let Some((writer, moment)) = turn.begin_write(&log, &queued) {
+            if let Some((validated, writer, moment)) = turn.begin_write(&log, &mut queued) {
                 drop(turn);
-                return Ok(self.write_here(&log, queued, writer, moment));
+                return Ok(self.write_here(&log, queued, validated, writer, moment));
             }
         }
         turn.queue.push(queued);
@@ -146,22 +153,40 @@ impl Partition {
         let mut turn = self.turn();
         turn.waiters.forget_acks(waiter);
         turn.queue.forget(waiter);
+        // What waited behind a large append need not any more.
+        turn.ask_for_room();
+        turn.drain_after();
     }
 
     /// Writes appends and lets them have their consequences; returns the sync that was begun, if clients wait for it.
+    ///
+    /// The first that turns out to be large, and those behind it, are put back and wait for the room.
     pub(super) fn append_round(
         &self,
         opened: &Result<Arc<Log>, KafkaError>,
         appends: Vec<Queued>,
+        mut room: Option<LargeRoom>,
         writer: &Writer,
     ) -> Option<Begun> {
-        let write = |mut queued| {
+        let mut appends = appends.into_iter();
+        let (mut written, mut waiting) = (Vec::with_capacity(appends.len()), Vec::new());
+        while let Some(mut queued) = appends.next() {
+            if queued.append.waiter.is_gone() {
+                continue;
+            }
             let log = opened.as_ref().map_err(|error| AppendRefusal::from(*error));
-            let result = log.and_then(|log| self.write(log, &mut queued, writer));
-            (queued, result)
-        };
-        let written = appends.into_iter().map(write).collect();
+            let result = log.and_then(|log| self.write(log, &mut queued, &mut room, writer));
+            let Some(result) = result.transpose() else {
+                waiting.push(queued);
+                waiting.extend(appends);
+                break;
+            };
+            written.push((queued, result));
+        }
+        // Not within the turn.
+        drop(room);
         let mut turn = self.turn();
+        turn.wait_for_room(waiting);
         let told = match opened {
             Ok(log) => turn.appended(log, written),
             Err(_) => refused(written),
@@ -178,10 +203,14 @@ impl Partition {
         &self,
         log: &Arc<Log>,
         mut queued: Queued,
+        validated: Validated,
         writer: Writer,
         moment: Moment,
     ) -> Option<AppendOutcome> {
-        let write = |_: &MayWait| self.write(log, &mut queued, &writer);
+        let write = |_: &MayWait| {
+            let leader_epoch = self.begun_epoch(log, &queued.append, &writer)?;
+            self.write_batch(log, &mut queued.append, validated, leader_epoch, &writer)
+        };
         let result = self.host.writers.run_here(moment, write);
         let mut turn = self.turn();
         let told = turn.appended(log, vec![(queued, result)]).pop();
@@ -189,18 +218,43 @@ impl Partition {
         told.map(|(_, outcome)| outcome)
     }
 
+    /// `None` if it is large and there is no room, which is given back otherwise.
     fn write(
         &self,
         log: &Log,
         queued: &mut Queued,
+        room: &mut Option<LargeRoom>,
         writer: &Writer,
-    ) -> Result<AppendInfo, AppendRefusal> {
-        let append = &mut queued.append;
-        let leader_epoch = self.begun_epoch(log, append, writer)?;
-        let validated = match queued.validated.take() {
-            Some(validated) => validated,
-            None => log.validate(&mut append.batch, append.origin).map_err(AppendRefusal::Log)?,
+    ) -> Result<Option<AppendInfo>, AppendRefusal> {
+        let leader_epoch = self.begun_epoch(log, &queued.append, writer)?;
+        let Queued { append, validated, is_large, .. } = queued;
+        let validated = match (validated.take(), room.take()) {
+            (Some(validated), _) => Some(validated),
+            (None, Some(_room)) if *is_large => {
+                let validated = log.validate_large(&mut append.batch, append.origin);
+                Some(validated.map_err(AppendRefusal::Log)?)
+            }
+            (None, _) => {
+                let validated = log.validate_small(&mut append.batch, append.origin);
+                validated.map_err(AppendRefusal::Log)?
+            }
         };
+        let Some(validated) = validated else {
+            *is_large = true;
+            return Ok(None);
+        };
+        self.write_batch(log, append, validated, leader_epoch, writer).map(Some)
+    }
+
+    /// Writes an append that is validated, in the leader epoch that has begun.
+    fn write_batch(
+        &self,
+        log: &Log,
+        append: &mut Append,
+        validated: Validated,
+        leader_epoch: LeaderEpoch,
+        _: &Writer,
+    ) -> Result<AppendInfo, AppendRefusal> {
         let options = AppendOptions { leader_epoch, origin: append.origin };
         let uncompressed_size = validated.uncompressed_size;
         let stored_size = validated.stored_size();
@@ -249,6 +303,19 @@ fn refused(written: Vec<Written>) -> Vec<(Append, AppendOutcome)> {
 type Written = (Queued, Result<AppendInfo, AppendRefusal>);
 
 impl Turn<'_> {
+    /// Puts back appends of which the first is large; those that may not happen any more are refused now.
+    fn wait_for_room(&mut self, appends: Vec<Queued>) {
+        let mut waiting = Vec::with_capacity(appends.len());
+        for queued in appends {
+            match self.check_append(&queued.append) {
+                Ok(_) => waiting.push(queued),
+                Err(error) => self.tell_after(queued.append, Err(error.into())),
+            }
+        }
+        self.queue.put_back(waiting);
+        self.ask_for_room();
+    }
+
     /// Whether `append` may happen now; the leader epoch that it gets.
     fn check_append(&self, append: &Append) -> Result<LeaderEpoch, KafkaError> {
         self.check_leader(append.leader_epoch)?;
@@ -282,7 +349,11 @@ impl Turn<'_> {
     }
 
     /// Begins a write by the thread at hand, if it may wait for a moment and the write should not take longer.
-    fn begin_write(&mut self, log: &Log, queued: &Queued) -> Option<(Writer, Moment)> {
+    fn begin_write(
+        &mut self,
+        log: &Log,
+        queued: &mut Queued,
+    ) -> Option<(Validated, Writer, Moment)> {
         let host = &self.partition().host;
         let validated = queued.validated.as_ref()?;
         // The first of each request: many short writes would keep the thread as one that is long, and unnoticed.
@@ -300,7 +371,8 @@ impl Turn<'_> {
             return None;
         }
         let moment = Moment::take()?;
-        Some((self.take_right_at_once()?, moment))
+        let writer = self.take_right_at_once()?;
+        queued.validated.take().map(|validated| (validated, writer, moment))
     }
 
     /// Lets what was written have its consequences; returns the outcomes that are known, the other appends wait.

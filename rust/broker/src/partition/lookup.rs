@@ -1,7 +1,8 @@
 //! Offsets by time and by epoch: `ListOffsets` and `OffsetForLeaderEpoch`.
 
-use pykafka_log::TimestampOffset;
+use pykafka_log::{Log, LookupError, TimestampOffset};
 use pykafka_record::LeaderEpoch;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::{Isolation, Partition};
 use crate::kafka_error::KafkaError;
@@ -49,8 +50,39 @@ impl OffsetAnswer {
     }
 }
 
+/// What a look-up by time may do.
+#[derive(Clone, Copy)]
+pub enum LookUp<'a> {
+    /// Inflate what may be beside others.
+    Small,
+    /// Inflate large batches too: it is its turn.
+    Large(&'a OwnedSemaphorePermit),
+}
+
+impl LookUp<'_> {
+    fn offset_for_timestamp(
+        self,
+        log: &Log,
+        timestamp: i64,
+        upto: i64,
+    ) -> Result<Option<TimestampOffset>, LookupError> {
+        match self {
+            LookUp::Small => log.offset_for_timestamp_small(timestamp, upto),
+            LookUp::Large(_) => Ok(log.offset_for_timestamp(timestamp, upto)?),
+        }
+    }
+
+    fn offset_of_max_timestamp(self, log: &Log) -> Result<Option<TimestampOffset>, LookupError> {
+        match self {
+            LookUp::Small => log.offset_of_max_timestamp_small(),
+            LookUp::Large(_) => Ok(log.offset_of_max_timestamp()?),
+        }
+    }
+}
+
 impl Partition {
-    /// Answers one `ListOffsets` query within what the reader may see.
+    /// Answers one `ListOffsets` query within what the reader may see; `None` if a large batch has to be inflated for it,
+    /// which `look_up` does not allow.
     ///
     /// # Errors
     /// The epoch errors, `NOT_LEADER_OR_FOLLOWER`, `KAFKA_STORAGE_ERROR`; `OFFSET_NOT_AVAILABLE` while the high watermark
@@ -58,30 +90,35 @@ impl Partition {
     pub fn find_offset(
         &self,
         query: OffsetQuery,
+        look_up: LookUp<'_>,
         isolation: Isolation,
         current_leader_epoch: Option<LeaderEpoch>,
-    ) -> Result<OffsetAnswer, KafkaError> {
+    ) -> Result<Option<OffsetAnswer>, KafkaError> {
         let (turn, log) = self.turn_as_leader(current_leader_epoch)?;
         let (offsets, lags) = (turn.offsets(&log), turn.replication.high_watermark_lags());
         drop(turn);
         let bound = isolation.bound(&offsets);
         let plain = |offset, leader_epoch| OffsetAnswer { offset, timestamp: -1, leader_epoch };
-        let stored = |error| self.turn().storage_failed(&error);
-        let answer = match query {
+        let found = match query {
             OffsetQuery::Earliest => {
                 let start = offsets.log_start_offset;
-                return Ok(plain(start, log.epoch_at(start)));
+                return Ok(Some(plain(start, log.epoch_at(start))));
             }
-            OffsetQuery::Tiered => return Ok(OffsetAnswer::UNKNOWN),
-            OffsetQuery::Latest => plain(bound, Some(offsets.leader_epoch)),
+            OffsetQuery::Tiered => return Ok(Some(OffsetAnswer::UNKNOWN)),
+            OffsetQuery::Latest => Ok(plain(bound, Some(offsets.leader_epoch))),
             OffsetQuery::MaxTimestamp => {
-                OffsetAnswer::of(log.offset_of_max_timestamp().map_err(stored)?, bound)
+                look_up.offset_of_max_timestamp(&log).map(|found| OffsetAnswer::of(found, bound))
             }
-            OffsetQuery::Timestamp(timestamp) => {
-                OffsetAnswer::of(log.offset_for_timestamp(timestamp, bound).map_err(stored)?, bound)
-            }
+            OffsetQuery::Timestamp(timestamp) => (look_up)
+                .offset_for_timestamp(&log, timestamp, bound)
+                .map(|found| OffsetAnswer::of(found, bound)),
         };
-        if lags { Err(KafkaError::OffsetNotAvailable) } else { Ok(answer) }
+        match found {
+            Err(LookupError::Large) => Ok(None),
+            Err(LookupError::Storage(error)) => Err(self.turn().storage_failed(&error)),
+            Ok(_) if lags => Err(KafkaError::OffsetNotAvailable),
+            Ok(answer) => Ok(Some(answer)),
+        }
     }
 
     /// The largest epoch not above `epoch` and its exclusive end, if there is one (contract/kafka.md#30).

@@ -322,7 +322,7 @@ mod tests {
 
     use crate::api::context::Outcome;
     use crate::kafka_error::KafkaError;
-    use crate::partition::{Isolation, OffsetQuery, Partition, ReadRequest};
+    use crate::partition::{Isolation, LookUp, OffsetQuery, Partition, ReadRequest};
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch, led_here, pending, poll, replied, topic};
@@ -366,7 +366,8 @@ mod tests {
     fn a_lookup_by_time_that_fails_the_partition_fails_its_waiting_produces() {
         waiting_produce_fails_with(|partition| {
             let query = OffsetQuery::Timestamp(0);
-            partition.find_offset(query, Isolation::ReadUncommitted, None).unwrap_err()
+            let isolation = Isolation::ReadUncommitted;
+            partition.find_offset(query, LookUp::Small, isolation, None).unwrap_err()
         });
     }
 }

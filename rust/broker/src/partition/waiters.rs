@@ -29,6 +29,11 @@ pub trait AckWaiter: Send + Sync {
 
     /// The append in `slot` is in the log, and waits there for what was promised. Not called if it need not wait.
     fn written(&self, _slot: usize) {}
+
+    /// Whether it is forgotten: what is not being written yet is not appended for it.
+    fn is_gone(&self) -> bool {
+        false
+    }
 }
 
 /// One append that waits.

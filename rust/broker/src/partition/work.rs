@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 
 use super::append::{Append, Queued};
 use super::lane::Urgency;
+use super::large::LargeRoom;
 use super::leaving::Left;
 use super::pool::MayWait;
 use super::sync::Begun;
@@ -38,7 +39,11 @@ pub(super) type Command = Box<dyn FnOnce(&Partition, Result<&Writer, KafkaError>
 /// What waits for the right to write.
 #[derive(Default)]
 pub(super) struct WorkQueue {
+    /// Those up to the first that is large, which waits for its turn unless `room` is here ([`super::large`]).
     appends: VecDeque<Queued>,
+    room: Option<LargeRoom>,
+    /// Whether this partition is listed for the room.
+    is_listed: bool,
     /// Who waits for the log to be opened.
     openers: Vec<oneshot::Sender<()>>,
     commands: Vec<Command>,
@@ -57,6 +62,7 @@ struct Round {
     commands: Vec<Command>,
     needs_log: bool,
     appends: Vec<Queued>,
+    room: Option<LargeRoom>,
 }
 
 impl WorkQueue {
@@ -79,11 +85,33 @@ impl WorkQueue {
         self.appends.push_back(append);
     }
 
-    /// What is appended between two turns; at least one, if there is any.
+    /// Puts appends back, in front of those that came after them.
+    pub(super) fn put_back(&mut self, appends: Vec<Queued>) {
+        for append in appends.into_iter().rev() {
+            self.appends.push_front(append);
+        }
+    }
+
+    /// Whether the first append is a large one.
+    fn is_large(&self) -> bool {
+        self.appends.front().is_some_and(Queued::is_large)
+    }
+
+    /// Whether an append can go on.
+    fn has_appends(&self) -> bool {
+        !self.appends.is_empty() && (self.room.is_some() || !self.is_large())
+    }
+
+    /// What is appended between two turns; at least one, if any can go on. A large one comes alone: those behind it can be
+    /// forgotten meanwhile.
     fn take_appends(&mut self) -> Vec<Queued> {
+        if self.is_large() {
+            let count = usize::from(self.room.is_some());
+            return self.appends.drain(..count).collect();
+        }
         let mut bytes = 0;
         let within = self.appends.iter().take_while(|queued| {
-            let is_within = bytes < ROUND_BYTES_MAX;
+            let is_within = bytes < ROUND_BYTES_MAX && !queued.is_large();
             bytes += queued.append().batch.len();
             is_within
         });
@@ -236,7 +264,8 @@ impl Partition {
 
     /// Returns a sync whose waiters the thread at hand may serve.
     fn round(&self, _: &MayWait, writer: &Writer) -> Option<Begun> {
-        let Round { leaving, expires, commands, needs_log, appends } = self.turn().take_round();
+        let round = self.turn().take_round();
+        let Round { leaving, expires, commands, needs_log, appends, room } = round;
         if let Some(left) = leaving {
             self.remove_files(&left.log, writer);
         }
@@ -255,24 +284,48 @@ impl Partition {
         if let Ok(log) = &opened {
             self.begin_due_epoch(log, writer);
         }
-        self.append_round(&opened, appends, writer)
+        self.append_round(&opened, appends, room, writer)
     }
 }
 
 impl Turn<'_> {
-    /// Has the queue drained after this turn, unless somebody is at it.
+    /// Has the queue drained after this turn, unless somebody is at it or nothing in it can go on.
     pub(super) fn drain_after(&mut self) {
-        if !mem::replace(&mut self.queue.is_taken, true) {
+        if self.has_work() && !mem::replace(&mut self.queue.is_taken, true) {
             self.begin_drain();
         }
     }
 
     fn has_work(&self) -> bool {
-        let WorkQueue { appends, openers, commands, leaving, expires, .. } = &self.queue;
-        !(appends.is_empty() && openers.is_empty() && commands.is_empty())
+        let WorkQueue { room, openers, commands, leaving, expires, .. } = &self.queue;
+        // A room that is not needed any more is passed on by a round as well.
+        self.queue.has_appends()
+            || room.is_some()
+            || !(openers.is_empty() && commands.is_empty())
             || leaving.is_some()
             || *expires
             || self.is_epoch_due()
+    }
+
+    /// Takes the room for the append at the front, or has it given here later, if that is a large one.
+    pub(super) fn ask_for_room(&mut self) {
+        if !self.queue.is_large() || self.queue.is_listed || self.queue.room.is_some() {
+            return;
+        }
+        let partition = self.partition();
+        self.queue.room = partition.host.large.take_or_wait(partition);
+        self.queue.is_listed = self.queue.room.is_none();
+    }
+
+    /// Takes the room for a large append, if there still is one.
+    pub(super) fn give_room(&mut self, room: impl FnOnce() -> LargeRoom) -> bool {
+        self.queue.is_listed = false;
+        let is_needed = self.queue.is_large();
+        if is_needed {
+            self.queue.room = Some(room());
+            self.drain_after();
+        }
+        is_needed
     }
 
     /// Whether the log is open and lacks the beginning of the leader epoch.
@@ -316,6 +369,7 @@ impl Turn<'_> {
             leaving: queue.leaving.take(),
             expires: mem::take(&mut queue.expires),
             commands: mem::take(&mut queue.commands),
+            room: queue.room.take(),
             needs_log: !appends.is_empty() || !queue.openers.is_empty() || is_epoch_due,
             appends,
         }

@@ -46,15 +46,51 @@ impl Log {
         bytes: &mut [u8],
         origin: AppendOrigin,
     ) -> Result<Validated, AppendError> {
-        let config = self.config();
-        let rules = validate_rules(&config, origin);
+        match self.validate_small(bytes, origin)? {
+            Some(validated) => Ok(validated),
+            None => self.validate_large(bytes, origin),
+        }
+    }
+
+    /// As [`Log::validate`]; `None` for a batch that inflates to more than may do so beside others. Then `bytes` is as before,
+    /// and [`Log::validate_large`] takes it.
+    ///
+    /// # Errors
+    /// As [`Log::validate`].
+    pub fn validate_small(
+        &self,
+        bytes: &mut [u8],
+        origin: AppendOrigin,
+    ) -> Result<Option<Validated>, AppendError> {
+        let rules = validate_rules(&self.config(), origin);
         let now_ms = self.shared.clock.now_ms();
-        let validated = (self.shared.buffers).inflate(rules.limits, |limits, scratch| {
+        let validated = self.shared.buffers.inflate_small(rules.limits, |limits, scratch| {
             validate::validate(bytes, &ValidateRules { limits, ..rules }, now_ms, scratch)
         })?;
-        let size = validated.stored_size();
-        if size > config.segment_bytes as usize {
-            let segment_bytes = config.segment_bytes;
+        validated.map(|validated| self.check_fits_segment(validated)).transpose()
+    }
+
+    /// As [`Log::validate`], for a batch that [`Log::validate_small`] left. One thread at a time does this, and others wait:
+    /// who must not wait sees to it that no two call it.
+    ///
+    /// # Errors
+    /// As [`Log::validate`].
+    pub fn validate_large(
+        &self,
+        bytes: &mut [u8],
+        origin: AppendOrigin,
+    ) -> Result<Validated, AppendError> {
+        let rules = validate_rules(&self.config(), origin);
+        let now_ms = self.shared.clock.now_ms();
+        let validated = self.shared.buffers.inflate_large(rules.limits, |limits, scratch| {
+            validate::validate(bytes, &ValidateRules { limits, ..rules }, now_ms, scratch)
+        })?;
+        self.check_fits_segment(validated)
+    }
+
+    fn check_fits_segment(&self, validated: Validated) -> Result<Validated, AppendError> {
+        let (size, segment_bytes) = (validated.stored_size(), self.config().segment_bytes);
+        if size > segment_bytes as usize {
             return Err(AppendError::LargerThanSegment { size, segment_bytes });
         }
         Ok(validated)

@@ -27,6 +27,8 @@ struct Due {
     remaining: usize,
     /// Of them, those that are not in the log yet.
     unwritten: usize,
+    /// Whether nobody waits for the outcomes any more.
+    is_gone: bool,
 }
 
 enum Slot {
@@ -75,6 +77,10 @@ impl AckWaiter for Outcomes {
         if due.unwritten == 0 {
             self.parked.wake();
         }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.due.lock().is_gone
     }
 }
 
@@ -182,6 +188,7 @@ impl Drop for Appends {
         if self.are_settled() {
             return;
         }
+        self.outcomes.due.lock().is_gone = true;
         for place in &self.places {
             place.appended_to.forget_acks(&self.waiter);
         }

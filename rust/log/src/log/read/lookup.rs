@@ -26,27 +26,101 @@ struct Candidate<'a> {
     segment: &'a Segment,
     /// Where to begin.
     position: u64,
-    /// Where batches inflate.
+    inflater: Inflater<'a>,
+}
+
+/// Where batches inflate, and which.
+#[derive(Clone, Copy)]
+struct Inflater<'a> {
     buffers: &'a BufferPool,
+    reach: Reach,
+}
+
+#[derive(Clone, Copy)]
+enum Reach {
+    /// What may inflate beside others.
+    Small,
+    /// Every batch.
+    All,
+}
+
+/// Why nothing was looked up.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum LookupError {
+    /// A large batch has to be inflated.
+    #[error("a large batch has to be inflated")]
+    Large,
+    /// The log cannot be read.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
+
+impl LookupError {
+    /// Of a look-up that waited for its turn to inflate large batches.
+    fn waited<T>(result: Result<T, LookupError>) -> Result<T, StorageError> {
+        result.map_err(|error| match error {
+            LookupError::Storage(error) => error,
+            LookupError::Large => unreachable!("it inflates every batch"),
+        })
+    }
 }
 
 impl Log {
     /// The first record, by offset, at or after the log start whose timestamp is not below `timestamp`.
     ///
-    /// `None` if there is none, or if it lies at or behind `upto`.
+    /// `None` if there is none, or if it lies at or behind `upto`. Large batches are searched by one thread at a time;
+    /// others wait.
     pub fn offset_for_timestamp(
         &self,
         timestamp: i64,
         upto: i64,
     ) -> Result<Option<TimestampOffset>, StorageError> {
-        let found =
-            self.undisturbed(|snapshot| snapshot.first_at_least(timestamp, &self.shared.buffers))?;
+        LookupError::waited(self.first_at_least(timestamp, upto, Reach::All))
+    }
+
+    /// As [`Log::offset_for_timestamp`], but refuses to inflate a large batch.
+    ///
+    /// # Errors
+    /// [`LookupError::Large`]: one would have to be.
+    pub fn offset_for_timestamp_small(
+        &self,
+        timestamp: i64,
+        upto: i64,
+    ) -> Result<Option<TimestampOffset>, LookupError> {
+        self.first_at_least(timestamp, upto, Reach::Small)
+    }
+
+    fn first_at_least(
+        &self,
+        timestamp: i64,
+        upto: i64,
+        reach: Reach,
+    ) -> Result<Option<TimestampOffset>, LookupError> {
+        let inflater = Inflater { buffers: &self.shared.buffers, reach };
+        let found = self.undisturbed(|snapshot| snapshot.first_at_least(timestamp, inflater))?;
         Ok(found.filter(|found| found.offset < upto))
     }
 
-    /// The first record that has the largest timestamp; `None` if no record has one.
+    /// The first record that has the largest timestamp; `None` if no record has one. Waits as
+    /// [`Log::offset_for_timestamp`].
     pub fn offset_of_max_timestamp(&self) -> Result<Option<TimestampOffset>, StorageError> {
-        self.undisturbed(|snapshot| snapshot.first_with_max_timestamp(&self.shared.buffers))
+        LookupError::waited(self.first_with_max_timestamp(Reach::All))
+    }
+
+    /// As [`Log::offset_of_max_timestamp`], but refuses to inflate a large batch.
+    ///
+    /// # Errors
+    /// [`LookupError::Large`]: one would have to be.
+    pub fn offset_of_max_timestamp_small(&self) -> Result<Option<TimestampOffset>, LookupError> {
+        self.first_with_max_timestamp(Reach::Small)
+    }
+
+    fn first_with_max_timestamp(
+        &self,
+        reach: Reach,
+    ) -> Result<Option<TimestampOffset>, LookupError> {
+        let inflater = Inflater { buffers: &self.shared.buffers, reach };
+        self.undisturbed(|snapshot| snapshot.first_with_max_timestamp(inflater))
     }
 
     /// The index entries of the segment at `base_offset`, and its aborted transactions; `None` without it.
@@ -85,8 +159,8 @@ impl Snapshot {
     fn first_at_least(
         &self,
         timestamp: i64,
-        buffers: &BufferPool,
-    ) -> Result<Option<TimestampOffset>, StorageError> {
+        inflater: Inflater<'_>,
+    ) -> Result<Option<TimestampOffset>, LookupError> {
         let start = self.log_start_offset;
         let wanted = |offset, time| offset >= start && time >= timestamp;
         let is_worth =
@@ -102,7 +176,7 @@ impl Snapshot {
                 None => segment.files.offset_of_time(timestamp)?,
             };
             let position = self.position_of(index, segment, offset.max(start))?;
-            let found = Candidate { segment, position, buffers }.find(is_worth, wanted)?;
+            let found = Candidate { segment, position, inflater }.find(is_worth, wanted)?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -113,8 +187,8 @@ impl Snapshot {
     /// Searched from the index entry before the batch that is known to have it, as Kafka does.
     fn first_with_max_timestamp(
         &self,
-        buffers: &BufferPool,
-    ) -> Result<Option<TimestampOffset>, StorageError> {
+        inflater: Inflater<'_>,
+    ) -> Result<Option<TimestampOffset>, LookupError> {
         let dated = (self.segments.iter().enumerate())
             .filter(|(_, segment)| segment.size > 0 && segment.max_timestamp.timestamp >= 0);
         let newest =
@@ -123,7 +197,7 @@ impl Snapshot {
         let max = segment.max_timestamp;
         let position = self.position_of(index, segment, max.offset)?;
         let is_worth = |batch: &Batch<'_>| batch.max_timestamp() == max.timestamp;
-        Candidate { segment, position, buffers }.find(is_worth, |_, time| time == max.timestamp)
+        Candidate { segment, position, inflater }.find(is_worth, |_, time| time == max.timestamp)
     }
 
     /// Where to read from for `offset`, which is one of the segment at `index` or before it.
@@ -239,10 +313,10 @@ impl Candidate<'_> {
         &self,
         is_worth: impl Fn(&Batch<'_>) -> bool,
         wanted: impl Fn(i64, i64) -> bool,
-    ) -> Result<Option<TimestampOffset>, StorageError> {
+    ) -> Result<Option<TimestampOffset>, LookupError> {
         match self.find_from(self.position, &is_worth, &wanted) {
             // An index entry is wrong: the batches tell.
-            Err(StorageError::Malformed { .. }) if self.position > 0 => {
+            Err(LookupError::Storage(StorageError::Malformed { .. })) if self.position > 0 => {
                 self.find_from(0, &is_worth, &wanted)
             }
             found => found,
@@ -254,7 +328,7 @@ impl Candidate<'_> {
         position: u64,
         is_worth: &impl Fn(&Batch<'_>) -> bool,
         wanted: &impl Fn(i64, i64) -> bool,
-    ) -> Result<Option<TimestampOffset>, StorageError> {
+    ) -> Result<Option<TimestampOffset>, LookupError> {
         let files = &self.segment.files;
         let file = files.log()?;
         let mut scanner = BatchScanner::new(&*file, position, self.segment.size);
@@ -263,7 +337,7 @@ impl Candidate<'_> {
                 Ok(Some((_, batch))) => batch,
                 Ok(None) => return Ok(None),
                 Err(ScanError::Io(error)) => {
-                    return Err(files.error("read", FileKind::Log)(error));
+                    return Err(files.error("read", FileKind::Log)(error).into());
                 }
                 Err(ScanError::Bad(error)) => {
                     return Err(self.malformed(scanner.position(), error.to_string()));
@@ -272,31 +346,52 @@ impl Candidate<'_> {
             if !is_worth(&batch) {
                 continue;
             }
-            let found = find_in(&batch, self.buffers, wanted);
-            match found.map_err(|error| error.to_string()) {
+            match self.inflater.find_in(&batch, wanted) {
                 Ok(Some(found)) => return Ok(Some(found)),
                 Ok(None) => {}
-                Err(reason) => return Err(self.malformed(scanner.position(), reason)),
+                Err(Unread::Large) => return Err(LookupError::Large),
+                Err(Unread::Malformed(error)) => {
+                    return Err(self.malformed(scanner.position(), error.to_string()));
+                }
             }
         }
     }
 
-    fn malformed(&self, position: u64, reason: String) -> StorageError {
+    fn malformed(&self, position: u64, reason: String) -> LookupError {
         let path = self.segment.files.path(FileKind::Log);
-        StorageError::Malformed { path, position, reason }
+        StorageError::Malformed { path, position, reason }.into()
     }
 }
 
-fn find_in(
-    batch: &Batch<'_>,
-    buffers: &BufferPool,
-    wanted: impl Fn(i64, i64) -> bool,
-) -> Result<Option<TimestampOffset>, ValidateError> {
-    let limits = STORED;
-    if batch.compression() == Ok(Compression::None) {
-        return find_through(batch, limits, &mut Scratch::default(), wanted);
+/// Why a batch is not searched.
+enum Unread {
+    /// It is out of reach.
+    Large,
+    Malformed(ValidateError),
+}
+
+impl From<ValidateError> for Unread {
+    fn from(error: ValidateError) -> Self {
+        Unread::Malformed(error)
     }
-    buffers.inflate(limits, |limits, scratch| find_through(batch, limits, scratch, &wanted))
+}
+
+impl Inflater<'_> {
+    fn find_in(
+        self,
+        batch: &Batch<'_>,
+        wanted: impl Fn(i64, i64) -> bool,
+    ) -> Result<Option<TimestampOffset>, Unread> {
+        let find = |limits, scratch: &mut Scratch| find_through(batch, limits, scratch, &wanted);
+        if batch.compression() == Ok(Compression::None) {
+            return Ok(find(STORED, &mut Scratch::default())?);
+        }
+        match (self.buffers.inflate_small(STORED, find)?, self.reach) {
+            (Some(found), _) => Ok(found),
+            (None, Reach::All) => Ok(self.buffers.inflate_large_stored(STORED, find)?),
+            (None, Reach::Small) => Err(Unread::Large),
+        }
+    }
 }
 
 fn find_through(

@@ -1,0 +1,202 @@
+//! Batches that inflate to megabytes wait for each other and hold up nobody else: no thread, and no other partition.
+
+use std::sync::Arc;
+use std::{slice, thread};
+
+use pykafka_log::Durability;
+use pykafka_record::{BatchOptions, Compression};
+use pykafka_wire::{ApiKey, list_offsets, produce};
+
+use crate::api::context::{Outcome, PendingOutcome};
+use crate::kafka_error::KafkaError;
+use crate::partition::Host;
+use crate::partition::large::LargeRoom;
+use crate::partition::pool::MayWait;
+use crate::seam::image::delta::ImageDelta;
+use crate::testing::{
+    Broker, START_MS, TOPIC, batch, batch_with, connection, header, pending, poll, replied,
+    request_of,
+};
+
+/// More than a pool has threads.
+const MANY: i32 = 20;
+/// Gets nothing that is large.
+const FREE: i32 = MANY;
+/// Has a large batch.
+const STORED: i32 = MANY + 1;
+
+/// Small as it is sent.
+fn large() -> Vec<u8> {
+    compressed(&"v".repeat(6 << 20))
+}
+
+fn compressed(value: &str) -> Vec<u8> {
+    let options = BatchOptions { compression: Compression::Lz4, ..BatchOptions::default() };
+    batch_with(options, &[value])
+}
+
+fn produce_to(broker: &Broker, partition: i32, records: &[u8]) -> Outcome {
+    broker.produce_request(9, &request_of(1, &[(partition, Some(records))]))
+}
+
+/// Error code and base offset of the one partition.
+fn produced(outcome: Outcome) -> (i16, i64) {
+    let response = replied(outcome);
+    let response = produce::Response::decode(9, &response).unwrap();
+    let partition = &response.responses[0].partitions[0];
+    (partition.error_code, partition.base_offset)
+}
+
+fn look_up(broker: &Broker, partitions: &[i32]) -> Outcome {
+    let partitions = (partitions.iter())
+        .map(|partition| list_offsets::Partition {
+            partition_index: *partition,
+            current_leader_epoch: -1,
+            timestamp: START_MS,
+        })
+        .collect();
+    let topic = list_offsets::Topic { name: "t", partitions };
+    let request =
+        list_offsets::Request { replica_id: -1, topics: vec![topic], ..Default::default() };
+    let mut body = bytes::BytesMut::new();
+    request.encode(5, &mut body).unwrap();
+    let header = header(ApiKey::LIST_OFFSETS, 5);
+    let (body, room) = (body.freeze(), broker.room());
+    crate::api::list_offsets::handle(&broker.ctx, &connection(), &header, &body, room)
+}
+
+/// Error code and offset of each partition.
+fn found(outcome: Outcome) -> Vec<(i16, i64)> {
+    let response = replied(outcome);
+    let response = list_offsets::Response::decode(5, &response).unwrap();
+    let partitions = response.topics[0].partitions.iter();
+    partitions.map(|partition| (partition.error_code, partition.offset)).collect()
+}
+
+fn host(broker: &Broker) -> Arc<Host> {
+    broker.ctx.partitions.host().clone()
+}
+
+/// The room, and large appends to the first `count` partitions that wait for it. No thread is at work.
+fn waiting_for_room(broker: &Broker, count: i32) -> (LargeRoom, Vec<PendingOutcome>) {
+    let host = host(broker);
+    let room = host.large.take().expect("nobody has it");
+    let waiting = (0..count).map(|partition| pending(produce_to(broker, partition, &large())));
+    let waiting = waiting.collect();
+    while host.large.waiting() < count as usize {
+        thread::yield_now();
+    }
+    broker.wait_idle();
+    (room, waiting)
+}
+
+fn brokers() -> [Broker; 2] {
+    [Broker::on_disk(Durability::Os), Broker::in_memory()].map(|broker| {
+        let broker = broker.with_topic(STORED + 1, &[]);
+        assert_eq!(produced(produce_to(&broker, STORED, &large())), (0, 0));
+        assert_eq!(produced(produce_to(&broker, FREE, &batch(&["a"]))), (0, 0));
+        broker
+    })
+}
+
+#[test]
+fn large_appends_wait_for_each_other_and_hold_up_nobody_else() {
+    for broker in brokers() {
+        let (room, waiting) = waiting_for_room(&broker, MANY);
+        let behind: Vec<_> = (0..MANY)
+            .map(|partition| pending(produce_to(&broker, partition, &batch(&["behind"]))))
+            .collect();
+        assert_eq!(produced(produce_to(&broker, FREE, &compressed("small"))), (0, 1));
+        assert_eq!(produced(produce_to(&broker, FREE, &batch(&["plain"]))), (0, 2));
+        assert_eq!(found(look_up(&broker, &[FREE, STORED])), [(0, 0), (0, 0)]);
+        broker.ctx.partitions.delete_before(1, &(TOPIC, 0), 0);
+        assert_eq!(broker.maintained(), [(1, 0, 0)], "commands do not wait");
+        drop(room);
+        for (large, behind) in waiting.into_iter().zip(behind) {
+            assert_eq!(produced(Outcome::Pending(large)), (0, 0));
+            assert_eq!(produced(Outcome::Pending(behind)), (0, 1));
+        }
+        broker.wait_idle();
+        assert!(host(&broker).large.take().is_some(), "it was given back");
+    }
+}
+
+#[test]
+fn large_appends_of_one_partition_keep_their_order() {
+    for broker in brokers() {
+        let (room, waiting) = waiting_for_room(&broker, 2);
+        let more = [large(), batch(&["small"]), large()];
+        let more = more.map(|records| pending(produce_to(&broker, 0, &records)));
+        drop(room);
+        for waiting in waiting {
+            assert_eq!(produced(Outcome::Pending(waiting)), (0, 0));
+        }
+        let offsets = more.map(|more| produced(Outcome::Pending(more)));
+        assert_eq!(offsets, [(0, 1), (0, 2), (0, 3)]);
+    }
+}
+
+#[test]
+fn a_large_append_of_a_deleted_topic_is_refused_while_it_waits() {
+    for mut broker in brokers() {
+        let (room, waiting) = waiting_for_room(&broker, MANY);
+        broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
+        for waiting in waiting {
+            let unknown = KafkaError::UnknownTopicOrPartition.code();
+            assert_eq!(produced(Outcome::Pending(waiting)), (unknown, -1));
+        }
+        broker.wait_idle();
+        drop(room);
+        assert!(host(&broker).large.take().is_some(), "nobody needs it");
+    }
+}
+
+#[test]
+fn a_close_validates_no_large_append_that_waits() {
+    for broker in brokers() {
+        let (room, waiting) = waiting_for_room(&broker, MANY);
+        broker.ctx.partitions.close(&MayWait::as_documented());
+        for waiting in waiting {
+            let gone = KafkaError::NotLeaderOrFollower.code();
+            assert_eq!(produced(Outcome::Pending(waiting)), (gone, -1));
+        }
+        drop(room);
+        assert!(host(&broker).large.take().is_some(), "nobody needs it");
+    }
+}
+
+#[test]
+fn a_large_append_whose_request_is_gone_is_dropped_and_holds_nobody_up() {
+    for broker in brokers() {
+        let (room, waiting) = waiting_for_room(&broker, 1);
+        let again = pending(produce_to(&broker, 0, &large()));
+        let behind = pending(produce_to(&broker, 0, &batch(&["behind"])));
+        drop((waiting, again));
+        assert_eq!(produced(Outcome::Pending(behind)), (0, 0), "while the room is taken");
+        broker.wait_idle();
+        drop(room);
+        broker.wait_idle();
+        assert_eq!(broker.offsets().log_end_offset, 1);
+        assert!(host(&broker).large.take().is_some(), "nobody needs it");
+        assert_eq!(produced(produce_to(&broker, 0, &large())), (0, 1));
+    }
+}
+
+#[test]
+fn look_ups_in_large_batches_wait_for_each_other_and_hold_up_nobody_else() {
+    for broker in brokers() {
+        let turn = host(&broker).large_lookups.clone().try_acquire_owned().unwrap();
+        let mut waiting: Vec<_> =
+            (0..MANY).map(|_| pending(look_up(&broker, &[FREE, STORED, FREE]))).collect();
+        // Polled: what they wait for next is their turn.
+        assert!(waiting.iter_mut().all(|waiting| poll(waiting).is_none()));
+        assert_eq!(found(look_up(&broker, slice::from_ref(&FREE))), [(0, 0)]);
+        assert_eq!(produced(produce_to(&broker, 0, &large())), (0, 0));
+        assert!(waiting.iter_mut().all(|waiting| poll(waiting).is_none()));
+        drop(turn);
+        let repeated = KafkaError::InvalidRequest.code();
+        for waiting in waiting {
+            assert_eq!(found(Outcome::Pending(waiting)), [(repeated, -1), (0, 0)]);
+        }
+    }
+}
