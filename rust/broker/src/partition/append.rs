@@ -306,7 +306,8 @@ impl Turn<'_> {
     /// Puts back appends of which the first is large; those that may not happen any more are refused now.
     fn wait_for_room(&mut self, appends: Vec<Queued>) {
         let mut waiting = Vec::with_capacity(appends.len());
-        for queued in appends {
+        // One that was forgotten since it was taken out of the queue was not found there.
+        for queued in appends.into_iter().filter(|queued| !queued.append.waiter.is_gone()) {
             match self.check_append(&queued.append) {
                 Ok(_) => waiting.push(queued),
                 Err(error) => self.tell_after(queued.append, Err(error.into())),
