@@ -1,11 +1,12 @@
-"""A comment that cites a rule of docs/contract leads to that rule."""
+"""A citation in the code leads to a rule of docs/contract, or to a document, that is there."""
 
 import re
 import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-CITATION = re.compile(r"contract/(kafka|replication)\.md((?:,? ?[–-]?#\d+)+)")
+CITATION = re.compile(r"contract/(kafka|replication)\.md((?:,? ?[–-]?#[\w-]+)*)")
+DOCUMENT = re.compile(r"docs/[\w/.-]+\.md")
 UNRESOLVED = re.compile(r"(?<![/\w.-])(?:replication[- ])?[Cc]ontract,? (?:cases? )?D?\d")
 
 
@@ -18,23 +19,38 @@ def _sources() -> dict[str, str]:
     return {str(file.relative_to(ROOT)): file.read_text() for file in files if file.exists()}
 
 
-def _rules(document: str) -> set[int]:
+def _rules(document: str) -> set[str]:
+    """Numbered rules (``15``), rules of durability (``D2``), attacks (``attack-13``), sections (``section-3``)."""
     text = (ROOT / "docs/contract" / f"{document}.md").read_text()
-    return {int(number) for number in re.findall(r"^ ?(\d+)\. ", text, re.MULTILINE)}
+    rules = set(re.findall(r"^ ?(\d+)\. ", text, re.MULTILINE)) | set(re.findall(r"\bD\d+\b", text))
+    sections = re.findall(r"^## (\w+)\. ", text, re.MULTILINE)
+    attacks = re.findall(r"(?:^ |; )(\d+) ", text.partition("Attack cases")[2], re.MULTILINE)
+    return rules | {f"section-{one}" for one in sections} | {f"attack-{one}" for one in attacks}
+
+
+def _citations() -> list[tuple[str, str, str]]:
+    """File, document, and each rule that it cites there; an empty rule where it cites none."""
+    return [
+        (name, document, rule)
+        for name, text in _sources().items()
+        for document, rules in CITATION.findall(text)
+        for rule in re.findall(r"#([\w-]+)", rules) or [""]
+    ]
 
 
 def test_every_cited_rule_of_the_contract_exists() -> None:
     rules = {document: _rules(document) for document in ("kafka", "replication")}
-    assert len(rules["kafka"]) == 73
-    assert len(rules["replication"]) == 48
-    cited = [
-        (name, document, int(number))
-        for name, text in _sources().items()
-        for document, numbers in CITATION.findall(text)
-        for number in re.findall(r"\d+", numbers)
-    ]
+    assert {str(number) for number in range(1, 74)} <= rules["kafka"]
+    assert {f"attack-{number}" for number in range(1, 31)} <= rules["replication"]
+    cited = _citations()
     assert len(cited) > 60
     assert [one for one in cited if one[2] not in rules[one[1]]] == []
+
+
+def test_every_document_that_the_code_names_exists() -> None:
+    named = {(name, page) for name, text in _sources().items() for page in DOCUMENT.findall(text)}
+    assert len(named) > 20
+    assert [one for one in sorted(named) if not (ROOT / one[1]).exists()] == []
 
 
 def test_no_comment_cites_a_rule_without_its_document() -> None:

@@ -1,4 +1,4 @@
-"""Apache Kafka finds no fault in any file we wrote, and serves them as its own (contract/kafka.md §3)."""
+"""Apache Kafka finds no fault in any file we wrote, and serves them as its own (contract/kafka.md#section-3)."""
 
 import random
 import shutil

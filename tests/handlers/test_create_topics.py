@@ -1,4 +1,4 @@
-"""CreateTopics: contract/kafka.md#37, #66, and attack cases 8 and 19 of contract/replication.md."""
+"""CreateTopics: contract/kafka.md#37, #66, contract/replication.md#attack-8, #attack-19."""
 
 from collections.abc import Mapping, Sequence
 

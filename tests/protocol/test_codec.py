@@ -244,7 +244,7 @@ def test_deleted_fields_are_refused() -> None:
         encode_message(message, 0)
 
 
-# --- bad bytes (contract/replication.md, the attack cases) ------------------------------------------
+# --- bad bytes (contract/replication.md#attack-6, #attack-7) ----------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ pub struct Partition {
     pub index: i32,
     me: Weak<Partition>,
     host: Arc<Host>,
-    /// Whether only the control plane uses it: then every append is synced (contract/replication.md, D1).
+    /// Whether only the control plane uses it: then every append is synced (contract/replication.md#D1).
     hidden: bool,
     inner: Guarded,
 }
@@ -172,7 +172,7 @@ enum Survey {
 enum LogSlot {
     Unopened,
     Open(Arc<Log>),
-    /// An I/O error is final until restart (contract/replication.md, D2).
+    /// An I/O error is final until restart (contract/replication.md#D2).
     Failed,
     /// The topic is deleted.
     Deleted,

@@ -5,7 +5,7 @@
 //! connection's own task. Records are the buffers they were read into, all the way to the socket.
 //!
 //! contract/kafka.md#24–#29, #62, #63. Followers do not fetch here before there is a cluster: a replica id is refused and changes
-//! nothing (contract/replication.md, the attack cases).
+//! nothing (contract/replication.md#attack-16).
 
 mod parked;
 mod respond;

@@ -99,8 +99,8 @@ pub struct Parking {
 
 impl Purgatory {
     /// An empty purgatory on `clock`. Parked requests (frames and parsed requests) hold what `budget` has; above it a fetch is
-    /// answered at once with what there is, so that slow readers cannot fill the memory (contract/replication.md, the
-    /// attack cases).
+    /// answered at once with what there is, so that slow readers cannot fill the memory
+    /// (contract/replication.md#attack-17).
     pub(crate) fn new(clock: Arc<dyn Clock>, budget: Arc<Budget>) -> Purgatory {
         let shared = Shared { clock, deadlines: Mutex::default(), earlier: Notify::new(), budget };
         Purgatory { shared: Arc::new(shared) }

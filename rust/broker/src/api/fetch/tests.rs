@@ -160,7 +160,7 @@ fn fetch_whose_min_bytes_is_its_maximum_is_answered_with_the_whole_batches_withi
     }
 }
 
-/// attack case 17 of contract/replication.md.
+/// contract/replication.md#attack-17.
 #[test]
 fn waits_are_clamped_and_memory_for_them_is_bounded() {
     let broker = broker();
@@ -234,7 +234,7 @@ fn dropped_fetch_watches_nothing() {
     }
 }
 
-/// attack case 16 of contract/replication.md.
+/// contract/replication.md#attack-16.
 #[test]
 fn fetch_of_a_replica_is_refused() {
     let broker = broker();
@@ -310,7 +310,7 @@ fn unknown_ids_and_topics_deleted_inside_a_session() {
     assert_eq!(by_name.partitions[0].error_code, 3);
 }
 
-/// contract/kafka.md#29, attack case 18 of contract/replication.md.
+/// contract/kafka.md#29, contract/replication.md#attack-18.
 #[test]
 fn wrong_epochs_are_fenced() {
     let mut broker = broker();

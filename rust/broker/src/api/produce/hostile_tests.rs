@@ -36,7 +36,7 @@ fn refused(records: &[u8]) -> i16 {
     code
 }
 
-/// attack case 13 of contract/replication.md.
+/// contract/replication.md#attack-13.
 #[test]
 fn bombs_of_every_codec_are_messages_too_large() {
     for codec in [Compression::Gzip, Compression::Lz4, Compression::Zstd] {
@@ -49,7 +49,7 @@ fn bombs_of_every_codec_are_messages_too_large() {
 }
 
 /// Snappy cannot expand a message past the bound; but it says beforehand how much it will be.
-/// attack case 13 of contract/replication.md.
+/// contract/replication.md#attack-13.
 #[test]
 fn declared_sizes_are_not_believed() {
     let snappy_of_4_gib = [0xff, 0xff, 0xff, 0xff, 0x0f, 0x00, 0x61];
@@ -59,7 +59,7 @@ fn declared_sizes_are_not_believed() {
     assert_ne!(refused(&with_body(Compression::Zstd, &zstd_window_of_2_gib)), 0);
 }
 
-/// attack case 14 of contract/replication.md.
+/// contract/replication.md#attack-14.
 #[test]
 fn lengths_below_minus_one_and_counts_beyond_the_record_are_invalid_records() {
     // After its size a record has: attributes, timestamp delta, offset delta, key, value, count of headers, headers.

@@ -179,7 +179,7 @@ fn transactional_batches_are_refused_and_append_nothing() {
     assert_eq!(broker.append(&batch(&["b"])), 0);
 }
 
-/// contract/kafka.md#7, attack cases 9–12 of contract/replication.md.
+/// contract/kafka.md#7, contract/replication.md#attack-9–#attack-12.
 #[test]
 fn refused_batches_leave_the_log_as_it_was() {
     let broker = broker();
