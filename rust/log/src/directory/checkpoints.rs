@@ -51,7 +51,7 @@ impl Checkpoints {
         };
         let recovery_points = read_or_warn(
             checkpoint::RECOVERY_POINT_FILE,
-            "every log is read from its beginning, and damage in it is kept",
+            "after a crash every log is read from its beginning, damage in it is kept, and a lost end is not noticed",
         );
         let high_watermarks = read_or_warn(
             checkpoint::REPLICATION_OFFSET_FILE,
@@ -59,7 +59,7 @@ impl Checkpoints {
         );
         let cleaner_offsets = read_or_warn(
             checkpoint::CLEANER_OFFSET_FILE,
-            "a gap that compaction left is taken for damage unless the topic is still compacted",
+            "a gap that compaction left below a recovery point is taken for damage unless the topic is still compacted",
         );
         let mut checkpoints = Checkpoints {
             knows_recovery_points: recovery_points.is_some(),
