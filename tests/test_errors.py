@@ -1,8 +1,14 @@
 """The error table is a closed world: every code of Kafka 4.2, each its own class."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from pykafka_core import errors
+
+RUST_TABLE = Path(__file__).resolve().parents[1] / "rust/broker/src/kafka_error.rs"
+RUST_ROW = re.compile(r'^    (\w+) = (-?\d+), "(\w+)", (true|false);$', re.MULTILINE)
 
 
 def kafka_classes() -> list[type[errors.KafkaError]]:
@@ -26,6 +32,15 @@ def test_each_code_has_its_own_class_named_after_it() -> None:
         words = cls.name.removesuffix("_EXCEPTION").removesuffix("_ERROR").split("_")
         assert cls.__name__ == "".join(word.capitalize() for word in words) + "Error"
         assert errors.error_of(cls.code) is cls
+
+
+def test_the_table_in_rust_has_the_same_codes_names_and_retriable_flags() -> None:
+    rust = {
+        (int(code), name, retriable == "true")
+        for _, code, name, retriable in RUST_ROW.findall(RUST_TABLE.read_text())
+    }
+    python = {(cls.code, cls.name, cls.retriable) for cls in kafka_classes()}
+    assert rust == python | {(errors.NONE, "NONE", False)}
 
 
 def test_what_needs_fresh_metadata_is_retriable() -> None:

@@ -119,3 +119,9 @@ def test_idle_connections_that_take_all_descriptors_leave_the_partitions_and_oth
             connection.close()
         consume_all(server.address, partitions, 3 * partitions)
         produce_to_each(producer_of(server.address), partitions)
+
+
+def test_serve_takes_as_many_descriptors_as_its_hard_limit_allows(tmp_path: Path) -> None:
+    with serving(tmp_path / "data", descriptors=(100, 600)) as server:
+        assert server.process is not None
+        assert resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE) == (600, 600)

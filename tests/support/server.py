@@ -17,12 +17,16 @@ PATIENCE_S = 100
 class Server:
     """One broker process on a data directory; `start` again after `kill` serves the same address.
 
-    With ``descriptors`` it can open no more than so many, by its soft and its hard limit.
+    ``descriptors`` are its soft and its hard limit, or both in one.
     """
 
-    def __init__(self, data: Path, *options: str, descriptors: int | None = None) -> None:
+    def __init__(
+        self, data: Path, *options: str, descriptors: int | tuple[int, int] | None = None
+    ) -> None:
         self.data, self.options = data, options
-        self._descriptors = descriptors
+        self._descriptors = (
+            (descriptors, descriptors) if isinstance(descriptors, int) else descriptors
+        )
         self._reserved = reserve_port()
         self.address = f"127.0.0.1:{self._reserved.getsockname()[1]}"
         self.process: subprocess.Popen[str] | None = None
@@ -46,7 +50,7 @@ class Server:
 
     def _limit_descriptors(self) -> None:
         if self._descriptors is not None:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (self._descriptors, self._descriptors))
+            resource.setrlimit(resource.RLIMIT_NOFILE, self._descriptors)
 
     def kill(self) -> None:
         """SIGKILL: nothing is flushed, nothing is said."""
@@ -70,7 +74,9 @@ class Server:
 
 
 @contextmanager
-def serving(data: Path, *options: str, descriptors: int | None = None) -> Iterator[Server]:
+def serving(
+    data: Path, *options: str, descriptors: int | tuple[int, int] | None = None
+) -> Iterator[Server]:
     """A started server, ended in any case."""
     server = Server(data, *options, descriptors=descriptors)
     try:
