@@ -4,7 +4,8 @@ import argparse
 import time
 
 from .attacks import ATTACKS
-from .broker import MIB, measured
+from .batches import MIB
+from .broker import measured
 from .together import report
 
 

@@ -1,6 +1,5 @@
 """What a peer may do to make a broker hold memory. Each attack ends when the broker has had all of it."""
 
-import gzip
 import socket
 import struct
 import time
@@ -8,18 +7,30 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from pykafka_core._core import crc32c
 from pykafka_core.protocol import decode_response, encode_request
 from pykafka_core.protocol.messages import (
     CreateTopicsRequest,
     FetchRequest,
+    ListOffsetsRequest,
     MetadataRequest,
     ProduceRequest,
 )
 
-MIB = 1 << 20
+from .batches import (
+    MIB,
+    NOW_MS,
+    batch_of,
+    empty_records,
+    gzip_bomb,
+    snappy_bomb,
+    stored_bomb,
+    zstd_bomb,
+)
+
 PATIENCE_S = 60
-PRODUCE, FETCH, METADATA, CREATE_TOPICS, DESCRIBE_CONFIGS = 0, 1, 3, 19, 32
+WHOLE_MIB = 128
+"""What a batch may inflate to. One of a producer and one that is stored are inflated as a whole at a time."""
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS, DESCRIBE_CONFIGS = 0, 1, 2, 3, 19, 32
 
 
 def frame(api_key: int, version: int, request: Any) -> bytes:
@@ -119,35 +130,10 @@ def grow_fetch_session(address: str, requests: int = 12, partitions: int = 20_00
     _serves(address)
 
 
-def bomb(size: int) -> bytes:
-    """A batch whose records are ``size`` zeros, in gzip."""
-    return _batch(1, gzip.compress(bytes(size), 9))
-
-
-def batch_of(value: bytes) -> bytes:
-    """A batch of one record without key and headers."""
-    record = b"\0\0\0\1" + _varint(len(value)) + value + b"\0"
-    return _batch(0, _varint(len(record)) + record)
-
-
-def _batch(attributes: int, records: bytes) -> bytes:
-    after_crc = struct.pack(">hiqqqhii", attributes, 0, 0, 0, -1, -1, -1, 1) + records
-    head = struct.pack(">ibI", 0, 2, crc32c(after_crc))
-    return struct.pack(">qi", 0, len(head) + len(after_crc)) + head + after_crc
-
-
-def _varint(value: int) -> bytes:
-    zigzag, encoded = value << 1, bytearray()
-    while zigzag > 0x7F:
-        encoded.append(zigzag & 0x7F | 0x80)
-        zigzag >>= 7
-    return bytes([*encoded, zigzag])
-
-
-def produce_request(topic: str, records: bytes, acks: int = 1) -> bytes:
-    """``records`` for partition 0."""
+def produce_request(topic: str, records: bytes, acks: int = 1, partition: int = 0) -> bytes:
+    """One batch."""
     data = ProduceRequest.TopicProduceData(name=topic)
-    data.partition_data = [ProduceRequest.PartitionProduceData(index=0, records=records)]
+    data.partition_data = [ProduceRequest.PartitionProduceData(index=partition, records=records)]
     return frame(PRODUCE, 12, ProduceRequest(acks=acks, timeout_ms=60_000, topic_data=[data]))
 
 
@@ -163,9 +149,28 @@ def fetch_request(topic: str, offset: int, bytes_max: int, wait_ms: int) -> byte
     return frame(FETCH, 12, request)
 
 
-def inflate_bombs(address: str, connections: int = 6, rounds: int = 2) -> None:
-    """Batches that become a thousand times as large, from several connections at once."""
-    request = produce_request("orders", bomb(120 * MIB))
+def inflate_bombs(address: str) -> None:
+    """Batches that become a thousand times as large, which are inflated through a window."""
+    _produce_again(address, gzip_bomb(120 * MIB))
+
+
+def inflate_zstd_bombs(address: str) -> None:
+    """Batches of zstd whose window takes all of their output at once."""
+    _produce_again(address, zstd_bomb(120 * MIB))
+
+
+def inflate_snappy_bombs(address: str) -> None:
+    """Batches of one block of Snappy, as large as a batch of 1 MB can make it."""
+    _produce_again(address, snappy_bomb(20 * MIB))
+
+
+def rewrite_bombs(address: str) -> None:
+    """Batches of empty records, 21 MB of them and 30 MB once they are rewritten; each takes a second or two."""
+    _produce_again(address, empty_records(3_000_000), connections=2, rounds=1)
+
+
+def _produce_again(address: str, batch: bytes, connections: int = 6, rounds: int = 2) -> None:
+    request = produce_request("orders", batch)
     with ExitStack() as stack:
         peers = [stack.enter_context(connected(address)) for _ in range(connections)]
         for _ in range(rounds):
@@ -173,6 +178,29 @@ def inflate_bombs(address: str, connections: int = 6, rounds: int = 2) -> None:
                 peer.sendall(request)
             for peer in peers:
                 receive(peer, PRODUCE, 12)
+    _serves(address)
+
+
+def look_up_large_batches(address: str, connections: int = 6, partitions: int = 4) -> None:
+    """Look for a time in stored batches that are inflated as a whole, from several connections at once."""
+    topic = ListOffsetsRequest.ListOffsetsTopic(name="wide-1")
+    topic.partitions = [
+        ListOffsetsRequest.ListOffsetsPartition(partition_index=index, timestamp=NOW_MS)
+        for index in range(partitions)
+    ]
+    look_up = frame(LIST_OFFSETS, 7, ListOffsetsRequest(topics=[topic]))
+    bomb = stored_bomb(110 * MIB)
+    with ExitStack() as stack:
+        peers = [stack.enter_context(connected(address)) for _ in range(connections)]
+        for index in range(partitions):
+            peers[0].sendall(produce_request("wide-1", bomb, partition=index))
+            (stored,) = receive(peers[0], PRODUCE, 12).responses
+            assert stored.partition_responses[0].error_code == 0, stored
+        for peer in peers:
+            peer.sendall(look_up)
+        for peer in peers:
+            (found,) = receive(peer, LIST_OFFSETS, 7).topics
+            assert {one.error_code for one in found.partitions} == {0}, found
     _serves(address)
 
 
@@ -212,7 +240,18 @@ ATTACKS: dict[str, Callable[[str], None]] = {
         describe_tiny_resources,
         grow_fetch_session,
         inflate_bombs,
+        inflate_zstd_bombs,
+        inflate_snappy_bombs,
+        rewrite_bombs,
+        look_up_large_batches,
         leave_answers,
         leave_records,
     )
 }
+INFLATED_WHOLE = {
+    inflate_zstd_bombs.__name__: 1,
+    inflate_snappy_bombs.__name__: 1,
+    rewrite_bombs.__name__: 1,
+    look_up_large_batches.__name__: 2,
+}
+"""How many batches at once these attacks have inflated as a whole: `WHOLE_MIB` each."""

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-MIB = 1 << 20
 _PROGRAM = """
 import gc, sys
 from pathlib import Path

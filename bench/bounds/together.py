@@ -14,15 +14,14 @@ from .attacks import (
     ATTACKS,
     CREATE_TOPICS,
     FETCH,
-    MIB,
     PRODUCE,
-    batch_of,
     connected,
     fetch_request,
     frame,
     produce_request,
     receive,
 )
+from .batches import MIB, batch_of
 from .broker import measured
 
 HONEST_CLIENTS = 4

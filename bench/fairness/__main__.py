@@ -64,9 +64,10 @@ class Stand(NamedTuple):
                 write_one(connection, topic, partition)
 
     def delete(self, topic: str) -> None:
-        """Delete a topic and wait until the broker has nothing left to do, 10 s at most."""
-        self.admin.delete_topics([topic], operation_timeout=60)[topic].result(60)
-        deadline, spent = time.monotonic() + 10, -1.0
+        """Delete a topic and wait until the broker has nothing left to do."""
+        deleted = self.admin.delete_topics([topic], request_timeout=PATIENCE_S)
+        deleted[topic].result(PATIENCE_S)
+        deadline, spent = time.monotonic() + PATIENCE_S, -1.0
         while time.monotonic() < deadline and cpu_seconds(self.peer.pid) - spent > 0.02:
             spent = cpu_seconds(self.peer.pid)
             time.sleep(0.2)
@@ -213,10 +214,11 @@ def measure_all(
     with ExitStack() as stack:
         stands = {name: stack.enter_context(running(name, folder)) for name in names}
         for scenario in scenarios:
-            prepare(list(stands.values()), scenario)
+            asked = [name for name in names if name == OURS or not scenario.ours_alone]
+            prepare([stands[name] for name in asked], scenario)
             results: list[Result] = []
             for number in range(rounds + 1):
-                for name in in_turn(names, number):
+                for name in in_turn(asked, number):
                     measured = measure(stands[name], scenario, seconds)
                     results += [row | {"round": number} for row in measured if number]
             yield results
@@ -239,8 +241,9 @@ def show_heads(names: list[str]) -> None:
     print(f"{'':68}{heads}   p99 ours / kafka", flush=True)
 
 
-def show(results: list[Result], names: list[str]) -> None:
+def show(results: list[Result]) -> None:
     """A line for each probe of one scenario."""
+    names = [name for name in MAKERS if any(row["peer"] == name for row in results)]
     for probe in dict.fromkeys(row["probe"] for row in results):
         rows = [row for row in results if row["probe"] == probe]
         by_peer = {name: [row for row in rows if row["peer"] == name] for name in names}
@@ -279,11 +282,11 @@ def main() -> None:
         folder = Path(made)
         if scenarios:
             for rows in measure_all(folder, names, scenarios, options.rounds, options.seconds):
-                show(rows, names)
+                show(rows)
                 results += rows
         if is_chosen(EXIT):
             rows = measure_exits(folder, names, options.rounds)
-            show(rows, names)
+            show(rows)
             results += rows
 
 

@@ -12,8 +12,10 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 
+from bench.bounds.batches import empty_records
 from bench.client import (
     DESCRIBE_CONFIGS,
+    FETCH,
     METADATA,
     Connection,
     check_produced,
@@ -28,6 +30,7 @@ from pykafka_core.protocol import decode_response
 from pykafka_core.protocol.messages import (
     DeleteTopicsRequest,
     DescribeConfigsRequest,
+    FetchRequest,
     IncrementalAlterConfigsRequest,
     InitProducerIdResponse,
     MetadataRequest,
@@ -37,6 +40,8 @@ IN_FLIGHT = 5
 YIELDING = 10
 """Niceness beyond that of brokers and probes: a load that runs elsewhere takes no core from either."""
 MIB = 1 << 20
+PATIENCE_S = 3600
+"""An answer may take as long as the scenario: what is broken shows in the probes."""
 INIT_PRODUCER_ID, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = (22, 1), (20, 3), (44, 0)
 
 Load = Callable[[Connection, int, str], Iterator[int]]
@@ -100,6 +105,38 @@ def inflating(connection: Connection, number: int, topic: str) -> Iterator[int]:
     while True:
         check_produced(connection.ask(one))
         yield len(one)
+
+
+def rewritten(connection: Connection, number: int, topic: str) -> Iterator[int]:
+    """Batches of 183 KB that are 18 million empty records: rewritten as a whole, and then too large."""
+    one = produce(topic, number, empty_records(18_000_000))
+    while True:
+        yield len(one) + len(connection.ask(one))
+
+
+def growing_session(connection: Connection, _number: int, topic: str) -> Iterator[int]:
+    """A fetch session to which each request adds 10,000 partitions, up to 120,000; then a new one."""
+    while True:
+        session_id = 0
+        for epoch in range(12):
+            one = frame(FETCH, session_update(f"{topic}-{epoch}", session_id, epoch, 10_000))
+            answer = connection.ask(one)
+            yield len(one) + len(answer)
+            _, error_code, session_id = struct.unpack_from(">ihi", answer)
+            if error_code or not session_id:
+                break
+
+
+def session_update(topic: str, session_id: int, epoch: int, partitions: int) -> FetchRequest:
+    """Partitions of a topic that does not exist are part of the session all the same."""
+    wanted = FetchRequest.FetchTopic(topic=topic)
+    wanted.partitions = [
+        FetchRequest.FetchPartition(partition=index, partition_max_bytes=1)
+        for index in range(partitions)
+    ]
+    return FetchRequest(
+        max_wait_ms=0, max_bytes=1, session_id=session_id, session_epoch=epoch, topics=[wanted]
+    )
 
 
 def inflatable(count: int, size: int) -> bytes:
@@ -173,6 +210,8 @@ LOADS: dict[str, Load] = {
     "idempotent, 60 KB": idempotent(60_000),
     "stalled write": beside_a_stalled_write,
     "inflating": inflating,
+    "rewritten": rewritten,
+    "growing session": growing_session,
     "all topics": asking(all_topics),
     "DeleteTopics": asking(delete_missing),
     "DescribeConfigs": asking(describe_again),
@@ -195,7 +234,8 @@ def main(bootstrap: str, load: str, count: str, topic: str) -> None:
             traceback.print_exc()
             os._exit(1)
 
-    for number, connection in enumerate([Connection(bootstrap) for _ in range(int(count))]):
+    connections = [Connection(bootstrap, PATIENCE_S) for _ in range(int(count))]
+    for number, connection in enumerate(connections):
         threading.Thread(target=send, args=(number, connection), daemon=True).start()
     print("sending", flush=True)
     sys.stdin.read()

@@ -17,6 +17,7 @@ class Scenario(NamedTuple):
         disk_ms: What each write and sync takes longer.
         stall_ms: What one write of the load takes longer.
         wide: 9,000 partitions are there.
+        ours_alone: Apache Kafka's heap of 1 GiB does not hold it.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Scenario(NamedTuple):
     disk_ms: int = 0
     stall_ms: int = 0
     wide: bool = False
+    ours_alone: bool = False
 
 
 FIREHOSES = {
@@ -49,6 +51,8 @@ SCENARIOS = [
     ),
     Scenario("one write of 3 s and fetches there", DATA, "stalled write", 2, stall_ms=3000),
     Scenario("batches that inflate to 100 MB", DATA, "inflating"),
+    Scenario("20 x 18 million empty records", DATA | CONTROL, "rewritten", 20, ours_alone=True),
+    Scenario("fetch sessions that grow to 120,000", DATA | CONTROL, "growing session", 4),
     *(Scenario(text, CONTROL, load) for load, text in CONTROL_LOADS.items()),
     Scenario("Metadata of 9,000 partitions", DATA, "all topics", wide=True),
 ]
