@@ -280,6 +280,24 @@ fn lz4_frames_are_read_with_sizes_and_checksums_and_written_for_any_reader() {
 }
 
 #[test]
+fn an_announced_lz4_content_checksum_must_be_there_but_may_be_wrong() {
+    use lz4_flex::frame::{BlockMode, FrameEncoder, FrameInfo};
+    use std::io::Write;
+    let info = FrameInfo::new().block_mode(BlockMode::Independent).content_checksum(true);
+    let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
+    encoder.write_all(b"content").unwrap();
+    let mut packed = encoder.finish().unwrap();
+    for missing in 1..=4 {
+        let cut = &packed[..packed.len() - missing];
+        assert!(matches!(refused(Compression::Lz4, cut), CompressionError::Corrupt { .. }));
+    }
+    *packed.last_mut().unwrap() ^= 1;
+    let mut out = Vec::new();
+    decompress(Compression::Lz4, &packed, &mut out, Limits::default()).unwrap();
+    assert_eq!(out, b"content");
+}
+
+#[test]
 fn lz4_frames_that_java_cannot_read_are_refused() {
     use lz4_flex::frame::{BlockMode, FrameEncoder, FrameInfo};
     use std::io::Write;

@@ -1,8 +1,8 @@
 //! LZ4 frames as Kafka's clients write and read them.
 //!
 //! Written: version 1, independent blocks of 64 KiB, no checksum but the header's. Read: any
-//! block size, block checksums (verified), content size and checksum (skipped, as Java does:
-//! the batch has its CRC). Dependent blocks and dictionaries are refused: Java consumers could
+//! block size, block checksums (verified), content size (skipped) and content checksum: one that
+//! the header announces must be there but may be wrong, as in Java (contract/kafka.md#58). Dependent blocks and dictionaries are refused: Java consumers could
 //! not read what was let in. Bytes behind the end mark are ignored, as in Java.
 //!
 //! Levels are as in Java: the default is the fast encoder, every other the slow one of the C
@@ -88,6 +88,7 @@ fn header_checksum(descriptor: &[u8]) -> u8 {
 struct Frame {
     block_bytes_max: usize,
     block_checksums: bool,
+    content_checksum: bool,
 }
 
 /// The blocks of a frame.
@@ -158,10 +159,14 @@ fn read_header(rest: &mut &[u8]) -> Result<Frame, &'static str> {
     }
     *rest = &input[end + 1..];
     let block_bytes_max = 1 << (8 + 2 * (sizes >> 4));
-    Ok(Frame { block_bytes_max, block_checksums: flags & 0b1_0000 != 0 })
+    Ok(Frame {
+        block_bytes_max,
+        block_checksums: flags & 0b1_0000 != 0,
+        content_checksum: flags & 0b100 != 0,
+    })
 }
 
-/// Take a block off `rest`: its size word and bytes; `None` is the end mark.
+/// Take a block off `rest`: its size word and bytes; `None` is the end of the frame.
 #[expect(clippy::little_endian_bytes, reason = "LZ4 frames are little-endian")]
 fn read_block<'a>(
     rest: &mut &'a [u8],
@@ -170,6 +175,9 @@ fn read_block<'a>(
     const TRUNCATED: &str = "frame ends without its mark";
     let word = u32::from_le_bytes(take(rest).ok_or(TRUNCATED)?);
     if word == 0 {
+        if frame.content_checksum {
+            take::<4>(rest).ok_or("frame ends without its checksum")?;
+        }
         return Ok(None);
     }
     let size = (word & !STORED) as usize;
