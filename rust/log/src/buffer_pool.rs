@@ -64,7 +64,7 @@ impl BufferPool {
     /// `inflated_bytes_max` together.
     ///
     /// One producer's batch and one that is stored may go beyond that: larger than [`SMALL_BYTES_MAX`], and its codec needs
-    /// more than this at once, or it is rewritten.
+    /// more than this at once, or it is rewritten, or it is read from a log.
     pub fn new(bytes_max: usize, inflated_bytes_max: usize) -> BufferPool {
         // Two shares are the windows of large batches.
         let left = (inflated_bytes_max / SMALL_BYTES_MAX).saturating_sub(2).max(1);
@@ -80,13 +80,16 @@ impl BufferPool {
 
     /// Lends a reader of batches its buffers; the thread waits while others have all of them, which none has for long.
     ///
-    /// `None` for what inflates to more than [`SMALL_BYTES_MAX`]: it is begun again, with one of the functions below.
+    /// `None` for what takes more than [`SMALL_BYTES_MAX`], inflated and with the `bytes_to_read` of the batch that `work`
+    /// reads into its scratch: it is begun again, with one of the functions below.
     pub(crate) fn inflate_small<T>(
         &self,
         limits: Limits,
+        bytes_to_read: usize,
         work: impl FnOnce(Limits, &mut Scratch) -> Result<T, ValidateError>,
     ) -> Result<Option<T>, ValidateError> {
-        let small = Limits { bytes_max: limits.bytes_max.min(SMALL_BYTES_MAX), ..limits };
+        let Some(room) = SMALL_BYTES_MAX.checked_sub(bytes_to_read) else { return Ok(None) };
+        let small = Limits { bytes_max: limits.bytes_max.min(room), ..limits };
         match self.with_scratch(|scratch| work(small, scratch)) {
             Err(ValidateError::DecompressedTooLarge(_)) if small != limits => Ok(None),
             result => result.map(Some),
@@ -104,7 +107,8 @@ impl BufferPool {
         inflate_alone(&self.large, limits, work)
     }
 
-    /// As [`BufferPool::inflate_large`] for a batch that is stored. The two do not wait for each other.
+    /// As [`BufferPool::inflate_large`] for a batch that is stored, which is read as a whole first. The two do not wait for
+    /// each other.
     pub(crate) fn inflate_large_stored<T>(
         &self,
         limits: Limits,
@@ -155,7 +159,9 @@ fn inflate_alone<T>(
     mut work: impl FnMut(Limits, &mut Scratch) -> Result<T, ValidateError>,
 ) -> Result<T, ValidateError> {
     let _alone = turn.lock();
-    match work(limits, &mut Scratch::new(SMALL_BYTES_MAX)) {
+    // Its scratch is gone before the second begins.
+    let through_a_window = work(limits, &mut Scratch::new(SMALL_BYTES_MAX));
+    match through_a_window {
         Err(ValidateError::DecompressedTooLarge(error)) if error.needs_larger_window() => {
             let bytes_max = limits.bytes_max.min(Limits::default().bytes_max);
             work(Limits { bytes_max, ..limits }, &mut Scratch::new(usize::MAX))
@@ -230,7 +236,7 @@ mod tests {
         let pool = BufferPool::new(0, 4 * SMALL_BYTES_MAX);
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let validate = || {
-            let _ = pool.inflate_small(Limits::default(), |_, _| {
+            let _ = pool.inflate_small(Limits::default(), 0, |_, _| {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 thread::yield_now();
                 now.fetch_sub(1, Ordering::SeqCst);

@@ -8,8 +8,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{Bench, LEADER, NOW_MS};
-use pykafka_log::{AppendOrigin, Log, LogConfig};
+use common::{Bench, LEADER, NOW_MS, append};
+use pykafka_log::{AppendOrigin, Log, LogConfig, LookupError};
 use pykafka_record::{BatchBuilder, BatchOptions, Compression};
 
 struct Counting;
@@ -66,10 +66,14 @@ fn bomb(compression: Compression) -> Vec<u8> {
     bytes
 }
 
-fn log() -> Log {
+fn bench() -> Bench {
     let config =
         LogConfig { segment_bytes: 64 << 20, max_message_bytes: 32 << 20, ..LogConfig::default() };
-    Bench { config, ..Bench::default() }.open(true).0
+    Bench { config, ..Bench::default() }
+}
+
+fn log() -> Log {
+    bench().open(true).0
 }
 
 const CODECS: [Compression; 4] =
@@ -104,4 +108,73 @@ fn look_ups_by_time_hold_a_window_of_a_large_batch() {
         });
         assert!(held <= HELD_BYTES_MAX, "{codec:?}: {held} bytes");
     }
+}
+
+/// A batch of two records, of which compression makes no less.
+fn noise(compression: Compression, size: usize) -> Vec<u8> {
+    let mut value = vec![0; size];
+    let mut state = 1_u32;
+    for byte in &mut value {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        *byte = (state >> 24) as u8;
+    }
+    let mut builder = BatchBuilder::new(BatchOptions { compression, ..BatchOptions::default() });
+    builder.append(NOW_MS, None, Some(&value), &[]).unwrap();
+    builder.append(NOW_MS + 1, None, Some(b"last"), &[]).unwrap();
+    let mut bytes = Vec::new();
+    builder.build(&mut bytes).unwrap();
+    bytes
+}
+
+const STORED_BYTES: usize = 24 << 20;
+/// What a walk over batches holds, with room to spare: a chunk of 128 KiB, one more for a CRC, 1 MiB to look for torn ones.
+const WALK_BYTES_MAX: usize = 4 << 20;
+
+/// Every look-up held the batch it looked at, whatever its size.
+#[test]
+fn look_ups_beside_others_hold_no_large_stored_batch() {
+    let _alone = MEASURING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    for codec in [Compression::None, Compression::Lz4] {
+        let log = log();
+        log.append_as_leader(&mut noise(codec, STORED_BYTES), LEADER).unwrap();
+        append(&log, 1, NOW_MS + 5);
+        let held = peak_of(|| {
+            let refused = log.offset_for_timestamp_small(NOW_MS + 1, i64::MAX);
+            assert!(matches!(refused, Err(LookupError::Large)), "{refused:?}");
+            // The header tells that it has none so late.
+            let found = log.offset_for_timestamp_small(NOW_MS + 5, i64::MAX).unwrap().unwrap();
+            assert_eq!(found.offset, 2);
+            assert_eq!(log.offset_of_max_timestamp_small().unwrap().unwrap().offset, 2);
+        });
+        assert!(held <= WALK_BYTES_MAX, "{codec:?}: {held} bytes");
+        let found = log.offset_for_timestamp(NOW_MS + 1, i64::MAX).unwrap().unwrap();
+        assert_eq!(found.offset, 1);
+    }
+}
+
+#[test]
+fn what_a_batch_takes_as_stored_counts_with_what_it_inflates_to() {
+    for (size, is_small) in [(1 << 20, true), (3 << 20, false)] {
+        let log = log();
+        log.append_as_leader(&mut noise(Compression::Lz4, size), LEADER).unwrap();
+        let found = log.offset_for_timestamp_small(NOW_MS + 1, i64::MAX);
+        assert_eq!(found.is_ok(), is_small, "{size}: {found:?}");
+    }
+}
+
+#[test]
+fn recovery_holds_a_chunk_of_a_large_batch() {
+    let _alone = MEASURING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let bench = bench();
+    let (log, _) = bench.open(true);
+    append(&log, 1, NOW_MS);
+    log.append_as_leader(&mut noise(Compression::None, STORED_BYTES), LEADER).unwrap();
+    append(&log, 1, NOW_MS);
+    log.flush().unwrap();
+    drop(log);
+    let held = peak_of(|| {
+        let (log, recovery) = bench.open(false);
+        assert_eq!((log.log_end_offset(), recovery.truncated_at), (4, None));
+    });
+    assert!(held <= WALK_BYTES_MAX, "{held} bytes");
 }

@@ -15,7 +15,7 @@ use pykafka_log::{
     StorageError,
 };
 use pykafka_record::{
-    Batch, BatchOptions, Compression, EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId,
+    BatchOptions, Compression, EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId,
 };
 
 fn bench(config: LogConfig) -> (Bench, WatchedDisk) {
@@ -172,7 +172,8 @@ fn a_read_beside_truncations_shows_one_history() {
                 let data = log.read(0, 100_000, i64::MAX, true).unwrap();
                 let batches = common::all(&data.bytes);
                 assert_eq!(batches[0].last_offset(), 1);
-                let histories: Vec<_> = batches[1..].iter().map(Batch::max_timestamp).collect();
+                let histories: Vec<_> =
+                    batches[1..].iter().map(|batch| batch.max_timestamp()).collect();
                 assert!(histories.windows(2).all(|pair| pair[0] == pair[1]), "{histories:?}");
             }
         });
@@ -281,7 +282,8 @@ fn uncovered(log: &Log, offset: i64, upto: i64) -> Result<Vec<i64>, ReadError> {
     let (data, aborted) = log.fetch_committed(offset, 1500, upto, true)?;
     let FetchedRecords::Read(bytes) = data.records else { panic!("a memory disk sends nothing") };
     let batches = common::all(&bytes);
-    let offsets = batches.iter().filter(|batch| !batch.is_control()).map(Batch::base_offset);
+    let offsets =
+        batches.iter().filter(|batch| !batch.is_control()).map(|batch| batch.base_offset());
     let is_covered = |offset: &i64| {
         aborted.iter().any(|txn| (txn.first_offset..txn.last_offset).contains(offset))
     };
@@ -355,7 +357,7 @@ fn a_damaged_log_without_producer_snapshots_names_its_aborted_transactions() {
         bench.disk.remove_file(&bench.dir.join(name)).unwrap();
     }
     let bytes = bench.file("00000000000000000000.log");
-    let sixth: usize = common::all(&bytes)[..5].iter().map(Batch::size).sum();
+    let sixth: usize = common::all(&bytes)[..5].iter().map(|batch| batch.size()).sum();
     let magic = 16;
     let log_file = bench.disk.open(&path(&bench, 0, ".log"), OpenMode::Write).unwrap();
     log_file.write_at(&[9], (sixth + magic) as u64).unwrap();

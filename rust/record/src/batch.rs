@@ -1,7 +1,9 @@
 //! A whole v2 batch, borrowed: header getters, CRC, and the walk over concatenated batches.
 
+use std::ops::Deref;
+
 use crate::compression::{Compression, UnknownCompression};
-use crate::crc::crc32c;
+use crate::crc::{Crc32c, crc32c};
 use crate::layout;
 use crate::leader_epoch::LeaderEpoch;
 use crate::producer::{ProducerEpoch, ProducerId};
@@ -45,57 +47,32 @@ pub enum BatchError {
     Magic(i8),
 }
 
-/// A whole batch; `bytes` is as long as its length field says. Nothing behind the header is
-/// checked until asked for.
+/// The header of a batch, borrowed: what can be said of a batch whose records are not at hand.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Batch<'a> {
-    bytes: &'a [u8],
+pub struct BatchHeader<'a> {
+    bytes: &'a [u8; layout::HEADER_SIZE],
+    size: usize,
 }
 
-impl<'a> Batch<'a> {
-    /// Split the first batch off `bytes`, and return it with the rest.
+impl<'a> BatchHeader<'a> {
+    /// The header that `bytes` begin with, whatever follows it.
     ///
-    /// Checks length and magic only: CRC and records are the caller's next steps.
-    pub fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), BatchError> {
-        let size = Self::size_in(bytes)?;
-        match bytes.split_at_checked(size) {
-            Some((bytes, rest)) => Ok((Self { bytes }, rest)),
-            None => Err(BatchError::Incomplete { needed: size, have: bytes.len() }),
-        }
+    /// Checks length and magic only, as [`Batch::split`] does.
+    pub fn read(bytes: &'a [u8]) -> Result<Self, BatchError> {
+        let size = Batch::size_in(bytes)?;
+        let have = bytes.len();
+        let bytes = bytes.first_chunk().ok_or(BatchError::Incomplete { needed: size, have })?;
+        Ok(Self { bytes, size })
     }
 
-    /// The size in bytes of the batch that begins with `header`, of which the first
-    /// [`crate::PREFIX_SIZE`] bytes are enough.
-    pub fn size_in(header: &[u8]) -> Result<usize, BatchError> {
-        let Some(prefix) = header.first_chunk::<{ layout::PREFIX_SIZE }>() else {
-            return Err(BatchError::Incomplete { needed: layout::PREFIX_SIZE, have: header.len() });
-        };
-        let magic = prefix[layout::MAGIC] as i8;
-        if magic != layout::MAGIC_V2 {
-            return Err(BatchError::Magic(magic));
-        }
-        let length = i32::from_be_bytes(field(prefix, layout::LENGTH));
-        match usize::try_from(length) {
-            Ok(size) if size + layout::LOG_OVERHEAD >= layout::HEADER_SIZE => {
-                Ok(size + layout::LOG_OVERHEAD)
-            }
-            _ => Err(BatchError::Size(length)),
-        }
-    }
-
-    /// All bytes, header included.
-    pub fn bytes(&self) -> &'a [u8] {
+    /// All bytes of the header.
+    pub fn bytes(&self) -> &'a [u8; layout::HEADER_SIZE] {
         self.bytes
     }
 
-    /// The records as stored: compressed, if [`Self::compression`] says so.
-    pub fn payload(&self) -> &'a [u8] {
-        &self.bytes[layout::HEADER_SIZE..]
-    }
-
-    /// Size in bytes, header included.
+    /// Size in bytes of the whole batch.
     pub fn size(&self) -> usize {
-        self.bytes.len()
+        self.size
     }
 
     /// Offset of the first record the producer wrote; compaction may have removed it.
@@ -140,9 +117,11 @@ impl<'a> Batch<'a> {
         u32::from_be_bytes(field(self.bytes, layout::CRC))
     }
 
-    /// Whether the stored CRC is that of the bytes it covers: all from the attributes on.
-    pub fn is_crc_valid(&self) -> bool {
-        self.crc() == crc32c(&self.bytes[layout::ATTRIBUTES..])
+    /// The CRC of what it covers of the header. With all records behind it it is to be [`Self::crc`].
+    pub fn begin_crc(&self) -> Crc32c {
+        let mut crc = Crc32c::new();
+        crc.update(&self.bytes[layout::ATTRIBUTES..]);
+        crc
     }
 
     /// The raw attribute bits.
@@ -221,6 +200,74 @@ impl<'a> Batch<'a> {
 
     fn has(&self, attribute: i16) -> bool {
         self.attributes() & attribute != 0
+    }
+}
+
+/// A whole batch; `bytes` is as long as its length field says. Nothing behind the header is
+/// checked until asked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Batch<'a> {
+    header: BatchHeader<'a>,
+    bytes: &'a [u8],
+}
+
+impl<'a> Deref for Batch<'a> {
+    type Target = BatchHeader<'a>;
+
+    fn deref(&self) -> &BatchHeader<'a> {
+        &self.header
+    }
+}
+
+impl<'a> Batch<'a> {
+    /// Split the first batch off `bytes`, and return it with the rest.
+    ///
+    /// Checks length and magic only: CRC and records are the caller's next steps.
+    pub fn split(bytes: &'a [u8]) -> Result<(Self, &'a [u8]), BatchError> {
+        let header = BatchHeader::read(bytes)?;
+        match bytes.split_at_checked(header.size()) {
+            Some((bytes, rest)) => Ok((Self { header, bytes }, rest)),
+            None => Err(BatchError::Incomplete { needed: header.size(), have: bytes.len() }),
+        }
+    }
+
+    /// The size in bytes of the batch that begins with `header`, of which the first
+    /// [`crate::PREFIX_SIZE`] bytes are enough.
+    pub fn size_in(header: &[u8]) -> Result<usize, BatchError> {
+        let Some(prefix) = header.first_chunk::<{ layout::PREFIX_SIZE }>() else {
+            return Err(BatchError::Incomplete { needed: layout::PREFIX_SIZE, have: header.len() });
+        };
+        let magic = prefix[layout::MAGIC] as i8;
+        if magic != layout::MAGIC_V2 {
+            return Err(BatchError::Magic(magic));
+        }
+        let length = i32::from_be_bytes(field(prefix, layout::LENGTH));
+        match usize::try_from(length) {
+            Ok(size) if size + layout::LOG_OVERHEAD >= layout::HEADER_SIZE => {
+                Ok(size + layout::LOG_OVERHEAD)
+            }
+            _ => Err(BatchError::Size(length)),
+        }
+    }
+
+    /// The header, with or without its records at hand.
+    pub fn header(&self) -> BatchHeader<'a> {
+        self.header
+    }
+
+    /// All bytes, header included.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    /// The records as stored: compressed, if [`Self::compression`] says so.
+    pub fn payload(&self) -> &'a [u8] {
+        &self.bytes[layout::HEADER_SIZE..]
+    }
+
+    /// Whether the stored CRC is that of the bytes it covers: all from the attributes on.
+    pub fn is_crc_valid(&self) -> bool {
+        self.crc() == crc32c(&self.bytes[layout::ATTRIBUTES..])
     }
 }
 

@@ -20,14 +20,14 @@ mod producer;
 mod record;
 mod varint;
 
-pub use batch::{Batch, BatchError, Batches, TimestampType, batches};
+pub use batch::{Batch, BatchError, BatchHeader, Batches, TimestampType, batches};
 pub use batch_mut::BatchMut;
 pub use builder::{BatchBuilder, BatchOptions, BuildError};
 pub use compression::{
     Compression, CompressionError, Limits, UnknownCompression, compress, decompress,
 };
 pub use control::{ControlType, EndTransactionMarker};
-pub use crc::crc32c;
+pub use crc::{Crc32c, crc32c};
 pub use layout::{HEADER_SIZE, NO_SEQUENCE, NO_TIMESTAMP, PREFIX_SIZE};
 pub use leader_epoch::LeaderEpoch;
 pub use partitioner::{crc32, fnv1a, murmur2, murmur3_128, partition_for_key};

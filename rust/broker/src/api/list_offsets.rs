@@ -102,7 +102,7 @@ fn scans(request: &Request<'_>) -> bool {
 struct Search(Vec<Option<Result<OffsetAnswer, KafkaError>>>);
 
 impl Search {
-    /// Goes on with the first partition without an answer; `false` if one has to inflate a large batch, for which it is given
+    /// Goes on with the first partition without an answer; `false` if one has to read a large batch, for which it is given
     /// one `turn`: the next has to wait again, behind others.
     fn go_on(
         &mut self,

@@ -53,9 +53,9 @@ impl OffsetAnswer {
 /// What a look-up by time may do.
 #[derive(Clone, Copy)]
 pub enum LookUp<'a> {
-    /// Inflate what may be beside others.
+    /// Read what may be read beside others.
     Small,
-    /// Inflate large batches too: it is its turn.
+    /// Read large batches too: it is its turn.
     Large(&'a OwnedSemaphorePermit),
 }
 
@@ -81,7 +81,7 @@ impl LookUp<'_> {
 }
 
 impl Partition {
-    /// Answers one `ListOffsets` query within what the reader may see; `None` if a large batch has to be inflated for it,
+    /// Answers one `ListOffsets` query within what the reader may see; `None` if a large batch has to be read for it,
     /// which `look_up` does not allow.
     ///
     /// # Errors

@@ -231,7 +231,7 @@ impl State {
         let file = segment.files.log()?;
         let mut scanner = BatchScanner::new(&*file, 0, segment.size);
         let timestamp = match scanner.next() {
-            Ok(Some((_, batch))) => batch.max_timestamp(),
+            Ok(Some(batch)) => batch.max_timestamp(),
             _ => -1,
         };
         segment.first_timestamp = Some(timestamp);

@@ -64,7 +64,7 @@ impl Log {
     ) -> Result<Option<Validated>, AppendError> {
         let rules = validate_rules(&self.config(), origin);
         let now_ms = self.shared.clock.now_ms();
-        let validated = self.shared.buffers.inflate_small(rules.limits, |limits, scratch| {
+        let validated = self.shared.buffers.inflate_small(rules.limits, 0, |limits, scratch| {
             validate::validate(bytes, &ValidateRules { limits, ..rules }, now_ms, scratch)
         })?;
         validated.map(|validated| self.check_fits_segment(validated)).transpose()

@@ -13,7 +13,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use pykafka_record::{Batch, EndTransactionMarker, NO_SEQUENCE, ProducerEpoch, ProducerId};
+use pykafka_record::{BatchHeader, EndTransactionMarker, NO_SEQUENCE, ProducerEpoch, ProducerId};
 
 mod snapshot;
 #[cfg(test)]
@@ -58,7 +58,7 @@ pub struct BatchSummary {
 
 impl BatchSummary {
     /// Reads the header.
-    pub fn of(batch: &Batch<'_>) -> Self {
+    pub fn of(batch: &BatchHeader<'_>) -> Self {
         BatchSummary {
             producer_id: batch.producer_id(),
             producer_epoch: batch.producer_epoch(),

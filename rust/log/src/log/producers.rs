@@ -1,18 +1,25 @@
 //! Producer state and aborted transactions as batches enter the log, live or replayed.
 
-use pykafka_record::{Batch, EndTransactionMarker, Limits};
+use pykafka_record::{Batch, BatchHeader, EndTransactionMarker, Limits};
 
 use super::state::{State, Status};
 use super::{Shared, StorageError};
 use crate::disk::OpenMode;
 use crate::log::producer_state::{AppendedMarker, BatchSummary, ProducerStateManager};
 use crate::segment::FileKind;
+use crate::segment::scan::CHUNK_BYTES_MAX;
 use crate::segment::transaction_index::AbortedTxn;
+
+/// A marker has 78 bytes. A control batch larger than what recovery has at hand of a batch is none, when it is appended
+/// neither.
+const MARKER_BYTES_MAX: usize = CHUNK_BYTES_MAX;
+/// What a marker may inflate to.
+const MARKER: Limits = Limits { bytes_max: MARKER_BYTES_MAX, ratio_max: usize::MAX };
 
 impl State {
     /// Updates the producers with a batch of the log; returns the transaction it aborts, if it does.
     pub(crate) fn note_producer(&mut self, batch: &Batch<'_>) -> Option<AbortedTxn> {
-        note_batch(&mut self.producers, batch)
+        note_batch(&mut self.producers, batch, Some(*batch))
     }
 
     /// Appends to the active segment's transaction index.
@@ -45,19 +52,21 @@ impl State {
     }
 }
 
-/// Updates `producers` with a batch of the log; returns the transaction it aborts, if it does.
+/// Updates `producers` with a batch of the log; returns the transaction it aborts, if it does. `whole` is the same batch, if
+/// its records are at hand: those of a marker are.
 ///
 /// A marker that the state does not allow is skipped: the log already holds it, so it is history.
 pub(crate) fn note_batch(
     producers: &mut ProducerStateManager,
-    batch: &Batch<'_>,
+    batch: &BatchHeader<'_>,
+    whole: Option<Batch<'_>>,
 ) -> Option<AbortedTxn> {
     let aborted = match (batch.has_producer_id(), batch.is_control()) {
         (true, false) => {
             producers.update(&BatchSummary::of(batch));
             None
         }
-        (true, true) => end_transaction(producers, batch),
+        (true, true) => whole.and_then(|batch| end_transaction(producers, &batch)),
         _ => None,
     };
     producers.set_map_end_offset(batch.next_offset());
@@ -65,8 +74,11 @@ pub(crate) fn note_batch(
 }
 
 fn end_transaction(producers: &mut ProducerStateManager, batch: &Batch<'_>) -> Option<AbortedTxn> {
+    if batch.size() > MARKER_BYTES_MAX {
+        return None;
+    }
     let mut scratch = Vec::new();
-    let mut records = batch.records(&mut scratch, Limits::default()).ok()?;
+    let mut records = batch.records(&mut scratch, MARKER).ok()?;
     let record = records.next()?.ok()?;
     let marker = EndTransactionMarker::from_record(record.key?, record.value?)?;
     let completed = producers.update_marker(&AppendedMarker {

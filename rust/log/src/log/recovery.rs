@@ -34,7 +34,7 @@ mod tests;
 
 use std::collections::BTreeSet;
 
-use pykafka_record::Batch;
+use pykafka_record::BatchHeader;
 
 use self::behind::{is_batch, last_non_zero, peek_batch};
 pub(super) use self::belief::note_max_timestamp;
@@ -49,7 +49,7 @@ use super::sync::SYNC_FAILED_FILE;
 use super::{Damage, OpenError, StorageError, producers};
 use crate::disk::ReadFile;
 use crate::segment::indexes::Indexes;
-use crate::segment::scan::{BatchScanner, ScanError};
+use crate::segment::scan::{BatchScanner, ScanError, StoredBatch};
 use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, file_name};
@@ -194,9 +194,11 @@ impl Look<'_> {
         let end = loop {
             let valid_end = scanner.position();
             match scanner.next() {
-                Ok(Some((position, batch))) => {
-                    let log_end_offset = found.log_end_offset;
-                    if !is_valid(&batch, plan, log_end_offset, base_offset) {
+                Ok(Some(batch)) => {
+                    let (position, log_end_offset) = (batch.position(), found.log_end_offset);
+                    if !is_valid(&batch, plan, log_end_offset, base_offset)
+                        .map_err(dir.error("read", &name))?
+                    {
                         break valid_end;
                     }
                     let behind = (position + batch.size() as u64, segment.size, next_base);
@@ -213,7 +215,8 @@ impl Look<'_> {
                         found.epochs.assign(epoch, batch.base_offset());
                     }
                     if batch.base_offset() >= found.producers.map_end_offset() {
-                        aborted.extend(producers::note_batch(&mut found.producers, &batch));
+                        let producers = &mut found.producers;
+                        aborted.extend(producers::note_batch(producers, &batch, batch.whole()));
                     }
                     found.log_end_offset = batch.next_offset();
                 }
@@ -364,7 +367,7 @@ impl Recovered {
 /// `behind` is where the batch and its segment end, and the base offset of the next segment.
 fn contradicts(
     file: &dyn ReadFile,
-    batch: &Batch<'_>,
+    batch: &BatchHeader<'_>,
     log_end_offset: i64,
     (position, end, next_base): (u64, u64, Option<i64>),
 ) -> std::io::Result<bool> {
@@ -374,16 +377,21 @@ fn contradicts(
     let end_without_gap = log_end_offset + (batch.next_offset() - batch.base_offset());
     let contradicting = end_without_gap..batch.next_offset();
     match peek_batch(file, position..end, log_end_offset)? {
-        Some((next, size)) => Ok(contradicting.contains(&next) && is_batch(file, position, size)?),
+        Some(next) => Ok(contradicting.contains(&next) && is_batch(file, position)?),
         None => Ok(next_base.is_some_and(|next| contradicting.contains(&next))),
     }
 }
 
 /// Whether a batch may follow what was read, whole and undamaged.
-fn is_valid(batch: &Batch<'_>, plan: &Plan, log_end_offset: i64, base_offset: i64) -> bool {
-    batch.has_valid_offsets()
+fn is_valid(
+    batch: &StoredBatch<'_>,
+    plan: &Plan,
+    log_end_offset: i64,
+    base_offset: i64,
+) -> std::io::Result<bool> {
+    let may_follow = batch.has_valid_offsets()
         && !plan.skips_synced(log_end_offset, batch.base_offset())
         && batch.base_offset() >= log_end_offset
-        && batch.last_offset() - base_offset <= i64::from(i32::MAX)
-        && batch.is_crc_valid()
+        && batch.last_offset() - base_offset <= i64::from(i32::MAX);
+    Ok(may_follow && batch.is_crc_valid()?)
 }

@@ -115,7 +115,7 @@ fn next_offset(dir: &DirView<'_>, name: &str) -> Result<i64, StorageError> {
     let size = file.size().map_err(dir.error("read", name))?;
     let mut scanner = BatchScanner::new(&*file, 0, size);
     let mut next_offset = 0;
-    while let Ok(Some((_, batch))) = scanner.next() {
+    while let Ok(Some(batch)) = scanner.next() {
         next_offset = batch.next_offset();
     }
     Ok(next_offset)

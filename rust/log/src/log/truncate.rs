@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use pykafka_record::Batch;
+use pykafka_record::BatchHeader;
 
 use super::recovery::note_max_timestamp;
 use super::snapshot::{Taken, Withdrawn};
@@ -219,13 +219,13 @@ impl Cut {
 fn walk(
     files: &SegmentFiles,
     range: Range<u64>,
-    mut see: impl FnMut(u64, &Batch<'_>),
+    mut see: impl FnMut(u64, &BatchHeader<'_>),
 ) -> Result<(), StorageError> {
     let file = files.log()?;
     let mut scanner = BatchScanner::new(&*file, range.start, range.end);
     loop {
         match scanner.next() {
-            Ok(Some((position, batch))) => see(position, &batch),
+            Ok(Some(batch)) => see(batch.position(), &batch),
             Ok(None) => return Ok(()),
             Err(ScanError::Io(error)) => return Err(files.error("read", FileKind::Log)(error)),
             Err(ScanError::Bad(error)) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::{Mutex, MutexGuard};
-use pykafka_record::Batch;
+use pykafka_record::BatchHeader;
 
 use crate::config::LogConfig;
 use crate::disk::{Disk, OpenMode};
@@ -53,7 +53,13 @@ impl Indexes {
     }
 
     /// Takes note of the batch at `position`; `max` is the segment's largest timestamp, this batch included.
-    pub(crate) fn note(&mut self, batch: &Batch<'_>, position: u64, max: TimeEntry, interval: u64) {
+    pub(crate) fn note(
+        &mut self,
+        batch: &BatchHeader<'_>,
+        position: u64,
+        max: TimeEntry,
+        interval: u64,
+    ) {
         if self.bytes_since_entry > interval {
             self.offsets.append(batch.last_offset(), position);
             self.times.append(max);

@@ -1,13 +1,19 @@
 //! Walking the batches of a segment file, in chunks, without believing a length before it was compared with the file.
+//!
+//! A walk holds one chunk, whatever the size of a batch: of a larger one it has the header. Who needs the records asks for
+//! them ([`StoredBatch::read`]) and accounts for what they take.
 
-use pykafka_record::{Batch, BatchError, HEADER_SIZE, PREFIX_SIZE};
+use std::io;
+use std::ops::Deref;
+
+use pykafka_record::{Batch, BatchError, BatchHeader, HEADER_SIZE};
 
 use crate::disk::ReadFile;
 
 /// Bytes read at first: about what an index leaves to be searched. Each further read takes twice as many.
-const CHUNK_BYTES_MIN: u64 = 8 << 10;
-/// Bytes read at once; a larger batch makes the buffer grow to its size, once.
-const CHUNK_BYTES_MAX: u64 = 128 << 10;
+const CHUNK_BYTES_MIN: usize = 8 << 10;
+/// Bytes read at once. A larger batch is not read by the walk.
+pub(crate) const CHUNK_BYTES_MAX: usize = 128 << 10;
 
 /// Why a walk stopped before the end.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +26,89 @@ pub(crate) enum ScanError {
     Bad(#[from] BatchError),
 }
 
+/// A batch of a segment file: its header, and the way to its records.
+pub(crate) struct StoredBatch<'s> {
+    position: u64,
+    header: BatchHeader<'s>,
+    /// From the header on, as far as the walk has read.
+    read: &'s [u8],
+    file: &'s dyn ReadFile,
+}
+
+impl<'s> Deref for StoredBatch<'s> {
+    type Target = BatchHeader<'s>;
+
+    fn deref(&self) -> &BatchHeader<'s> {
+        &self.header
+    }
+}
+
+impl<'s> StoredBatch<'s> {
+    /// Where it begins.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The whole batch, if the walk has read it: it has unless it is larger than [`CHUNK_BYTES_MAX`].
+    pub(crate) fn whole(&self) -> Option<Batch<'s>> {
+        Batch::split(self.read).ok().map(|(batch, _)| batch)
+    }
+
+    /// Bytes that [`StoredBatch::read`] needs.
+    pub(crate) fn bytes_to_read(&self) -> usize {
+        if self.whole().is_some() { 0 } else { self.size() }
+    }
+
+    /// The whole batch, read into `buffer` unless the walk has it.
+    pub(crate) fn read<'b>(&self, buffer: &'b mut Vec<u8>) -> Result<Batch<'b>, ScanError>
+    where
+        's: 'b,
+    {
+        if let Some(batch) = self.whole() {
+            return Ok(batch);
+        }
+        buffer.clear();
+        let is_out_of_memory = buffer.try_reserve_exact(self.size()).is_err();
+        if is_out_of_memory {
+            return Err(io::Error::from(io::ErrorKind::OutOfMemory).into());
+        }
+        buffer.resize(self.size(), 0);
+        let read = self.file.read_at(buffer, self.position)?;
+        Ok(Batch::split(&buffer[..read])?.0)
+    }
+
+    /// Whether the stored CRC is that of the bytes it covers.
+    pub(crate) fn is_crc_valid(&self) -> io::Result<bool> {
+        match self.whole() {
+            Some(batch) => Ok(batch.is_crc_valid()),
+            None => is_crc_valid(self.file, self.position, &self.header),
+        }
+    }
+}
+
+/// Whether the batch at `position`, which has this header, has the CRC that the header says. Reads it in chunks.
+pub(crate) fn is_crc_valid(
+    file: &dyn ReadFile,
+    position: u64,
+    header: &BatchHeader<'_>,
+) -> io::Result<bool> {
+    let mut crc = header.begin_crc();
+    let mut left = header.size() - HEADER_SIZE;
+    let mut position = position + HEADER_SIZE as u64;
+    let mut buffer = vec![0; left.min(CHUNK_BYTES_MAX)];
+    while left > 0 {
+        let wanted = left.min(buffer.len());
+        let read = file.read_at(&mut buffer[..wanted], position)?;
+        if read == 0 {
+            return Ok(false);
+        }
+        crc.update(&buffer[..read]);
+        left -= read;
+        position += read as u64;
+    }
+    Ok(crc.value() == header.crc())
+}
+
 /// A walk over `position..end` of a file. Checks sizes and magic; CRC and offsets are the caller's.
 #[derive(Debug)]
 pub(crate) struct BatchScanner<'a> {
@@ -29,7 +118,7 @@ pub(crate) struct BatchScanner<'a> {
     buffer: Vec<u8>,
     buffer_position: u64,
     buffer_size: usize,
-    chunk_bytes: u64,
+    chunk_bytes: usize,
 }
 
 impl<'a> BatchScanner<'a> {
@@ -50,18 +139,24 @@ impl<'a> BatchScanner<'a> {
         self.position
     }
 
-    /// The next batch and its position; `None` at the end.
-    pub(crate) fn next(&mut self) -> Result<Option<(u64, Batch<'_>)>, ScanError> {
+    /// The next batch; `None` at the end.
+    pub(crate) fn next(&mut self) -> Result<Option<StoredBatch<'_>>, ScanError> {
         if self.position >= self.end {
             return Ok(None);
         }
-        let prefix = self.fill(PREFIX_SIZE)?;
-        let size = Batch::size_in(&self.buffer[prefix..self.buffer_size])?;
-        let start = self.fill(size)?;
-        let (batch, _) = Batch::split(&self.buffer[start..self.buffer_size])?;
-        let position = self.position;
+        let start = self.fill(HEADER_SIZE)?;
+        let size = Batch::size_in(&self.buffer[start..self.buffer_size])?;
+        let wanted = if size <= CHUNK_BYTES_MAX { size } else { HEADER_SIZE };
+        let start = self.fill(wanted)?;
+        let read = &self.buffer[start..self.buffer_size];
+        let (position, left) = (self.position, self.end - self.position);
+        if read.len() < wanted || size as u64 > left {
+            let have = read.len().min(left as usize);
+            return Err(BatchError::Incomplete { needed: size, have }.into());
+        }
+        let header = BatchHeader::read(read)?;
         self.position += size as u64;
-        Ok(Some((position, batch)))
+        Ok(Some(StoredBatch { position, header, read, file: self.file }))
     }
 
     /// Makes the buffer hold `wanted` bytes from the position on, or all there are; returns where they begin.
@@ -74,7 +169,7 @@ impl<'a> BatchScanner<'a> {
         if start < self.buffer_size && (self.buffer_size - start) as u64 == left {
             return Ok(start);
         }
-        let size = left.min(self.chunk_bytes.max(wanted as u64)) as usize;
+        let size = left.min(self.chunk_bytes.max(wanted) as u64) as usize;
         self.chunk_bytes = CHUNK_BYTES_MAX.min(2 * self.chunk_bytes);
         if self.buffer.len() < size {
             self.buffer.resize(size, 0);

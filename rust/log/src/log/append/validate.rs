@@ -60,6 +60,8 @@ pub struct ValidateRules {
 pub struct Scratch {
     /// Where records are decompressed to.
     pub window: Window,
+    /// A batch as it is stored, if it is read for this.
+    pub(crate) stored: Vec<u8>,
     builder: BatchBuilder,
 }
 
@@ -78,12 +80,19 @@ impl Scratch {
     /// what has more and is rewritten, is refused as [`ValidateError::DecompressedTooLarge`].
     #[must_use]
     pub fn new(window_bytes_max: usize) -> Self {
-        Scratch { window: Window::new(window_bytes_max), builder: BatchBuilder::default() }
+        Scratch {
+            window: Window::new(window_bytes_max),
+            stored: Vec::new(),
+            builder: BatchBuilder::default(),
+        }
     }
 
     /// Gives back what a large batch took.
     pub(crate) fn shrink(&mut self) {
         self.window.shrink(Self::KEPT_BYTES_MAX);
+        if self.stored.capacity() > Self::KEPT_BYTES_MAX {
+            self.stored = Vec::new();
+        }
     }
 }
 

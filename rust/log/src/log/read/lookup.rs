@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use pykafka_record::{Batch, Compression, LeaderEpoch, Limits};
+use pykafka_record::{Batch, BatchHeader, Compression, LeaderEpoch, Limits, Window};
 
 use crate::buffer_pool::BufferPool;
 use crate::disk::ReadMap;
@@ -12,7 +12,7 @@ use crate::log::snapshot::Snapshot;
 use crate::log::{Log, StorageError, TimestampOffset};
 use crate::segment::indexes::Indexes;
 use crate::segment::offset_index::{self, OffsetEntry};
-use crate::segment::scan::{BatchScanner, ScanError};
+use crate::segment::scan::{BatchScanner, ScanError, StoredBatch};
 use crate::segment::time_index::{self, TimeEntry};
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, Segment, SegmentFiles};
@@ -38,7 +38,7 @@ struct Inflater<'a> {
 
 #[derive(Clone, Copy)]
 enum Reach {
-    /// What may inflate beside others.
+    /// What may be read and inflate beside others.
     Small,
     /// Every batch.
     All,
@@ -47,8 +47,8 @@ enum Reach {
 /// Why nothing was looked up.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LookupError {
-    /// A large batch has to be inflated.
-    #[error("a large batch has to be inflated")]
+    /// A large batch has to be read.
+    #[error("a large batch has to be read")]
     Large,
     /// The log cannot be read.
     #[error(transparent)]
@@ -60,7 +60,7 @@ impl LookupError {
     fn waited<T>(result: Result<T, LookupError>) -> Result<T, StorageError> {
         result.map_err(|error| match error {
             LookupError::Storage(error) => error,
-            LookupError::Large => unreachable!("it inflates every batch"),
+            LookupError::Large => unreachable!("it reads every batch"),
         })
     }
 }
@@ -78,7 +78,7 @@ impl Log {
         LookupError::waited(self.first_at_least(timestamp, upto, Reach::All))
     }
 
-    /// As [`Log::offset_for_timestamp`], but refuses to inflate a large batch.
+    /// As [`Log::offset_for_timestamp`], but refuses to read a large batch.
     ///
     /// # Errors
     /// [`LookupError::Large`]: one would have to be.
@@ -107,7 +107,7 @@ impl Log {
         LookupError::waited(self.first_with_max_timestamp(Reach::All))
     }
 
-    /// As [`Log::offset_of_max_timestamp`], but refuses to inflate a large batch.
+    /// As [`Log::offset_of_max_timestamp`], but refuses to read a large batch.
     ///
     /// # Errors
     /// [`LookupError::Large`]: one would have to be.
@@ -163,8 +163,9 @@ impl Snapshot {
     ) -> Result<Option<TimestampOffset>, LookupError> {
         let start = self.log_start_offset;
         let wanted = |offset, time| offset >= start && time >= timestamp;
-        let is_worth =
-            |batch: &Batch<'_>| batch.max_timestamp() >= timestamp && batch.last_offset() >= start;
+        let is_worth = |batch: &BatchHeader<'_>| {
+            batch.max_timestamp() >= timestamp && batch.last_offset() >= start
+        };
         for (index, segment) in self.segments.iter().enumerate() {
             if segment.size == 0 || segment.max_timestamp.timestamp < timestamp {
                 continue;
@@ -196,7 +197,7 @@ impl Snapshot {
         let Some((index, segment)) = newest else { return Ok(None) };
         let max = segment.max_timestamp;
         let position = self.position_of(index, segment, max.offset)?;
-        let is_worth = |batch: &Batch<'_>| batch.max_timestamp() == max.timestamp;
+        let is_worth = |batch: &BatchHeader<'_>| batch.max_timestamp() == max.timestamp;
         Candidate { segment, position, inflater }.find(is_worth, |_, time| time == max.timestamp)
     }
 
@@ -311,7 +312,7 @@ impl Candidate<'_> {
     /// The first record that is `wanted`, by offset and timestamp.
     fn find(
         &self,
-        is_worth: impl Fn(&Batch<'_>) -> bool,
+        is_worth: impl Fn(&BatchHeader<'_>) -> bool,
         wanted: impl Fn(i64, i64) -> bool,
     ) -> Result<Option<TimestampOffset>, LookupError> {
         match self.find_from(self.position, &is_worth, &wanted) {
@@ -326,7 +327,7 @@ impl Candidate<'_> {
     fn find_from(
         &self,
         position: u64,
-        is_worth: &impl Fn(&Batch<'_>) -> bool,
+        is_worth: &impl Fn(&BatchHeader<'_>) -> bool,
         wanted: &impl Fn(i64, i64) -> bool,
     ) -> Result<Option<TimestampOffset>, LookupError> {
         let files = &self.segment.files;
@@ -334,14 +335,9 @@ impl Candidate<'_> {
         let mut scanner = BatchScanner::new(&*file, position, self.segment.size);
         loop {
             let batch = match scanner.next() {
-                Ok(Some((_, batch))) => batch,
+                Ok(Some(batch)) => batch,
                 Ok(None) => return Ok(None),
-                Err(ScanError::Io(error)) => {
-                    return Err(files.error("read", FileKind::Log)(error).into());
-                }
-                Err(ScanError::Bad(error)) => {
-                    return Err(self.malformed(scanner.position(), error.to_string()));
-                }
+                Err(error) => return Err(self.unreadable(scanner.position(), error)),
             };
             if !is_worth(&batch) {
                 continue;
@@ -350,10 +346,18 @@ impl Candidate<'_> {
                 Ok(Some(found)) => return Ok(Some(found)),
                 Ok(None) => {}
                 Err(Unread::Large) => return Err(LookupError::Large),
+                Err(Unread::Scan(error)) => return Err(self.unreadable(batch.position(), error)),
                 Err(Unread::Malformed(error)) => {
-                    return Err(self.malformed(scanner.position(), error.to_string()));
+                    return Err(self.malformed(batch.position(), error.to_string()));
                 }
             }
+        }
+    }
+
+    fn unreadable(&self, position: u64, error: ScanError) -> LookupError {
+        match error {
+            ScanError::Io(error) => self.segment.files.error("read", FileKind::Log)(error).into(),
+            ScanError::Bad(error) => self.malformed(position, error.to_string()),
         }
     }
 
@@ -367,7 +371,14 @@ impl Candidate<'_> {
 enum Unread {
     /// It is out of reach.
     Large,
+    Scan(ScanError),
     Malformed(ValidateError),
+}
+
+impl From<ScanError> for Unread {
+    fn from(error: ScanError) -> Self {
+        Unread::Scan(error)
+    }
 }
 
 impl From<ValidateError> for Unread {
@@ -379,16 +390,21 @@ impl From<ValidateError> for Unread {
 impl Inflater<'_> {
     fn find_in(
         self,
-        batch: &Batch<'_>,
+        batch: &StoredBatch<'_>,
         wanted: impl Fn(i64, i64) -> bool,
     ) -> Result<Option<TimestampOffset>, Unread> {
-        let find = |limits, scratch: &mut Scratch| find_through(batch, limits, scratch, &wanted);
-        if batch.compression() == Ok(Compression::None) {
-            return Ok(find(STORED, &mut Scratch::default())?);
+        let find = |limits, scratch: &mut Scratch| match batch.read(&mut scratch.stored) {
+            Ok(batch) => find_through(&batch, limits, &mut scratch.window, &wanted).map(Ok),
+            Err(error) => Ok(Err(error)),
+        };
+        let needs_no_room =
+            batch.bytes_to_read() == 0 && batch.compression() == Ok(Compression::None);
+        if needs_no_room {
+            return Ok(find(STORED, &mut Scratch::default())??);
         }
-        match (self.buffers.inflate_small(STORED, find)?, self.reach) {
-            (Some(found), _) => Ok(found),
-            (None, Reach::All) => Ok(self.buffers.inflate_large_stored(STORED, find)?),
+        match (self.buffers.inflate_small(STORED, batch.bytes_to_read(), find)?, self.reach) {
+            (Some(found), _) => Ok(found?),
+            (None, Reach::All) => Ok(self.buffers.inflate_large_stored(STORED, find)??),
             (None, Reach::Small) => Err(Unread::Large),
         }
     }
@@ -397,10 +413,10 @@ impl Inflater<'_> {
 fn find_through(
     batch: &Batch<'_>,
     limits: Limits,
-    scratch: &mut Scratch,
+    window: &mut Window,
     wanted: impl Fn(i64, i64) -> bool,
 ) -> Result<Option<TimestampOffset>, ValidateError> {
-    for record in batch.read(&mut scratch.window, limits)? {
+    for record in batch.read(window, limits)? {
         let record = record?;
         if wanted(record.offset, record.timestamp) {
             return Ok(Some(TimestampOffset {

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use pykafka_record::{Batch, HEADER_SIZE};
+use pykafka_record::{Batch, BatchHeader, HEADER_SIZE};
 
 use super::Look;
 use crate::disk::ReadFile;
 use crate::log::StorageError;
 use crate::segment::FileKind;
-use crate::segment::scan::peek_offsets;
+use crate::segment::scan::{is_crc_valid, peek_offsets};
 
 /// What stands behind the end of the valid batches.
 pub(super) struct Tail {
@@ -125,7 +125,7 @@ fn has_batch(
                 return Ok(false);
             }
             crc_bytes_left -= size;
-            if is_batch(file, position + at as u64, size)? {
+            if is_batch(file, position + at as u64)? {
                 return Ok(true);
             }
         }
@@ -145,20 +145,24 @@ fn plausible_size(bytes: &[u8], left: u64, offset_min: i64) -> Option<usize> {
     is_plausible.then_some(size)
 }
 
-/// Base offset and size of what seems to be a batch of offset `offset_min` or later where a range of positions begins.
+/// Base offset of what seems to be a batch of offset `offset_min` or later where a range of positions begins.
 pub(super) fn peek_batch(
     file: &dyn ReadFile,
     Range { start, end }: Range<u64>,
     offset_min: i64,
-) -> std::io::Result<Option<(i64, usize)>> {
+) -> std::io::Result<Option<i64>> {
     let mut header = [0; HEADER_SIZE];
     let read = file.read_at(&mut header, start)?;
     let size = plausible_size(&header[..read], end.saturating_sub(start), offset_min);
-    Ok(peek_offsets(&header[..read]).zip(size).map(|((base_offset, _), size)| (base_offset, size)))
+    Ok(peek_offsets(&header[..read]).filter(|_| size.is_some()).map(|(base_offset, _)| base_offset))
 }
 
-pub(super) fn is_batch(file: &dyn ReadFile, position: u64, size: usize) -> std::io::Result<bool> {
-    let mut bytes = vec![0; size];
-    let read = file.read_at(&mut bytes, position)?;
-    Ok(Batch::split(&bytes[..read]).is_ok_and(|(batch, _)| batch.is_crc_valid()))
+/// Whether a batch begins at `position`: its CRC says so.
+pub(super) fn is_batch(file: &dyn ReadFile, position: u64) -> std::io::Result<bool> {
+    let mut header = [0; HEADER_SIZE];
+    let read = file.read_at(&mut header, position)?;
+    match BatchHeader::read(&header[..read]) {
+        Ok(header) => is_crc_valid(file, position, &header),
+        Err(_) => Ok(false),
+    }
 }

@@ -1,6 +1,6 @@
 //! Which segments need not be read: those whose indexes are whole and fit.
 
-use pykafka_record::Batch;
+use pykafka_record::BatchHeader;
 
 use super::Look;
 use super::behind::last_non_zero;
@@ -75,7 +75,7 @@ impl Look<'_> {
         let mut log_end_offset = segment.base_offset;
         loop {
             match scanner.next() {
-                Ok(Some((_, batch))) => {
+                Ok(Some(batch)) => {
                     log_end_offset = batch.next_offset();
                     note_max_timestamp(&mut segment.max_timestamp, &batch);
                 }
@@ -227,7 +227,7 @@ fn last_entry<const SIZE: usize>(
     read().map_err(dir.error("read", &name))
 }
 
-pub(in crate::log) fn note_max_timestamp(max: &mut TimeEntry, batch: &Batch<'_>) {
+pub(in crate::log) fn note_max_timestamp(max: &mut TimeEntry, batch: &BatchHeader<'_>) {
     if batch.max_timestamp() > max.timestamp {
         *max = TimeEntry { timestamp: batch.max_timestamp(), offset: batch.last_offset() };
     }

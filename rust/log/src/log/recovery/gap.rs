@@ -84,7 +84,8 @@ fn begins_with_batch(
     let name = segment.name(FileKind::Log);
     let file = dir.open(&name)?;
     match BatchScanner::new(&*file, 0, segment.size).next() {
-        Ok(Some((_, batch))) => Ok(is_valid(&batch, plan, log_end_offset, segment.base_offset)),
+        Ok(Some(batch)) => is_valid(&batch, plan, log_end_offset, segment.base_offset)
+            .map_err(dir.error("read", &name)),
         Ok(None) | Err(ScanError::Bad(_)) => Ok(false),
         Err(ScanError::Io(error)) => Err(dir.error("read", &name)(error)),
     }

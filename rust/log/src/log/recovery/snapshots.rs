@@ -60,9 +60,9 @@ pub(super) fn replay(
     let mut scanner = BatchScanner::new(&*file, position, size);
     loop {
         match scanner.next() {
-            Ok(Some((_, batch))) => {
+            Ok(Some(batch)) => {
                 if batch.base_offset() >= map_end_offset {
-                    producers::note_batch(producers, &batch);
+                    producers::note_batch(producers, &batch, batch.whole());
                 }
             }
             Ok(None) => return Ok(()),
