@@ -13,7 +13,15 @@ from .rows import (
     topic_rows,
 )
 from .rules import SettingProblem
-from .setting import ConfigType, Scope, Setting, Support, UpdateMode
+from .setting import (
+    VALUE_TOO_LONG,
+    ConfigType,
+    Scope,
+    Setting,
+    Support,
+    UpdateMode,
+    is_too_long,
+)
 from .start import StartConfig
 from .table import broker_settings, settings, topic_settings
 from .topic_configs import TopicConfigs
@@ -21,6 +29,7 @@ from .validation import validate
 from .validators import InvalidValueError
 
 __all__ = [
+    "VALUE_TOO_LONG",
     "BrokerConfigs",
     "ConfigRow",
     "ConfigSource",
@@ -44,6 +53,7 @@ __all__ = [
     "cluster_rows",
     "family_of",
     "group_rows",
+    "is_too_long",
     "parse_listeners",
     "parse_properties",
     "read_settings",

@@ -59,9 +59,10 @@ class BrokerConfigs(Layers):
         """Return the same broker with other altered settings, without those that cannot be used.
 
         Args:
-            cluster_default: Altered for all brokers.
+            cluster_default: Altered for all brokers. Unknown names are left out; how many there are costs nothing.
             broker: Altered for this one.
         """
+        cluster_default, broker = _known(cluster_default), _known(broker)
         problems = [
             *_stored_problems(cluster_default, per_broker=False),
             *_stored_problems(broker, per_broker=True),
@@ -150,13 +151,15 @@ def _made(
     return made
 
 
+def _known(layer: Mapping[str, str]) -> dict[str, str]:
+    return {name: layer[name] for name in broker_settings() if name in layer} if layer else {}
+
+
 def _stored_problems(layer: Mapping[str, str], *, per_broker: bool) -> Iterator[SettingProblem]:
-    """Altered settings that no broker could use; unknown names are left to those who know them."""
+    """Altered settings that no broker could use."""
     for name, text in layer.items():
-        setting = broker_settings().get(name)
+        setting = broker_settings()[name]
         reason = None
-        if setting is None:
-            continue
         if setting.fixed:
             reason = f"{name} is read when a broker starts"
         elif setting.update_mode is UpdateMode.PER_BROKER and not per_broker:

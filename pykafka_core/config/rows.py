@@ -52,9 +52,8 @@ def cluster_rows(broker: BrokerConfigs) -> list[ConfigRow]:
     """Return the settings that are altered for all brokers, and nothing else."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     return [
-        _row(setting, value, (ConfigValue(name=name, value=value, source=source),))
+        _row(broker_settings()[name], value, (ConfigValue(name=name, value=value, source=source),))
         for name, value in broker.cluster_default.items()
-        if (setting := broker_settings().get(name)) is not None
     ]
 
 

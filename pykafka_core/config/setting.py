@@ -7,6 +7,12 @@ from typing import NamedTuple
 
 from .validators import InvalidValueError, Validator, Value
 
+VALUE_LENGTH_MAX = 2**15 - 1
+"""Of what a client sets, in characters of UTF-16, as in Kafka's ``ConfigurationControlManager``."""
+VALUE_TOO_LONG = (
+    "The configuration value cannot be added because it exceeds the maximum value size of "
+    f"{VALUE_LENGTH_MAX} bytes."
+)
 _OPENED_AT_START = frozenset({"listeners", "listener.security.protocol.map"})
 _INTEGERS: Mapping[str, int] = {"INT": 31, "SHORT": 15, "LONG": 63}
 
@@ -134,6 +140,16 @@ class Setting(NamedTuple):
             return self.canonical(text)
         except InvalidValueError:
             return text
+
+
+def is_too_long(text: str) -> bool:
+    """Whether a value has more than `VALUE_LENGTH_MAX` characters as Java counts them: two for one outside the BMP."""
+    if 2 * len(text) <= VALUE_LENGTH_MAX:
+        return False
+    return (
+        len(text) > VALUE_LENGTH_MAX
+        or len(text) + sum(c > "\uffff" for c in text) > VALUE_LENGTH_MAX
+    )
 
 
 def to_text(value: Value) -> str:

@@ -6,7 +6,7 @@ from pykafka_core.errors import InvalidConfigError
 
 from .effective import BrokerConfigs
 from .rows import ConfigRow, topic_rows
-from .setting import Support
+from .setting import VALUE_TOO_LONG, Support, is_too_long
 from .table import topic_settings
 from .validation import COMPACTION_MISSING
 from .validators import InvalidValueError
@@ -47,6 +47,8 @@ def _check(name: str, text: str) -> None:
     setting = topic_settings().get(name)
     if setting is None:
         raise InvalidConfigError(f"Unknown topic config name: {name}")
+    if is_too_long(text):
+        raise InvalidConfigError(VALUE_TOO_LONG)
     try:
         value = setting.parse(text)
     except InvalidValueError as error:

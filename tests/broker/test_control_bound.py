@@ -15,6 +15,7 @@ import pytest
 from pykafka_core import _core
 from pykafka_core.broker.start.startup import plan, start
 from pykafka_core.config import BrokerConfigs
+from pykafka_core.handlers.configs.checks import UNKNOWN_NAMES_MAX
 from pykafka_core.handlers.registry import BY_KEY, ROWS
 from pykafka_core.protocol import decode_response, encode_request
 from pykafka_core.protocol.messages import (
@@ -35,7 +36,7 @@ from pykafka_core.protocol.messages import (
     Message,
 )
 from pykafka_core.testing import fake_core
-from pykafka_core.types import RESOURCE_TOPIC
+from pykafka_core.types import RESOURCE_BROKER, RESOURCE_CLIENT_METRICS, RESOURCE_TOPIC
 from tests.support.calls import counting_calls
 
 if TYPE_CHECKING:
@@ -198,6 +199,35 @@ def incremental_alter_configs() -> Message:
     )
 
 
+def alterations_of_one_broker(first: int, count: int) -> Message:
+    of = IncrementalAlterConfigsRequest.AlterConfigsResource
+    setting = IncrementalAlterConfigsRequest.AlterableConfig
+    configs = [setting(name=f"unknown.{first + n}", value="v") for n in range(count)]
+    return IncrementalAlterConfigsRequest(
+        resources=[of(resource_type=RESOURCE_BROKER, resource_name="", configs=configs)]
+    )
+
+
+def a_costly_pattern() -> Message:
+    of = IncrementalAlterConfigsRequest.AlterConfigsResource
+    setting = IncrementalAlterConfigsRequest.AlterableConfig
+    match = "client_id=(?i:" + "[\x01-\uffff]" * 4_000 + ")"
+    one = of(
+        resource_type=RESOURCE_CLIENT_METRICS,
+        resource_name="m",
+        configs=[setting(name="match", value=match)],
+    )
+    return IncrementalAlterConfigsRequest(resources=[one])
+
+
+def replaced_settings_of_one_broker() -> Message:
+    of, setting = AlterConfigsRequest.AlterConfigsResource, AlterConfigsRequest.AlterableConfig
+    configs = [setting(name=f"other.{n}", value="v") for n in range(RECORDS_MAX)]
+    return AlterConfigsRequest(
+        resources=[of(resource_type=RESOURCE_BROKER, resource_name="", configs=configs)]
+    )
+
+
 def too_many_alterations() -> Message:
     of = IncrementalAlterConfigsRequest.AlterConfigsResource
     resources = [of(resource_type=RESOURCE_TOPIC, resource_name=f"n{n}") for n in range(50_000)]
@@ -230,6 +260,10 @@ LARGEST: list[tuple[int, Callable[[], Message]]] = [
     (33, alter_configs),
     (44, incremental_alter_configs),
     (44, too_many_alterations),
+    (44, lambda: alterations_of_one_broker(0, UNKNOWN_NAMES_MAX)),
+    (44, lambda: alterations_of_one_broker(1, RECORDS_MAX)),
+    (33, replaced_settings_of_one_broker),
+    (44, a_costly_pattern),
     (19, lambda: creation(SMALL + 1, RECORDS_MAX // 2, 1)),
     (37, create_partitions),
     (20, delete_topics),

@@ -1,6 +1,6 @@
 """A context with one topic, ``t``, on node 1, for tests of handlers; configs as asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 
 from pykafka_core.broker.runtime.requests import Call
 from pykafka_core.config import BrokerConfigs
@@ -18,7 +18,9 @@ def new_context(
 ) -> Context:
     topic = Topic("t", bytes(16), {})
     node = Broker(1, 0, bytes(16), (), None, False, False, (), {})
-    by_resource = {ConfigResource(*key): value for key, value in (configs or {}).items()}
+    by_resource: dict[ConfigResource, MutableMapping[str, str]] = {
+        ConfigResource(*key): value for key, value in (configs or {}).items()
+    }
     image = MetadataImage(
         topics=Topics({topic.topic_id: topic}, {"t": topic}),
         configs=Configs(by_resource),

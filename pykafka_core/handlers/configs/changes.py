@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, TypeVar
 
-from pykafka_core.config import Scope, TopicConfigs, settings
+from pykafka_core.config import VALUE_TOO_LONG, Scope, TopicConfigs, is_too_long, settings
 from pykafka_core.errors import (
     InvalidConfigError,
     InvalidRequestError,
@@ -29,6 +29,7 @@ from pykafka_core.handlers.configs.checks import (
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Slices, bounded, collect, kept
 from pykafka_core.handlers.topic_names import check_topic_name
+from pykafka_core.metadata.image.fork_map import fork
 from pykafka_core.protocol.messages import ConfigRecord, Message
 from pykafka_core.types import (
     RESOURCE_BROKER,
@@ -144,7 +145,8 @@ def plan_all(
             bounded(len(each.operations))
             if counts[_resource(each)] > 1:
                 raise InvalidRequestError("Each resource must appear at most once.")
-            plans.append(Plan(each, _plan(context, each, replace=replace), None))
+            records = yield from _plan(context, each, replace=replace)
+            plans.append(Plan(each, records, None))
         except KafkaError as error:
             plans.append(Plan(each, (), kept(error)))
     try:
@@ -155,8 +157,9 @@ def plan_all(
     return plans
 
 
-def _plan(context: Context, asked: Asked, *, replace: bool) -> Sequence[Message]:
-    _check_operations(asked.operations)
+def _plan(context: Context, asked: Asked, *, replace: bool) -> Slices[Sequence[Message]]:
+    """The records of one resource. What this costs grows with what is altered, not with what the resource has."""
+    yield from _check_operations(asked.operations)
     if asked.resource_type == RESOURCE_BROKER_LOGGER and not replace:
         return _plan_loggers(context, asked)
     if asked.resource_type not in _SCOPES:
@@ -164,22 +167,24 @@ def _plan(context: Context, asked: Asked, *, replace: bool) -> Sequence[Message]
     _check_resource(context, asked)
     kind, name = _resource(asked)
     existing = context.image.configs.of(kind, name)
-    changes = _changes(asked, existing)
+    changes = yield from _changes(asked, existing)
     if replace:
-        changes = {**dict.fromkeys(existing), **changes}
-    merged = {**existing, **changes}
-    future = {name: value for name, value in merged.items() if value is not None}
-    _check_future(context, asked, existing, changes, future)
-    return [
-        ConfigRecord(
-            resource_type=kind,
-            resource_name=name,
-            name=setting,
-            value=value,
+        removed = yield from collect(n for n in existing if n not in changes)
+        bounded(len(removed))
+        changes |= dict.fromkeys(removed)
+    altered = dict((yield from collect(i for i in changes.items() if existing.get(i[0]) != i[1])))
+    yield from _check_future(context, asked, existing, altered)
+    return (
+        yield from collect(
+            ConfigRecord(
+                resource_type=kind,
+                resource_name=name,
+                name=setting,
+                value=value,
+            )
+            for setting, value in altered.items()
         )
-        for setting, value in changes.items()
-        if existing.get(setting) != value
-    ]
+    )
 
 
 def _resource(asked: Asked) -> ConfigResource:
@@ -190,8 +195,9 @@ def _resource(asked: Asked) -> ConfigResource:
     return ConfigResource(kind, name)
 
 
-def _check_operations(operations: Sequence[Operation]) -> None:
-    if len({operation.name for operation in operations}) != len(operations):
+def _check_operations(operations: Sequence[Operation]) -> Slices[None]:
+    named = yield from collect(operation.name for operation in operations)
+    if len(set(named)) != len(named):
         raise InvalidRequestError("Error due to duplicate config keys")
     nulls = [o.name for o in operations if o.value is None and o.kind != DELETE]
     if nulls:
@@ -238,10 +244,11 @@ def node_id(name: str, what: str = "Node id") -> int:
     return int(name)
 
 
-def _changes(asked: Asked, existing: Mapping[str, str]) -> dict[str, str | None]:
+def _changes(asked: Asked, existing: Mapping[str, str]) -> Slices[dict[str, str | None]]:
     """The new value of each named setting; None removes it."""
     changes: dict[str, str | None] = {}
     for name, kind, value in asked.operations:
+        yield
         if kind == SET:
             changes[name] = value
         elif kind == DELETE:
@@ -251,6 +258,8 @@ def _changes(asked: Asked, existing: Mapping[str, str]) -> dict[str, str | None]
             changes[name] = _list_change(asked.resource_type, name, kind, value, existing)
         else:
             raise UnknownServerError(f"Unknown operation {kind}")
+        if is_too_long(changes[name] or ""):
+            raise InvalidConfigError(VALUE_TOO_LONG)
     return changes
 
 
@@ -281,21 +290,26 @@ def _check_future(
     context: Context,
     asked: Asked,
     existing: Mapping[str, str],
-    changes: Mapping[str, str | None],
-    future: Mapping[str, str],
-) -> None:
+    altered: Mapping[str, str | None],
+) -> Slices[None]:
     """Check what the resource would have then."""
     kind = asked.resource_type
+    future = fork(existing)
+    for name, value in altered.items():
+        yield
+        if value is None:
+            future.pop(name, None)
+        else:
+            future[name] = value
     if kind == RESOURCE_TOPIC:
         TopicConfigs.validate(future, context.settings, existing)
     elif kind == RESOURCE_BROKER:
-        sets = {n: v for n, v in changes.items() if v is not None and existing.get(n) != v}
-        check_broker_changes(sets, per_broker=bool(asked.resource_name))
         _, name = _resource(asked)
+        sets = {n: value for n, value in altered.items() if value is not None}
+        yield from check_broker_changes(sets, existing, per_broker=bool(name))
         check_broker_future(context.image, context.settings, name, future)
-        altered = {n: v for n, v in changes.items() if existing.get(n) != v}
         check_min_insync_replicas(context.image, altered, per_broker=bool(name))
     elif kind == RESOURCE_CLIENT_METRICS:
-        check_client_metrics(future)
+        yield from check_client_metrics(future)
     else:
         check_group(future, context.settings)

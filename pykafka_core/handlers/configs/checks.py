@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from pykafka_core.config import (
     BrokerConfigs,
@@ -13,7 +14,9 @@ from pykafka_core.config import (
     broker_settings,
     settings,
 )
-from pykafka_core.errors import InvalidConfigError, InvalidRequestError
+from pykafka_core.errors import InvalidConfigError, InvalidRequestError, PolicyViolationError
+from pykafka_core.handlers.configs.java_pattern import is_java_pattern
+from pykafka_core.handlers.outcome import Slices, collect
 from pykafka_core.metadata.image.features import ELIGIBLE_LEADER_REPLICAS
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.types import RESOURCE_BROKER
@@ -23,6 +26,9 @@ _SECURITY = re.compile(
     r"ssl\.(key\.password|keystore\.(certificate\.chain|key|location|password|type)"
     r"|truststore\.(certificates|location|password|type))"
 )
+UNKNOWN_NAMES_MAX: Final = 1_000
+"""Settings that no broker knows, of one resource: Kafka keeps them for plugins, of which this broker has none. They are
+in every snapshot and every start reads them."""
 _MIN_ISR = "min.insync.replicas"
 _INTERVAL_MS = (100, 3_600_000)
 _MATCHES = frozenset(
@@ -37,14 +43,18 @@ _MATCHES = frozenset(
 )
 
 
-def check_broker_changes(changes: Mapping[str, str], *, per_broker: bool) -> None:
-    """Refuse what cannot be altered while a broker runs. Unknown names are kept, as in Kafka.
+def check_broker_changes(
+    changes: Mapping[str, str], existing: Mapping[str, str], *, per_broker: bool
+) -> Slices[None]:
+    """Refuse what cannot be altered while a broker runs. Unknown names are kept, as in Kafka, but not without end.
 
     Raises:
         InvalidRequestError: As Kafka words it.
         InvalidConfigError: Kafka would take it; here it is not built.
+        PolicyViolationError: Kafka would take it; here it is one of too many that no broker knows.
     """
-    known = {n: broker_settings()[n] for n in changes if n in broker_settings()}
+    yield from _check_unknown(changes, existing)
+    known = {n: s for n, s in broker_settings().items() if n in changes}
     fixed = [n for n, s in known.items() if s.fixed]
     _refuse("Cannot update these configs dynamically: Set({})", fixed)
     _refuse(
@@ -53,6 +63,7 @@ def check_broker_changes(changes: Mapping[str, str], *, per_broker: bool) -> Non
         [n for n in known if _SECURITY.fullmatch(n)],
     )
     for name, setting in known.items():
+        yield
         try:
             setting.parse(changes[name])
         except InvalidValueError as error:
@@ -65,6 +76,16 @@ def check_broker_changes(changes: Mapping[str, str], *, per_broker: bool) -> Non
             single,
         )
     _check_built(changes, known)
+
+
+def _check_unknown(changes: Mapping[str, str], existing: Mapping[str, str]) -> Slices[None]:
+    table = broker_settings()
+    new = yield from collect(n for n in changes if n not in table and n not in existing)
+    count = len(new) + len(existing) - sum(n in existing for n in table)
+    if new and count > UNKNOWN_NAMES_MAX:
+        raise PolicyViolationError(
+            f"The broker resource would have {count} settings of unknown names; it may have {UNKNOWN_NAMES_MAX}."
+        )
 
 
 def check_broker_future(
@@ -129,7 +150,7 @@ def _check_built(changes: Mapping[str, str], known: Mapping[str, Setting]) -> No
             )
 
 
-def check_client_metrics(future: Mapping[str, str]) -> None:
+def check_client_metrics(future: Mapping[str, str]) -> Slices[None]:
     """Refuse settings of a subscription that Kafka would refuse.
 
     Raises:
@@ -148,17 +169,16 @@ def check_client_metrics(future: Mapping[str, str]) -> None:
                 "(1 hour)"
             )
         if name == "match" and isinstance(value, tuple):
-            _check_patterns(value)
+            yield from _check_patterns(value)
 
 
-def _check_patterns(patterns: Iterable[str]) -> None:
+def _check_patterns(patterns: Iterable[str]) -> Slices[None]:
+    """As ``ClientMetricsConfigs.parseMatchingPatterns``: split at each ``=``, empty parts at the end dropped."""
     for pattern in patterns:
-        key, separator, expression = pattern.partition("=")
-        try:
-            re.compile(expression)
-        except re.error:
-            separator = ""
-        if not separator or key.strip() not in _MATCHES:
+        yield
+        key, _, expression = pattern.rstrip("=").partition("=")
+        is_pair = expression and "=" not in expression and key.strip() in _MATCHES
+        if not is_pair or not (yield from is_java_pattern(expression.strip())):
             raise InvalidConfigError(f"Illegal client matching pattern: {pattern}")
 
 

@@ -18,6 +18,9 @@ from pykafka_core.types import ConfigResource
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
+_SETTINGS_COPIED_MAX = 256
+"""Resources with more settings are forked: nearly all have a few, which a dict reads faster."""
+
 
 class Changes:
     """What a draft touched since its base.
@@ -111,19 +114,20 @@ class Draft:
         self._owned_topics[topic_id] = tables.by_id[topic_id] = tables.by_name[topic.name] = topic
         return topic
 
-    def own_configs(self) -> MutableMapping[ConfigResource, dict[str, str]]:
+    def own_configs(self) -> MutableMapping[ConfigResource, MutableMapping[str, str]]:
         """The table of resources, free to be changed; the settings in it are not."""
         if "configs" not in self._owned:
             self._owned.add("configs")
             self.image.configs = Configs(fork(self.image.configs.by_resource))
         return self.image.configs.by_resource
 
-    def own_config(self, resource: ConfigResource) -> dict[str, str]:
+    def own_config(self, resource: ConfigResource) -> MutableMapping[str, str]:
         """A resource's settings, free to be changed, and noted as changed."""
         table = self.own_configs()
         if resource not in self._owned_configs:
             self._owned_configs.add(resource)
-            table[resource] = dict(table.get(resource, {}))
+            held = table.get(resource, {})
+            table[resource] = fork(held) if len(held) > _SETTINGS_COPIED_MAX else dict(held)
         self.changes.configs.add(resource)
         return table[resource]
 

@@ -92,7 +92,7 @@ class Topics(NamedTuple):
 class Configs(NamedTuple):
     """Settings made by ConfigRecords, by resource. A resource without any has no entry."""
 
-    by_resource: MutableMapping[ConfigResource, dict[str, str]]
+    by_resource: MutableMapping[ConfigResource, MutableMapping[str, str]]
 
     def of(self, kind: int, name: str) -> Mapping[str, str]:
         """Settings of one resource, empty when it has none; read only."""
