@@ -19,6 +19,7 @@
 mod append;
 #[cfg(test)]
 mod blocked_tests;
+mod contained;
 mod describe;
 pub mod follower;
 mod idle;

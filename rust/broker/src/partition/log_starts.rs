@@ -10,6 +10,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use pykafka_log::{Log, StorageError};
 
+use super::contained::contained;
 use super::lane::Urgency;
 use super::pool::MayWait;
 use super::{Host, Partition};
@@ -81,7 +82,7 @@ impl Host {
         let recorded = self.directory.record_log_starts(all_moved.iter().map(|moved| &*moved.log));
         drop(writing);
         for Moved { partition, then, .. } in all_moved {
-            then(&partition, recorded.clone());
+            contained(|| then(&partition, recorded.clone()));
         }
     }
 
@@ -116,6 +117,7 @@ mod tests {
     use pykafka_log::Durability;
 
     use crate::kafka_error::KafkaError;
+    use crate::partition::lane::Urgency;
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch, replied, request_of};
 
@@ -206,6 +208,30 @@ mod tests {
         for partition in broker.ctx.partitions.all() {
             assert_eq!(partition.opened_log().unwrap().segments_count(), 1);
         }
+    }
+
+    #[test]
+    fn a_callback_that_panics_takes_none_of_the_others_with_it() {
+        let broker = broker(&[]);
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        let log = partition.opened_log().unwrap();
+        broker.gate.hold_at(Op::Write, CHECKPOINT);
+        delete_before(&broker, 0, 1);
+        broker.gate.until_waiting(1);
+        partition.when_log_start_is_durable(&log, Urgency::Asked, |_, _| panic!("of a test"));
+        (1..PARTITIONS).for_each(|partition| delete_before(&broker, partition, -1));
+        until_all_have_moved(&broker);
+        broker.gate.open();
+        assert_eq!(maintained(&broker), succeeded());
+    }
+
+    #[test]
+    fn a_command_that_panics_leaves_the_right_to_write_to_those_behind_it() {
+        let broker = broker(&[]);
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        partition.command(Urgency::Asked, |_, _| panic!("of a test"));
+        (0..PARTITIONS).for_each(|partition| delete_before(&broker, partition, -1));
+        assert_eq!(maintained(&broker), succeeded());
     }
 
     #[test]

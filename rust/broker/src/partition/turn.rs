@@ -15,6 +15,7 @@ use pykafka_record::LeaderEpoch;
 use tokio::sync::oneshot;
 
 use super::append::{Append, AppendOutcome};
+use super::contained::contained;
 use super::follower::Follower;
 use super::replication::LogEnds;
 use super::sync::Begun;
@@ -97,10 +98,10 @@ impl Drop for After<'_> {
         }
         std::mem::take(&mut self.wakeups).tell();
         for (append, outcome) in self.told.drain(..) {
-            append.waiter.acknowledged(append.slot, outcome);
+            contained(|| append.waiter.acknowledged(append.slot, outcome));
         }
         for command in self.refused.drain(..) {
-            command(self.partition, Err(KafkaError::UnknownTopicId));
+            contained(|| command(self.partition, Err(KafkaError::UnknownTopicId)));
         }
         if self.drains {
             self.partition.begin_drain();

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use pykafka_log::AppendInfo;
 
 use super::append::AppendOutcome;
+use super::contained::contained;
 use crate::kafka_error::KafkaError;
 use crate::partition::purgatory::Parked;
 
@@ -71,17 +72,17 @@ impl Wakeups {
     /// Tells everyone. Never under a partition's lock.
     pub fn tell(self) {
         for (waiter, slot) in self.written {
-            waiter.written(slot);
+            contained(|| waiter.written(slot));
         }
         for (ack, error) in self.acks {
             let outcome = error.map_or(Ok(ack.info), |error| Err(error.into()));
-            ack.waiter.acknowledged(ack.slot, outcome);
+            contained(|| ack.waiter.acknowledged(ack.slot, outcome));
         }
         for fetch in self.fetches {
-            fetch.wake();
+            contained(|| fetch.wake());
         }
         for (fetch, bytes) in self.credits {
-            fetch.credit(bytes);
+            contained(|| fetch.credit(bytes));
         }
     }
 }

@@ -17,6 +17,7 @@ use pykafka_log::perturb::hand_over;
 use tokio::sync::oneshot;
 
 use super::append::{Append, Queued};
+use super::contained::contained;
 use super::lane::Urgency;
 use super::large::LargeRoom;
 use super::leaving::Left;
@@ -274,7 +275,7 @@ impl Partition {
             let _ = self.enforce_retention(writer);
         }
         for command in commands {
-            command(self, Ok(writer));
+            contained(|| command(self, Ok(writer)));
         }
         if !needs_log {
             return None;
