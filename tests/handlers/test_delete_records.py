@@ -48,6 +48,12 @@ def test_minus_one_is_the_high_watermark(broker: SimulatedBroker) -> None:
     assert delete(broker, ("orders", 0, -1)) == [(10, 0)]
 
 
+def test_a_topic_that_is_deleted_meanwhile_is_unknown(broker: SimulatedBroker) -> None:
+    topic_id = broker.image.topics.by_name["orders"].topic_id
+    del broker.core.logs[topic_id, 0]
+    assert delete(broker, ("orders", 0, 4)) == [(-1, 3)]
+
+
 def test_the_log_start_never_goes_back(broker: SimulatedBroker) -> None:
     delete(broker, ("orders", 0, 4))
     assert delete(broker, ("orders", 0, 2)) == [(4, 0)]

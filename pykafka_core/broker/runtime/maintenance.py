@@ -10,7 +10,12 @@ from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.runtime.timers import Timers
-from pykafka_core.errors import RequestTimedOutError, UnknownServerError
+from pykafka_core.errors import (
+    RequestTimedOutError,
+    UnknownServerError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
 from pykafka_core.handlers.outcome import (
     DeleteBefore,
     DescribeLogProducers,
@@ -103,7 +108,7 @@ class Maintenance:
 
     def _on_maintained(self, waiting: "_Waiting", slot: int, completed: Completed) -> None:
         del waiting.tokens[slot]
-        waiting.results[slot] = Maintained(*completed)
+        waiting.results[slot] = _by_name(Maintained(*completed))
         waiting.answer_if_over()
 
     def _time_out(self, waiting: "_Waiting") -> None:
@@ -111,6 +116,13 @@ class Maintenance:
         for slot in range(waiting.count):
             waiting.results.setdefault(slot, Maintained(RequestTimedOutError.code, -1))
         waiting.answer_if_over()
+
+
+def _by_name(done: Maintained) -> Maintained:
+    """The core knows topics by id. These requests name them, and a deleted one is an unknown name."""
+    if done.error_code != UnknownTopicIdError.code:
+        return done
+    return done._replace(error_code=UnknownTopicOrPartitionError.code)
 
 
 def _nothing(_: Completed) -> None:

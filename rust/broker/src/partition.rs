@@ -148,6 +148,8 @@ struct Inner {
     log: LogSlot,
     /// Of an unopened log, once somebody asked.
     survey: Option<Survey>,
+    /// Whether the last attempt to open the log was refused, and the next use tries again.
+    is_opening_refused: bool,
     config: Arc<LogConfig>,
     queue: WorkQueue,
     waiters: Waiters,
@@ -213,6 +215,7 @@ impl Partition {
             replication: Replication::new(host.node_id),
             log: LogSlot::Unopened,
             survey: None,
+            is_opening_refused: false,
             config,
             queue: WorkQueue::default(),
             waiters: Waiters::default(),
@@ -269,8 +272,7 @@ impl Partition {
     ) -> Result<(Turn<'_>, Arc<Log>), KafkaError> {
         let mut turn = self.turn();
         turn.check_leader(current_leader_epoch)?;
-        // Whoever comes here has waited for it to be opened, or had it opened: it could not be.
-        let log = turn.opened().ok_or(KafkaError::KafkaStorageError)?;
+        let Some(log) = turn.opened() else { return Err(turn.unopened()) };
         turn.touch();
         Ok((turn, log))
     }

@@ -84,6 +84,17 @@ impl Partition {
                 LogSlot::Unopened => turn.config.clone(),
             }
         };
+        let opened = self.open_unopened(config, writer);
+        // Of a log that failed or was deleted nobody asks.
+        self.turn().is_opening_refused = opened.is_err();
+        opened
+    }
+
+    fn open_unopened(
+        &self,
+        config: Arc<LogConfig>,
+        writer: &Writer,
+    ) -> Result<Arc<Log>, KafkaError> {
         let directory = &self.host.directory;
         let (log, recovery) = match self.open_files(config) {
             Ok(opened) => opened,

@@ -251,12 +251,27 @@ impl<'a> Turn<'a> {
         }
     }
 
+    /// What clients are told of a log that is not open. They have waited for it, so it could not be opened, or the partition was
+    /// made since, under the name of one that is deleted.
+    pub(super) fn unopened(&self) -> KafkaError {
+        if self.inner.is_opening_refused {
+            KafkaError::KafkaStorageError
+        } else {
+            KafkaError::NotLeaderOrFollower
+        }
+    }
+
     /// Passes a storage result through; an I/O error takes the partition offline.
     pub(super) fn stored<T>(&mut self, result: Result<T, StorageError>) -> Result<T, KafkaError> {
         result.map_err(|error| self.storage_failed(&error))
     }
 
+    /// What clients are told of an error of the log; an I/O error takes the partition offline. Whatever fails in a deleted
+    /// partition says nothing about the disk: its log is closed and its files go.
     pub(super) fn storage_failed(&mut self, error: &StorageError) -> KafkaError {
+        if matches!(self.inner.log, LogSlot::Deleted) {
+            return KafkaError::UnknownTopicId;
+        }
         match error {
             StorageError::NoSpace { .. } => {
                 // Once, not for each append that is refused.
@@ -280,9 +295,12 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Takes the partition offline for good; the end of the turn fails everyone who waits.
+    /// Takes the partition offline for good, unless it is deleted; the end of the turn fails everyone who waits.
     pub(super) fn fail(&mut self, reason: &str) -> KafkaError {
-        if !matches!(self.inner.log, LogSlot::Failed | LogSlot::Deleted) {
+        if matches!(self.inner.log, LogSlot::Deleted) {
+            return KafkaError::UnknownTopicId;
+        }
+        if !matches!(self.inner.log, LogSlot::Failed) {
             self.inner.log = LogSlot::Failed;
             self.inner.version += 1;
             let high_watermark = self.inner.replication.high_watermark();

@@ -16,6 +16,7 @@ pub(crate) type GateDisk = HookedDisk<MemoryDisk, Gate>;
 struct State {
     held: Vec<(Op, PathBuf)>,
     failing: Vec<(Op, PathBuf)>,
+    refused: Vec<(Op, PathBuf)>,
     waiting: usize,
     begun: Vec<(Op, PathBuf)>,
     synced: usize,
@@ -62,9 +63,16 @@ impl Gate {
         self.state.lock().failing.push((op, dir.into()));
     }
 
+    /// Operations below `dir` are refused from now on, as without a free descriptor.
+    pub(crate) fn refuse_at(&self, op: Op, dir: impl Into<PathBuf>) {
+        self.state.lock().refused.push((op, dir.into()));
+    }
+
     /// Nothing fails any more.
     pub(crate) fn heal(&self) {
-        self.state.lock().failing.clear();
+        let mut state = self.state.lock();
+        state.failing.clear();
+        state.refused.clear();
     }
 
     /// Blocks until `count` operations wait at the gate.
@@ -107,6 +115,9 @@ impl Hook for Gate {
         state.waiting -= 1;
         if State::applies(&state.failing, op, path) {
             return Err(io::Error::other("the gate fails it"));
+        }
+        if State::applies(&state.refused, op, path) {
+            return Err(io::ErrorKind::OutOfMemory.into());
         }
         state.synced += usize::from(op == Op::Sync);
         Ok(())

@@ -1,10 +1,14 @@
 //! Offsets by time, by end and by epoch at the handlers.
 
 use bytes::BytesMut;
+use pykafka_log::Durability;
 use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
 use pykafka_wire::list_offsets::{Partition, Request, Response, Topic};
 use pykafka_wire::{ApiKey, offset_for_leader_epoch as epochs};
 
+use crate::kafka_error::KafkaError;
+use crate::partition::{Isolation, LookUp, OffsetQuery};
+use crate::seam::event::Event;
 use crate::seam::image::delta::ImageDelta;
 use crate::testing::gate_disk::Op;
 use crate::testing::{
@@ -181,6 +185,53 @@ fn delete_records_moves_the_start_within_the_high_watermark() {
     assert_eq!(broker.maintained(), [(1, 0, 2), (2, 1, -1), (3, 1, -1), (4, 0, 3)]);
     assert_eq!(find(&broker, 9, -2), (0, 3, -1));
     assert_eq!(broker.append(&batch(&["next"])), 3);
+}
+
+/// It was answered as a fault of the disk, and once took the partition offline.
+#[test]
+fn a_look_up_by_time_that_fails_in_a_topic_deleted_meanwhile_finds_no_partition() {
+    let broker = broker();
+    let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+    let log = partition.opened_log().unwrap();
+    log.roll().unwrap();
+    broker.append(&batch(&["later"]));
+    log.release_idle_files().unwrap();
+    let index = log.dir().join("00000000000000000000.timeindex");
+    broker.gate.hold_at(Op::Open, &index);
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| find(&broker, 9, START_MS));
+        broker.gate.until_waiting(1);
+        let deletion =
+            ImageDelta { deleted: vec![TOPIC], metadata_offset: 9, ..ImageDelta::default() };
+        let step = broker.ctx.image.load().step(deletion).unwrap();
+        broker.ctx.partitions.apply(&step.image, &step.changed, &step.deleted);
+        broker.gate.fail_at(Op::Open, &index);
+        broker.gate.open();
+        assert_eq!(asked.join().unwrap(), (3, -1, -1));
+    });
+    let failed = |event: &Event| matches!(event, Event::DiskState { .. });
+    assert!(!broker.events().iter().any(failed), "nothing is wrong with the disk");
+}
+
+/// A client that asked at the moment was told of a fault of the disk.
+#[test]
+fn a_log_that_nobody_has_opened_yet_is_no_fault_of_the_disk() {
+    let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
+    broker.append(&batch(&["a"]));
+    let broker = broker.killed_and_restarted(Durability::Os).with_topic(1, &[]);
+    let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+    let ask = || {
+        let isolation = Isolation::ReadUncommitted;
+        partition.find_offset(OffsetQuery::Latest, LookUp::Small, isolation, None).map(drop)
+    };
+    assert_eq!(ask(), Err(KafkaError::NotLeaderOrFollower));
+    // Descriptors are short: it stays as it is, and its next use tries again.
+    broker.gate.refuse_at(Op::Open, "/data/t-0");
+    assert_eq!(find(&broker, 9, -1).0, KafkaError::KafkaStorageError.code());
+    assert_eq!(ask(), Err(KafkaError::KafkaStorageError));
+    broker.gate.heal();
+    assert_eq!(find(&broker, 9, -1), (0, 1, -1));
+    assert_eq!(ask(), Ok(()));
 }
 
 /// A file that retention had removed before it was opened took the partition offline.
