@@ -1,11 +1,13 @@
 """The embedded broker: its life, and what the process around it does to it."""
 
+import contextlib
 import gc
 import os
 import shutil
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from pathlib import Path
 
@@ -96,6 +98,30 @@ def test_two_brokers_live_in_one_process() -> None:
         assert (one.topics(), other.topics()) == ({"orders": 1}, {})
         assert one.cluster_id != other.cluster_id
         assert one.bootstrap_servers != other.bootstrap_servers
+
+
+def pool_threads() -> int:
+    """Threads of the core that belong to one broker; those of the network are shared by all."""
+    count = 0
+    for task in Path("/proc/self/task").iterdir():
+        # One may end meanwhile.
+        with contextlib.suppress(OSError):
+            count += (task / "comm").read_text().startswith(("pykafka-sync", "pykafka-lane"))
+    return count
+
+
+def test_closed_brokers_have_no_threads_however_long_they_are_kept(tmp_path: Path) -> None:
+    before, closed = pool_threads(), []
+    for number in range(20):
+        broker = Broker(tmp_path / str(number), durability="fsync")
+        with broker:
+            broker.create_topic("orders", partitions=8)
+        closed.append(broker)
+    deadline = time.monotonic() + 60
+    while pool_threads() > before and time.monotonic() < deadline:
+        time.sleep(0.01)  # threads end on their own
+    assert pool_threads() <= before
+    assert len(closed) == 20
 
 
 def test_the_garbage_collector_closes_it() -> None:

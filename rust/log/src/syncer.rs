@@ -75,6 +75,12 @@ impl Syncer {
         self.shared.state.lock().begun
     }
 
+    /// Lets the threads end once nothing is queued; does not wait for that. What is submitted afterwards is run by the caller.
+    pub fn close(&self) {
+        self.shared.state.lock().closed = true;
+        self.shared.work.notify_all();
+    }
+
     /// Waits until nothing is queued or running. Whoever submits meanwhile prolongs it.
     pub fn wait_idle(&self) {
         let mut state = self.shared.state.lock();
@@ -88,6 +94,10 @@ impl Shared {
     fn submit(self: &Arc<Self>, task: Task) {
         let mut state = self.state.lock();
         state.begun += 1;
+        if state.closed {
+            drop(state);
+            return task();
+        }
         state.tasks.push_back(task);
         if state.tasks.len() > state.idle && state.threads.len() < self.threads_max {
             let shared = Arc::clone(self);
@@ -146,12 +156,8 @@ impl Drop for Running<'_> {
 
 impl Drop for Syncer {
     fn drop(&mut self) {
-        let threads = {
-            let mut state = self.shared.state.lock();
-            state.closed = true;
-            std::mem::take(&mut state.threads)
-        };
-        self.shared.work.notify_all();
+        self.close();
+        let threads = std::mem::take(&mut self.shared.state.lock().threads);
         for thread in threads {
             // A task may hold the last handle: a thread does not wait for itself.
             if thread.thread().id() != thread::current().id() {
@@ -181,6 +187,29 @@ mod tests {
     use std::sync::mpsc::channel;
 
     use super::*;
+
+    #[test]
+    fn a_closed_pool_ends_its_threads_and_does_what_comes_yet() {
+        let syncer = Syncer::new(3);
+        let (release, gate) = channel::<()>();
+        let finished = Arc::new(AtomicUsize::new(0));
+        let finish = |finished: &Arc<AtomicUsize>| {
+            let finished = finished.clone();
+            move || {
+                finished.fetch_add(1, Ordering::SeqCst);
+            }
+        };
+        syncer.submit(move || gate.recv().unwrap());
+        (0..5).for_each(|_| syncer.submit(finish(&finished)));
+        syncer.close();
+        let before = finished.load(Ordering::SeqCst);
+        syncer.submit(finish(&finished));
+        assert!(finished.load(Ordering::SeqCst) > before, "by the caller");
+        release.send(()).unwrap();
+        let threads = std::mem::take(&mut syncer.shared.state.lock().threads);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(finished.load(Ordering::SeqCst), 6);
+    }
 
     #[test]
     fn threads_are_made_when_needed_and_no_more_than_allowed() {

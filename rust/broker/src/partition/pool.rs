@@ -78,6 +78,11 @@ impl Pool {
         self.threads.begun()
     }
 
+    /// Lets the threads end with what they are at; what comes afterwards is done by who brings it.
+    pub(super) fn close(&self) {
+        self.threads.close();
+    }
+
     /// Waits until nothing is queued or running.
     pub(crate) fn wait_idle(&self, _: &MayWait) {
         self.threads.wait_idle();

@@ -74,7 +74,8 @@ impl PartitionTable {
     }
 
     /// Ends every partition: who waits is told, logs are stored and synced, the directory is marked clean and
-    /// unlocked. A log that failed leaves the directory unclean, so that the next start recovers it.
+    /// unlocked. A log that failed leaves the directory unclean, so that the next start recovers it. The threads of all
+    /// pools end, however long something refers to this broker.
     pub(crate) fn close(&self, may_wait: &MayWait) {
         let mut closed = self.closed.lock();
         if std::mem::replace(&mut *closed, true) {
@@ -91,6 +92,9 @@ impl PartitionTable {
         let closed = directory.checkpoint(&high_watermarks).and_then(|()| directory.close(true));
         if let Err(error) = closed {
             self.host.report_failed(&error);
+        }
+        for pool in [&self.host.syncer, &self.host.writers, &self.host.workers] {
+            pool.close();
         }
     }
 
