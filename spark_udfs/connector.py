@@ -42,6 +42,9 @@ _TOKEN_PROVIDER = "spark-token-provider-kafka-0-10"
 JARS_VARIABLE = "PYKAFKA_CONNECTOR_JARS"
 CONNECTOR_NAME = re.compile(rf"{ARTIFACT}_(?P<scala>[\d.]+)[:-](?P<version>\d[^/,:]*?)(?:\.jar)?$")
 FETCH_TIMEOUT_SECONDS = 300
+_IVY_JARS = "ivy", "commons-cli"
+"""Of Spark's jars. All of them on the class path, which Java opens, take longer than all that Ivy does."""
+_BRIEF_JVM = "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"
 _IVY_MODULE = """<ivy-module version="2.0">
   <info organisation="pykafka_core" module="connector"/>
   <dependencies>
@@ -232,8 +235,11 @@ def _ivy_command(
         settings.write_text(_IVY_SETTINGS)
     elif not settings.is_file():
         raise ConnectorMissing(f"spark.jars.ivySettings={ivy_settings} is no file")
+    classpath = os.pathsep.join(
+        str(jar) for name in _IVY_JARS for jar in spark.jars.glob(f"{name}-[0-9]*.jar")
+    )
     return [
-        *(java_command(), "-cp", f"{spark.jars}/*", "org.apache.ivy.Main"),
+        *(java_command(), *_BRIEF_JVM, "-cp", classpath, "org.apache.ivy.Main"),
         *("-settings", str(settings), "-ivy", str(written), "-cache", str(work / "cache")),
         *("-types", "jar", "bundle", "-retrieve", f"{work}/jars/[artifact]-[revision].[ext]"),
     ]

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -117,13 +117,19 @@ class Ours:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
+AS_ITS_SCRIPTS = ("-Xmx1g", "-Xms1g", "-XX:+UseG1GC")
+QUICK_TO_START = ("-Xmx1g", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""For tests, in which Apache Kafka does little but start."""
+
+
 class ApacheKafka:
-    """Apache Kafka of `java/pom.xml`, one KRaft node under its defaults; 1 GiB of heap as its scripts give it.
+    """Apache Kafka of `java/pom.xml`, one KRaft node under its defaults.
 
     Args:
         folder: Where its files go.
         config: Settings that are not to be its defaults.
         environment: Variables beside this process's own.
+        jvm: Options of Java; as its scripts have them.
     """
 
     name = "Apache Kafka"
@@ -133,6 +139,7 @@ class ApacheKafka:
         folder: Path,
         config: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
+        jvm: Sequence[str] = AS_ITS_SCRIPTS,
     ) -> None:
         self._folder = folder / "kafka"
         self._folder.mkdir(parents=True)
@@ -148,7 +155,7 @@ class ApacheKafka:
             f"log.dirs={self._folder / 'data'}\noffsets.topic.replication.factor=1\n"
             + "".join(f"{name}={value}\n" for name, value in (config or {}).items())
         )
-        java = ["java", "-Xmx1g", "-Xms1g", "-XX:+UseG1GC", "-cp", self.classpath()]
+        java = ["java", *jvm, "-cp", self.classpath()]
         cluster = id_text(random_id(os.urandom))
         subprocess.run(
             [*java, "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.peers.brokers import ApacheKafka
+from bench.peers.brokers import QUICK_TO_START, ApacheKafka
 from pykafka_core import Broker
 from tests.support.java import java
 
@@ -115,7 +115,7 @@ def test_apache_kafka_serves_our_partition_directory(
     loaded: tuple[Path, Rows, Rows], tmp_path: Path
 ) -> None:
     data, kept, _ = loaded
-    kafka = ApacheKafka(tmp_path)
+    kafka = ApacheKafka(tmp_path, jvm=QUICK_TO_START)
     try:
         from confluent_kafka.admin import AdminClient, NewTopic
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from bench.peers.brokers import ApacheKafka
+from bench.peers.brokers import QUICK_TO_START, ApacheKafka
 from pykafka_core import Broker
 
 TURNS = int(os.environ.get("PYKAFKA_TURNS", "3"))
@@ -36,7 +36,7 @@ def use(bootstrap: str, name: str, expected: set[str]) -> None:
 
 
 def test_kafka_and_we_open_one_directory_in_turn(tmp_path: Path) -> None:
-    kafka = ApacheKafka(tmp_path)
+    kafka = ApacheKafka(tmp_path, jvm=QUICK_TO_START)
     expected: set[str] = set()
     try:
         for turn in range(TURNS):
