@@ -186,8 +186,9 @@ class TopicImage:
     """A topic as it is now: new, replaced whole, or ``partial``, where partitions that are not given stay.
 
     ``overrides``: Kafka names of topic settings that differ from the broker's defaults. ``hidden`` topics
-    (``__cluster_metadata``) are served to `Core.append` and `Core.read` alone. Of a new topic that is ``unfinished``
-    more follows in later pieces of the step; no client sees it before the last of them.
+    (``__cluster_metadata``) are served to `Core.append` and `Core.read` alone. Of one that is ``unfinished``
+    more follows in later pieces of the step. No client sees a new one before the last of them; settings that change are
+    those of the partitions of each piece as it comes.
     """
 
     def __new__(

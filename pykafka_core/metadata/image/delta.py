@@ -27,7 +27,7 @@ class Delta(NamedTuple):
     reconfigured: AbstractSet[bytes] = frozenset()
     """Those of ``topics`` in ``partial`` whose settings concern all of their partitions."""
     unfinished: AbstractSet[bytes] = frozenset()
-    """Those of ``topics`` that are new, and of which later pieces have more."""
+    """Those of ``topics`` of which later pieces have more: they are new, or their settings change."""
     deleted: Mapping[bytes, int] = MappingProxyType({})
     """Topics that are gone, and how many partitions each had."""
     brokers: tuple[Broker, ...] | None = None
@@ -41,8 +41,9 @@ class Delta(NamedTuple):
     def pieces(self) -> "Iterator[Delta]":
         """Steps that lead to the same together, in order: about `PIECE_MAX` topics and partitions each.
 
-        A topic that exists changes and grows in several pieces; its settings change in one, and it is deleted in one. A
-        new topic is unfinished until its last piece: nobody may see it with less partitions than it was created with.
+        A topic that exists changes, grows and gets other settings in several pieces. It is deleted in one: the core
+        takes its partitions out of service on other threads. A new topic is unfinished until its last piece: nobody may
+        see it with less partitions than it was created with.
         """
         place, parts, size = 0, list[_Part](), 0
         for part in self._parts():
@@ -63,7 +64,9 @@ class Delta(NamedTuple):
             partial={part.topic_id: part.indexes for part in parts if part.indexes is not None},
             unfinished={part.topic_id for part in parts if part.is_unfinished},
             overrides={topic.name: self.overrides[topic.name] for topic in topics},
-            deleted={part.topic_id: part.size for part in parts if part.topic is None},
+            deleted={
+                part.topic_id: self.deleted[part.topic_id] for part in parts if part.topic is None
+            },
             brokers=None if place else self.brokers,
             features=None if place else self.features,
             settings_changed=self.settings_changed and not place,
@@ -71,7 +74,7 @@ class Delta(NamedTuple):
 
     def _parts(self) -> "Iterator[_Part]":
         for topic_id, size in self.deleted.items():
-            yield _Part(topic_id, size)
+            yield _Part(topic_id, min(size, PIECE_MAX))
         for topic in self.topics:
             indexes = self.partial.get(topic.topic_id)
             if indexes is not None:
@@ -83,6 +86,9 @@ class Delta(NamedTuple):
 
     def _parts_of_known(self, topic: Topic, indexes: tuple[int, ...]) -> "Iterator[_Part]":
         if topic.topic_id in self.reconfigured:
+            if len(topic.partitions) > PIECE_MAX:
+                yield from _parts_of_large(topic)
+                return
             yield _Part(topic.topic_id, 1 + len(topic.partitions), topic, ())
         for some in _chunks(indexes):
             yield _Part(topic.topic_id, 1 + len(some), topic, some)

@@ -235,11 +235,6 @@ impl Partition {
         })
     }
 
-    /// Name of the topic and index: those of its directory.
-    fn name(&self) -> (Arc<str>, i32) {
-        (self.topic.clone(), self.index)
-    }
-
     /// The offsets, read together.
     ///
     /// # Errors

@@ -118,6 +118,7 @@ impl Broker {
         let step = self.ctx.image.load().step(delta).unwrap();
         self.ctx.partitions.apply(&step.image, &step.changed, &step.deleted);
         self.ctx.image.store(Arc::new(step.image));
+        self.ctx.partitions.free(step.deleted);
     }
 
     /// Creates `t` with `partitions` partitions, led here in epoch 0.

@@ -9,16 +9,23 @@ use parking_lot::Mutex;
 
 use super::lane::Urgency;
 use super::{Host, LogSlot, Partition};
+use crate::seam::image::TopicId;
+use crate::seam::shared::Pages;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Leaving(Mutex<HashMap<(Arc<str>, i32), Line>>);
+pub(crate) struct Leaving(Mutex<HashMap<Arc<str>, Successors>>);
 
-/// Who leaves, and who comes after.
+/// Partitions of a topic that is deleted, of which some have not left.
+pub(super) type Gone = (TopicId, Pages<Arc<Partition>>);
+
+/// Topics of one name.
 #[derive(Default)]
-struct Line {
-    leaving: usize,
-    waiting: VecDeque<Arc<Partition>>,
+struct Successors {
+    /// Who has not left yet, by topic.
+    leaving: Vec<Gone>,
+    /// Who comes after, by index.
+    waiting: HashMap<i32, VecDeque<Arc<Partition>>>,
 }
 
 /// What a deleted partition leaves behind.
@@ -45,30 +52,53 @@ impl Drop for Deletions {
 }
 
 impl Leaving {
-    /// These leave from now on, until [`Leaving::end`].
-    pub(super) fn begin(&self, partitions: &[Arc<Partition>]) {
-        let mut lines = self.0.lock();
-        for partition in partitions {
-            lines.entry(partition.name()).or_default().leaving += 1;
+    /// The partitions of these topics leave from now on, each until [`Leaving::end`]. Costs what the topics are, not what
+    /// partitions they have.
+    pub(super) fn begin(&self, topics: &[Gone]) {
+        let mut names = self.0.lock();
+        for gone in topics {
+            if let Some(first) = gone.1.iter().next() {
+                names.entry(first.topic.clone()).or_default().leaving.push(gone.clone());
+            }
         }
     }
 
     /// Lets a new partition work on nothing before [`Leaving::end`] returns it, if its name is still taken.
     pub(super) fn enter(&self, partition: &Arc<Partition>) {
-        if let Some(line) = self.0.lock().get_mut(&partition.name()) {
+        let mut names = self.0.lock();
+        let Some(successors) = names.get_mut(&*partition.topic) else { return };
+        let index = partition.index;
+        if successors.leaving.iter().any(|(_, partitions)| partitions.get(index).is_some()) {
             partition.turn().queue.hold_back();
-            line.waiting.push_back(partition.clone());
+            successors.waiting.entry(index).or_default().push_back(partition.clone());
         }
     }
 
     /// `partition` has left; returns who need not wait any longer, to be sent to work.
     pub(super) fn end(&self, partition: &Partition) -> Option<Arc<Partition>> {
-        let mut lines = self.0.lock();
-        let Entry::Occupied(mut line) = lines.entry(partition.name()) else { return None };
-        line.get_mut().leaving -= 1;
-        let next = line.get_mut().waiting.pop_front();
-        if line.get().leaving == 0 && line.get().waiting.is_empty() {
-            line.remove();
+        let mut names = self.0.lock();
+        let Entry::Occupied(mut entry) = names.entry(partition.topic.clone()) else { return None };
+        let next = entry.get_mut().end(partition);
+        if entry.get().leaving.is_empty() && entry.get().waiting.is_empty() {
+            entry.remove();
+        }
+        next
+    }
+}
+
+impl Successors {
+    fn end(&mut self, partition: &Partition) -> Option<Arc<Partition>> {
+        let index = partition.index;
+        let place = self.leaving.iter().position(|(id, _)| *id == partition.topic_id)?;
+        let (_, partitions) = self.leaving.get_mut(place)?;
+        partitions.remove(index);
+        if partitions.is_empty() {
+            self.leaving.remove(place);
+        }
+        let Entry::Occupied(mut waiting) = self.waiting.entry(index) else { return None };
+        let next = waiting.get_mut().pop_front();
+        if waiting.get().is_empty() {
+            waiting.remove();
         }
         next
     }

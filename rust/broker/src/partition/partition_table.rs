@@ -20,7 +20,7 @@ pub(in crate::partition) use command::LogSizes;
 
 use crate::kafka_error::KafkaError;
 use crate::partition::isr::ProposalId;
-use crate::partition::lane::Lane;
+use crate::partition::lane::{Lane, Urgency};
 use crate::partition::leaving::Leaving;
 use crate::partition::log_starts::LogStarts;
 use crate::partition::pace::Pace;
@@ -138,7 +138,7 @@ impl PartitionTable {
 
     /// One step of the image, before it is visible to requests: deletes, then followers, then leaders. Idempotent,
     /// since partitions ignore what is not newer. Called by one thread at a time; never waits for a disk.
-    pub fn apply(&self, image: &Image, changed: &[Changed], deleted: &[TopicId]) {
+    pub fn apply(&self, image: &Image, changed: &[Changed], deleted: &[Arc<TopicEntry>]) {
         let eligible =
             image.brokers.iter().map(|broker| (broker.node_id, broker.broker_epoch)).collect();
         self.host.eligible.store(Arc::new(eligible));
@@ -147,9 +147,8 @@ impl PartitionTable {
         let expiration_ms = image.settings.producer_id_expiration_ms;
         self.host.directory.set_producer_id_expiration_ms(expiration_ms);
         let mut topics = Topics::clone(&self.topics.load());
-        let gone = deleted.iter().filter_map(|topic_id| topics.remove(topic_id));
-        self.host
-            .delete(gone.flat_map(|pages| pages.iter().cloned().collect::<Vec<_>>()).collect());
+        let gone = deleted.iter().filter_map(|topic| Some((topic.id, topics.remove(&topic.id)?)));
+        self.host.delete(gone.collect());
         for change in changed {
             let topic = &change.topic;
             let mut partitions = topics.get(&topic.id).cloned().unwrap_or_default();
@@ -167,6 +166,13 @@ impl PartitionTable {
             }
         }
         self.topics.store(Arc::new(topics));
+    }
+
+    /// Frees topics that no image has any more: one may have had 100,000 partitions.
+    pub(crate) fn free(&self, topics: Vec<Arc<TopicEntry>>) {
+        if !topics.is_empty() {
+            self.host.lane.push(Urgency::Background, move |_| drop(topics));
+        }
     }
 
     /// Tells the partitions that changed of what was decided: those that lead, or those that do not.

@@ -189,6 +189,7 @@ impl Core {
         self.ctx.memory.set(&step.image.settings);
         self.ctx.partitions.apply(&step.image, &step.changed, &step.deleted);
         self.ctx.image.store(Arc::new(step.image));
+        self.ctx.partitions.free(step.deleted);
         self.ctx.connections.limit_changed();
         Ok(())
     }

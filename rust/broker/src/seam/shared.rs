@@ -51,6 +51,16 @@ impl<T: Indexed + Clone> Pages<T> {
         }
     }
 
+    /// Takes the item of an index out.
+    pub fn remove(&mut self, index: i32) {
+        let number = index >> PAGE_BITS;
+        let Some(page) = self.0.get_mut(&number) else { return };
+        Arc::make_mut(page).retain(|item| item.index() != index);
+        if page.is_empty() {
+            self.0.remove(&number);
+        }
+    }
+
     /// All items, by ascending index.
     pub fn iter(&self) -> impl Iterator<Item = &T> + Clone {
         self.0.values().flat_map(|page| page.iter())
@@ -150,6 +160,18 @@ mod tests {
         let found: Vec<i32> = pages.iter().map(|item| item.0).collect();
         assert_eq!(found, [0, 1, 3, 63, 64, 200, i32::MAX]);
         assert_eq!(pages.len(), 7);
+    }
+
+    #[test]
+    fn pages_without_items_are_empty_and_the_others_keep_theirs() {
+        let mut pages: Pages<_> = (0..100).map(|index| (index, "a")).collect();
+        let whole = pages.clone();
+        (0..64).chain([70, 1000]).for_each(|index| pages.remove(index));
+        assert_eq!((pages.0.len(), pages.len(), whole.len()), (1, 35, 100));
+        assert!([0, 70].iter().all(|&index| pages.get(index).is_none()));
+        assert_eq!(pages.get(99), Some(&(99, "a")));
+        (64..100).for_each(|index| pages.remove(index));
+        assert!(pages.is_empty());
     }
 
     #[test]

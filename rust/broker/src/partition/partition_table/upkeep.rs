@@ -7,7 +7,7 @@ use pykafka_log::StorageError;
 
 use super::{DELETED_AT_ONCE_MAX, PartitionTable};
 use crate::partition::lane::Urgency;
-use crate::partition::leaving::Deletions;
+use crate::partition::leaving::{Deletions, Gone};
 use crate::partition::pool::MayWait;
 use crate::partition::{Host, Partition};
 use crate::seam::event::{DiskStateKind, Event};
@@ -110,21 +110,20 @@ impl PartitionTable {
 }
 
 impl Host {
-    /// Deletes partitions that the table does not have any more: those beyond [`DELETED_AT_ONCE_MAX`] by the lane, so that a
-    /// step takes no longer for a larger topic. None that is made under one of their names works before they are gone.
-    pub(super) fn delete(self: &Arc<Host>, mut partitions: Vec<Arc<Partition>>) {
-        if partitions.is_empty() {
+    /// Deletes the partitions of topics that the table does not have any more: those beyond [`DELETED_AT_ONCE_MAX`] by the
+    /// lane, so that a step takes no longer for a larger topic. None that is made under one of their names works before they are gone.
+    pub(super) fn delete(self: &Arc<Host>, topics: Vec<Gone>) {
+        if topics.is_empty() {
             return;
         }
-        self.leaving.begin(&partitions);
+        self.leaving.begin(&topics);
         let deletions = Arc::new(Deletions(self.clone()));
-        let later = partitions.split_off(partitions.len().min(DELETED_AT_ONCE_MAX));
-        for partition in &partitions {
+        for partition in partitions_of(&topics).take(DELETED_AT_ONCE_MAX) {
             partition.delete(&deletions);
         }
-        if !later.is_empty() {
+        if partitions_of(&topics).nth(DELETED_AT_ONCE_MAX).is_some() {
             self.lane.push(Urgency::Asked, move |_| {
-                for partition in &later {
+                for partition in partitions_of(&topics).skip(DELETED_AT_ONCE_MAX) {
                     partition.delete(&deletions);
                 }
             });
@@ -169,6 +168,10 @@ impl Host {
         };
         self.events.push(Event::DiskState { state, reason: error.to_string() });
     }
+}
+
+fn partitions_of(topics: &[Gone]) -> impl Iterator<Item = &Arc<Partition>> {
+    topics.iter().flat_map(|(_, partitions)| partitions.iter())
 }
 
 #[cfg(test)]
@@ -257,6 +260,24 @@ mod tests {
         assert!(last.opened_log().is_some());
         broker.wait_idle();
         assert_eq!(deleted(&broker), partitions - DELETED_AT_ONCE_MAX);
+    }
+
+    #[test]
+    fn a_deleted_topic_is_freed_by_the_lane() {
+        let mut broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
+        let topic = Arc::downgrade(broker.ctx.image.load().topic("t").unwrap());
+        let lane_is_free = Arc::new(Mutex::new(()));
+        let held = lane_is_free.lock();
+        for _ in 0..32 {
+            let lane_is_free = lane_is_free.clone();
+            let lane = &broker.ctx.partitions.host().lane;
+            lane.push(Urgency::Asked, move |_| drop(lane_is_free.lock()));
+        }
+        broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
+        assert!(topic.upgrade().is_some(), "it was freed by who made the step");
+        drop(held);
+        broker.wait_idle();
+        assert!(topic.upgrade().is_none());
     }
 
     #[test]

@@ -21,7 +21,8 @@ pub struct TopicImage {
     pub hidden: bool,
     /// Whether the topic's other partitions stay as they are.
     pub partial: bool,
-    /// Whether more of a new topic follows in later pieces of the step: until the last has come no request sees it.
+    /// Whether later pieces of the step have more: of a new topic, which no request sees before the last of them, or of one
+    /// whose settings change, which are those of the partitions of each piece as it comes.
     pub unfinished: bool,
 }
 

@@ -39,7 +39,7 @@ pub struct Step {
     /// Topics that are new, replaced, or of which the effective settings changed.
     pub changed: Vec<Changed>,
     /// Topics that are gone.
-    pub deleted: Vec<TopicId>,
+    pub deleted: Vec<Arc<TopicEntry>>,
     /// What [`Image::check`] says of the delta.
     pub refusals: Vec<Refusal>,
 }
@@ -54,10 +54,6 @@ pub struct Changed {
 }
 
 impl Changed {
-    fn whole(topic: Arc<TopicEntry>) -> Changed {
-        Changed { topic, partitions: None }
-    }
-
     /// The partitions that changed.
     pub fn entries(&self) -> impl Iterator<Item = &PartitionEntry> {
         let some = self.partitions.iter().flatten();
@@ -118,17 +114,16 @@ impl Image {
                 image.log_defaults = defaults;
             }
         }
-        let deleted: Vec<TopicId> =
-            delta.deleted.into_iter().filter(|id| image.remove(id)).collect();
+        let deleted: Vec<_> = delta.deleted.iter().filter_map(|id| image.remove(id)).collect();
         let changed =
             delta.topics.into_iter().filter_map(|topic| image.put(topic, &mut refusals)).collect();
         Some(Step { image, changed, deleted, refusals })
     }
 
-    fn remove(&mut self, id: &TopicId) -> bool {
-        let Some(entry) = self.by_id.remove(id) else { return false };
+    fn remove(&mut self, id: &TopicId) -> Option<Arc<TopicEntry>> {
+        let entry = self.by_id.remove(id)?;
         self.by_name.remove(&entry.name);
-        true
+        Some(entry)
     }
 
     fn put(&mut self, topic: TopicImage, refusals: &mut Vec<Refusal>) -> Option<Changed> {
@@ -141,6 +136,8 @@ impl Image {
         if let Some(known) = known.as_ref().filter(|known| self.is_configured(known, &topic)) {
             return Some(self.put_partitions(known, topic.partitions, finished));
         }
+        let named = topic.partitions.iter().map(|entry| entry.index).collect();
+        let changed = (known.is_some() && topic.unfinished).then_some(named);
         let mut partitions = known.map(|known| known.partitions.clone()).unwrap_or_default();
         topic.partitions.into_iter().for_each(|entry| partitions.insert(entry));
         let defaults = self.log_defaults.clone();
@@ -149,7 +146,7 @@ impl Image {
         let name = Arc::from(topic.name);
         let entry =
             TopicEntry { name, id, internal, hidden, partitions, overrides, config, defaults };
-        Some(Changed::whole(self.store(entry, finished)))
+        Some(Changed { topic: self.store(entry, finished), partitions: changed })
     }
 
     /// A topic, or as much of it as has come.

@@ -131,12 +131,28 @@ fn new_defaults_and_a_new_partition_in_one_step_change_every_partition() {
 }
 
 #[test]
+fn new_settings_reach_the_partitions_of_each_piece_as_it_comes() {
+    let empty = Image::empty(LogConfig::default());
+    let mut image = stepped(&empty, ImageDelta { topics: vec![topic("a", 1)], ..delta(1) }).image;
+    for (piece, index, unfinished) in [(0, 0, true), (1, 1, false)] {
+        let overrides = BTreeMap::from([("retention.ms".to_owned(), "7".to_owned())]);
+        let mut part = TopicImage { partial: true, unfinished, overrides, ..topic("a", 1) };
+        part.partitions.retain(|entry| entry.index == index);
+        let step = stepped(&image, ImageDelta { piece, topics: vec![part], ..delta(2) });
+        assert_eq!(step.changed[0].entries().map(|e| e.index).collect::<Vec<_>>(), [index]);
+        assert_eq!(step.changed[0].topic.config.retention_ms, 7);
+        image = step.image;
+    }
+    assert_eq!(image.topic("a").map(|entry| entry.partitions.len()), Some(2));
+}
+
+#[test]
 fn deletes_come_before_creates_of_the_same_name() {
     let empty = Image::empty(LogConfig::default());
     let image = stepped(&empty, ImageDelta { topics: vec![topic("a", 1)], ..delta(1) }).image;
     let recreate = ImageDelta { deleted: vec![[1; 16]], topics: vec![topic("a", 2)], ..delta(2) };
     let step = stepped(&image, recreate);
-    assert_eq!(step.deleted, [[1; 16]]);
+    assert_eq!(step.deleted.iter().map(|topic| topic.id).collect::<Vec<_>>(), [[1; 16]]);
     assert_eq!(step.image.topic("a").map(|entry| entry.id), Some([2; 16]));
     assert!(step.image.topic_by_id(&[1; 16]).is_none());
     let step = stepped(&image, ImageDelta { topics: vec![topic("a", 2)], ..delta(2) });
