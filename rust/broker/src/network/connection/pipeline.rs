@@ -100,3 +100,46 @@ impl Pipeline {
         *self = Pipeline::default();
     }
 }
+
+impl Drop for Pipeline {
+    /// Cancels the last first: none is appended behind one that is cancelled. A log takes whatever sequence number comes first of
+    /// a producer that is new to it, so the retry of one that is missing before it would be refused for good.
+    fn drop(&mut self) {
+        while self.requests.pop_back().is_some() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+
+    use super::*;
+    use crate::testing::header;
+
+    /// Tells when it is dropped.
+    struct Request(usize, Arc<Mutex<Vec<usize>>>);
+
+    impl Drop for Request {
+        fn drop(&mut self) {
+            self.1.lock().push(self.0);
+        }
+    }
+
+    #[test]
+    fn the_last_request_is_cancelled_first() {
+        let cancelled = Arc::default();
+        let mut pipeline = Pipeline::default();
+        for number in 0..3 {
+            let request = Request(number, Arc::clone(&cancelled));
+            let outcome = Outcome::Pending(Box::pin(async move {
+                let _request = request;
+                std::future::pending().await
+            }));
+            pipeline.push(header(ApiKey::PRODUCE, 9), outcome, 1, None);
+        }
+        pipeline.clear();
+        assert_eq!(*cancelled.lock(), [2, 1, 0]);
+    }
+}
