@@ -1,5 +1,12 @@
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from pykafka_core.broker.seam.projection import Projection
+from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.outcome import finish
 from pykafka_core.metadata.image.delta import PIECE_MAX, Delta, delta_of, whole, with_all_topics
+from pykafka_core.metadata.image.fork_map import ForkMap
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.mutators import draft_of
 from pykafka_core.protocol.messages import (
@@ -12,6 +19,11 @@ from pykafka_core.protocol.messages import (
     RemoveTopicRecord,
     TopicRecord,
 )
+from pykafka_core.testing import fake_core
+from tests.support.calls import counting_calls
+
+if TYPE_CHECKING:
+    from pykafka_core.broker.seam.core_types import CoreTypes
 
 ID = b"0123456789abcdef"
 ME = 1
@@ -90,6 +102,32 @@ def test_only_the_partitions_that_changed_are_named() -> None:
     draft = draft_of(base.image, [*again])
     delta = delta_of(draft.image, draft.changes, ME)
     assert (delta.deleted, delta.partial) == ({ID: 3}, {})
+
+
+@pytest.mark.parametrize("add", [False, True])
+def test_one_partition_costs_the_same_whatever_its_topic_has(add: bool) -> None:
+    """From record to step, in calls; and no table of partitions is copied."""
+    projection = Projection(cast("CoreTypes", fake_core), ME, BrokerConfigs())
+    calls_of = {}
+    for count in (1_000, 100_000):
+        base = draft_of(
+            MetadataImage(), [TopicRecord(name="orders", topic_id=ID), *partitions(*range(count))]
+        ).image
+        first = draft_of(base, [*partitions(count)]).image
+        change = PartitionChangeRecord(topic_id=ID, partition_id=7, leader=-1)
+        records = [*partitions(count + 1)] if add else [change]
+        with counting_calls() as calls:
+            draft = draft_of(first, [*records])
+            (piece,) = delta_of(draft.image, draft.changes, ME).pieces()
+            step = projection.step(piece, BrokerConfigs())
+        assert [len(topic.partitions) for topic in cast("fake_core.ImageDelta", step).topics] == [1]
+        before, after = (image.topics.by_id[ID].partitions for image in (first, draft.image))
+        assert isinstance(before, ForkMap)
+        assert isinstance(after, ForkMap)
+        assert after._base is before._base
+        assert len(after._changed) <= 2
+        calls_of[count] = calls.count
+    assert calls_of[1_000] == calls_of[100_000]
 
 
 def topic_id(number: int) -> bytes:
