@@ -207,7 +207,9 @@ mod tests {
         assert!(finished.load(Ordering::SeqCst) > before, "by the caller");
         release.send(()).unwrap();
         let threads = std::mem::take(&mut syncer.shared.state.lock().threads);
-        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        for thread in threads {
+            thread.join().unwrap();
+        }
         assert_eq!(finished.load(Ordering::SeqCst), 6);
     }
 
