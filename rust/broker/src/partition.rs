@@ -19,12 +19,8 @@
 mod append;
 #[cfg(test)]
 mod blocked_tests;
-mod contained;
 mod describe;
-pub mod follower;
 mod idle;
-pub mod isr;
-pub(crate) mod lane;
 pub(crate) mod large;
 #[cfg(test)]
 mod large_tests;
@@ -34,15 +30,14 @@ mod lookup;
 pub(crate) mod maintenance;
 mod open;
 pub(crate) mod opening;
-pub(crate) mod pace;
 pub(crate) mod partition_table;
-pub(crate) mod pool;
 pub(crate) mod purgatory;
 mod read;
 mod replicate;
 pub mod replication;
 pub(crate) mod storage;
 mod sync;
+pub(crate) mod threads;
 mod transition;
 mod turn;
 pub mod waiters;
@@ -63,12 +58,12 @@ pub use append::{Append, AppendOutcome, AppendRefusal};
 pub use lookup::{LookUp, OffsetAnswer, OffsetQuery};
 pub use read::{Isolation, Read, ReadRequest};
 
-use self::lane::Lane;
 use self::leaving::Leaving;
 use self::log_starts::LogStarts;
-use self::pace::Pace;
-use self::pool::{MayWait, Pool};
 use self::replication::{EligibleBrokers, Replication};
+use self::threads::lane::Lane;
+use self::threads::pace::Pace;
+use self::threads::pool::{MayWait, Pool};
 use self::turn::{Guarded, Turn};
 use self::waiters::Waiters;
 use self::work::WorkQueue;

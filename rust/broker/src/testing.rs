@@ -19,7 +19,7 @@ use self::gate_disk::{Gate, GateDisk};
 use crate::api::context::{ConnectionInfo, Context, ContextOptions, Header, Outcome};
 use crate::network::memory::budget::Share;
 use crate::partition::PartitionOffsets;
-use crate::partition::pool::MayWait;
+use crate::partition::threads::pool::MayWait;
 use crate::seam::event::Event;
 use crate::seam::image::delta::{ImageDelta, TopicImage};
 use crate::seam::image::{BrokerEndpoint, PartitionEntry, TopicId};

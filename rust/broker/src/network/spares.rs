@@ -21,7 +21,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use tokio::task::{block_in_place, spawn_blocking};
 
-use crate::partition::pool::MayWait;
+use crate::partition::threads::pool::MayWait;
 
 /// A wait that lasts from one tick to the next is stalled.
 const TICK: Duration = Duration::from_millis(1);

@@ -15,8 +15,8 @@ use pykafka_record::LeaderEpoch;
 
 use super::Partition;
 use super::large::LargeRoom;
-use super::pool::MayWait;
 use super::sync::Begun;
+use super::threads::pool::MayWait;
 use super::turn::Turn;
 use super::waiters::{Ack, AckWaiter, Promise};
 use super::work::Writer;

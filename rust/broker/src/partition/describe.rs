@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pykafka_log::ProducerEntry;
 
-use super::lane::Urgency;
 use super::partition_table::LogSizes;
+use super::threads::lane::Urgency;
 use super::work::Writer;
 use super::{Partition, Survey};
 use crate::kafka_error::KafkaError;

@@ -4,7 +4,7 @@
 //! ticks of upkeep. How many files may be open until then is bounded by the log (`pykafka_log`'s `OpenFiles`).
 
 use super::Partition;
-use super::lane::Urgency;
+use super::threads::lane::Urgency;
 use super::turn::Turn;
 use super::work::Writer;
 

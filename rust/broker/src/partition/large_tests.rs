@@ -11,7 +11,7 @@ use crate::api::context::{Outcome, PendingOutcome};
 use crate::kafka_error::KafkaError;
 use crate::partition::Host;
 use crate::partition::large::LargeRoom;
-use crate::partition::pool::MayWait;
+use crate::partition::threads::pool::MayWait;
 use crate::seam::image::delta::ImageDelta;
 use crate::testing::{
     Broker, START_MS, TOPIC, batch, batch_with, connection, header, pending, poll, replied,

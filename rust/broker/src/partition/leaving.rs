@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::lane::Urgency;
+use super::threads::lane::Urgency;
 use super::{Host, LogSlot, Partition};
 use crate::seam::image::TopicId;
 use crate::seam::shared::Pages;

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use pykafka_log::{Log, StorageError};
 
-use super::contained::contained;
-use super::lane::Urgency;
-use super::pool::MayWait;
+use super::threads::contained::contained;
+use super::threads::lane::Urgency;
+use super::threads::pool::MayWait;
 use super::{Host, Partition};
 
 type Then = Box<dyn FnOnce(&Partition, Result<(), StorageError>) + Send>;
@@ -117,7 +117,7 @@ mod tests {
     use pykafka_log::Durability;
 
     use crate::kafka_error::KafkaError;
-    use crate::partition::lane::Urgency;
+    use crate::partition::threads::lane::Urgency;
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch, replied, request_of};
 

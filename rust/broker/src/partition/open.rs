@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pykafka_log::{Log, LogConfig, OpenError, Recovery};
 
-use super::pool::MayWait;
 use super::replication::Role;
+use super::threads::pool::MayWait;
 use super::work::Writer;
 use super::{LogSlot, Partition, Survey};
 use crate::kafka_error::KafkaError;

@@ -19,13 +19,13 @@ pub use command::KeyValue;
 pub(in crate::partition) use command::LogSizes;
 
 use crate::kafka_error::KafkaError;
-use crate::partition::isr::ProposalId;
-use crate::partition::lane::{Lane, Urgency};
 use crate::partition::leaving::Leaving;
 use crate::partition::log_starts::LogStarts;
-use crate::partition::pace::Pace;
-use crate::partition::pool::Pool;
 use crate::partition::replication::Assignment;
+use crate::partition::replication::isr::ProposalId;
+use crate::partition::threads::lane::{Lane, Urgency};
+use crate::partition::threads::pace::Pace;
+use crate::partition::threads::pool::Pool;
 use crate::partition::{Host, Partition};
 use crate::seam::event::queue::EventQueue;
 use crate::seam::image::step::Changed;

@@ -8,8 +8,8 @@ use pykafka_record::LeaderEpoch;
 
 use super::{Partition, PartitionOffsets};
 use crate::kafka_error::KafkaError;
-use crate::partition::pool::MayWait;
 use crate::partition::purgatory::Parked;
+use crate::partition::threads::pool::MayWait;
 
 /// Which records a reader may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

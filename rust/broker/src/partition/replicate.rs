@@ -5,7 +5,7 @@ use pykafka_record::LeaderEpoch;
 use std::sync::atomic::Ordering;
 
 use super::Partition;
-use super::follower::FollowerFetch;
+use super::replication::follower::FollowerFetch;
 use crate::kafka_error::KafkaError;
 use crate::seam::event::{Event, ReplicaStateKind};
 
@@ -56,8 +56,8 @@ mod tests {
     use pykafka_record::LeaderEpoch;
 
     use crate::api::context::Outcome;
-    use crate::partition::follower::FollowerFetch;
-    use crate::partition::pool::MayWait;
+    use crate::partition::replication::follower::FollowerFetch;
+    use crate::partition::threads::pool::MayWait;
     use crate::seam::event::{Event, ReplicaStateKind};
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::{Broker, TOPIC, batch, topic};

@@ -6,12 +6,15 @@
 //!
 //! Invariants, held by `check`: log start ≤ high watermark ≤ log end; a leader is in its ISR.
 
+pub mod follower;
+pub mod isr;
+
 use std::collections::HashMap;
 
 use pykafka_record::LeaderEpoch;
 
-use super::follower::{Follower, FollowerFetch};
-use super::isr::{BrokerState, CommittedIsr, IsrOutcome, IsrState, ProposalId};
+use self::follower::{Follower, FollowerFetch};
+use self::isr::{BrokerState, CommittedIsr, IsrOutcome, IsrState, ProposalId};
 use crate::kafka_error::KafkaError;
 
 /// Below every epoch that an assignment can bring.

@@ -18,7 +18,7 @@ use std::time::Duration;
 use pykafka_log::Log;
 
 use super::Partition;
-use super::pool::MayWait;
+use super::threads::pool::MayWait;
 use super::turn::Turn;
 
 /// A sync that takes less is over before others could have joined it.

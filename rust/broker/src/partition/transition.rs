@@ -5,10 +5,10 @@ use std::sync::Arc;
 use pykafka_log::{Expired, Log, LogConfig, StorageError};
 use pykafka_record::LeaderEpoch;
 
-use super::isr::{BrokerState, IsrOutcome, ProposalId};
-use super::lane::Urgency;
 use super::leaving::{Deletions, Left};
+use super::replication::isr::{BrokerState, IsrOutcome, ProposalId};
 use super::replication::{Assignment, Change};
+use super::threads::lane::Urgency;
 use super::turn::Turn;
 use super::work::Writer;
 use super::{LogSlot, Partition, Survey};

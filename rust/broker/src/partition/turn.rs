@@ -15,10 +15,10 @@ use pykafka_record::LeaderEpoch;
 use tokio::sync::oneshot;
 
 use super::append::{Append, AppendOutcome};
-use super::contained::contained;
-use super::follower::Follower;
 use super::replication::LogEnds;
+use super::replication::follower::Follower;
 use super::sync::Begun;
+use super::threads::contained::contained;
 use super::waiters::{AckWaiter, Wakeups};
 use super::work::Command;
 use super::{Inner, LogSlot, Partition, PartitionOffsets, TARGET};

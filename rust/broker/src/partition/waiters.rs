@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pykafka_log::AppendInfo;
 
 use super::append::AppendOutcome;
-use super::contained::contained;
+use super::threads::contained::contained;
 use crate::kafka_error::KafkaError;
 use crate::partition::purgatory::Parked;
 

@@ -17,12 +17,12 @@ use pykafka_log::perturb::hand_over;
 use tokio::sync::oneshot;
 
 use super::append::{Append, Queued};
-use super::contained::contained;
-use super::lane::Urgency;
 use super::large::LargeRoom;
 use super::leaving::Left;
-use super::pool::MayWait;
 use super::sync::Begun;
+use super::threads::contained::contained;
+use super::threads::lane::Urgency;
+use super::threads::pool::MayWait;
 use super::turn::Turn;
 use super::waiters::AckWaiter;
 use super::{LogSlot, Partition};

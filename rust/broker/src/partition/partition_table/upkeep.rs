@@ -6,9 +6,9 @@ use std::sync::Arc;
 use pykafka_log::StorageError;
 
 use super::{DELETED_AT_ONCE_MAX, PartitionTable};
-use crate::partition::lane::Urgency;
 use crate::partition::leaving::{Deletions, Gone};
-use crate::partition::pool::MayWait;
+use crate::partition::threads::lane::Urgency;
+use crate::partition::threads::pool::MayWait;
 use crate::partition::{Host, Partition};
 use crate::seam::event::{DiskStateKind, Event};
 use crate::seam::log_ring::Level;
@@ -184,9 +184,9 @@ mod tests {
     use pykafka_log::Durability;
 
     use crate::partition::Host;
-    use crate::partition::lane::Urgency;
     use crate::partition::partition_table::DELETED_AT_ONCE_MAX;
-    use crate::partition::pool::MayWait;
+    use crate::partition::threads::lane::Urgency;
+    use crate::partition::threads::pool::MayWait;
     use crate::seam::event::{Event, PartitionStateKind};
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::gate_disk::Op;

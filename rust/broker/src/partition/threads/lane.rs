@@ -79,7 +79,7 @@ impl Lane {
     }
 
     /// Commands that were queued up to now.
-    pub(super) fn begun(&self) -> u64 {
+    pub(in crate::partition) fn begun(&self) -> u64 {
         self.shared.state.lock().begun
     }
 

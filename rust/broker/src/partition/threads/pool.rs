@@ -20,7 +20,7 @@ impl MayWait {
     }
 
     /// For work on logs in memory, which let nobody wait.
-    pub(super) fn in_memory() -> MayWait {
+    pub(in crate::partition) fn in_memory() -> MayWait {
         MayWait(())
     }
 
@@ -30,7 +30,7 @@ impl MayWait {
     }
 
     /// For a worker of the maintenance lane.
-    pub(super) fn on_the_lane() -> MayWait {
+    pub(in crate::partition) fn on_the_lane() -> MayWait {
         MayWait(())
     }
 }
@@ -64,7 +64,11 @@ impl Pool {
     }
 
     /// Runs `task` on the caller's thread, which may wait for a moment.
-    pub(super) fn run_here<T>(&self, moment: Moment, task: impl FnOnce(&MayWait) -> T) -> T {
+    pub(in crate::partition) fn run_here<T>(
+        &self,
+        moment: Moment,
+        task: impl FnOnce(&MayWait) -> T,
+    ) -> T {
         self.threads.run_here(|| moment.wait(task))
     }
 
@@ -74,12 +78,12 @@ impl Pool {
     }
 
     /// Tasks that were submitted up to now, and those that callers ran.
-    pub(super) fn begun(&self) -> u64 {
+    pub(in crate::partition) fn begun(&self) -> u64 {
         self.threads.begun()
     }
 
     /// Lets the threads end with what they are at; what comes afterwards is done by who brings it.
-    pub(super) fn close(&self) {
+    pub(in crate::partition) fn close(&self) {
         self.threads.close();
     }
 

@@ -15,7 +15,7 @@ pub struct Pace {
 
 impl Pace {
     /// Takes note of a write that took `duration_ns`.
-    pub(super) fn wrote_for(&self, duration_ns: u64) {
+    pub(in crate::partition) fn wrote_for(&self, duration_ns: u64) {
         let quick_writes = self.quick_writes.load(Ordering::Relaxed);
         if duration_ns > QUICK_NS_MAX {
             self.quick_writes.store(0, Ordering::Relaxed);
@@ -31,7 +31,7 @@ impl Pace {
     }
 
     /// Whether the last writes were all quick.
-    pub(super) fn is_quick(&self) -> bool {
+    pub(in crate::partition) fn is_quick(&self) -> bool {
         self.quick_writes.load(Ordering::Relaxed) >= QUICK_WRITES_MIN
     }
 }

@@ -3,6 +3,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Runs `callback`. A panic in it was reported by its thread, and goes no further: what it had hold of is dropped.
-pub(super) fn contained(callback: impl FnOnce()) {
+pub(in crate::partition) fn contained(callback: impl FnOnce()) {
     let _ = catch_unwind(AssertUnwindSafe(callback));
 }
