@@ -16,8 +16,8 @@ import pytest
 
 from pykafka_core import Broker
 from pykafka_core.broker.storage.data_directory import CLEAN_SHUTDOWN
-from pykafka_core.broker.storage.reserve import RESERVE_BYTES, RESERVE_FILE
-from pykafka_core.errors import StorageError
+from pykafka_core.broker.storage.reserve import RESERVE_BYTES, RESERVE_FILE, Need
+from pykafka_core.errors import KafkaStorageError, StorageError
 
 SIZE = 24 << 20
 STORAGE_ERROR = 56
@@ -191,6 +191,33 @@ def metadata(path: Path) -> None:
         assert read(broker.bootstrap_servers, "late-7") == [b"after"]
 
 
+def created(broker: Broker, partitions: int) -> bool:
+    """Whether the disk had room for one more topic."""
+    try:
+        broker.create_topic(f"late-{len(broker.topics())}", partitions)
+    except KafkaStorageError:
+        return False
+    return True
+
+
+def growth(path: Path) -> None:
+    """Topics that are created spend no more of the reserve than their share: topics can still be deleted, and a broker
+    starts."""
+    disk = Disk(path)
+    with disk.broker() as broker:
+        broker.create_topic("first", 10)
+        disk.fill()
+        until(lambda: not created(broker, 10), "topics are created without end")
+        assert disk.reserve() == Need.GROWTH
+        disk.fill()
+        broker.delete_topic("first")
+        topics = broker.topics()
+    for _ in range(3):
+        disk.fill()
+        with disk.broker() as broker:
+            assert broker.topics() == topics
+
+
 def start(path: Path) -> None:
     """A broker starts without a byte left, after a stop and after a kill."""
     disk = Disk(path)
@@ -255,7 +282,9 @@ def no_reserve(path: Path) -> None:
     disk.broker().close()
 
 
-SCENARIOS = {f.__name__: f for f in (producers, metadata, start, killed, removal, no_reserve)}
+SCENARIOS = {
+    f.__name__: f for f in (producers, metadata, growth, start, killed, removal, no_reserve)
+}
 
 if __name__ == "__main__":
     SCENARIOS[sys.argv[1]](Path(sys.argv[2]))

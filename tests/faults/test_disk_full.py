@@ -33,6 +33,12 @@ def test_topics_are_made_and_deleted_without_a_byte_left(tmp_path: Path) -> None
     run("metadata", tmp_path)
 
 
+def test_topics_that_are_created_leave_the_reserve_to_deletions_and_the_next_start(
+    tmp_path: Path,
+) -> None:
+    run("growth", tmp_path)
+
+
 def test_broker_starts_without_a_byte_left(tmp_path: Path) -> None:
     run("start", tmp_path)
 

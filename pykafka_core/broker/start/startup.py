@@ -29,7 +29,7 @@ from pykafka_core.broker.start.loading import Loaded, formatted_records, load
 from pykafka_core.broker.start.registration import registration
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import Identity, new_identity
-from pykafka_core.broker.storage.reserve import Reserve
+from pykafka_core.broker.storage.reserve import Need, Reserve
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import KafkaError, StorageError, error_of
@@ -262,7 +262,7 @@ class _Startup:
     def _commit(self, quorum: QuorumDriver, event: Event) -> Committed:
         """Append one batch and wait until it is committed."""
         while isinstance(notice := self._wait_notice(quorum, event), Rejected):
-            if self._reserve is None or not self._reserve.make_way():
+            if self._reserve is None or not self._reserve.make_way(Need.START):
                 name = error_of(notice.error_code).name
                 raise StorageError(
                     f"the metadata log refused its first records with {name}: free some space on "

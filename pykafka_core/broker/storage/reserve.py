@@ -5,12 +5,16 @@ that the broker cannot do without, and that found the disk full, makes the file 
 tried again: a step, because producers want what becomes free as well, so all at once would be gone
 at once. When there is space again the file grows back, after the producers had some of it.
 
+A start comes before deletions, and these before all that makes metadata grow (`Need`): clients that create topics
+cannot spend what would free the disk, nor what the next start needs.
+
 Only sizes are changed and nothing is synced: after a power cut the next start sees what is there.
 """
 
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import IntEnum
 from pathlib import Path
 
 from pykafka_core.broker.guarded_log import GuardedLogger
@@ -21,6 +25,16 @@ RESERVE_FILE = "metadata.reserve"
 RESERVE_BYTES = 1024 * 1024
 """Deletes some ten thousand topics."""
 STEP_BYTES = 64 * 1024
+
+
+class Need(IntEnum):
+    """What a step is for; the number is how many bytes of the reserve are kept from it, for those before it."""
+
+    START = 0
+    DELETION = RESERVE_BYTES // 4
+    GROWTH = RESERVE_BYTES // 2
+
+
 CHECK_INTERVAL_MS = 5000
 
 _log = GuardedLogger(__name__)
@@ -63,23 +77,23 @@ class Reserve:
         except StorageError as error:
             self._give_up(error)
 
-    def make_way(self) -> bool:
+    def make_way(self, need: Need) -> bool:
         """After a write of an unknown fate: `release` if the disk is short of space, which may be why."""
         try:
-            return self.is_short() and self.release()
+            return self.is_short() and self.release(need)
         except StorageError as error:
             self._give_up(error)
             return False
 
-    def release(self) -> bool:
-        """Give back one step; False if nothing is left.
+    def release(self, need: Need) -> bool:
+        """Give back one step; False if nothing is left for ``need``.
 
         Raises:
             StorageError: Something else stands at its place now.
         """
-        if not self._size:
+        if self._size <= need:
             return False
-        size = max(0, self._size - STEP_BYTES)
+        size = max(need, self._size - STEP_BYTES)
         with self._opened("give back space of", os.O_WRONLY) as descriptor:
             os.ftruncate(descriptor, size)
         self._size = size
@@ -87,7 +101,7 @@ class Reserve:
         return True
 
     def spend_on(self, write: Callable[[], None]) -> None:
-        """Call ``write``, as often as it takes while the disk is full and the reserve gives.
+        """Call ``write``, which a start needs, as often as it takes while the disk is full and the reserve gives.
 
         Raises:
             StorageError: Something else stands at the reserve's place.
@@ -97,7 +111,7 @@ class Reserve:
             try:
                 return write()
             except OSError as error:
-                if error.errno not in OUT_OF_SPACE or not self.release():
+                if error.errno not in OUT_OF_SPACE or not self.release(Need.START):
                     raise
 
     @contextmanager

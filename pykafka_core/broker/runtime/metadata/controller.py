@@ -27,7 +27,7 @@ from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_driver import QuorumDriver
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
-from pykafka_core.broker.storage.reserve import Reserve
+from pykafka_core.broker.storage.reserve import Need, Reserve
 from pykafka_core.errors import (
     InvalidConfigError,
     PolicyViolationError,
@@ -38,7 +38,7 @@ from pykafka_core.handlers.outcome import Maintain, Outcome, Propose, Slices, co
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.proposed import ProposedImage
 from pykafka_core.metadata.records.codec import encode
-from pykafka_core.protocol.messages import Message
+from pykafka_core.protocol.messages import Message, RegisterBrokerRecord, RemoveTopicRecord
 from pykafka_core.quorum.quorum import (
     BATCH_BYTES_MAX,
     BATCH_BYTES_SOFT_MAX,
@@ -49,6 +49,9 @@ from pykafka_core.quorum.quorum import (
 )
 
 _log = GuardedLogger(__name__)
+
+_NEEDS = {RegisterBrokerRecord: Need.START, RemoveTopicRecord: Need.DELETION}
+"""Of records that do not make metadata grow for long."""
 
 Parked = Propose | Message | Slices[Message]
 """How a request is answered once its batch is committed."""
@@ -76,6 +79,10 @@ class _Batch:
         self.values += values
         self.size += size
         return True
+
+    def need(self) -> Need:
+        """What it may take of the reserve."""
+        return max(_NEEDS.get(type(record), Need.GROWTH) for record in self.proposed.records)
 
     def proposing_count(self) -> int:
         """Of how many requests it holds records."""
@@ -228,7 +235,7 @@ class Controller:
         self._release(batch, 0)
 
     def _rejected(self, batch: _Batch, error_code: int) -> None:
-        if self._reserve is not None and self._reserve.make_way():
+        if self._reserve is not None and self._reserve.make_way(batch.need()):
             self._send(batch)
         else:
             self._refuse(batch, error_code, error_of(error_code).name)
