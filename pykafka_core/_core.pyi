@@ -654,10 +654,10 @@ class Repair:
     def partitions(self) -> list[Path]: ...
     def look(
         self, partition: PathLike[str], is_compacted: bool
-    ) -> tuple[int, int, int, int, list[int], int | None, str | None] | None:
+    ) -> tuple[int, int, int, int, list[int], int | None, int | None, str | None] | None:
         """What would go: the log end offset that is left, the segment's base offset, the position in it, bytes,
-        segments behind it, where a gap ends (None if it is no gap), what is damaged (None for a torn tail). None for a
-        whole log. Changes nothing.
+        segments behind it, the log start that is put back (None otherwise), where a gap ends (None if it is no gap),
+        what is damaged (None for a torn tail). None for a whole log. Changes nothing.
         """
 
     def cut(self, partition: PathLike[str], is_compacted: bool) -> None:

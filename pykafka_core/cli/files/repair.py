@@ -34,6 +34,7 @@ class Cut:
         offset: The log end offset that is left (exclusive).
         last_offset: The last one that goes, as far as headers of batches can be found; -1 if there is none.
         bytes: Without zeros at the ends of files.
+        log_start: Where the log begins again, if its checkpointed log start is above its end: no record goes.
         gap_end: Where a gap ends (exclusive), if it is one: what is behind it may be kept.
         damage: What is wrong, as a broker says it; None for a torn tail, which an open cuts by itself.
     """
@@ -45,6 +46,7 @@ class Cut:
     position: int
     bytes: int
     removed_segments: Sequence[int]
+    log_start: int | None
     gap_end: int | None
     damage: str | None
 
@@ -132,6 +134,7 @@ def _cut(
     position: int,
     size: int,
     removed: Sequence[int],
+    log_start: int | None,
     gap_end: int | None,
     damage: str | None,
 ) -> Cut:
@@ -146,6 +149,7 @@ def _cut(
         position=position,
         bytes=size,
         removed_segments=removed,
+        log_start=log_start,
         gap_end=gap_end,
         damage=damage,
     )
@@ -156,6 +160,11 @@ def _show(cuts: Sequence[Cut], partitions_count: int, strays: Sequence[str]) -> 
         print(f"{cut.partition}: {_what(cut)}")
         if cut.partition.name == METADATA_DIRECTORY:
             _warn_of_strays(strays)
+        if cut.log_start is not None:
+            print(
+                f"  would go: nothing; the log start goes back to offset {cut.log_start}, its first record"
+            )
+            continue
         if not cut.bytes and not cut.removed_segments:
             print(f"  would be agreed to: the log goes on at offset {cut.offset}")
             continue
@@ -217,6 +226,7 @@ def _as_json(cut: Cut, strays: Sequence[str]) -> dict[str, object]:
         "bytes": cut.bytes,
         "removed_segments": list(cut.removed_segments),
         "offsets": cut.count,
+        "log_start": cut.log_start,
         "kept_from": cut.gap_end,
         "strays": list(strays) if cut.partition.name == METADATA_DIRECTORY else [],
     }

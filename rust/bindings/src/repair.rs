@@ -18,8 +18,8 @@ struct PyRepair {
     repair: Mutex<Option<Repair>>,
 }
 
-/// Offset, segment, position, bytes, removed segments, where a gap ends, and what is damaged; see [`Cut`].
-type Shown = (i64, i64, u64, u64, Vec<i64>, Option<i64>, Option<String>);
+/// Offset, segment, position, bytes, removed segments, the new log start, where a gap ends, and what is damaged; see [`Cut`].
+type Shown = (i64, i64, u64, u64, Vec<i64>, Option<i64>, Option<i64>, Option<String>);
 
 #[pymethods]
 #[expect(clippy::needless_pass_by_value, reason = "what pyo3 converts arguments to")]
@@ -44,9 +44,10 @@ impl PyRepair {
     ) -> PyResult<Option<Shown>> {
         let cut = self.run(py, |repair| repair.look(&partition, &config(is_compacted)))?;
         Ok(cut.map(|cut| {
-            let Cut { offset, segment, position, bytes, removed_segments, gap_end, damage } = cut;
+            let Cut { offset, segment, position, bytes, .. } = cut;
+            let Cut { removed_segments, log_start, gap_end, damage, .. } = cut;
             let damage = damage.map(|damage| damage.to_string());
-            (offset, segment, position, bytes, removed_segments, gap_end, damage)
+            (offset, segment, position, bytes, removed_segments, log_start, gap_end, damage)
         }))
     }
 

@@ -837,3 +837,73 @@ fn an_open_of_a_damaged_log_changes_no_file() {
     assert_eq!(log.read(0, 1 << 20, 30, true).unwrap().base_offset, 0);
     assert_eq!(files(), before);
 }
+
+/// One digit of the checkpoint had changed: an open for writing deleted every segment, and said nothing.
+#[test]
+fn log_start_above_the_log_end_is_damage_and_repair_believes_the_records() {
+    for (clean, flush_messages) in [(true, 1), (true, i64::MAX), (false, 1), (false, i64::MAX)] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut home = on_real_disk(dir.path());
+        home.config.flush_messages = flush_messages;
+        home.filled_with(10, 10, clean);
+        let path = home.dir.join("log-start-offset-checkpoint");
+        let row = String::from_utf8(home.disk.read(&path).unwrap()).unwrap();
+        home.rewrite(&path, row.replace("t 0 10", "t 0 90").as_bytes());
+        let before = home.segments();
+        let damage = home.assert_damaged("the checkpointed log start was changed");
+        assert_eq!(damage, Damage::LogStart { offset: 30, log_start_offset: 90 });
+        assert_eq!(home.segments(), before);
+        home.agree(false, "the checkpointed log start was changed");
+        let (_, log, recovery) = home.open();
+        assert_eq!(recovery.damage, None);
+        assert_eq!((log.log_start_offset(), log.log_end_offset()), (0, 30));
+        assert_eq!(append(&log, 1, NOW_MS).first_offset, 30);
+    }
+}
+
+#[test]
+fn log_put_back_from_a_backup_below_its_log_start_keeps_its_records() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = on_real_disk(dir.path());
+    home.filled(false);
+    let backup: Vec<_> = home
+        .segments()
+        .into_iter()
+        .map(|path| (path.clone(), home.disk.read(&path).unwrap()))
+        .collect();
+    let (directory, log, _) = home.open();
+    for n in 0..30 {
+        append(&log, 3, NOW_MS + 200 + n);
+    }
+    directory.delete_before(&log, 60).unwrap();
+    directory.checkpoint(&[("t".to_owned(), 0, 120)]).unwrap();
+    drop((directory, log));
+    home.disk.remove_dir_all(&home.partition()).unwrap();
+    home.disk.create_dir_all(&home.partition()).unwrap();
+    for (path, bytes) in &backup {
+        home.disk.open(path, OpenMode::Create).unwrap();
+        home.rewrite(path, bytes);
+    }
+    let damage = home.assert_damaged("a backup was put back");
+    assert_eq!(damage, Damage::LogStart { offset: 30, log_start_offset: 60 });
+    home.agree(false, "a backup was put back");
+    let (_, log, recovery) = home.open();
+    assert_eq!((recovery.damage, log.log_start_offset(), log.log_end_offset()), (None, 0, 30));
+}
+
+#[test]
+fn checkpointed_log_start_is_synced_before_it_is_checkpointed() {
+    let home = Home::new(i64::MAX);
+    let (directory, log, _) = home.open();
+    for n in 0..10 {
+        append(&log, 3, NOW_MS + n);
+    }
+    // As a follower whose leader deleted records: no checkpoint tells of it at once.
+    log.delete_before(29).unwrap();
+    directory.checkpoint(&[]).unwrap();
+    let path = home.dir.join("log-start-offset-checkpoint");
+    let told = || pykafka_log::checkpoint::read_offsets(&home.disk.read(&path).unwrap()).unwrap();
+    assert!(told()[&("t".to_owned(), 0)] <= log.recovery_point());
+    directory.record_log_starts([&*log]).unwrap();
+    assert_eq!((told()[&("t".to_owned(), 0)], log.recovery_point()), (29, 30));
+}

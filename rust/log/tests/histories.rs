@@ -1,7 +1,8 @@
 //! Random histories of a log and damage to its files, under a model of what was promised.
 //!
 //! A history appends, rolls, syncs, truncates, deletes and opens again; then one file of the partition is cut (also
-//! between two batches), emptied, zeroed, deleted, or loses a bit, a segment goes with all its files, or all files go;
+//! between two batches), emptied, zeroed, deleted, or loses a bit, a segment goes with all its files, or all files go,
+//! or a wrong log start is checkpointed;
 //! then the log is opened three times. Whatever happened:
 //! no synced record is missing without being named, no offset is given out twice, and what one open found the next one
 //! finds too.
@@ -202,6 +203,16 @@ impl History {
         if self.random.below(30) == 0 {
             self.disk.remove_dir_all(&History::partition()).unwrap();
             return "the directory was removed".to_owned();
+        }
+        if self.random.below(20) == 0 {
+            // Above every log end of a history: within the log a wrong start is like a deletion.
+            let start = 1000 + self.random.below(1000) as i64;
+            let path = Path::new(DIR).join("log-start-offset-checkpoint");
+            let file = self.disk.open(&path, OpenMode::Create).unwrap();
+            let row = format!("0\n1\nt 0 {start}\n");
+            file.set_len(0).unwrap();
+            file.write_at(row.as_bytes(), 0).unwrap();
+            return format!("log start {start} was checkpointed");
         }
         let logs = names.iter().filter(|name| name.to_string_lossy().ends_with(".log"));
         let logs: Vec<_> = logs.cloned().collect();

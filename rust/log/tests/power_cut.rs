@@ -152,6 +152,9 @@ impl Life {
 
     fn checkpoint(&mut self) -> Result<(), Stopped> {
         let start = self.log.log_start_offset();
+        if self.log.recovery_point() < start {
+            self.sync()?;
+        }
         self.write_checkpoint(checkpoint::LOG_START_OFFSET_FILE, start)?;
         self.write_checkpoint(checkpoint::RECOVERY_POINT_FILE, self.log.recovery_point())?;
         self.start_between.0 = self.start_between.0.max(start);

@@ -18,7 +18,7 @@ use super::checkpoint::{self, PartitionOffsets};
 use super::library::partition_key;
 use super::{DirectoryState, LogDirectory, PartitionKey, names};
 use crate::disk::{DirEntry, Disk};
-use crate::log::{Checkpointed, Log, OpenError, StorageError};
+use crate::log::{Checkpointed, Log, LogOffsets, OpenError, StorageError};
 
 /// What the checkpoints of a data directory tell.
 #[derive(Default)]
@@ -292,13 +292,22 @@ impl LogDirectory {
 
     /// Makes the log starts of `logs` durable: by one write, or by none if they are already.
     ///
+    /// What was not synced below a log start is synced first: a log that ends below its checkpointed start is damaged.
+    ///
     /// # Errors
-    /// The checkpoint could not be written. Readers see the log starts all the same, and the next checkpoint makes them
+    /// A log could not be synced, or the checkpoint could not be written. Readers see the log starts all the same, and the next checkpoint makes them
     /// durable.
     pub fn record_log_starts<'a>(
         &self,
         logs: impl IntoIterator<Item = &'a Log>,
     ) -> Result<(), StorageError> {
+        let logs: Vec<_> = logs.into_iter().collect();
+        for log in &logs {
+            let LogOffsets { log_start_offset, recovery_point, .. } = log.offsets();
+            if recovery_point < log_start_offset {
+                log.flush()?;
+            }
+        }
         let files = self.checkpoints.lock();
         if logs.into_iter().all(|log| files.tell_log_start_of(log)) {
             return Ok(());
@@ -352,7 +361,7 @@ impl DirectoryState {
     }
 
     /// Takes the offsets of the open logs; one that is not on disk needs no lines. The lines of a damaged log stay, so
-    /// that the next open finds the damage too.
+    /// that the next open finds the damage too. No new log start is told before what is below it was synced.
     fn take_offsets(&mut self) {
         for (key, log) in &self.logs {
             let offsets = log.offsets();
@@ -364,7 +373,8 @@ impl DirectoryState {
                 self.offsets.recovery_points.insert(key.clone(), offsets.recovery_point);
             }
             if log.segments_count() > 0 || offsets.log_start_offset > 0 {
-                self.offsets.log_starts.insert(key.clone(), offsets.log_start_offset);
+                let told = self.offsets.log_starts.entry(key.clone()).or_default();
+                *told = offsets.log_start_offset.min(offsets.recovery_point.max(*told));
             } else {
                 self.offsets.log_starts.remove(key);
             }

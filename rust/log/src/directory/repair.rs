@@ -33,6 +33,8 @@ pub struct Cut {
     pub bytes: u64,
     /// Base offsets of the segments behind it, which go whole.
     pub removed_segments: Vec<i64>,
+    /// Where the log begins after the repair, if its checkpointed log start is above its end: nothing else goes.
+    pub log_start: Option<i64>,
     /// Where a gap ends (exclusive): what is behind it may be kept.
     pub gap_end: Option<i64>,
     /// What is wrong, as a broker tells it; `None` for a torn tail, which opening the log cuts in any case.
@@ -114,6 +116,12 @@ impl Repair {
             position,
             bytes: found.truncated_bytes + found.damaged_bytes,
             removed_segments: self.segments_behind(partition, segment)?,
+            log_start: match &found.damage {
+                Some(Damage::LogStart { .. }) => {
+                    Some(recovered.segments.first().map_or(0, |first| first.base_offset))
+                }
+                _ => None,
+            },
             gap_end: match &found.damage {
                 Some(Damage::Gap { last_offset, .. }) => Some(last_offset + 1),
                 _ => None,
@@ -124,14 +132,23 @@ impl Repair {
 
     /// Cuts a partition where [`Self::look`] said, rebuilds its derived files and syncs all of it.
     pub fn cut(&self, partition: &Path, config: &Arc<LogConfig>) -> Result<(), OpenError> {
+        if let Some(Cut { offset, log_start: Some(start), .. }) = self.look(partition, config)? {
+            // The records are believed, not the checkpoint.
+            self.promise_no_more_than(offset, partition)?;
+            let name = checkpoint::LOG_START_OFFSET_FILE;
+            return self.change_checkpoint(name, partition, |_| start);
+        }
         let recovery = Log::repair(self.options(partition, config)?)?;
         // Where the beginning is gone, the log begins with what is left.
         let first_base = self.segments_behind(partition, -1)?.into_iter().min().unwrap_or(0);
         self.change_checkpoint(checkpoint::LOG_START_OFFSET_FILE, partition, |told| {
             told.max(first_base)
         })?;
-        let Some(log_end_offset) = recovery.truncated_at else { return Ok(()) };
-        // No checkpoint may promise what was cut.
+        recovery.truncated_at.map_or(Ok(()), |end| self.promise_no_more_than(end, partition))
+    }
+
+    /// Lowers the checkpoints to the log end that is left.
+    fn promise_no_more_than(&self, log_end_offset: i64, partition: &Path) -> Result<(), OpenError> {
         let names = [
             checkpoint::RECOVERY_POINT_FILE,
             checkpoint::REPLICATION_OFFSET_FILE,

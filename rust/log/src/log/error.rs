@@ -47,7 +47,7 @@ pub enum StorageError {
         reason: Arc<str>,
     },
     /// Readable up to the damage, and written again only once somebody agreed to lose what is behind it.
-    #[error("log is damaged: {0}; pykafka-core repair cuts it there")]
+    #[error("log is damaged: {0}; pykafka-core repair shows what can be done")]
     Damaged(Damage),
     /// A batch in the middle of the log cannot be read.
     #[error("malformed batch in {path} at position {position}: {reason}")]
@@ -119,6 +119,17 @@ pub enum Damage {
         /// The last offset that is missing (inclusive).
         last_offset: i64,
     },
+    /// The checkpointed log start is above the log end. Log starts are checkpointed once everything below them was synced,
+    /// so that either the checkpoint is wrong or records are gone.
+    #[error(
+        "its log start is checkpointed at offset {log_start_offset}, but it ends at offset {offset}"
+    )]
+    LogStart {
+        /// The log end that is left.
+        offset: i64,
+        /// The log start offset that was checkpointed.
+        log_start_offset: i64,
+    },
     /// Records are gone from the middle of the log.
     #[error("offsets {offset} to {last_offset} were synced and are gone")]
     Gap {
@@ -136,6 +147,7 @@ impl Damage {
             Damage::Batch { offset }
             | Damage::Lost { offset, .. }
             | Damage::Beginning { offset, .. }
+            | Damage::LogStart { offset, .. }
             | Damage::Gap { offset, .. } => *offset,
         }
     }

@@ -46,7 +46,7 @@ use self::snapshots::replay;
 pub(super) use self::snapshots::{reload_producers, remove_snapshots_behind};
 use super::swap::Leftovers;
 use super::sync::SYNC_FAILED_FILE;
-use super::{Damage, OpenError, StorageError, producers};
+use super::{Damage, OnDamage, OpenError, StorageError, producers};
 use crate::disk::ReadFile;
 use crate::segment::indexes::Indexes;
 use crate::segment::scan::{BatchScanner, ScanError, StoredBatch};
@@ -330,12 +330,20 @@ impl Look<'_> {
     fn start_at_checkpoint(&mut self) {
         let Look { plan, snapshots, found, .. } = self;
         let first = found.segments.first().map_or(0, |segment| segment.base_offset);
+        let end = found.log_end_offset;
         let start = plan.log_start_offset.unwrap_or(0).max(first);
-        if start > found.log_end_offset && found.verdict.damage.is_none() {
-            // Deleted up to there before the crash that lost the records: none of them may come back.
-            found.begin_empty(start);
-            snapshots.clear();
-            return;
+        let is_end_only = matches!(found.verdict.damage, None | Some(Damage::Lost { .. }));
+        if start > end && is_end_only {
+            let has_batches = found.segments.iter().any(|segment| segment.size > 0);
+            if has_batches && plan.on_damage != OnDamage::Cut {
+                found.verdict.damage = None;
+                found.keep_damage(plan, Damage::LogStart { offset: end, log_start_offset: start });
+            } else if found.verdict.damage.is_none() {
+                // Nothing is left at or above it, and what was deleted must not come back.
+                found.begin_empty(start);
+                snapshots.clear();
+                return;
+            }
         }
         found.log_start_offset = start.min(found.log_end_offset);
         found.producers.on_log_start_offset_updated(found.log_start_offset);

@@ -128,7 +128,10 @@ impl State {
         self.mark_deleted(shared, withdrawn)?;
         recovery::remove_snapshots_behind(shared, i64::MIN)?;
         self.snapshot_offset = 0;
-        self.store_epochs(shared)
+        self.store_epochs(shared)?;
+        // Before a checkpoint tells the new log start: segments that come back would end below it.
+        let synced = shared.disk.sync_dir(&shared.dir);
+        synced.map_err(|error| StorageError::io("sync", &shared.dir, error))
     }
 
     /// Ends the log at `cut`, in the last of `keep` segments. The files are as they were.

@@ -18,6 +18,8 @@ pub(crate) struct Plan {
     pub(super) recovery_point: i64,
     /// A log that ends below it lacks records that were synced.
     pub(super) synced_end: i64,
+    /// The recovery point that a damaged log keeps.
+    pub(super) kept_recovery_point: i64,
     /// Where the log ended when it was closed cleanly. One that ends behind it is read: no CRC covers base offsets.
     pub(super) end_max: i64,
     /// Offsets below it may be missing: they were compacted away.
@@ -57,6 +59,7 @@ impl Plan {
             clean,
             recovery_point,
             synced_end: if is_deleted { 0 } else { synced_end },
+            kept_recovery_point: synced_end,
             cleaner_offset: if is_compacted { i64::MAX } else { cleaner_offset },
             log_start_offset,
             end_max: if is_end_known { recovery_point } else { i64::MAX },

@@ -148,7 +148,7 @@ impl Recovered {
 
     /// Leaves a damaged log as it is, with the recovery point it was opened with: the next open finds the damage too.
     pub(super) fn keep_damage(&mut self, plan: &Plan, damage: Damage) {
-        self.recovery_point = plan.synced_end;
+        self.recovery_point = plan.kept_recovery_point;
         self.verdict.damage.get_or_insert(damage);
     }
 
