@@ -390,6 +390,37 @@ fn file_that_cannot_be_removed_now_keeps_no_other_and_goes_later() {
     assert_eq!(left(), 0);
 }
 
+/// As a full disk, and descriptors that ran out: nothing is wrong with the files.
+#[test]
+fn memory_that_the_system_lacks_is_a_refusal_wherever_an_append_meets_it() {
+    let batches = 12;
+    let mut refused = 0;
+    for skipped in 0.. {
+        let faulty = FaultyDisk::default();
+        let bench = Bench { disk: Arc::new(faulty.clone()), ..Bench::default() };
+        let (log, _) = bench.open(true);
+        faulty.arm(Fault::Error(std::io::ErrorKind::OutOfMemory), Operations::All, skipped);
+        for n in 0..batches {
+            let Err(error) = log.append_as_leader(&mut batch(3, 50, NOW_MS + n), LEADER) else {
+                continue;
+            };
+            let AppendError::Storage(error) = error else { panic!("{error}") };
+            assert!(matches!(error, StorageError::Exhausted { .. }) && error.is_refusal());
+            assert_eq!((log.is_read_only(), log.log_end_offset()), (false, 3 * n));
+            append(&log, 3, NOW_MS + n);
+            refused += 1;
+        }
+        assert_eq!(log.log_end_offset(), 3 * batches);
+        if faulty.is_armed() {
+            break;
+        }
+        drop(log);
+        let (log, recovery) = bench.open(false);
+        assert_eq!((log.log_end_offset(), recovery.damage), (3 * batches, None));
+    }
+    assert!(refused > 0);
+}
+
 #[test]
 fn retention_by_size_keeps_at_least_that_much() {
     let mut bench = Bench::default();

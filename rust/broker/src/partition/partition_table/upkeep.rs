@@ -190,7 +190,7 @@ mod tests {
     use crate::seam::event::{Event, PartitionStateKind};
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::gate_disk::Op;
-    use crate::testing::{Broker, TOPIC, batch, pending, topic};
+    use crate::testing::{Broker, TOPIC, batch, pending, replied, request_of, topic};
 
     #[test]
     fn checkpoint_that_comes_after_the_end_writes_nothing() {
@@ -260,6 +260,29 @@ mod tests {
         assert!(last.opened_log().is_some());
         broker.wait_idle();
         assert_eq!(deleted(&broker), partitions - DELETED_AT_ONCE_MAX);
+    }
+
+    /// Of the data directory, for a topic of so many logs. One for each would take seconds for a thousand of them.
+    fn directory_syncs_of_a_deletion(partitions: i32) -> usize {
+        let mut broker = Broker::on_disk(Durability::Os).with_topic(partitions, &[]);
+        for partition in 0..partitions {
+            let records = batch(&["a"]);
+            let produced =
+                broker.produce_request(9, &request_of(1, &[(partition, Some(&records))]));
+            replied(produced);
+        }
+        broker.ctx.partitions.checkpoint(&MayWait::as_documented());
+        broker.wait_idle();
+        let syncs = |broker: &Broker| broker.gate.count(Op::SyncDir, Path::new("/data"));
+        let before = syncs(&broker);
+        broker.apply(ImageDelta { deleted: vec![TOPIC], ..ImageDelta::default() });
+        broker.wait_idle();
+        syncs(&broker) - before
+    }
+
+    #[test]
+    fn a_step_of_deletions_syncs_the_directory_as_often_for_forty_logs_as_for_one() {
+        assert_eq!(directory_syncs_of_a_deletion(40), directory_syncs_of_a_deletion(1));
     }
 
     #[test]
