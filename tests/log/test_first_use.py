@@ -87,6 +87,22 @@ def test_columns_are_one_table_to_arrow_and_pandas(tmp_path: Path, views: bool) 
 
 
 @pytest.mark.parametrize("views", [False, True])
+def test_any_library_reads_the_columns_by_the_stream_interface_alone(
+    tmp_path: Path, views: bool
+) -> None:
+    """What polars asks for: the capsule, without a schema of its own, and batches behind it."""
+    with Log.open(tmp_path / "log-0") as log:
+        log.append([(b"key", b"value"), (None, b"other")])
+
+        class OnlyAStream:
+            def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+                return log.to_arrow(views=views).__arrow_c_stream__(requested_schema)
+
+        with pa.RecordBatchReader.from_stream(OnlyAStream()) as reader:
+            assert reader.read_all().column("key").to_pylist() == [b"key", None]
+
+
+@pytest.mark.parametrize("views", [False, True])
 def test_a_log_without_records_is_a_table_without_rows(tmp_path: Path, views: bool) -> None:
     with open_log(tmp_path / "events-0") as log:
         empty = pa.table(log.to_arrow(views=views))
