@@ -106,6 +106,8 @@ class Broker:
         )
         try:
             self._started = start(core, types, planned)
+            self._loop = _loop(core, self._started, settings, on_failure)
+            self._loop.start()
         except BaseException:
             core.stop(0)
             raise
@@ -117,16 +119,11 @@ class Broker:
         self._pid = os.getpid()
         self._endpoints = self._started.endpoints
         self._bound = self._started.bound
-        self._loop = _loop(core, self._started, settings, on_failure)
-        self._loop.start()
+        snapshots, faults = self._started.snapshots, self._started.control.faults
+        self._closing = threading.RLock()
+        """Held by the thread that closes; one that a signal interrupts there may close again."""
         self._close = weakref.finalize(
-            self,
-            _shut_down,
-            self._loop,
-            core,
-            self._started.snapshots,
-            self._started.control.faults,
-            self._pid,
+            self, _shut_down, self._loop, core, snapshots, faults, self._pid
         )
 
     def __enter__(self) -> Self:
@@ -146,9 +143,19 @@ class Broker:
         return f"<Broker {state} data={self._path or 'memory'}>"
 
     def close(self) -> None:
-        """Stop cleanly: drain, flush, mark the directory as closed cleanly. Idempotent."""
-        if self._pid == os.getpid():
+        """Stop cleanly: drain, flush, mark the directory as closed cleanly. Idempotent.
+
+        When this returns the directory can be opened again, whichever thread stopped the broker. Only the control
+        thread, as `on_failure`, does not wait for another one, which waits for it.
+        """
+        if self._pid != os.getpid():
+            return
+        if self._loop.is_current:
             self._close()
+            return
+        with self._closing:
+            self._close()
+            self._loop.stop()  # the control thread may have been the first
 
     @property
     def closed(self) -> bool:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from pykafka_core import Broker
+from pykafka_core.broker.runtime.loop import ControlLoop
 from pykafka_core.errors import (
     ClosedError,
     ConfigurationError,
@@ -122,6 +123,59 @@ def test_closed_brokers_have_no_threads_however_long_they_are_kept(tmp_path: Pat
         time.sleep(0.01)  # threads end on their own
     assert pool_threads() <= before
     assert len(closed) == 20
+
+
+def test_a_second_close_waits_for_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It returned at once, and the directory was still locked."""
+    stopping, go_on = threading.Event(), threading.Event()
+
+    def slow_stop(loop: ControlLoop) -> None:
+        stopping.set()
+        assert go_on.wait(60)
+        stop(loop)
+
+    stop = ControlLoop.stop
+    monkeypatch.setattr(ControlLoop, "stop", slow_stop)
+    broker = Broker(tmp_path)
+    first, second = (threading.Thread(target=broker.close) for _ in range(2))
+    first.start()
+    assert stopping.wait(60)
+    second.start()
+    second.join(0.05)
+    assert second.is_alive()
+    go_on.set()
+    second.join()
+    Broker(tmp_path).close()
+    first.join()
+
+
+def test_a_signal_handler_may_close_what_it_interrupts_the_closing_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stop_again(loop: ControlLoop) -> None:
+        monkeypatch.undo()
+        broker.close()
+        stop(loop)
+
+    stop = ControlLoop.stop
+    monkeypatch.setattr(ControlLoop, "stop", stop_again)
+    broker = Broker()
+    broker.close()
+
+
+def test_a_broker_whose_control_thread_cannot_start_leaves_nothing_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: ControlLoop) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(ControlLoop, "start", refuse)
+    with pytest.raises(RuntimeError, match="new thread"):
+        Broker(tmp_path, listeners="127.0.0.1:0")
+    monkeypatch.undo()
+    Broker(tmp_path).close()
 
 
 def test_the_garbage_collector_closes_it() -> None:

@@ -87,7 +87,7 @@ class ControlLoop:
         Raises:
             RuntimeError: From the loop's own thread, as by a handler of `logging`.
         """
-        if self._thread is threading.current_thread():
+        if self.is_current:
             raise RuntimeError("the broker's control thread cannot wait for its own answer")
         self._asked.append(asked)
         self._core.wake()
@@ -95,12 +95,17 @@ class ControlLoop:
             self._abandon_asked()
 
     def stop(self) -> None:
-        """Finish the request at hand, fail what waits, end the thread. From any other thread."""
+        """Finish the request at hand, fail what waits, end the thread. Idempotent."""
         self._stopping = True
         self._core.wake()
-        if self._thread is not threading.current_thread():
+        if not self.is_current:
             self._thread.join()
         self._drain()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the caller is on the loop's thread."""
+        return self._thread is threading.current_thread()
 
     def _run(self) -> None:
         never_raise_here()
