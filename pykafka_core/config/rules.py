@@ -106,7 +106,7 @@ def _connections(layers: Layers) -> Iterator[SettingProblem]:
             yield SettingProblem(name, f"Invalid {name} 0", "set it from 1 on")
     if layers.is_altered(overrides):
         counts = address_counts(layers.string(overrides) or "")
-        shut_out = next((address for address, count in counts if int(count) == 0), None)
+        shut_out = next((entry[0] for entry in counts if entry and entry[1] == 0), None)
         if shut_out is not None:
             text = f"Invalid {overrides} {shut_out}:0"
             yield SettingProblem(overrides, text, "set it from 1 on")

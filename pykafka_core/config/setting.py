@@ -197,6 +197,8 @@ def _integer(name: str, type_name: str, text: str) -> int:
 
 def _double(name: str, text: str) -> float:
     try:
+        if "_" in text or not text.isascii():  # Python takes both
+            raise ValueError
         return float(text)
     except ValueError:
         raise InvalidValueError(name, text, "Not a number of type DOUBLE") from None

@@ -8,8 +8,10 @@ Value = bool | int | float | str | tuple[str, ...]
 """A typed value: lists are tuples, classes and passwords are text."""
 
 # Text, as few starts need them: `re` compiles and keeps what it is given.
-_THROTTLED = r"\d+:\d+\Z"
-_DURATION = r"(?i)-?P(?=[\dT])(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{0,9})?S)?)?\Z"
+_THROTTLED = r"(?a)\d+:\d+\Z"
+_DURATION = r"(?ai)-?P(?=[\dT])(\d+D)?(T(?=\d)(\d+H)?(\d+M)?(\d+(\.\d{0,9})?S)?)?\Z"
+_ADDRESS_COUNT = r"(?:\[([^\[\]]*)\]|([^\[\]]*)):\s*(?:0*([0-9]{1,10}))\Z"
+_COUNT_MAX = 2**31 - 1
 
 
 class InvalidValueError(ValueError):
@@ -126,24 +128,31 @@ def _is_offset_reset(value: Value) -> bool:
     )
 
 
-def address_counts(text: str) -> Iterator[tuple[str, str]]:
-    """Split ADDRESS:COUNT, separated by commas; neither part is judged, and without a colon the address is empty."""
+def address_counts(text: str) -> Iterator[tuple[str, int] | None]:
+    """The entries ADDRESS:COUNT, separated by commas; None for one that is none.
+
+    An address of IPv6 may stand in one pair of brackets; no address is looked up. A count is an INT of Kafka's.
+    """
     for entry in filter(None, map(str.strip, text.split(","))):
-        address, _, count = entry.rpartition(":")
-        yield address.strip(), count.strip()
+        found = re.match(_ADDRESS_COUNT, entry)
+        count = int(found[3]) if found else 0
+        yield (
+            ((found[1] or found[2] or "").strip(), count) if found and count <= _COUNT_MAX else None
+        )
 
 
 def _are_address_counts(value: Value) -> bool:
-    """Whether ``value`` is ADDRESS:COUNT, separated by commas; an address of IPv6 may stand in brackets."""
     from ipaddress import ip_address  # slow to import, needed for this setting only
 
     assert isinstance(value, str)
-    for address, count in address_counts(value):
-        if not count.isascii() or not count.isdigit():
+    for entry in address_counts(value):
+        if entry is None:
             return False
         try:
-            ip_address(address.strip("[]"))
+            address = ip_address(entry[0])
         except ValueError:
+            return False
+        if getattr(address, "scope_id", None) is not None:  # the core's addresses have none
             return False
     return True
 
