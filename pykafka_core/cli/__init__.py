@@ -8,6 +8,7 @@ closed output pipe is not a failure.
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -57,6 +58,8 @@ def _outcome(asked: list[str]) -> str | int | None:
 
 def _run(asked: list[str]) -> None:
     if asked[:1] == ["serve"]:
+        # Until `serve` catches it. A KeyboardInterrupt may be lost: importlib's callbacks swallow it.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         gc.disable()  # a start makes no garbage; `serve` begins to collect when it is ready
         from .serve import ServeOptions, serve
 
@@ -64,6 +67,7 @@ def _run(asked: list[str]) -> None:
         if options is not None:
             serve(options)
             return
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     from .app import app
 
     app(args=asked, prog_name="pykafka-core")

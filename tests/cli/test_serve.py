@@ -58,6 +58,34 @@ def test_serves_until_a_signal_and_ends_cleanly(tmp_path: Path, number: signal.S
     assert (process.returncode, out) == (0, ""), errors
 
 
+def test_ctrl_c_ends_a_start_whatever_it_interrupts() -> None:
+    """Raised in a callback of importlib's it was printed as ignored, and the broker served on."""
+    program = """
+import signal, sys, weakref
+from pykafka_core import cli
+
+class Referenced: pass
+
+def interrupt(*_):
+    signal.raise_signal(signal.SIGINT)
+
+def settings(*_):
+    referenced = Referenced()
+    reference = weakref.ref(referenced, interrupt)
+    del referenced
+    sys.exit("served on")
+
+from pykafka_core.cli import serve
+serve.ServeOptions.from_arguments = settings
+cli.main(["serve"])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == -signal.SIGINT, done
+    assert "Traceback" not in done.stderr
+
+
 def test_a_signal_that_another_thread_takes_ends_it_too(tmp_path: Path) -> None:
     """The system may give it to any thread; only the main one runs Python's handlers, and that one sleeps."""
     with serving("--data", str(tmp_path / "data")) as (process, _):
