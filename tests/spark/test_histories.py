@@ -27,6 +27,8 @@ from spark_udfs.places import Place, Range
 from spark_udfs.planned import StreamPlan, agreed
 
 TOPICS = ("a", "b")
+LATE = "c"
+"""Does not exist at first; a pattern finds it once it does."""
 SCHEMA = StructType().add("topic", "string").add("partition", "integer").add("offset", "long")
 TABLE = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())])
 Offsets = dict[Place, int]
@@ -133,8 +135,11 @@ class Transaction:
 class Spark:
     """Plans as MicroBatchExecution and KafkaMicroBatchStream do, without failing on data loss itself."""
 
-    def __init__(self, cluster: Cluster, subscriptions: list[set[str]], limit: int) -> None:
+    def __init__(
+        self, cluster: Cluster, subscriptions: list[set[str]], limit: int, *, joins: bool
+    ) -> None:
         self._cluster, self._subscriptions, self._limit = cluster, subscriptions, limit
+        self._joins = joins
 
     def next_batch(self, checkpoint: Checkpoint, arrive: int = 0) -> Frame | None:
         """The planned one that is not done, or a new one; None if there is nothing to read.
@@ -161,7 +166,10 @@ class Spark:
             {place: Range(begin.get(place, 0), offset) for place, offset in end.items()}
             for begin, end in zip(begins, checkpoint.ends[checkpoint.done], strict=True)
         ]
-        return Frame(streams, [row for stream in streams for row in self._rows(stream)])
+        rows = [list(self._rows(stream)) for stream in streams]
+        if self._joins:  # on the place and the offset
+            return Frame(streams, sorted(set.intersection(*map(set, rows))))
+        return Frame(streams, [row for part in rows for row in part])
 
     def _places(self, topics: set[str]) -> dict[Place, Partition]:
         return {at: p for at, p in self._cluster.partitions.items() if at[0] in topics}
@@ -186,19 +194,26 @@ class Spark:
 
 
 def subscriptions_of(shape: str) -> list[set[str]]:
-    """Streams by their topics: "a|ab" is a union of one that reads a and one that reads both."""
-    return [set(topics) for topics in shape.split("|")]
+    """Streams by their topics: "a|ab" is a union of one that reads a and one that reads both, "a&a" a join.
+
+    "abc" is a pattern: it finds c once that exists.
+    """
+    return [set(topics) for topics in shape.replace("&", "|").split("|")]
 
 
 class Histories(RuleBasedStateMachine):
     @initialize(
-        shape=st.sampled_from(["a", "ab", "a|b", "a|a", "ab|a", "ab|ab"]), limit=st.integers(1, 4)
+        shape=st.sampled_from(
+            ["a", "ab", "a|b", "a|a", "ab|a", "ab|ab", "a&a", "ab&ab", "abc", "abc|a", "abc&abc"]
+        ),
+        limit=st.integers(1, 4),
     )
     def begin(self, shape: str, limit: int) -> None:
         self.subscriptions = subscriptions_of(shape)
         self.read = set().union(*self.subscriptions)
         self.cluster = Cluster()
-        self.spark = Spark(self.cluster, self.subscriptions, limit)
+        self.joins = "&" in shape
+        self.spark = Spark(self.cluster, self.subscriptions, limit, joins=self.joins)
         self.ledger, self.backups = Ledger(), [Ledger()]
         self.checkpoint = Checkpoint("earliest")
         self.kept: list[Checkpoint] = []
@@ -241,6 +256,11 @@ class Histories(RuleBasedStateMachine):
     def grow(self, topic: str) -> None:
         if (topic, 2) not in self.cluster.partitions:
             self.cluster.grow(topic)
+
+    @precondition(lambda self: LATE in self.read and LATE not in self.cluster.ids)
+    @rule()
+    def make_what_a_pattern_finds(self) -> None:
+        self.cluster.create(LATE)
 
     @rule(topic=st.sampled_from(TOPICS))
     def make_anew(self, topic: str) -> None:
@@ -320,7 +340,8 @@ class Histories(RuleBasedStateMachine):
             return
         for place, partition in self.cluster.partitions.items():
             mark = self.ledger.marks.get(PartitionKey(self.cluster.ids[place[0]], *place), 0)
-            times = sum(place[0] in topics for topics in self.subscriptions)
+            streams = sum(place[0] in topics for topics in self.subscriptions)
+            times = min(streams, 1) if self.joins else streams
             for offset in range(partition.end):
                 record = (*partition.uid, offset)
                 done = self.ledger.effects[record]
