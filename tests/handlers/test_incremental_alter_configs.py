@@ -280,6 +280,13 @@ def test_a_resource_named_twice_is_refused_both_times() -> None:
     assert [answer.error_code for answer in reply.responses] == [42, 42]
 
 
+def test_a_message_fits_into_every_version_of_the_answer() -> None:
+    """One that named 9,000 settings could not be encoded, and the connection was closed."""
+    _, code, text = alter(new_context(), *[(f"😀{n}", SET, None) for n in range(9_000)])
+    assert code == 42
+    assert len((text or "").encode()) <= 32_767
+
+
 class NotLookedThrough(dict[str, str]):
     """Settings that can be looked up, but not looked through."""
 

@@ -56,6 +56,9 @@ _SCOPES = {
 C = TypeVar("C")
 C_co = TypeVar("C_co", covariant=True)
 
+MESSAGE_LENGTH_MAX: Final = 8_000
+"""A message may name all that was asked, and its length field may have two bytes: 32,767 of UTF-8."""
+
 NUMBER: Final = re.compile(r"[+-]?[0-9]{1,40}")
 
 
@@ -106,7 +109,9 @@ class Plan(NamedTuple):
         """Answer after the append ended with ``code``."""
         error = self.error or (error_of(code)() if code and self.records else None)
         kind, name, _ = self.asked
-        return Answer(error.code, str(error), kind, name) if error else Answer(0, None, kind, name)
+        if error is None:
+            return Answer(0, None, kind, name)
+        return Answer(error.code, str(error)[:MESSAGE_LENGTH_MAX], kind, name)
 
 
 def plan_all(
