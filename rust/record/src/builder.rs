@@ -1,7 +1,7 @@
-//! Build a batch: records are laid out as they come, and compressed at the end.
+//! Build a batch: records are laid out as they come, and compressed at the end, or as they come too if the batch is large.
 
 use crate::batch::TimestampType;
-use crate::compression::{self, Compression, CompressionError};
+use crate::compression::{self, Compression, CompressionError, Encoder};
 use crate::crc::crc32c;
 use crate::layout;
 use crate::leader_epoch::LeaderEpoch;
@@ -64,19 +64,68 @@ pub enum BuildError {
     /// The timestamp is too far from the first record's for 64 bits.
     #[error("timestamp delta overflows")]
     Timestamp,
+    /// The batch has come to `size` bytes, compressed, and may have fewer.
+    #[error("the batch has {size} bytes, which is more than the maximum of {bytes_max}")]
+    Stored {
+        /// Bytes so far.
+        size: usize,
+        /// Those given to [`BatchBuilder::compress_early`].
+        bytes_max: usize,
+    },
     /// The payload cannot be compressed.
     #[error(transparent)]
     Compression(#[from] CompressionError),
 }
 
 /// Records on their way to a batch. Keep it: its buffers are reused from batch to batch.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct BatchBuilder {
     options: BatchOptions,
     payload: Vec<u8>,
+    early: Option<Early>,
     records_count: i32,
     base_timestamp: i64,
     max_timestamp: i64,
+}
+
+/// What is compressed while records come.
+#[derive(Debug)]
+struct Early {
+    encoder: Encoder,
+    /// The batch: room for its header, and what was put out.
+    batch: Vec<u8>,
+    /// Bytes of the payload that are compressed, and not in it any more.
+    consumed: usize,
+    bytes_max: usize,
+}
+
+impl Early {
+    /// Adds `bytes` to `payload`, of which no more stays than is a piece.
+    fn put(&mut self, payload: &mut Vec<u8>, bytes: &[u8]) -> Result<(), BuildError> {
+        bytes.chunks(Encoder::PIECE_BYTES).try_for_each(|chunk| {
+            payload.extend_from_slice(chunk);
+            self.compress_piece(payload)
+        })
+    }
+
+    /// Takes a piece off `payload` if it is complete.
+    fn compress_piece(&mut self, payload: &mut Vec<u8>) -> Result<(), BuildError> {
+        let Some(piece) = payload.get(..Encoder::PIECE_BYTES) else { return Ok(()) };
+        self.encoder.write(piece, &mut self.batch)?;
+        payload.drain(..Encoder::PIECE_BYTES);
+        self.consumed += Encoder::PIECE_BYTES;
+        self.check_size()
+    }
+
+    fn check_size(&self) -> Result<(), BuildError> {
+        let (size, bytes_max) = (self.batch.len(), self.bytes_max);
+        if size > bytes_max { Err(BuildError::Stored { size, bytes_max }) } else { Ok(()) }
+    }
+
+    fn finish(mut self, payload: &[u8]) -> Result<Vec<u8>, BuildError> {
+        self.encoder.finish(payload, &mut self.batch)?;
+        Ok(self.batch)
+    }
 }
 
 impl BatchBuilder {
@@ -102,7 +151,24 @@ impl BatchBuilder {
 
     /// Bytes of the batch if it were built now, before compression.
     pub fn size_estimate(&self) -> usize {
-        layout::HEADER_SIZE + self.payload.len()
+        let consumed = self.early.as_ref().map_or(0, |early| early.consumed);
+        layout::HEADER_SIZE + consumed + self.payload.len()
+    }
+
+    /// Forgets the records, and compresses those of the next batch as they come: little is held but the compressed batch, which
+    /// may have `bytes_max` bytes. What it compresses to is not always as small as at the end.
+    ///
+    /// Until the build or [`Self::clear`], options must not be changed; an append that fails makes the batch useless.
+    ///
+    /// # Errors
+    /// The codec lacks the level.
+    pub fn compress_early(&mut self, bytes_max: usize) -> Result<(), BuildError> {
+        self.clear();
+        let mut batch = vec![0; layout::HEADER_SIZE];
+        let BatchOptions { compression, level, .. } = self.options;
+        let encoder = Encoder::new(compression, level, &mut batch)?;
+        self.early = Some(Early { encoder, batch, consumed: 0, bytes_max });
+        Ok(())
     }
 
     /// Append a record; `timestamp` in ms, or −1 for none.
@@ -114,11 +180,11 @@ impl BatchBuilder {
         headers: &[Header<'_>],
     ) -> Result<(), BuildError> {
         let headers_size = headers.iter().map(|(key, value)| sized(key) + nullable(*value)).sum();
-        self.append_parts(timestamp, key, value, (headers.len(), headers_size), |out| {
-            for (key, value) in headers {
-                put_sized(out, key);
-                put_nullable(out, *value);
-            }
+        self.append_parts(timestamp, key, value, (headers.len(), headers_size), |builder| {
+            headers.iter().try_for_each(|(key, value)| {
+                builder.put_sized(key)?;
+                builder.put_nullable(*value)
+            })
         })
     }
 
@@ -138,8 +204,8 @@ impl BatchBuilder {
         headers: Headers<'_>,
     ) -> Result<(), BuildError> {
         let size = headers.bytes().len();
-        self.append_parts(timestamp, key, value, (headers.count(), size), |out| {
-            out.extend_from_slice(headers.bytes());
+        self.append_parts(timestamp, key, value, (headers.count(), size), |builder| {
+            builder.put(headers.bytes())
         })
     }
 
@@ -150,7 +216,7 @@ impl BatchBuilder {
         key: Option<&[u8]>,
         value: Option<&[u8]>,
         headers: (usize, usize),
-        put_headers: impl FnOnce(&mut Vec<u8>),
+        put_headers: impl FnOnce(&mut Self) -> Result<(), BuildError>,
     ) -> Result<(), BuildError> {
         let (headers_count, headers_size) = headers;
         let first = self.records_count == 0;
@@ -173,30 +239,55 @@ impl BatchBuilder {
         out.push(0);
         varint::put(out, delta);
         varint::put(out, i64::from(self.records_count));
-        put_nullable(out, key);
-        put_nullable(out, value);
-        varint::put(out, i64::from(headers_count));
-        put_headers(out);
+        self.put_nullable(key)?;
+        self.put_nullable(value)?;
+        varint::put(&mut self.payload, i64::from(headers_count));
+        put_headers(self)?;
+        if let Some(early) = &mut self.early {
+            early.compress_piece(&mut self.payload)?;
+        }
         self.max_timestamp = if first { timestamp } else { self.max_timestamp.max(timestamp) };
         self.base_timestamp = base_timestamp;
         self.records_count += 1;
         Ok(())
     }
 
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) -> Result<(), BuildError> {
+        if let Some(early) = &mut self.early {
+            early.put(&mut self.payload, bytes)
+        } else {
+            self.payload.extend_from_slice(bytes);
+            Ok(())
+        }
+    }
+
+    #[inline]
+    fn put_sized(&mut self, bytes: &[u8]) -> Result<(), BuildError> {
+        varint::put(&mut self.payload, bytes.len() as i64);
+        self.put(bytes)
+    }
+
+    #[inline]
+    fn put_nullable(&mut self, bytes: Option<&[u8]>) -> Result<(), BuildError> {
+        if let Some(bytes) = bytes {
+            self.put_sized(bytes)
+        } else {
+            varint::put(&mut self.payload, -1);
+            Ok(())
+        }
+    }
+
     /// Append the batch to `out` and be empty again, options kept. Returns its size in bytes.
     ///
-    /// On error `out` is as before, and so is the builder.
+    /// On error `out` is as before, and so is the builder, unless it compresses early.
     pub fn build(&mut self, out: &mut Vec<u8>) -> Result<usize, BuildError> {
         if self.records_count == 0 {
             return Err(BuildError::Empty);
         }
         let start = out.len();
-        out.resize(start + layout::HEADER_SIZE, 0);
-        let BatchOptions { compression, level, .. } = self.options;
-        let compressed = compression::compress(compression, level, &self.payload, out)
-            .map_err(BuildError::from)
-            .and_then(|()| self.write_header(&mut out[start..]));
-        if let Err(error) = compressed {
+        let compressed = self.compress(out);
+        if let Err(error) = compressed.and_then(|()| self.write_header(&mut out[start..])) {
             out.truncate(start);
             return Err(error);
         }
@@ -204,10 +295,36 @@ impl BatchBuilder {
         Ok(out.len() - start)
     }
 
+    /// Append the batch to `out`, its header left free.
+    fn compress(&mut self, out: &mut Vec<u8>) -> Result<(), BuildError> {
+        if let Some(early) = self.early.take() {
+            let mut batch = early.finish(&self.payload)?;
+            // It is large.
+            if out.is_empty() {
+                *out = batch;
+            } else {
+                out.append(&mut batch);
+            }
+            return Ok(());
+        }
+        out.resize(out.len() + layout::HEADER_SIZE, 0);
+        let BatchOptions { compression, level, .. } = self.options;
+        Ok(compression::compress(compression, level, &self.payload, out)?)
+    }
+
     /// Forget the records, keep options and buffers.
     pub fn clear(&mut self) {
+        self.early = None;
         self.payload.clear();
         self.records_count = 0;
+    }
+
+    /// Forget the records, keep options, and buffers of at most `kept_bytes_max` bytes.
+    pub fn shrink(&mut self, kept_bytes_max: usize) {
+        self.clear();
+        if self.payload.capacity() > kept_bytes_max {
+            self.payload = Vec::new();
+        }
     }
 
     fn write_header(&self, batch: &mut [u8]) -> Result<(), BuildError> {
@@ -253,16 +370,4 @@ fn sized(bytes: &[u8]) -> usize {
 /// The same where null is allowed; null is a length of −1.
 fn nullable(bytes: Option<&[u8]>) -> usize {
     bytes.map_or(1, sized)
-}
-
-fn put_sized(out: &mut Vec<u8>, bytes: &[u8]) {
-    varint::put(out, bytes.len() as i64);
-    out.extend_from_slice(bytes);
-}
-
-fn put_nullable(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
-    match bytes {
-        Some(bytes) => put_sized(out, bytes),
-        None => varint::put(out, -1),
-    }
 }

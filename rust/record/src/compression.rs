@@ -8,6 +8,7 @@
 //!
 //! Contexts of gzip and zstd, which are dear to make, are kept per thread.
 
+mod encoder;
 mod gzip;
 mod inflater;
 mod lz4;
@@ -15,6 +16,7 @@ mod snappy;
 mod xxh32;
 mod zstd;
 
+pub(crate) use self::encoder::Encoder;
 pub(crate) use self::inflater::Inflater;
 
 use std::ops::RangeInclusive;

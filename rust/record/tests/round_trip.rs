@@ -162,6 +162,70 @@ fn failed_build_leaves_builder_and_output_as_they_were() {
     assert_eq!((out, builder.records_count()), (vec![7], 1));
 }
 
+/// Records of pieces and more, small ones and a large one, some of which compress.
+fn large() -> Vec<OwnedRecord> {
+    let mut state = 1_u32;
+    let mut noise = |size: usize| {
+        let step = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        };
+        std::iter::repeat_with(step).take(size).collect::<Vec<u8>>()
+    };
+    let mut records: Vec<OwnedRecord> =
+        (0..3000).map(|at| (at, Some(noise(7)), Some(vec![b'v'; 200]), vec![])).collect();
+    let header = vec![(noise(300_000), Some(vec![1; 300_000]))];
+    records.push((-1, None, Some(noise((1 << 20) + 3)), header));
+    records.push((9, None, None, vec![]));
+    records
+}
+
+fn levels(codec: Compression) -> Vec<Option<i32>> {
+    let ends = codec.levels().map(|levels| [Some(*levels.start()), Some(*levels.end())]);
+    ends.into_iter().flatten().chain([None]).collect()
+}
+
+#[test]
+fn a_batch_that_is_compressed_early_has_the_same_records() {
+    let records = large();
+    let mut builder = BatchBuilder::default();
+    for compression in Compression::ALL {
+        for (level, before) in levels(compression).into_iter().zip([vec![7], vec![], vec![]]) {
+            *builder.options_mut() = BatchOptions { compression, level, ..Default::default() };
+            builder.compress_early(usize::MAX).unwrap();
+            for record in &records {
+                append(&mut builder, record).unwrap();
+            }
+            let (mut out, estimate) = (before.clone(), builder.size_estimate());
+            assert_eq!(builder.build(&mut out).unwrap(), out.len() - before.len());
+            let (batch, rest) = Batch::split(&out[before.len()..]).unwrap();
+            assert!(rest.is_empty() && batch.is_crc_valid());
+            assert_eq!(read(batch), records, "{compression:?} {level:?}");
+            let mut payload = Vec::new();
+            decompress(compression, batch.payload(), &mut payload, Limits::default()).unwrap();
+            assert_eq!(payload.len() + pykafka_record::HEADER_SIZE, estimate);
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_is_compressed_early_is_given_up_above_its_bound() {
+    for compression in Compression::ALL {
+        let mut builder =
+            BatchBuilder::new(BatchOptions { compression, ..BatchOptions::default() });
+        builder.compress_early(400_000).unwrap();
+        let mut appended = large().into_iter().map(|record| append(&mut builder, &record));
+        let refused = appended.find_map(Result::err).unwrap();
+        let is_soon = |size| size > 400_000 && size < 1_000_000;
+        assert!(matches!(refused, BuildError::Stored { size, .. } if is_soon(size)), "{refused:?}");
+        builder.clear();
+        append(&mut builder, &(1, None, None, vec![])).unwrap();
+        let mut out = Vec::new();
+        builder.build(&mut out).unwrap();
+        assert_eq!(read(Batch::split(&out).unwrap().0), [(1, None, None, vec![])]);
+    }
+}
+
 #[test]
 fn timestamps_too_far_apart_are_refused() {
     let mut builder = BatchBuilder::default();

@@ -42,22 +42,65 @@ pub(super) fn compress(
                 &mut kept.insert((level, Compress::new(level_of_flate, false))).1
             }
         };
-        deflate_all(deflate, input, out)
+        deflate_all(deflate, input, out, FlushCompress::Finish)
     })?;
     out.extend_from_slice(&crc32(input).to_le_bytes());
     out.extend_from_slice(&(input.len() as u32).to_le_bytes());
     Ok(())
 }
 
+/// A member that is written in pieces.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    deflate: Compress,
+    checksum: Checksum,
+}
+
+impl Encoder {
+    pub(super) fn new(level: i32, out: &mut Vec<u8>) -> Self {
+        out.extend_from_slice(&HEADER_WRITTEN);
+        let deflate = Compress::new(flate2::Compression::new(level as u32), false);
+        Self { deflate, checksum: Checksum::new() }
+    }
+
+    pub(super) fn write(
+        &mut self,
+        piece: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), CompressionError> {
+        self.checksum.update(piece);
+        deflate_all(&mut self.deflate, piece, out, FlushCompress::None)
+    }
+
+    #[expect(clippy::little_endian_bytes, reason = "gzip is little-endian")]
+    pub(super) fn finish(
+        mut self,
+        piece: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), CompressionError> {
+        self.checksum.update(piece);
+        deflate_all(&mut self.deflate, piece, out, FlushCompress::Finish)?;
+        let Checksum { crc, size } = self.checksum;
+        out.extend_from_slice(&(crc.finalize() as u32).to_le_bytes());
+        out.extend_from_slice(&size.to_le_bytes());
+        Ok(())
+    }
+}
+
 fn deflate_all(
     deflate: &mut Compress,
     input: &[u8],
     out: &mut Vec<u8>,
+    flush: FlushCompress,
 ) -> Result<(), CompressionError> {
+    let before = deflate.total_in();
     loop {
-        let rest = &input[deflate.total_in() as usize..];
+        let rest = &input[(deflate.total_in() - before) as usize..];
+        if rest.is_empty() && flush == FlushCompress::None {
+            return Ok(());
+        }
         out.reserve(rest.len() / RATIO_GUESS + 128);
-        match deflate.compress_vec(rest, out, FlushCompress::Finish) {
+        match deflate.compress_vec(rest, out, flush) {
             Ok(Status::StreamEnd) => return Ok(()),
             Ok(_) => {}
             Err(_) => {
@@ -174,6 +217,7 @@ fn inflate_some(
 }
 
 /// Of what a member puts out, as its trailer has it.
+#[derive(Debug)]
 struct Checksum {
     crc: Digest,
     size: u32,

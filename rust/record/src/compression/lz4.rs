@@ -38,15 +38,31 @@ pub(super) fn compress(
     input: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), CompressionError> {
+    begin(out);
+    append_blocks(level, input, out)?;
+    end(out);
+    Ok(())
+}
+
+pub(super) fn begin(out: &mut Vec<u8>) {
     let descriptor = [FLAGS_WRITTEN, SIZES_WRITTEN];
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&descriptor);
     out.push(header_checksum(&descriptor));
-    for block in input.chunks(BLOCK_BYTES_WRITTEN) {
-        append_block(level, block, out)?;
-    }
+}
+
+/// The last block may be short; none comes behind it.
+pub(super) fn append_blocks(
+    level: i32,
+    input: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), CompressionError> {
+    let mut blocks = input.chunks(BLOCK_BYTES_WRITTEN);
+    blocks.try_for_each(|block| append_block(level, block, out))
+}
+
+pub(super) fn end(out: &mut Vec<u8>) {
     out.extend_from_slice(&[0; 4]);
-    Ok(())
 }
 
 /// A block's size word and bytes, stored as they are where compression does not make them fewer.

@@ -20,8 +20,17 @@ thread_local! {
 }
 
 pub(super) fn compress(input: &[u8], out: &mut Vec<u8>) -> Result<(), CompressionError> {
+    begin(out);
+    append_blocks(input, out)
+}
+
+pub(super) fn begin(out: &mut Vec<u8>) {
     out.extend_from_slice(&MAGIC);
     out.extend_from_slice(&VERSIONS);
+}
+
+/// The last block may be short; none comes behind it.
+pub(super) fn append_blocks(input: &[u8], out: &mut Vec<u8>) -> Result<(), CompressionError> {
     ENCODER.with_borrow_mut(|encoder| {
         for block in input.chunks(BLOCK_BYTES_WRITTEN) {
             let start = out.len() + 4;

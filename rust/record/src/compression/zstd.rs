@@ -12,6 +12,7 @@
 use std::cell::RefCell;
 use std::io::Cursor;
 
+use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer};
 
 use super::{Compression, CompressionError, Sink, Step};
@@ -27,6 +28,11 @@ const PIECE_BYTES: usize = BLOCK_BYTES_MAX as usize;
 /// What a streaming context takes beside its window: tables, a block of input and one of output, and the piece.
 const STREAM_OVERHEAD_BYTES: u64 = 4 * BLOCK_BYTES_MAX;
 
+/// Frames that are written in pieces have windows of 2 MiB at most, as those of levels up to this: so they can be read through
+/// a window of 4 MiB.
+const STREAMED_LEVEL_MAX: i32 = 8;
+const STREAMED_WINDOW_LOG: u32 = 21;
+
 thread_local! {
     static COMPRESS: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
     static DECOMPRESS: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
@@ -37,7 +43,6 @@ pub(super) fn compress(
     input: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<(), CompressionError> {
-    let failed = |_| CompressionError::corrupt(Compression::Zstd, "does not compress");
     out.reserve(zstd::zstd_safe::compress_bound(input.len()));
     COMPRESS.with_borrow_mut(|context| {
         context.set_parameter(CParameter::CompressionLevel(level)).map_err(failed)?;
@@ -46,6 +51,65 @@ pub(super) fn compress(
         end.set_position(start);
         context.compress2(&mut end, input).map(drop).map_err(failed)
     })
+}
+
+/// A frame that is written in pieces. Its context is dropped with it: of a large frame it takes megabytes.
+pub(crate) struct Encoder(CCtx<'static>);
+
+impl Encoder {
+    pub(super) fn new(level: i32) -> Result<Self, CompressionError> {
+        let mut context = CCtx::try_create().ok_or_else(|| failed(0))?;
+        context.set_parameter(CParameter::CompressionLevel(level)).map_err(failed)?;
+        if level > STREAMED_LEVEL_MAX {
+            context.set_parameter(CParameter::WindowLog(STREAMED_WINDOW_LOG)).map_err(failed)?;
+        }
+        Ok(Self(context))
+    }
+
+    pub(super) fn write(
+        &mut self,
+        piece: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), CompressionError> {
+        let mut input = InBuffer::around(piece);
+        while input.pos() < piece.len() {
+            self.step(&mut input, out, ZSTD_EndDirective::ZSTD_e_continue)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(
+        mut self,
+        piece: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), CompressionError> {
+        let mut input = InBuffer::around(piece);
+        while self.step(&mut input, out, ZSTD_EndDirective::ZSTD_e_end)? > 0 {}
+        Ok(())
+    }
+
+    /// Bytes that are still to be put out.
+    fn step(
+        &mut self,
+        input: &mut InBuffer<'_>,
+        out: &mut Vec<u8>,
+        directive: ZSTD_EndDirective,
+    ) -> Result<usize, CompressionError> {
+        out.reserve(PIECE_BYTES);
+        let end = out.len();
+        let mut output = OutBuffer::around_pos(out, end);
+        self.0.compress_stream2(&mut output, input, directive).map_err(failed)
+    }
+}
+
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Encoder").finish_non_exhaustive()
+    }
+}
+
+fn failed(_: usize) -> CompressionError {
+    CompressionError::corrupt(Compression::Zstd, "does not compress")
 }
 
 /// Frames one behind the other.

@@ -16,8 +16,8 @@ use std::fmt;
 
 use pykafka_record::{
     Batch, BatchBuilder, BatchError, BatchMut, BatchOptions, BuildError, Compression,
-    CompressionError, Limits, NO_TIMESTAMP, ProducerId, RecordError, RecordHead, RecordIter,
-    TimestampType, UnknownCompression, Window,
+    CompressionError, HEADER_SIZE, Limits, NO_TIMESTAMP, ProducerId, RecordError, RecordHead,
+    RecordIter, TimestampType, UnknownCompression, Window,
 };
 
 use crate::log::producer_state::AppendOrigin;
@@ -185,7 +185,7 @@ pub enum ValidateError {
     DecompressedTooLarge(RecordError),
     /// The batch that the topic's codec asks for cannot be built.
     #[error("the batch cannot be recompressed: {0}")]
-    Rewrite(#[from] BuildError),
+    Rewrite(BuildError),
 }
 
 impl ValidateError {
@@ -213,6 +213,15 @@ impl From<RecordError> for ValidateError {
             | RecordError::Compression(_)
             | RecordError::Varint(_) => ValidateError::Undecodable(error),
             _ => ValidateError::Records(error),
+        }
+    }
+}
+
+impl From<BuildError> for ValidateError {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::Stored { size, bytes_max } => ValidateError::TooLarge { size, bytes_max },
+            error => ValidateError::Rewrite(error),
         }
     }
 }
@@ -347,7 +356,7 @@ pub fn validate(
         BatchMut::new(bytes)?.set_max_timestamp(stamp, rules.timestamp_type);
     } else {
         let records = reader.whole().ok_or_else(needs_larger_window)?;
-        let mut rewritten = rewrite(&batch, records, target, &mut scratch.builder)?;
+        let mut rewritten = rewrite(&batch, records, target, rules, &mut scratch.builder)?;
         BatchMut::new(&mut rewritten)?.set_max_timestamp(stamp, rules.timestamp_type);
         check_size(rewritten.len(), rules)?;
         validated.rewritten = Some(rewritten);
@@ -461,11 +470,15 @@ impl RecordJudge {
     }
 }
 
+/// Records of a new batch that are held until it is compressed: a larger one is compressed as they come.
+const COMPRESSED_AT_ONCE_BYTES_MAX: usize = 4 << 20;
+
 /// Rebuilds the batch, records numbered from 0.
 fn rewrite(
     batch: &Batch<'_>,
     records: RecordIter<'_>,
     (compression, level): (Compression, Option<i32>),
+    rules: &ValidateRules,
     builder: &mut BatchBuilder,
 ) -> Result<Vec<u8>, ValidateError> {
     builder.clear();
@@ -481,14 +494,26 @@ fn rewrite(
         transactional: batch.is_transactional(),
         control: batch.is_control(),
     };
+    let payload_size = records.rest().len();
+    let mut rewritten = Vec::new();
+    if payload_size > COMPRESSED_AT_ONCE_BYTES_MAX {
+        builder.compress_early(rules.batch_bytes_max)?;
+    } else {
+        rewritten.reserve((payload_size + HEADER_SIZE).min(batch.size() * 2));
+    }
+    let built = build(records, builder, &mut rewritten);
+    builder.shrink(Scratch::KEPT_BYTES_MAX);
+    built.map(|()| rewritten)
+}
+
+fn build(
+    records: RecordIter<'_>,
+    builder: &mut BatchBuilder,
+    out: &mut Vec<u8>,
+) -> Result<(), ValidateError> {
     for record in records {
         builder.append_record(&record?)?;
     }
-    let uncompressed = builder.size_estimate();
-    let mut rewritten = Vec::with_capacity(uncompressed.min(batch.size() * 2));
-    builder.build(&mut rewritten)?;
-    if uncompressed > Scratch::KEPT_BYTES_MAX {
-        *builder = BatchBuilder::default();
-    }
-    Ok(rewritten)
+    builder.build(out)?;
+    Ok(())
 }

@@ -1,0 +1,74 @@
+//! Compression in pieces, of what would take too much as a whole.
+
+use super::{Compression, CompressionError, checked_level, gzip, lz4, snappy, zstd};
+
+/// Compresses what comes in pieces; its output is put behind what was put out before.
+#[derive(Debug)]
+pub(crate) enum Encoder {
+    None,
+    Gzip(Box<gzip::Encoder>),
+    Snappy,
+    Lz4 { level: i32 },
+    Zstd(zstd::Encoder),
+}
+
+impl Encoder {
+    /// Every piece but the last has a multiple of this: blocks of LZ4 and Snappy end with it.
+    pub(crate) const PIECE_BYTES: usize = 256 << 10;
+
+    /// Begins the output; `level` as for [`super::compress`].
+    pub(crate) fn new(
+        codec: Compression,
+        level: Option<i32>,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, CompressionError> {
+        let level = checked_level(codec, level)?;
+        Ok(match codec {
+            Compression::None => Self::None,
+            Compression::Gzip => Self::Gzip(Box::new(gzip::Encoder::new(level, out))),
+            Compression::Snappy => {
+                snappy::begin(out);
+                Self::Snappy
+            }
+            Compression::Lz4 => {
+                lz4::begin(out);
+                Self::Lz4 { level }
+            }
+            Compression::Zstd => Self::Zstd(zstd::Encoder::new(level)?),
+        })
+    }
+
+    /// Compresses a piece that is not the last.
+    pub(crate) fn write(
+        &mut self,
+        piece: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), CompressionError> {
+        match self {
+            Self::None => out.extend_from_slice(piece),
+            Self::Gzip(encoder) => encoder.write(piece, out)?,
+            Self::Snappy => snappy::append_blocks(piece, out)?,
+            Self::Lz4 { level } => lz4::append_blocks(*level, piece, out)?,
+            Self::Zstd(encoder) => encoder.write(piece, out)?,
+        }
+        Ok(())
+    }
+
+    /// Compresses the last piece and ends the output.
+    pub(crate) fn finish(
+        mut self,
+        piece: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), CompressionError> {
+        match self {
+            Self::Gzip(encoder) => encoder.finish(piece, out),
+            Self::Zstd(encoder) => encoder.finish(piece, out),
+            Self::Lz4 { .. } => {
+                self.write(piece, out)?;
+                lz4::end(out);
+                Ok(())
+            }
+            Self::None | Self::Snappy => self.write(piece, out),
+        }
+    }
+}
