@@ -81,8 +81,9 @@ impl PyRepair {
     }
 }
 
-/// Kafka's defaults; of all settings, repair asks only whether a log may end with a gap.
+/// Kafka's defaults, but for what repair asks: whether a log may end with a gap, and whether each append was synced, as is the
+/// default on disk.
 fn config(is_compacted: bool) -> Arc<LogConfig> {
     let cleanup_policy = CleanupPolicy { delete: !is_compacted, compact: is_compacted };
-    Arc::new(LogConfig { cleanup_policy, ..LogConfig::default() })
+    Arc::new(LogConfig { cleanup_policy, flush_messages: 1, ..LogConfig::default() })
 }

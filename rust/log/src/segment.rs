@@ -74,11 +74,11 @@ pub(crate) fn file_name(base_offset: i64, kind: FileKind) -> String {
     format!("{base_offset:020}{}", kind.suffix())
 }
 
-/// The offset and kind in a file's name; `None` for names of other shapes.
+/// The offset and kind in a file's name; `None` for names of other shapes, and for 2^63 - 1, which no record can have.
 pub(crate) fn parse_file_name(name: &str) -> Option<(i64, FileKind)> {
     let (digits, suffix) = name.split_at_checked(20)?;
     let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
-    let offset = digits.parse().ok().filter(|_| is_number)?;
+    let offset = digits.parse().ok().filter(|offset| is_number && *offset < i64::MAX)?;
     Some((offset, FileKind::from_suffix(suffix)?))
 }
 
@@ -450,6 +450,7 @@ mod tests {
         {
             assert_eq!(parse_file_name(name), None, "{name}");
         }
+        assert_eq!(parse_file_name("09223372036854775807.log"), None);
         assert_eq!(parse_file_name("+0000000000000000119.log"), None);
     }
 }

@@ -907,3 +907,47 @@ fn checkpointed_log_start_is_synced_before_it_is_checkpointed() {
     directory.record_log_starts([&*log]).unwrap();
     assert_eq!((told()[&("t".to_owned(), 0)], log.recovery_point()), (29, 30));
 }
+
+/// A crash of the process, before any checkpoint: only the promise of `flush.messages=1` tells that records were synced.
+#[test]
+fn gap_before_batches_is_damage_without_a_recovery_point_where_each_append_is_synced() {
+    let hurts: [(&str, Hurt); 3] = [
+        ("a middle segment was deleted", |home| home.remove(&["log", "index", "timeindex"], 1)),
+        ("a middle segment was emptied", |home| home.rewrite(&home.segments()[1], b"")),
+        ("a middle segment lost its last batch", |home| home.cut_last_batch(&home.segments()[1])),
+    ];
+    for (what, hurt) in hurts {
+        let home = Home::new(1);
+        let (directory, log, _) = home.open();
+        for n in 0..10 {
+            append(&log, 3, NOW_MS + n * 10);
+        }
+        log.flush().unwrap();
+        drop((directory, log));
+        hurt(&home);
+        let damage = home.assert_damaged(what);
+        assert!(matches!(damage, Damage::Gap { .. }), "{what}: {damage}");
+    }
+}
+
+/// An open for writing went on at the offset in the file's name, and one for reading at the log end.
+#[test]
+fn empty_file_named_like_a_later_segment_is_no_part_of_the_log() {
+    for base_offset in [100_000, i64::MAX - 1, i64::MAX] {
+        for (clean, flush_messages) in [(true, 1), (true, i64::MAX), (false, 1), (false, i64::MAX)]
+        {
+            let home = Home::new(flush_messages);
+            home.filled(clean);
+            let path = home.partition().join(format!("{base_offset:020}.log"));
+            home.disk.create_anew(&path).unwrap();
+            let (directory, log, recovery) = home.open();
+            assert_eq!((recovery.damage, log.log_end_offset()), (None, 30), "{base_offset}");
+            let is_named = recovery.warnings.iter().any(|text| text.contains("does not adjoin"));
+            assert_eq!(is_named, base_offset < i64::MAX, "{:?}", recovery.warnings);
+            assert_eq!(append(&log, 1, NOW_MS).first_offset, 30);
+            directory.close(true).unwrap();
+            let (_, log, recovery) = home.open();
+            assert_eq!((recovery.damage, log.log_end_offset()), (None, 31), "{base_offset}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! A history appends, rolls, syncs, truncates, deletes and opens again; then one file of the partition is cut (also
 //! between two batches), emptied, zeroed, deleted, or loses a bit, a segment goes with all its files, or all files go,
-//! or a wrong log start is checkpointed;
+//! or a wrong log start is checkpointed, or an empty file has the name of a later segment;
 //! then the log is opened three times. Whatever happened:
 //! no synced record is missing without being named, no offset is given out twice, and what one open found the next one
 //! finds too.
@@ -213,6 +213,13 @@ impl History {
             file.set_len(0).unwrap();
             file.write_at(row.as_bytes(), 0).unwrap();
             return format!("log start {start} was checkpointed");
+        }
+        if self.random.below(20) == 0 {
+            let base_offset =
+                [1000, 100_000, i64::MAX - 1, i64::MAX][self.random.below(4) as usize];
+            let name = format!("{base_offset:020}.log");
+            self.disk.create_anew(&History::partition().join(&name)).unwrap();
+            return format!("{name} was made, empty");
         }
         let logs = names.iter().filter(|name| name.to_string_lossy().ends_with(".log"));
         let logs: Vec<_> = logs.cloned().collect();

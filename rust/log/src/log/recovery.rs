@@ -161,6 +161,14 @@ impl Look<'_> {
         let is_cut_off = position < self.found.segments[index].size;
         let gap = self.gap_behind(index)?;
         let is_torn = is_cut_off && !self.is_untrimmed(index, position)?;
+        if let Gap::BeforeNothing = gap {
+            let next = self.found.segments[index + 1].name(FileKind::Log);
+            let end = self.found.log_end_offset;
+            self.warn(
+                &next,
+                &format!("does not adjoin the log end {end} and begins with no batch"),
+            );
+        }
         if is_torn || matches!(gap, Gap::BeforeNothing | Gap::Lost(_)) {
             let gap =
                 if let (false, Gap::Lost(damage)) = (is_torn, gap) { Some(damage) } else { None };

@@ -52,7 +52,7 @@ impl Leftovers {
         removed.extend(incomplete.iter().map(|(name, _)| *name));
         for (name, plain) in &swapped {
             let Some((base_offset, FileKind::Log)) = parse_file_name(plain) else { continue };
-            let end = next_offset(dir, name)?.max(base_offset + 1);
+            let end = next_offset(dir, name)?.max(base_offset.saturating_add(1));
             let is_replaced = |name: &str| {
                 parse_file_name(name).is_some_and(|(offset, kind)| {
                     kind != FileKind::Snapshot && (base_offset..end).contains(&offset)

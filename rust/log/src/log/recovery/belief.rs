@@ -43,6 +43,10 @@ impl Look<'_> {
             }
             let Some((max, end)) = sealed else { continue };
             let is_gap = end < next.base_offset;
+            if is_gap && next.size == 0 {
+                // Nothing tells that the log goes on there.
+                continue;
+            }
             if is_gap && lost_in_gap(dir, plan, segment, end, next.base_offset)?.is_some() {
                 continue;
             }
@@ -162,7 +166,7 @@ fn end_from(
                     return Ok(None);
                 }
                 wanted = wanted.filter(|offset| *offset != header.last_offset);
-                end = header.last_offset + 1;
+                end = header.last_offset.saturating_add(1);
             }
             Ok(None) => return Ok(wanted.is_none().then_some(end)),
             Err(ScanError::Bad(_)) => return Ok(None),
@@ -177,15 +181,15 @@ pub(super) fn indexed_end(dir: &DirView<'_>, segment: &FoundSegment) -> Result<i
     let offsets = last_entry::<{ offset_index::ENTRY_SIZE }>(dir, segment, FileKind::OffsetIndex)?;
     let times = last_entry::<{ time_index::ENTRY_SIZE }>(dir, segment, FileKind::TimeIndex)?;
     let by_offset = match offsets {
-        LastEntry::Entry(entry) => Some(OffsetEntry::decode(entry, base).offset + 1),
+        LastEntry::Entry(entry) => Some(OffsetEntry::decode(entry, base).offset.saturating_add(1)),
         _ => None,
     };
     let by_time = match times {
-        LastEntry::Entry(entry) => Some(TimeEntry::decode(&entry, base).offset + 1),
+        LastEntry::Entry(entry) => Some(TimeEntry::decode(&entry, base).offset.saturating_add(1)),
         _ => None,
     };
     // A single offset is what preallocated zeros look like.
-    Ok(by_offset.max(by_time).filter(|end| *end > base + 1).unwrap_or(base))
+    Ok(by_offset.max(by_time).filter(|end| *end > base.saturating_add(1)).unwrap_or(base))
 }
 
 /// The end of an index file.

@@ -2,7 +2,8 @@
 //!
 //! Compaction leaves such gaps. A power cut leaves them too, where files and names reach the disk in their own order:
 //! records that were never synced are missing before later ones. Any other gap is a loss. Apache Kafka does not tell them
-//! apart: it asks that offsets grow. Here a gap below what was synced is damage, unless the log was compacted up to there
+//! apart: it asks that offsets grow. Here a gap below what was synced is damage, and any gap before batches where each append is
+//! synced, unless the log was compacted up to there
 //! (`cleaner-offset-checkpoint`); and also then if an index tells of records: one whose `.log` is missing, or that reaches
 //! beyond the end of its `.log`. A gap that is taken as it is gets into that checkpoint.
 
@@ -38,15 +39,17 @@ impl Look<'_> {
             return Ok(Gap::None);
         }
         let segment = &found.segments[index];
-        if let Some(damage) = lost_in_gap(dir, plan, segment, end, next.base_offset)? {
+        let damage = lost_in_gap(dir, plan, segment, end, next.base_offset)?;
+        if let Some(damage) = damage.clone().filter(|_| end < plan.synced_end) {
             return Ok(Gap::Lost(damage));
         }
-        if next.base_offset <= plan.cleaner_offset {
+        if damage.is_none() && next.base_offset <= plan.cleaner_offset {
             return Ok(Gap::None);
         }
         for segment in &found.segments[index + 1..] {
             if begins_with_batch(dir, plan, segment, end)? {
-                return Ok(Gap::BeforeBatches(warning(dir, end, next)));
+                let warning = || Gap::BeforeBatches(warning(dir, end, next));
+                return Ok(damage.map_or_else(warning, Gap::Lost));
             }
         }
         Ok(Gap::BeforeNothing)
@@ -60,7 +63,8 @@ pub(super) fn warning(dir: &DirView<'_>, end: i64, next: &FoundSegment) -> Strin
     format!("no offsets {end} to {last} before {path}: compacted, or lost")
 }
 
-/// The synced records that were in the gap from `end`, where `segment` ends, to `next_base`, unless compaction took them.
+/// The records that were in the gap from `end`, where `segment` ends, to `next_base`, and were synced or, where each append is
+/// synced, may have been; unless compaction took them.
 pub(super) fn lost_in_gap(
     dir: &DirView<'_>,
     plan: &Plan,
@@ -68,7 +72,7 @@ pub(super) fn lost_in_gap(
     end: i64,
     next_base: i64,
 ) -> Result<Option<Damage>, StorageError> {
-    let is_lost = end < plan.synced_end
+    let is_lost = (end < plan.synced_end || plan.syncs_every_append)
         && (next_base > plan.cleaner_offset
             || plan.lost_segments.range(end..next_base).next().is_some()
             || indexed_end(dir, segment)? > end);

@@ -29,6 +29,8 @@ pub(crate) struct Plan {
     /// The high watermark that was checkpointed.
     pub(super) high_watermark: i64,
     pub(super) on_damage: OnDamage,
+    /// Whether batches were acknowledged only once everything before them was synced, whatever a checkpoint tells.
+    pub(super) syncs_every_append: bool,
     /// What `partition.metadata` has to hold.
     pub(super) topic_id: Option<[u8; 16]>,
     pub(super) index_interval_bytes: u64,
@@ -65,6 +67,7 @@ impl Plan {
             end_max: if is_end_known { recovery_point } else { i64::MAX },
             high_watermark,
             on_damage: options.on_damage,
+            syncs_every_append: options.config.syncs_every_append(),
             topic_id: options.topic_id,
             index_interval_bytes: options.config.index_interval_bytes as u64,
             rebuilt_entries_max: REBUILT_ENTRIES_MAX,
