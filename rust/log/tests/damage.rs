@@ -951,3 +951,30 @@ fn empty_file_named_like_a_later_segment_is_no_part_of_the_log() {
         }
     }
 }
+
+/// Any name that began with that of a `.log` hid that records are missing before the first segment.
+#[test]
+fn copy_of_a_segment_hides_no_loss_and_is_not_removed() {
+    for suffix in [".bak", ".tmp", ".swp", ".old", ".cleaned", ".deleted"] {
+        let home = Home::new(i64::MAX);
+        home.filled(true);
+        let path = home.segments()[0].clone();
+        let copy = PathBuf::from(format!("{}{suffix}", path.display()));
+        home.disk.rename(&path, &copy).unwrap();
+        let damage = home.assert_damaged(suffix);
+        assert_eq!(damage, Damage::Beginning { offset: 0, last_offset: 11 }, "{suffix}");
+        assert!(home.disk.exists(&copy), "{suffix}");
+    }
+    for suffix in ["", ".old", ".deleted"] {
+        let home = Home::new(i64::MAX);
+        home.filled_with(10, 12, true);
+        home.remove(&["log", "index", "timeindex"], 1);
+        home.remove(&["log", "index", "timeindex"], 0);
+        let older = home.partition().join(format!("{:020}.log{suffix}", 0));
+        if !suffix.is_empty() {
+            home.disk.create_anew(&older).unwrap();
+        }
+        let damage = home.assert_damaged(suffix);
+        assert_eq!(damage, Damage::Beginning { offset: 12, last_offset: 23 }, "{suffix}");
+    }
+}

@@ -223,6 +223,15 @@ impl History {
         }
         let logs = names.iter().filter(|name| name.to_string_lossy().ends_with(".log"));
         let logs: Vec<_> = logs.cloned().collect();
+        if self.random.below(20) == 0 && !logs.is_empty() {
+            let log = &logs[self.random.below(logs.len() as u64) as usize];
+            let suffixes = [".bak", ".tmp", ".cleaned", ".deleted"];
+            let suffix = suffixes[self.random.below(4) as usize];
+            let renamed = format!("{}{suffix}", log.to_string_lossy());
+            let at = |name: &str| History::partition().join(name);
+            self.disk.rename(&at(&log.to_string_lossy()), &at(&renamed)).unwrap();
+            return format!("{} got the suffix {suffix}", log.display());
+        }
         match self.random.below(12) {
             0 => {
                 self.remove(&names);

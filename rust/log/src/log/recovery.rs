@@ -71,7 +71,7 @@ pub(super) fn look(dir: &DirView<'_>, plan: Plan) -> Result<Recovered, OpenError
         return Ok(found);
     };
     found.is_on_disk = true;
-    if let Some(damage) = names::loss_before(&entries, &plan) {
+    if let Some(damage) = names::loss_before(dir, &entries, &plan)? {
         found.keep_damage(&plan, damage);
     }
     let has_failed_sync = entries.iter().any(|entry| entry.name == SYNC_FAILED_FILE);

@@ -15,7 +15,7 @@ use crate::disk::{DirEntry, Disk};
 use crate::segment::scan::BatchScanner;
 use crate::segment::{FileKind, SWAP_SUFFIX, parse_file_name};
 
-const DELETED_SUFFIX: &str = ".deleted";
+pub(super) const DELETED_SUFFIX: &str = ".deleted";
 const CLEANED_SUFFIX: &str = ".cleaned";
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
@@ -110,7 +110,7 @@ impl Leftovers {
 }
 
 /// The offset after the last batch of a `.log`.
-fn next_offset(dir: &DirView<'_>, name: &str) -> Result<i64, StorageError> {
+pub(super) fn next_offset(dir: &DirView<'_>, name: &str) -> Result<i64, StorageError> {
     let file = dir.open(name)?;
     let size = file.size().map_err(dir.error("read", name))?;
     let mut scanner = BatchScanner::new(&*file, 0, size);

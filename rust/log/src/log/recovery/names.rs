@@ -3,14 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Look;
+use super::dir_view::DirView;
 use super::plan::Plan;
 use super::recovered::FoundSegment;
 use crate::directory::checkpoint;
 use crate::disk::DirEntry;
 use crate::log::epoch_cache::EpochCache;
-use crate::log::swap::Leftovers;
-use crate::log::{Damage, OpenError};
-use crate::segment::{FileKind, file_name, parse_file_name, transaction_index};
+use crate::log::swap::{DELETED_SUFFIX, Leftovers, next_offset};
+use crate::log::{Damage, OpenError, StorageError};
+use crate::segment::{FileKind, SWAP_SUFFIX, file_name, parse_file_name, transaction_index};
 
 /// Base offsets and kinds of the files of segments.
 fn segment_files(entries: &[DirEntry]) -> impl Iterator<Item = (i64, FileKind, &DirEntry)> {
@@ -59,26 +60,52 @@ pub(super) fn lost_segments(entries: &[DirEntry]) -> BTreeSet<i64> {
     let is_index = |kind: FileKind| !matches!(kind, FileKind::Log | FileKind::Snapshot);
     let indexes = segment_files(entries).filter(|(_, kind, _)| is_index(*kind));
     let mut lost: BTreeSet<i64> = indexes.map(|(base_offset, ..)| base_offset).collect();
-    for base_offset in entries.iter().filter_map(log_named_by) {
+    let logs = segment_files(entries).filter(|(_, kind, _)| *kind == FileKind::Log);
+    let there = logs.map(|(base_offset, ..)| base_offset);
+    for base_offset in entries.iter().filter_map(leaving_log).chain(there) {
         lost.remove(&base_offset);
     }
     lost
 }
 
-/// The records that are missing before the first segment. One that was renamed for deletion is not missed: on a full disk
-/// retention goes on without a checkpoint.
-pub(super) fn loss_before(entries: &[DirEntry], plan: &Plan) -> Option<Damage> {
+/// The records that are missing before the first segment. On a full disk retention goes on without a checkpoint: what the
+/// segments held that it renamed for deletion is not missed, if they reach up to the first one.
+pub(super) fn loss_before(
+    dir: &DirView<'_>,
+    entries: &[DirEntry],
+    plan: &Plan,
+) -> Result<Option<Damage>, StorageError> {
     let logs = segment_files(entries).filter(|(_, kind, _)| *kind == FileKind::Log);
-    let first_base = logs.map(|(base_offset, ..)| base_offset).min()?;
-    let is_told =
-        entries.iter().filter_map(log_named_by).any(|base_offset| base_offset < first_base);
-    plan.loss_before(first_base).filter(|_| !is_told)
+    let swapped = entries.iter().filter_map(|entry| log_with_suffix(entry, SWAP_SUFFIX));
+    let first_base = logs.map(|(base_offset, ..)| base_offset).chain(swapped).min();
+    let Some((first_base, damage)) =
+        first_base.and_then(|base| Some((base, plan.loss_before(base)?)))
+    else {
+        return Ok(None);
+    };
+    // The `.log` is renamed last of a segment's files.
+    let has_index: BTreeSet<_> =
+        segment_files(entries).map(|(base_offset, ..)| base_offset).collect();
+    for entry in entries {
+        let Some(base_offset) = log_with_suffix(entry, DELETED_SUFFIX) else { continue };
+        if base_offset < first_base && !has_index.contains(&base_offset) {
+            let name = file_name(base_offset, FileKind::Log) + DELETED_SUFFIX;
+            if next_offset(dir, &name)? == first_base || first_base <= plan.cleaner_offset {
+                return Ok(None);
+            }
+        }
+    }
+    Ok(Some(damage))
 }
 
-/// The base offset of the `.log` that has this name, or had it before `.deleted`, `.swap` or `.cleaned` was appended.
-fn log_named_by(entry: &DirEntry) -> Option<i64> {
-    let plain = entry.name.to_str()?.get(..file_name(0, FileKind::Log).len())?;
-    let (base_offset, kind) = parse_file_name(plain)?;
+/// The base offset of a `.log` that leaves the log by its name, or is to get its place.
+fn leaving_log(entry: &DirEntry) -> Option<i64> {
+    log_with_suffix(entry, DELETED_SUFFIX).or_else(|| log_with_suffix(entry, SWAP_SUFFIX))
+}
+
+/// The base offset of a `.log` with `suffix` behind its name.
+fn log_with_suffix(entry: &DirEntry, suffix: &str) -> Option<i64> {
+    let (base_offset, kind) = parse_file_name(entry.name.to_str()?.strip_suffix(suffix)?)?;
     (kind == FileKind::Log).then_some(base_offset)
 }
 
