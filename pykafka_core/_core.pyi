@@ -609,8 +609,8 @@ class Log:
         read_only: bool,
         memory_max: int,
         clock_ms: int | None,
-    ) -> tuple[Log, int | None, int]:
-        """The log, where it is damaged, and how many bytes recovery has cut."""
+    ) -> tuple[Log, int | None, int, list[str]]:
+        """The log, where it is damaged, how many bytes recovery has cut, and what else it found."""
 
     def append(self, batches: bytes) -> tuple[int, int, int, bool]:
         """First and last offset, log end offset, whether all of them were duplicates."""

@@ -48,16 +48,24 @@ class Log:
         damaged_at: Where valid batches follow a damaged one, or synced records are gone: the log is readable up to this
             offset and refuses writes until it is repaired. ``None`` for a whole log.
         truncated_bytes: What recovery has cut off as a torn tail.
+        warnings: What else recovery found, as a broker logs it: missing offsets, files that were rebuilt or are no
+            part of the log.
     """
 
     def __init__(
-        self, core: _core.Log, path: Path, damaged_at: int | None, truncated_bytes: int
+        self,
+        core: _core.Log,
+        path: Path,
+        damaged_at: int | None,
+        truncated_bytes: int,
+        warnings: Iterable[str],
     ) -> None:
         self._core = core
         self._closed = False
         self.path = path
         self.damaged_at = damaged_at
         self.truncated_bytes = truncated_bytes
+        self.warnings = tuple(warnings)
 
     @classmethod
     def open(
@@ -92,10 +100,10 @@ class Log:
         if durability != "memory":
             _check_place(place, read_only=read_only)
         settings = (config or LogConfig()).settings()
-        core, damaged_at, truncated_bytes = _core.Log.open(
+        core, damaged_at, truncated_bytes, warnings = _core.Log.open(
             place, durability, settings, read_only, memory_max, clock
         )
-        return cls(core, place, damaged_at, truncated_bytes)
+        return cls(core, place, damaged_at, truncated_bytes, warnings)
 
     def append(self, records: "ReadableBuffer | Iterable[_core.RecordInput]") -> Appended:
         """Append records as one batch, or ready batches, at the log end: all of them or none.

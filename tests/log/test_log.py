@@ -344,3 +344,13 @@ def test_without_retention_nothing_goes_for_its_age(tmp_path: Path) -> None:
 def test_negative_number_of_bytes_is_refused(tmp_path: Path) -> None:
     with open_log(tmp_path / "events-0") as log, pytest.raises(ValueError, match="-5"):
         log.read(0, -5)
+
+
+def test_what_recovery_finds_is_told_to_the_user_of_a_log(tmp_path: Path) -> None:
+    with Log.open(tmp_path / "events-0") as log:
+        log.append([(b"key", b"value")])
+        assert log.warnings == ()
+    (tmp_path / "events-0" / "00000000000000100000.log").touch()
+    with Log.open(tmp_path / "events-0") as log:
+        assert (log.damaged_at, log.log_end_offset) == (None, 1)
+        assert "does not adjoin the log end 1" in log.warnings[0]

@@ -49,7 +49,7 @@ impl PyLog {
         read_only: bool,
         memory_max: u64,
         clock_ms: Option<i64>,
-    ) -> PyResult<(PyLog, Option<i64>, u64)> {
+    ) -> PyResult<(PyLog, Option<i64>, u64, Vec<String>)> {
         let durability = Durability::from_name(durability)
             .ok_or_else(|| PyValueError::new_err("durability is fsync, interval, os or memory"))?;
         let in_memory = durability == Durability::Memory;
@@ -84,7 +84,7 @@ impl PyLog {
             library: Mutex::new(Some(library)),
             process: std::process::id(),
         };
-        Ok((log, recovery.damaged_at(), recovery.truncated_bytes))
+        Ok((log, recovery.damaged_at(), recovery.truncated_bytes, recovery.warnings))
     }
 
     /// Append whole batches at the log end, sync where the settings ask for it, and let go what a roll made old.
