@@ -16,3 +16,6 @@ pub(crate) mod offset_for_leader_epoch;
 pub(crate) mod produce;
 pub(crate) mod reply;
 mod topic_name;
+
+/// A request about more partitions takes milliseconds, and is answered by another thread than those of the network.
+const PARTITIONS_AT_ONCE_MAX: usize = 2_000;

@@ -18,11 +18,12 @@ use pykafka_wire::fetch::Request;
 
 use self::respond::{Answer, refuse};
 use self::target::{Opened, Targets};
+use crate::api::PARTITIONS_AT_ONCE_MAX;
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::kafka_error::KafkaError;
 use crate::network::answers::WIDENED_BYTES_MIN;
 use crate::network::memory::budget::Share;
-use crate::partition::{Isolation, opening};
+use crate::partition::{Host, Isolation, opening};
 
 /// No client waits longer than librdkafka may be told to (`fetch.wait.max.ms` ≤ 300000); it asks again.
 const WAIT_MS_MAX: i32 = 300_000;
@@ -51,11 +52,45 @@ pub fn handle(
         Ok(request) => request,
         Err(error) => return Outcome::malformed(error),
     };
+    if partitions_count(ctx, &request) <= PARTITIONS_AT_ONCE_MAX {
+        return begin(ctx, &conn.listener, version, &request, room);
+    }
+    let (ctx, listener, body) = (ctx.clone(), conn.listener.clone(), body.clone());
+    let host = ctx.partitions.host().clone();
+    elsewhere(&host, move || match Request::decode(version, &body) {
+        Ok(request) => begin(&ctx, &listener, version, &request, room),
+        Err(error) => Outcome::malformed(error),
+    })
+}
+
+/// How many partitions will be read, at most.
+fn partitions_count(ctx: &Context, request: &Request<'_>) -> usize {
+    let named: usize = request.topics.iter().map(|topic| topic.partitions.len()).sum();
+    named + ctx.fetch_sessions.count(request.session_id)
+}
+
+/// Has another thread answer than those of the network.
+fn elsewhere(host: &Host, answer: impl FnOnce() -> Outcome + Send + 'static) -> Outcome {
+    let answered = host.work(answer);
+    Outcome::Pending(Box::pin(async move { answered.await.unwrap_or_else(failed) }))
+}
+
+fn failed() -> Outcome {
+    Outcome::Close("a fetch failed".into())
+}
+
+fn begin(
+    ctx: &Arc<Context>,
+    listener: &Arc<str>,
+    version: i16,
+    request: &Request<'_>,
+    room: Share,
+) -> Outcome {
     if request.replica() >= 0 {
-        return refuse(version, &request, KafkaError::ClusterAuthorizationFailed);
+        return refuse(version, request, KafkaError::ClusterAuthorizationFailed);
     }
     let Some(isolation) = Isolation::from_id(request.isolation_level) else {
-        return refuse(version, &request, KafkaError::UnknownServerError);
+        return refuse(version, request, KafkaError::UnknownServerError);
     };
     let image = ctx.image.load();
     let bytes_max = bytes_max(ctx, request.max_bytes.min(image.settings.fetch_bytes_max));
@@ -66,13 +101,13 @@ pub fn handle(
         bytes_min: i64::from(request.min_bytes).min(bytes_max),
         wait_ms: request.max_wait_ms.min(WAIT_MS_MAX),
     };
-    let opened = match Opened::of(ctx, &image, version, &request) {
+    let opened = match Opened::of(ctx, &image, version, request) {
         Ok(opened) => opened,
         Err(error) => return refuse_session(version, error),
     };
     let targets = Targets::resolve(ctx, &image, opened);
     drop(image);
-    let answer = Answer { ctx: ctx.clone(), listener: conn.listener.clone(), limits, targets };
+    let answer = Answer { ctx: ctx.clone(), listener: listener.clone(), limits, targets };
     match opening::of(answer.targets.partitions()) {
         None => read_or_wait(answer, room),
         Some(opened) => Outcome::Pending(Box::pin(async move {
@@ -109,6 +144,14 @@ fn read_or_wait(answer: Answer, mut room: Share) -> Outcome {
 }
 
 fn answer_or_park(answer: Answer, room: Share, memory_max: usize) -> Outcome {
+    if !answer.is_long() {
+        return read(answer, room, memory_max);
+    }
+    let host = answer.ctx.partitions.host().clone();
+    elsewhere(&host, move || read(answer, room, memory_max))
+}
+
+fn read(answer: Answer, room: Share, memory_max: usize) -> Outcome {
     let limits = answer.limits;
     let found = answer.targets.read(&limits, memory_max);
     if limits.wait_ms <= 0 || found.is_enough(limits.bytes_min) {

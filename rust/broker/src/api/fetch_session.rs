@@ -240,6 +240,11 @@ impl FetchSessions {
         Ok(slot.session.clone())
     }
 
+    /// Partitions in the session `id`; 0 if there is none.
+    pub fn count(&self, id: i32) -> usize {
+        self.cache.lock().slots.get(&id).map_or(0, |slot| slot.count)
+    }
+
     /// Ends a session.
     pub fn remove(&self, id: i32) {
         self.cache.lock().slots.remove(&id);

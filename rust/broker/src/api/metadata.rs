@@ -8,6 +8,7 @@ use pykafka_wire::metadata::{
 };
 use pykafka_wire::{ByteCount, Chunks, DecodeError, EncodeError};
 
+use crate::api::PARTITIONS_AT_ONCE_MAX;
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::api::endpoints::Endpoints;
 use crate::api::topic_name::{
@@ -16,9 +17,6 @@ use crate::api::topic_name::{
 use crate::network::memory::budget::Share;
 use crate::seam::event::Event;
 use crate::seam::image::{Image, PartitionEntry, TOPIC_ID_ZERO, TopicEntry};
-
-/// An answer about more partitions takes milliseconds, and is made by another thread than those of the network.
-const PARTITIONS_AT_ONCE_MAX: usize = 2_000;
 
 /// What a topic without partitions takes, encoded and as [`TopicResponse`].
 const TOPIC_BYTES: usize = 256;

@@ -1,7 +1,9 @@
 //! A fetch that waits for more bytes (contract/kafka.md#26): no thread, no polling.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use super::failed;
 use super::respond::Answer;
 use super::target::Found;
 use crate::api::answer_size;
@@ -47,11 +49,11 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
         watches.partitions.push(partition.clone());
     }
     found.credit(&parked);
-    let ctx = answer.ctx.clone();
+    let (ctx, is_long) = (answer.ctx.clone(), answer.is_long());
     let answer_bytes = answer_size::of_fetch(answer.targets.list.len());
+    let mut waiting = (answer, watches);
     Outcome::Pending(Box::pin(async move {
         let _parking = parking;
-        let watches = watches;
         loop {
             parked.wait().await;
             let mut room =
@@ -61,13 +63,29 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
             // Bytes that come from here on count towards what this read does not find; those it does find are
             // credited below, so that none is missed (some may count twice, which only wakes early).
             parked.expect_bytes(limits.bytes_min);
-            let found = answer.targets.read(&limits, memory_max);
-            if parked.is_expired() || found.is_enough(limits.bytes_min) {
-                drop(watches);
-                return answer.encode(&found.fetched).in_room(room);
-            }
-            drop(room);
-            found.credit(&parked);
+            let turn = move || read_again(waiting, memory_max);
+            let turned =
+                if is_long { ctx.partitions.host().work(turn).await } else { Some(turn()) };
+            waiting = match turned {
+                Some(ControlFlow::Continue(waiting)) => waiting,
+                Some(ControlFlow::Break(outcome)) => return outcome.in_room(room),
+                None => return failed(),
+            };
         }
     }))
+}
+
+/// Answers if that is due; else it goes on to wait.
+fn read_again(
+    (answer, watches): (Answer, Watches),
+    memory_max: usize,
+) -> ControlFlow<Outcome, (Answer, Watches)> {
+    let (limits, parked) = (answer.limits, &watches.parked);
+    let found = answer.targets.read(&limits, memory_max);
+    if parked.is_expired() || found.is_enough(limits.bytes_min) {
+        drop(watches);
+        return ControlFlow::Break(answer.encode(&found.fetched));
+    }
+    found.credit(parked);
+    ControlFlow::Continue((answer, watches))
 }

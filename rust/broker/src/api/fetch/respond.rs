@@ -13,6 +13,7 @@ use pykafka_wire::{Chunks, Records};
 
 use super::Limits;
 use super::target::{Fetched, SessionUse, Target, Targets};
+use crate::api::PARTITIONS_AT_ONCE_MAX;
 use crate::api::context::{Context, Outcome};
 use crate::api::fetch_session::{FetchedState, SESSION_NONE, TopicKey};
 use crate::api::leader_hint::{endpoints_of, leader_of};
@@ -90,6 +91,11 @@ pub(super) struct Answer {
 }
 
 impl Answer {
+    /// Whether it is about so many partitions that no thread of the network may read them.
+    pub(super) fn is_long(&self) -> bool {
+        self.targets.list.len() > PARTITIONS_AT_ONCE_MAX
+    }
+
     /// Tells the session what is answered, leaves out what it may, and encodes.
     pub(super) fn encode(mut self, fetched: &[Fetched]) -> Outcome {
         let (session_id, told) = self.tell_session(fetched);

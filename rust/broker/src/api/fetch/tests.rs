@@ -6,7 +6,9 @@ use pykafka_wire::fetch::{
     ForgottenTopic, Partition, PartitionResponse, ReplicaState, Request, Response, Topic,
 };
 
-use crate::api::context::Outcome;
+use crate::api::PARTITIONS_AT_ONCE_MAX;
+use crate::api::context::{Outcome, PendingOutcome};
+use crate::partition::threads::pool::MayWait;
 use crate::seam::image::delta::ImageDelta;
 use crate::testing::{Broker, TOPIC, batch, led_here, pending, poll, replied, settled, topic};
 
@@ -108,6 +110,41 @@ fn parked_fetch_answers_when_bytes_come() {
     assert_eq!(broker.ctx.purgatory.parked_count(), 0);
 }
 
+/// What waits for bytes, once another thread has found too few.
+fn parked_elsewhere(broker: &Broker, outcome: Outcome) -> PendingOutcome {
+    let mut waiting = pending(outcome);
+    let host = broker.ctx.partitions.host().clone();
+    loop {
+        host.workers.wait_idle(&MayWait::as_documented());
+        match poll(&mut waiting) {
+            Some(next) => waiting = pending(next),
+            None if broker.ctx.purgatory.parked_count() > 0 => return waiting,
+            None => {}
+        }
+    }
+}
+
+#[test]
+fn fetches_of_thousands_of_partitions_are_read_by_another_thread() {
+    const COUNT: i32 = PARTITIONS_AT_ONCE_MAX as i32 + 1;
+    let broker = Broker::in_memory().with_topic(COUNT, &[]);
+    broker.append(&batch(&["a"]));
+    let wanted = (0..COUNT).map(|partition| wanting(partition, 0)).collect();
+    let opened = broker.fetch(12, &Request { session_epoch: 0, ..request(wanted) });
+    let opened = answer(12, Outcome::Pending(pending(opened)));
+    assert_eq!((opened.error_code, opened.partitions.len()), (0, COUNT as usize));
+    assert_eq!(values_count(opened.partitions[0].records.as_ref()), 1);
+
+    let mut long = request(vec![wanting(0, 1)]);
+    (long.session_id, long.session_epoch, long.max_wait_ms) = (opened.session_id, 1, 60_000);
+    let waiting = parked_elsewhere(&broker, broker.fetch(12, &long));
+    broker.append(&batch(&["b"]));
+    let woken = answer(12, Outcome::Pending(waiting));
+    assert_eq!(woken.partitions.len(), 1);
+    assert_eq!(values_count(woken.partitions[0].records.as_ref()), 1);
+    assert_eq!(broker.ctx.purgatory.parked_count(), 0);
+}
+
 /// contract/kafka.md#26.
 #[test]
 fn parked_fetch_waits_for_min_bytes_and_answers_what_there_is_in_the_end() {
@@ -174,7 +211,7 @@ fn waits_are_clamped_and_memory_for_them_is_bounded() {
     settled(Outcome::Pending(waiting));
     let mut wide = request((0..300_000).map(|_| wanting(0, 0)).collect());
     wide.max_wait_ms = 1_000;
-    let waiting = pending(broker.fetch(12, &wide));
+    let waiting = parked_elsewhere(&broker, broker.fetch(12, &wide));
     let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
     assert!(partition.is_waited_on());
     drop(waiting);
