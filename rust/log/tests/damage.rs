@@ -12,7 +12,7 @@ use pykafka_log::{
     CleanupPolicy, Damage, DirectoryOptions, Disk, LibraryLog, Log, LogConfig, LogDirectory,
     ManualClock, MemoryDisk, OpenMode, ReadError, RealDisk, Recovery, Repair, StorageError,
 };
-use pykafka_record::{BatchBuilder, BatchOptions, batches};
+use pykafka_record::{Batch, BatchBuilder, BatchOptions, batches};
 
 const ID: [u8; 16] = [7; 16];
 
@@ -732,6 +732,27 @@ fn a_flipped_base_offset_is_an_error_for_readers() {
             "{read:?}"
         );
     }
+}
+
+/// Its records had the offsets of those before them, and other offsets were missing.
+#[test]
+fn a_first_batch_that_begins_below_its_segment_is_an_error_for_readers() {
+    let home = Home::new(1);
+    home.filled(true);
+    let (_, log, _) = home.open();
+    let path = home.segments()[1].clone();
+    let mut bytes = home.disk.read(&path).unwrap();
+    let base = Batch::split(&bytes).unwrap().0.base_offset();
+    bytes[..8].copy_from_slice(&(base - 1).to_be_bytes());
+    home.rewrite(&path, &bytes);
+    for offset in base..base + 3 {
+        let read = log.read(offset, 1 << 20, 30, true);
+        assert!(
+            matches!(read, Err(ReadError::Storage(StorageError::Malformed { .. }))),
+            "{read:?}"
+        );
+    }
+    assert_eq!(log.read(0, 1 << 20, 30, true).unwrap().next_offset, base);
 }
 
 #[test]

@@ -116,7 +116,7 @@ impl Log {
             {
                 return Ok(Outcome::PastOffset);
             }
-            match select(buffer.as_ref(), request, place.end_offset)
+            match select(buffer.as_ref(), request, place.offsets())
                 .map_err(|error| place.malformed(position, &error))?
             {
                 Selection::Batches { start, end, base_offset, next_offset } => {
@@ -203,6 +203,11 @@ impl Place {
         }
     }
 
+    /// Those that its batches may have.
+    fn offsets(&self) -> Range<i64> {
+        self.files.base_offset()..self.end_offset
+    }
+
     fn malformed(&self, position: u64, error: &SelectError) -> StorageError {
         let path = self.files.path(FileKind::Log);
         StorageError::Malformed { path, position, reason: error.to_string() }
@@ -247,9 +252,10 @@ enum SelectError {
     Offset { found: i64, at_least: i64, end: i64 },
 }
 
-/// `end_offset` is where the segment's offsets end (exclusive).
-fn select(bytes: &[u8], request: &Request, end_offset: i64) -> Result<Selection, SelectError> {
-    let (mut start, mut reached) = (0, 0);
+/// `offsets` are those of the segment.
+fn select(bytes: &[u8], request: &Request, offsets: Range<i64>) -> Result<Selection, SelectError> {
+    let Range { start: mut reached, end: end_offset } = offsets;
+    let mut start = 0;
     loop {
         let Some((base_offset, last_offset)) = peek_offsets(&bytes[start..]) else {
             return Ok(Selection::Further { skip: start });

@@ -248,6 +248,8 @@ impl Place {
         let mut headers = HeaderScanner::new(file, position, self.size);
         let first = loop {
             match headers.next()? {
+                // No batch of this segment: reading tells so.
+                Some(header) if header.base_offset < self.offsets().start => return Ok(None),
                 // An index entry is wrong: reading finds the batch.
                 Some(header)
                     if header.position == position
