@@ -28,10 +28,15 @@ const PIECE_BYTES: usize = BLOCK_BYTES_MAX as usize;
 /// What a streaming context takes beside its window: tables, a block of input and one of output, and the piece.
 const STREAM_OVERHEAD_BYTES: u64 = 4 * BLOCK_BYTES_MAX;
 
-/// Frames that are written in pieces have windows of 2 MiB at most, as those of levels up to this: so they can be read through
-/// a window of 4 MiB.
-const STREAMED_LEVEL_MAX: i32 = 8;
-const STREAMED_WINDOW_LOG: u32 = 21;
+/// Up to this level a context takes a few megabytes, and frames have windows of 2 MiB at most.
+const LEVEL_UNBOUND_MAX: i32 = 8;
+/// Bounds of a context of a higher level, which takes up to 700 MiB without: binary logarithms of its window and its two tables of
+/// four bytes.
+const LOG_MAX: u32 = 20;
+/// What takes no more whatever the level.
+const UNBOUND_INPUT_BYTES: usize = 256 << 10;
+/// What a thread's context may take between calls.
+const CONTEXT_KEPT_BYTES: usize = 4 << 20;
 
 thread_local! {
     static COMPRESS: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
@@ -45,12 +50,35 @@ pub(super) fn compress(
 ) -> Result<(), CompressionError> {
     out.reserve(zstd::zstd_safe::compress_bound(input.len()));
     COMPRESS.with_borrow_mut(|context| {
-        context.set_parameter(CParameter::CompressionLevel(level)).map_err(failed)?;
+        let is_bound = level > LEVEL_UNBOUND_MAX && input.len() > UNBOUND_INPUT_BYTES;
+        set_level(context, level, is_bound)?;
         let start = out.len() as u64;
         let mut end = Cursor::new(out);
         end.set_position(start);
-        context.compress2(&mut end, input).map(drop).map_err(failed)
+        let compressed = context.compress2(&mut end, input).map(drop).map_err(failed);
+        if context.sizeof() > CONTEXT_KEPT_BYTES {
+            *context = CCtx::create();
+        }
+        compressed
     })
+}
+
+fn set_level(
+    context: &mut CCtx<'static>,
+    level: i32,
+    is_bound: bool,
+) -> Result<(), CompressionError> {
+    // 0 is the level's own.
+    let log = if is_bound { LOG_MAX } else { 0 };
+    let parameters = [
+        CParameter::CompressionLevel(level),
+        CParameter::WindowLog(log),
+        CParameter::HashLog(log),
+        CParameter::ChainLog(log),
+    ];
+    parameters
+        .into_iter()
+        .try_for_each(|parameter| context.set_parameter(parameter).map(drop).map_err(failed))
 }
 
 /// A frame that is written in pieces. Its context is dropped with it: of a large frame it takes megabytes.
@@ -59,10 +87,7 @@ pub(crate) struct Encoder(CCtx<'static>);
 impl Encoder {
     pub(super) fn new(level: i32) -> Result<Self, CompressionError> {
         let mut context = CCtx::try_create().ok_or_else(|| failed(0))?;
-        context.set_parameter(CParameter::CompressionLevel(level)).map_err(failed)?;
-        if level > STREAMED_LEVEL_MAX {
-            context.set_parameter(CParameter::WindowLog(STREAMED_WINDOW_LOG)).map_err(failed)?;
-        }
+        set_level(&mut context, level, level > LEVEL_UNBOUND_MAX)?;
         Ok(Self(context))
     }
 
@@ -327,4 +352,37 @@ fn take<'a>(rest: &mut &'a [u8], size: usize) -> Result<&'a [u8], &'static str> 
 fn take_number(rest: &mut &[u8], size: usize) -> Result<u64, &'static str> {
     let bytes = take(rest, size)?;
     Ok(bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a context of the highest level took was 70 MiB here, and 640 MiB of more than 4 MiB.
+    const CONTEXT_BYTES_MAX: usize = 24 << 20;
+
+    fn text(size: usize) -> Vec<u8> {
+        (0_u32..).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).take(size).collect()
+    }
+
+    #[test]
+    fn a_thread_keeps_no_large_context() {
+        let mut out = Vec::new();
+        for level in [3, 9, 19, 22, 3, -5] {
+            compress(level, &text(300 << 10), &mut out).unwrap();
+            let kept = COMPRESS.with_borrow(CCtx::sizeof);
+            assert!(kept <= CONTEXT_KEPT_BYTES, "level {level}: {kept} bytes");
+        }
+    }
+
+    #[test]
+    fn contexts_are_bounded_whatever_the_level() {
+        for level in [1, 8, 9, 13, 17, 20, 22] {
+            let mut out = Vec::new();
+            let mut encoder = Encoder::new(level).unwrap();
+            encoder.write(&text(300 << 10), &mut out).unwrap();
+            let taken = encoder.0.sizeof();
+            assert!(taken <= CONTEXT_BYTES_MAX, "level {level}: {taken} bytes");
+        }
+    }
 }
