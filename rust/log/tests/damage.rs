@@ -872,7 +872,8 @@ fn log_start_above_the_log_end_is_damage_and_repair_believes_the_records() {
         home.rewrite(&path, row.replace("t 0 10", "t 0 90").as_bytes());
         let before = home.segments();
         let damage = home.assert_damaged("the checkpointed log start was changed");
-        assert_eq!(damage, Damage::LogStart { offset: 30, log_start_offset: 90 });
+        assert_eq!(damage, Damage::LogStart { offset: 30, log_start_offset: 90, synced_end: 0 });
+        assert!(!damage.to_string().contains("synced"));
         assert_eq!(home.segments(), before);
         home.agree(false, "the checkpointed log start was changed");
         let (_, log, recovery) = home.open();
@@ -906,7 +907,8 @@ fn log_put_back_from_a_backup_below_its_log_start_keeps_its_records() {
         home.rewrite(path, bytes);
     }
     let damage = home.assert_damaged("a backup was put back");
-    assert_eq!(damage, Damage::LogStart { offset: 30, log_start_offset: 60 });
+    assert_eq!(damage, Damage::LogStart { offset: 30, log_start_offset: 60, synced_end: 120 });
+    assert!(damage.to_string().ends_with("offsets below 120 were synced"), "{damage}");
     home.agree(false, "a backup was put back");
     let (_, log, recovery) = home.open();
     assert_eq!((recovery.damage, log.log_start_offset(), log.log_end_offset()), (None, 0, 30));

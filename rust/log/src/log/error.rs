@@ -1,5 +1,6 @@
 //! What can go wrong with a log; the broker maps these to Kafka's codes in one place.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -122,13 +123,16 @@ pub enum Damage {
     /// The checkpointed log start is above the log end. Log starts are checkpointed once everything below them was synced,
     /// so that either the checkpoint is wrong or records are gone.
     #[error(
-        "its log start is checkpointed at offset {log_start_offset}, but it ends at offset {offset}"
+        "its log start is checkpointed at offset {log_start_offset}, but it ends at offset {offset}{}",
+        Synced { below: *synced_end, end: *offset }
     )]
     LogStart {
         /// The log end that is left.
         offset: i64,
         /// The log start offset that was checkpointed.
         log_start_offset: i64,
+        /// Everything below was synced, as far as is known: records are gone if this is above the log end.
+        synced_end: i64,
     },
     /// Records are gone from the middle of the log.
     #[error("offsets {offset} to {last_offset} were synced and are gone")]
@@ -138,6 +142,21 @@ pub enum Damage {
         /// The last one (inclusive).
         last_offset: i64,
     },
+}
+
+/// Says what was synced, if that is more than is left.
+struct Synced {
+    below: i64,
+    end: i64,
+}
+
+impl fmt::Display for Synced {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.below <= self.end {
+            return Ok(());
+        }
+        write!(formatter, ", and offsets below {} were synced", self.below)
+    }
 }
 
 impl Damage {

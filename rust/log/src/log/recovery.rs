@@ -345,7 +345,11 @@ impl Look<'_> {
             let has_batches = found.segments.iter().any(|segment| segment.size > 0);
             if has_batches && plan.on_damage != OnDamage::Cut {
                 found.verdict.damage = None;
-                found.keep_damage(plan, Damage::LogStart { offset: end, log_start_offset: start });
+                let synced_end = plan.synced_end;
+                found.keep_damage(
+                    plan,
+                    Damage::LogStart { offset: end, log_start_offset: start, synced_end },
+                );
             } else if found.verdict.damage.is_none() {
                 // Nothing is left at or above it, and what was deleted must not come back.
                 found.begin_empty(start);
