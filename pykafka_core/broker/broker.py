@@ -121,7 +121,9 @@ class Broker:
         self._bound = self._started.bound
         snapshots, faults = self._started.snapshots, self._started.control.faults
         self._closing = threading.RLock()
-        """Held by the thread that closes; one that a signal interrupts there may close again."""
+        """Held by the thread that closes."""
+        self._is_closing = False
+        """Whether that thread is within `close`, which a signal handler may call in the middle of it."""
         self._close = weakref.finalize(
             self, _shut_down, self._loop, core, snapshots, faults, self._pid
         )
@@ -154,8 +156,14 @@ class Broker:
             self._close()
             return
         with self._closing:
-            self._close()
-            self._loop.stop()  # the control thread may have been the first
+            if self._is_closing:
+                return
+            self._is_closing = True
+            try:
+                self._close()
+                self._loop.stop()  # the control thread may have been the first
+            finally:
+                self._is_closing = False
 
     @property
     def closed(self) -> bool:
