@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -61,22 +61,7 @@ class Side:
         settings.setdefault("retention.ms", "-1")
         done = self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)])
         done[topic].result(60)
-        self._wait_for_leaders(topic, partitions)
         return topic
-
-    def _wait_for_leaders(self, topic: str, partitions: int) -> None:
-        """Apache Kafka names leaders some milliseconds before they lead.
-
-        A producer that came too early was seen to keep its first batch until it expired.
-        """
-        deadline = time.monotonic() + 60
-        while True:
-            try:
-                self._firsts(topic, range(partitions))
-                return
-            except KafkaException:
-                if time.monotonic() > deadline:
-                    raise
 
     def delete(self, topic: str) -> None:
         """Delete the topic and wait until no client sees it."""
@@ -89,7 +74,6 @@ class Side:
         self.admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
         while len(self.admin.list_topics(timeout=60).topics[topic].partitions) < partitions:
             pass
-        self._wait_for_leaders(topic, partitions)
 
     def delete_records(self, topic: str, before: Mapping[int, int]) -> None:
         """Move the log start offsets, as retention does."""
