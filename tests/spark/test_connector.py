@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from bench.peers.brokers import QUICK_TO_START, ApacheKafka
+from bench.peers.brokers import ApacheKafka
 from pykafka_core import Broker
 from tests.spark.cases import CASES
 from tests.spark.sides import Side
@@ -17,7 +17,7 @@ RETENTION = {"log.retention.check.interval.ms": "100"}
 def sides(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Side]]:
     folder = tmp_path_factory.mktemp("connector")
     config = RETENTION | {"log.initial.task.delay.ms": "0"}
-    kafka = ApacheKafka(folder, config, jvm=QUICK_TO_START)
+    kafka = ApacheKafka(folder, config)
     try:
         with Broker(folder / "ours", durability="os", config=RETENTION) as ours:
             yield [
