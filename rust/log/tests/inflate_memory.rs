@@ -5,6 +5,7 @@
 mod common;
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::iter;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -58,20 +59,31 @@ const INFLATED_BYTES: usize = 64 << 20;
 /// Two windows of 4 MiB, as one grows by being copied, and what reading a file takes.
 const HELD_BYTES_MAX: usize = 16 << 20;
 
-/// A batch of one large record and a small one. Noise keeps the ratio below the limit.
-fn bomb(compression: Compression) -> Vec<u8> {
-    let mut value = vec![0; INFLATED_BYTES];
+/// Bytes of which compression makes no less.
+fn noise(size: usize) -> Vec<u8> {
     let mut state = 1_u32;
-    for byte in &mut value[..100 << 10] {
+    let step = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        *byte = (state >> 24) as u8;
-    }
+        (state >> 24) as u8
+    };
+    iter::repeat_with(step).take(size).collect()
+}
+
+/// A batch of one large record and a small one.
+fn batch_of(compression: Compression, value: &[u8]) -> Vec<u8> {
     let mut builder = BatchBuilder::new(BatchOptions { compression, ..BatchOptions::default() });
-    builder.append(NOW_MS, None, Some(&value), &[]).unwrap();
+    builder.append(NOW_MS, None, Some(value), &[]).unwrap();
     builder.append(NOW_MS + 1, None, Some(b"last"), &[]).unwrap();
     let mut bytes = Vec::new();
     builder.build(&mut bytes).unwrap();
     bytes
+}
+
+/// Its noise keeps the ratio below the limit.
+fn bomb(compression: Compression) -> Vec<u8> {
+    let mut value = noise(100 << 10);
+    value.resize(INFLATED_BYTES, 0);
+    batch_of(compression, &value)
 }
 
 fn bench() -> Bench {
@@ -137,22 +149,6 @@ fn look_ups_by_time_hold_a_window_of_a_large_batch() {
     }
 }
 
-/// A batch of two records, of which compression makes no less.
-fn noise(compression: Compression, size: usize) -> Vec<u8> {
-    let mut value = vec![0; size];
-    let mut state = 1_u32;
-    for byte in &mut value {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        *byte = (state >> 24) as u8;
-    }
-    let mut builder = BatchBuilder::new(BatchOptions { compression, ..BatchOptions::default() });
-    builder.append(NOW_MS, None, Some(&value), &[]).unwrap();
-    builder.append(NOW_MS + 1, None, Some(b"last"), &[]).unwrap();
-    let mut bytes = Vec::new();
-    builder.build(&mut bytes).unwrap();
-    bytes
-}
-
 const STORED_BYTES: usize = 24 << 20;
 /// What a walk over batches holds, with room to spare: a chunk of 128 KiB, one more for a CRC, 1 MiB to look for torn ones.
 const WALK_BYTES_MAX: usize = 4 << 20;
@@ -163,7 +159,7 @@ fn look_ups_beside_others_hold_no_large_stored_batch() {
     let _alone = MEASURING.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     for codec in [Compression::None, Compression::Lz4] {
         let log = log();
-        log.append_as_leader(&mut noise(codec, STORED_BYTES), LEADER).unwrap();
+        log.append_as_leader(&mut batch_of(codec, &noise(STORED_BYTES)), LEADER).unwrap();
         append(&log, 1, NOW_MS + 5);
         let held = peak_of(|| {
             let refused = log.offset_for_timestamp_small(NOW_MS + 1, i64::MAX);
@@ -183,7 +179,7 @@ fn look_ups_beside_others_hold_no_large_stored_batch() {
 fn what_a_batch_takes_as_stored_counts_with_what_it_inflates_to() {
     for (size, is_small) in [(1 << 20, true), (3 << 20, false)] {
         let log = log();
-        log.append_as_leader(&mut noise(Compression::Lz4, size), LEADER).unwrap();
+        log.append_as_leader(&mut batch_of(Compression::Lz4, &noise(size)), LEADER).unwrap();
         let found = log.offset_for_timestamp_small(NOW_MS + 1, i64::MAX);
         assert_eq!(found.is_ok(), is_small, "{size}: {found:?}");
     }
@@ -195,7 +191,7 @@ fn recovery_holds_a_chunk_of_a_large_batch() {
     let bench = bench();
     let (log, _) = bench.open(true);
     append(&log, 1, NOW_MS);
-    log.append_as_leader(&mut noise(Compression::None, STORED_BYTES), LEADER).unwrap();
+    log.append_as_leader(&mut batch_of(Compression::None, &noise(STORED_BYTES)), LEADER).unwrap();
     append(&log, 1, NOW_MS);
     log.flush().unwrap();
     drop(log);
