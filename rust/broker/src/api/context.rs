@@ -16,6 +16,7 @@ use crate::api::reply::Reply;
 use crate::network::connections::Connections;
 use crate::network::memory::Memory;
 use crate::network::memory::budget::Share;
+use crate::partition::Host;
 use crate::partition::partition_table::{PartitionOptions, PartitionTable};
 use crate::partition::purgatory::Purgatory;
 use crate::seam::event::queue::EventQueue;
@@ -176,6 +177,20 @@ impl Outcome {
             }
             outcome @ (Outcome::NoReply | Outcome::Close(_)) => outcome,
         }
+    }
+
+    /// Has another thread answer than those of the network.
+    pub(crate) fn elsewhere(
+        host: &Host,
+        answer: impl FnOnce() -> Outcome + Send + 'static,
+    ) -> Outcome {
+        let answered = host.work(answer);
+        Outcome::Pending(Box::pin(async move { answered.await.unwrap_or_else(Outcome::failed) }))
+    }
+
+    /// A thread that was to answer panicked.
+    pub(crate) fn failed() -> Outcome {
+        Outcome::Close("the request failed on another thread".into())
     }
 
     /// A request that does not parse closes its connection, as in Kafka.

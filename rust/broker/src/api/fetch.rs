@@ -23,7 +23,7 @@ use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::kafka_error::KafkaError;
 use crate::network::answers::WIDENED_BYTES_MIN;
 use crate::network::memory::budget::Share;
-use crate::partition::{Host, Isolation, opening};
+use crate::partition::{Isolation, opening};
 
 /// No client waits longer than librdkafka may be told to (`fetch.wait.max.ms` ≤ 300000); it asks again.
 const WAIT_MS_MAX: i32 = 300_000;
@@ -57,7 +57,7 @@ pub fn handle(
     }
     let (ctx, listener, body) = (ctx.clone(), conn.listener.clone(), body.clone());
     let host = ctx.partitions.host().clone();
-    elsewhere(&host, move || match Request::decode(version, &body) {
+    Outcome::elsewhere(&host, move || match Request::decode(version, &body) {
         Ok(request) => begin(&ctx, &listener, version, &request, room),
         Err(error) => Outcome::malformed(error),
     })
@@ -67,16 +67,6 @@ pub fn handle(
 fn partitions_count(ctx: &Context, request: &Request<'_>) -> usize {
     let named: usize = request.topics.iter().map(|topic| topic.partitions.len()).sum();
     named + ctx.fetch_sessions.count(request.session_id)
-}
-
-/// Has another thread answer than those of the network.
-fn elsewhere(host: &Host, answer: impl FnOnce() -> Outcome + Send + 'static) -> Outcome {
-    let answered = host.work(answer);
-    Outcome::Pending(Box::pin(async move { answered.await.unwrap_or_else(failed) }))
-}
-
-fn failed() -> Outcome {
-    Outcome::Close("a fetch failed".into())
 }
 
 fn begin(
@@ -148,7 +138,7 @@ fn answer_or_park(answer: Answer, room: Share, memory_max: usize) -> Outcome {
         return read(answer, room, memory_max);
     }
     let host = answer.ctx.partitions.host().clone();
-    elsewhere(&host, move || read(answer, room, memory_max))
+    Outcome::elsewhere(&host, move || read(answer, room, memory_max))
 }
 
 fn read(answer: Answer, room: Share, memory_max: usize) -> Outcome {

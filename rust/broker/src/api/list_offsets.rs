@@ -70,7 +70,7 @@ pub fn handle(
             search = match searched.await {
                 Some(ControlFlow::Continue(search)) => search,
                 Some(ControlFlow::Break(outcome)) => return outcome.in_room(room),
-                None => return Outcome::Close("a lookup of offsets failed".into()),
+                None => return Outcome::failed(),
             };
             // No thread waits, and those that ask first are first.
             turn = host.large_lookups.clone().acquire_owned().await.ok();

@@ -47,13 +47,10 @@ pub fn handle(
     }
     let (ctx, conn, body) = (ctx.clone(), conn.clone(), body.to_vec());
     let host = ctx.partitions.host().clone();
-    let answered = host.work(move || match decoded(version, &body) {
+    Outcome::elsewhere(&host, move || match decoded(version, &body) {
         Ok(request) => answer(&ctx, &conn, version, &request).in_room(room),
         Err(error) => Outcome::malformed(error),
-    });
-    Outcome::Pending(Box::pin(async move {
-        answered.await.unwrap_or_else(|| Outcome::Close("metadata could not be encoded".into()))
-    }))
+    })
 }
 
 /// What the answer and what it is made of take, at most; a request that does not parse has no answer.

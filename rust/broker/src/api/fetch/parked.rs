@@ -3,7 +3,6 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::failed;
 use super::respond::Answer;
 use super::target::Found;
 use crate::api::answer_size;
@@ -69,7 +68,7 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
             waiting = match turned {
                 Some(ControlFlow::Continue(waiting)) => waiting,
                 Some(ControlFlow::Break(outcome)) => return outcome.in_room(room),
-                None => return failed(),
+                None => return Outcome::failed(),
             };
         }
     }))
