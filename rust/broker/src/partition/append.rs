@@ -420,8 +420,7 @@ impl Turn<'_> {
             Ok(true) => Some((append, Ok(info))),
             Ok(false) => {
                 let Append { promise, waiter, slot, .. } = append;
-                self.written_after(waiter.clone(), slot);
-                self.waiters.wait_ack(promise, Ack { info, waiter, slot });
+                self.wait_ack(log, promise, Ack { info, waiter, slot });
                 None
             }
             Err(error) => Some((append, Err(error.into()))),

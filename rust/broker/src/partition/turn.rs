@@ -19,7 +19,7 @@ use super::replication::LogEnds;
 use super::replication::follower::Follower;
 use super::sync::Begun;
 use super::threads::contained::contained;
-use super::waiters::{AckWaiter, Wakeups};
+use super::waiters::{Ack, Promise, Wakeups};
 use super::work::Command;
 use super::{Inner, LogSlot, Partition, PartitionOffsets, TARGET};
 use crate::kafka_error::KafkaError;
@@ -131,9 +131,10 @@ impl<'a> Turn<'a> {
         self.after.drains = true;
     }
 
-    /// Tells after this turn that an append is written.
-    pub(super) fn written_after(&mut self, waiter: Arc<dyn AckWaiter>, slot: usize) {
-        self.after.wakeups.written(waiter, slot);
+    /// Lets `ack` wait for what it was promised.
+    pub(super) fn wait_ack(&mut self, log: &Log, promise: Promise, ack: Ack) {
+        let promised_end = self.ends(log).promised_end_offset;
+        self.inner.waiters.wait_ack(promise, ack, promised_end, &mut self.after.wakeups);
     }
 
     /// Tells what became of an append after this turn.

@@ -28,8 +28,9 @@ pub trait AckWaiter: Send + Sync {
     /// What became of the append in `slot`.
     fn acknowledged(&self, slot: usize, outcome: AppendOutcome);
 
-    /// The append in `slot` is in the log, and waits there for what was promised. Not called if it need not wait.
-    fn written(&self, _slot: usize) {}
+    /// The append in `slot` is in the leader's log, as durably as its topic asks, and waits for replicas. Not called if it
+    /// need not wait.
+    fn stored(&self, _slot: usize) {}
 
     /// Whether it is forgotten: what is not being written yet is not appended for it.
     fn is_gone(&self) -> bool {
@@ -38,6 +39,7 @@ pub trait AckWaiter: Send + Sync {
 }
 
 /// One append that waits.
+#[derive(Clone)]
 pub struct Ack {
     /// What was appended.
     pub info: AppendInfo,
@@ -57,22 +59,17 @@ impl Ack {
 /// Collected under the lock, told after it.
 #[derive(Default)]
 pub struct Wakeups {
-    written: Vec<(Arc<dyn AckWaiter>, usize)>,
+    stored: Vec<Ack>,
     acks: Vec<(Ack, Option<KafkaError>)>,
     fetches: Vec<Arc<Parked>>,
     credits: Vec<(Arc<Parked>, i64)>,
 }
 
 impl Wakeups {
-    /// Has `waiter` told that its append is written.
-    pub fn written(&mut self, waiter: Arc<dyn AckWaiter>, slot: usize) {
-        self.written.push((waiter, slot));
-    }
-
     /// Tells everyone. Never under a partition's lock.
     pub fn tell(self) {
-        for (waiter, slot) in self.written {
-            contained(|| waiter.written(slot));
+        for ack in self.stored {
+            contained(|| ack.waiter.stored(ack.slot));
         }
         for (ack, error) in self.acks {
             let outcome = error.map_or(Ok(ack.info), |error| Err(error.into()));
@@ -91,28 +88,40 @@ impl Wakeups {
 #[derive(Default)]
 pub struct Waiters {
     durable: VecDeque<Ack>,
+    /// Those of `committed` whose waiters are also told when the leader's own copy is durable.
+    unstored: VecDeque<Ack>,
     committed: VecDeque<Ack>,
     fetches: Vec<Arc<Parked>>,
 }
 
 impl Waiters {
     /// Lets `ack` wait. Appends come in the order of offsets; only a repeated (duplicate) batch may lie further front.
-    pub fn wait_ack(&mut self, promise: Promise, ack: Ack) {
-        let queue = match promise {
-            Promise::Appended | Promise::Durable => &mut self.durable,
-            Promise::Committed => &mut self.committed,
-        };
-        let at = queue.partition_point(|waiting| waiting.end_offset() <= ack.end_offset());
-        queue.insert(at, ack);
+    pub fn wait_ack(
+        &mut self,
+        promise: Promise,
+        ack: Ack,
+        promised_end: i64,
+        wakeups: &mut Wakeups,
+    ) {
+        if promise != Promise::Committed {
+            return insert(&mut self.durable, ack);
+        }
+        if ack.end_offset() <= promised_end {
+            wakeups.stored.push(ack.clone());
+        } else {
+            insert(&mut self.unstored, ack.clone());
+        }
+        insert(&mut self.committed, ack);
     }
 
-    /// Whether an append waits for durability beyond `end_offset`.
+    /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
         self.durable.is_empty() && self.committed.is_empty() && self.fetches.is_empty()
     }
 
     /// Acknowledges what the promised end now covers.
     pub fn promised(&mut self, promised_end: i64, wakeups: &mut Wakeups) {
+        wakeups.stored.extend(covered(&mut self.unstored, promised_end));
         acknowledge(&mut self.durable, promised_end, None, wakeups);
     }
 
@@ -133,6 +142,7 @@ impl Waiters {
 
     /// Fails every acknowledgement and wakes every fetch: leadership, or the partition, is gone.
     pub fn fail(&mut self, error: KafkaError, wakeups: &mut Wakeups) {
+        self.unstored.clear();
         acknowledge(&mut self.durable, i64::MAX, Some(error), wakeups);
         acknowledge(&mut self.committed, i64::MAX, Some(error), wakeups);
         wakeups.fetches.extend(self.fetches.iter().cloned());
@@ -140,7 +150,7 @@ impl Waiters {
 
     /// Takes one waiter's acknowledgements out: its request timed out or its connection went away.
     pub fn forget_acks(&mut self, waiter: &Arc<dyn AckWaiter>) {
-        for queue in [&mut self.durable, &mut self.committed] {
+        for queue in [&mut self.durable, &mut self.unstored, &mut self.committed] {
             queue.retain(|ack| !Arc::ptr_eq(&ack.waiter, waiter));
         }
     }
@@ -164,8 +174,17 @@ fn acknowledge(
     error: Option<KafkaError>,
     wakeups: &mut Wakeups,
 ) {
+    wakeups.acks.extend(covered(queue, end_offset).map(|ack| (ack, error)));
+}
+
+fn covered(queue: &mut VecDeque<Ack>, end_offset: i64) -> impl Iterator<Item = Ack> {
     let count = queue.partition_point(|ack| ack.end_offset() <= end_offset);
-    wakeups.acks.extend(queue.drain(..count).map(|ack| (ack, error)));
+    queue.drain(..count)
+}
+
+fn insert(queue: &mut VecDeque<Ack>, ack: Ack) {
+    let at = queue.partition_point(|waiting| waiting.end_offset() <= ack.end_offset());
+    queue.insert(at, ack);
 }
 
 #[cfg(test)]
@@ -213,7 +232,7 @@ mod tests {
         let mut waiters = Waiters::default();
         for (slot, end_offset) in [(0, 3), (1, 7), (2, 5)] {
             let ack = Ack { info: ending_at(end_offset), waiter: told_to.clone(), slot };
-            waiters.wait_ack(Promise::Committed, ack);
+            waiters.wait_ack(Promise::Committed, ack, 0, &mut Wakeups::default());
         }
         told(&mut waiters, |waiters, wakeups| waiters.committed(5, None, wakeups));
         assert_eq!(*told_to.0.lock(), [(0, None), (2, None)]);
@@ -227,10 +246,8 @@ mod tests {
         let told_to = Arc::new(Told::default());
         let waiter: Arc<dyn AckWaiter> = told_to.clone();
         let mut waiters = Waiters::default();
-        waiters.wait_ack(
-            Promise::Durable,
-            Ack { info: ending_at(1), waiter: waiter.clone(), slot: 0 },
-        );
+        let ack = Ack { info: ending_at(1), waiter: waiter.clone(), slot: 0 };
+        waiters.wait_ack(Promise::Durable, ack, 0, &mut Wakeups::default());
         waiters.forget_acks(&waiter);
         told(&mut waiters, |waiters, wakeups| waiters.promised(9, wakeups));
         assert!(told_to.0.lock().is_empty());

@@ -14,7 +14,7 @@ use crate::partition::purgatory::Parked;
 use crate::partition::waiters::AckWaiter;
 use crate::partition::{Append, AppendOutcome, Partition};
 
-/// Gathers outcomes; wakes the request with the last one.
+/// Gathers outcomes; wakes the request when replicas alone are waited for, and with the last one.
 struct Outcomes {
     parked: Arc<Parked>,
     due: Mutex<Due>,
@@ -25,15 +25,15 @@ struct Due {
     slots: Vec<Slot>,
     /// Slots without an outcome.
     remaining: usize,
-    /// Of them, those that are not in the log yet.
-    unwritten: usize,
+    /// Of them, those that are not in the leader's log yet, as durably as it promises.
+    unstored: usize,
     /// Whether nobody waits for the outcomes any more.
     is_gone: bool,
 }
 
 enum Slot {
     Queued,
-    Written,
+    Stored,
     Done(AppendOutcome),
 }
 
@@ -41,17 +41,17 @@ impl Due {
     fn queue(&mut self) {
         self.slots.push(Slot::Queued);
         self.remaining += 1;
-        self.unwritten += 1;
+        self.unstored += 1;
     }
 
-    /// Never back: who tells that an append is written may come after who acknowledges it.
+    /// Never back: who tells that an append is stored may come after who acknowledges it.
     fn advance(&mut self, slot: usize, to: Slot) {
         // Once the request has taken its outcomes there is nobody to tell.
         let Some(slot) = self.slots.get_mut(slot) else { return };
         match (&slot, &to) {
-            (Slot::Done(_), _) | (Slot::Written, Slot::Queued | Slot::Written) => return,
-            (Slot::Queued, _) => self.unwritten -= 1,
-            (Slot::Written, Slot::Done(_)) => {}
+            (Slot::Done(_), _) | (Slot::Stored, Slot::Queued | Slot::Stored) => return,
+            (Slot::Queued, _) => self.unstored -= 1,
+            (Slot::Stored, Slot::Done(_)) => {}
         }
         self.remaining -= usize::from(matches!(to, Slot::Done(_)));
         *slot = to;
@@ -62,21 +62,23 @@ impl Due {
     }
 }
 
-impl AckWaiter for Outcomes {
-    fn acknowledged(&self, slot: usize, outcome: AppendOutcome) {
+impl Outcomes {
+    fn advance(&self, slot: usize, to: Slot) {
         let mut due = self.due.lock();
-        due.advance(slot, Slot::Done(outcome));
-        if due.remaining == 0 {
+        due.advance(slot, to);
+        if due.unstored == 0 {
             self.parked.wake();
         }
     }
+}
 
-    fn written(&self, slot: usize) {
-        let mut due = self.due.lock();
-        due.advance(slot, Slot::Written);
-        if due.unwritten == 0 {
-            self.parked.wake();
-        }
+impl AckWaiter for Outcomes {
+    fn acknowledged(&self, slot: usize, outcome: AppendOutcome) {
+        self.advance(slot, Slot::Done(outcome));
+    }
+
+    fn stored(&self, slot: usize) {
+        self.advance(slot, Slot::Stored);
     }
 
     fn is_gone(&self) -> bool {
@@ -129,8 +131,8 @@ impl Appends {
         self.places.push(Place { at, appended_to });
     }
 
-    /// Answers, now or when the last outcome is known. With acks=all, replicas have `timeout_ms`; what is not written by
-    /// then is waited for, as Kafka's `appendRecords` writes before it begins to wait.
+    /// Answers, now or when the last outcome is known. Replicas have `timeout_ms` from when the leader has written and synced
+    /// all of it: Kafka's `appendRecords` does both before it begins to wait.
     pub(super) fn answer(
         self,
         ctx: &Arc<Context>,
@@ -141,17 +143,16 @@ impl Appends {
         if self.are_settled() {
             return self.settle(ctx, &conn.listener, answer);
         }
-        let timeout_ns = match self.acks {
-            Acks::None | Acks::Leader => u64::MAX,
-            Acks::All => u64::try_from(timeout_ms).unwrap_or(0) * 1_000_000,
-        };
-        let deadline_ns = ctx.clock.now_ns().saturating_add(timeout_ns);
-        let parking = ctx.purgatory.park(&self.outcomes.parked, deadline_ns, 0);
+        let timeout_ns = u64::try_from(timeout_ms).unwrap_or(0) * 1_000_000;
         let (ctx, listener) = (ctx.clone(), conn.listener.clone());
         Outcome::Pending(Box::pin(async move {
-            let _parking = parking;
             let parked = self.outcomes.parked.clone();
-            while !(self.are_settled() || parked.is_expired() && self.are_written()) {
+            while !self.are_stored() {
+                parked.wait().await;
+            }
+            let deadline_ns = ctx.clock.now_ns().saturating_add(timeout_ns);
+            let _parking = ctx.purgatory.park(&parked, deadline_ns, 0);
+            while !(self.are_settled() || parked.is_expired()) {
                 parked.wait().await;
             }
             self.settle(&ctx, &listener, answer)
@@ -162,8 +163,8 @@ impl Appends {
         self.outcomes.due.lock().remaining == 0
     }
 
-    fn are_written(&self) -> bool {
-        self.outcomes.due.lock().unwritten == 0
+    fn are_stored(&self) -> bool {
+        self.outcomes.due.lock().unstored == 0
     }
 
     /// Puts the outcomes, and the lack of those that never came, into the answer.
@@ -172,7 +173,7 @@ impl Appends {
         for (place, slot) in self.places.iter().zip(slots) {
             let outcome = match slot {
                 Slot::Done(outcome) => outcome,
-                Slot::Queued | Slot::Written => Err(KafkaError::RequestTimedOut.into()),
+                Slot::Queued | Slot::Stored => Err(KafkaError::RequestTimedOut.into()),
             };
             answer.settle(place.at, outcome, &place.appended_to);
         }

@@ -4,12 +4,14 @@ use pykafka_log::Durability;
 use pykafka_record::{BatchOptions, Compression, LeaderEpoch, ProducerEpoch, ProducerId};
 use pykafka_wire::produce::{PartitionResponse, Request, Response};
 
-use crate::api::context::Outcome;
+use crate::api::context::{Outcome, PendingOutcome};
 use crate::kafka_error::KafkaError;
 use crate::seam::event::{Event, PartitionStateKind};
 use crate::seam::image::delta::ImageDelta;
 use crate::testing::gate_disk::Op;
-use crate::testing::{Broker, TOPIC, batch, batch_with, pending, poll, replied, request_of, topic};
+use crate::testing::{
+    Broker, TOPIC, batch, batch_with, led_here, pending, poll, replied, request_of, topic,
+};
 
 /// Code, base offset and message of the one partition.
 fn outcome_of(outcome: Outcome, version: i16) -> (i16, i64, Option<String>) {
@@ -363,22 +365,91 @@ fn failed_sync_fails_who_waits_and_everything_after() {
     assert!(broker.events().iter().any(offline));
 }
 
+/// Of which the other replica fetches nothing.
+fn replicated(durability: Durability) -> Broker {
+    let mut broker = Broker::on_disk(durability).with_topic(1, &[]);
+    broker.append_waiting(&batch(&["warm"]));
+    let mut replicated = topic("t", TOPIC, 1, &[]);
+    replicated.partitions[0] = led_here(0, 0, 1);
+    replicated.partitions[0].replicas = vec![1, 2];
+    replicated.partitions[0].isr = vec![1, 2];
+    broker.apply(ImageDelta { topics: vec![replicated], ..ImageDelta::default() });
+    broker
+}
+
+fn is_unanswered_after(broker: &Broker, ms: u64, waiting: &mut PendingOutcome) -> bool {
+    broker.clock.advance_ms(ms);
+    broker.expire();
+    poll(waiting).is_none()
+}
+
 #[test]
-fn acknowledgement_that_does_not_come_in_time_is_request_timed_out() {
+fn replicas_that_do_not_follow_in_time_are_request_timed_out() {
+    let broker = replicated(Durability::Os);
+    let mut waiting = pending(broker.produce(9, -1, &batch(&["a"])));
+    assert!(is_unanswered_after(&broker, 0, &mut waiting));
+    assert!(is_unanswered_after(&broker, 999, &mut waiting));
+    broker.clock.advance_ms(1);
+    broker.expire();
+    assert_eq!(code_of(Outcome::Pending(waiting), 9), 7);
+    assert_eq!(broker.ctx.purgatory.parked_count(), 0);
+}
+
+#[test]
+fn acks_all_that_is_synced_after_the_timeout_is_acknowledged() {
     let broker = Broker::on_disk(Durability::Fsync).with_topic(1, &[]);
     broker.append_waiting(&batch(&["warm"]));
     broker.gate.hold();
     let mut waiting = pending(broker.produce(9, -1, &batch(&["a"])));
     broker.gate.until_waiting(1); // it is written, and waits for its sync
-    assert!(poll(&mut waiting).is_none());
-    broker.clock.advance_ms(999);
-    broker.expire();
-    assert!(poll(&mut waiting).is_none());
-    broker.clock.advance_ms(1);
-    broker.expire();
-    assert_eq!(code_of(Outcome::Pending(waiting), 9), 7);
-    assert_eq!(broker.ctx.purgatory.parked_count(), 0);
+    assert!(is_unanswered_after(&broker, 0, &mut waiting));
+    assert!(is_unanswered_after(&broker, 1_000_000, &mut waiting));
     broker.gate.open();
+    assert_eq!(outcome_of(Outcome::Pending(waiting), 9), (0, 1, None));
+}
+
+#[test]
+fn the_time_of_replicas_begins_when_the_leader_has_written_and_synced() {
+    for (durability, op) in [(Durability::Os, Op::Write), (Durability::Fsync, Op::Sync)] {
+        let broker = replicated(durability);
+        broker.gate.hold_at(op, "/data/t-0");
+        let mut waiting = pending(broker.produce(9, -1, &batch(&["a"])));
+        broker.gate.until_waiting(1);
+        assert!(is_unanswered_after(&broker, 1_000_000, &mut waiting), "{durability:?}");
+        broker.gate.open();
+        broker.wait_idle();
+        assert!(is_unanswered_after(&broker, 0, &mut waiting), "{durability:?}");
+        assert!(is_unanswered_after(&broker, 999, &mut waiting), "{durability:?}");
+        broker.clock.advance_ms(1);
+        broker.expire();
+        assert_eq!(code_of(Outcome::Pending(waiting), 9), 7, "{durability:?}");
+    }
+}
+
+#[test]
+fn the_time_of_replicas_begins_with_the_last_partition_also_if_that_one_has_none() {
+    let mut broker = Broker::on_disk(Durability::Os).with_topic(2, &[]);
+    let mut replicated = topic("t", TOPIC, 2, &[]);
+    replicated.partitions[0] = led_here(0, 0, 1);
+    replicated.partitions[0].replicas = vec![1, 2];
+    replicated.partitions[0].isr = vec![1, 2];
+    broker.apply(ImageDelta { topics: vec![replicated], ..ImageDelta::default() });
+    broker.gate.hold_at(Op::Write, "/data/t-1");
+    let one = batch(&["a"]);
+    let request = request_of(-1, &[(0, Some(&one)), (1, Some(&one))]);
+    let mut waiting = pending(broker.produce_request(9, &request));
+    broker.gate.until_waiting(1);
+    assert!(is_unanswered_after(&broker, 1_000_000, &mut waiting));
+    broker.gate.open();
+    broker.wait_idle();
+    assert!(is_unanswered_after(&broker, 0, &mut waiting));
+    broker.clock.advance_ms(1_000);
+    broker.expire();
+    let bytes = replied(Outcome::Pending(waiting));
+    let response = Response::decode(9, &bytes).unwrap();
+    let codes: Vec<i16> =
+        response.responses[0].partitions.iter().map(|partition| partition.error_code).collect();
+    assert_eq!(codes, [7, 0]);
 }
 
 #[test]
@@ -484,6 +555,6 @@ fn token_of_a_control_append_completes_once() {
     assert_eq!(completions, [(5, 0, 0), (6, 75, -1), (7, 100, -1)]);
 }
 
-fn block_on(future: crate::api::context::PendingOutcome) -> Outcome {
+fn block_on(future: PendingOutcome) -> Outcome {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
 }
