@@ -313,7 +313,10 @@ fn a_base_offset_that_contradicts_its_neighbours_ends_the_log_before_its_batch()
         let end = 12 + 3 * batch as i64;
         let repair = repair(&home.dir);
         let cut = repair.look(&home.partition(), &Arc::default()).unwrap().unwrap();
-        assert_eq!((cut.offset, cut.damage), (end, Some(Damage::Batch { offset: end })));
+        let first_offset = end ^ 64;
+        let (last_offset, next_base) = (first_offset + 2, 24);
+        let damage = Damage::Misplaced { offset: end, first_offset, last_offset, next_base };
+        assert_eq!((cut.offset, cut.damage), (end, Some(damage)));
         repair.cut(&home.partition(), &Arc::default()).unwrap();
         assert_eq!(repair.look(&home.partition(), &Arc::default()).unwrap(), None);
         drop(repair);
@@ -999,5 +1002,149 @@ fn copy_of_a_segment_hides_no_loss_and_is_not_removed() {
         }
         let damage = home.assert_damaged(suffix);
         assert_eq!(damage, Damage::Beginning { offset: 12, last_offset: 23 }, "{suffix}");
+    }
+}
+
+/// What an open for reading only, a look before a repair and an open for writing say: all the same.
+fn agreed_verdict(home: &Home, what: &str) -> Option<Damage> {
+    let clock = Arc::new(ManualClock::new(NOW_MS));
+    let config = Arc::new(home.config.clone());
+    let read_only = LibraryLog::open_read_only(&home.partition(), config.clone(), clock);
+    let by_reader = read_only.unwrap().1.damage;
+    let looked = repair(&home.dir).look(&home.partition(), &config).unwrap();
+    let by_repair = looked.and_then(|cut| cut.damage);
+    let (_, log, recovery) = home.open();
+    assert_eq!((&by_reader, &by_repair), (&recovery.damage, &recovery.damage), "{what}");
+    assert_eq!(log.damage(), recovery.damage, "{what}");
+    recovery.damage
+}
+
+/// A log on the real disk whose data directory a reader recognizes.
+fn with_checkpoints(dir: &Path, clean: bool) -> Home {
+    let home = on_real_disk(dir);
+    home.filled(clean);
+    home.disk.create_anew(&home.dir.join("meta.properties")).unwrap();
+    home
+}
+
+/// As after a crash before the first checkpoint: only the promise of `flush.messages=1` tells that records were synced.
+fn without_checkpoints(dir: &Path) -> Home {
+    let home = with_checkpoints(dir, false);
+    for name in ["recovery-point", "log-start", "replication"] {
+        let path = home.dir.join(format!("{name}-offset-checkpoint"));
+        home.disk.remove_file(&path).unwrap();
+    }
+    home
+}
+
+type Filled = fn(&Path) -> Home;
+
+const FILLED: [(&str, Filled); 3] = [
+    ("closed", |dir| with_checkpoints(dir, true)),
+    ("killed", |dir| with_checkpoints(dir, false)),
+    ("killed without checkpoints", without_checkpoints),
+];
+
+/// An open for writing called the log damaged, and `repair` called it whole.
+#[test]
+fn empty_file_inside_the_offsets_of_a_segment_is_no_part_of_the_log() {
+    for (how, filled) in FILLED {
+        for base_offset in [1, 5, 11, 14, 23, 25, 29] {
+            for size in [0, 5000] {
+                let what = format!("{how}, {size} zeros at {base_offset}");
+                let dir = tempfile::tempdir().unwrap();
+                let home = filled(dir.path());
+                let name = format!("{base_offset:020}.log");
+                std::fs::write(home.partition().join(&name), vec![0; size]).unwrap();
+                let clock = Arc::new(ManualClock::new(NOW_MS));
+                let opened = LibraryLog::open_read_only(&home.partition(), Arc::default(), clock);
+                let (reader, recovery) = opened.unwrap();
+                assert_eq!(reader.log().log_end_offset(), 30, "{what}");
+                let is_named = |text: &String| text.contains(&name) && text.contains("empty");
+                assert!(recovery.warnings.iter().any(is_named), "{what}: {recovery:?}");
+                assert_eq!(agreed_verdict(&home, &what), None, "{what}");
+                assert!(!home.partition().join(&name).exists(), "{what}");
+                let (_, log, recovery) = home.open();
+                assert_eq!((recovery.damage, log.log_end_offset()), (None, 30), "{what}");
+                let read = |offset| log.read(offset, 1, 30, true).unwrap().base_offset;
+                assert!((0..30).all(|offset| read(offset) == offset / 3 * 3), "{what}");
+                assert_eq!(append(&log, 1, NOW_MS).first_offset, 30, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn file_with_batches_inside_the_offsets_of_a_segment_is_damage_for_every_open() {
+    for (how, filled) in FILLED {
+        for (from, base_offset) in [(0, 5), (1, 5), (1, 17), (0, 26), (2, 3)] {
+            let what = format!("{how}, a copy of segment {from} at {base_offset}");
+            let dir = tempfile::tempdir().unwrap();
+            let home = filled(dir.path());
+            let copy = home.partition().join(format!("{base_offset:020}.log"));
+            std::fs::copy(&home.segments()[from], &copy).unwrap();
+            let damage = agreed_verdict(&home, &what).unwrap_or_else(|| panic!("{what}: whole"));
+            let end = base_offset / 3 * 3;
+            assert_eq!(damage.offset(), end, "{what}: {damage}");
+            assert_eq!(home.assert_damaged(&what), damage, "{what}");
+            // Without the file the log is whole: nothing of it was changed.
+            std::fs::remove_file(&copy).unwrap();
+            assert_eq!(agreed_verdict(&home, &what), None, "{what}");
+            assert_eq!(home.open().1.log_end_offset(), 30, "{what}");
+        }
+    }
+}
+
+fn exchange(home: &Home, one: &Path, other: &Path) {
+    let between = home.dir.join("between");
+    for (from, to) in [(one, &*between), (other, one), (&*between, other)] {
+        home.disk.rename(from, to).unwrap();
+    }
+}
+
+/// Reads in front of the damage failed, and all records from the first exchanged segment on were cut as a torn tail.
+#[test]
+fn exchanged_segments_are_damage_and_what_is_before_them_can_be_read() {
+    for (how, filled) in FILLED {
+        for (one, other) in [(0, 1), (0, 2), (1, 2)] {
+            for batches_left in [usize::MAX, 1] {
+                let what = format!("{how}, {one} and {other}, batches left: {batches_left}");
+                let dir = tempfile::tempdir().unwrap();
+                let home = filled(dir.path());
+                let segments = home.segments();
+                for path in [&segments[one], &segments[other]] {
+                    let ends = home.boundaries(path);
+                    let bytes = home.disk.read(path).unwrap();
+                    home.rewrite(path, &bytes[..ends[batches_left.min(ends.len() - 1)]]);
+                }
+                exchange(&home, &segments[one], &segments[other]);
+                let damage =
+                    agreed_verdict(&home, &what).unwrap_or_else(|| panic!("{what}: whole"));
+                let end = 12 * one as i64;
+                assert_eq!(damage.offset(), end, "{what}: {damage}");
+                assert_eq!(home.assert_damaged(&what), damage, "{what}");
+                let (_, log, _) = home.open();
+                for offset in 0..end {
+                    let data = log.read(offset, 1, end, true).unwrap();
+                    assert_eq!(data.base_offset, offset / 3 * 3, "{what}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn segment_with_the_content_of_an_earlier_one_is_no_torn_tail() {
+    for (how, filled) in FILLED {
+        for (from, to) in [(0, 2), (1, 2), (0, 1)] {
+            let what = format!("{how}, {from} over {to}");
+            let dir = tempfile::tempdir().unwrap();
+            let home = filled(dir.path());
+            let segments = home.segments();
+            std::fs::copy(&segments[from], &segments[to]).unwrap();
+            let damage = agreed_verdict(&home, &what).unwrap_or_else(|| panic!("{what}: whole"));
+            assert_eq!(damage.offset(), 12 * to as i64, "{what}: {damage}");
+            assert_eq!(home.assert_damaged(&what), damage, "{what}");
+        }
     }
 }

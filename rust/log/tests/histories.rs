@@ -2,7 +2,8 @@
 //!
 //! A history appends, rolls, syncs, truncates, deletes and opens again; then one file of the partition is cut (also
 //! between two batches), emptied, zeroed, deleted, or loses a bit, a segment goes with all its files, or all files go,
-//! or a wrong log start is checkpointed, or an empty file has the name of a later segment;
+//! or a wrong log start is checkpointed, or an empty file has the name of a later segment, or a file inside the offsets
+//! of a segment is empty or a copy, or two segments are exchanged, or one has the content of another;
 //! then the log is opened three times. Whatever happened:
 //! no synced record is missing without being named, no offset is given out twice, and what one open found the next one
 //! finds too.
@@ -191,6 +192,40 @@ impl History {
         }
     }
 
+    /// Puts whole files where they do not belong; says what it did.
+    fn misplace(&mut self, logs: &[OsString]) -> String {
+        let at = |name: &OsString| History::partition().join(name);
+        let [one, other] = [(); 2].map(|()| &logs[self.random.below(logs.len() as u64) as usize]);
+        let [of_one, of_other] = [one, other].map(|name| self.disk.read(&at(name)).unwrap());
+        let write = |path: &Path, bytes: &[u8]| {
+            let file = self.disk.open(path, OpenMode::Create).unwrap();
+            file.set_len(0).unwrap();
+            file.write_at(bytes, 0).unwrap();
+        };
+        match self.random.below(4) {
+            0 => {
+                write(&at(one), &of_other);
+                write(&at(other), &of_one);
+                format!("{} and {} were exchanged", one.display(), other.display())
+            }
+            1 => {
+                write(&at(one), &of_other);
+                format!("{} got the content of {}", one.display(), other.display())
+            }
+            kind => {
+                let ends: Vec<i64> = self.content.keys().copied().collect();
+                let some = ends.get(self.random.below(ends.len().max(1) as u64) as usize);
+                let name = format!("{:020}.log", some.copied().unwrap_or(0) + 1);
+                if logs.iter().any(|log| *log == *name) {
+                    return "nothing".to_owned();
+                }
+                let bytes = if kind == 2 { &[][..] } else { &of_one };
+                write(&History::partition().join(&name), bytes);
+                format!("{name} was made, with {} bytes of {}", bytes.len(), one.display())
+            }
+        }
+    }
+
     /// Damages one file, or removes the directory; says what it did.
     fn hurt(&mut self) -> String {
         let names: Vec<_> = match self.disk.list(&History::partition()) {
@@ -231,6 +266,9 @@ impl History {
             let at = |name: &str| History::partition().join(name);
             self.disk.rename(&at(&log.to_string_lossy()), &at(&renamed)).unwrap();
             return format!("{} got the suffix {suffix}", log.display());
+        }
+        if self.random.below(8) == 0 && !logs.is_empty() {
+            return self.misplace(&logs);
         }
         match self.random.below(12) {
             0 => {

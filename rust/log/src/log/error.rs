@@ -11,6 +11,7 @@ use thiserror::Error;
 use crate::disk::open_files::is_exhausted;
 use crate::log::append::validate::ValidateError;
 use crate::log::producer_state::ProducerError;
+use crate::segment::{FileKind, file_name};
 
 /// The log cannot be used, or not for this. Every variant is Kafka's `KAFKA_STORAGE_ERROR` on the wire.
 #[derive(Debug, Clone, Error)]
@@ -104,6 +105,21 @@ pub enum Damage {
         /// Offset of the first record that cannot be read.
         offset: i64,
     },
+    /// A whole batch has offsets of the next segment: files were exchanged, or one of them is of another log.
+    #[error(
+        "a batch of offsets {first_offset} to {last_offset} stands at offset {offset}, but the next segment is {}",
+        file_name(*next_base, FileKind::Log)
+    )]
+    Misplaced {
+        /// Where the log ends.
+        offset: i64,
+        /// The base offset of the batch.
+        first_offset: i64,
+        /// Its last offset (inclusive).
+        last_offset: i64,
+        /// Base offset of the next segment, which is at or below the last offset.
+        next_base: i64,
+    },
     /// Records are gone from the end of the log.
     #[error("it ends at offset {offset}, but offsets below {synced_end} were synced")]
     Lost {
@@ -164,6 +180,7 @@ impl Damage {
     pub fn offset(&self) -> i64 {
         match self {
             Damage::Batch { offset }
+            | Damage::Misplaced { offset, .. }
             | Damage::Lost { offset, .. }
             | Damage::Beginning { offset, .. }
             | Damage::LogStart { offset, .. }

@@ -19,6 +19,7 @@
 //! What was synced is what the checkpoints tell ([`Plan::synced_end`]). It is compared at each open, also after a clean
 //! stop, so that a file that lost its last batches is noticed although what is left of it is valid. Segments
 //! adjoin, except where the log was compacted or nothing was synced ([`gap`]), and the first one begins where the log does.
+//! No segment holds an offset of the next one ([`overlap`]).
 
 pub(super) mod apply;
 mod behind;
@@ -26,6 +27,7 @@ mod belief;
 pub(super) mod dir_view;
 mod gap;
 mod names;
+mod overlap;
 pub(super) mod plan;
 pub(super) mod recovered;
 mod snapshots;
@@ -85,6 +87,7 @@ pub(super) fn look(dir: &DirView<'_>, plan: Plan) -> Result<Recovered, OpenError
     look.check_topic_id()?;
     let are_epochs_whole = look.load_epochs()?;
     look.found.segments = names::segments(&entries, &leftovers);
+    look.leave_overlapped()?;
     look.plan.lost_aborted = look.lost_aborted(&entries)?;
     if !are_epochs_whole {
         look.plan = look.plan.checking_all();
@@ -136,9 +139,7 @@ impl Look<'_> {
                     }
                 }
             }
-            let follows_rebuilt = index.checked_sub(1).is_some_and(|before| dirty[before]);
-            let end_before = if follows_rebuilt { self.found.log_end_offset } else { 0 };
-            self.found.log_end_offset = segment.base_offset.max(end_before);
+            self.found.log_end_offset = segment.base_offset;
             if !self.recover_segment(index)? {
                 self.finish();
                 return Ok(());
@@ -192,6 +193,7 @@ impl Look<'_> {
         let Look { dir, plan, found, .. } = self;
         let interval = plan.index_interval_bytes;
         let next_base = found.segments.get(index + 1).map(|next| next.base_offset);
+        let end_max = found.end_max(index);
         let segment = &mut found.segments[index];
         let base_offset = segment.base_offset;
         let mut indexes = Indexes::new(base_offset);
@@ -204,7 +206,7 @@ impl Look<'_> {
             match scanner.next() {
                 Ok(Some(batch)) => {
                     let (position, log_end_offset) = (batch.position(), found.log_end_offset);
-                    if !is_valid(&batch, plan, log_end_offset, base_offset)
+                    if !is_valid(&batch, plan, log_end_offset, end_max)
                         .map_err(dir.error("read", &name))?
                     {
                         break valid_end;
@@ -276,6 +278,7 @@ impl Look<'_> {
         gap: Option<Damage>,
     ) -> Result<(), StorageError> {
         let tail = self.look_behind(index, position)?;
+        let misplaced = self.misplaced_batch(index, position)?;
         let Look { plan, snapshots, found, .. } = self;
         let end = found.log_end_offset;
         let behind = found.segments.split_off(index + 1);
@@ -284,9 +287,9 @@ impl Look<'_> {
         for segment in &behind {
             snapshots.remove(&segment.base_offset);
         }
-        found.changes.removed_segments = behind;
+        found.changes.removed_segments.extend(behind);
         let batch = tail.has_batch.then_some(Damage::Batch { offset: end });
-        let damage = gap.or(batch).or(plan.loss(end));
+        let damage = gap.or(misplaced).or(batch).or(plan.loss(end));
         if let Some(damage) = damage.clone().filter(|_| plan.keeps_damage(end)) {
             found.keep_damage(plan, damage);
             found.verdict.damaged_bytes = tail.bytes;
@@ -402,16 +405,16 @@ fn contradicts(
     }
 }
 
-/// Whether a batch may follow what was read, whole and undamaged.
+/// Whether a batch may follow what was read, whole and undamaged, in a segment that ends at or below `end_max`.
 fn is_valid(
     batch: &StoredBatch<'_>,
     plan: &Plan,
     log_end_offset: i64,
-    base_offset: i64,
+    end_max: i64,
 ) -> std::io::Result<bool> {
     let may_follow = batch.has_valid_offsets()
         && !plan.skips_synced(log_end_offset, batch.base_offset())
         && batch.base_offset() >= log_end_offset
-        && batch.last_offset() - base_offset <= i64::from(i32::MAX);
+        && batch.next_offset() <= end_max;
     Ok(may_follow && batch.is_crc_valid()?)
 }

@@ -32,7 +32,9 @@ impl Look<'_> {
                 let torn = if number == 0 { Torn::at(&*file, start, base_offset)? } else { None };
                 let has_batch = match last {
                     Some(_) if !tail.has_batch => {
-                        has_batch(&*file, start..segment.size, base_offset, torn)?
+                        // What a segment begins with was a batch of it, or is one of another segment.
+                        (start == 0 && is_batch(&*file, 0)?)
+                            || has_batch(&*file, start..segment.size, base_offset, torn)?
                     }
                     _ => false,
                 };
@@ -84,6 +86,10 @@ struct Torn {
 
 impl Torn {
     fn at(file: &dyn ReadFile, position: u64, offset_min: i64) -> std::io::Result<Option<Torn>> {
+        if is_batch(file, position)? {
+            // It is whole, and in the wrong place.
+            return Ok(None);
+        }
         let mut header = [0; HEADER_SIZE];
         let read = file.read_at(&mut header, position)?;
         let size = Batch::size_in(&header[..read]).ok();

@@ -41,7 +41,9 @@ impl Look<'_> {
             if lacks_aborted {
                 continue;
             }
-            let Some((max, end)) = sealed else { continue };
+            let Some((max, end)) = sealed.filter(|(_, end)| *end <= next.base_offset) else {
+                continue;
+            };
             let is_gap = end < next.base_offset;
             if is_gap && next.size == 0 {
                 // Nothing tells that the log goes on there.
@@ -80,6 +82,9 @@ impl Look<'_> {
         loop {
             match scanner.next() {
                 Ok(Some(batch)) => {
+                    if !batch.has_valid_offsets() || batch.base_offset() < log_end_offset {
+                        return Ok(false);
+                    }
                     log_end_offset = batch.next_offset();
                     note_max_timestamp(&mut segment.max_timestamp, &batch);
                 }
@@ -117,7 +122,7 @@ fn stored_indexes(
 
 /// Largest timestamp and end (exclusive) of a sealed segment, by its indexes and the last of its batches; `None` if its
 /// indexes are not to be believed.
-fn sealed(
+pub(super) fn sealed(
     dir: &DirView<'_>,
     segment: &FoundSegment,
 ) -> Result<Option<(TimeEntry, i64)>, StorageError> {
@@ -190,6 +195,12 @@ pub(super) fn indexed_end(dir: &DirView<'_>, segment: &FoundSegment) -> Result<i
     };
     // A single offset is what preallocated zeros look like.
     Ok(by_offset.max(by_time).filter(|end| *end > base.saturating_add(1)).unwrap_or(base))
+}
+
+/// Whether the offset index of a segment ends with an entry.
+pub(super) fn has_entries(dir: &DirView<'_>, segment: &FoundSegment) -> Result<bool, StorageError> {
+    let last = last_entry::<{ offset_index::ENTRY_SIZE }>(dir, segment, FileKind::OffsetIndex)?;
+    Ok(matches!(last, LastEntry::Entry(_)))
 }
 
 /// The end of an index file.

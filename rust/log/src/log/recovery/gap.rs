@@ -7,6 +7,8 @@
 //! (`cleaner-offset-checkpoint`); and also then if an index tells of records: one whose `.log` is missing, or that reaches
 //! beyond the end of its `.log`. A gap that is taken as it is gets into that checkpoint.
 
+use std::ops::Range;
+
 use super::belief::indexed_end;
 use super::dir_view::DirView;
 use super::plan::Plan;
@@ -46,8 +48,8 @@ impl Look<'_> {
         if damage.is_none() && next.base_offset <= plan.cleaner_offset {
             return Ok(Gap::None);
         }
-        for segment in &found.segments[index + 1..] {
-            if begins_with_batch(dir, plan, segment, end)? {
+        for (index, segment) in found.segments.iter().enumerate().skip(index + 1) {
+            if begins_with_batch(dir, plan, segment, end..found.end_max(index))? {
                 let warning = || Gap::BeforeBatches(warning(dir, end, next));
                 return Ok(damage.map_or_else(warning, Gap::Lost));
             }
@@ -83,13 +85,14 @@ fn begins_with_batch(
     dir: &DirView<'_>,
     plan: &Plan,
     segment: &FoundSegment,
-    log_end_offset: i64,
+    offsets: Range<i64>,
 ) -> Result<bool, StorageError> {
     let name = segment.name(FileKind::Log);
     let file = dir.open(&name)?;
     match BatchScanner::new(&*file, 0, segment.size).next() {
-        Ok(Some(batch)) => is_valid(&batch, plan, log_end_offset, segment.base_offset)
-            .map_err(dir.error("read", &name)),
+        Ok(Some(batch)) => {
+            is_valid(&batch, plan, offsets.start, offsets.end).map_err(dir.error("read", &name))
+        }
         Ok(None) | Err(ScanError::Bad(_)) => Ok(false),
         Err(ScanError::Io(error)) => Err(dir.error("read", &name)(error)),
     }

@@ -134,6 +134,14 @@ impl Recovered {
         if self.segments.is_empty() { None } else { Some(after.saturating_sub(1)) }
     }
 
+    /// The end (exclusive) that the offsets of a segment cannot pass: the next segment begins there, or no index entry could
+    /// tell of them.
+    pub(super) fn end_max(&self, index: usize) -> i64 {
+        let indexed_max = self.segments[index].base_offset.saturating_add(1 << 31);
+        let next = self.segments.get(index + 1).map(|next| next.base_offset);
+        next.map_or(indexed_max, |next| next.min(indexed_max))
+    }
+
     /// Makes it an empty log that begins at `start`: all segments go.
     pub(super) fn begin_empty(&mut self, start: i64) {
         self.log_start_offset = start;

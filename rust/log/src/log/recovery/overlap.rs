@@ -1,0 +1,103 @@
+//! Segments that reach beyond the beginning of the next one. No writer makes such files: somebody put one of them there.
+//!
+//! An empty one that lies inside the segment before it, whole or filled with zeros, is no part of the log: it is left out and
+//! removed. Any other is damage: the log ends before the batch that reaches too far, and the file that is wrong may be the
+//! one that holds it, or the one behind it.
+
+use pykafka_record::HEADER_SIZE;
+
+use super::Look;
+use super::behind::{is_batch, last_non_zero};
+use super::belief::{has_entries, sealed};
+use super::dir_view::DirView;
+use super::recovered::FoundSegment;
+use crate::log::{Damage, StorageError};
+use crate::segment::FileKind;
+use crate::segment::scan::{HeaderScanner, ScanError, peek_offsets};
+
+impl Look<'_> {
+    /// Leaves segments out of the log that are empty and lie inside the one before them.
+    pub(super) fn leave_overlapped(&mut self) -> Result<(), StorageError> {
+        let mut index = 1;
+        while let Some(segment) = self.found.segments.get(index) {
+            let before = &self.found.segments[index - 1];
+            let is_left = seems_empty(&self.dir, segment)?
+                && end_of(&self.dir, before)? > segment.base_offset
+                && are_zeros(&self.dir, segment, segment.size)?;
+            if !is_left {
+                index += 1;
+                continue;
+            }
+            let segment = self.found.segments.remove(index);
+            let before = self.found.segments[index - 1].name(FileKind::Log);
+            self.warn(
+                &segment.name(FileKind::Log),
+                &format!("empty, and lies inside {before}; no part of the log"),
+            );
+            self.snapshots.remove(&segment.base_offset);
+            self.found.changes.removed_segments.push(segment);
+        }
+        Ok(())
+    }
+
+    /// The whole batch at a position where the log ends, if it reaches beyond the beginning of the next segment.
+    pub(super) fn misplaced_batch(
+        &self,
+        index: usize,
+        position: u64,
+    ) -> Result<Option<Damage>, StorageError> {
+        let Some(next) = self.found.segments.get(index + 1) else { return Ok(None) };
+        let (next_base, offset) = (next.base_offset, self.found.log_end_offset);
+        let name = self.found.segments[index].name(FileKind::Log);
+        let file = self.dir.open(&name)?;
+        let look = || {
+            let mut header = [0; HEADER_SIZE];
+            let read = file.read_at(&mut header, position)?;
+            let offsets = peek_offsets(&header[..read]);
+            let Some((first_offset, last_offset)) =
+                offsets.filter(|(first, last)| offset <= *first && next_base <= *last)
+            else {
+                return Ok(None);
+            };
+            let damage = Damage::Misplaced { offset, first_offset, last_offset, next_base };
+            Ok(is_batch(&*file, position)?.then_some(damage))
+        };
+        look().map_err(self.dir.error("read", &name))
+    }
+}
+
+/// The offset behind the last batch of a segment, by its indexes or else by the headers of all its batches.
+fn end_of(dir: &DirView<'_>, segment: &FoundSegment) -> Result<i64, StorageError> {
+    if let Some((_, end)) = sealed(dir, segment)? {
+        return Ok(end);
+    }
+    let name = segment.name(FileKind::Log);
+    let file = dir.open(&name)?;
+    let mut headers = HeaderScanner::new(&*file, 0, segment.size);
+    let mut end = segment.base_offset;
+    loop {
+        match headers.next() {
+            Ok(Some(header)) if (end..=header.last_offset).contains(&header.base_offset) => {
+                end = header.last_offset.saturating_add(1);
+            }
+            Ok(_) | Err(ScanError::Bad(_)) => return Ok(end),
+            Err(ScanError::Io(error)) => return Err(dir.error("read", &name)(error)),
+        }
+    }
+}
+
+/// Whether nothing was ever written to a segment, as far as its index and its first bytes tell.
+fn seems_empty(dir: &DirView<'_>, segment: &FoundSegment) -> Result<bool, StorageError> {
+    let is_indexed = segment.size > 0 && has_entries(dir, segment)?;
+    Ok(!is_indexed && are_zeros(dir, segment, segment.size.min(HEADER_SIZE as u64))?)
+}
+
+/// Whether so many first bytes of a segment are zeros, as before anything is written to it.
+fn are_zeros(dir: &DirView<'_>, segment: &FoundSegment, size: u64) -> Result<bool, StorageError> {
+    if size == 0 {
+        return Ok(true);
+    }
+    let name = segment.name(FileKind::Log);
+    let last = last_non_zero(&*dir.open(&name)?, 0, size);
+    Ok(last.map_err(dir.error("read", &name))?.is_none())
+}
