@@ -51,10 +51,11 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use pykafka_log::{Clock, Log, LogConfig, LogDirectory, LogSurvey, Recovery, StorageError};
 use pykafka_record::LeaderEpoch;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 use self::large::LargeRooms;
 pub use append::{Append, AppendOutcome, AppendRefusal};
+pub(crate) use large::LargeRoom;
 pub use lookup::{LookUp, OffsetAnswer, OffsetQuery};
 pub use read::{Isolation, Read, ReadRequest};
 
@@ -101,10 +102,8 @@ pub struct Host {
     pub syncer: Pool,
     /// Threads that open logs and write to them.
     pub writers: Pool,
-    /// Turns of appends whose batch is large.
+    /// The room for batches that are large.
     pub(crate) large: Arc<LargeRooms>,
-    /// Turns of look-ups in batches that are large: one at a time.
-    pub(crate) large_lookups: Arc<Semaphore>,
     /// How quick the disk has been.
     pub(crate) pace: Pace,
     /// Threads for answers that take long.

@@ -21,10 +21,8 @@ pub struct BufferPool {
     free: Mutex<Free>,
     scratches: Mutex<Scratches>,
     returned: Condvar,
-    /// Held while a large batch of a producer is validated.
+    /// Held while a large batch is inflated.
     large: Mutex<()>,
-    /// Held while a large batch of a log is searched.
-    large_stored: Mutex<()>,
     bytes_max: usize,
 }
 
@@ -63,17 +61,16 @@ impl BufferPool {
     /// A pool that keeps at most `bytes_max` of free buffers, and in which batches inflate to at most
     /// `inflated_bytes_max` together.
     ///
-    /// One producer's batch and one that is stored may go beyond that: larger than [`SMALL_BYTES_MAX`], and its codec needs
-    /// more than this at once, or it is rewritten, or it is read from a log.
+    /// One batch may go beyond that: larger than [`SMALL_BYTES_MAX`], and its codec needs more than this at once, or it is
+    /// rewritten, or it is read from a log.
     pub fn new(bytes_max: usize, inflated_bytes_max: usize) -> BufferPool {
-        // Two shares are the windows of large batches.
-        let left = (inflated_bytes_max / SMALL_BYTES_MAX).saturating_sub(2).max(1);
+        // One share is the window of a large batch.
+        let left = (inflated_bytes_max / SMALL_BYTES_MAX).saturating_sub(1).max(1);
         BufferPool {
             free: Mutex::default(),
             scratches: Mutex::new(Scratches { kept: Vec::new(), left }),
             returned: Condvar::new(),
             large: Mutex::default(),
-            large_stored: Mutex::default(),
             bytes_max,
         }
     }
@@ -96,25 +93,24 @@ impl BufferPool {
         }
     }
 
-    /// Lets a producer's batch inflate to whatever `limits` allow, through a window, or if that cannot be as a whole.
+    /// Lets a batch inflate to whatever `limits` allow, through a window, or if that cannot be as a whole.
     ///
-    /// The thread waits while another producer's does. Who must not wait has no two at it.
+    /// The thread waits while another's does. Who must not wait has no two at it.
     pub(crate) fn inflate_large<T>(
         &self,
         limits: Limits,
-        work: impl FnMut(Limits, &mut Scratch) -> Result<T, ValidateError>,
+        mut work: impl FnMut(Limits, &mut Scratch) -> Result<T, ValidateError>,
     ) -> Result<T, ValidateError> {
-        inflate_alone(&self.large, limits, work)
-    }
-
-    /// As [`BufferPool::inflate_large`] for a batch that is stored, which is read as a whole first. The two do not wait for
-    /// each other.
-    pub(crate) fn inflate_large_stored<T>(
-        &self,
-        limits: Limits,
-        work: impl FnMut(Limits, &mut Scratch) -> Result<T, ValidateError>,
-    ) -> Result<T, ValidateError> {
-        inflate_alone(&self.large_stored, limits, work)
+        let _alone = self.large.lock();
+        // Its scratch is gone before the second begins.
+        let through_a_window = work(limits, &mut Scratch::new(SMALL_BYTES_MAX));
+        match through_a_window {
+            Err(ValidateError::DecompressedTooLarge(error)) if error.needs_larger_window() => {
+                let bytes_max = limits.bytes_max.min(Limits::default().bytes_max);
+                work(Limits { bytes_max, ..limits }, &mut Scratch::new(usize::MAX))
+            }
+            result => result,
+        }
     }
 
     fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
@@ -150,23 +146,6 @@ impl BufferPool {
             free.bytes += buffer.len();
             free.buffers.push(buffer);
         }
-    }
-}
-
-fn inflate_alone<T>(
-    turn: &Mutex<()>,
-    limits: Limits,
-    mut work: impl FnMut(Limits, &mut Scratch) -> Result<T, ValidateError>,
-) -> Result<T, ValidateError> {
-    let _alone = turn.lock();
-    // Its scratch is gone before the second begins.
-    let through_a_window = work(limits, &mut Scratch::new(SMALL_BYTES_MAX));
-    match through_a_window {
-        Err(ValidateError::DecompressedTooLarge(error)) if error.needs_larger_window() => {
-            let bytes_max = limits.bytes_max.min(Limits::default().bytes_max);
-            work(Limits { bytes_max, ..limits }, &mut Scratch::new(usize::MAX))
-        }
-        result => result,
     }
 }
 
@@ -233,7 +212,7 @@ mod tests {
 
     #[test]
     fn no_more_batches_inflate_at_once_than_have_room() {
-        let pool = BufferPool::new(0, 4 * SMALL_BYTES_MAX);
+        let pool = BufferPool::new(0, 3 * SMALL_BYTES_MAX);
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let validate = || {
             let _ = pool.inflate_small(Limits::default(), 0, |_, _| {

@@ -11,12 +11,13 @@ use pykafka_wire::Chunks;
 use pykafka_wire::list_offsets::{
     Partition as PartitionRequest, PartitionResponse, Request, Response, Topic, TopicResponse,
 };
-use tokio::sync::OwnedSemaphorePermit;
 
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::kafka_error::KafkaError;
 use crate::network::memory::budget::Share;
-use crate::partition::{Isolation, LookUp, OffsetAnswer, OffsetQuery, Partition, opening};
+use crate::partition::{
+    Isolation, LargeRoom, LookUp, OffsetAnswer, OffsetQuery, Partition, opening,
+};
 use crate::seam::image::Image;
 
 /// Asks for the record with the largest timestamp.
@@ -54,7 +55,7 @@ pub fn handle(
             opened.await;
         }
         let host = ctx.partitions.host().clone();
-        let (mut search, mut turn) = (Search::default(), None);
+        let (mut search, mut large) = (Search::default(), None);
         loop {
             let (ctx, body) = (ctx.clone(), body.clone());
             let searched = host.work(move || {
@@ -62,7 +63,7 @@ pub fn handle(
                     Ok(request) => request,
                     Err(error) => return ControlFlow::Break(Outcome::malformed(error)),
                 };
-                if search.go_on(&ctx, version, &request, turn) {
+                if search.go_on(&ctx, version, &request, large) {
                     return ControlFlow::Break(search.answer(version, &request));
                 }
                 ControlFlow::Continue(search)
@@ -72,8 +73,7 @@ pub fn handle(
                 Some(ControlFlow::Break(outcome)) => return outcome.in_room(room),
                 None => return Outcome::failed(),
             };
-            // No thread waits, and those that ask first are first.
-            turn = host.large_lookups.clone().acquire_owned().await.ok();
+            large = Some(host.large.wait().await);
         }
     }))
 }
@@ -103,13 +103,13 @@ struct Search(Vec<Option<Result<OffsetAnswer, KafkaError>>>);
 
 impl Search {
     /// Goes on with the first partition without an answer; `false` if one has to read a large batch, for which it is given
-    /// one `turn`: the next has to wait again, behind others.
+    /// the room for one: the next has to wait again, behind others.
     fn go_on(
         &mut self,
         ctx: &Context,
         version: i16,
         request: &Request<'_>,
-        mut turn: Option<OwnedSemaphorePermit>,
+        mut large: Option<LargeRoom>,
     ) -> bool {
         let image = ctx.image.load();
         let isolation =
@@ -127,8 +127,8 @@ impl Search {
                 _ if is_repeated => Some(Err(KafkaError::InvalidRequest)),
                 Err(error) => Some(Err(error)),
                 Ok(isolation) => {
-                    let turn = turn.take();
-                    let look_up = turn.as_ref().map_or(LookUp::Small, LookUp::Large);
+                    let large = large.take();
+                    let look_up = large.as_ref().map_or(LookUp::Small, LookUp::Large);
                     match find(ctx, &image, version, topic, partition, look_up, isolation) {
                         Ok(None) => return false,
                         Ok(Some(answer)) => Some(Ok(answer)),

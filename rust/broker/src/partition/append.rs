@@ -228,9 +228,11 @@ impl Partition {
     ) -> Result<Option<AppendInfo>, AppendRefusal> {
         let leader_epoch = self.begun_epoch(log, &queued.append, writer)?;
         let Queued { append, validated, is_large, .. } = queued;
-        let validated = match (validated.take(), room.take()) {
+        // Kept until what it may have made of the batch is written.
+        let room = room.take();
+        let validated = match (validated.take(), &room) {
             (Some(validated), _) => Some(validated),
-            (None, Some(_room)) if *is_large => {
+            (None, Some(_)) if *is_large => {
                 let validated = log.validate_large(&mut append.batch, append.origin);
                 Some(validated.map_err(AppendRefusal::Log)?)
             }

@@ -1,6 +1,8 @@
 //! Batches that inflate to megabytes wait for each other and hold up nobody else: no thread, and no other partition.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::{slice, thread};
 
 use pykafka_log::Durability;
@@ -83,7 +85,7 @@ fn waiting_for_room(broker: &Broker, count: i32) -> (LargeRoom, Vec<PendingOutco
     let room = host.large.take().expect("nobody has it");
     let waiting = (0..count).map(|partition| pending(produce_to(broker, partition, &large())));
     let waiting = waiting.collect();
-    while host.large.waiting() < count as usize {
+    while host.large.waiting().0 < count as usize {
         thread::yield_now();
     }
     broker.wait_idle();
@@ -108,7 +110,7 @@ fn large_appends_wait_for_each_other_and_hold_up_nobody_else() {
             .collect();
         assert_eq!(produced(produce_to(&broker, FREE, &compressed("small"))), (0, 1));
         assert_eq!(produced(produce_to(&broker, FREE, &batch(&["plain"]))), (0, 2));
-        assert_eq!(found(look_up(&broker, &[FREE, STORED])), [(0, 0), (0, 0)]);
+        assert_eq!(found(look_up(&broker, slice::from_ref(&FREE))), [(0, 0)]);
         broker.ctx.partitions.delete_before(1, &(TOPIC, 0), 0);
         assert_eq!(broker.maintained(), [(1, 0, 0)], "commands do not wait");
         drop(room);
@@ -182,29 +184,71 @@ fn a_large_append_whose_request_is_gone_is_dropped_and_holds_nobody_up() {
     }
 }
 
+/// The room, and as many look-ups in a large batch that wait for it.
+fn looking_for_room(broker: &Broker, room: LargeRoom) -> (LargeRoom, Vec<PendingOutcome>) {
+    let (host, many) = (host(broker), MANY as usize);
+    let mut waiting: Vec<_> =
+        (0..many).map(|_| pending(look_up(broker, &[FREE, STORED, FREE]))).collect();
+    while host.large.waiting().1 < many {
+        assert!(waiting.iter_mut().all(|waiting| poll(waiting).is_none()));
+        thread::yield_now();
+    }
+    (room, waiting)
+}
+
+/// Polls all, as the tasks of their connections do, until each has found what it looks for.
+fn find_all(mut waiting: Vec<PendingOutcome>) {
+    let repeated = KafkaError::InvalidRequest.code();
+    while !waiting.is_empty() {
+        waiting.retain_mut(|waiting| match poll(waiting) {
+            Some(outcome) => {
+                assert_eq!(found(outcome), [(repeated, -1), (0, 0)]);
+                false
+            }
+            None => true,
+        });
+        thread::yield_now();
+    }
+}
+
 #[test]
 fn look_ups_in_large_batches_wait_for_each_other_and_hold_up_nobody_else() {
     for broker in brokers() {
-        let turn = host(&broker).large_lookups.clone().try_acquire_owned().unwrap();
-        let mut waiting: Vec<_> =
-            (0..MANY).map(|_| pending(look_up(&broker, &[FREE, STORED, FREE]))).collect();
-        // Polled: what they wait for next is their turn.
-        assert!(waiting.iter_mut().all(|waiting| poll(waiting).is_none()));
+        let room = host(&broker).large.take().expect("nobody has it");
+        let (room, waiting) = looking_for_room(&broker, room);
         assert_eq!(found(look_up(&broker, slice::from_ref(&FREE))), [(0, 0)]);
-        assert_eq!(produced(produce_to(&broker, 0, &large())), (0, 0));
-        assert!(waiting.iter_mut().all(|waiting| poll(waiting).is_none()));
-        drop(turn);
-        let repeated = KafkaError::InvalidRequest.code();
-        // All are polled, as by the tasks of their connections: a turn may be given to any of them.
-        while !waiting.is_empty() {
-            waiting.retain_mut(|waiting| match poll(waiting) {
-                Some(outcome) => {
-                    assert_eq!(found(outcome), [(repeated, -1), (0, 0)]);
-                    false
+        assert_eq!(produced(produce_to(&broker, 0, &compressed("small"))), (0, 0));
+        drop(room);
+        find_all(waiting);
+        assert!(host(&broker).large.take().is_some(), "it was given back");
+    }
+}
+
+fn polled(wait: Pin<&mut impl Future<Output = LargeRoom>>) -> Poll<LargeRoom> {
+    wait.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn look_ups_and_appends_have_the_room_in_turn() {
+    for broker in brokers() {
+        let (room, appends) = waiting_for_room(&broker, MANY);
+        let large = &host(&broker).large;
+        let mut look_ups: Vec<_> = (0..MANY).map(|_| Box::pin(large.wait())).collect();
+        assert!(look_ups.iter_mut().all(|look_up| polled(look_up.as_mut()).is_pending()));
+        drop(room);
+        for left in (0..look_ups.len()).rev() {
+            let room = loop {
+                match polled(look_ups[0].as_mut()) {
+                    Poll::Ready(room) => break room,
+                    Poll::Pending => thread::yield_now(),
                 }
-                None => true,
-            });
-            thread::yield_now();
+            };
+            assert_eq!(large.waiting(), (left, left), "one of each has had it");
+            drop(look_ups.remove(0));
+            drop::<LargeRoom>(room);
+        }
+        for append in appends {
+            assert_eq!(produced(Outcome::Pending(append)), (0, 0));
         }
     }
 }

@@ -2,8 +2,8 @@
 
 use pykafka_log::{Log, LookupError, TimestampOffset};
 use pykafka_record::LeaderEpoch;
-use tokio::sync::OwnedSemaphorePermit;
 
+use super::large::LargeRoom;
 use super::{Isolation, Partition};
 use crate::kafka_error::KafkaError;
 
@@ -55,8 +55,8 @@ impl OffsetAnswer {
 pub enum LookUp<'a> {
     /// Read what may be read beside others.
     Small,
-    /// Read large batches too: it is its turn.
-    Large(&'a OwnedSemaphorePermit),
+    /// Read large batches too.
+    Large(&'a LargeRoom),
 }
 
 impl LookUp<'_> {

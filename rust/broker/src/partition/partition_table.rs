@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use pykafka_log::{Clock, LogDirectory};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 
 pub use command::KeyValue;
 pub(in crate::partition) use command::LogSizes;
@@ -96,7 +96,6 @@ impl PartitionTable {
             syncer: Pool::default(),
             writers: Pool::default(),
             large: Arc::default(),
-            large_lookups: Arc::new(Semaphore::new(1)),
             pace: Pace::default(),
             workers: Pool::default(),
             lane: Lane::default(),

@@ -404,7 +404,7 @@ impl Inflater<'_> {
         }
         match (self.buffers.inflate_small(STORED, batch.bytes_to_read(), find)?, self.reach) {
             (Some(found), _) => Ok(found?),
-            (None, Reach::All) => Ok(self.buffers.inflate_large_stored(STORED, find)??),
+            (None, Reach::All) => Ok(self.buffers.inflate_large(STORED, find)??),
             (None, Reach::Small) => Err(Unread::Large),
         }
     }
