@@ -29,7 +29,7 @@ from .batches import (
 
 PATIENCE_S = 60
 WHOLE_MIB = 128
-"""What a batch may inflate to. One of a producer and one that is stored are inflated as a whole at a time."""
+"""What a batch may inflate to. One is inflated as a whole at a time."""
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS, DESCRIBE_CONFIGS = 0, 1, 2, 3, 19, 32
 
 
@@ -248,10 +248,8 @@ ATTACKS: dict[str, Callable[[str], None]] = {
         leave_records,
     )
 }
-INFLATED_WHOLE = {
-    inflate_zstd_bombs.__name__: 1,
-    inflate_snappy_bombs.__name__: 1,
-    rewrite_bombs.__name__: 1,
-    look_up_large_batches.__name__: 2,
-}
-"""How many batches at once these attacks have inflated as a whole: `WHOLE_MIB` each."""
+INFLATED_WHOLE = frozenset(
+    attack.__name__
+    for attack in (inflate_zstd_bombs, inflate_snappy_bombs, rewrite_bombs, look_up_large_batches)
+)
+"""These attacks have batches inflated as a whole, one at a time: `WHOLE_MIB`."""

@@ -102,6 +102,30 @@ def signal_another_thread(process: int, number: signal.Signals) -> None:
     raise AssertionError("there is no other thread")
 
 
+_FREES = """
+from pathlib import Path
+from pykafka_core.cli.serve import ServeOptions, _start
+
+def resident_mib():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) >> 10 for line in lines if line.startswith("VmRSS"))
+
+with _start(ServeOptions(listen="127.0.0.1:0", durability="memory"), print):
+    # As large as the allocator keeps from now on, unless it was told otherwise.
+    largest = b"x" * (30 << 20)
+    del largest
+    before = resident_mib()
+    block, behind = b"x" * (20 << 20), b"x" * (100 << 10)
+    del block
+    print(resident_mib() - before)
+"""
+
+
+def test_a_process_that_serves_returns_large_blocks_to_the_system() -> None:
+    kept_mib = subprocess.check_output([sys.executable, "-c", _FREES], timeout=PATIENCE_S)
+    assert int(kept_mib) < 10
+
+
 def test_memory_keeps_nothing(tmp_path: Path) -> None:
     with serving("--durability", "memory") as (process, line):
         assert " data=memory " in line

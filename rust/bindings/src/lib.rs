@@ -1,5 +1,6 @@
 //! The only crate that names `pyo3`: it builds `pykafka_core._core`.
 
+mod allocator;
 mod arrow_export;
 mod arrow_import;
 mod codec;
@@ -24,6 +25,7 @@ mod core_module {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         let opt_level = env!("PYKAFKA_CORE_OPT_LEVEL").parse::<u8>().unwrap_or(0); // "s" and "z" are 0
         module.add("__profile__", (env!("PYKAFKA_CORE_PROFILE"), opt_level))?;
+        super::allocator::register(module)?;
         super::codec::register(module)?;
         super::core::register(module)?;
         super::kernels::register(module)?;

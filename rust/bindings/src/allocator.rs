@@ -1,0 +1,33 @@
+//! The C library's allocator, which codecs, buffers and Python's larger objects share.
+
+use pyo3::prelude::*;
+
+/// Add this file's function to `_core`.
+pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(return_large_blocks, module)?)
+}
+
+/// What batches inflate to beside others: what is as large is rare.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const LARGE_BYTES_MIN: i32 = 4 << 20;
+
+/// glibc raises the size from which a block is returned when it is freed to the largest that was, up to 32 MiB. Then the
+/// heaps of twenty threads keep that much each. Setting the size ends that.
+#[pyfunction]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn return_large_blocks() -> bool {
+    #[expect(
+        unsafe_code,
+        reason = "glibc's own setting; it may be changed at any time, by any thread"
+    )]
+    // SAFETY: the call takes two integers, and locks what it changes.
+    let is_set = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES_MIN) };
+    is_set == 1
+}
+
+/// Other allocators return them.
+#[pyfunction]
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn return_large_blocks() -> bool {
+    false
+}
