@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch, Limits, TimestampType};
+use pykafka_record::{
+    BatchBuilder, BatchOptions, Cancellation, LeaderEpoch, Limits, TimestampType,
+};
 
 use crate::directory::checkpoint::{self, CleanShutdown, MetaProperties};
 use crate::disk::{Disk, MemoryDisk, OpenMode};
@@ -66,13 +68,14 @@ pub fn fuzz_validate(data: &[u8]) {
     };
     let mut bytes = batch.to_vec();
     let mut scratch = Scratch::default();
-    match validate(&mut bytes, &rules, NOW_MS, &mut scratch) {
+    match validate(&mut bytes, &rules, NOW_MS, &mut scratch, &Cancellation::default()) {
         Err(_) => assert_eq!(bytes, batch),
         Ok(validated) => {
             bytes.truncate(validated.size);
             let mut stored = validated.rewritten.unwrap_or(bytes);
             let before = stored.clone();
-            let again = validate(&mut stored, &rules, NOW_MS, &mut scratch);
+            let again =
+                validate(&mut stored, &rules, NOW_MS, &mut scratch, &Cancellation::default());
             let again = again.expect("what was stored may be sent again");
             assert_eq!((stored, again.rewritten), (before, None));
         }

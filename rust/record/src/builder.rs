@@ -1,6 +1,7 @@
 //! Build a batch: records are laid out as they come, and compressed at the end, or as they come too if the batch is large.
 
 use crate::batch::TimestampType;
+use crate::cancellation::{Cancellation, Cancelled};
 use crate::compression::{self, Compression, CompressionError, Encoder};
 use crate::crc::crc32c;
 use crate::layout;
@@ -75,6 +76,9 @@ pub enum BuildError {
     /// The payload cannot be compressed.
     #[error(transparent)]
     Compression(#[from] CompressionError),
+    /// While it was compressed early.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
 }
 
 /// Records on their way to a batch. Keep it: its buffers are reused from batch to batch.
@@ -97,6 +101,7 @@ struct Early {
     /// Bytes of the payload that are compressed, and not in it any more.
     consumed: usize,
     bytes_max: usize,
+    cancellation: Cancellation,
 }
 
 impl Early {
@@ -111,6 +116,7 @@ impl Early {
     /// Takes a piece off `payload` if it is complete.
     fn compress_piece(&mut self, payload: &mut Vec<u8>) -> Result<(), BuildError> {
         let Some(piece) = payload.get(..Encoder::PIECE_BYTES) else { return Ok(()) };
+        self.cancellation.check()?;
         self.encoder.write(piece, &mut self.batch)?;
         payload.drain(..Encoder::PIECE_BYTES);
         self.consumed += Encoder::PIECE_BYTES;
@@ -156,18 +162,23 @@ impl BatchBuilder {
     }
 
     /// Forgets the records, and compresses those of the next batch as they come: little is held but the compressed batch, which
-    /// may have `bytes_max` bytes. What it compresses to is not always as small as at the end.
+    /// may have `bytes_max` bytes. What it compresses to is not always as small as at the end. Appends fail when it is cancelled.
     ///
     /// Until the build or [`Self::clear`], options must not be changed; an append that fails makes the batch useless.
     ///
     /// # Errors
     /// The codec lacks the level.
-    pub fn compress_early(&mut self, bytes_max: usize) -> Result<(), BuildError> {
+    pub fn compress_early(
+        &mut self,
+        bytes_max: usize,
+        cancellation: &Cancellation,
+    ) -> Result<(), BuildError> {
         self.clear();
         let mut batch = vec![0; layout::HEADER_SIZE];
         let BatchOptions { compression, level, .. } = self.options;
         let encoder = Encoder::new(compression, level, &mut batch)?;
-        self.early = Some(Early { encoder, batch, consumed: 0, bytes_max });
+        let cancellation = cancellation.clone();
+        self.early = Some(Early { encoder, batch, consumed: 0, bytes_max, cancellation });
         Ok(())
     }
 

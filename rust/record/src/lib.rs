@@ -7,6 +7,7 @@
 mod batch;
 mod batch_mut;
 mod builder;
+mod cancellation;
 pub mod columns;
 mod compression;
 mod control;
@@ -23,6 +24,7 @@ mod varint;
 pub use batch::{Batch, BatchError, BatchHeader, Batches, TimestampType, batches};
 pub use batch_mut::BatchMut;
 pub use builder::{BatchBuilder, BatchOptions, BuildError};
+pub use cancellation::{Cancellation, Cancelled};
 pub use compression::{
     Compression, CompressionError, Limits, UnknownCompression, compress, decompress,
 };

@@ -5,8 +5,9 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use pykafka_record::{
-    Batch, BatchBuilder, BatchMut, BatchOptions, BuildError, Compression, CompressionError,
-    LeaderEpoch, Limits, ProducerEpoch, ProducerId, TimestampType, compress, decompress,
+    Batch, BatchBuilder, BatchMut, BatchOptions, BuildError, Cancellation, Compression,
+    CompressionError, LeaderEpoch, Limits, ProducerEpoch, ProducerId, TimestampType, compress,
+    decompress,
 };
 
 type Bytes = Vec<u8>;
@@ -192,7 +193,7 @@ fn a_batch_that_is_compressed_early_has_the_same_records() {
     for compression in Compression::ALL {
         for (level, before) in levels(compression).into_iter().zip([vec![7], vec![], vec![]]) {
             *builder.options_mut() = BatchOptions { compression, level, ..Default::default() };
-            builder.compress_early(usize::MAX).unwrap();
+            builder.compress_early(usize::MAX, &Cancellation::default()).unwrap();
             for record in &records {
                 append(&mut builder, record).unwrap();
             }
@@ -213,7 +214,7 @@ fn a_batch_that_is_compressed_early_is_given_up_above_its_bound() {
     for compression in Compression::ALL {
         let mut builder =
             BatchBuilder::new(BatchOptions { compression, ..BatchOptions::default() });
-        builder.compress_early(400_000).unwrap();
+        builder.compress_early(400_000, &Cancellation::default()).unwrap();
         let mut appended = large().into_iter().map(|record| append(&mut builder, &record));
         let refused = appended.find_map(Result::err).unwrap();
         let is_soon = |size| size > 400_000 && size < 1_000_000;

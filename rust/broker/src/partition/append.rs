@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use pykafka_log::{AppendError, AppendInfo, AppendOptions, AppendOrigin, Log, Validated};
-use pykafka_record::LeaderEpoch;
+use pykafka_record::{Cancellation, LeaderEpoch};
 
 use super::Partition;
 use super::large::LargeRoom;
@@ -228,16 +228,18 @@ impl Partition {
     ) -> Result<Option<AppendInfo>, AppendRefusal> {
         let leader_epoch = self.begun_epoch(log, &queued.append, writer)?;
         let Queued { append, validated, is_large, .. } = queued;
+        let waiter = append.waiter.clone();
+        let cancellation = Cancellation::when(move || waiter.is_gone());
         // Kept until what it may have made of the batch is written.
         let room = room.take();
         let validated = match (validated.take(), &room) {
             (Some(validated), _) => Some(validated),
             (None, Some(_)) if *is_large => {
-                let validated = log.validate_large(&mut append.batch, append.origin);
+                let validated = log.validate_large(&mut append.batch, append.origin, &cancellation);
                 Some(validated.map_err(AppendRefusal::Log)?)
             }
             (None, _) => {
-                let validated = log.validate_small(&mut append.batch, append.origin);
+                let validated = log.validate_small(&mut append.batch, append.origin, &cancellation);
                 validated.map_err(AppendRefusal::Log)?
             }
         };

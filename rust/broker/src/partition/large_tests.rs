@@ -2,18 +2,21 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::{slice, thread};
 
-use pykafka_log::Durability;
+use bytes::BytesMut;
+use pykafka_log::{AppendOrigin, Durability};
 use pykafka_record::{BatchOptions, Compression};
 use pykafka_wire::{ApiKey, list_offsets, produce};
 
 use crate::api::context::{Outcome, PendingOutcome};
 use crate::kafka_error::KafkaError;
-use crate::partition::Host;
 use crate::partition::large::LargeRoom;
 use crate::partition::threads::pool::MayWait;
+use crate::partition::waiters::{AckWaiter, Promise};
+use crate::partition::{Append, AppendOutcome, Host};
 use crate::seam::image::delta::ImageDelta;
 use crate::testing::{
     Broker, START_MS, TOPIC, batch, batch_with, connection, header, pending, poll, replied,
@@ -181,6 +184,44 @@ fn a_large_append_whose_request_is_gone_is_dropped_and_holds_nobody_up() {
         assert_eq!(broker.offsets().log_end_offset, 1);
         assert!(host(&broker).large.take().is_some(), "nobody needs it");
         assert_eq!(produced(produce_to(&broker, 0, &large())), (0, 1));
+    }
+}
+
+/// Gone once it has been asked with the room taken: while its append is validated.
+struct GoneMeanwhile {
+    host: Arc<Host>,
+    has_begun: AtomicBool,
+}
+
+impl AckWaiter for GoneMeanwhile {
+    fn acknowledged(&self, _: usize, _: AppendOutcome) {}
+
+    fn is_gone(&self) -> bool {
+        let is_room_taken = self.host.large.take().is_none();
+        is_room_taken && self.has_begun.swap(true, Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn the_validation_of_a_large_append_ends_when_nobody_waits_for_it() {
+    for broker in brokers() {
+        let host = host(&broker);
+        let waiter = GoneMeanwhile { host: host.clone(), has_begun: AtomicBool::new(false) };
+        let append = Append {
+            batch: BytesMut::from(&large()[..]),
+            origin: AppendOrigin::Client,
+            needs_isr: false,
+            leader_epoch: None,
+            promise: Promise::Durable,
+            waiter: Arc::new(waiter),
+            slot: 0,
+        };
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        assert!(partition.append(append).is_none(), "it is queued");
+        broker.wait_idle();
+        assert_eq!(broker.offsets().log_end_offset, 0);
+        assert!(host.large.take().is_some(), "it was given back");
+        assert_eq!(produced(produce_to(&broker, 0, &large())), (0, 0));
     }
 }
 

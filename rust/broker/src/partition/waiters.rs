@@ -32,7 +32,7 @@ pub trait AckWaiter: Send + Sync {
     /// need not wait.
     fn stored(&self, _slot: usize) {}
 
-    /// Whether it is forgotten: what is not being written yet is not appended for it.
+    /// Whether it is forgotten: what is not being written yet is not appended for it, and a validation under way ends.
     fn is_gone(&self) -> bool {
         false
     }

@@ -4,8 +4,8 @@ mod all;
 pub mod validate;
 
 use pykafka_record::{
-    Batch, BatchBuilder, BatchMut, BatchOptions, Compression, EndTransactionMarker, LeaderEpoch,
-    NO_SEQUENCE, ProducerEpoch, ProducerId, batches,
+    Batch, BatchBuilder, BatchMut, BatchOptions, Cancellation, Compression, EndTransactionMarker,
+    LeaderEpoch, NO_SEQUENCE, ProducerEpoch, ProducerId, batches,
 };
 
 use self::validate::{ValidateError, ValidateRules, Validated};
@@ -46,9 +46,10 @@ impl Log {
         bytes: &mut [u8],
         origin: AppendOrigin,
     ) -> Result<Validated, AppendError> {
-        match self.validate_small(bytes, origin)? {
+        let never = Cancellation::default();
+        match self.validate_small(bytes, origin, &never)? {
             Some(validated) => Ok(validated),
-            None => self.validate_large(bytes, origin),
+            None => self.validate_large(bytes, origin, &never),
         }
     }
 
@@ -61,11 +62,13 @@ impl Log {
         &self,
         bytes: &mut [u8],
         origin: AppendOrigin,
+        cancellation: &Cancellation,
     ) -> Result<Option<Validated>, AppendError> {
         let rules = validate_rules(&self.config(), origin);
         let now_ms = self.shared.clock.now_ms();
         let validated = self.shared.buffers.inflate_small(rules.limits, 0, |limits, scratch| {
-            validate::validate(bytes, &ValidateRules { limits, ..rules }, now_ms, scratch)
+            let rules = ValidateRules { limits, ..rules };
+            validate::validate(bytes, &rules, now_ms, scratch, cancellation)
         })?;
         validated.map(|validated| self.check_fits_segment(validated)).transpose()
     }
@@ -74,16 +77,18 @@ impl Log {
     /// who must not wait sees to it that no two call it.
     ///
     /// # Errors
-    /// As [`Log::validate`].
+    /// As [`Log::validate`]; [`ValidateError::Cancelled`].
     pub fn validate_large(
         &self,
         bytes: &mut [u8],
         origin: AppendOrigin,
+        cancellation: &Cancellation,
     ) -> Result<Validated, AppendError> {
         let rules = validate_rules(&self.config(), origin);
         let now_ms = self.shared.clock.now_ms();
         let validated = self.shared.buffers.inflate_large(rules.limits, |limits, scratch| {
-            validate::validate(bytes, &ValidateRules { limits, ..rules }, now_ms, scratch)
+            let rules = ValidateRules { limits, ..rules };
+            validate::validate(bytes, &rules, now_ms, scratch, cancellation)
         })?;
         self.check_fits_segment(validated)
     }

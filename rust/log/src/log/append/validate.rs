@@ -15,9 +15,9 @@
 use std::fmt;
 
 use pykafka_record::{
-    Batch, BatchBuilder, BatchError, BatchMut, BatchOptions, BuildError, Compression,
-    CompressionError, HEADER_SIZE, Limits, NO_TIMESTAMP, ProducerId, RecordError, RecordHead,
-    RecordIter, TimestampType, UnknownCompression, Window,
+    Batch, BatchBuilder, BatchError, BatchMut, BatchOptions, BuildError, Cancellation, Cancelled,
+    Compression, CompressionError, HEADER_SIZE, Limits, NO_TIMESTAMP, ProducerId, RecordError,
+    RecordHead, RecordIter, TimestampType, UnknownCompression, Window,
 };
 
 use crate::log::producer_state::AppendOrigin;
@@ -186,6 +186,9 @@ pub enum ValidateError {
     /// The batch that the topic's codec asks for cannot be built.
     #[error("the batch cannot be recompressed: {0}")]
     Rewrite(BuildError),
+    /// No fault of the batch.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
 }
 
 impl ValidateError {
@@ -221,6 +224,7 @@ impl From<BuildError> for ValidateError {
     fn from(error: BuildError) -> Self {
         match error {
             BuildError::Stored { size, bytes_max } => ValidateError::TooLarge { size, bytes_max },
+            BuildError::Cancelled(cancelled) => ValidateError::Cancelled(cancelled),
             error => ValidateError::Rewrite(error),
         }
     }
@@ -312,6 +316,7 @@ pub fn validate(
     rules: &ValidateRules,
     now_ms: i64,
     scratch: &mut Scratch,
+    cancellation: &Cancellation,
 ) -> Result<Validated, ValidateError> {
     let (batch, _) = Batch::split(bytes)?;
     check_header(&batch, rules)?;
@@ -330,9 +335,13 @@ pub fn validate(
     let (walk, payload_size) = match reader.whole() {
         Some(records) => {
             let payload_size = records.rest().len();
-            (walk(&batch, records.map(|record| Ok(record?.head())), rules, now_ms)?, payload_size)
+            let heads = records.map(|record| Ok(record?.head()));
+            (walk(&batch, heads, rules, now_ms, cancellation)?, payload_size)
         }
-        None => (walk(&batch, reader.by_ref(), rules, now_ms)?, reader.bytes_read()),
+        None => {
+            let walk = walk(&batch, reader.by_ref(), rules, now_ms, cancellation)?;
+            (walk, reader.bytes_read())
+        }
     };
     let stamp = match rules.timestamp_type {
         TimestampType::CreateTime => walk.max_timestamp,
@@ -356,7 +365,8 @@ pub fn validate(
         BatchMut::new(bytes)?.set_max_timestamp(stamp, rules.timestamp_type);
     } else {
         let records = reader.whole().ok_or_else(needs_larger_window)?;
-        let mut rewritten = rewrite(&batch, records, target, rules, &mut scratch.builder)?;
+        let builder = &mut scratch.builder;
+        let mut rewritten = rewrite(&batch, records, target, rules, builder, cancellation)?;
         BatchMut::new(&mut rewritten)?.set_max_timestamp(stamp, rules.timestamp_type);
         check_size(rewritten.len(), rules)?;
         validated.rewritten = Some(rewritten);
@@ -414,16 +424,23 @@ struct Walk {
     consecutive: bool,
 }
 
+/// Records that are judged between two looks whether anybody waits.
+const RECORDS_AT_ONCE: i32 = 4096;
+
 fn walk(
     batch: &Batch<'_>,
     records: impl Iterator<Item = Result<RecordHead, RecordError>>,
     rules: &ValidateRules,
     now_ms: i64,
+    cancellation: &Cancellation,
 ) -> Result<Walk, ValidateError> {
     let judge = RecordJudge::new(batch, rules, now_ms);
     let mut walk = Walk { max_timestamp: NO_TIMESTAMP, consecutive: true };
     let mut faults = Rejected::default();
     for (batch_index, record) in (0..).zip(records) {
+        if batch_index % RECORDS_AT_ONCE == 0 {
+            cancellation.check()?;
+        }
         let record = record?;
         walk.max_timestamp = walk.max_timestamp.max(record.timestamp);
         walk.consecutive &= record.offset == batch.base_offset() + i64::from(batch_index);
@@ -480,6 +497,7 @@ fn rewrite(
     (compression, level): (Compression, Option<i32>),
     rules: &ValidateRules,
     builder: &mut BatchBuilder,
+    cancellation: &Cancellation,
 ) -> Result<Vec<u8>, ValidateError> {
     builder.clear();
     *builder.options_mut() = BatchOptions {
@@ -497,7 +515,7 @@ fn rewrite(
     let payload_size = records.rest().len();
     let mut rewritten = Vec::new();
     if payload_size > COMPRESSED_AT_ONCE_BYTES_MAX {
-        builder.compress_early(rules.batch_bytes_max)?;
+        builder.compress_early(rules.batch_bytes_max, cancellation)?;
     } else {
         rewritten.reserve((payload_size + HEADER_SIZE).min(batch.size() * 2));
     }

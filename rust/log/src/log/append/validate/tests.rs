@@ -1,3 +1,6 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use proptest::prelude::*;
 use pykafka_record::{ProducerEpoch, Record};
 
@@ -21,7 +24,7 @@ fn rules() -> ValidateRules {
 }
 
 fn check(bytes: &mut [u8], rules: &ValidateRules) -> Result<Validated, ValidateError> {
-    validate(bytes, rules, NOW, &mut Scratch::default())
+    validate(bytes, rules, NOW, &mut Scratch::default(), &Cancellation::default())
 }
 
 /// Records (timestamp, key) with a value of their own.
@@ -245,7 +248,14 @@ fn log_append_time_stamps_the_header_and_nothing_else() {
     let stamping = ValidateRules { timestamp_type: TimestampType::LogAppendTime, ..rules() };
     for codec in Compression::ALL {
         let mut bytes = three(codec);
-        let validated = validate(&mut bytes, &stamping, NOW + 77, &mut Scratch::default()).unwrap();
+        let validated = validate(
+            &mut bytes,
+            &stamping,
+            NOW + 77,
+            &mut Scratch::default(),
+            &Cancellation::default(),
+        )
+        .unwrap();
         assert_eq!((validated.log_append_time_ms, validated.max_timestamp), (NOW + 77, NOW + 77));
         let (batch, _) = Batch::split(&bytes).unwrap();
         assert!(batch.is_crc_valid());
@@ -348,7 +358,7 @@ fn check_through_window(
     bytes: &mut [u8],
     rules: &ValidateRules,
 ) -> Result<Validated, ValidateError> {
-    validate(bytes, rules, NOW, &mut Scratch::new(3 << 20))
+    validate(bytes, rules, NOW, &mut Scratch::new(3 << 20), &Cancellation::default())
 }
 
 fn eight_mib(codec: Compression, timestamp: i64) -> Vec<u8> {
@@ -392,6 +402,43 @@ fn large_batches_are_rewritten_only_as_a_whole() {
         other => panic!("{other:?}"),
     }
     assert!(check(&mut bytes, &rules).unwrap().rewritten.is_some());
+}
+
+#[test]
+fn a_validation_that_is_cancelled_ends_between_records_and_between_pieces_of_one() {
+    let to_zstd = CompressionType::Fixed(Compression::Zstd, None);
+    let value = vec![b'v'; 8 << 20];
+    let lz4 = BatchOptions { compression: Compression::Lz4, ..BatchOptions::default() };
+    let mut builder = BatchBuilder::new(lz4);
+    builder.append(NOW, None, Some(&value), &[]).unwrap();
+    let mut one = Vec::new();
+    builder.build(&mut one).unwrap();
+    for _ in 0..20_000 {
+        builder.append(NOW, None, None, &[]).unwrap();
+    }
+    let mut many = Vec::new();
+    builder.build(&mut many).unwrap();
+    for (mut bytes, questions_min) in [(one, 8 << 2), (many, 20_000 / 4096)] {
+        let before = bytes.clone();
+        let rules = ValidateRules { compression: to_zstd, ..rules() };
+        let mut validate_until = |question: usize| {
+            let asked = Arc::new(AtomicUsize::new(0));
+            let counter = asked.clone();
+            let cancellation =
+                Cancellation::when(move || counter.fetch_add(1, Ordering::Relaxed) == question);
+            let mut scratch = Scratch::default();
+            let result = validate(&mut bytes, &rules, NOW, &mut scratch, &cancellation);
+            let is_cancelled = matches!(result, Err(ValidateError::Cancelled(_)));
+            assert!(is_cancelled || result.unwrap().rewritten.is_some());
+            assert_eq!(bytes, before);
+            (is_cancelled, asked.load(Ordering::Relaxed))
+        };
+        let (_, questions) = validate_until(usize::MAX);
+        assert!(questions >= questions_min, "{questions}");
+        for question in [0, questions / 2, questions - 1] {
+            assert_eq!(validate_until(question), (true, question + 1));
+        }
+    }
 }
 
 #[test]
