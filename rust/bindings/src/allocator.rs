@@ -13,16 +13,20 @@ const LARGE_BYTES_MIN: i32 = 4 << 20;
 
 /// glibc raises the size from which a block is returned when it is freed to the largest that was, up to 32 MiB. Then the
 /// heaps of twenty threads keep that much each. Setting the size ends that.
+///
+/// The end of a heap is returned when it is twice as large, as glibc has it: buffers of a megabyte stay.
 #[pyfunction]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn return_large_blocks() -> bool {
-    #[expect(
-        unsafe_code,
-        reason = "glibc's own setting; it may be changed at any time, by any thread"
-    )]
-    // SAFETY: the call takes two integers, and locks what it changes.
-    let is_set = unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES_MIN) };
-    is_set == 1
+    #[expect(unsafe_code, reason = "glibc's own settings; any thread may change them at any time")]
+    // SAFETY: the calls take two integers, and lock what they change.
+    let are_set = unsafe {
+        [
+            libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE_BYTES_MIN),
+            libc::mallopt(libc::M_TRIM_THRESHOLD, 2 * LARGE_BYTES_MIN),
+        ]
+    };
+    are_set == [1, 1]
 }
 
 /// Other allocators return them.
