@@ -345,3 +345,32 @@ fn a_recreated_topic_is_writable_after_its_stray_and_a_crash() {
     drop(directory); // killed before the next checkpoint
     assert_eq!(open_log(&open(&disk), "orders").damage(), None);
 }
+
+/// Such a row made a start and `repair` fail.
+#[test]
+fn metadata_log_begins_with_its_first_segment_whatever_is_checkpointed() {
+    let disk = memory();
+    let directory = open(&disk);
+    let log = open_log(&directory, "__cluster_metadata");
+    for _ in 0..10 {
+        append(&log, 3, NOW_MS);
+    }
+    log.flush().unwrap();
+    directory.checkpoint(&[]).unwrap();
+    let path = Path::new("/data/log-start-offset-checkpoint");
+    assert_eq!(disk.read(path).unwrap(), b"0\n0\n");
+    drop((directory, log));
+    for told in [7, 30, 900] {
+        let row = format!("0\n1\n__cluster_metadata 0 {told}\n");
+        disk.write_atomically(path, row.as_bytes()).unwrap();
+        let log = open_log(&open(&disk), "__cluster_metadata");
+        assert_eq!((log.damage(), log.log_start_offset(), log.log_end_offset()), (None, 0, 30));
+    }
+    let directory = open(&disk);
+    let log = open_log(&directory, "__cluster_metadata");
+    directory.delete_before(&log, 15).unwrap();
+    directory.enforce_retention(&log, 30).unwrap();
+    drop((directory, log));
+    let log = open_log(&open(&disk), "__cluster_metadata");
+    assert_eq!((log.damage(), log.log_start_offset(), log.log_end_offset()), (None, 12, 30));
+}

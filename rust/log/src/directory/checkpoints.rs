@@ -148,7 +148,7 @@ impl Checkpoints {
         Checkpointed {
             recovery_point: offset(&self.recovery_points),
             high_watermark: offset(&self.high_watermarks),
-            log_start_offset: self.log_starts.get(key).copied(),
+            log_start_offset: self.log_starts.get(key).copied().filter(|_| has_log_start(key)),
             cleaner_offset: offset(&self.cleaner_offsets),
         }
     }
@@ -188,6 +188,12 @@ impl Checkpoints {
             _ => &self.high_watermarks,
         }
     }
+}
+
+/// Whether the log start of a log is checkpointed. The metadata log begins with its first segment, as in Kafka: snapshots stand
+/// for what is missing before it.
+fn has_log_start((topic, _): &PartitionKey) -> bool {
+    topic != names::METADATA_TOPIC
 }
 
 /// Leaves the row of `key`, or what `safer` chooses of all others, as its only row.
@@ -372,7 +378,7 @@ impl DirectoryState {
             if log.segments_count() > 0 {
                 self.offsets.recovery_points.insert(key.clone(), offsets.recovery_point);
             }
-            if log.segments_count() > 0 || offsets.log_start_offset > 0 {
+            if has_log_start(key) && (log.segments_count() > 0 || offsets.log_start_offset > 0) {
                 let told = self.offsets.log_starts.entry(key.clone()).or_default();
                 *told = offsets.log_start_offset.min(offsets.recovery_point.max(*told));
             } else {
