@@ -3,6 +3,7 @@
 //! Every call that may wait gives the interpreter up. In a forked child each raises `ForkedError`.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pykafka_log::{
@@ -30,6 +31,8 @@ struct PyLog {
     flusher: Option<Arc<Flusher>>,
     /// Taken by `close`.
     library: Mutex<Option<LibraryLog>>,
+    /// Base offset of the segment in which an append was synced and checkpointed last; −1 for none.
+    checkpointed_segment: AtomicI64,
     process: u32,
 }
 
@@ -82,6 +85,7 @@ impl PyLog {
             clock,
             flusher: library.flusher().cloned(),
             library: Mutex::new(Some(library)),
+            checkpointed_segment: AtomicI64::new(-1),
             process: std::process::id(),
         };
         Ok((log, recovery.damaged_at(), recovery.truncated_bytes, recovery.warnings))
@@ -103,6 +107,9 @@ impl PyLog {
             if self.log.segments_count() > segments_count {
                 // The append has happened. An error that matters is the log's own, and the next call tells it.
                 let _ = self.retain();
+            }
+            if is_synced {
+                self.checkpoint_segment();
             }
             Ok((info.first_offset, info.last_offset, info.log_end_offset, info.duplicate))
         });
@@ -206,6 +213,15 @@ impl PyLog {
 }
 
 impl PyLog {
+    /// Checkpoints the first synced append in a segment, so that the segment is missed if it is lost.
+    fn checkpoint_segment(&self) {
+        let active = self.log.active_base_offset().unwrap_or(-1);
+        if self.checkpointed_segment.swap(active, Ordering::Relaxed) != active {
+            // The append is durable without it: on a full disk a lost segment may go unnoticed after a crash.
+            let _ = self.with_library(LibraryLog::checkpoint_bounds);
+        }
+    }
+
     /// Removes segments past the settings' limits or below the log start, and files whose delay is over.
     fn retain(&self) -> Result<i64, StorageError> {
         self.with_library(|library| library.enforce_retention(self.clock.now_ms()))?;

@@ -57,6 +57,7 @@ use crate::config::LogConfig;
 use crate::disk::Disk;
 use crate::log::epoch_cache::EpochEntry;
 use crate::log::producer_state::ProducerEntry;
+use crate::segment::Segment;
 use recovery::dir_view::DirView;
 pub(crate) use recovery::plan::Plan;
 use recovery::recovered::Recovered;
@@ -165,6 +166,11 @@ impl Log {
     /// How many segments there are; none before the first append.
     pub fn segments_count(&self) -> usize {
         self.view.lock().segments.len()
+    }
+
+    /// Base offset of the segment that appends go to; `None` before the first append.
+    pub fn active_base_offset(&self) -> Option<i64> {
+        self.view.lock().segments.last().map(Segment::base_offset)
     }
 
     /// Base offset and logical size of every segment, oldest first.

@@ -241,6 +241,8 @@ impl CheckpointFiles {
 
 /// Files that a change waits for.
 const LOG_STARTS: &[&str] = &[checkpoint::LOG_START_OFFSET_FILE];
+/// Files by which a log misses segments.
+const LOG_BOUNDS: &[&str] = &[checkpoint::LOG_START_OFFSET_FILE, checkpoint::RECOVERY_POINT_FILE];
 /// All of them, in the order in which they are written.
 const ALL: &[&str] = &[
     checkpoint::LOG_START_OFFSET_FILE,
@@ -255,6 +257,12 @@ impl LogDirectory {
         let files = self.checkpoints.lock();
         self.state.lock().take_high_watermarks(high_watermarks);
         self.write_checkpoints(files, ALL)
+    }
+
+    /// Writes where open logs begin and up to where they were synced, so that a lost segment with offsets between the two is
+    /// noticed.
+    pub fn checkpoint_bounds(&self) -> Result<(), StorageError> {
+        self.write_checkpoints(self.checkpoints.lock(), LOG_BOUNDS)
     }
 
     /// Moves the log start of `log` up to `offset`, as [`Log::delete_before`] does; durable on return.

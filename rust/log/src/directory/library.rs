@@ -185,6 +185,15 @@ impl LibraryLog {
         }
     }
 
+    /// As [`LogDirectory::checkpoint_bounds`]. Who syncs appends calls it after the first one in each segment: nothing else
+    /// tells of a segment if the process is killed and all its files are lost.
+    pub fn checkpoint_bounds(&self) -> Result<(), StorageError> {
+        match &self.home {
+            Home::Disk(directory) => directory.checkpoint_bounds(),
+            Home::Memory(_) | Home::Foreign => Ok(()),
+        }
+    }
+
     /// As [`LogDirectory::enforce_retention`]; also removes files whose delay is over at `now_ms`.
     pub fn enforce_retention(&self, now_ms: i64) -> Result<(), StorageError> {
         let log_end_offset = self.log.log_end_offset();
