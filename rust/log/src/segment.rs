@@ -307,18 +307,18 @@ impl SegmentFiles {
             .map_err(self.error("read", FileKind::OffsetIndex))
     }
 
-    /// The offset to search from for `timestamp`, by the stored time index.
-    pub(crate) fn offset_of_time(&self, timestamp: i64) -> Result<i64, StorageError> {
-        let rebuilt = self.with_rebuilt(|indexes| indexes.times.offset_of(timestamp));
-        if let Some(offset) = rebuilt.flatten() {
-            return Ok(offset);
+    /// As [`crate::segment::time_index::TimeIndex::entry_of`], by the stored time index.
+    pub(crate) fn entry_of_time(&self, timestamp: i64) -> Result<TimeEntry, StorageError> {
+        let rebuilt = self.with_rebuilt(|indexes| indexes.times.entry_of(timestamp));
+        if let Some(entry) = rebuilt.flatten() {
+            return Ok(entry);
         }
         let base = self.base_offset;
-        let Some(index) = self.times()? else { return Ok(base) };
+        let Some(index) = self.times()? else { return Ok(TimeEntry::none(base)) };
         let found = index
             .last_where(|entry| TimeEntry::decode(entry, base).timestamp <= timestamp)
             .map_err(self.error("read", FileKind::TimeIndex))?;
-        Ok(found.map_or(base, |entry| TimeEntry::decode(&entry, base).offset))
+        Ok(found.map_or(TimeEntry::none(base), |entry| TimeEntry::decode(&entry, base)))
     }
 
     /// The whole of a file; `None` if it is not there.

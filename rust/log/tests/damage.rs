@@ -1148,3 +1148,60 @@ fn segment_with_the_content_of_an_earlier_one_is_no_torn_tail() {
         }
     }
 }
+
+/// Contents that a time index of `bytes` may get, from a bad disk or from another segment.
+fn wrong_times(bytes: &[u8], other: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let entries = bytes.as_chunks::<12>().0;
+    let mut wrong = vec![
+        ("of another segment".to_owned(), other.to_vec()),
+        ("empty".to_owned(), Vec::new()),
+        ("reversed".to_owned(), entries.iter().rev().flatten().copied().collect()),
+    ];
+    for index in 0..entries.len() {
+        let mut change = |what: &str, changed: Vec<u8>| {
+            wrong.push((format!("{what} {index} of {}", entries.len()), changed));
+        };
+        change("cut at", bytes[..index * 12].to_vec());
+        for (byte, bit) in [(2, 1), (6, 1), (7, 4), (7, 64), (11, 1), (11, 2), (11, 4), (11, 8)] {
+            let mut changed = bytes.to_vec();
+            changed[index * 12 + byte] ^= bit;
+            change(&format!("bit {bit} of byte {byte} of entry"), changed);
+        }
+    }
+    wrong
+}
+
+/// The indexes of another segment, or a changed entry, were believed: look-ups by time passed over records, and retention
+/// went by the wrong time.
+#[test]
+fn wrong_time_index_hides_no_record_from_look_ups_by_time() {
+    let mut home = Home::new(1);
+    home.config.segment_bytes = 3000;
+    home.config.index_interval_bytes = 200;
+    home.filled_with(48, 0, true);
+    let indexes: Vec<_> =
+        home.segments().iter().map(|path| path.with_extension("timeindex")).collect();
+    let right: Vec<_> = indexes.iter().map(|path| home.disk.read(path).unwrap()).collect();
+    assert!(indexes.len() >= 3 && right.iter().all(|bytes| bytes.len() >= 36));
+    for (index, path) in indexes.iter().enumerate() {
+        for (what, bytes) in wrong_times(&right[index], &right[(index + 1) % right.len()]) {
+            home.rewrite(path, &bytes);
+            for open in 0..2 {
+                let (directory, log, recovery) = home.open();
+                let what = format!("{}: {what}, open {open}", path.display());
+                assert_eq!((recovery.damage, log.log_end_offset()), (None, 144), "{what}");
+                for batch in 0..48 {
+                    let (wanted, offset) = (NOW_MS + batch * 10, batch * 3);
+                    for (timestamp, offset) in [(wanted - 7, offset), (wanted + 2, offset + 2)] {
+                        let found = log.offset_for_timestamp(timestamp, 144).unwrap();
+                        assert_eq!(found.map(|found| found.offset), Some(offset), "{what}");
+                    }
+                }
+                let newest = log.offset_of_max_timestamp().unwrap();
+                assert_eq!(newest.map(|found| found.offset), Some(143), "{what}");
+                directory.close(true).unwrap();
+            }
+            home.rewrite(path, &right[index]);
+        }
+    }
+}

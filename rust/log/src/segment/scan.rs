@@ -6,9 +6,10 @@
 use std::io;
 use std::ops::Deref;
 
-use pykafka_record::{Batch, BatchError, BatchHeader, HEADER_SIZE};
+use pykafka_record::{Batch, BatchError, BatchHeader, HEADER_SIZE, NO_TIMESTAMP};
 
 use crate::disk::ReadFile;
+use crate::segment::time_index::TimeEntry;
 
 /// Bytes read at first: about what an index leaves to be searched. Each further read takes twice as many.
 const CHUNK_BYTES_MIN: usize = 8 << 10;
@@ -190,6 +191,7 @@ pub(crate) struct Header {
     pub(crate) size: u64,
     pub(crate) base_offset: i64,
     pub(crate) last_offset: i64,
+    pub(crate) max_timestamp: i64,
 }
 
 impl Header {
@@ -235,7 +237,9 @@ impl<'a> HeaderScanner<'a> {
         let incomplete = BatchError::Incomplete { needed: HEADER_SIZE, have: bytes.len() };
         let (base_offset, last_offset) = peek_offsets(bytes).ok_or(incomplete)?;
         let size = Batch::size_in(bytes)? as u64;
-        let header = Header { position: self.position, size, base_offset, last_offset };
+        let max_timestamp = peek_max_timestamp(bytes);
+        let header =
+            Header { position: self.position, size, base_offset, last_offset, max_timestamp };
         if header.end() > self.end {
             let have = (self.end - self.position) as usize;
             return Err(BatchError::Incomplete { needed: size as usize, have }.into());
@@ -256,6 +260,31 @@ impl<'a> HeaderScanner<'a> {
         let start = (self.position - self.buffer_position) as usize;
         Ok(&self.buffer[start..self.buffer_size])
     }
+}
+
+/// Whether a time entry is one of the segment that `headers` walks, which begins at or before the entry's batch: the batch that
+/// holds its offset has its timestamp.
+pub(crate) fn names_a_batch(
+    headers: &mut HeaderScanner<'_>,
+    entry: TimeEntry,
+) -> std::io::Result<bool> {
+    loop {
+        match headers.next() {
+            Ok(Some(header)) if header.last_offset < entry.offset => {}
+            Ok(Some(header)) => {
+                let has_offset = header.base_offset <= entry.offset;
+                return Ok(has_offset && header.max_timestamp == entry.timestamp);
+            }
+            Ok(None) | Err(ScanError::Bad(_)) => return Ok(false),
+            Err(ScanError::Io(error)) => return Err(error),
+        }
+    }
+}
+
+/// The max timestamp of the batch whose whole header `bytes` begin with.
+fn peek_max_timestamp(bytes: &[u8]) -> i64 {
+    const MAX_TIMESTAMP: usize = 35;
+    bytes[MAX_TIMESTAMP..].first_chunk().map_or(NO_TIMESTAMP, |bytes| i64::from_be_bytes(*bytes))
 }
 
 /// Base and last offset of the batch whose header `bytes` begin with; `None` without a whole header.

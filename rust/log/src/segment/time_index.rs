@@ -79,11 +79,11 @@ impl TimeIndex {
         self.entries().last().copied().unwrap_or(TimeEntry::none(self.base_offset))
     }
 
-    /// The offset to search from for `timestamp`: no batch that ends before it holds one as young. `None` if only the file
-    /// tells.
-    pub(crate) fn offset_of(&self, timestamp: i64) -> Option<i64> {
+    /// The entry from whose offset to search for `timestamp`: no batch that ends before it holds one as young. Without any,
+    /// [`TimeEntry::none`]; `None` if only the file tells.
+    pub(crate) fn entry_of(&self, timestamp: i64) -> Option<TimeEntry> {
         let is_before = |entry: &TimeEntry| entry.timestamp <= timestamp;
-        self.look_up(is_before, |entry| entry.offset, self.base_offset)
+        self.look_up(is_before, |entry| *entry, TimeEntry::none(self.base_offset))
     }
 
     /// Drops entries of batches that end at or behind `offset`, where the log is cut. The file must follow.
@@ -124,7 +124,7 @@ mod tests {
         index.append(entry(50, 9));
         index.append(entry(60, 19));
         assert_eq!(
-            [49, 50, 59, 60, 99].map(|time| index.offset_of(time).unwrap()),
+            [49, 50, 59, 60, 99].map(|time| index.entry_of(time).unwrap().offset),
             [0, 9, 9, 19, 19]
         );
     }

@@ -12,7 +12,7 @@ use crate::log::snapshot::Snapshot;
 use crate::log::{Log, StorageError, TimestampOffset};
 use crate::segment::indexes::Indexes;
 use crate::segment::offset_index::{self, OffsetEntry};
-use crate::segment::scan::{BatchScanner, ScanError, StoredBatch};
+use crate::segment::scan::{BatchScanner, HeaderScanner, ScanError, StoredBatch, names_a_batch};
 use crate::segment::time_index::{self, TimeEntry};
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{FileKind, Segment, SegmentFiles};
@@ -170,13 +170,7 @@ impl Snapshot {
             if segment.size == 0 || segment.max_timestamp.timestamp < timestamp {
                 continue;
             }
-            let indexes = self.indexes_of(index);
-            let offset = match indexes.and_then(|indexes| indexes.lock().times.offset_of(timestamp))
-            {
-                Some(offset) => offset,
-                None => segment.files.offset_of_time(timestamp)?,
-            };
-            let position = self.position_of(index, segment, offset.max(start))?;
+            let position = self.position_of_time(index, segment, timestamp)?;
             let found = Candidate { segment, position, inflater }.find(is_worth, wanted)?;
             if found.is_some() {
                 return Ok(found);
@@ -199,6 +193,35 @@ impl Snapshot {
         let position = self.position_of(index, segment, max.offset)?;
         let is_worth = |batch: &BatchHeader<'_>| batch.max_timestamp() == max.timestamp;
         Candidate { segment, position, inflater }.find(is_worth, |_, time| time == max.timestamp)
+    }
+
+    /// Where to read from for `timestamp` in the segment at `index`: by its time index, and from the beginning where the entry
+    /// found is not of a batch of the segment.
+    fn position_of_time(
+        &self,
+        index: usize,
+        segment: &Segment,
+        timestamp: i64,
+    ) -> Result<u64, StorageError> {
+        let start = self.log_start_offset;
+        let indexes = self.indexes_of(index);
+        let entry = match indexes.and_then(|indexes| indexes.lock().times.entry_of(timestamp)) {
+            Some(entry) => entry,
+            None => segment.files.entry_of_time(timestamp)?,
+        };
+        if entry.timestamp < 0 {
+            return self.position_of(index, segment, start);
+        }
+        let position = self.position_of(index, segment, entry.offset)?;
+        let file = segment.files.log()?;
+        let mut headers = HeaderScanner::new(&*file, position, segment.size);
+        let is_true = names_a_batch(&mut headers, entry)
+            .map_err(segment.files.error("read", FileKind::Log))?;
+        match is_true {
+            true if entry.offset < start => self.position_of(index, segment, start),
+            true => Ok(position),
+            false => Ok(0),
+        }
     }
 
     /// Where to read from for `offset`, which is one of the segment at `index` or before it.

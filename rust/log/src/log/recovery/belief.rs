@@ -1,17 +1,18 @@
 //! Which segments need not be read: those whose indexes are whole and fit.
 
-use pykafka_record::BatchHeader;
+use pykafka_record::{BatchHeader, NO_TIMESTAMP};
 
 use super::Look;
 use super::behind::last_non_zero;
 use super::dir_view::DirView;
 use super::gap::{lost_in_gap, warning};
 use super::recovered::FoundSegment;
+use super::snapshots::position_of;
 use crate::log::StorageError;
 use crate::segment::FileKind;
 use crate::segment::indexes::Indexes;
 use crate::segment::offset_index::{self, OffsetEntry};
-use crate::segment::scan::{BatchScanner, HeaderScanner, ScanError};
+use crate::segment::scan::{BatchScanner, HeaderScanner, ScanError, names_a_batch};
 use crate::segment::time_index::{self, TimeEntry};
 
 impl Look<'_> {
@@ -73,7 +74,12 @@ impl Look<'_> {
         let Look { dir, plan, found, .. } = self;
         let segment = found.segments.last_mut().expect("the caller has looked");
         let Some(indexes) = stored_indexes(dir, segment)? else { return Ok(false) };
-        segment.max_timestamp = indexes.times.last();
+        let max = indexes.times.last();
+        if indexes.times.count() > 0 && !is_time_of(dir, segment, max)? {
+            return Ok(false);
+        }
+        let may_have_times = indexes.times.count() > 0 || indexes.offsets.count() == 0;
+        segment.max_timestamp = max;
         let start = indexes.offsets.last().map_or(0, |entry| entry.position);
         let name = segment.name(FileKind::Log);
         let file = dir.open(&name)?;
@@ -82,7 +88,9 @@ impl Look<'_> {
         loop {
             match scanner.next() {
                 Ok(Some(batch)) => {
-                    if !batch.has_valid_offsets() || batch.base_offset() < log_end_offset {
+                    let is_in_place = batch.base_offset() >= log_end_offset;
+                    let is_timed = may_have_times || batch.max_timestamp() < 0;
+                    if !batch.has_valid_offsets() || !is_in_place || !is_timed {
                         return Ok(false);
                     }
                     log_end_offset = batch.next_offset();
@@ -145,23 +153,40 @@ pub(super) fn sealed(
         LastEntry::NoIndex | LastEntry::Preallocated => return Ok(None),
         LastEntry::Entry(entry) => TimeEntry::decode(&entry, base),
     };
-    let end = end_from(dir, segment, last)?;
-    Ok(end.filter(|end| max.timestamp < 0 || max.offset < *end).map(|end| (max, end)))
+    let Some((end, last_timestamp)) = end_from(dir, segment, last)? else { return Ok(None) };
+    // Sealed, a segment has a last time entry of its largest timestamp.
+    let is_newest = last_timestamp <= max.timestamp;
+    let is_true = is_newest && (max.timestamp < 0 || is_time_of(dir, segment, max)?);
+    Ok(is_true.then_some((max, end)))
 }
 
-/// The offset behind the last batch of a segment, whose headers are walked from an index entry on; `None` if the entry
-/// or a header is wrong. Older versions of Kafka make one entry for all batches of an append: the last offset of the last one, and
+/// Whether a time entry is of a batch of the segment.
+fn is_time_of(
+    dir: &DirView<'_>,
+    segment: &FoundSegment,
+    entry: TimeEntry,
+) -> Result<bool, StorageError> {
+    let position = position_of(dir, segment.base_offset, entry.offset)?;
+    let name = segment.name(FileKind::Log);
+    let file = dir.open(&name)?;
+    let mut headers = HeaderScanner::new(&*file, position, segment.size);
+    names_a_batch(&mut headers, entry).map_err(dir.error("read", &name))
+}
+
+/// The offset behind the last batch of a segment, and the largest timestamp of those walked: their headers, from an index
+/// entry on; `None` if the entry or a header is wrong. Older versions of Kafka make one entry for all batches of an append: the last offset of the last one, and
 /// the position of the first.
 fn end_from(
     dir: &DirView<'_>,
     segment: &FoundSegment,
     entry: Option<OffsetEntry>,
-) -> Result<Option<i64>, StorageError> {
+) -> Result<Option<(i64, i64)>, StorageError> {
     let name = segment.name(FileKind::Log);
     let file = dir.open(&name)?;
     let position = entry.map_or(0, |entry| entry.position);
     let mut headers = HeaderScanner::new(&*file, position, segment.size);
     let (mut end, mut wanted) = (segment.base_offset, entry.map(|entry| entry.offset));
+    let mut max_timestamp = NO_TIMESTAMP;
     loop {
         match headers.next() {
             Ok(Some(header)) => {
@@ -172,8 +197,9 @@ fn end_from(
                 }
                 wanted = wanted.filter(|offset| *offset != header.last_offset);
                 end = header.last_offset.saturating_add(1);
+                max_timestamp = max_timestamp.max(header.max_timestamp);
             }
-            Ok(None) => return Ok(wanted.is_none().then_some(end)),
+            Ok(None) => return Ok(wanted.is_none().then_some((end, max_timestamp))),
             Err(ScanError::Bad(_)) => return Ok(None),
             Err(ScanError::Io(error)) => return Err(dir.error("read", &name)(error)),
         }

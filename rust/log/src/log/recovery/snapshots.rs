@@ -76,7 +76,11 @@ pub(super) fn replay(
 }
 
 /// Where to read from for `offset`, by a stored offset index; without one, the beginning.
-fn position_of(dir: &DirView<'_>, base_offset: i64, offset: i64) -> Result<u64, StorageError> {
+pub(super) fn position_of(
+    dir: &DirView<'_>,
+    base_offset: i64,
+    offset: i64,
+) -> Result<u64, StorageError> {
     let name = file_name(base_offset, FileKind::OffsetIndex);
     let Some(file) = dir.open_if_there(&name)? else { return Ok(0) };
     IndexFile::new(file)
