@@ -17,5 +17,7 @@ class CliError(Exception):
     """
 
     def __init__(self, text: str, advice: str = "", *, exit_code: int = FAILED) -> None:
-        super().__init__(f"{text}\n  {advice}" if advice else text)
+        whole = f"{text}\n  {advice}" if advice else text
+        # It may repeat an argument that is not UTF-8.
+        super().__init__(whole.encode(errors="backslashreplace").decode())
         self.exit_code = exit_code

@@ -5,15 +5,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+from confluent_kafka.admin import AdminClient
+from typer import Typer
 
 from pykafka_core import Broker
 from pykafka_core import cli as command
 from pykafka_core.cli import main
+from pykafka_core.cli.app import app
+from pykafka_core.cli.client import clients, configs, topics
 from pykafka_core.cli.client.produce import Interrupt
+
+T = TypeVar("T")
 
 Capture = pytest.CaptureFixture[str]
 PATIENCE_S = 100
@@ -206,6 +214,82 @@ def test_ctrl_c_before_a_command_has_begun_is_code_130(
     assert capsys.readouterr().err == ""
 
 
+LARGE = "99999999999"
+SURROGATE = "\udcff"
+"""An argument that is not UTF-8, as Python has it."""
+
+REFUSED_BY_THE_CLIENT = {
+    "topics list": [["-b", "127.0.0.1:1"]],
+    "topics create": [["t", "--partitions", LARGE], ["t", "--partitions", "2147483647"]]
+    + [["t", "--replication-factor", "70000"], [SURROGATE], [""]],
+    "topics describe": [[""], [SURROGATE]],
+    "topics delete": [[""], [SURROGATE], ["none", "none"]],
+    "configs describe": [["broker", "99"], ["broker", ""], ["broker", "x"], ["topic", ""]]
+    + [["topic", SURROGATE]],
+    "configs alter": [["broker", "99", "--set", "a=b"], ["topic", "", "--set", "a=b"]]
+    + [["topic", "t", "--set", f"retention.ms={SURROGATE}"]],
+    "produce": [["TOPIC", __file__, "--partition", LARGE], [SURROGATE, __file__], ["", __file__]]
+    + [["TOPIC", __file__, "--header", f"a={SURROGATE}"]],
+    "consume": [["TOPIC", "--from", LARGE * 2], ["TOPIC", "--from", f"@{LARGE * 2}"], [SURROGATE]],
+}
+
+
+def test_every_client_command_has_arguments_that_the_client_refuses() -> None:
+    groups = {str(group.name): group.typer_instance or Typer() for group in app.registered_groups}
+    commands = {
+        f"{name} {command.name or command.callback.__name__}"
+        for name, group in groups.items()
+        for command in group.registered_commands
+        if command.callback is not None
+    }
+    assert commands | {"produce", "consume"} == REFUSED_BY_THE_CLIENT.keys()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [*name.split(), *given]
+        for name, all_given in REFUSED_BY_THE_CLIENT.items()
+        for given in all_given
+    ],
+)
+def test_what_the_client_refuses_is_told_in_words(
+    arguments: list[str], topic: str, capsys: Capture
+) -> None:
+    assert run(*(topic if one == "TOPIC" else one for one in arguments)) in (1, 2)
+    out, errors = capsys.readouterr()
+    assert errors.startswith("pykafka-core: ")
+    assert out == ""
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("create_topics", ["topics", "create", "t"]),
+        ("delete_topics", ["topics", "delete", "t"]),
+        ("list_offsets", ["topics", "describe", "TOPIC"]),
+        ("describe_configs", ["configs", "describe", "topic", "t"]),
+        ("incremental_alter_configs", ["configs", "alter", "topic", "t", "--set", "a=b"]),
+    ],
+)
+def test_an_answer_that_does_not_come_is_told_in_words(
+    method: str,
+    arguments: list[str],
+    topic: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Capture,
+) -> None:
+    def never(_client: object, asked: Iterable[T], **_: object) -> dict[T, Future[None]]:
+        return {one: Future() for one in asked}
+
+    monkeypatch.setattr(AdminClient, method, never)
+    monkeypatch.setattr(clients, "result", lambda future: future.result(0))
+    for module in (topics, configs):
+        monkeypatch.setattr(module, "result", clients.result)
+    assert run(*(topic if one == "TOPIC" else one for one in arguments)) == 1
+    assert "no answer within" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "text"),
     [
@@ -215,6 +299,13 @@ def test_ctrl_c_before_a_command_has_begun_is_code_130(
         (["configs", "alter", "topic", "none", "--set", "x"], 2, "not NAME=VALUE"),
         (["configs", "alter", "topic", "none"], 2, "nothing to alter"),
         (["configs", "describe", "topic", "none"], 1, "cannot describe"),
+        (["configs", "describe", "broker", "99"], 1, "there is no broker 99\n  brokers are: 1"),
+        (["configs", "alter", "broker", "99", "--set", "a=b"], 1, "there is no broker 99"),
+        (
+            ["topics", "create", "t", "--replication-factor", "70000"],
+            2,
+            "replication_factor out of",
+        ),
         (["produce", "t", "/no/such/file"], 2, "cannot read /no/such/file"),
         (["topics", "list", "-b", "127.0.0.1:1"], 1, "no broker answers at 127.0.0.1:1"),
         (["topics", "list", "-b", "localhost"], 2, "'localhost' is not HOST:PORT"),

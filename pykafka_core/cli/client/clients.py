@@ -2,8 +2,9 @@
 
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,7 +12,7 @@ from pykafka_core.cli.errors import USAGE, CliError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer
-    from confluent_kafka.admin import AdminClient, TopicMetadata
+    from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 T = TypeVar("T")
 
@@ -30,17 +31,29 @@ def client_config(bootstrap: str | None) -> dict[str, str | int | float | bool]:
     }
 
 
-def admin(bootstrap: str | None) -> "AdminClient":
-    """Return an admin client of a broker that answers.
+@contextmanager
+def admin(
+    bootstrap: str | None, names: Sequence[str], what: str
+) -> "Iterator[tuple[AdminClient, ClusterMetadata]]":
+    """An admin client of a broker that answers, and the cluster that it found.
+
+    What goes wrong with the client, inside, is a `CliError` that begins with ``what``. The client lives until the
+    end of the block: futures of one that is gone never end.
+
+    Args:
+        names: Those that it is asked about. Arguments that are not UTF-8 end the process in some of its calls.
 
     Raises:
         CliError: Nobody answers.
     """
-    return connect(bootstrap)[0]
+    with kafka_errors(what):
+        for name in names:
+            name.encode()
+        yield connect(bootstrap)
 
 
-def connect(bootstrap: str | None) -> "tuple[AdminClient, dict[str, TopicMetadata]]":
-    """Return an admin client and the topics that it found, by name.
+def connect(bootstrap: str | None) -> "tuple[AdminClient, ClusterMetadata]":
+    """Return an admin client and the cluster that it found.
 
     Raises:
         CliError: Nobody answers.
@@ -49,12 +62,17 @@ def connect(bootstrap: str | None) -> "tuple[AdminClient, dict[str, TopicMetadat
     from confluent_kafka.admin import AdminClient
 
     _knock(bootstrap)
-    client = AdminClient(client_config(bootstrap))
     try:
+        client = AdminClient(client_config(bootstrap))
         metadata = interruptible(lambda: client.list_topics(timeout=TIMEOUT_S))
     except KafkaException as error:
         raise unreachable(bootstrap, error) from error
-    return client, metadata.topics
+    return client, metadata
+
+
+def result(future: "Future[T]") -> T:
+    """Return what an admin client's future gives in time."""
+    return future.result(TIMEOUT_S)
 
 
 def interruptible(call: Callable[[], T]) -> T:
@@ -134,10 +152,17 @@ def error_text(error: BaseException) -> str:
 
 @contextmanager
 def kafka_errors(what: str) -> Iterator[None]:
-    """Turn a client's exception into a `CliError` that begins with ``what``."""
+    """Turn a client's exception into a `CliError` that begins with ``what``.
+
+    The client checks its arguments itself, and calls what is wrong with them a ValueError or an OverflowError.
+    """
     from confluent_kafka import KafkaException
 
     try:
         yield
     except KafkaException as error:
         raise CliError(f"{what}: {error_text(error)}") from error
+    except FutureTimeoutError as error:
+        raise CliError(f"{what}: no answer within {TIMEOUT_S:g} s") from error
+    except (ValueError, OverflowError) as error:
+        raise CliError(f"{what}: {error}", exit_code=USAGE) from error

@@ -8,11 +8,11 @@ from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.cli.options import Bootstrap, Json
 from pykafka_core.cli.output import print_json, print_table
 
-from .clients import TIMEOUT_S, admin, kafka_errors
+from .clients import TIMEOUT_S, admin, result
 from .topics import pair
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import ConfigResource
+    from confluent_kafka.admin import ClusterMetadata, ConfigResource
 
 app = typer.Typer(help="Describe and alter settings.", no_args_is_help=True)
 
@@ -32,11 +32,10 @@ def describe(
     """Show settings with their sources."""
     from confluent_kafka.admin import ConfigSource
 
-    resource = _resource(kind, name)
-    client = admin(bootstrap)
-    futures = client.describe_configs([resource], request_timeout=TIMEOUT_S)
-    with kafka_errors(f"cannot describe {kind} {name}"):
-        entries: dict[str, Any] = futures[resource].result(TIMEOUT_S)
+    with admin(bootstrap, [name], f"cannot describe {kind} {name}") as (client, cluster):
+        resource = _resource(kind, name, cluster)
+        futures = client.describe_configs([resource], request_timeout=TIMEOUT_S)
+        entries: dict[str, Any] = result(futures[resource])
     rows = [
         {
             "name": entry.name,
@@ -77,21 +76,23 @@ def alter(
         ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE)
         for key in delete or ()
     ]
-    resource = _resource(kind, name)
-    for entry in entries:
-        resource.add_incremental_config(entry)
-    client = admin(bootstrap)
-    futures = client.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)
-    with kafka_errors(f"cannot alter {kind} {name}"):
-        futures[resource].result(TIMEOUT_S)
+    with admin(bootstrap, [name], f"cannot alter {kind} {name}") as (client, cluster):
+        resource = _resource(kind, name, cluster)
+        for entry in entries:
+            resource.add_incremental_config(entry)
+        futures = client.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)
+        result(futures[resource])
     if as_json:
         print_json({"altered": name, "set": changes, "deleted": list(delete or ())})
     else:
         print(f"altered {kind} {name}")
 
 
-def _resource(kind: str, name: str) -> "ConfigResource":
+def _resource(kind: str, name: str, cluster: "ClusterMetadata") -> "ConfigResource":
+    """The client would wait for a broker that does not exist."""
     from confluent_kafka.admin import ConfigResource, ResourceType
 
+    if kind == "broker" and name not in (known := sorted(map(str, cluster.brokers))):
+        raise CliError(f"there is no broker {name}", f"brokers are: {', '.join(known)}")
     types = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER}
     return ConfigResource(types[kind], name)

@@ -55,7 +55,7 @@ def consume(options: ConsumeOptions) -> None:
 
 
 def _partitions(options: ConsumeOptions) -> list[int]:
-    _, topics = connect(options.bootstrap)
+    topics = connect(options.bootstrap)[1].topics
     if options.topic not in topics:
         raise CliError(f"there is no topic {options.topic}", "see `pykafka-core topics list`")
     existing = sorted(topics[options.topic].partitions)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from pykafka_core.cli.errors import INTERRUPTED, USAGE, CliError
 from pykafka_core.cli.output import print_json
 
-from .clients import admin, error_text, producer
+from .clients import connect, kafka_errors, producer
 from .topics import pair
 
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ def produce(options: ProduceOptions) -> None:
         CliError: A file cannot be read, a line has no key, a record was not delivered, or Ctrl-C
             came before the end.
     """
-    admin(options.bootstrap)  # an unreachable broker is told now, not after the timeout of a record
+    connect(
+        options.bootstrap
+    )  # an unreachable broker is told now, not after the timeout of a record
     deliveries = _Deliveries()
     client = producer(
         options.bootstrap,
@@ -96,7 +98,8 @@ def produce(options: ProduceOptions) -> None:
         },
     )
     headers: list[tuple[str, str | bytes | None]] = [pair(text) for text in options.headers]
-    with Interrupt() as interrupt, _progress(options) as progress:
+    sending = kafka_errors("cannot produce")
+    with sending, Interrupt() as interrupt, _progress(options) as progress:
         try:
             lines = _lines(options.files, progress)
             for number, line in enumerate(lines, 1):
@@ -142,8 +145,6 @@ def _send(
     headers: list[tuple[str, str | bytes | None]],
     deliveries: _Deliveries,
 ) -> None:
-    from confluent_kafka import KafkaException
-
     partition = -1 if options.partition is None else options.partition
     while True:
         try:
@@ -157,8 +158,6 @@ def _send(
             )
         except BufferError:  # the queue is full: let some be delivered
             client.poll(0.1)
-        except KafkaException as error:
-            raise CliError(f"cannot produce: {error_text(error)}") from error
         else:
             return
 

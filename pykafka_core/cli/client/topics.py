@@ -9,7 +9,7 @@ from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.cli.options import Bootstrap, Json
 from pykafka_core.cli.output import print_json, print_table
 
-from .clients import TIMEOUT_S, admin, connect, kafka_errors
+from .clients import TIMEOUT_S, admin, connect, kafka_errors, result
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -22,7 +22,7 @@ Names = Annotated[list[str], typer.Argument(metavar="NAMES...", help="Of topics.
 @app.command("list")
 def list_topics(bootstrap: Bootstrap = None, as_json: Json = False) -> None:
     """List topics with their partitions."""
-    _, topics = connect(bootstrap)
+    topics = connect(bootstrap)[1].topics
     rows = [
         {
             "topic": name,
@@ -56,17 +56,17 @@ def create(
     from confluent_kafka.admin import NewTopic
 
     settings = dict(pair(text) for text in config or ())
-    new = [
-        NewTopic(
-            name,
-            num_partitions=partitions or -1,
-            replication_factor=replication_factor or -1,
-            config=settings,
-        )
-        for name in names
-    ]
-    client = admin(bootstrap)  # kept: futures of a client that is gone never end
-    _finish("create", client.create_topics(new, request_timeout=TIMEOUT_S), as_json=as_json)
+    with admin(bootstrap, names, f"cannot create {', '.join(names)}") as (client, _):
+        new = [
+            NewTopic(
+                name,
+                num_partitions=partitions or -1,
+                replication_factor=replication_factor or -1,
+                config=settings,
+            )
+            for name in names
+        ]
+        _finish("create", client.create_topics(new, request_timeout=TIMEOUT_S), as_json=as_json)
 
 
 @app.command()
@@ -75,18 +75,17 @@ def describe(names: Names, bootstrap: Bootstrap = None, as_json: Json = False) -
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
-    client, topics = connect(bootstrap)
-    for name in names:
-        if name not in topics:
-            raise CliError(f"there is no topic {name}", "see `pykafka-core topics list`")
-    partitions = [TopicPartition(n, p) for n in names for p in sorted(topics[n].partitions)]
-    ends = []
-    for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):
-        futures = client.list_offsets(dict.fromkeys(partitions, spec), request_timeout=TIMEOUT_S)
-        with kafka_errors("cannot list offsets"):
-            ends.append(
-                {(t.topic, t.partition): f.result(TIMEOUT_S).offset for t, f in futures.items()}
-            )
+    with admin(bootstrap, names, "cannot list offsets") as (client, cluster):
+        topics = cluster.topics
+        for name in names:
+            if name not in topics:
+                raise CliError(f"there is no topic {name}", "see `pykafka-core topics list`")
+        partitions = [TopicPartition(n, p) for n in names for p in sorted(topics[n].partitions)]
+        ends = []
+        for spec in (OffsetSpec.earliest(), OffsetSpec.latest()):
+            asked = dict.fromkeys(partitions, spec)
+            futures = client.list_offsets(asked, request_timeout=TIMEOUT_S)
+            ends.append({(t.topic, t.partition): result(f).offset for t, f in futures.items()})
     rows = []
     for one in partitions:
         found = topics[one.topic].partitions[one.partition]
@@ -110,8 +109,8 @@ def describe(names: Names, bootstrap: Bootstrap = None, as_json: Json = False) -
 @app.command()
 def delete(names: Names, bootstrap: Bootstrap = None, as_json: Json = False) -> None:
     """Delete topics and all their records."""
-    client = admin(bootstrap)
-    _finish("delete", client.delete_topics(names, request_timeout=TIMEOUT_S), as_json=as_json)
+    with admin(bootstrap, names, f"cannot delete {', '.join(names)}") as (client, _):
+        _finish("delete", client.delete_topics(names, request_timeout=TIMEOUT_S), as_json=as_json)
 
 
 def pair(text: str) -> tuple[str, str]:
@@ -132,7 +131,7 @@ def _finish(verb: str, futures: "Mapping[str, Future[None]]", *, as_json: bool) 
     for name, future in futures.items():
         try:
             with kafka_errors(f"cannot {verb} {name}"):
-                future.result(TIMEOUT_S)
+                result(future)
             done.append(name)
         except CliError as error:
             failed.append(str(error))
