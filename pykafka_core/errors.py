@@ -27,7 +27,7 @@ flags: Kafka 4.2, ``org.apache.kafka.common.protocol.Errors``.
 """
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 NONE = 0
 """The error code of success."""
@@ -39,8 +39,11 @@ class KafkaError(Exception):
     """An error with a Kafka code. ``str()`` is the message for people; no program should parse it.
 
     Args:
-        message: What went wrong here; by default the general text of the code.
+        message: What went wrong here; by default the general text of the code. Cut after `MESSAGE_LENGTH_MAX`
+            characters: it may repeat what a client sent, and an answer holds 32,767 bytes of UTF-8.
     """
+
+    MESSAGE_LENGTH_MAX: Final = 8_000
 
     code: ClassVar[int]
     name: ClassVar[str]
@@ -49,7 +52,7 @@ class KafkaError(Exception):
     refresh_metadata: ClassVar[bool] = False
 
     def __init__(self, message: str = "") -> None:
-        super().__init__(message or self.text)
+        super().__init__((message or self.text)[: self.MESSAGE_LENGTH_MAX])
 
     def __init_subclass__(
         cls, *, code: int, name: str, retriable: bool = False, refresh_metadata: bool = False

@@ -56,9 +56,6 @@ _SCOPES = {
 C = TypeVar("C")
 C_co = TypeVar("C_co", covariant=True)
 
-MESSAGE_LENGTH_MAX: Final = 8_000
-"""A message may name all that was asked, and its length field may have two bytes: 32,767 of UTF-8."""
-
 NUMBER: Final = re.compile(r"[+-]?[0-9]{1,40}")
 
 
@@ -111,7 +108,7 @@ class Plan(NamedTuple):
         kind, name, _ = self.asked
         if error is None:
             return Answer(0, None, kind, name)
-        return Answer(error.code, str(error)[:MESSAGE_LENGTH_MAX], kind, name)
+        return Answer(error.code, str(error), kind, name)
 
 
 def plan_all(

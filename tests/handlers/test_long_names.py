@@ -1,0 +1,206 @@
+"""What a client sends may be long, and an error message that repeats it has to fit into the answer."""
+
+import ast
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import pykafka_core.handlers
+from pykafka_core.errors import KafkaError
+from pykafka_core.handlers.registry import ROWS, Row
+from pykafka_core.protocol import ProtocolError, encode_request
+from pykafka_core.protocol.messages import (
+    AlterConfigsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteRecordsRequest,
+    DeleteTopicsRequest,
+    DescribeClusterRequest,
+    DescribeConfigsRequest,
+    DescribeLogDirsRequest,
+    DescribeProducersRequest,
+    DescribeQuorumRequest,
+    FindCoordinatorRequest,
+    IncrementalAlterConfigsRequest,
+    InitProducerIdRequest,
+    ListConfigResourcesRequest,
+    Message,
+)
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+NAME_LENGTH_MAX = 32_767
+"""In bytes, in every version: Kafka takes no longer string."""
+
+KINDS = (2, 4, 8, 16, 32, 99)
+"""Of resources, and one that there is not."""
+
+Topic = CreateTopicsRequest.CreatableTopic
+TopicConfig = CreateTopicsRequest.CreatableTopicConfig
+Altered = AlterConfigsRequest.AlterableConfig
+AlteredResource = AlterConfigsRequest.AlterConfigsResource
+Change = IncrementalAlterConfigsRequest.AlterableConfig
+ChangedResource = IncrementalAlterConfigsRequest.AlterConfigsResource
+
+
+def create_topics(name: str, _: int) -> Iterator[Message]:
+    for topic in (
+        Topic(name=name, num_partitions=1, replication_factor=1),
+        Topic(name="t", configs=[TopicConfig(name=name, value="1")]),
+        Topic(name="t", configs=[TopicConfig(name=name, value=None)] * 2),
+        Topic(name="t", configs=[TopicConfig(name="retention.ms", value=name)]),
+    ):
+        yield CreateTopicsRequest(topics=[topic])
+
+
+def delete_topics(name: str, version: int) -> Iterator[Message]:
+    states = [DeleteTopicsRequest.DeleteTopicState(name=name)]
+    if version < 6:
+        yield DeleteTopicsRequest(topic_names=[name])
+    else:
+        yield DeleteTopicsRequest(topics=states)
+        yield DeleteTopicsRequest(topics=states * 2)
+
+
+def delete_records(name: str, _: int) -> Iterator[Message]:
+    partitions = [DeleteRecordsRequest.DeleteRecordsPartition()]
+    topic = DeleteRecordsRequest.DeleteRecordsTopic(name=name, partitions=partitions)
+    yield DeleteRecordsRequest(topics=[topic])
+
+
+def find_coordinator(name: str, version: int) -> Iterator[Message]:
+    for kind in (0, 1, 2, 99) if version else (0,):
+        if version < 4:
+            yield FindCoordinatorRequest(key=name, key_type=kind)
+        else:
+            yield FindCoordinatorRequest(coordinator_keys=[name], key_type=kind)
+
+
+def init_producer_id(name: str, _: int) -> Iterator[Message]:
+    yield InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=1000)
+
+
+def describe_configs(name: str, _: int) -> Iterator[Message]:
+    for kind in KINDS:
+        for asked in (None, [name]):
+            resource = DescribeConfigsRequest.DescribeConfigsResource(
+                resource_type=kind, resource_name=name, configuration_keys=asked
+            )
+            yield DescribeConfigsRequest(resources=[resource])
+
+
+def alter_configs(name: str, _: int) -> Iterator[Message]:
+    for kind in KINDS:
+        for of, setting, value in changes(name):
+            config = Altered(name=setting, value=value)
+            resource = AlteredResource(resource_type=kind, resource_name=of, configs=[config])
+            yield AlterConfigsRequest(resources=[resource])
+
+
+def incremental_alter_configs(name: str, _: int) -> Iterator[Message]:
+    for kind in KINDS:
+        for of, setting, value in changes(name):
+            for operation in (0, 1, 2, 3, 99):
+                config = Change(name=setting, value=value, config_operation=operation)
+                resource = ChangedResource(resource_type=kind, resource_name=of, configs=[config])
+                yield IncrementalAlterConfigsRequest(resources=[resource])
+
+
+def changes(name: str) -> Iterator[tuple[str, str, str | None]]:
+    """Resource, setting and value."""
+    for of in (name, "1"):
+        yield from ((of, name, name), (of, name, None), (of, "retention.ms", name))
+        yield from ((of, "log.retention.ms", name), (of, "match", name))
+
+
+def describe_log_dirs(name: str, _: int) -> Iterator[Message]:
+    topic = DescribeLogDirsRequest.DescribableLogDirTopic(topic=name, partitions=[0])
+    yield DescribeLogDirsRequest(topics=[topic])
+
+
+def create_partitions(name: str, _: int) -> Iterator[Message]:
+    topic = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=1, assignments=None)
+    yield CreatePartitionsRequest(topics=[topic])
+    yield CreatePartitionsRequest(topics=[topic, topic])
+
+
+def describe_quorum(name: str, _: int) -> Iterator[Message]:
+    partitions = [DescribeQuorumRequest.PartitionData(partition_index=0)]
+    topic = DescribeQuorumRequest.TopicData(topic_name=name, partitions=partitions)
+    yield DescribeQuorumRequest(topics=[topic])
+
+
+def describe_cluster(_name: str, version: int) -> Iterator[Message]:
+    if version:
+        yield DescribeClusterRequest(endpoint_type=99)
+
+
+def describe_producers(name: str, _: int) -> Iterator[Message]:
+    topic = DescribeProducersRequest.TopicRequest(name=name, partition_indexes=[0])
+    yield DescribeProducersRequest(topics=[topic])
+
+
+def list_config_resources(_name: str, _version: int) -> Iterator[Message]:
+    yield ListConfigResourcesRequest()
+
+
+REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
+    make.__name__: make
+    for make in (
+        find_coordinator, create_topics, delete_topics, delete_records, init_producer_id,
+        describe_configs, alter_configs, describe_log_dirs, create_partitions,
+        incremental_alter_configs, describe_quorum, describe_cluster, describe_producers,
+        list_config_resources,
+    )
+}  # fmt: skip
+
+
+def error_messages(answer: object) -> Iterator[str]:
+    """Of the answer and of all that is in it."""
+    if isinstance(answer, list):
+        for one in answer:
+            yield from error_messages(one)
+    if isinstance(answer, Message):
+        for name in answer.__slots__:
+            value = getattr(answer, name)
+            if name == "error_message" and value is not None:
+                yield value
+            yield from error_messages(value)
+
+
+def test_no_string_is_longer() -> None:
+    longer = FindCoordinatorRequest(coordinator_keys=["n" * (NAME_LENGTH_MAX + 1)])
+    with pytest.raises(ProtocolError):
+        encode_request(longer, 6)
+
+
+def test_every_api_is_asked() -> None:
+    assert REQUESTS.keys() == {row.name for row in ROWS}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_error_messages_are_cut(row: Row, broker: SimulatedBroker) -> None:
+    for version in range(row.versions[0], row.versions[1] + 1):
+        for name in ("n" * NAME_LENGTH_MAX, "😀" * (NAME_LENGTH_MAX // 4)):
+            for request in REQUESTS[row.name](name, version):
+                for message in error_messages(broker.ask(request, version)):
+                    assert len(message) <= KafkaError.MESSAGE_LENGTH_MAX
+
+
+def test_error_messages_are_those_of_errors() -> None:
+    """A text that a handler makes by itself would not be cut."""
+    texts = set()
+    for path in Path(*pykafka_core.handlers.__path__).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.keyword) and node.arg == "error_message":
+                texts.add(ast.unparse(node.value))
+            if isinstance(node, ast.Assign) and "error_message" in ast.unparse(node.targets[0]):
+                texts.add(ast.unparse(node.value))
+    assert texts == {
+        "None",
+        "(error.code, str(error))",
+        "UnknownTopicOrPartitionError.text",
+        "str(error)",
+        "str(error_of(code)())",
+        "str(found.error) if found.error else None",
+    }
