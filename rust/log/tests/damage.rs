@@ -1205,3 +1205,54 @@ fn wrong_time_index_hides_no_record_from_look_ups_by_time() {
         }
     }
 }
+
+/// Bytes of a batch, and what becomes of them.
+const BATCH_HURTS: [(&str, fn(&mut [u8])); 6] = [
+    ("a base offset", |batch| batch[7] ^= 64),
+    ("a length", |batch| batch[9] ^= 1),
+    ("a magic byte", |batch| batch[16] = 9),
+    ("an offset delta", |batch| batch[25] ^= 1),
+    ("a record", |batch| batch[70] ^= 1),
+    ("all of it", |batch| batch.fill(0)),
+];
+
+/// `repair` cut every record, and no open could read one.
+#[test]
+fn damage_below_the_log_start_takes_no_record_above_it() {
+    const START: i64 = 34;
+    for (clean, flush_messages) in [(true, i64::MAX), (false, 1)] {
+        for hurt_batch in [5, 8, 10] {
+            for (hurt, change) in BATCH_HURTS {
+                let what =
+                    format!("clean: {clean}, {flush_messages}, {hurt} of batch {hurt_batch}");
+                let dir = tempfile::tempdir().unwrap();
+                let mut home = on_real_disk(dir.path());
+                home.config.flush_messages = flush_messages;
+                home.filled_with(20, START, clean);
+                home.disk.create_anew(&home.dir.join("meta.properties")).unwrap();
+                let path = &home.segments()[hurt_batch / 4];
+                let ends = home.boundaries(path);
+                let mut bytes = home.disk.read(path).unwrap();
+                let at = hurt_batch % 4;
+                change(&mut bytes[ends[at]..ends[at + 1]]);
+                home.rewrite(path, &bytes);
+                assert_eq!(agreed_verdict(&home, &what), None, "{what}");
+                for open in 0..2 {
+                    let (directory, log, recovery) = home.open();
+                    let left = (log.log_start_offset(), log.log_end_offset());
+                    assert_eq!((recovery.damage, left), (None, (START, 60 + open)), "{what}");
+                    for offset in START..60 {
+                        let data = log.read(offset, 1, 60, true).unwrap();
+                        assert_eq!(data.base_offset, offset / 3 * 3, "{what}");
+                    }
+                    let found = log.offset_for_timestamp(NOW_MS, 60).unwrap();
+                    assert_eq!(found.map(|found| found.offset), Some(START), "{what}");
+                    assert_eq!(append(&log, 1, NOW_MS).first_offset, 60 + open, "{what}");
+                    log.flush().unwrap();
+                    directory.checkpoint(&[]).unwrap();
+                    directory.close(clean).unwrap();
+                }
+            }
+        }
+    }
+}

@@ -19,11 +19,12 @@
 //! What was synced is what the checkpoints tell ([`Plan::synced_end`]). It is compared at each open, also after a clean
 //! stop, so that a file that lost its last batches is noticed although what is left of it is valid. Segments
 //! adjoin, except where the log was compacted or nothing was synced ([`gap`]), and the first one begins where the log does.
-//! No segment holds an offset of the next one ([`overlap`]).
+//! Below the log start nothing is missed ([`deleted`]). No segment holds an offset of the next one ([`overlap`]).
 
 pub(super) mod apply;
 mod behind;
 mod belief;
+mod deleted;
 pub(super) mod dir_view;
 mod gap;
 mod names;
@@ -63,6 +64,13 @@ struct Look<'a> {
     /// Offsets of the producer snapshots that are to be on disk.
     snapshots: BTreeSet<i64>,
     found: Recovered,
+}
+
+/// What is derived from the batches of a segment while they are read.
+struct Rebuilding {
+    indexes: Indexes,
+    max: TimeEntry,
+    aborted: Vec<AbortedTxn>,
 }
 
 /// What is in a log's directory. Nothing is changed.
@@ -161,7 +169,8 @@ impl Look<'_> {
         let position = self.rebuild_segment(index)?;
         let is_cut_off = position < self.found.segments[index].size;
         let gap = self.gap_behind(index)?;
-        let is_torn = is_cut_off && !self.is_untrimmed(index, position)?;
+        let is_torn =
+            is_cut_off && !self.is_deleted(index) && !self.is_untrimmed(index, position)?;
         if let Gap::BeforeNothing = gap {
             let next = self.found.segments[index + 1].name(FileKind::Log);
             let end = self.found.log_end_offset;
@@ -189,19 +198,48 @@ impl Look<'_> {
 
     /// Reads a segment whole, building what is derived from it; returns where the valid batches end.
     fn rebuild_segment(&mut self, index: usize) -> Result<u64, StorageError> {
-        let mut aborted = self.aborted_before(index)?;
+        let base_offset = self.found.segments[index].base_offset;
+        let mut rebuilt = Rebuilding {
+            indexes: Indexes::new(base_offset),
+            max: TimeEntry::none(base_offset),
+            aborted: self.aborted_before(index)?,
+        };
+        let mut end = self.walk_batches(index, 0, &mut rebuilt)?;
+        while let Some(batch) = self.batch_behind_deleted(index, end)? {
+            let name = self.found.segments[index].name(FileKind::Log);
+            let to = batch.position;
+            self.warn(&name, &format!("damaged from position {end} to {to}, below the log start"));
+            rebuilt.indexes.begin_at(batch);
+            self.found.log_end_offset = batch.offset;
+            end = self.walk_batches(index, to, &mut rebuilt)?;
+        }
+        let Rebuilding { mut indexes, max, aborted } = rebuilt;
+        indexes.times.append(max);
+        indexes.shrink();
+        let segment = &mut self.found.segments[index];
+        segment.max_timestamp = max;
+        segment.rebuilt = Some((indexes, aborted.into()));
+        self.bound_rebuilt();
+        Ok(end)
+    }
+
+    /// Takes note of the valid batches of a segment from `position` on; returns where they end.
+    fn walk_batches(
+        &mut self,
+        index: usize,
+        position: u64,
+        rebuilt: &mut Rebuilding,
+    ) -> Result<u64, StorageError> {
         let Look { dir, plan, found, .. } = self;
         let interval = plan.index_interval_bytes;
         let next_base = found.segments.get(index + 1).map(|next| next.base_offset);
         let end_max = found.end_max(index);
-        let segment = &mut found.segments[index];
-        let base_offset = segment.base_offset;
-        let mut indexes = Indexes::new(base_offset);
-        let mut max = TimeEntry::none(base_offset);
+        let segment = &found.segments[index];
+        let Rebuilding { indexes, max, aborted } = rebuilt;
         let name = segment.name(FileKind::Log);
         let file = dir.open(&name)?;
-        let mut scanner = BatchScanner::new(&*file, 0, segment.size);
-        let end = loop {
+        let mut scanner = BatchScanner::new(&*file, position, segment.size);
+        loop {
             let valid_end = scanner.position();
             match scanner.next() {
                 Ok(Some(batch)) => {
@@ -209,16 +247,16 @@ impl Look<'_> {
                     if !is_valid(&batch, plan, log_end_offset, end_max)
                         .map_err(dir.error("read", &name))?
                     {
-                        break valid_end;
+                        return Ok(valid_end);
                     }
                     let behind = (position + batch.size() as u64, segment.size, next_base);
                     if contradicts(&*file, &batch, log_end_offset, behind)
                         .map_err(dir.error("read", &name))?
                     {
-                        break valid_end;
+                        return Ok(valid_end);
                     }
-                    note_max_timestamp(&mut max, &batch);
-                    indexes.note(&batch, position, max, interval);
+                    note_max_timestamp(max, &batch);
+                    indexes.note(&batch, position, *max, interval);
                     if let Some(epoch) = batch.partition_leader_epoch()
                         && found.epochs.latest_epoch().is_none_or(|latest| epoch > latest)
                     {
@@ -230,16 +268,10 @@ impl Look<'_> {
                     }
                     found.log_end_offset = batch.next_offset();
                 }
-                Ok(None) | Err(ScanError::Bad(_)) => break valid_end,
+                Ok(None) | Err(ScanError::Bad(_)) => return Ok(valid_end),
                 Err(ScanError::Io(error)) => return Err(dir.error("read", &name)(error)),
             }
-        };
-        indexes.times.append(max);
-        indexes.shrink();
-        segment.max_timestamp = max;
-        segment.rebuilt = Some((indexes, aborted.into()));
-        self.bound_rebuilt();
-        Ok(end)
+        }
     }
 
     /// Aborted transactions of a segment that ended where the producers' state is already, as they are stored.
@@ -303,6 +335,12 @@ impl Look<'_> {
             found.check_end(plan);
         }
         Ok(())
+    }
+
+    /// Whether a segment lies below the log start.
+    fn is_deleted(&self, index: usize) -> bool {
+        let next = self.found.segments.get(index + 1);
+        next.is_some_and(|next| self.plan.is_deleted(next.base_offset))
     }
 
     /// Whether a segment is sealed and whole, and only lost its trimming to the crash: all that stands behind its

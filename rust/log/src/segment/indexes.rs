@@ -8,7 +8,7 @@ use pykafka_record::BatchHeader;
 use crate::config::LogConfig;
 use crate::disk::{Disk, OpenMode};
 use crate::log::StorageError;
-use crate::segment::offset_index::{self, OffsetIndex};
+use crate::segment::offset_index::{self, OffsetEntry, OffsetIndex};
 use crate::segment::time_index::{self, TimeEntry, TimeIndex};
 use crate::segment::{FileKind, Segment, SegmentFiles};
 
@@ -66,6 +66,12 @@ impl Indexes {
             self.bytes_since_entry = 0;
         }
         self.bytes_since_entry += batch.size() as u64;
+    }
+
+    /// Lets look-ups from `batch.offset` on begin at its batch, the next one to be noted.
+    pub(crate) fn begin_at(&mut self, batch: OffsetEntry) {
+        self.offsets.append(batch.offset, batch.position);
+        self.bytes_since_entry = 0;
     }
 
     /// Gives back the room for entries that will not come.

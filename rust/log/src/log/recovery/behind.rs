@@ -8,6 +8,7 @@ use super::Look;
 use crate::disk::ReadFile;
 use crate::log::StorageError;
 use crate::segment::FileKind;
+use crate::segment::offset_index::OffsetEntry;
 use crate::segment::scan::{is_crc_valid, peek_offsets};
 
 /// What stands behind the end of the valid batches.
@@ -34,7 +35,7 @@ impl Look<'_> {
                     Some(_) if !tail.has_batch => {
                         // What a segment begins with was a batch of it, or is one of another segment.
                         (start == 0 && is_batch(&*file, 0)?)
-                            || has_batch(&*file, start..segment.size, base_offset, torn)?
+                            || find_batch(&*file, start..segment.size, base_offset, torn)?.is_some()
                     }
                     _ => false,
                 };
@@ -79,13 +80,17 @@ pub(super) fn last_non_zero(
 ///
 /// What looks like a batch inside of it is one only if its offset follows: else it is part of a record's value.
 #[derive(Clone, Copy)]
-struct Torn {
+pub(super) struct Torn {
     end: u64,
     next_offset: i64,
 }
 
 impl Torn {
-    fn at(file: &dyn ReadFile, position: u64, offset_min: i64) -> std::io::Result<Option<Torn>> {
+    pub(super) fn at(
+        file: &dyn ReadFile,
+        position: u64,
+        offset_min: i64,
+    ) -> std::io::Result<Option<Torn>> {
         if is_batch(file, position)? {
             // It is whole, and in the wrong place.
             return Ok(None);
@@ -102,13 +107,13 @@ impl Torn {
     }
 }
 
-/// Whether a batch of offset `offset_min` or later begins anywhere in a range of positions.
-fn has_batch(
+/// The first batch of offset `offset_min` or later that begins anywhere in a range of positions: its base offset, and where.
+pub(super) fn find_batch(
     file: &dyn ReadFile,
     Range { start, end }: Range<u64>,
     offset_min: i64,
     torn: Option<Torn>,
-) -> std::io::Result<bool> {
+) -> std::io::Result<Option<OffsetEntry>> {
     let mut buffer = vec![0; LOOK_BYTES.min(end.saturating_sub(start) as usize)];
     let mut crc_bytes_left = LOOK_CRC_BYTES_MAX;
     let mut position = start;
@@ -128,16 +133,18 @@ fn has_batch(
                 continue;
             }
             if size > crc_bytes_left {
-                return Ok(false);
+                return Ok(None);
             }
             crc_bytes_left -= size;
-            if is_batch(file, position + at as u64)? {
-                return Ok(true);
+            let position = position + at as u64;
+            if is_batch(file, position)? {
+                let offsets = peek_offsets(&buffer[at..read]);
+                return Ok(offsets.map(|(offset, _)| OffsetEntry { offset, position }));
             }
         }
         position += (read - HEADER_SIZE + 1) as u64;
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// The size of a batch whose header `bytes` seem to begin with.

@@ -4,6 +4,7 @@ use pykafka_record::{BatchHeader, NO_TIMESTAMP};
 
 use super::Look;
 use super::behind::last_non_zero;
+use super::deleted::is_readable_from;
 use super::dir_view::DirView;
 use super::gap::{lost_in_gap, warning};
 use super::recovered::FoundSegment;
@@ -45,7 +46,12 @@ impl Look<'_> {
             let Some((max, end)) = sealed.filter(|(_, end)| *end <= next.base_offset) else {
                 continue;
             };
-            let is_gap = end < next.base_offset;
+            let start = plan.log_start_offset.unwrap_or(0);
+            let holds_start = (segment.base_offset + 1..next.base_offset).contains(&start);
+            if holds_start && !is_readable_from(dir, segment, start)? {
+                continue;
+            }
+            let is_gap = end < next.base_offset && !plan.is_deleted(next.base_offset);
             if is_gap && next.size == 0 {
                 // Nothing tells that the log goes on there.
                 continue;
@@ -80,6 +86,10 @@ impl Look<'_> {
         }
         let may_have_times = indexes.times.count() > 0 || indexes.offsets.count() == 0;
         segment.max_timestamp = max;
+        let log_start = plan.log_start_offset.unwrap_or(0);
+        if segment.base_offset < log_start && !is_readable_from(dir, segment, log_start)? {
+            return Ok(false);
+        }
         let start = indexes.offsets.last().map_or(0, |entry| entry.position);
         let name = segment.name(FileKind::Log);
         let file = dir.open(&name)?;

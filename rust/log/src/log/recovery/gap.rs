@@ -37,7 +37,7 @@ impl Look<'_> {
         let Look { dir, plan, found, .. } = self;
         let end = found.log_end_offset;
         let Some(next) = found.segments.get(index + 1) else { return Ok(Gap::None) };
-        if next.base_offset <= end {
+        if next.base_offset <= end || plan.is_deleted(next.base_offset) {
             return Ok(Gap::None);
         }
         let segment = &found.segments[index];

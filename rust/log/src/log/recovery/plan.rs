@@ -98,6 +98,11 @@ impl Plan {
         end < self.synced_end && base_offset >= self.synced_end.max(self.cleaner_offset)
     }
 
+    /// Whether everything below `offset` was deleted, as a checkpoint tells.
+    pub(super) fn is_deleted(&self, offset: i64) -> bool {
+        self.log_start_offset.is_some_and(|start| offset <= start)
+    }
+
     /// Records that were synced and are missing before the first segment.
     pub(super) fn loss_before(&self, first_base: i64) -> Option<Damage> {
         let start = self.log_start_offset?;

@@ -1,0 +1,71 @@
+//! Damage below the log start. Nobody misses what was deleted, so it takes nothing from the records that are left.
+//!
+//! A segment that lies below the log start may end anywhere. In the one that holds the log start, batches go on behind the
+//! damage with the first whole one that is not above the log start; its index gets an entry there, so that no reader begins
+//! before the damage.
+
+use pykafka_record::{Batch, HEADER_SIZE};
+
+use super::Look;
+use super::behind::{Torn, find_batch, is_batch};
+use super::dir_view::DirView;
+use super::recovered::FoundSegment;
+use super::snapshots::position_of;
+use crate::disk::ReadFile;
+use crate::log::StorageError;
+use crate::segment::FileKind;
+use crate::segment::offset_index::OffsetEntry;
+use crate::segment::scan::{HeaderScanner, ScanError};
+
+impl Look<'_> {
+    /// The first whole batch behind the bad one at `position`, if only deleted records are between the two: its base offset and
+    /// where it begins.
+    pub(super) fn batch_behind_deleted(
+        &self,
+        index: usize,
+        position: u64,
+    ) -> Result<Option<OffsetEntry>, StorageError> {
+        let Look { plan, found, .. } = self;
+        let (segment, end) = (&found.segments[index], found.log_end_offset);
+        if position >= segment.size || end >= plan.log_start_offset.unwrap_or(0) {
+            return Ok(None);
+        }
+        let name = segment.name(FileKind::Log);
+        let file = self.dir.open(&name)?;
+        let look = || {
+            let torn = Torn::at(&*file, position, end)?;
+            let behind = end_of_whole(&*file, position)?.unwrap_or(position + 1);
+            find_batch(&*file, behind..segment.size, end, torn)
+        };
+        let batch = look().map_err(self.dir.error("read", &name))?;
+        Ok(batch.filter(|batch| plan.is_deleted(batch.offset)))
+    }
+}
+
+/// Where the batch at `position` ends, if it is whole: its base offset is wrong then.
+fn end_of_whole(file: &dyn ReadFile, position: u64) -> std::io::Result<Option<u64>> {
+    let mut header = [0; HEADER_SIZE];
+    let read = file.read_at(&mut header, position)?;
+    let size = Batch::size_in(&header[..read]).ok();
+    Ok(if is_batch(file, position)? { size.map(|size| position + size as u64) } else { None })
+}
+
+/// Whether a reader that asks a segment's offset index for `offset` meets no bad header up to there.
+pub(super) fn is_readable_from(
+    dir: &DirView<'_>,
+    segment: &FoundSegment,
+    offset: i64,
+) -> Result<bool, StorageError> {
+    let position = position_of(dir, segment.base_offset, offset)?;
+    let name = segment.name(FileKind::Log);
+    let file = dir.open(&name)?;
+    let mut headers = HeaderScanner::new(&*file, position, segment.size);
+    loop {
+        match headers.next() {
+            Ok(Some(header)) if header.last_offset < offset => {}
+            Ok(_) => return Ok(true),
+            Err(ScanError::Bad(_)) => return Ok(false),
+            Err(ScanError::Io(error)) => return Err(dir.error("read", &name)(error)),
+        }
+    }
+}
