@@ -183,13 +183,6 @@ def canonical_overrides(overrides: Mapping[str, str]) -> dict[str, str]:
     What Apache Kafka stored and this table does not know, or would not take today, is left out: a
     topic must still open.
     """
-    canonical = {}
-    for name, text in overrides.items():
-        setting = topic_settings().get(name)
-        if setting is None:
-            continue
-        try:
-            canonical[name] = setting.canonical(text)
-        except InvalidValueError:
-            continue
-    return canonical
+    table = topic_settings()
+    usable = {name: table[name].usable(text) for name, text in overrides.items() if name in table}
+    return {name: text for name, text in usable.items() if text is not None}

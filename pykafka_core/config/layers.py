@@ -128,11 +128,10 @@ class Layers:
         return value * synonym.factor
 
     def topic_value(self, name: str, overrides: Mapping[str, str]) -> str | None:
-        """Return the effective text of a topic setting."""
+        """Return the effective text of a topic setting: an override that cannot be used is passed over."""
         setting = topic_settings()[name]
-        if name in overrides:
-            return setting.shown(overrides[name])
-        return self.inherited_value(setting)
+        own = setting.usable(overrides[name]) if name in overrides else None
+        return self.inherited_value(setting) if own is None else own
 
     def _inherited(self, setting: Setting) -> tuple[str | None, Synonym | None]:
         """The canonical text of the first synonym that is set."""

@@ -33,8 +33,10 @@ def topic_rows(
 ) -> list[ConfigRow]:
     """Return every topic setting, or those of ``names``; an internal one only when it is overridden."""
     return [
-        _row(setting, broker.topic_value(setting.name, overrides), synonyms)
+        _row(setting, value, synonyms)
         for setting in _listed(topic_settings(), overrides, names)
+        for own in [overrides.get(setting.name)]
+        for value in [broker.inherited_value(setting) if own is None else own]
         for synonyms in [_with_own(setting, overrides, _inherited(setting, broker))]
     ]
 

@@ -134,12 +134,17 @@ class Setting(NamedTuple):
         """
         return to_text(self.parse(text))
 
-    def shown(self, text: str) -> str:
-        """Return a stored value: canonical, or as it is if it would not be taken today."""
+    def usable(self, text: str) -> str | None:
+        """Return a stored value, canonical; None if it would not be taken today: it is as if it was not stored."""
         try:
             return self.canonical(text)
         except InvalidValueError:
-            return text
+            return None
+
+    def shown(self, text: str) -> str:
+        """Return a stored value for people: canonical, or as it is if it cannot be used."""
+        usable = self.usable(text)
+        return text if usable is None else usable
 
 
 def is_too_long(text: str) -> bool:

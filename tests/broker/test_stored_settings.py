@@ -39,6 +39,8 @@ UNUSABLE = [
     (RESOURCE_BROKER, "1", "listeners", "SSL://:1"),
     (RESOURCE_TOPIC, "t", "retention.ms", "soon"),
     (RESOURCE_TOPIC, "t", "segment.bytes", "0"),
+    (RESOURCE_TOPIC, "t", "min.compaction.lag.ms", "soon"),
+    (RESOURCE_TOPIC, "t", "cleanup.policy", "sometimes"),
 ]
 BELOW_THE_LOWEST = [
     (RESOURCE_BROKER, "", "log.flush.interval.ms", "-1"),

@@ -6,6 +6,7 @@ from pykafka_core.config import (
     BrokerConfigs,
     ConfigSource,
     InvalidValueError,
+    Setting,
     TopicConfigs,
     canonical_overrides,
     topic_rows,
@@ -188,3 +189,27 @@ def test_node_id_and_broker_id_are_one_number(given: str) -> None:
 
 def test_a_default_below_the_lowest_value_that_is_allowed_besides_is_inherited() -> None:
     assert BrokerConfigs({}).topic_value("compression.gzip.level", {}) == "-1"
+
+
+def unusable(setting: Setting) -> str | None:
+    """A text that the setting does not take; None for one that takes any."""
+    for text in ("sometimes", "-5", "none"):
+        try:
+            setting.parse(text)
+        except InvalidValueError:
+            return text
+    return None
+
+
+@pytest.mark.parametrize("name", topic_settings())
+def test_a_stored_override_that_cannot_be_used_is_as_if_it_was_not_there(name: str) -> None:
+    """It ended the alteration of any other setting of its topic, and DeleteRecords took it for a policy."""
+    text = unusable(topic_settings()[name])
+    if text is not None:
+        stored = {name: text}
+        broker = BrokerConfigs()
+        TopicConfigs.validate({**stored, "segment.jitter.ms": "5"}, broker, existing=stored)
+        assert broker.topic_value(name, stored) == broker.topic_value(name, {})
+        assert canonical_overrides(stored) == {}
+        values = {row.name: row.value for row in topic_rows(stored, broker)}
+        assert values[name] == text, "it is shown, so that it can be found and deleted"
