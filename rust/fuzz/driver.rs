@@ -2,18 +2,17 @@
 //! and log include this file.
 #![allow(dead_code, reason = "each test program uses its own part")]
 
+#[path = "random.rs"]
+mod random;
+
 use std::time::{Duration, Instant};
 
-/// A small generator (`SplitMix64`) with a fixed seed: the same run every time, but for its length.
-pub struct Random(u64);
+/// Random inputs, with a fixed seed: the same run every time, but for its length.
+pub struct Random(random::Random);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next()
     }
 
     /// A number below `bound`; 0 if there is none.
@@ -52,7 +51,7 @@ pub fn repeat(mut step: impl FnMut(&mut Random)) {
     #[expect(clippy::disallowed_methods, reason = "a time limit of the run, not of what is tested")]
     let (now, limit) = (Instant::now, Duration::from_secs_f64(seconds.unwrap_or(10.0)));
     let start = now();
-    let mut random = Random(1);
+    let mut random = Random(random::Random::new(1));
     while start.elapsed() < limit {
         (0..20).for_each(|_| step(&mut random));
     }

@@ -12,6 +12,8 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
+#[path = "../../fuzz/random.rs"]
+mod random;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -23,22 +25,10 @@ use pykafka_log::{
     AppendError, DirectoryOptions, Disk, Log, LogConfig, LogDirectory, ManualClock, MemoryDisk,
     OpenMode, Recovery,
 };
+use random::Random;
 
 const HISTORIES: u64 = 200;
 const DIR: &str = "/data";
-
-/// A 64-bit mixer over a counter: the same numbers for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut number = self.0;
-        number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (number ^ (number >> 31)) % bound
-    }
-}
 
 /// A log, what it holds, and what of that was promised to stay.
 struct History {
@@ -57,7 +47,7 @@ struct History {
 
 impl History {
     fn new(seed: u64) -> History {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let flush_messages = if random.below(2) == 0 { 1 } else { i64::MAX };
         History {
             random,

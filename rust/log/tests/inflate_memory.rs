@@ -3,15 +3,17 @@
 #![expect(unsafe_code, reason = "an allocator that counts")]
 
 mod common;
+#[path = "../../fuzz/random.rs"]
+mod random;
 
 use std::alloc::{GlobalAlloc, Layout, System};
-use std::iter;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Bench, LEADER, NOW_MS, append};
 use pykafka_log::{AppendOrigin, CompressionType, Log, LogConfig, LookupError};
 use pykafka_record::{BatchBuilder, BatchOptions, Compression};
+use random::Random;
 
 struct Counting;
 
@@ -59,14 +61,8 @@ const INFLATED_BYTES: usize = 64 << 20;
 /// Two windows of 4 MiB, as one grows by being copied, and what reading a file takes.
 const HELD_BYTES_MAX: usize = 16 << 20;
 
-/// Bytes of which compression makes no less.
 fn noise(size: usize) -> Vec<u8> {
-    let mut state = 1_u32;
-    let step = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 24) as u8
-    };
-    iter::repeat_with(step).take(size).collect()
+    Random::new(1).noise(size)
 }
 
 /// A batch of one large record and a small one.

@@ -1,6 +1,9 @@
 //! What is built is read: every codec, and any record.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+#[path = "../../fuzz/random.rs"]
+mod random;
+
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -9,6 +12,7 @@ use pykafka_record::{
     CompressionError, LeaderEpoch, Limits, ProducerEpoch, ProducerId, TimestampType, compress,
     decompress,
 };
+use random::Random;
 
 type Bytes = Vec<u8>;
 type OwnedHeader = (Bytes, Option<Bytes>);
@@ -165,14 +169,8 @@ fn failed_build_leaves_builder_and_output_as_they_were() {
 
 /// Records of pieces and more, small ones and a large one, some of which compress.
 fn large() -> Vec<OwnedRecord> {
-    let mut state = 1_u32;
-    let mut noise = |size: usize| {
-        let step = || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 24) as u8
-        };
-        std::iter::repeat_with(step).take(size).collect::<Vec<u8>>()
-    };
+    let mut random = Random::new(1);
+    let mut noise = |size| random.noise(size);
     let mut records: Vec<OwnedRecord> =
         (0..3000).map(|at| (at, Some(noise(7)), Some(vec![b'v'; 200]), vec![])).collect();
     let header = vec![(noise(300_000), Some(vec![1; 300_000]))];

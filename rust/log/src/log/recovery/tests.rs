@@ -17,25 +17,12 @@ use crate::log::{
     AppendOptions, Checkpointed, Log, LogOptions, OnDamage, OpenError, Plan, Recovery,
 };
 
+#[path = "../../../../fuzz/random.rs"]
+mod random;
+use random::Random;
+
 const SEEDS: u64 = 200;
 const NOW_MS: i64 = 1_700_000_000_000;
-
-/// A 64-bit mixer over a counter: the same numbers for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut number = self.0;
-        number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (number ^ (number >> 31)) % bound
-    }
-
-    fn one_of<'a, T>(&mut self, items: &'a [T]) -> Option<&'a T> {
-        items.get(self.below(items.len().max(1) as u64) as usize)
-    }
-}
 
 /// Every file of the log's directory, by name.
 type Files = BTreeMap<String, Vec<u8>>;
@@ -175,7 +162,7 @@ struct Case {
 
 impl Case {
     fn new(seed: u64) -> Case {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let (mut files, checkpointed) = lived(&mut random);
         for _ in 0..random.below(4) {
             hurt(&mut random, &mut files);
@@ -305,7 +292,7 @@ fn a_look_changes_nothing_and_every_way_to_open_a_log_agrees_with_it() {
 #[test]
 fn indexes_get_sparser_where_more_is_rebuilt_than_memory_may_take() {
     const ENTRIES_MAX: usize = 64;
-    let (disk, random) = (MemoryDisk::default(), &mut Random(1));
+    let (disk, random) = (MemoryDisk::default(), &mut Random::new(1));
     disk.create_dir_all(Path::new("/data")).unwrap();
     let (log, _) = Log::open(options(&disk)).unwrap();
     let leader =
@@ -344,7 +331,7 @@ fn indexes_get_sparser_where_more_is_rebuilt_than_memory_may_take() {
 #[test]
 fn the_newest_producer_snapshots_are_made_where_all_would_take_too_much_memory() {
     const BYTES_MAX: usize = 500;
-    let (disk, random) = (MemoryDisk::default(), &mut Random(1));
+    let (disk, random) = (MemoryDisk::default(), &mut Random::new(1));
     disk.create_dir_all(Path::new("/data")).unwrap();
     let (log, _) = Log::open(options(&disk)).unwrap();
     let leader =
