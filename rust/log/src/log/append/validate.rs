@@ -332,16 +332,13 @@ pub fn validate(
     if target.0 != source && reader.whole().is_none() {
         return Err(needs_larger_window().into());
     }
-    let (walk, payload_size) = match reader.whole() {
-        Some(records) => {
-            let payload_size = records.rest().len();
-            let heads = records.map(|record| Ok(record?.head()));
-            (walk(&batch, heads, rules, now_ms, cancellation)?, payload_size)
-        }
-        None => {
-            let walk = walk(&batch, reader.by_ref(), rules, now_ms, cancellation)?;
-            (walk, reader.bytes_read())
-        }
+    let (walk, payload_size) = if let Some(records) = reader.whole() {
+        let payload_size = records.rest().len();
+        let heads = records.map(|record| Ok(record?.head()));
+        (walk(&batch, heads, rules, now_ms, cancellation)?, payload_size)
+    } else {
+        let walk = walk(&batch, reader.by_ref(), rules, now_ms, cancellation)?;
+        (walk, reader.bytes_read())
     };
     let stamp = match rules.timestamp_type {
         TimestampType::CreateTime => walk.max_timestamp,
