@@ -184,7 +184,7 @@ impl Outcome {
         host: &Host,
         answer: impl FnOnce() -> Outcome + Send + 'static,
     ) -> Outcome {
-        let answered = host.work(answer);
+        let answered = host.work(|_| answer());
         Outcome::Pending(Box::pin(async move { answered.await.unwrap_or_else(Outcome::failed) }))
     }
 

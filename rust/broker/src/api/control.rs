@@ -37,7 +37,9 @@ pub(crate) fn park(
     let (ctx, connection, header) = (ctx.clone(), conn.clone(), header.clone());
     Outcome::Pending(Box::pin(async move {
         let arrival = ctx.events.arrive(header.received_ns);
-        let bytes = body.len() + decoded_bytes(&ctx, &header, &body).await;
+        let measured = decoded_bytes(&ctx, &header, &body, room_of_answer).await;
+        let Some((decoded, room_of_answer)) = measured else { return Outcome::failed() };
+        let bytes = body.len() + decoded;
         if bytes > ctx.memory.decoded_bytes_max {
             return Outcome::malformed(format_args!("it takes {bytes} bytes once it is decoded"));
         }
@@ -54,14 +56,20 @@ pub(crate) fn park(
     }))
 }
 
-/// What Python will make of `body`. One that does not parse is decoded no further than to the error.
-async fn decoded_bytes(ctx: &Context, header: &Header, body: &Bytes) -> usize {
+/// What Python will make of `body`, and the `room` that covers it meanwhile; `None` if a thread panicked. One that does not
+/// parse is decoded no further than to the error.
+async fn decoded_bytes(
+    ctx: &Context,
+    header: &Header,
+    body: &Bytes,
+    room: Share,
+) -> Option<(usize, Share)> {
     let (api_key, version, owned) = (header.api_key, header.api_version, body.clone());
-    let decoded = move || decoded_size(api_key, version, &owned).unwrap_or(0);
+    let decoded = move || (decoded_size(api_key, version, &owned).unwrap_or(0), room);
     if body.len() <= WALKED_AT_ONCE_BYTES_MAX {
-        return decoded();
+        return Some(decoded());
     }
-    ctx.partitions.host().work(decoded).await.unwrap_or(0)
+    ctx.partitions.host().work(move |_| decoded()).await
 }
 
 fn stopped() -> Outcome {

@@ -45,9 +45,9 @@ pub fn handle(
     let partitions = partitions_of(ctx, &request);
     let (opening, scans) = (opening::of(&partitions), scans(&request));
     if opening.is_none() && !scans {
-        let mut search = Search::default();
-        search.go_on(ctx, version, &request, None);
-        return search.answer(version, &request).in_room(room);
+        let mut search = Search::new(room);
+        search.go_on(ctx, version, &request, None, &|| false);
+        return search.answer(version, &request);
     }
     let (ctx, body) = (ctx.clone(), body.clone());
     Outcome::Pending(Box::pin(async move {
@@ -55,22 +55,22 @@ pub fn handle(
             opened.await;
         }
         let host = ctx.partitions.host().clone();
-        let (mut search, mut large) = (Search::default(), None);
+        let (mut search, mut large) = (Search::new(room), None);
         loop {
             let (ctx, body) = (ctx.clone(), body.clone());
-            let searched = host.work(move || {
+            let searched = host.work(move |is_gone| {
                 let request = match Request::decode(version, &body) {
                     Ok(request) => request,
                     Err(error) => return ControlFlow::Break(Outcome::malformed(error)),
                 };
-                if search.go_on(&ctx, version, &request, large) {
+                if search.go_on(&ctx, version, &request, large, is_gone) {
                     return ControlFlow::Break(search.answer(version, &request));
                 }
                 ControlFlow::Continue(search)
             });
             search = match searched.await {
                 Some(ControlFlow::Continue(search)) => search,
-                Some(ControlFlow::Break(outcome)) => return outcome.in_room(room),
+                Some(ControlFlow::Break(outcome)) => return outcome,
                 None => return Outcome::failed(),
             };
             large = Some(host.large.wait().await);
@@ -97,19 +97,27 @@ fn scans(request: &Request<'_>) -> bool {
     asked.any(|partition| partition.timestamp >= 0 || partition.timestamp == MAX_TIMESTAMP)
 }
 
-/// The answers so far, in the order of the request; `None` for a partition that was answered before.
-#[derive(Default)]
-struct Search(Vec<Option<Result<OffsetAnswer, KafkaError>>>);
+struct Search {
+    /// The answers so far, in the order of the request; `None` for a partition that was answered before.
+    answers: Vec<Option<Result<OffsetAnswer, KafkaError>>>,
+    /// For the answer, and for the request while this is at work.
+    room: Share,
+}
 
 impl Search {
+    fn new(room: Share) -> Search {
+        Search { answers: Vec::new(), room }
+    }
+
     /// Goes on with the first partition without an answer; `false` if one has to read a large batch, for which it is given
-    /// the room for one: the next has to wait again, behind others.
+    /// the room for one: the next has to wait again, behind others. Also `false` once the request is gone.
     fn go_on(
         &mut self,
         ctx: &Context,
         version: i16,
         request: &Request<'_>,
         mut large: Option<LargeRoom>,
+        is_gone: &dyn Fn() -> bool,
     ) -> bool {
         let image = ctx.image.load();
         let isolation =
@@ -119,11 +127,12 @@ impl Search {
             let told = repeated.get_mut(&(topic, partition.partition_index));
             let is_repeated = told.is_some();
             let is_told = told.is_some_and(|told| mem::replace(told, true));
-            if at < self.0.len() {
+            if at < self.answers.len() {
                 continue;
             }
             let answer = match isolation {
                 _ if is_told => None,
+                _ if is_gone() => return false,
                 _ if is_repeated => Some(Err(KafkaError::InvalidRequest)),
                 Err(error) => Some(Err(error)),
                 Ok(isolation) => {
@@ -136,13 +145,13 @@ impl Search {
                     }
                 }
             };
-            self.0.push(answer);
+            self.answers.push(answer);
         }
         true
     }
 
     fn answer(self, version: i16, request: &Request<'_>) -> Outcome {
-        let mut answers = self.0.into_iter();
+        let mut answers = self.answers.into_iter();
         let topics = (request.topics.iter())
             .map(|topic| TopicResponse {
                 name: topic.name,
@@ -157,7 +166,7 @@ impl Search {
         let response = Response { throttle_time_ms: 0, topics };
         let mut chunks = Chunks::new();
         match response.encode(version, &mut chunks) {
-            Ok(()) => Outcome::Reply(chunks.into()),
+            Ok(()) => Outcome::Reply(chunks.into()).in_room(self.room),
             Err(error) => Outcome::Close(format!("cannot answer list offsets: {error}")),
         }
     }

@@ -27,15 +27,110 @@ async fn wait_all(openings: Vec<oneshot::Receiver<()>>) {
 
 impl Host {
     /// Has `work`, which may take long, done by a thread of the pool; `None` if it panicked there.
+    ///
+    /// It can ask whether the future was dropped meanwhile; it is not begun after that. What it holds lives until it ends.
     pub(crate) fn work<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> T + Send + 'static,
+        work: impl FnOnce(&dyn Fn() -> bool) -> T + Send + 'static,
     ) -> impl Future<Output = Option<T>> + Send + 'static {
         let (done, result) = oneshot::channel();
         self.workers.submit(move |_| {
-            // Whoever asked may have gone away.
-            let _ = done.send(work());
+            if !done.is_closed() {
+                let worked = work(&|| done.is_closed());
+                // Whoever asked may have gone away.
+                let _ = done.send(worked);
+            }
         });
         async move { result.await.ok() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use bytes::{BufMut, BytesMut};
+    use parking_lot::Mutex;
+    use pykafka_wire::{ApiKey, list_offsets};
+
+    use super::*;
+    use crate::api::context::Outcome;
+    use crate::api::dispatch::{LastClientId, dispatch};
+    use crate::partition::threads::pool::MayWait;
+    use crate::seam::image::delta::ImageDelta;
+    use crate::testing::{Broker, connection, pending, poll};
+
+    /// More than the pool has threads.
+    const MANY: usize = 64;
+
+    fn dispatched(broker: &Broker, api_key: ApiKey, version: i16, body: &[u8]) -> Outcome {
+        let mut frame = BytesMut::new();
+        frame.put_i16(api_key.0);
+        frame.put_i16(version);
+        frame.put_i32(7);
+        frame.put_i16(-1);
+        frame.put_slice(body);
+        dispatch(&broker.ctx, &connection(), &mut LastClientId::new(), frame, (0, 0)).1
+    }
+
+    fn look_up() -> BytesMut {
+        let partitions = (0..20_000)
+            .map(|partition_index| list_offsets::Partition {
+                partition_index,
+                current_leader_epoch: -1,
+                timestamp: 0,
+            })
+            .collect();
+        let topics = vec![list_offsets::Topic { name: "t", partitions }];
+        let mut body = BytesMut::new();
+        let request = list_offsets::Request { topics, ..Default::default() };
+        request.encode(5, &mut body).unwrap();
+        body
+    }
+
+    #[test]
+    fn what_a_thread_holds_for_a_request_that_is_gone_is_counted() {
+        let mut broker = Broker::in_memory().with_topic(1, &[]);
+        let served = [(ApiKey::CREATE_TOPICS.0, (2, 7))];
+        broker.apply(ImageDelta { api_versions: Some(served.into()), ..ImageDelta::default() });
+        let host = broker.ctx.partitions.host();
+        let requests = [
+            (ApiKey::LIST_OFFSETS, 5, look_up()),
+            (ApiKey::CREATE_TOPICS, 4, BytesMut::zeroed(1 << 20)),
+        ];
+        for (api_key, version, body) in requests {
+            let gate = Arc::new(Mutex::new(()));
+            let closed = gate.lock();
+            for _ in 0..MANY {
+                let gate = gate.clone();
+                host.workers.submit(move |_| drop(gate.lock()));
+            }
+            let mut waiting = pending(dispatched(&broker, api_key, version, &body));
+            assert!(poll(&mut waiting).is_none());
+            drop(waiting);
+            let held = broker.ctx.memory.answers.bytes();
+            assert!(held >= body.len(), "{api_key:?}: {held}");
+            drop(closed);
+            host.workers.wait_idle(&MayWait::as_documented());
+            assert_eq!(broker.ctx.memory.answers.bytes(), 0, "{api_key:?}");
+        }
+    }
+
+    #[test]
+    fn work_that_nobody_waits_for_is_not_begun() {
+        let broker = Broker::in_memory();
+        let host = broker.ctx.partitions.host();
+        let gate = Arc::new(Mutex::new(()));
+        let closed = gate.lock();
+        for _ in 0..MANY {
+            let gate = gate.clone();
+            host.workers.submit(move |_| drop(gate.lock()));
+        }
+        let has_begun = Arc::new(AtomicBool::new(false));
+        let begins = has_begun.clone();
+        drop(host.work(move |_| begins.store(true, Ordering::Relaxed)));
+        drop(closed);
+        host.workers.wait_idle(&MayWait::as_documented());
+        assert!(!has_begun.load(Ordering::Relaxed));
     }
 }

@@ -8,8 +8,9 @@ use super::target::Found;
 use crate::api::answer_size;
 use crate::api::context::Outcome;
 use crate::network::answers::WIDENED_BYTES_MIN;
+use crate::network::memory::budget::Share;
 use crate::partition::Partition;
-use crate::partition::purgatory::Parked;
+use crate::partition::purgatory::{Parked, Parking};
 
 /// What a parked partition costs in memory, roughly: its target, its watch, its key.
 const TARGET_BYTES: usize = 256;
@@ -18,6 +19,7 @@ const TARGET_BYTES: usize = 256;
 struct Watches {
     parked: Arc<Parked>,
     partitions: Vec<Arc<Partition>>,
+    _parking: Parking,
 }
 
 impl Drop for Watches {
@@ -38,7 +40,7 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
     let Some(parking) = answer.ctx.purgatory.park(&parked, deadline_ns, held_bytes) else {
         return answer.encode(&found.fetched);
     };
-    let mut watches = Watches { parked: parked.clone(), partitions: Vec::new() };
+    let mut watches = Watches { parked: parked.clone(), partitions: Vec::new(), _parking: parking };
     for (target, fetched) in answer.targets.list.iter().zip(&found.fetched) {
         let (Ok(partition), Ok(read)) = (&target.partition, fetched) else { continue };
         if !partition.watch(&parked, read.version) {
@@ -52,7 +54,6 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
     let answer_bytes = answer_size::of_fetch(answer.targets.list.len());
     let mut waiting = (answer, watches);
     Outcome::Pending(Box::pin(async move {
-        let _parking = parking;
         loop {
             parked.wait().await;
             let mut room =
@@ -62,12 +63,15 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
             // Bytes that come from here on count towards what this read does not find; those it does find are
             // credited below, so that none is missed (some may count twice, which only wakes early).
             parked.expect_bytes(limits.bytes_min);
-            let turn = move || read_again(waiting, memory_max);
-            let turned =
-                if is_long { ctx.partitions.host().work(turn).await } else { Some(turn()) };
+            let turn = move || read_again(waiting, memory_max, room);
+            let turned = if is_long {
+                ctx.partitions.host().work(move |_| turn()).await
+            } else {
+                Some(turn())
+            };
             waiting = match turned {
                 Some(ControlFlow::Continue(waiting)) => waiting,
-                Some(ControlFlow::Break(outcome)) => return outcome.in_room(room),
+                Some(ControlFlow::Break(outcome)) => return outcome,
                 None => return Outcome::failed(),
             };
         }
@@ -78,12 +82,13 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
 fn read_again(
     (answer, watches): (Answer, Watches),
     memory_max: usize,
+    room: Share,
 ) -> ControlFlow<Outcome, (Answer, Watches)> {
     let (limits, parked) = (answer.limits, &watches.parked);
     let found = answer.targets.read(&limits, memory_max);
     if parked.is_expired() || found.is_enough(limits.bytes_min) {
         drop(watches);
-        return ControlFlow::Break(answer.encode(&found.fetched));
+        return ControlFlow::Break(answer.encode(&found.fetched).in_room(room));
     }
     found.credit(parked);
     ControlFlow::Continue((answer, watches))
