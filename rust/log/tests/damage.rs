@@ -1049,7 +1049,7 @@ const FILLED: [(&str, Filled); 3] = [
 #[test]
 fn empty_file_inside_the_offsets_of_a_segment_is_no_part_of_the_log() {
     for (how, filled) in FILLED {
-        for base_offset in [1, 5, 11, 14, 23, 25, 29] {
+        for base_offset in [1, 14, 29] {
             for size in [0, 5000] {
                 let what = format!("{how}, {size} zeros at {base_offset}");
                 let dir = tempfile::tempdir().unwrap();
@@ -1206,8 +1206,10 @@ fn wrong_time_index_hides_no_record_from_look_ups_by_time() {
     }
 }
 
-/// Bytes of a batch, and what becomes of them.
-const BATCH_HURTS: [(&str, fn(&mut [u8])); 6] = [
+/// What becomes of the bytes of a batch.
+type HurtBatch = fn(&mut [u8]);
+
+const BATCH_HURTS: [(&str, HurtBatch); 6] = [
     ("a base offset", |batch| batch[7] ^= 64),
     ("a length", |batch| batch[9] ^= 1),
     ("a magic byte", |batch| batch[16] = 9),

@@ -134,13 +134,13 @@ impl Look<'_> {
             .map_or(self.found.log_end_offset, |index| self.found.segments[index].base_offset);
         self.load_producers(limit)?;
         let from = self.found.segment_of(self.found.producers.map_end_offset()).unwrap_or(0);
-        for index in from..dirty.len() {
+        for (index, is_dirty) in dirty.iter_mut().enumerate().skip(from) {
             let segment = &self.found.segments[index];
-            if !dirty[index] {
+            if !*is_dirty {
                 let segment = (segment.base_offset, segment.size);
                 match replay(&self.dir, segment, &mut self.found.producers) {
                     // It was believed and is not what its indexes tell: every batch is checked.
-                    Err(StorageError::Malformed { .. }) => dirty[index] = true,
+                    Err(StorageError::Malformed { .. }) => *is_dirty = true,
                     replayed => {
                         replayed?;
                         continue;
