@@ -21,6 +21,8 @@ pub struct BufferPool {
     free: Mutex<Free>,
     scratches: Mutex<Scratches>,
     returned: Condvar,
+    /// Of look-ups: however many there are, appends do not wait for them.
+    stored: Mutex<Scratch>,
     /// Held while a large batch is inflated.
     large: Mutex<()>,
     bytes_max: usize,
@@ -64,33 +66,44 @@ impl BufferPool {
     /// One batch may go beyond that: larger than [`SMALL_BYTES_MAX`], and its codec needs more than this at once, or it is
     /// rewritten, or it is read from a log.
     pub fn new(bytes_max: usize, inflated_bytes_max: usize) -> BufferPool {
-        // One share is the window of a large batch.
-        let left = (inflated_bytes_max / SMALL_BYTES_MAX).saturating_sub(1).max(1);
+        // One share is the window of a large batch, one that of look-ups.
+        let left = (inflated_bytes_max / SMALL_BYTES_MAX).saturating_sub(2).max(1);
         BufferPool {
             free: Mutex::default(),
             scratches: Mutex::new(Scratches { kept: Vec::new(), left }),
             returned: Condvar::new(),
+            stored: Mutex::default(),
             large: Mutex::default(),
             bytes_max,
         }
     }
 
-    /// Lends a reader of batches its buffers; the thread waits while others have all of them, which none has for long.
+    /// Lends the validation of a batch its buffers; the thread waits while others have all of them, which none has for long.
     ///
-    /// `None` for what takes more than [`SMALL_BYTES_MAX`], inflated and with the `bytes_to_read` of the batch that `work`
-    /// reads into its scratch: it is begun again, with one of the functions below.
+    /// `None` for what inflates to more than [`SMALL_BYTES_MAX`]: it is begun again, with [`BufferPool::inflate_large`].
     pub(crate) fn inflate_small<T>(
+        &self,
+        limits: Limits,
+        work: impl FnOnce(Limits, &mut Scratch) -> Result<T, ValidateError>,
+    ) -> Result<Option<T>, ValidateError> {
+        inflate_within(SMALL_BYTES_MAX, limits, |small| work(small, &mut self.lend().scratch))
+    }
+
+    /// The same for a look-up in a stored batch, of which `work` reads `bytes_to_read` into its scratch: they count too. One
+    /// look-up inflates at a time.
+    pub(crate) fn inflate_small_stored<T>(
         &self,
         limits: Limits,
         bytes_to_read: usize,
         work: impl FnOnce(Limits, &mut Scratch) -> Result<T, ValidateError>,
     ) -> Result<Option<T>, ValidateError> {
         let Some(room) = SMALL_BYTES_MAX.checked_sub(bytes_to_read) else { return Ok(None) };
-        let small = Limits { bytes_max: limits.bytes_max.min(room), ..limits };
-        match self.with_scratch(|scratch| work(small, scratch)) {
-            Err(ValidateError::DecompressedTooLarge(_)) if small != limits => Ok(None),
-            result => result.map(Some),
-        }
+        inflate_within(room, limits, |small| {
+            let mut scratch = self.stored.lock();
+            let result = work(small, &mut scratch);
+            scratch.shrink();
+            result
+        })
     }
 
     /// Lets a batch inflate to whatever `limits` allow, through a window, or if that cannot be as a whole.
@@ -111,10 +124,6 @@ impl BufferPool {
             }
             result => result,
         }
-    }
-
-    fn with_scratch<T>(&self, work: impl FnOnce(&mut Scratch) -> T) -> T {
-        work(&mut self.lend().scratch)
     }
 
     fn lend(&self) -> Lent<'_> {
@@ -146,6 +155,18 @@ impl BufferPool {
             free.bytes += buffer.len();
             free.buffers.push(buffer);
         }
+    }
+}
+
+fn inflate_within<T>(
+    bytes_max: usize,
+    limits: Limits,
+    work: impl FnOnce(Limits) -> Result<T, ValidateError>,
+) -> Result<Option<T>, ValidateError> {
+    let small = Limits { bytes_max: limits.bytes_max.min(bytes_max), ..limits };
+    match work(small) {
+        Err(ValidateError::DecompressedTooLarge(_)) if small != limits => Ok(None),
+        result => result.map(Some),
     }
 }
 
@@ -195,7 +216,13 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
 
+    use pykafka_record::{BatchBuilder, BatchOptions};
+
     use super::*;
+    use crate::clock::ManualClock;
+    use crate::disk::MemoryDisk;
+    use crate::log::producer_state::AppendOrigin;
+    use crate::log::{Checkpointed, Log, LogOptions, OnDamage};
 
     #[test]
     fn buffer_returns_with_the_last_of_its_bytes_and_is_reused() {
@@ -212,10 +239,10 @@ mod tests {
 
     #[test]
     fn no_more_batches_inflate_at_once_than_have_room() {
-        let pool = BufferPool::new(0, 3 * SMALL_BYTES_MAX);
+        let pool = BufferPool::new(0, 4 * SMALL_BYTES_MAX);
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let validate = || {
-            let _ = pool.inflate_small(Limits::default(), 0, |_, _| {
+            let _ = pool.inflate_small(Limits::default(), |_, _| {
                 most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 thread::yield_now();
                 now.fetch_sub(1, Ordering::SeqCst);
@@ -228,6 +255,43 @@ mod tests {
             }
         });
         assert!(most.into_inner() <= 2);
+    }
+
+    #[test]
+    fn appends_do_not_wait_for_look_ups() {
+        let pool = BufferPool::new(0, 0);
+        let nested = pool.inflate_small_stored(Limits::default(), 0, |_, _| {
+            pool.inflate_small(Limits::default(), |_, _| Ok(()))
+        });
+        assert_eq!(nested, Ok(Some(Some(()))));
+    }
+
+    #[test]
+    fn plain_batches_wait_for_nobody() {
+        let pool = Arc::new(BufferPool::new(0, 0));
+        let (log, _) = Log::open(LogOptions {
+            dir: "/data/topic-0".into(),
+            config: Arc::default(),
+            disk: Arc::new(MemoryDisk::default()),
+            clock: Arc::new(ManualClock::new(0)),
+            checkpointed: Checkpointed::default(),
+            on_damage: OnDamage::Keep,
+            clean: false,
+            topic_id: None,
+            producer_id_expiration_ms: i64::MAX,
+            read_only: false,
+            jitter_seed: 1,
+            buffers: pool.clone(),
+        })
+        .unwrap();
+        let mut builder = BatchBuilder::new(BatchOptions::default());
+        builder.append(0, None, Some(&[b'v'; 900_000]), &[]).unwrap();
+        let mut batch = Vec::new();
+        builder.build(&mut batch).unwrap();
+        let validated = pool.inflate_small(Limits::default(), |_, _| {
+            Ok(log.validate(&mut batch, AppendOrigin::Client).unwrap().size)
+        });
+        assert_eq!(validated, Ok(Some(batch.len())));
     }
 
     #[test]

@@ -23,9 +23,6 @@ use super::work::Writer;
 use crate::kafka_error::KafkaError;
 use crate::network::spares::Moment;
 
-/// An uncompressed batch up to this size is validated by the thread that brings it.
-const VALIDATED_AT_ONCE_BYTES_MAX: usize = 1 << 20;
-
 /// A batch up to this size is written by the thread that brings it, if the disk is quick. A larger one is written by another
 /// thread while this one receives the next.
 const WRITTEN_AT_ONCE_BYTES_MAX: usize = 96 << 10;
@@ -116,8 +113,7 @@ impl Partition {
             turn.check_append(&append)?;
             (turn.opened(), turn.config.clone())
         };
-        let is_quick = append.batch.len() <= VALIDATED_AT_ONCE_BYTES_MAX
-            && config.validates_in_place(&append.batch);
+        let is_quick = config.validates_in_place(&append.batch);
         let validated = match &log {
             Some(log) if is_quick => {
                 let validated = log.validate(&mut append.batch, append.origin);

@@ -8,7 +8,7 @@ use pykafka_record::{
     LeaderEpoch, NO_SEQUENCE, ProducerEpoch, ProducerId, batches,
 };
 
-use self::validate::{ValidateError, ValidateRules, Validated};
+use self::validate::{Scratch, ValidateError, ValidateRules, Validated};
 use super::active::Incoming;
 use super::state::State;
 use super::{AppendError, AppendInfo, AppendOptions, Log, Shared, StorageError};
@@ -64,9 +64,15 @@ impl Log {
         origin: AppendOrigin,
         cancellation: &Cancellation,
     ) -> Result<Option<Validated>, AppendError> {
-        let rules = validate_rules(&self.config(), origin);
+        let config = self.config();
+        let rules = validate_rules(&config, origin);
         let now_ms = self.shared.clock.now_ms();
-        let validated = self.shared.buffers.inflate_small(rules.limits, 0, |limits, scratch| {
+        if config.validates_in_place(bytes) {
+            let alone = &mut Scratch::default();
+            let validated = validate::validate(bytes, &rules, now_ms, alone, cancellation)?;
+            return self.check_fits_segment(validated).map(Some);
+        }
+        let validated = self.shared.buffers.inflate_small(rules.limits, |limits, scratch| {
             let rules = ValidateRules { limits, ..rules };
             validate::validate(bytes, &rules, now_ms, scratch, cancellation)
         })?;
@@ -239,12 +245,17 @@ impl Log {
     }
 }
 
+/// An uncompressed batch up to this size is validated by the thread that brings it.
+const QUICK_BYTES_MAX: usize = 1 << 20;
+
 impl LogConfig {
-    /// Whether [`Log::validate`] of `bytes` only walks and checks them: nothing is inflated or compressed.
+    /// Whether [`Log::validate`] of `bytes` only walks and checks them, and quickly: nothing is inflated or compressed, and
+    /// it waits for nobody.
     pub fn validates_in_place(&self, bytes: &[u8]) -> bool {
         let keeps = matches!(self.compression_type, CompressionType::Producer);
         let codec = Batch::split(bytes).map(|(batch, _)| batch.compression());
-        keeps && matches!(codec, Ok(Ok(Compression::None)) | Err(_))
+        let is_plain = matches!(codec, Ok(Ok(Compression::None)) | Err(_));
+        keeps && is_plain && bytes.len() <= QUICK_BYTES_MAX
     }
 }
 

@@ -425,7 +425,8 @@ impl Inflater<'_> {
         if needs_no_room {
             return Ok(find(STORED, &mut Scratch::default())??);
         }
-        match (self.buffers.inflate_small(STORED, batch.bytes_to_read(), find)?, self.reach) {
+        match (self.buffers.inflate_small_stored(STORED, batch.bytes_to_read(), find)?, self.reach)
+        {
             (Some(found), _) => Ok(found?),
             (None, Reach::All) => Ok(self.buffers.inflate_large(STORED, find)??),
             (None, Reach::Small) => Err(Unread::Large),
