@@ -17,6 +17,8 @@ const CHECKPOINT_TICK: Duration = Duration::from_secs(5);
 /// The task; it ends when it is dropped.
 pub async fn run(ctx: Arc<Context>) {
     let mut since_checkpoint = Duration::ZERO;
+    // A second one is a checkpoint under way, which syncs do not wait for.
+    let checkpoints = Arc::new(());
     loop {
         let host = ctx.partitions.host().clone();
         let tick = if host.dirty.lock().is_empty() {
@@ -30,13 +32,18 @@ pub async fn run(ctx: Arc<Context>) {
         };
         ctx.partitions.sync_due();
         since_checkpoint += tick;
-        if since_checkpoint >= CHECKPOINT_TICK {
+        if since_checkpoint >= CHECKPOINT_TICK && Arc::strong_count(&checkpoints) == 1 {
             since_checkpoint = Duration::ZERO;
-            let ctx = ctx.clone();
-            // A panic in it ends that round, not the broker.
-            let _ = host.workers.run(move |may_wait| ctx.partitions.checkpoint(may_wait)).await;
+            tokio::spawn(checkpoint(ctx.clone(), checkpoints.clone()));
         }
     }
+}
+
+/// Of all partitions, by a thread that no client's request has.
+async fn checkpoint(ctx: Arc<Context>, _under_way: Arc<()>) {
+    let host = ctx.partitions.host().clone();
+    // A panic in it ends that round, not the broker.
+    let _ = host.syncer.run(move |may_wait| ctx.partitions.checkpoint(may_wait)).await;
 }
 
 /// Once the broker serves: writes the first checkpoints, so that records of the start are missed when their files are
@@ -46,11 +53,53 @@ pub async fn begin(ctx: Arc<Context>) {
     if host.in_memory || ctx.serving.subscribe().wait_for(|serving| *serving).await.is_err() {
         return;
     }
-    let begun = host.workers.run(move |may_wait| {
+    let begun = host.syncer.run(move |may_wait| {
         ctx.partitions.checkpoint(may_wait);
         let partitions = ctx.partitions.all();
         let is_wanted = |_: &&Arc<Partition>| !ctx.is_stopping();
         (partitions.iter().take_while(is_wanted)).for_each(|partition| partition.inspect(may_wait));
     });
     let _ = begun.await;
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+    use pykafka_log::Durability;
+
+    use super::*;
+    use crate::testing::gate_disk::Op;
+    use crate::testing::{Broker, TOPIC, batch};
+
+    #[test]
+    fn syncs_wait_neither_for_requests_nor_for_checkpoints() {
+        let broker = Broker::on_disk(Durability::Interval).with_topic(1, &[]);
+        broker.append(&batch(&["opens the log"]));
+        let host = broker.ctx.partitions.host();
+        let requests = Arc::new(Mutex::new(()));
+        let under_way = requests.lock();
+        for _ in 0..64 {
+            let requests = requests.clone();
+            host.workers.submit(move |_| drop(requests.lock()));
+        }
+        broker.gate.hold_at(Op::Write, "/data/recovery-point-offset-checkpoint.tmp");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let runtime = runtime.unwrap();
+        let upkeep = runtime.spawn(run(broker.ctx.clone()));
+        let pass = |time| runtime.block_on(async move { tokio::time::sleep(time).await });
+        pass(2 * CHECKPOINT_TICK);
+        broker.gate.until_waiting(1); // a checkpoint
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        let log = partition.turn().opened().unwrap();
+        broker.append(&batch(&["a"]));
+        broker.clock.advance_ms(100);
+        while log.recovery_point() < 2 {
+            pass(DIRTY_TICK);
+            std::thread::yield_now();
+        }
+        upkeep.abort();
+        broker.gate.open();
+        drop(under_way);
+    }
 }
