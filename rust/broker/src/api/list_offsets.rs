@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use pykafka_record::LeaderEpoch;
@@ -19,6 +20,9 @@ use crate::partition::{
     Isolation, LargeRoom, LookUp, OffsetAnswer, OffsetQuery, Partition, opening,
 };
 use crate::seam::image::Image;
+
+/// A search goes on for as long on its thread; then it stands behind others that wait for one.
+const SEARCH_TIME_MAX: Duration = Duration::from_millis(50);
 
 /// Asks for the record with the largest timestamp.
 const MAX_TIMESTAMP: i64 = -3;
@@ -63,17 +67,23 @@ pub fn handle(
                     Ok(request) => request,
                     Err(error) => return ControlFlow::Break(Outcome::malformed(error)),
                 };
-                if search.go_on(&ctx, version, &request, large, is_gone) {
-                    return ControlFlow::Break(search.answer(version, &request));
+                let began = Instant::now();
+                let is_over = || is_gone() || began.elapsed() > SEARCH_TIME_MAX;
+                match search.go_on(&ctx, version, &request, large, &is_over) {
+                    Searched::All => ControlFlow::Break(search.answer(version, &request)),
+                    searched => ControlFlow::Continue((search, searched)),
                 }
-                ControlFlow::Continue(search)
             });
-            search = match searched.await {
+            let searched_to;
+            (search, searched_to) = match searched.await {
                 Some(ControlFlow::Continue(search)) => search,
                 Some(ControlFlow::Break(outcome)) => return outcome,
                 None => return Outcome::failed(),
             };
-            large = Some(host.large.wait().await);
+            large = match searched_to {
+                Searched::UntilLarge => Some(host.large.wait().await),
+                Searched::All | Searched::UntilOver => None,
+            };
         }
     }))
 }
@@ -97,6 +107,16 @@ fn scans(request: &Request<'_>) -> bool {
     asked.any(|partition| partition.timestamp >= 0 || partition.timestamp == MAX_TIMESTAMP)
 }
 
+/// How far a search has come.
+#[derive(Debug, PartialEq, Eq)]
+enum Searched {
+    All,
+    /// To a large batch, without the room for one.
+    UntilLarge,
+    /// Until its time was over, or its request was gone.
+    UntilOver,
+}
+
 struct Search {
     /// The answers so far, in the order of the request; `None` for a partition that was answered before.
     answers: Vec<Option<Result<OffsetAnswer, KafkaError>>>,
@@ -109,20 +129,21 @@ impl Search {
         Search { answers: Vec::new(), room }
     }
 
-    /// Goes on with the first partition without an answer; `false` if one has to read a large batch, for which it is given
-    /// the room for one: the next has to wait again, behind others. Also `false` once the request is gone.
+    /// Goes on with the first partition without an answer, and with one at least. Who needs to read a large batch is given
+    /// the room for one: the next has to wait again, behind others.
     fn go_on(
         &mut self,
         ctx: &Context,
         version: i16,
         request: &Request<'_>,
         mut large: Option<LargeRoom>,
-        is_gone: &dyn Fn() -> bool,
-    ) -> bool {
+        is_over: &dyn Fn() -> bool,
+    ) -> Searched {
         let image = ctx.image.load();
         let isolation =
             Isolation::from_id(request.isolation_level).ok_or(KafkaError::UnknownServerError);
         let mut repeated = repeated_partitions(request);
+        let done = self.answers.len();
         for (at, (topic, partition)) in named_partitions(request).enumerate() {
             let told = repeated.get_mut(&(topic, partition.partition_index));
             let is_repeated = told.is_some();
@@ -132,14 +153,14 @@ impl Search {
             }
             let answer = match isolation {
                 _ if is_told => None,
-                _ if is_gone() => return false,
+                _ if at > done && is_over() => return Searched::UntilOver,
                 _ if is_repeated => Some(Err(KafkaError::InvalidRequest)),
                 Err(error) => Some(Err(error)),
                 Ok(isolation) => {
                     let large = large.take();
                     let look_up = large.as_ref().map_or(LookUp::Small, LookUp::Large);
                     match find(ctx, &image, version, topic, partition, look_up, isolation) {
-                        Ok(None) => return false,
+                        Ok(None) => return Searched::UntilLarge,
                         Ok(Some(answer)) => Some(Ok(answer)),
                         Err(error) => Some(Err(error)),
                     }
@@ -147,7 +168,7 @@ impl Search {
             };
             self.answers.push(answer);
         }
-        true
+        Searched::All
     }
 
     fn answer(self, version: i16, request: &Request<'_>) -> Outcome {

@@ -6,6 +6,7 @@ use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
 use pykafka_wire::list_offsets::{Partition, Request, Response, Topic};
 use pykafka_wire::{ApiKey, offset_for_leader_epoch as epochs};
 
+use crate::api::list_offsets::{Search, Searched};
 use crate::kafka_error::KafkaError;
 use crate::partition::{Isolation, LookUp, OffsetQuery};
 use crate::seam::event::Event;
@@ -81,6 +82,24 @@ fn ends_and_times_are_found() {
     assert_eq!(find(&broker, 9, 0), (0, 0, START_MS + 10));
     assert_eq!(find(&broker, 9, START_MS + 31), (0, -1, -1));
     assert_eq!(ask(&broker, 9, 1, &[at(-1)])[0], (0, 3, -1, 0));
+}
+
+#[test]
+fn a_search_goes_on_where_its_time_was_over() {
+    let broker = broker();
+    let asked = [at(-1), at(0), at(-1)].map(|one| Partition { partition_index: 0, ..one });
+    let mut partitions = asked.to_vec();
+    partitions[1].partition_index = 1;
+    partitions[2].partition_index = 2;
+    let request = Request { topics: vec![Topic { name: "t", partitions }], ..Request::default() };
+    let mut search = Search::new(broker.room());
+    let mut searched = || search.go_on(&broker.ctx, 9, &request, None, &|| true);
+    let turns = [searched(), searched(), searched(), searched()];
+    assert_eq!(turns, [Searched::UntilOver, Searched::UntilOver, Searched::All, Searched::All]);
+    let bytes = replied(search.answer(9, &request));
+    let response = Response::decode(9, &bytes).unwrap();
+    let found: Vec<_> = response.topics[0].partitions.iter().map(|one| one.offset).collect();
+    assert_eq!(found, [3, -1, -1], "one is there");
 }
 
 /// contract/kafka.md#31.
