@@ -194,6 +194,43 @@ def test_ctrl_c_ends_produce_after_what_was_read(topic: str, capsys: Capture) ->
     assert "Traceback" not in errors
 
 
+FIRST_LINES = "".join(f"{number}:value\n" for number in range(5000))
+BEFORE = "the 5,000 lines before it were stored"
+FAILING = {
+    "no-separator": (
+        ["A"],
+        "none\n",
+        2,
+        f"line 5001 of A: there is no ':' between key and value\n  {BEFORE}",
+    ),
+    "too-large": (["A"], f":{'x' * 2_000_000}", 1, f"message size too large\n  {BEFORE}"),
+    "no-file": (["A", "B"], "", 2, f"cannot read B: No such file or directory\n  {BEFORE}"),
+    "not-delivered": (
+        ["A"],
+        "none\n",
+        2,
+        "0 of the 5,000 lines before it were stored, the rest was not delivered: Broker: Message size too large",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FAILING)
+def test_lines_before_one_that_cannot_be_sent_are_stored_and_counted(
+    case: str, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    """They were dropped without a word."""
+    arguments, last, code, text = FAILING[case]
+    monkeypatch.chdir(tmp_path)
+    Path("A").write_text(FIRST_LINES + last)
+    if case == "not-delivered":
+        assert run("configs", "alter", "topic", topic, "--set", "max.message.bytes=50") == 0
+        capsys.readouterr()
+    assert run("produce", topic, "--key-separator", ":", *arguments) == code
+    out, errors = capsys.readouterr()
+    assert (out, errors.lower().count(text.lower())) == ("", 1), errors
+    assert len(consumed(capsys, topic)) == (0 if case == "not-delivered" else 5000)
+
+
 def test_ctrl_c_while_records_are_delivered_waits_for_them() -> None:
     with Interrupt() as interrupt:
         interrupt.is_reading = False

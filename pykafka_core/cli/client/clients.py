@@ -8,7 +8,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from pykafka_core.cli.errors import USAGE, CliError
+from pykafka_core.cli.errors import FAILED, USAGE, CliError
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer
@@ -151,18 +151,21 @@ def error_text(error: BaseException) -> str:
 
 
 @contextmanager
-def kafka_errors(what: str) -> Iterator[None]:
-    """Turn a client's exception into a `CliError` that begins with ``what``.
+def kafka_errors(what: str | Callable[[], str]) -> Iterator[None]:
+    """Turn a client's exception into a `CliError` that begins with ``what``, or with what that returns then.
 
     The client checks its arguments itself, and calls what is wrong with them a ValueError or an OverflowError.
     """
     from confluent_kafka import KafkaException
 
+    def said(text: object, exit_code: int = FAILED) -> CliError:
+        return CliError(f"{what if isinstance(what, str) else what()}: {text}", exit_code=exit_code)
+
     try:
         yield
     except KafkaException as error:
-        raise CliError(f"{what}: {error_text(error)}") from error
+        raise said(error_text(error)) from error
     except FutureTimeoutError as error:
-        raise CliError(f"{what}: no answer within {TIMEOUT_S:g} s") from error
+        raise said(f"no answer within {TIMEOUT_S:g} s") from error
     except (ValueError, OverflowError) as error:
-        raise CliError(f"{what}: {error}", exit_code=USAGE) from error
+        raise said(error, USAGE) from error

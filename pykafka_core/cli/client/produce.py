@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from pykafka_core.cli.errors import INTERRUPTED, USAGE, CliError
 from pykafka_core.cli.output import print_json
@@ -55,6 +55,25 @@ class _Deliveries:
             self.failed += 1
             self.error = self.error or error
 
+    def before_a_failure(self, acks: str) -> str:
+        """Return what became of the lines that were sent, in words; empty if none was."""
+        sent = self.count + self.failed
+        verb = "sent" if acks == "0" else "stored"
+        if self.error is not None:
+            rest = f"the rest was not delivered: {self.error.str()}"
+            return f"{self.count:,} of the {sent:,} lines before it were {verb}, {rest}"
+        if sent <= 1:
+            return f"the line before it was {verb}" if sent else ""
+        return f"the {sent:,} lines before it were {verb}"
+
+
+class _Line(NamedTuple):
+    """A line without its end, and its number in the file or stdin that it is of."""
+
+    source: str
+    number: int
+    text: bytes
+
 
 class Interrupt:
     """The first Ctrl-C ends the reading of lines, not their delivery; a second one ends both."""
@@ -81,12 +100,10 @@ def produce(options: ProduceOptions) -> None:
     """Send every line, wait until all are confirmed, and say how many.
 
     Raises:
-        CliError: A file cannot be read, a line has no key, a record was not delivered, or Ctrl-C
-            came before the end.
+        CliError: A file cannot be read, a line cannot be sent, a record was not delivered, or Ctrl-C
+            came before the end. What was read before has been sent, and the error says so.
     """
-    connect(
-        options.bootstrap
-    )  # an unreachable broker is told now, not after the timeout of a record
+    connect(options.bootstrap)  # else an unreachable broker is told after the timeout of a record
     deliveries = _Deliveries()
     client = producer(
         options.bootstrap,
@@ -98,20 +115,18 @@ def produce(options: ProduceOptions) -> None:
         },
     )
     headers: list[tuple[str, str | bytes | None]] = [pair(text) for text in options.headers]
-    sending = kafka_errors("cannot produce")
-    with sending, Interrupt() as interrupt, _progress(options) as progress:
+    failure = None
+    with Interrupt() as interrupt, _progress(options) as progress:
         try:
-            lines = _lines(options.files, progress)
-            for number, line in enumerate(lines, 1):
-                key, value = _split(line, options.key_separator, number)
-                _send(client, options, key, value, headers, deliveries)
-                if number % _POLL_EVERY == 0:
-                    client.poll(0)
+            failure = _send_lines(client, options, headers, deliveries, progress)
             interrupt.is_reading = False
         except KeyboardInterrupt:  # what was read is still delivered
             pass
         while client.flush(_FLUSH_S):
             pass
+    if failure is not None:
+        advice = deliveries.before_a_failure(options.acks)
+        raise CliError(str(failure), advice, exit_code=failure.exit_code) from failure
     if deliveries.error is not None:
         reason = f"{deliveries.failed} of {deliveries.failed + deliveries.count} records"
         error = deliveries.error
@@ -135,6 +150,29 @@ def _advice(error: "KafkaError") -> str:
             "`pykafka-core repair DIR` would cut"
         )
     return ""
+
+
+def _send_lines(
+    client: "Producer",
+    options: ProduceOptions,
+    headers: list[tuple[str, str | bytes | None]],
+    deliveries: _Deliveries,
+    progress: "Progress",
+) -> CliError | None:
+    """Send lines up to the first that cannot be read or sent, and return why it cannot."""
+    line = _Line("", 0, b"")
+    try:
+        with kafka_errors(lambda: f"line {line.number} of {line.source}"):
+            for line in _lines(options.files, progress):
+                key, value = _split(line.text, options.key_separator)
+                _send(client, options, key, value, headers, deliveries)
+                if line.number % _POLL_EVERY == 0:
+                    client.poll(0)
+    except CliError as error:
+        return error
+    except OSError as error:
+        return CliError(f"cannot read after line {line.number} of {line.source}: {error.strerror}")
+    return None
 
 
 def _send(
@@ -162,24 +200,25 @@ def _send(
             return
 
 
-def _split(line: bytes, separator: str | None, number: int) -> tuple[bytes | None, bytes]:
+def _split(line: bytes, separator: str | None) -> tuple[bytes | None, bytes]:
     if separator is None:
         return None, line
     key, found, value = line.partition(separator.encode())
     if not found:
-        raise CliError(f"line {number} has no {separator!r} between key and value", exit_code=USAGE)
+        raise ValueError(f"there is no {separator!r} between key and value")
     return key, value
 
 
-def _lines(files: Sequence[Path], progress: "Progress") -> Iterator[bytes]:
+def _lines(files: Sequence[Path], progress: "Progress") -> Iterator[_Line]:
     with ExitStack() as stack:
         for path in files or (_STDIN,):
             stream = sys.stdin.buffer if path == _STDIN else stack.enter_context(_open(path))
             total = None if path == _STDIN else path.stat().st_size
-            task = progress.add_task(str(path), total=total)
-            for line in stream:
+            source = "stdin" if path == _STDIN else str(path)
+            task = progress.add_task(source, total=total)
+            for number, line in enumerate(stream, 1):
                 progress.advance(task, len(line))
-                yield line.removesuffix(b"\n").removesuffix(b"\r")
+                yield _Line(source, number, line.removesuffix(b"\n").removesuffix(b"\r"))
 
 
 def _open(path: Path) -> "closing[BinaryIO]":
