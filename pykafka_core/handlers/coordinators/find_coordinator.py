@@ -28,7 +28,7 @@ _PARTITION = re.compile(r"[+-]?[0-9]{1,10}\Z")
 _MISSING = {
     GROUP: (
         "consumer groups are not built yet: assign partitions, without a group id or, in librdkafka, with "
-        "enable.auto.commit=false"
+        "enable.auto.commit=false and an offset for each partition"
     ),
     TRANSACTION: "transactions are not built yet: leave out transactional.id",
     SHARE_GROUP: "share groups are not built yet",
