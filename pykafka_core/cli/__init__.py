@@ -12,7 +12,9 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from .errors import INTERRUPTED, USAGE, CliError
+from pykafka_core.errors import KafkaError, LocalError
+
+from .errors import FAILED, INTERRUPTED, USAGE, CliError
 
 __all__ = ["CliError", "main"]
 
@@ -23,11 +25,16 @@ _EXTRAS = {"confluent_kafka": ("confluent-kafka", "'pykafka-core[cli]'")}
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and exit the process with its code."""
     asked = list(sys.argv[1:] if arguments is None else arguments)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it was closed
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     code = _outcome(asked)
     try:
         sys.stdout.flush()
-    except BrokenPipeError:  # else the interpreter complains when it flushes at its end
+    except OSError as error:  # else the interpreter complains when it flushes at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not code and not isinstance(error, BrokenPipeError):
+            code = _failed(error)
     sys.exit(code)
 
 
@@ -49,11 +56,21 @@ def _outcome(asked: list[str]) -> str | int | None:
         return USAGE
     except BrokenPipeError:  # whoever read our output has seen enough
         return 0
+    except (LocalError, KafkaError, OSError) as error:
+        return _failed(error)
     except KeyboardInterrupt:
         return INTERRUPTED
     except SystemExit as error:  # typer's; it calls a broken pipe a failure
         return 0 if isinstance(error.__context__, BrokenPipeError) else error.code
     return 0
+
+
+def _failed(error: Exception) -> int:
+    text = str(error)
+    if isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    print(f"pykafka-core: {text}", file=sys.stderr)
+    return FAILED
 
 
 def _run(asked: list[str]) -> None:

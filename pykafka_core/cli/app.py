@@ -10,8 +10,9 @@ from pykafka_core.types import Durability
 from .client import configs as configs_command
 from .client import topics as topics_command
 from .flights import FLIGHTS_COUNT
-from .options import Bootstrap, Json
+from .options import Bootstrap, Json, not_empty
 
+INT32_MAX = 2**31 - 1
 app = typer.Typer(
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -45,15 +46,8 @@ def options(
     """
 
 
-def _not_empty(text: str) -> str:
-    """``--data=$UNSET`` would otherwise be the current folder."""
-    if not text:
-        raise typer.BadParameter("it is empty; name it, or leave the option out")
-    return text
-
-
 def _directory(text: str) -> Path:
-    return Path(_not_empty(text))
+    return Path(not_empty(text))
 
 
 @app.command(rich_help_panel=_SERVER)
@@ -68,7 +62,7 @@ def serve(
     ] = None,
     listen: Annotated[
         str | None,
-        typer.Option(parser=_not_empty, metavar="HOST:PORT", help="Default: 127.0.0.1:9092."),
+        typer.Option(parser=not_empty, metavar="HOST:PORT", help="Default: 127.0.0.1:9092."),
     ] = None,
     durability: Annotated[
         Durability | None,
@@ -110,9 +104,12 @@ def produce(
     ] = None,
     bootstrap: Bootstrap = None,
     key_separator: Annotated[
-        str | None, typer.Option(help="Splits each line into key and value.")
+        str | None,
+        typer.Option(parser=not_empty, metavar="TEXT", help="Splits each line into key and value."),
     ] = None,
-    partition: Annotated[int | None, typer.Option(min=0, help="Default: by key.")] = None,
+    partition: Annotated[
+        int | None, typer.Option(min=0, max=INT32_MAX, help="Default: by key.")
+    ] = None,
     header: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="On every record.")
     ] = None,

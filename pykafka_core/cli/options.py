@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from .errors import USAGE, CliError
+
 Bootstrap = Annotated[
     str | None,
     typer.Option(
@@ -15,3 +17,23 @@ Bootstrap = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="For scripts: JSON on stdout.")]
+
+
+def not_empty(text: str) -> str:
+    """``--data=$UNSET`` would otherwise be the current folder."""
+    if not text:
+        raise typer.BadParameter("it is empty; name it, or leave the option out")
+    return text
+
+
+def utf8(text: str) -> str:
+    """Return ``text``; bytes that are not UTF-8, which Python has as surrogates, end the process in librdkafka.
+
+    Raises:
+        CliError: It cannot be encoded.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise CliError(f"{text!r} is not UTF-8", "pass it in UTF-8", exit_code=USAGE) from None
+    return text

@@ -1,6 +1,7 @@
 """Commands that talk to a broker, against one in this process."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -55,7 +56,7 @@ def topic(address: str, kafka_topic_name: str, capsys: Capture) -> str:
 
 @pytest.fixture
 def kafka_topic_name(request: pytest.FixtureRequest) -> str:
-    return str(request.node.name).replace("[", "-").replace("]", "")
+    return re.sub(r"[^A-Za-z0-9._-]", "-", str(request.node.name))
 
 
 def produced(topic: str, tmp_path: Path, *options: str, lines: str = "a:1\nb:2\na:3\n") -> None:
@@ -255,6 +256,54 @@ LARGE = "99999999999"
 SURROGATE = "\udcff"
 """An argument that is not UTF-8, as Python has it."""
 
+USAGE_OF_COMMANDS = [
+    (["topics", "create", "t", "--partitions", LARGE], "less than or equal to"),
+    (["topics", "create", "t", "--config", f"a{SURROGATE}=b"], "is not UTF-8"),
+    (["topics", "delete", ""], "name a topic"),
+    (["produce", "TOPIC", __file__, "--partition", LARGE], "less than or equal to"),
+    (["produce", "TOPIC", __file__, "--header", f"a{SURROGATE}=b"], "is not UTF-8"),
+    (["produce", "TOPIC", __file__, "--header", f"a={SURROGATE}"], "is not UTF-8"),
+    (["produce", SURROGATE, __file__], "is not UTF-8"),
+    (["produce", "TOPIC", __file__, "--key-separator", ""], "it is empty"),
+    (["consume", "TOPIC", "--from", LARGE * 2], "@MILLISECONDS"),
+    (["consume", "TOPIC", "--from", f"@{LARGE * 2}"], "@MILLISECONDS"),
+    (["configs", "describe", "topic", ""], "name a topic, or a broker by its id"),
+    (["configs", "describe", "broker", ""], "name a topic, or a broker by its id"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "text"), USAGE_OF_COMMANDS)
+def test_what_no_command_can_use_is_answered_with_what_to_pass(
+    arguments: list[str], text: str, topic: str, capsys: Capture
+) -> None:
+    assert run(*(topic if one == "TOPIC" else one for one in arguments)) == 2
+    assert text in " ".join(capsys.readouterr().err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("shell", "code", "text"),
+    [
+        ("topics list > /dev/full", 1, "No space left on device"),
+        ("topics list --json > /dev/full", 1, "No space left on device"),
+        ("topics list >&-", 0, ""),
+        ("produce t <&-", 2, "stdin is closed\n  name files, or pipe lines into it"),
+        ("demo --no-spark --flights 5 --data /dev/null/x", 1, "cannot read /dev/null/x"),
+    ],
+)
+@pytest.mark.usefixtures("address")
+def test_streams_and_places_that_cannot_be_used_end_a_command_in_one_line(
+    shell: str, code: int, text: str
+) -> None:
+    command_line = f'"{sys.executable}" -m pykafka_core.cli {shell}'
+    ran = subprocess.run(
+        ["sh", "-c", command_line], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert (ran.returncode, ran.stdout) == (code, "")
+    assert ran.stderr.count("pykafka-core: ") == bool(text)
+    assert text in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
 REFUSED_BY_THE_CLIENT = {
     "topics list": [["-b", "127.0.0.1:1"]],
     "topics create": [["t", "--partitions", LARGE], ["t", "--partitions", "2147483647"]]
@@ -295,7 +344,7 @@ def test_what_the_client_refuses_is_told_in_words(
 ) -> None:
     assert run(*(topic if one == "TOPIC" else one for one in arguments)) in (1, 2)
     out, errors = capsys.readouterr()
-    assert errors.startswith("pykafka-core: ")
+    assert errors.startswith(("pykafka-core: ", "Usage: "))
     assert out == ""
 
 

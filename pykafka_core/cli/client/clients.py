@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from pykafka_core.cli.errors import FAILED, USAGE, CliError
+from pykafka_core.cli.options import utf8
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Producer
@@ -48,7 +49,9 @@ def admin(
     """
     with kafka_errors(what):
         for name in names:
-            name.encode()
+            if not utf8(name):
+                advice = "name a topic, or a broker by its id"
+                raise CliError("a name is empty", advice, exit_code=USAGE)
         yield connect(bootstrap)
 
 

@@ -1,7 +1,7 @@
 """``consume``: print the records of a topic, partition by partition assigned, without a group."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from .clients import TIMEOUT_S, connect, consumer, interruptible, kafka_errors
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
+INT64_MAX = 2**63 - 1
 _BATCH = 1000
 _POLL_S = 0.5
 _NO_TIMESTAMP, _CREATE_TIME = 0, 1
@@ -78,24 +79,37 @@ def _starts(
     if options.start in names:
         return [TopicPartition(options.topic, p, names[options.start]) for p in partitions]
     if options.start.isdigit():
-        return [TopicPartition(options.topic, p, int(options.start)) for p in partitions]
-    asked = [TopicPartition(options.topic, p, _time_ms(options.start)) for p in partitions]
+        offset = _place(options.start, _int64)
+        return [TopicPartition(options.topic, p, offset) for p in partitions]
+    time_ms = _place(options.start, _time_ms)
+    asked = [TopicPartition(options.topic, p, time_ms) for p in partitions]
     found = interruptible(lambda: client.offsets_for_times(asked, timeout=TIMEOUT_S))
     # Nothing that young: -1, which is the end.
     return [TopicPartition(f.topic, f.partition, f.offset) for f in found]
 
 
-def _time_ms(text: str) -> int:
+def _place(text: str, parse: Callable[[str], int]) -> int:
     try:
-        if text.startswith("@"):
-            return int(text[1:])
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except ValueError:
+        return parse(text)
+    except (ValueError, OverflowError):
         raise CliError(
             f"--from {text!r} is no place in a topic",
             "use beginning, end, an offset, a time as 2026-01-31T12:00, or @MILLISECONDS",
             exit_code=USAGE,
         ) from None
+
+
+def _time_ms(text: str) -> int:
+    if text.startswith("@"):
+        return _int64(text[1:])
+    return int(datetime.fromisoformat(text).timestamp() * 1000)
+
+
+def _int64(text: str) -> int:
+    number = int(text)
+    if abs(number) > INT64_MAX:
+        raise OverflowError
+    return number
 
 
 def _messages(

@@ -1,5 +1,6 @@
 """``produce``: lines of files or of stdin become records."""
 
+import os
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from pykafka_core.cli.errors import INTERRUPTED, USAGE, CliError
+from pykafka_core.cli.options import utf8
 from pykafka_core.cli.output import print_json
 
 from .clients import connect, kafka_errors, producer
@@ -103,6 +105,7 @@ def produce(options: ProduceOptions) -> None:
         CliError: A file cannot be read, a line cannot be sent, a record was not delivered, or Ctrl-C
             came before the end. What was read before has been sent, and the error says so.
     """
+    utf8(options.topic)
     connect(options.bootstrap)  # else an unreachable broker is told after the timeout of a record
     deliveries = _Deliveries()
     client = producer(
@@ -203,7 +206,7 @@ def _send(
 def _split(line: bytes, separator: str | None) -> tuple[bytes | None, bytes]:
     if separator is None:
         return None, line
-    key, found, value = line.partition(separator.encode())
+    key, found, value = line.partition(os.fsencode(separator))
     if not found:
         raise ValueError(f"there is no {separator!r} between key and value")
     return key, value
@@ -212,13 +215,19 @@ def _split(line: bytes, separator: str | None) -> tuple[bytes | None, bytes]:
 def _lines(files: Sequence[Path], progress: "Progress") -> Iterator[_Line]:
     with ExitStack() as stack:
         for path in files or (_STDIN,):
-            stream = sys.stdin.buffer if path == _STDIN else stack.enter_context(_open(path))
+            stream = _stdin() if path == _STDIN else stack.enter_context(_open(path))
             total = None if path == _STDIN else path.stat().st_size
             source = "stdin" if path == _STDIN else str(path)
             task = progress.add_task(source, total=total)
             for number, line in enumerate(stream, 1):
                 progress.advance(task, len(line))
                 yield _Line(source, number, line.removesuffix(b"\n").removesuffix(b"\r"))
+
+
+def _stdin() -> BinaryIO:
+    if sys.stdin is None:
+        raise CliError("stdin is closed", "name files, or pipe lines into it", exit_code=USAGE)
+    return sys.stdin.buffer
 
 
 def _open(path: Path) -> "closing[BinaryIO]":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from pykafka_core.cli.errors import USAGE, CliError
-from pykafka_core.cli.options import Bootstrap, Json
+from pykafka_core.cli.options import Bootstrap, Json, utf8
 from pykafka_core.cli.output import print_json, print_table
 
 from .clients import TIMEOUT_S, admin, connect, kafka_errors, result
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="List, create, describe and delete topics.", no_args_is_help=True)
 
+PARTITIONS_MAX = 100_000
+"""Of a topic that librdkafka creates."""
 Names = Annotated[list[str], typer.Argument(metavar="NAMES...", help="Of topics.")]
 
 
@@ -41,7 +43,8 @@ def list_topics(bootstrap: Bootstrap = None, as_json: Json = False) -> None:
 def create(
     names: Names,
     partitions: Annotated[
-        int | None, typer.Option(min=1, help="Default: the broker's num.partitions.")
+        int | None,
+        typer.Option(min=1, max=PARTITIONS_MAX, help="Default: the broker's num.partitions."),
     ] = None,
     replication_factor: Annotated[
         int | None, typer.Option(min=1, help="Default: the broker's default.replication.factor.")
@@ -117,9 +120,9 @@ def pair(text: str) -> tuple[str, str]:
     """Split NAME=VALUE.
 
     Raises:
-        CliError: There is no ``=``.
+        CliError: There is no ``=``, or it is not UTF-8.
     """
-    name, equals, value = text.partition("=")
+    name, equals, value = utf8(text).partition("=")
     if not equals or not name:
         raise CliError(f"{text!r} is not NAME=VALUE", exit_code=USAGE)
     return name, value

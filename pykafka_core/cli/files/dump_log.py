@@ -6,7 +6,7 @@ from pathlib import Path
 from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.cli.output import json_bytes, print_json
 
-from .dump_files import DUMPS, Fault
+from .dump_files import DUMPS, Fault, Rows
 
 
 def dump_log(
@@ -28,17 +28,20 @@ def dump_log(
             print(f"Dumping {path}")
             if path.suffix == ".log":
                 print(f"Log starting offset: {int(path.stem)}")
-        try:
-            for row in DUMPS[path.suffix](path, records or contents, contents):
-                faults += isinstance(row, Fault)
-                if isinstance(row, Fault) or not verify:
-                    _print(path, row, as_json=as_json)
-        except BrokenPipeError:  # of our output, not of the file
-            raise
-        except OSError as error:
-            raise CliError(f"cannot read {path}: {error.strerror}") from error
+        for row in _rows(path, records or contents, contents):
+            faults += isinstance(row, Fault)
+            if isinstance(row, Fault) or not verify:
+                _print(path, row, as_json=as_json)
     if verify and faults:
         raise CliError(f"{faults} {'fault' if faults == 1 else 'faults'} found")
+
+
+def _rows(path: Path, records: bool, contents: bool) -> Rows:
+    """What cannot be written is not of the file: errors of the output are not caught here."""
+    try:
+        yield from DUMPS[path.suffix](path, records, contents)
+    except OSError as error:
+        raise CliError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _files(paths: Sequence[Path]) -> Iterator[Path]:

@@ -202,7 +202,7 @@ def _counted(count: int, noun: str) -> str:
 
 def _answer(*, may_keep: bool) -> str:
     """The first letter of yes, keep or no; no where nobody can be asked."""
-    if not sys.stdin.isatty():
+    if sys.stdin is None or not sys.stdin.isatty():
         return "n"
     choices = "[y/k/N; k keeps what is behind gaps]" if may_keep else "[y/N]"
     try:
