@@ -285,7 +285,7 @@ mod tests {
         })
         .unwrap();
         let mut builder = BatchBuilder::new(BatchOptions::default());
-        builder.append(0, None, Some(&[b'v'; 900_000]), &[]).unwrap();
+        builder.append(0, None, Some(&vec![b'v'; 900_000]), &[]).unwrap();
         let mut batch = Vec::new();
         builder.build(&mut batch).unwrap();
         let validated = pool.inflate_small(Limits::default(), |_, _| {

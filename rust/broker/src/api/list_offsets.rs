@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::mem;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use pykafka_record::LeaderEpoch;
@@ -22,7 +21,7 @@ use crate::partition::{
 use crate::seam::image::Image;
 
 /// A search goes on for as long on its thread; then it stands behind others that wait for one.
-const SEARCH_TIME_MAX: Duration = Duration::from_millis(50);
+const SEARCH_NS_MAX: u64 = 50_000_000;
 
 /// Asks for the record with the largest timestamp.
 const MAX_TIMESTAMP: i64 = -3;
@@ -67,8 +66,8 @@ pub fn handle(
                     Ok(request) => request,
                     Err(error) => return ControlFlow::Break(Outcome::malformed(error)),
                 };
-                let began = Instant::now();
-                let is_over = || is_gone() || began.elapsed() > SEARCH_TIME_MAX;
+                let over_ns = ctx.clock.now_ns() + SEARCH_NS_MAX;
+                let is_over = || is_gone() || ctx.clock.now_ns() > over_ns;
                 match search.go_on(&ctx, version, &request, large, &is_over) {
                     Searched::All => ControlFlow::Break(search.answer(version, &request)),
                     searched => ControlFlow::Continue((search, searched)),
