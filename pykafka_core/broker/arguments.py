@@ -3,14 +3,24 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import get_args
 
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import ConfigurationError
 from pykafka_core.types import Durability
 
 
+def check_type(name: str, value: object, kind: type, wanted: str) -> None:
+    """Raise a TypeError that says what to pass, unless ``value`` is None or of ``kind``; a bool is no int."""
+    if value is not None and (not isinstance(value, kind) or isinstance(value, bool)):
+        raise TypeError(f"{name}={value!r}: pass {wanted}")
+
+
 def as_text(config: Mapping[str, object]) -> dict[str, str]:
     """Values as server.properties would have them."""
+    check_type("config", config, Mapping, "a mapping of Kafka names to values")
+    for name in config:
+        check_type("config", name, str, "names of settings as str")
     return {name: _text(value) for name, value in config.items()}
 
 
@@ -33,6 +43,9 @@ def durability_of(given: Durability | None, path: Path | None) -> Durability:
     default: Durability = "memory" if path is None else "fsync"
     if given is None:
         return default
+    if given not in get_args(Durability):
+        names = ", ".join(get_args(Durability))
+        raise ConfigurationError([f"durability {given!r} is unknown: pass one of {names}"])
     if (given == "memory") != (path is None):
         raise ConfigurationError(
             [f"durability {given!r} and data_dir={str(path) if path else None!r} contradict"]

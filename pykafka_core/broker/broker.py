@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pykafka_core._core import Core
-from pykafka_core.broker.arguments import as_text, data_dir_of, durability_of
+from pykafka_core.broker.arguments import as_text, check_type, data_dir_of, durability_of
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.calls import (
     alter_configs,
@@ -30,7 +30,7 @@ from pykafka_core.broker.start.startup import Started, plan, start
 from pykafka_core.broker.storage.reserve import CHECK_INTERVAL_MS
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs, family_of, parse_listeners
-from pykafka_core.errors import ClosedError, ForkedError
+from pykafka_core.errors import ClosedError, ConfigurationError, ForkedError
 from pykafka_core.metadata.image.image import Endpoint, MetadataImage
 from pykafka_core.protocol.messages import Message
 from pykafka_core.types import RESOURCE_BROKER, ConfigResource, Durability, random_id
@@ -86,7 +86,13 @@ class Broker:
         memory_max: int = MEMORY_MAX,
         on_failure: Callable[[BaseException], object] | None = None,
     ) -> None:
-        given = as_text(config or {})
+        check_type("listeners", listeners, str, "NAME://HOST:PORT as str")
+        check_type("clock", clock, int, "milliseconds as int")
+        check_type("memory_max", memory_max, int, "bytes as int")
+        if memory_max <= 0:
+            raise ConfigurationError([f"memory_max={memory_max}: pass a number of bytes above 0"])
+        check_type("on_failure", on_failure, Callable, "a function")  # type: ignore[arg-type]
+        given = as_text({} if config is None else config)
         if listeners is not None:
             given["listeners"] = listeners
         settings = BrokerConfigs(given)
@@ -232,8 +238,11 @@ class Broker:
         Raises:
             KafkaError: The code CreateTopics answers with, such as `TopicAlreadyExistsError`.
         """
+        _check_name(name)
+        check_type("partitions", partitions, int, "a number as int")
         count = -1 if partitions is None else partitions
-        raise_first_error(self._ask(create_topics([name], count, as_text(config or {}))))
+        settings = as_text({} if config is None else config)
+        raise_first_error(self._ask(create_topics([name], count, settings)))
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records.
@@ -241,6 +250,7 @@ class Broker:
         Raises:
             KafkaError: The code DeleteTopics answers with, such as `UnknownTopicOrPartitionError`.
         """
+        _check_name(name)
         raise_first_error(self._ask(delete_topic(name)))
 
     def undo_alterations(self, names: Iterable[str]) -> None:
@@ -314,6 +324,11 @@ class Broker:
         self._check_usable()
         self._loop.submit(request)
         return request.wait()
+
+
+def _check_name(name: str) -> None:
+    if not isinstance(name, str):
+        raise TypeError(f"name={name!r}: pass a topic's name as str")
 
 
 def _loop(
