@@ -100,6 +100,8 @@ pub struct Host {
     pub log_ring: Arc<LogRing>,
     /// Threads that wait for syncs in the background.
     pub syncer: Pool,
+    /// Threads for checkpoints. The stop does not wait for them as for the other pools: they may wait for its end.
+    pub checkpointers: Pool,
     /// Threads that open logs and write to them.
     pub writers: Pool,
     /// The room for batches that are large.

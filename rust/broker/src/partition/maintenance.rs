@@ -43,7 +43,7 @@ pub async fn run(ctx: Arc<Context>) {
 async fn checkpoint(ctx: Arc<Context>, _under_way: Arc<()>) {
     let host = ctx.partitions.host().clone();
     // A panic in it ends that round, not the broker.
-    let _ = host.syncer.run(move |may_wait| ctx.partitions.checkpoint(may_wait)).await;
+    let _ = host.checkpointers.run(move |may_wait| ctx.partitions.checkpoint(may_wait)).await;
 }
 
 /// Once the broker serves: writes the first checkpoints, so that records of the start are missed when their files are
@@ -53,7 +53,7 @@ pub async fn begin(ctx: Arc<Context>) {
     if host.in_memory || ctx.serving.subscribe().wait_for(|serving| *serving).await.is_err() {
         return;
     }
-    let begun = host.syncer.run(move |may_wait| {
+    let begun = host.checkpointers.run(move |may_wait| {
         ctx.partitions.checkpoint(may_wait);
         let partitions = ctx.partitions.all();
         let is_wanted = |_: &&Arc<Partition>| !ctx.is_stopping();

@@ -94,6 +94,7 @@ impl PartitionTable {
             log_ring: options.log_ring,
             is_disk_full: AtomicBool::default(),
             syncer: Pool::default(),
+            checkpointers: Pool::default(),
             writers: Pool::default(),
             large: Arc::default(),
             pace: Pace::default(),

@@ -93,7 +93,8 @@ impl PartitionTable {
         if let Err(error) = closed {
             self.host.report_failed(&error);
         }
-        for pool in [&self.host.syncer, &self.host.writers, &self.host.workers] {
+        let Host { syncer, checkpointers, writers, workers, .. } = &*self.host;
+        for pool in [syncer, checkpointers, writers, workers] {
             pool.close();
         }
     }
@@ -179,18 +180,46 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
 
     use parking_lot::Mutex;
     use pykafka_log::Durability;
 
-    use crate::partition::Host;
     use crate::partition::partition_table::DELETED_AT_ONCE_MAX;
     use crate::partition::threads::lane::Urgency;
     use crate::partition::threads::pool::MayWait;
+    use crate::partition::{Host, maintenance};
     use crate::seam::event::{Event, PartitionStateKind};
     use crate::seam::image::delta::ImageDelta;
     use crate::testing::gate_disk::Op;
     use crate::testing::{Broker, TOPIC, batch, pending, replied, request_of, topic};
+
+    #[test]
+    fn a_stop_does_not_wait_for_a_checkpoint_that_waits_for_it() {
+        let broker = Broker::on_disk(Durability::Os).with_topic(1, &[]);
+        let host = broker.ctx.partitions.host();
+        let gate = Arc::new(Mutex::new(()));
+        let held = gate.lock();
+        let writing = gate.clone();
+        host.writers.submit(move |_| drop(writing.lock()));
+        thread::scope(|scope| {
+            let stop = scope.spawn(|| broker.ctx.partitions.close(&MayWait::as_documented()));
+            while !broker.ctx.partitions.closed.is_locked() {
+                thread::yield_now();
+            }
+            let begun = || host.checkpointers.begun() + host.syncer.begun();
+            let before = begun();
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            broker.ctx.serving.send_replace(true);
+            let checkpoint = runtime.spawn(maintenance::begin(broker.ctx.clone()));
+            while begun() == before {
+                runtime.block_on(tokio::task::yield_now());
+            }
+            drop(held);
+            stop.join().unwrap();
+            runtime.block_on(checkpoint).unwrap();
+        });
+    }
 
     #[test]
     fn checkpoint_that_comes_after_the_end_writes_nothing() {
