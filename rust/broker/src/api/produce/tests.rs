@@ -387,6 +387,7 @@ fn is_unanswered_after(broker: &Broker, ms: u64, waiting: &mut PendingOutcome) -
 fn replicas_that_do_not_follow_in_time_are_request_timed_out() {
     let broker = replicated(Durability::Os);
     let mut waiting = pending(broker.produce(9, -1, &batch(&["a"])));
+    broker.wait_idle();
     assert!(is_unanswered_after(&broker, 0, &mut waiting));
     assert!(is_unanswered_after(&broker, 999, &mut waiting));
     broker.clock.advance_ms(1);
