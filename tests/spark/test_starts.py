@@ -229,7 +229,9 @@ def test_a_batch_planned_on_a_topic_that_was_made_anew_since_leaves_later_record
         query.run("checkpoint", effect=crash)
     query.make_anew()
     query.send(2)
-    lossy = query.stream(failOnDataLoss="false")
+    # Spark looks for the lost offsets until that time is over, by default for two minutes.
+    options = {"failOnDataLoss": "false", "kafkaConsumer.pollTimeoutMs": "6000"}
+    lossy = query.stream(**options)
     with pytest.raises(
         StreamingQueryException, match=r"orders-0 ends at offset 2, .* up to 4: the topic"
     ):
