@@ -11,11 +11,11 @@ __version__: str
 __profile__: tuple[str, int]
 """("debug" or "release", opt-level): how it was compiled."""
 
-def return_large_blocks() -> bool:
-    """Have blocks of 4 MiB and more returned to the system as soon as they are freed.
+def return_freed_memory() -> bool:
+    """Have blocks of 4 MiB and more returned to the system as soon as they are freed, and two heaps for all threads.
 
-    A setting of the whole process, for one that is a broker's own. ``False`` where the C library is not glibc, which
-    would keep up to 32 MiB of them in the heap of each thread.
+    A setting of the whole process, for one that is a broker's own, before it has threads. ``False`` where the C library
+    is not glibc, which would keep up to 32 MiB of them in the heap of each thread.
     """
 
 # --- The seam ------------------------------------------------------------------------------------

@@ -11,8 +11,8 @@ _PROGRAM = """
 import gc, sys
 from pathlib import Path
 from pykafka_core import Broker
-from pykafka_core._core import return_large_blocks
-return_large_blocks()
+from pykafka_core._core import return_freed_memory
+return_freed_memory()
 memory_max, data = int(sys.argv[1]), sys.argv[2]
 with Broker(Path(data) if data else None, memory_max=memory_max, durability="os" if data else "memory") as broker:
     broker.create_topic("orders")

@@ -185,9 +185,9 @@ def _let_the_next_one_kill(number: int, _frame: FrameType | None) -> None:
 
 def _start(options: ServeOptions, on_failure: Callable[[BaseException], object]) -> "Broker":
     from pykafka_core import Broker
-    from pykafka_core._core import return_large_blocks
+    from pykafka_core._core import return_freed_memory
 
-    return_large_blocks()
+    return_freed_memory()
     settings = _settings(options)
     data = _data(options, settings)
     listeners = options.listen

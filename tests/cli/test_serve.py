@@ -121,6 +121,33 @@ with _start(ServeOptions(listen="127.0.0.1:0", durability="memory"), print):
 """
 
 
+_COUNTS_HEAPS = """
+import ctypes, os, threading
+from pykafka_core.cli.serve import ServeOptions, _start
+
+with _start(ServeOptions(listen="127.0.0.1:0", durability="memory"), print):
+    held = threading.Barrier(9)
+
+    def hold():
+        block = b"x" * (100 << 10)
+        held.wait()
+
+    for _ in range(8):
+        threading.Thread(target=hold).start()
+    held.wait()
+    libc = ctypes.CDLL(None)
+    libc.fdopen.restype = ctypes.c_void_p
+    file = ctypes.c_void_p(libc.fdopen(os.dup(1), b"w"))
+    libc.malloc_info(0, file)
+    libc.fclose(file)
+"""
+
+
+def test_the_threads_of_a_process_that_serves_share_two_heaps() -> None:
+    told = subprocess.check_output([sys.executable, "-c", _COUNTS_HEAPS], timeout=PATIENCE_S)
+    assert 1 <= told.count(b"<heap ") <= 2
+
+
 def test_a_process_that_serves_returns_large_blocks_to_the_system() -> None:
     kept_mib = subprocess.check_output([sys.executable, "-c", _FREES], timeout=PATIENCE_S)
     assert int(kept_mib) < 10
