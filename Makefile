@@ -36,11 +36,9 @@ endif
 need-spark need-test need-torture need-fuzz: need-%:
 	@tools/need $*
 
-# Tests wait much of their time, so there is one file more than cores.
-TEST_JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
-test: need-test .venv/built ## every test, TEST_JOBS (one more than cores) files at a time
+test: need-test .venv/built ## every test, TEST_JOBS (one a core) files at a time
 	cargo test --locked --workspace -q
-	python -m pytest -n $(TEST_JOBS) --dist loadgroup
+	python -m pytest -n $(or $(TEST_JOBS),auto) --dist loadgroup
 
 histories: ## 2,000 random histories of a log with damaged files, under a model (PYKAFKA_HISTORIES sets the number)
 	PYKAFKA_HISTORIES=$${PYKAFKA_HISTORIES:-2000} cargo test --locked -q -p pykafka-log --test histories -- --nocapture
