@@ -134,6 +134,15 @@ class Core:
         """Sizes of logs, and the space of their file system: `LogDirs`."""
     def describe_producers(self, token: Token, partition: PartitionId) -> None:
         """Idempotent producers that a log remembers: `Producers`."""
+    def read_records(
+        self, token: Token, partition: PartitionId, offset: int, bytes_max: int
+    ) -> None:
+        """Whole batches of a partition that this node leads, up to its log end: `RecordsRead`.
+
+        Args:
+            offset: First one wanted; one before the log start stands for the log start.
+            bytes_max: Soft: the first batch comes whole.
+        """
     def statistics(self) -> bytes:
         """One flat snapshot of counters and levels: lines ``name value`` in UTF-8."""
     def drain_log(self) -> list[tuple[int, int, str, str]]:
@@ -363,6 +372,36 @@ class Producers:
     def states(self) -> list[ProducerState]: ...
 
 @final
+class RecordsRead:
+    """``records``: whole batches, of which the first may begin before ``offset``; empty at the log end, and on error.
+
+    ``offset`` is where reading began, ``next_offset`` where to go on; ``log_end_offset`` is exclusive. All are -1 on
+    error.
+    """
+
+    def __new__(
+        cls,
+        token: Token,
+        error_code: int,
+        records: bytes,
+        offset: int,
+        next_offset: int,
+        log_end_offset: int,
+    ) -> Self: ...
+    @property
+    def token(self) -> Token: ...
+    @property
+    def error_code(self) -> int: ...
+    @property
+    def records(self) -> bytes: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def next_offset(self) -> int: ...
+    @property
+    def log_end_offset(self) -> int: ...
+
+@final
 class TopicsMissing:
     """Metadata requests that allow auto-creation named these topics; coalesced."""
 
@@ -441,6 +480,7 @@ Event = (
     | Maintained
     | LogDirs
     | Producers
+    | RecordsRead
     | TopicsMissing
     | PartitionState
     | Replica

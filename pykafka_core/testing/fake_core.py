@@ -11,7 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, cast
 
-from pykafka_core._core import Appended, LogDirs, Maintained, Producers, Request, crc32c
+from pykafka_core._core import (
+    Appended,
+    LogDirs,
+    Maintained,
+    Producers,
+    RecordsRead,
+    Request,
+    crc32c,
+)
 
 if TYPE_CHECKING:
     from pykafka_core._core import EncodedMessage, Event
@@ -317,11 +325,17 @@ class FakeCore:
         """Whole batches that hold ``offset`` and follow, the first even if it is larger."""
         log = self.logs[partition]
         end = log.end if upto == "log_end" else log.high_watermark
-        data = b""
-        for _, next_offset, batch in log.batches:
-            if offset < next_offset <= end and (not data or len(data) + len(batch) <= bytes_max):
-                data += batch
-        return data
+        return _whole_batches(log, offset, bytes_max, end)[0]
+
+    def read_records(self, token: int, partition: PartitionId, offset: int, bytes_max: int) -> None:
+        """As `read` up to the log end, from the log start on if that is later."""
+        log = self.logs.get(partition)
+        if log is None:
+            self.push(RecordsRead(token, UNKNOWN_TOPIC_ID, b"", -1, -1, -1))
+            return
+        begin = max(offset, log.start)
+        data, next_offset = _whole_batches(log, begin, bytes_max, log.end)
+        self.push(RecordsRead(token, 0, data, begin, next_offset, log.end))
 
     def offsets(self, partition: PartitionId) -> LogOffsets:
         """Of a log that exists."""
@@ -377,6 +391,18 @@ class FakeCore:
     def drain_log(self) -> list[tuple[int, int, str, str]]:
         """None."""
         return []
+
+
+def _whole_batches(log: _Log, offset: int, bytes_max: int, end: int) -> tuple[bytes, int]:
+    """The batches that hold ``offset`` and follow below ``end``, the first even if it is larger; where to go on."""
+    data = b""
+    for _, next_offset, batch in log.batches:
+        if next_offset <= offset:
+            continue
+        if next_offset > end or (data and len(data) + len(batch) > bytes_max):
+            break
+        data, offset = data + batch, next_offset
+    return data, offset
 
 
 def _place(delta: ImageDelta) -> tuple[int, int]:

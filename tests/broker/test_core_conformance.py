@@ -20,7 +20,9 @@ PARTITION = (TOPIC, 0)
 EPOCH = 3
 SOON_NS = 60 * 10**9
 
-E = TypeVar("E", _core.Appended, _core.Maintained, _core.LogDirs, _core.Producers)
+E = TypeVar(
+    "E", _core.Appended, _core.Maintained, _core.LogDirs, _core.Producers, _core.RecordsRead
+)
 
 RECORDS = [(None, encode(ProducerIdsRecord(next_producer_id=number))) for number in range(3)]
 
@@ -227,3 +229,44 @@ def test_producers_are_described_or_the_error(subject: Subject) -> None:
         described = subject.event(_core.Producers)
         assert (described.token, described.error_code) == (token, error_code)
         assert described.states == []
+
+
+def read_records(subject: Subject, offset: int, bytes_max: int) -> _core.RecordsRead:
+    subject.core.read_records(5, PARTITION, offset, bytes_max)
+    read = subject.event(_core.RecordsRead)
+    assert (read.token, read.error_code) == (5, 0)
+    return read
+
+
+def test_records_are_read_batch_by_batch_to_the_log_end(subject: Subject) -> None:
+    for token in (7, 8):
+        subject.appended(token=token)
+    first = read_records(subject, 0, 1)
+    assert (first.offset, first.next_offset, first.log_end_offset) == (0, 3, 6)
+    both = read_records(subject, 0, 10**6)
+    assert (both.offset, both.next_offset, both.log_end_offset) == (0, 6, 6)
+    inside = read_records(subject, 4, 10**6)
+    assert (inside.offset, inside.next_offset) == (4, 6)
+    assert first.records + inside.records == both.records
+    end = read_records(subject, 6, 1)
+    assert (end.records, end.offset, end.next_offset, end.log_end_offset) == (b"", 6, 6, 6)
+
+
+def test_reading_records_begins_at_the_log_start(subject: Subject) -> None:
+    for token in (7, 8):
+        subject.appended(token=token)
+    subject.core.delete_before(9, PARTITION, 3)
+    assert subject.event(_core.Maintained).error_code == 0
+    read = read_records(subject, 0, 10**6)
+    assert (read.offset, read.next_offset, read.log_end_offset) == (3, 6, 6)
+
+
+def test_nothing_is_read_of_a_log_that_was_never_written(subject: Subject) -> None:
+    read = read_records(subject, 0, 10**6)
+    assert (read.records, read.offset, read.next_offset, read.log_end_offset) == (b"", 0, 0, 0)
+
+
+def test_records_of_an_unknown_partition_are_refused(subject: Subject) -> None:
+    subject.core.read_records(5, (TOPIC, 1), 0, 1)
+    read = subject.event(_core.RecordsRead)
+    assert (read.token, read.error_code, read.records, read.offset) == (5, 100, b"", -1)

@@ -391,6 +391,22 @@ impl PyCore {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    fn read_records(
+        &self,
+        py: Python<'_>,
+        token: u64,
+        partition: PyPartitionId,
+        offset: i64,
+        bytes_max: usize,
+    ) -> PyResult<()> {
+        let id = partition.id()?;
+        self.detached(py, |core| {
+            core.read_records(token, &id, offset, bytes_max);
+            Ok(())
+        })
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
     fn describe_producers(
         &self,
         py: Python<'_>,

@@ -29,7 +29,7 @@ pub use seam::clock::FixedClock;
 pub use seam::core::{Core, CoreError, CoreOptions};
 pub use seam::event::queue::EventQueue;
 pub use seam::event::{
-    DiskStateKind, Event, PartitionStateKind, ReplicaStateKind, RequestEvent, Token,
+    DiskStateKind, Event, PartitionStateKind, RecordsRead, ReplicaStateKind, RequestEvent, Token,
 };
 pub use seam::image::delta::{ImageDelta, TopicImage};
 pub use seam::image::step::{Refusal, Step};

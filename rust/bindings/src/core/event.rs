@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pykafka_broker::{ConnectionInfo, Event, Header, RequestEvent, Room, TopicId};
+use bytes::Bytes;
+use pykafka_broker::{
+    ConnectionInfo, Event, Header, RecordsRead as Records, RequestEvent, Room, TopicId,
+};
 use pykafka_wire::ApiKey;
 use pyo3::PyClass;
 use pyo3::prelude::*;
@@ -17,6 +20,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Maintained>()?;
     module.add_class::<LogDirs>()?;
     module.add_class::<Producers>()?;
+    module.add_class::<RecordsRead>()?;
     module.add_class::<TopicsMissing>()?;
     module.add_class::<PartitionState>()?;
     module.add_class::<Replica>()?;
@@ -153,6 +157,14 @@ event!(Appended { token: u64, error_code: i16, offset: i64 });
 event!(Maintained { token: u64, error_code: i16, offset: i64 });
 event!(LogDirs { token: u64, sizes: Py<PyList>, total_bytes: i64, usable_bytes: i64 });
 event!(Producers { token: u64, error_code: i16, states: Py<PyList> });
+event!(RecordsRead {
+    token: u64,
+    error_code: i16,
+    records: Py<PyBytes>,
+    offset: i64,
+    next_offset: i64,
+    log_end_offset: i64,
+});
 event!(TopicsMissing { names: Vec<String>, principal: Py<PyString> });
 event!(PartitionState {
     topic_id: Py<PyBytes>,
@@ -187,6 +199,19 @@ fn object<T: PyClass>(
     Ok(Py::new(py, value)?.into_any())
 }
 
+fn records_read(py: Python<'_>, token: u64, read: Result<Records, i16>) -> RecordsRead {
+    let (error_code, read) = match read {
+        Ok(read) => (0, read),
+        Err(error_code) => {
+            let records = Bytes::new();
+            (error_code, Records { records, offset: -1, next_offset: -1, log_end_offset: -1 })
+        }
+    };
+    let Records { records, offset, next_offset, log_end_offset } = read;
+    let records = PyBytes::new(py, &records).unbind();
+    RecordsRead { token, error_code, records, offset, next_offset, log_end_offset }
+}
+
 pub(super) fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
     match event {
         Event::Request(event) => object(py, Request::of(py, *event)),
@@ -207,6 +232,7 @@ pub(super) fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
             let states = PyList::new(py, states.collect::<PyResult<Vec<_>>>()?)?.unbind();
             object(py, Producers { token, error_code, states })
         }
+        Event::RecordsRead { token, read } => object(py, records_read(py, token, read)),
         Event::TopicsMissing { names, principal } => {
             let names = names.iter().map(ToString::to_string).collect();
             object(py, TopicsMissing { names, principal: text(py, &principal) })

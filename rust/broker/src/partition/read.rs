@@ -6,10 +6,12 @@ use bytes::Bytes;
 use pykafka_log::{AbortedTxn, FetchedRecords, Log, ReadError};
 use pykafka_record::LeaderEpoch;
 
-use super::{Partition, PartitionOffsets};
+use super::work::Writer;
+use super::{Partition, PartitionOffsets, Survey};
 use crate::kafka_error::KafkaError;
 use crate::partition::purgatory::Parked;
 use crate::partition::threads::pool::MayWait;
+use crate::seam::event::RecordsRead;
 
 /// Which records a reader may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -146,6 +148,36 @@ impl Partition {
         }
         let data = log.read(offset, bytes_max, upto, true);
         Ok(data.map_err(|error| self.read_failed(&error))?.bytes)
+    }
+
+    /// Reads whole batches up to the log end for a load, from `offset` or the log start on, whichever is later.
+    ///
+    /// # Errors
+    /// `NOT_LEADER_OR_FOLLOWER`, `KAFKA_STORAGE_ERROR`.
+    pub(super) fn read_to_load(
+        &self,
+        writer: &Writer,
+        offset: i64,
+        bytes_max: usize,
+    ) -> Result<RecordsRead, KafkaError> {
+        // A new topic of coordinators has 50 partitions: no files are made for those that never get a record.
+        if matches!(self.unopened(writer), Some(Survey::Nothing)) {
+            let records = Bytes::new();
+            return Ok(RecordsRead { records, offset: 0, next_offset: 0, log_end_offset: 0 });
+        }
+        self.open_log(writer)?;
+        let (turn, log) = self.turn_as_leader(None)?;
+        let PartitionOffsets { log_start_offset, log_end_offset, .. } = turn.offsets(&log);
+        drop(turn);
+        let offset = offset.max(log_start_offset);
+        if offset >= log_end_offset {
+            let records = Bytes::new();
+            return Ok(RecordsRead { records, offset, next_offset: offset, log_end_offset });
+        }
+        let read = log.read(offset, bytes_max, log_end_offset, true);
+        let read = read.map_err(|error| self.read_failed(&error))?;
+        let (records, next_offset) = (read.bytes, read.next_offset);
+        Ok(RecordsRead { records, offset, next_offset, log_end_offset })
     }
 
     fn read_failed(&self, error: &ReadError) -> KafkaError {

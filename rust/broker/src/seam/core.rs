@@ -301,6 +301,11 @@ impl Core {
         self.ctx.partitions.describe_producers(token, partition);
     }
 
+    /// Whole batches of a partition up to its log end, from `offset` or the log start on; completes as `RecordsRead`.
+    pub fn read_records(&self, token: Token, id: &PartitionId, offset: i64, bytes_max: usize) {
+        self.ctx.partitions.read_records(token, id, offset, bytes_max);
+    }
+
     /// Lines `name value` in UTF-8: one flat snapshot.
     pub fn statistics(&self) -> String {
         let mut out = String::new();

@@ -103,6 +103,19 @@ impl DiskStateKind {
     }
 }
 
+/// Records for the control plane.
+#[derive(Debug, Clone)]
+pub struct RecordsRead {
+    /// Whole batches; the first may begin before `offset`.
+    pub records: Bytes,
+    /// Where reading began: what was asked for, or the log start.
+    pub offset: i64,
+    /// Where to go on.
+    pub next_offset: i64,
+    /// Exclusive.
+    pub log_end_offset: i64,
+}
+
 /// One thing that Python must know.
 #[derive(Debug, Clone)]
 pub enum Event {
@@ -150,6 +163,13 @@ pub enum Event {
         error_code: i16,
         /// Those that the log remembers.
         producers: Vec<ProducerEntry>,
+    },
+    /// Completes `read_records`.
+    RecordsRead {
+        /// As given.
+        token: Token,
+        /// What was read, or Kafka's code.
+        read: Result<RecordsRead, i16>,
     },
     /// Metadata requests that allow auto-creation named these topics.
     TopicsMissing {

@@ -16,7 +16,7 @@ use crate::partition::threads::pool::MayWait;
 use crate::partition::waiters::{AckWaiter, Promise};
 use crate::partition::{Append, AppendOutcome, AppendRefusal, Host, Partition, PartitionOffsets};
 use crate::seam::event::queue::EventQueue;
-use crate::seam::event::{Event, Token};
+use crate::seam::event::{Event, RecordsRead, Token};
 use crate::seam::image::{PartitionId, TopicId};
 use crate::seam::shared::Pages;
 
@@ -251,6 +251,21 @@ impl PartitionTable {
         match self.partition(id) {
             Ok(partition) => partition.command(Urgency::Asked, move |partition, writer| {
                 tell(writer.and_then(|writer| partition.producers(writer)));
+            }),
+            Err(error) => tell(Err(error)),
+        }
+    }
+
+    /// Whole batches up to the log end; completes as `RecordsRead`.
+    pub fn read_records(&self, token: Token, id: &PartitionId, offset: i64, bytes_max: usize) {
+        let events = self.host().events.clone();
+        let tell = move |read: Result<RecordsRead, KafkaError>| {
+            let read = read.map_err(KafkaError::code);
+            events.push(Event::RecordsRead { token, read });
+        };
+        match self.partition(id) {
+            Ok(partition) => partition.command(Urgency::Asked, move |partition, writer| {
+                tell(writer.and_then(|writer| partition.read_to_load(writer, offset, bytes_max)));
             }),
             Err(error) => tell(Err(error)),
         }
