@@ -21,9 +21,8 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 METADATA_TOPIC_ID: Final = bytes(15) + b"\x01"
 """Reserved by Kafka for `METADATA_TOPIC` (``Uuid.METADATA_TOPIC_ID``)."""
 
-INTERNAL_TOPICS: Final = frozenset(
-    {"__consumer_offsets", "__transaction_state", "__share_group_state"}
-)
+GROUP_TOPIC: Final = "__consumer_offsets"
+INTERNAL_TOPICS: Final = frozenset({GROUP_TOPIC, "__transaction_state", "__share_group_state"})
 """Topics of Kafka's coordinators: clients neither write to them nor delete their records."""
 
 _RESERVED_IDS: Final = 100

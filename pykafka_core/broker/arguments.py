@@ -9,6 +9,9 @@ from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import ConfigurationError
 from pykafka_core.types import Durability
 
+REBALANCE_DELAY = "group.initial.rebalance.delay.ms"
+"""0 in an embedded broker, unless it is given: a test does not wait 3 seconds for members that never come."""
+
 
 def check_type(name: str, value: object, kind: type, wanted: str) -> None:
     """Raise a TypeError that says what to pass, unless ``value`` is None or of ``kind``; a bool is no int."""

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pykafka_core._core import Core
-from pykafka_core.broker.arguments import as_text, check_type, data_dir_of, durability_of
+from pykafka_core.broker.arguments import (
+    REBALANCE_DELAY,
+    as_text,
+    check_type,
+    data_dir_of,
+    durability_of,
+)
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.calls import (
     alter_configs,
@@ -57,7 +63,8 @@ class Broker:
             nothing is bound until `bootstrap_servers` is read.
         durability: What an acknowledgement promises (docs/DURABILITY.md): ``fsync`` is the default
             on disk, ``interval``, ``os``; without a directory ``memory`` is the only one.
-        config: Broker settings by Kafka name, as in server.properties.
+        config: Broker settings by Kafka name, as in server.properties. ``group.initial.rebalance.delay.ms`` is 0
+            unless it is given here: the first members of a group do not wait for others, as they would in Kafka.
         clock: The wall clock in milliseconds, fixed, for tests; default is the machine's.
         memory_max: Bytes that requests and answers on their way may take beside the page cache;
             one request and one answer more may be let in. Without a directory the logs may take as
@@ -95,6 +102,7 @@ class Broker:
         given = as_text({} if config is None else config)
         if listeners is not None:
             given["listeners"] = listeners
+        given.setdefault(REBALANCE_DELAY, "0")
         settings = BrokerConfigs(given)
         for warning in settings.warnings:
             _log.warning("%s", warning)

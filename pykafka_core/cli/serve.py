@@ -186,9 +186,13 @@ def _let_the_next_one_kill(number: int, _frame: FrameType | None) -> None:
 def _start(options: ServeOptions, on_failure: Callable[[BaseException], object]) -> "Broker":
     from pykafka_core import Broker
     from pykafka_core._core import return_freed_memory
+    from pykafka_core.broker.arguments import REBALANCE_DELAY
+    from pykafka_core.config import broker_settings
 
     return_freed_memory()
+    # Kafka's default, which a broker inside a program does not have.
     settings = _settings(options)
+    settings.setdefault(REBALANCE_DELAY, broker_settings()[REBALANCE_DELAY].default or "")
     data = _data(options, settings)
     listeners = options.listen
     if listeners is None and "listeners" not in settings:

@@ -43,6 +43,10 @@ class Caller(Protocol):
     def listener(self) -> str:
         """Name of the listener it came by."""
 
+    @property
+    def received_ns(self) -> int:
+        """Monotonic time of its arrival; 0 for a call of this process."""
+
 
 class ProducerIds:
     """The block of producer ids this broker may give out. Belongs to the control thread.

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple, TypeVar, cast, overload
 
+from pykafka_core.coordinator.group.group_shard import GroupShard
+from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import KafkaError, PolicyViolationError
 from pykafka_core.protocol.messages import Message
 
@@ -73,7 +75,31 @@ class Maintain(NamedTuple):
     reply: Callable[[Sequence[Maintained]], "Message | Slices[Message]"]
 
 
-Outcome = Message | Propose | Maintain
+class GroupOperation(NamedTuple):
+    """Something to do in the shard of a partition of `__consumer_offsets`.
+
+    ``run`` answers its waiter, now or in a later turn; it may raise a `KafkaError` before it changes anything.
+    """
+
+    partition: int
+    run: Callable[[GroupShard, Waiter, Turn], None]
+
+
+class Coordinated(NamedTuple):
+    """What came of an operation: 0 and what the shard answered, or an error code."""
+
+    error_code: int
+    answer: object = None
+
+
+class Coordinate(NamedTuple):
+    """Have shards decide, then answer; ``reply`` gets one result for each operation, in order."""
+
+    operations: Sequence[GroupOperation]
+    reply: Callable[[Sequence[Coordinated]], "Message | Slices[Message]"]
+
+
+Outcome = Message | Propose | Maintain | Coordinate
 
 Slices = Generator[None, None, T]
 """Work that yields after each item, where other work may be done, and returns what it made. Whatever grows with a

@@ -22,6 +22,7 @@ class Owner(Enum):
     IMAGE = "any node, from its committed image: a message"
     CONTROLLER = "the active controller, one after the other: a message or records to propose"
     LOCAL = "the node whose logs are meant: a message or maintenance of them"
+    SHARD = "the coordinator of a key, or of many: a message or operations of its shards"
 
 
 class Row(NamedTuple):
@@ -39,7 +40,15 @@ class Row(NamedTuple):
 
 
 ROWS: tuple[Row, ...] = (
-    Row(10, "coordinators.find_coordinator", (0, 6), Owner.IMAGE),
+    Row(8, "coordinators.offset_commit", (2, 10), Owner.SHARD),
+    Row(9, "coordinators.offset_fetch", (1, 10), Owner.SHARD),
+    Row(10, "coordinators.find_coordinator", (0, 6), Owner.CONTROLLER),
+    Row(11, "coordinators.join_group", (0, 9), Owner.SHARD),
+    Row(12, "coordinators.heartbeat", (0, 4), Owner.SHARD),
+    Row(13, "coordinators.leave_group", (0, 5), Owner.SHARD),
+    Row(14, "coordinators.sync_group", (0, 5), Owner.SHARD),
+    Row(15, "coordinators.describe_groups", (0, 6), Owner.SHARD),
+    Row(16, "coordinators.list_groups", (0, 5), Owner.SHARD),
     Row(19, "topics.create_topics", (2, 7), Owner.CONTROLLER),
     Row(20, "topics.delete_topics", (1, 6), Owner.CONTROLLER),
     Row(21, "logs.delete_records", (0, 2), Owner.LOCAL),
@@ -48,7 +57,9 @@ ROWS: tuple[Row, ...] = (
     Row(33, "configs.alter_configs", (0, 2), Owner.CONTROLLER),
     Row(35, "logs.describe_log_dirs", (1, 4), Owner.LOCAL),
     Row(37, "topics.create_partitions", (0, 3), Owner.CONTROLLER),
+    Row(42, "coordinators.delete_groups", (0, 2), Owner.SHARD),
     Row(44, "configs.incremental_alter_configs", (0, 1), Owner.CONTROLLER),
+    Row(47, "coordinators.offset_delete", (0, 0), Owner.SHARD),
     Row(55, "cluster.describe_quorum", (0, 2), Owner.IMAGE),
     Row(60, "cluster.describe_cluster", (0, 2), Owner.IMAGE),
     Row(61, "logs.describe_producers", (0, 0), Owner.LOCAL),

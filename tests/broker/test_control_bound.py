@@ -22,18 +22,28 @@ from pykafka_core.protocol.messages import (
     AlterConfigsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteGroupsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
+    DescribeGroupsRequest,
     DescribeLogDirsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
     FindCoordinatorRequest,
+    HeartbeatRequest,
     IncrementalAlterConfigsRequest,
     InitProducerIdRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
     ListConfigResourcesRequest,
+    ListGroupsRequest,
     Message,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
 )
 from pykafka_core.testing import fake_core
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_CLIENT_METRICS, RESOURCE_TOPIC
@@ -50,6 +60,9 @@ LOOK_NS = 1_000_000
 SMALL, LARGE = 8_000, 8_000
 """Topics of one partition, and partitions of one topic."""
 RECORDS_MAX = 9_999
+GROUPS = 16_000
+VERSIONS = {8: 9, 9: 9}
+"""Of requests that name topics by id in the newest; of all others it is the newest."""
 
 
 class Catching:
@@ -93,7 +106,7 @@ class Driven:
 
     def ask(self, api_key: int, request: Message) -> tuple[Message, int]:
         """The answer, and the calls of the turn that made the most."""
-        version = BY_KEY[api_key].versions[1]
+        version = VERSIONS.get(api_key, BY_KEY[api_key].versions[1])
         event = fake_core.request(
             id=next(self._ids),
             api_key=api_key,
@@ -139,6 +152,7 @@ def driven() -> Iterator[Driven]:
     for first in range(0, SMALL, SMALL // 2):
         driven.ask(19, creation(first, SMALL // 2, 1))
     driven.ask(19, creation(SMALL, 1, LARGE))
+    driven.ask(10, FindCoordinatorRequest(coordinator_keys=["g0"]))
     yield driven
     driven.core.stop(0)
 
@@ -246,6 +260,69 @@ def delete_topics() -> Message:
     return DeleteTopicsRequest(topics=[of(name=name) for name in NAMES])
 
 
+def offset_commit(group_id: str = "commits") -> Message:
+    one = OffsetCommitRequest.OffsetCommitRequestPartition
+    topics = partitions_of(
+        lambda name, indexes: OffsetCommitRequest.OffsetCommitRequestTopic(
+            name=name, partitions=[one(partition_index=index) for index in indexes]
+        )
+    )
+    return OffsetCommitRequest(
+        group_id=group_id, generation_id_or_member_epoch=-1, member_id="", topics=topics
+    )
+
+
+def offset_fetch() -> Message:
+    of = OffsetFetchRequest.OffsetFetchRequestTopics
+    topics = partitions_of(lambda name, indexes: of(name=name, partition_indexes=indexes))
+    group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="commits", topics=topics)
+    return OffsetFetchRequest(groups=[group])
+
+
+def fetch_all_offsets() -> Message:
+    of = OffsetFetchRequest.OffsetFetchRequestGroup
+    return OffsetFetchRequest(groups=[of(group_id="commits", topics=None)])
+
+
+def fetch_of_many_groups() -> Message:
+    of = OffsetFetchRequest.OffsetFetchRequestGroup
+    return OffsetFetchRequest(groups=[of(group_id=f"g{n}", topics=None) for n in range(GROUPS)])
+
+
+def offset_delete() -> Message:
+    one = OffsetDeleteRequest.OffsetDeleteRequestPartition
+    topics = partitions_of(
+        lambda name, indexes: OffsetDeleteRequest.OffsetDeleteRequestTopic(
+            name=name, partitions=[one(partition_index=index) for index in indexes]
+        )
+    )
+    return OffsetDeleteRequest(group_id="commits", topics=topics)
+
+
+def join_group(member_id: str = "") -> Message:
+    protocol = JoinGroupRequest.JoinGroupRequestProtocol
+    return JoinGroupRequest(
+        group_id="g0",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id=member_id,
+        protocol_type="consumer",
+        protocols=[protocol(name=f"p{n}") for n in range(1_000)],
+    )
+
+
+def sync_group() -> Message:
+    one = SyncGroupRequest.SyncGroupRequestAssignment
+    assignments = [one(member_id=f"m{n}") for n in range(50_000)]
+    return SyncGroupRequest(group_id="g0", assignments=assignments)
+
+
+def leave_group() -> Message:
+    one = LeaveGroupRequest.MemberIdentity
+    members = [one(member_id=f"m{n}") for n in range(50_000)]
+    return LeaveGroupRequest(group_id="g0", members=members)
+
+
 LARGEST: list[tuple[int, Callable[[], Message]]] = [
     (10, lambda: FindCoordinatorRequest(coordinator_keys=[f"g{n}" for n in range(16_000)])),
     (22, lambda: InitProducerIdRequest(transactional_id=None)),
@@ -266,6 +343,18 @@ LARGEST: list[tuple[int, Callable[[], Message]]] = [
     (44, a_costly_pattern),
     (19, lambda: creation(SMALL + 1, RECORDS_MAX // 2, 1)),
     (37, create_partitions),
+    (8, offset_commit),
+    (9, offset_fetch),
+    (9, fetch_all_offsets),
+    (9, fetch_of_many_groups),
+    (47, offset_delete),
+    (11, join_group),
+    (14, sync_group),
+    (12, HeartbeatRequest),
+    (13, leave_group),
+    (15, lambda: DescribeGroupsRequest(groups=[f"g{n}" for n in range(GROUPS)])),
+    (16, ListGroupsRequest),
+    (42, lambda: DeleteGroupsRequest(groups_names=[f"g{n}" for n in range(GROUPS)])),
     (20, delete_topics),
 ]
 

@@ -26,6 +26,7 @@ from pykafka_core.protocol.messages import (
     DescribeClusterRequest,
     DescribeLogDirsRequest,
     DescribeProducersRequest,
+    FindCoordinatorRequest,
     InitProducerIdRequest,
 )
 from pykafka_core.testing.fake_core import FakeCore
@@ -84,6 +85,7 @@ class World:
             self.broker.send(DescribeLogDirsRequest(topics=None)),
             self.broker.send(DescribeProducersRequest(topics=[producers])),
             self.broker.send(InitProducerIdRequest(transactional_id=None)),
+            self.broker.send(FindCoordinatorRequest(key="group"), 3),
             self.broker.send(creation("refunds")),
         ]
         self.core.push(TopicsMissing(["missing"], "User:ANONYMOUS"))

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from pykafka_core._core import Cancelled, TopicsMissing
-from pykafka_core.broker.runtime.jobs import TURN_NS
 from pykafka_core.broker.runtime.loop import ControlLoop
 from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.broker.runtime.turns import TURN_NS
 from pykafka_core.handlers.topics import create_partitions, create_topics
 from pykafka_core.handlers.topics.placement import NewPartitions
 from pykafka_core.metadata.image.delta import PIECE_MAX

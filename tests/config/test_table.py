@@ -101,18 +101,17 @@ def test_settings_that_users_count_on_are_honoured(scope: Scope, names: str) -> 
     assert {n for n in names.split() if table[n].support is not Support.HONOURED} == set()
 
 
-def test_settings_of_the_coordinators_are_stored() -> None:
-    prefixes = ("group.", "offsets.", "transaction.")
+def test_settings_of_what_is_not_built_are_stored() -> None:
+    prefixes = ("group.consumer.", "group.share.", "group.streams.", "transaction.")
     named = [s for n, s in settings(Scope.BROKER).items() if n.startswith(prefixes)]
     unmoved = {s.name for s in named if s.support not in (Support.STORED, Support.NO_MEANING)}
     assert unmoved == set()
+
+
+def test_settings_of_groups_without_meaning_are_few() -> None:
+    named = [s for n, s in settings(Scope.BROKER).items() if n.startswith(("group.", "offsets."))]
     meaningless = {s.name for s in named if s.support is Support.NO_MEANING}
-    assert meaningless == {
-        "group.coordinator.threads",
-        "offsets.topic.replication.factor",
-        "transaction.state.log.min.isr",
-        "transaction.state.log.replication.factor",
-    }
+    assert meaningless == {"group.coordinator.threads"}
 
 
 def test_broker_forms_are_treated_as_their_topic_settings() -> None:

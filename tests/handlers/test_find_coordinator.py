@@ -1,12 +1,15 @@
-"""FindCoordinator: a declared exception until there is a coordinator."""
+"""FindCoordinator: groups have coordinators; transactions and share groups have none yet."""
 
 import logging
 
 import pytest
 
 from pykafka_core.broker.notices import INTERVAL_NS
+from pykafka_core.coordinator.partitions import coordinator_partition
+from pykafka_core.errors import KafkaStorageError
 from pykafka_core.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 from pykafka_core.testing.simulated_broker import SimulatedBroker
+from pykafka_core.types import RESOURCE_TOPIC
 
 HERE = (0, 1, "127.0.0.1", 9092)
 NOWHERE = (15, -1, "", -1)
@@ -34,8 +37,48 @@ def test_every_key_of_a_batch_is_answered(
     assert found == [("a", *expected), ("b", *expected)]
 
 
+def test_the_first_group_makes_the_topic_of_all() -> None:
+    config = {"offsets.topic.num.partitions": "7", "offsets.topic.segment.bytes": "2097152"}
+    broker = SimulatedBroker(config)
+    for key in ("a", "b"):
+        broker.ask(FindCoordinatorRequest(key=key), 3)
+    topic = broker.image.topics.by_name["__consumer_offsets"]
+    assert sorted(topic.partitions) == list(range(7))
+    assert {partition.replicas for partition in topic.partitions.values()} == {(1,)}
+    assert broker.image.configs.of(RESOURCE_TOPIC, topic.name) == {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "2097152",
+    }
+
+
+def test_a_group_whose_topic_cannot_be_made_has_no_coordinator() -> None:
+    broker = SimulatedBroker()
+    broker.core.hold_appends = True
+    asked = broker.send(FindCoordinatorRequest(key="group"), 3)
+    broker.run()
+    assert broker.answer(asked) is None
+    broker.core.complete_append(KafkaStorageError.code)
+    broker.run()
+    answer = broker.answer(asked)
+    assert isinstance(answer, FindCoordinatorResponse)
+    assert (answer.error_code, answer.node_id) == (15, -1)
+    assert "__consumer_offsets" not in broker.image.topics.by_name
+
+
+def test_a_partition_without_a_leader_has_no_coordinator(broker: SimulatedBroker) -> None:
+    key = "group"
+    broker.ask(FindCoordinatorRequest(key=key), 3)
+    topic = broker.image.topics.by_name["__consumer_offsets"]
+    index = coordinator_partition(key, len(topic.partitions))
+    topic.partitions[index] = topic.partitions[index]._replace(leader=-1)
+    answer = broker.ask(FindCoordinatorRequest(key=key), 3)
+    assert isinstance(answer, FindCoordinatorResponse)
+    assert answer.error_code == 15
+
+
 @pytest.mark.parametrize(
-    ("kind", "text"), [(0, "consumer groups are not built"), (1, "leave out transactional.id")]
+    ("kind", "text"), [(1, "leave out transactional.id"), (2, "share groups are not built")]
 )
 def test_a_client_that_asks_again_and_again_causes_one_warning_a_minute(
     broker: SimulatedBroker, caplog: pytest.LogCaptureFixture, kind: int, text: str

@@ -14,18 +14,28 @@ from pykafka_core.protocol.messages import (
     AlterConfigsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteGroupsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
+    DescribeGroupsRequest,
     DescribeLogDirsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
     FindCoordinatorRequest,
+    HeartbeatRequest,
     IncrementalAlterConfigsRequest,
     InitProducerIdRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
     ListConfigResourcesRequest,
+    ListGroupsRequest,
     Message,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 
@@ -144,13 +154,86 @@ def list_config_resources(_name: str, _version: int) -> Iterator[Message]:
     yield ListConfigResourcesRequest()
 
 
+def offset_commit(name: str, version: int) -> Iterator[Message]:
+    partition = OffsetCommitRequest.OffsetCommitRequestPartition(committed_metadata=name)
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic(
+        name=name if version < 10 else "", partitions=[partition]
+    )
+    for group in ("group", name):
+        yield OffsetCommitRequest(group_id=group, member_id=name, topics=[topic])
+
+
+def offset_fetch(name: str, version: int) -> Iterator[Message]:
+    if version < 8:
+        topic = OffsetFetchRequest.OffsetFetchRequestTopic(name=name, partition_indexes=[0])
+        yield OffsetFetchRequest(group_id=name, topics=[topic])
+        return
+    wanted = OffsetFetchRequest.OffsetFetchRequestTopics(
+        name=name if version < 10 else "", partition_indexes=[0]
+    )
+    group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=name, topics=[wanted])
+    if version >= 9:
+        group.member_id = name
+    yield OffsetFetchRequest(groups=[group])
+
+
+def offset_delete(name: str, _: int) -> Iterator[Message]:
+    partitions = [OffsetDeleteRequest.OffsetDeleteRequestPartition()]
+    topic = OffsetDeleteRequest.OffsetDeleteRequestTopic(name=name, partitions=partitions)
+    for group in ("group", name):
+        yield OffsetDeleteRequest(group_id=group, topics=[topic])
+
+
+def join_group(name: str, _: int) -> Iterator[Message]:
+    protocol = JoinGroupRequest.JoinGroupRequestProtocol(name=name)
+    for member_id in ("", name):
+        yield JoinGroupRequest(
+            group_id=name,
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            member_id=member_id,
+            protocol_type=name,
+            protocols=[protocol],
+        )
+
+
+def heartbeat(name: str, _: int) -> Iterator[Message]:
+    yield HeartbeatRequest(group_id=name, member_id=name)
+
+
+def leave_group(name: str, version: int) -> Iterator[Message]:
+    if version < 3:
+        yield LeaveGroupRequest(group_id=name, member_id=name)
+    else:
+        member = LeaveGroupRequest.MemberIdentity(member_id=name, group_instance_id=name)
+        yield LeaveGroupRequest(group_id=name, members=[member])
+
+
+def sync_group(name: str, _: int) -> Iterator[Message]:
+    assignment = SyncGroupRequest.SyncGroupRequestAssignment(member_id=name)
+    yield SyncGroupRequest(group_id=name, member_id=name, assignments=[assignment])
+
+
+def describe_groups(name: str, _: int) -> Iterator[Message]:
+    yield DescribeGroupsRequest(groups=[name])
+
+
+def list_groups(name: str, version: int) -> Iterator[Message]:
+    yield ListGroupsRequest(states_filter=[name] if version >= 4 else [])
+
+
+def delete_groups(name: str, _: int) -> Iterator[Message]:
+    yield DeleteGroupsRequest(groups_names=[name])
+
+
 REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
     make.__name__: make
     for make in (
         find_coordinator, create_topics, delete_topics, delete_records, init_producer_id,
         describe_configs, alter_configs, describe_log_dirs, create_partitions,
         incremental_alter_configs, describe_quorum, describe_cluster, describe_producers,
-        list_config_resources,
+        list_config_resources, offset_commit, offset_fetch, offset_delete, join_group, heartbeat,
+        leave_group, sync_group, describe_groups, list_groups, delete_groups,
     )
 }  # fmt: skip
 
@@ -202,5 +285,5 @@ def test_error_messages_are_those_of_errors() -> None:
         "UnknownTopicOrPartitionError.text",
         "str(error)",
         "str(error_of(code)())",
-        "str(found.error) if found.error else None",
+        "found.error_message",
     }

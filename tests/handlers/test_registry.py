@@ -6,7 +6,7 @@ from typing import get_type_hints
 
 import pytest
 
-from pykafka_core.handlers.outcome import Maintain, Propose
+from pykafka_core.handlers.outcome import Coordinate, Maintain, Propose
 from pykafka_core.handlers.registry import API_VERSIONS, ROWS, Owner, Row, handler_of
 from pykafka_core.protocol import api_versions
 
@@ -24,7 +24,7 @@ KAFKA_4_2_1 = {
 }  # fmt: skip
 
 NOT_BUILT = {
-    "groups and offsets": {8, 9, 11, 12, 13, 14, 15, 16, 42, 47, 68, 69, 88, 89},
+    "groups of other protocols than the classic one": {68, 69, 88, 89},
     "transactions": {24, 25, 26, 27, 28, 65, 66},
     "share groups": {76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92},
     "security and quotas": {17, 29, 30, 31, 36, 38, 39, 40, 41, 48, 49, 50, 51},
@@ -32,7 +32,7 @@ NOT_BUILT = {
 }
 
 DECLARED_EXCEPTIONS = {
-    10: "FindCoordinator names this node for groups, whose APIs are not offered; else 15",
+    10: "FindCoordinator answers COORDINATOR_NOT_AVAILABLE for transactional ids and share groups",
     22: "InitProducerId with a transactional id answers COORDINATOR_NOT_AVAILABLE",
 }
 
@@ -60,6 +60,7 @@ def test_a_handler_returns_only_what_the_owner_of_its_row_can_carry_out(row: Row
     names = str(may_return)
     assert (Propose.__qualname__ in names or "Outcome" in names) == (row.owner is Owner.CONTROLLER)
     assert Maintain.__qualname__ not in names or row.owner in (Owner.LOCAL, Owner.CONTROLLER)
+    assert Coordinate.__qualname__ in names or row.owner is not Owner.SHARD
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, assert_never
 from pykafka_core import _core
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.runtime.coordinators import Coordinators
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.jobs import TURN_NS, Jobs
+from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.levels import Levels
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked, RemoteRequest, Replies
+from pykafka_core.broker.runtime.turns import TURN_NS
 from pykafka_core.handlers.registry import BY_KEY, Owner
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ class Dispatcher:
         publisher: Has the committed image.
         controller: Owns requests that write.
         jobs: Works on all others.
+        coordinators: Own what internal topics hold.
         levels: Reports what the core says of partitions and disk.
         faults: Takes note of what failed alone.
     """
@@ -54,6 +57,7 @@ class Dispatcher:
         publisher: Publisher,
         controller: Controller,
         jobs: Jobs,
+        coordinators: Coordinators,
         levels: Levels,
         faults: Faults,
     ) -> None:
@@ -64,6 +68,7 @@ class Dispatcher:
         self._publisher = publisher
         self._controller = controller
         self._jobs = jobs
+        self._coordinators = coordinators
         self._levels = levels
         self._faults = faults
 
@@ -92,6 +97,9 @@ class Dispatcher:
                 completed = Completed(event.error_code, -1, event.states)
                 self._completions.complete(event.token, completed)
                 return
+            case _core.RecordsRead():
+                self._completions.complete(event.token, Completed(event.error_code, -1, event))
+                return
             case _core.Cancelled():
                 action = partial(self._requests.cancel, event.id)
             case _core.TopicsMissing():
@@ -114,9 +122,10 @@ class Dispatcher:
         """Decide what waits for a slice of time, and send answers; whether there is more to decide."""
         self._controller.advance(self._core.now_ns() + TURN_NS)
         self._jobs.run(self._core.now_ns() + TURN_NS)
+        self._coordinators.advance(self._core.now_ns() + TURN_NS)
         self._requests.send_replies()
         self._publisher.note_commits()
-        return bool(self._jobs) or self._controller.is_busy
+        return bool(self._jobs) or self._controller.is_busy or self._coordinators.is_busy
 
     def fail_all(self, error_code: int) -> None:
         """End everything that waits with an error: the broker stops."""
@@ -124,6 +133,7 @@ class Dispatcher:
         self._completions.cancel_all()
         self._controller.drop_all()
         self._jobs.drop_all()
+        self._coordinators.drop_all()
 
     def _on_request(self, event: _core.Request) -> None:
         row = BY_KEY.get(event.api_key)
@@ -146,7 +156,7 @@ class Dispatcher:
         match asked.owner:
             case Owner.CONTROLLER:
                 self._controller.take(asked)
-            case Owner.IMAGE | Owner.LOCAL:
+            case Owner.IMAGE | Owner.LOCAL | Owner.SHARD:
                 self._jobs.take(asked)
             case _:
                 assert_never(asked.owner)

@@ -6,27 +6,16 @@ from functools import partial
 
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.contexts import Contexts
+from pykafka_core.broker.runtime.coordinators import Coordinators
 from pykafka_core.broker.runtime.maintenance import Maintenance
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
-from pykafka_core.handlers.outcome import Maintain, Propose, Slices
+from pykafka_core.broker.runtime.turns import advanced
+from pykafka_core.handlers.outcome import Coordinate, Maintain, Propose, Slices
 from pykafka_core.protocol.messages import Message
 
-TURN_NS = 10_000_000
-"""How long one kind of work may go on before the loop looks at events again."""
 SLICE_NS = 2_000_000
 """How long one job may go on before another one gets its turn."""
-
-
-def advanced(work: Slices[None], core: Core, deadline_ns: int) -> bool:
-    """Do one item of work, and more until the deadline; whether it is at its end. Raises what the work raises."""
-    try:
-        next(work)
-        while core.now_ns() < deadline_ns:
-            next(work)
-    except StopIteration:
-        return True
-    return False
 
 
 class Jobs:
@@ -41,15 +30,23 @@ class Jobs:
         contexts: What the handlers know.
         requests: Where each job ends.
         maintenance: Has logs maintained for them.
+        coordinators: Have shards decide for them.
     """
 
     def __init__(
-        self, core: Core, contexts: Contexts, requests: OpenRequests, maintenance: Maintenance
+        self,
+        *,
+        core: Core,
+        contexts: Contexts,
+        requests: OpenRequests,
+        maintenance: Maintenance,
+        coordinators: Coordinators,
     ) -> None:
         self._core = core
         self._contexts = contexts
         self._requests = requests
         self._maintenance = maintenance
+        self._coordinators = coordinators
         self._answers: deque[Slices[None]] = deque()
         self._new: deque[Slices[None]] = deque()
         self._begun: deque[Slices[None]] = deque()
@@ -97,5 +94,7 @@ class Jobs:
         assert not isinstance(outcome, Propose), "only a row of the controller may propose"
         if isinstance(outcome, Maintain):
             yield from self._maintenance.begin(asked, outcome, self.answer)
+        elif isinstance(outcome, Coordinate):
+            yield from self._coordinators.begin(asked, outcome, self.answer)
         else:
             yield from self._requests.answer(asked, outcome)

@@ -7,6 +7,7 @@ from typing import assert_never
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completed, Completions
 from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.gathering import Answer, Gathering
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.runtime.timers import Timers
@@ -25,9 +26,6 @@ from pykafka_core.handlers.outcome import (
     Maintained,
     Slices,
 )
-from pykafka_core.protocol.messages import Message
-
-Answer = Callable[[Asked, Callable[[], Message | Slices[Message]]], object]
 
 TIMEOUT_MS_MIN = 1000
 """Kafka deletes first and looks at the time then: a log that is not busy is always answered."""
@@ -69,7 +67,7 @@ class Maintenance:
                 return
             self._send(waiting, slot, command)
             yield
-        waiting.answer_if_over()
+        waiting.gathering.answer_if_complete()
         if outcome.timeout_ms is not None and self._requests.is_open(asked):
             due_ns = self._core.now_ns() + max(outcome.timeout_ms, TIMEOUT_MS_MIN) * 1_000_000
             timer = self._timers.once("maintenance", due_ns, partial(self._time_out, waiting))
@@ -89,7 +87,7 @@ class Maintenance:
         waiting.tokens[slot] = token
         if not self._faults.guard("a maintenance command", self._call(token, command)):
             self._completions.cancel(waiting.tokens.pop(slot))
-            waiting.results[slot] = Maintained(UnknownServerError.code, -1)
+            waiting.gathering.add(slot, Maintained(UnknownServerError.code, -1))
 
     def _call(self, token: int, command: LogCommand) -> Callable[[], None]:
         match command:
@@ -103,19 +101,18 @@ class Maintenance:
                 assert_never(command)
 
     def _cancel(self, waiting: "_Waiting") -> None:
+        waiting.gathering.drop()
         for token in waiting.tokens.values():
             self._completions.cancel(token)
 
     def _on_maintained(self, waiting: "_Waiting", slot: int, completed: Completed) -> None:
         del waiting.tokens[slot]
-        waiting.results[slot] = _by_name(Maintained(*completed))
-        waiting.answer_if_over()
+        waiting.gathering.add(slot, _by_name(Maintained(*completed)))
 
     def _time_out(self, waiting: "_Waiting") -> None:
         """Answer now. The core carries on with what it has begun."""
         for slot in range(waiting.count):
-            waiting.results.setdefault(slot, Maintained(RequestTimedOutError.code, -1))
-        waiting.answer_if_over()
+            waiting.gathering.add(slot, Maintained(RequestTimedOutError.code, -1))
 
 
 def _by_name(done: Maintained) -> Maintained:
@@ -130,31 +127,16 @@ def _nothing(_: Completed) -> None:
 
 
 class _Waiting:
-    """A request that waits for its logs, with what came of its commands so far, by their places.
+    """A request that waits for its logs.
 
     Attributes:
-        tokens: Of the commands that are not over.
+        gathering: What came of its commands so far.
+        tokens: Of the commands that are not over, by their places.
     """
 
-    __slots__ = "_answer", "_is_answered", "_outcome", "asked", "results", "tokens"
+    __slots__ = "count", "gathering", "tokens"
 
     def __init__(self, asked: Asked, outcome: Maintain, answer: Answer) -> None:
-        self.asked = asked
-        self.results: dict[int, Maintained] = {}
+        self.count = len(outcome.commands)
+        self.gathering = Gathering(asked, self.count, outcome.reply, answer)
         self.tokens: dict[int, int] = {}
-        self._outcome = outcome
-        self._answer = answer
-        self._is_answered = False
-
-    @property
-    def count(self) -> int:
-        """How many commands it waits for."""
-        return len(self._outcome.commands)
-
-    def answer_if_over(self) -> None:
-        """Called when a command is over, and when all were sent, which may come later."""
-        if self._is_answered or len(self.results) < self.count:
-            return
-        self._is_answered = True
-        results = [self.results[slot] for slot in range(len(self.results))]
-        self._answer(self.asked, lambda: self._outcome.reply(results))

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from pykafka_core._core import Core, EncodedMessage
 from pykafka_core.errors import error_of
 from pykafka_core.handlers.context import Caller, Context
-from pykafka_core.handlers.outcome import Maintain, Outcome, Propose, Slices, Steps, in_slices
+from pykafka_core.handlers.outcome import (
+    Coordinate,
+    Maintain,
+    Outcome,
+    Propose,
+    Slices,
+    Steps,
+    in_slices,
+)
 from pykafka_core.handlers.registry import Owner, Row, handler_of
 from pykafka_core.protocol import decode_request, decode_request_in_parts, encode_response_in_parts
 from pykafka_core.protocol.messages import Message
@@ -16,7 +24,7 @@ if TYPE_CHECKING:
     from pykafka_core import _core
 
 
-_OUTCOMES = (Message, Propose, Maintain)
+_OUTCOMES = (Message, Propose, Maintain, Coordinate)
 
 SMALL_BYTES_MAX = 4096
 """A request up to this size is decoded at once: it has fewer fields than are decoded between two yields."""
@@ -32,6 +40,7 @@ class Call(NamedTuple):
     client_host: str = ""
     client_id: str = ""
     listener: str = ""
+    received_ns: int = 0
 
 
 class Asked(Protocol):

@@ -1,10 +1,12 @@
 """The parts of a control plane, put together."""
 
+from functools import partial
 from typing import NamedTuple
 
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completions
 from pykafka_core.broker.runtime.contexts import Contexts
+from pykafka_core.broker.runtime.coordinators import Coordinators
 from pykafka_core.broker.runtime.dispatcher import Dispatcher
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.jobs import Jobs
@@ -17,6 +19,8 @@ from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Replies
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.storage.reserve import Reserve
+from pykafka_core.coordinator.group.group_shard import GroupShard
+from pykafka_core.coordinator.group.settings import GroupSettings
 from pykafka_core.handlers.context import Node
 
 
@@ -48,7 +52,25 @@ def assemble(
     maintenance = Maintenance(
         core=core, completions=completions, requests=requests, timers=timers, faults=faults
     )
-    jobs = Jobs(core, contexts, requests, maintenance)
+    coordinators = Coordinators(
+        core=core,
+        node_id=node.node_id,
+        completions=completions,
+        requests=requests,
+        timers=timers,
+        faults=faults,
+        publisher=publisher,
+        make_group_shard=partial(
+            GroupShard, GroupSettings.of(publisher.settings), partial(_new_uuid, node)
+        ),
+    )
+    jobs = Jobs(
+        core=core,
+        contexts=contexts,
+        requests=requests,
+        maintenance=maintenance,
+        coordinators=coordinators,
+    )
     controller = Controller(
         core=core,
         quorum=quorum,
@@ -67,7 +89,14 @@ def assemble(
         publisher=publisher,
         controller=controller,
         jobs=jobs,
+        coordinators=coordinators,
         levels=Levels(core, publisher, node.log_dir),
         faults=faults,
     )
     return ControlPlane(dispatcher, publisher, maintenance, timers, faults)
+
+
+def _new_uuid(node: Node) -> str:
+    """A UUID as text, of random bytes."""
+    text = node.new_id().hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))

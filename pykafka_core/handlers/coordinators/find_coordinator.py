@@ -1,9 +1,7 @@
-"""FindCoordinator (10): where groups would be coordinated, though no coordinator is built yet.
+"""FindCoordinator (10): which node coordinates a key. The first group that is looked for makes `__consumer_offsets`.
 
-The node of a cluster of one coordinates every group, and ApiVersions offers no API of groups. A client that is
-answered with this node therefore reports at once that groups are not supported. COORDINATOR_NOT_AVAILABLE would make it
-ask again for as long as it lives, and librdkafka's `close` wait for session.timeout.ms to commit. That is still the
-answer for transactional ids, as InitProducerId gives it too, and for share groups.
+A client is answered when the topic is there, so that it does not have to ask again. For transactional ids, as in
+InitProducerId, and for share groups the answer is COORDINATOR_NOT_AVAILABLE: those coordinators are not built.
 """
 
 import re
@@ -15,7 +13,8 @@ from pykafka_core.errors import (
     KafkaError,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Slices, collect
+from pykafka_core.handlers.coordinators.internal_topics import InternalTopic, group_topic
+from pykafka_core.handlers.outcome import Propose, Slices, collect
 from pykafka_core.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
 from pykafka_core.types import id_bytes
 
@@ -25,11 +24,8 @@ GROUP, TRANSACTION, SHARE_GROUP = range(3)
 SHARE_VERSION = 6
 """Since then share groups have coordinators."""
 _PARTITION = re.compile(r"[+-]?[0-9]{1,10}\Z")
+_KINDS = (GROUP, TRANSACTION, SHARE_GROUP)
 _MISSING = {
-    GROUP: (
-        "consumer groups are not built yet: assign partitions, without a group id or, in librdkafka, with "
-        "enable.auto.commit=false and an offset for each partition"
-    ),
     TRANSACTION: "transactions are not built yet: leave out transactional.id",
     SHARE_GROUP: "share groups are not built yet",
 }
@@ -41,21 +37,43 @@ class _Coordinator(NamedTuple):
     port: int = -1
     error: KafkaError | None = None
 
+    @property
+    def error_code(self) -> int:
+        return self.error.code if self.error else 0
 
-def handle(context: Context, request: FindCoordinatorRequest) -> Slices[FindCoordinatorResponse]:
-    """Answer with this node for groups, else with COORDINATOR_NOT_AVAILABLE; warn that nothing is coordinated."""
-    version, kind = context.caller.api_version, request.key_type
+    @property
+    def error_message(self) -> str | None:
+        return str(self.error) if self.error else None
+
+
+def handle(
+    context: Context, request: FindCoordinatorRequest
+) -> Slices[FindCoordinatorResponse | Propose]:
+    """Answer at once where the coordinators' topic is there; else make it first."""
+    kind = request.key_type
     if kind in _MISSING:
         client = f"client {context.caller.client_id!r} at {context.caller.client_host}"
         context.warn(
             f"coordinator {kind}", f"{client} asks for a coordinator, and {_MISSING[kind]}"
         )
+    if kind != GROUP:
+        return (yield from _answer(context, request, None))
+    topic = yield from group_topic(context)
+    if not topic.records:
+        return (yield from _answer(context, request, topic))
+    return Propose(topic.records, lambda code: _answer(context, request, None if code else topic))
+
+
+def _answer(
+    context: Context, request: FindCoordinatorRequest, topic: InternalTopic | None
+) -> Slices[FindCoordinatorResponse]:
     yield
-    if version < BATCHED_VERSION:
-        found = _coordinator(context, kind, request.key)
+    kind = request.key_type
+    if context.caller.api_version < BATCHED_VERSION:
+        found = _coordinator(context, kind, request.key, topic)
         return FindCoordinatorResponse(
-            error_code=found.error.code if found.error else 0,
-            error_message=str(found.error) if found.error else None,
+            error_code=found.error_code,
+            error_message=found.error_message,
             node_id=found.node_id,
             host=found.host,
             port=found.port,
@@ -66,17 +84,19 @@ def handle(context: Context, request: FindCoordinatorRequest) -> Slices[FindCoor
             node_id=found.node_id,
             host=found.host,
             port=found.port,
-            error_code=found.error.code if found.error else 0,
-            error_message=str(found.error) if found.error else None,
+            error_code=found.error_code,
+            error_message=found.error_message,
         )
         for key in request.coordinator_keys
-        for found in [_coordinator(context, kind, key)]
+        for found in [_coordinator(context, kind, key, topic)]
     )
     return FindCoordinatorResponse(coordinators=coordinators)
 
 
-def _coordinator(context: Context, kind: int, key: str) -> _Coordinator:
-    if kind not in _MISSING:
+def _coordinator(
+    context: Context, kind: int, key: str, topic: InternalTopic | None
+) -> _Coordinator:
+    if kind not in _KINDS:
         return _Coordinator(error=InvalidRequestError(f"Unknown key type {kind}"))
     if kind == SHARE_GROUP and (
         context.caller.api_version < SHARE_VERSION or not _is_share_key(key)
@@ -84,10 +104,11 @@ def _coordinator(context: Context, kind: int, key: str) -> _Coordinator:
         return _Coordinator(
             error=InvalidRequestError("A share group's key is groupId:topicId:partition")
         )
-    if kind == GROUP:
-        for endpoint in context.image.brokers[context.node.node_id].endpoints:
+    node = context.image.brokers.get(topic.leader(key)) if topic else None
+    if node is not None:
+        for endpoint in node.endpoints:
             if endpoint.name == context.caller.listener:
-                return _Coordinator(context.node.node_id, endpoint.host, endpoint.port)
+                return _Coordinator(node.node_id, endpoint.host, endpoint.port)
     return _Coordinator(error=CoordinatorNotAvailableError())
 
 

@@ -22,11 +22,12 @@ from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.jobs import Jobs, advanced
+from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_driver import QuorumDriver
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.broker.runtime.turns import advanced
 from pykafka_core.broker.storage.reserve import Need, Reserve
 from pykafka_core.errors import (
     InvalidConfigError,
@@ -34,7 +35,7 @@ from pykafka_core.errors import (
     UnknownServerError,
     error_of,
 )
-from pykafka_core.handlers.outcome import Maintain, Outcome, Propose, Slices, collect
+from pykafka_core.handlers.outcome import Outcome, Propose, Slices, collect
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.proposed import ProposedImage
 from pykafka_core.metadata.records.codec import encode
@@ -191,7 +192,7 @@ class Controller:
 
         The batch is full when the records need another one; the request is as if it had not been decided.
         """
-        assert not isinstance(outcome, Maintain), "a row of the controller does not maintain"
+        assert isinstance(outcome, Message | Propose), "a row of the controller answers or proposes"
         parked: Parked = outcome
         if isinstance(outcome, Propose) and outcome.records:
             try:

@@ -4,6 +4,9 @@ Who proposed the batch does not matter. A leader's image comes from its committe
 follower's, and that of the next start from the same log.
 """
 
+from collections.abc import Callable, Mapping
+from functools import partial
+
 from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import SURVIVED
 from pykafka_core.broker.runtime.faults import Faults
@@ -50,6 +53,8 @@ class Publisher:
         self._snapshots = snapshots
         self._settings = projection.settings(self._image)
         self._unsaved_bytes = 0
+        self.followers: list[Callable[[MetadataImage, Mapping[str, bytes]], object]] = []
+        """Called with each committed image that the core has taken, and the topics that are gone: ids by name."""
 
     @property
     def image(self) -> MetadataImage:
@@ -90,7 +95,11 @@ class Publisher:
         for piece in inherited.pieces():
             self._core.apply(self._projection.step(piece, self._settings))
             yield
-        self._image = image
+        before, self._image = self._image, image
+        known = (before.topics.by_id.get(topic_id) for topic_id in delta.deleted)
+        deleted = {topic.name: topic.topic_id for topic in known if topic is not None}
+        for follow in self.followers:
+            self._faults.guard("what follows the metadata", partial(follow, image, deleted))
 
     def _inherited(self, delta: Delta, image: MetadataImage) -> Slices[Delta]:
         """Take in settings of the broker that changed. Topics that inherit what changed are part of the step."""

@@ -1,0 +1,396 @@
+"""One shard's life on the broker: loaded, used, and dropped when its partition cannot take its records.
+
+Theory of operation. Operations run at once, one after the other, and what they come to joins a batch: its records and
+the answers that wait for them. One batch is in flight; the others gather behind it, so a slow disk makes batches
+larger, not slower. An answer leaves when the batch that it joined is committed, also one that only read: it may have
+seen what is not committed yet. Without anything in flight an answer leaves at once.
+
+Operations wait in the queue while the shard is loaded, and while `UNCOMMITTED_BYTES_MAX` or
+`UNCOMMITTED_ANSWERS_MAX` wait for the disk: their connections are mute meanwhile.
+
+When an append fails, whoever waits is refused, the machine is dropped, and the partition is loaded again: what was not
+committed is forgotten as a whole.
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from pykafka_core._core import Core, RecordsRead
+from pykafka_core._records import Record, RecordBatchReader
+from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
+from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.timers import Timer, Timers
+from pykafka_core.coordinator.shard import FOREVER_NS, KeyValue, Shard, Turn, Waiter
+from pykafka_core.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
+    KafkaError,
+    NotCoordinatorError,
+    UnknownServerError,
+    error_of,
+)
+from pykafka_core.handlers.outcome import Slices
+
+S = TypeVar("S", bound=Shard)
+
+UNCOMMITTED_BYTES_MAX = 4 * 1024 * 1024
+UNCOMMITTED_ANSWERS_MAX = 2000
+LOAD_BYTES = 256 * 1024
+"""Read at once while loading."""
+LOAD_PATIENCE_NS = 500_000_000
+"""How long operations wait for a load before they are told to come again, as Kafka tells them at once."""
+_BATCH_OVERHEAD = 128
+"""What a batch takes beside its records, and more."""
+
+_NOT_HERE = frozenset({3, 6, 74, 75, 100})
+"""Codes of an append that say that another node, or nobody, has the partition."""
+
+_log = GuardedLogger(__name__)
+
+
+class ShardPlace(NamedTuple):
+    """Which partition a shard is made of, in which leader epoch."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+    leader_epoch: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Answers(Protocol):
+    """Where answers of operations go."""
+
+    def answered(self, waiter: Waiter, answer: object) -> None:
+        """An answer is committed."""
+
+    def refused(self, waiter: Waiter, error_code: int) -> None:
+        """There is no answer but an error."""
+
+
+class _Batch:
+    """What turns came to that are appended together."""
+
+    __slots__ = "answers", "bytes_left", "records", "size"
+
+    def __init__(self, bytes_max: int) -> None:
+        self.records: list[KeyValue] = []
+        self.answers: list[tuple[Waiter, object]] = []
+        self.bytes_left = bytes_max
+        self.size = 0
+
+    def add(self, turn: Turn, size: int) -> None:
+        self.records += turn.records
+        self.answers += turn.answers
+        self.bytes_left -= size
+        self.size += size
+
+
+class _Queued(NamedTuple, Generic[S]):
+    run: Callable[[S, Waiter, Turn], None]
+    waiter: Waiter
+    now_ns: int
+
+
+class ShardHost(Generic[S]):
+    """Hosts one shard. Belongs to the control thread.
+
+    Args:
+        place: Its partition.
+        make: Makes an empty machine.
+        batch_bytes_max: ``max.message.bytes`` of the partition.
+        core: Has the log, and the clocks.
+        completions: Where appends and reads are waited for.
+        timers: Run what is due in the machine.
+        faults: Takes note of an operation that fails alone.
+        answers: Where the answers go.
+    """
+
+    def __init__(
+        self,
+        place: ShardPlace,
+        make: Callable[[], S],
+        *,
+        batch_bytes_max: int,
+        core: Core,
+        completions: Completions,
+        timers: Timers,
+        faults: Faults,
+        answers: Answers,
+    ) -> None:
+        self.place = place
+        self._make = make
+        self._bytes_max = batch_bytes_max - _BATCH_OVERHEAD
+        self._core = core
+        self._completions = completions
+        self._timers = timers
+        self._faults = faults
+        self._answers = answers
+        self._machine: S | None = None
+        """None while it is loaded, and once that failed."""
+        self._refusal: int | None = None
+        """Why it is not used any more."""
+        self._queue: deque[_Queued[S]] = deque()
+        self._waiters: dict[Waiter, None] = {}
+        """Who was taken by the machine and has no answer that left."""
+        self._gathered: deque[_Batch] = deque()
+        self._in_flight: _Batch | None = None
+        self._token = 0
+        self._timer: Timer | None = None
+        self._replaying: Slices[None] | None = None
+        self._load_began_ns = 0
+        self._begin_load()
+
+    @property
+    def machine(self) -> S | None:
+        """The machine; None while it is loaded, and once it is dropped."""
+        return self._machine
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether the machine comes."""
+        return self._machine is None and self._refusal is None
+
+    def submit(self, run: Callable[[S, Waiter, Turn], None], waiter: Waiter, now_ns: int) -> None:
+        """Run an operation now, or when the shard is loaded and has room."""
+        if self._refusal is not None:
+            self._answers.refused(waiter, self._refusal)
+        elif self.is_loading and self._core.now_ns() > self._load_began_ns + LOAD_PATIENCE_NS:
+            self._answers.refused(waiter, CoordinatorLoadInProgressError.code)
+        elif self._machine is None or self._queue or self._is_full:
+            self._queue.append(_Queued(run, waiter, now_ns))
+        else:
+            self._run(self._machine, _Queued(run, waiter, now_ns))
+
+    def flush(self) -> None:
+        """Append what was gathered, unless a batch is in flight."""
+        while self._gathered and self._in_flight is None:
+            batch = self._gathered.popleft()
+            if batch.records:
+                self._append(batch)
+            else:
+                self._release(batch)
+
+    def carry_on_loading(self) -> Slices[None] | None:
+        """What is left to replay of the last read, in slices; to be worked on by the caller alone."""
+        work, self._replaying = self._replaying, None
+        return work
+
+    def close(self, error_code: int) -> None:
+        """The partition is led by another node, or nobody: refuse whoever waits."""
+        self._refusal = error_code
+        self._drop(error_code)
+
+    def topics_deleted(self, topics: Mapping[str, bytes]) -> None:
+        """Tell the machine."""
+        if self._machine is not None:
+            machine = self._machine
+            self._take(lambda turn: machine.topics_deleted(topics, turn), self._core.now_ns())
+
+    # Operations.
+
+    @property
+    def _is_full(self) -> bool:
+        return (
+            sum(batch.size for batch in self._gathered) > UNCOMMITTED_BYTES_MAX
+            or sum(len(batch.answers) for batch in self._gathered) > UNCOMMITTED_ANSWERS_MAX
+        )
+
+    def _run(self, machine: S, queued: _Queued[S]) -> None:
+        self._waiters[queued.waiter] = None
+        try:
+            self._take(partial(queued.run, machine, queued.waiter), queued.now_ns)
+        except KafkaError as error:
+            self._refuse(queued.waiter, error.code)
+        except SURVIVED as fault:
+            # It may have changed the machine: what is not committed is forgotten.
+            self._faults.caught(f"an operation of {self.place}", fault)
+            self._fail(UnknownServerError.code)
+
+    def _take(self, run: Callable[[Turn], None], now_ns: int) -> None:
+        turn = Turn(now_ns, self._core.time_ms(), self._bytes_max)
+        run(turn)
+        size = self._bytes_max - turn.bytes_left
+        if not turn.records and not turn.answers:
+            pass
+        elif not self._gathered and self._in_flight is None and not turn.records:
+            self._release_answers(turn.answers)
+        else:
+            if not self._gathered or self._gathered[-1].bytes_left < size:
+                self._gathered.append(_Batch(self._bytes_max))
+            self._gathered[-1].add(turn, size)
+        self._arm()
+
+    def _work_off(self) -> None:
+        while self._queue and self._machine is not None and not self._is_full:
+            self._run(self._machine, self._queue.popleft())
+
+    def _refuse(self, waiter: Waiter, error_code: int) -> None:
+        """Behind what is in flight: the operation may have seen what is not committed."""
+        turn = Turn(0, 0, 0)
+        turn.answer(waiter, error_code)
+        if not self._gathered and self._in_flight is None:
+            self._release_answers(turn.answers)
+        else:
+            if not self._gathered:
+                self._gathered.append(_Batch(self._bytes_max))
+            self._gathered[-1].add(turn, 0)
+
+    # Appends.
+
+    def _append(self, batch: _Batch) -> None:
+        self._in_flight = batch
+        self._token = self._completions.open(self._on_appended)
+        place = self.place
+        partition = (place.topic_id, place.partition)
+        try:
+            self._core.append(self._token, partition, place.leader_epoch, batch.records)
+        except SURVIVED as fault:
+            self._faults.caught(f"an append to {place}", fault)
+            self._completions.complete(self._token, Completed(UnknownServerError.code, -1))
+
+    def _on_appended(self, completed: Completed) -> None:
+        batch, self._in_flight = self._in_flight, None
+        assert batch is not None, "an append completes once"
+        if completed.error_code:
+            self._append_failed(batch, completed.error_code)
+            return
+        self._release(batch)
+        self._work_off()
+        self.flush()
+
+    def _append_failed(self, batch: _Batch, error_code: int) -> None:
+        name = error_of(error_code).name
+        _log.error("%s refused %d records with %s", self.place, len(batch.records), name)
+        self._gathered.appendleft(batch)
+        not_here = error_code in _NOT_HERE
+        self._fail((NotCoordinatorError if not_here else CoordinatorNotAvailableError).code)
+
+    def _release(self, batch: _Batch) -> None:
+        self._release_answers(batch.answers)
+
+    def _release_answers(self, answers: list[tuple[Waiter, object]]) -> None:
+        for waiter, answer in answers:
+            if waiter in self._waiters:
+                del self._waiters[waiter]
+                if isinstance(answer, int):
+                    self._answers.refused(waiter, answer)
+                else:
+                    self._answers.answered(waiter, answer)
+
+    # Life.
+
+    def _fail(self, error_code: int) -> None:
+        self._drop(error_code)
+        self._begin_load()
+
+    def _drop(self, error_code: int) -> None:
+        """Refuse all, and forget the machine."""
+        self._completions.cancel(self._token)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiters = [*self._waiters, *(queued.waiter for queued in self._queue)]
+        self._machine = self._in_flight = self._replaying = None
+        self._waiters.clear()
+        self._queue.clear()
+        self._gathered.clear()
+        for waiter in waiters:
+            self._answers.refused(waiter, error_code)
+
+    def _begin_load(self) -> None:
+        self._load_began_ns = self._core.now_ns()
+        self._read(self._make(), 0)
+
+    def _read(self, machine: S, offset: int) -> None:
+        self._token = self._completions.open(partial(self._on_read, machine))
+        partition = (self.place.topic_id, self.place.partition)
+        try:
+            self._core.read_records(self._token, partition, offset, LOAD_BYTES)
+        except SURVIVED as fault:
+            self._completions.cancel(self._token)
+            self._load_failed(f"{type(fault).__name__}: {fault}")
+
+    def _on_read(self, machine: S, completed: Completed) -> None:
+        read = completed.answer
+        assert isinstance(read, RecordsRead), "a read completes as RecordsRead"
+        if completed.error_code:
+            self._load_failed(error_of(completed.error_code).name)
+            return
+        self._replaying = self._replay(machine, read)
+
+    def _replay(self, machine: S, read: RecordsRead) -> Slices[None]:
+        try:
+            for record in RecordBatchReader(read.records, start=read.offset, control=True):
+                _replay_one(machine, record)
+                yield
+        except SURVIVED as fault:
+            self._load_failed(f"{type(fault).__name__}: {fault}")
+            return
+        if self._core.now_ns() > self._load_began_ns + LOAD_PATIENCE_NS:
+            self._refuse_queued(CoordinatorLoadInProgressError.code)
+        if read.next_offset < read.log_end_offset:
+            self._read(machine, read.next_offset)
+        else:
+            self._loaded(machine)
+
+    def _loaded(self, machine: S) -> None:
+        self._machine = machine
+        self._take(machine.loaded, self._core.now_ns())
+        self._work_off()
+
+    def _load_failed(self, reason: str) -> None:
+        self._refusal = NotCoordinatorError.code
+        self._drop(self._refusal)
+        _log.error(
+            "%s cannot be loaded: %s; what it coordinates is refused until the broker starts with it mended",
+            self.place,
+            reason,
+        )
+
+    def _refuse_queued(self, error_code: int) -> None:
+        queued, self._queue = self._queue, deque()
+        for operation in queued:
+            self._answers.refused(operation.waiter, error_code)
+
+    # Deadlines.
+
+    def _arm(self) -> None:
+        assert self._machine is not None, "a machine in use has deadlines"
+        due_ns = self._machine.next_due_ns()
+        if due_ns == FOREVER_NS or (self._timer is not None and self._timer.due_ns <= due_ns):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._timers.once(str(self.place), due_ns, self._on_due)
+
+    def _on_due(self) -> None:
+        """The horizon has passed the first deadline: everything that came before it was handled."""
+        self._timer = None
+        machine, now_ns = self._machine, self._core.horizon_ns()
+        if machine is None:
+            return
+        try:
+            while machine.next_due_ns() <= now_ns and self._machine is machine:
+                self._take(machine.run_due, now_ns)
+            self._arm()
+        except SURVIVED as fault:
+            self._faults.caught(f"a deadline of {self.place}", fault)
+            self._fail(UnknownServerError.code)
+        self.flush()
+
+
+def _replay_one(machine: Shard, record: Record) -> None:
+    key = record.key
+    if key is None:
+        raise ValueError(f"the record at offset {record.offset} has no key")
+    # A control record's key has four bytes, version 0 and a type; no key of a coordinator is so short with kind 0.
+    if len(key) == 4 and key.startswith(b"\0\0"):
+        machine.replay_marker(record.producer_id, committed=key[3] == 1)
+    else:
+        machine.replay(record.producer_id, key, record.value)

@@ -1,0 +1,1 @@
+"""Classic groups: members join, a leader among them assigns, everybody syncs. A file for each request."""

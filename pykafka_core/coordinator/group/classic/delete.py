@@ -1,0 +1,31 @@
+"""DeleteGroups: a group goes with its offsets."""
+
+from pykafka_core.coordinator.group.classic.records import group_tombstone
+from pykafka_core.coordinator.group.classic.session import drop_pending_member
+from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.offsets.deletion import forget, tombstones_of
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.errors import GroupIdNotFoundError, NonEmptyGroupError
+
+
+def delete_group(group_id: str, state: GroupState, waiter: Waiter, turn: Turn) -> None:
+    """Remove a group without members; answered with its id.
+
+    Raises:
+        GroupIdNotFoundError: There is no such group.
+        NonEmptyGroupError: It has members, or is about to lose the last.
+        RecordListTooLargeError: Its offsets do not fit into one batch.
+    """
+    group = state.groups.get(group_id)
+    if group is None:
+        raise GroupIdNotFoundError
+    if group.state is not ClassicGroupState.EMPTY:
+        raise NonEmptyGroupError
+    turn.append([*tombstones_of(state, group_id), group_tombstone(group_id)])
+    forget(state, group_id)
+    for member_id in list(group.pending_members):
+        drop_pending_member(state, group, member_id)
+    group.move_to(ClassicGroupState.DEAD, turn.now_ms)
+    state.groups.pop(group_id, None)
+    turn.answer(waiter, group_id)

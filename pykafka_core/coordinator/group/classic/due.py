@@ -1,0 +1,68 @@
+"""What happens in a classic group when time passes."""
+
+from pykafka_core.coordinator.group.classic.group import ClassicGroup
+from pykafka_core.coordinator.group.classic.keys import Due
+from pykafka_core.coordinator.group.classic.keys import DueInGroup as DueInGroup
+from pykafka_core.coordinator.group.classic.rebalance import (
+    complete_rebalance,
+    prepare_rebalance,
+    rebalance_or_complete,
+    remove_member,
+    wait_longer_or_complete,
+)
+from pykafka_core.coordinator.group.classic.session import drop_pending_member, touch_member
+from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn
+
+
+def run_due(state: GroupState, key: DueInGroup, turn: Turn) -> None:
+    """A deadline has passed. Nothing happens if the group is gone."""
+    group = state.groups.get(key.group_id)
+    if group is None:
+        return
+    match key.what:
+        case Due.SESSION:
+            _end_session(state, group, key.member_id, turn)
+        case Due.JOIN:
+            wait_longer_or_complete(state, group, turn)
+        case Due.SYNC:
+            _remove_unsynced(state, group, turn)
+
+
+def arm_loaded(state: GroupState, turn: Turn) -> None:
+    """Sessions of loaded members begin; a group that is too large by now rebalances, and loses who comes last."""
+    for group in state.groups.values():
+        for member in group.members.values():
+            touch_member(state, member, turn.now_ns)
+        if len(group.members) > state.settings.max_size:
+            prepare_rebalance(state, group, "loaded with more members than group.max.size", turn)
+
+
+def _end_session(state: GroupState, group: ClassicGroup, member_id: str, turn: Turn) -> None:
+    if member_id in group.pending_members:
+        drop_pending_member(state, group, member_id)
+        _complete_even_early(state, group, turn)
+        return
+    member = group.members.get(member_id)
+    if member is None or member.is_heard_of:
+        return  # one that waits has its next deadline with its answer
+    remove_member(state, group, member, turn)
+    if group.state is ClassicGroupState.PREPARING_REBALANCE:
+        _complete_even_early(state, group, turn)
+    else:
+        rebalance_or_complete(state, group, f"the session of member {member_id} ended", turn)
+
+
+def _complete_even_early(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
+    """Complete a rebalance if nobody is missing, also while the initial delay lasts, as Kafka does."""
+    if group.state is ClassicGroupState.PREPARING_REBALANCE and group.all_joined:
+        complete_rebalance(state, group, turn)
+
+
+def _remove_unsynced(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
+    unsynced = sorted(group.pending_sync)
+    for member_id in unsynced:
+        remove_member(state, group, group.members[member_id], turn)
+    if unsynced:
+        prepare_rebalance(state, group, f"{len(unsynced)} members did not sync", turn)

@@ -1,0 +1,26 @@
+"""Heartbeat in a classic group."""
+
+from pykafka_core.coordinator.group.classic.session import touch_member
+from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.errors import RebalanceInProgressError, UnknownMemberIdError
+from pykafka_core.protocol.messages import HeartbeatRequest, HeartbeatResponse
+
+
+def heartbeat(request: HeartbeatRequest, state: GroupState, waiter: Waiter, turn: Turn) -> None:
+    """Keep a member's session alive; answered with a `HeartbeatResponse`, or REBALANCE_IN_PROGRESS: join again.
+
+    Raises:
+        UnknownMemberIdError: Neither group nor member has that id.
+        FencedInstanceIdError: Another member id has the instance id.
+        IllegalGenerationError: It is in another generation.
+    """
+    group = state.groups.get(request.group_id)
+    if group is None:
+        raise UnknownMemberIdError
+    member_id = request.member_id
+    group.check_generation(member_id, request.group_instance_id, request.generation_id)
+    touch_member(state, group.members[member_id], turn.now_ns)
+    rebalances = group.state is ClassicGroupState.PREPARING_REBALANCE
+    turn.answer(waiter, RebalanceInProgressError.code if rebalances else HeartbeatResponse())

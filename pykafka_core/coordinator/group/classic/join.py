@@ -1,0 +1,281 @@
+"""JoinGroup in a classic group."""
+
+from typing import NamedTuple
+
+from pykafka_core.coordinator.group.classic.group import ClassicGroup, selected_protocol
+from pykafka_core.coordinator.group.classic.member import REASON_LENGTH_MAX, Member, Protocols
+from pykafka_core.coordinator.group.classic.rebalance import (
+    answer_join,
+    complete_if_all_joined,
+    joined,
+    rebalance_or_complete,
+    refuse_sync,
+    remove_member,
+)
+from pykafka_core.coordinator.group.classic.records import group_record, stored_member
+from pykafka_core.coordinator.group.classic.session import (
+    NS_PER_MS,
+    await_pending_member,
+    touch_member,
+    touch_new_member,
+)
+from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.errors import (
+    FencedInstanceIdError,
+    GroupMaxSizeReachedError,
+    InconsistentGroupProtocolError,
+    MemberIdRequiredError,
+    RebalanceInProgressError,
+    RecordListTooLargeError,
+    UnknownMemberIdError,
+    UnknownServerError,
+)
+from pykafka_core.protocol.messages import JoinGroupResponse
+
+MEMBER_ID_VERSION = 4
+"""From here on a dynamic member is given its id first, and joins with it (KIP-394)."""
+SKIP_ASSIGNMENT_VERSION = 9
+"""From here on a static leader that came back may be told to lead without an assignment (KIP-814)."""
+PENDING_MEMBERS_MAX = 10_000
+"""In one group. They cost a client nothing; Kafka has no limit."""
+_NAME_LENGTH_MAX = 8_000
+"""Characters of a client's name in a member id, so that a string of the protocol holds it: 32,767 bytes."""
+
+
+class Join(NamedTuple):
+    """What a member asks for.
+
+    Args:
+        member_id: Empty without one so far.
+        protocols: None is refused; the limit is the caller's.
+        api_version: Of the request.
+    """
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    protocol_type: str
+    protocols: Protocols
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    client_id: str
+    client_host: str
+    reason: str
+    api_version: int
+
+
+def join_group(join: Join, state: GroupState, waiter: Waiter, turn: Turn) -> None:
+    """Let somebody join; answered with a `JoinGroupResponse`, now or when the rebalance completes.
+
+    Raises:
+        UnknownMemberIdError: Neither group nor member has that id.
+        FencedInstanceIdError: Another member id has the instance id.
+        GroupMaxSizeReachedError: The group is full.
+        InconsistentGroupProtocolError: It supports no protocol that all members do.
+        UnknownServerError: The group with it is too large to be stored; or who joins with an instance id was to join
+            without one.
+    """
+    group = state.groups.get(join.group_id)
+    if group is None:
+        if join.member_id:
+            raise UnknownMemberIdError
+        group = ClassicGroup(join.group_id)
+        group.state_timestamp_ms = turn.now_ms
+    member = group.members.get(join.member_id)
+    if not _has_room(state, group, member):
+        _turn_away(state, group, member, waiter, turn)
+        return
+    if not group.supports(join.protocol_type, [name for name, _ in join.protocols]):
+        raise InconsistentGroupProtocolError
+    if not join.member_id:
+        _join_without_id(state, group, join, waiter, turn)
+    elif join.member_id in group.pending_members:
+        _join_pending(state, group, join, waiter, turn)
+    else:
+        group.check_member(join.member_id, join.group_instance_id)
+        assert member is not None, "it was checked"
+        _join_again(state, group, member, join, waiter, turn)
+
+
+def _has_room(state: GroupState, group: ClassicGroup, member: Member | None) -> bool:
+    """As ``acceptJoiningMember``: a group that is too large already, by a smaller limit, loses who joins again last."""
+    size_max = state.settings.max_size
+    match group.state:
+        case ClassicGroupState.EMPTY:
+            return True
+        case ClassicGroupState.PREPARING_REBALANCE:
+            waits = member is not None and member.join_waiter is not None
+            return waits or group.awaiting_join < size_max
+        case _:
+            return member is not None or len(group.members) < size_max
+
+
+def _turn_away(
+    state: GroupState, group: ClassicGroup, member: Member | None, waiter: Waiter, turn: Turn
+) -> None:
+    if member is not None:
+        remove_member(state, group, member, turn)
+        complete_if_all_joined(state, group, turn)
+    turn.answer(waiter, JoinGroupResponse(error_code=GroupMaxSizeReachedError.code))
+
+
+def _join_without_id(
+    state: GroupState, group: ClassicGroup, join: Join, waiter: Waiter, turn: Turn
+) -> None:
+    instance_id = join.group_instance_id
+    old_id = None if instance_id is None else group.static_members.get(instance_id)
+    name = join.client_id if instance_id is None else instance_id
+    member_id = f"{name[:_NAME_LENGTH_MAX]}-{state.new_uuid()}"
+    if old_id is not None:
+        _join_as_static(state, group, group.members[old_id], member_id, join, waiter, turn)
+        return
+    must_come_back = instance_id is None and join.api_version >= MEMBER_ID_VERSION
+    if must_come_back and len(group.pending_members) >= PENDING_MEMBERS_MAX:
+        raise GroupMaxSizeReachedError
+    _store_new_group(state, group, turn)
+    if must_come_back:
+        due_ns = turn.now_ns + join.session_timeout_ms * NS_PER_MS
+        await_pending_member(state, group, member_id, due_ns)
+        required = MemberIdRequiredError.code
+        turn.answer(waiter, JoinGroupResponse(error_code=required, member_id=member_id))
+    else:
+        _add(state, group, member_id, join, waiter, turn)
+
+
+def _store_new_group(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
+    """Have a group stored that did not exist, so that it is there when its member comes back to another node."""
+    if group.group_id in state.groups:
+        return
+    turn.append([group_record(group, (), None)])
+    state.groups[group.group_id] = group
+
+
+def _join_pending(
+    state: GroupState, group: ClassicGroup, join: Join, waiter: Waiter, turn: Turn
+) -> None:
+    if join.group_instance_id is not None:
+        raise UnknownServerError("A static member is never asked to come back with a member id.")
+    _add(state, group, join.member_id, join, waiter, turn)
+
+
+def _join_again(
+    state: GroupState, group: ClassicGroup, member: Member, join: Join, waiter: Waiter, turn: Turn
+) -> None:
+    states = ClassicGroupState
+    # A leader of a stable group may want to assign differently, though its own metadata is the same.
+    follows = group.state is states.STABLE and group.leader_id != member.member_id
+    if (
+        follows or group.state is states.COMPLETING_REBALANCE
+    ) and member.protocols == join.protocols:
+        touch_member(state, member, turn.now_ns)
+        turn.answer(waiter, joined(group, member))
+        return
+    answer_join(group, member, JoinGroupResponse(error_code=RebalanceInProgressError.code), turn)
+    _update(group, member, join)
+    group.wait_for_join(member, waiter)
+    rebalance_or_complete(
+        state, group, f"member {member.member_id} joined again: {member.reason}", turn
+    )
+
+
+def _add(
+    state: GroupState, group: ClassicGroup, member_id: str, join: Join, waiter: Waiter, turn: Turn
+) -> None:
+    member = _member(join, member_id)
+    member.is_new = True
+    if not group.members:
+        group.protocol_type = join.protocol_type
+    group.add(member)
+    group.new_member_added = True
+    group.wait_for_join(member, waiter)
+    touch_new_member(state, member, turn.now_ns)
+    rebalance_or_complete(state, group, f"member {member_id} joined: {member.reason}", turn)
+
+
+def _member(join: Join, member_id: str) -> Member:
+    member = Member(
+        join.group_id,
+        member_id,
+        join.group_instance_id,
+        client_id=join.client_id,
+        client_host=join.client_host,
+        session_timeout_ms=join.session_timeout_ms,
+        rebalance_timeout_ms=join.rebalance_timeout_ms,
+        protocols=join.protocols,
+    )
+    member.reason = join.reason[:REASON_LENGTH_MAX]
+    return member
+
+
+def _update(group: ClassicGroup, member: Member, join: Join) -> None:
+    group.update(member, join.protocols)
+    member.session_timeout_ms = join.session_timeout_ms
+    member.rebalance_timeout_ms = join.rebalance_timeout_ms
+    member.reason = join.reason[:REASON_LENGTH_MAX]
+
+
+# Static members that come back without their member id (KIP-345).
+
+
+def _join_as_static(
+    state: GroupState,
+    group: ClassicGroup,
+    old: Member,
+    member_id: str,
+    join: Join,
+    waiter: Waiter,
+    turn: Turn,
+) -> None:
+    """Take the place of the member with the same instance id, which is fenced from here on."""
+    new = _member(join, member_id)
+    new.assignment = old.assignment
+    led = group.leader_id == old.member_id
+    stays = group.state is ClassicGroupState.STABLE and _selects_the_same(group, old, new)
+    if stays:
+        _store_replaced(group, old, new, turn)
+    _replace(state, group, old, new, turn)
+    if stays:
+        turn.answer(waiter, _rejoined(group, new, old.member_id if led else None, join.api_version))
+        return
+    group.wait_for_join(new, waiter)
+    rebalance_or_complete(state, group, f"static member {member_id} came back: {new.reason}", turn)
+
+
+def _selects_the_same(group: ClassicGroup, old: Member, new: Member) -> bool:
+    members = [new if member is old else member for member in group.members.values()]
+    return selected_protocol(members) == group.protocol_name
+
+
+def _store_replaced(group: ClassicGroup, old: Member, new: Member, turn: Turn) -> None:
+    members = [new if member is old else member for member in group.members.values()]
+    leader_id = new.member_id if group.leader_id == old.member_id else group.leader_id
+    stored = [stored_member(one, group.protocol_name, one.assignment) for one in members]
+    try:
+        turn.append([group_record(group, stored, leader_id)])
+    except RecordListTooLargeError:
+        raise UnknownServerError from None
+
+
+def _replace(state: GroupState, group: ClassicGroup, old: Member, new: Member, turn: Turn) -> None:
+    fenced = FencedInstanceIdError.code
+    answer_join(group, old, JoinGroupResponse(error_code=fenced, member_id=old.member_id), turn)
+    refuse_sync(old, fenced, turn)
+    state.deadlines.cancel(old.session_key)
+    group.replace(old, new)
+    touch_member(state, new, turn.now_ns)
+
+
+def _rejoined(
+    group: ClassicGroup, member: Member, led_as: str | None, api_version: int
+) -> JoinGroupResponse:
+    """The generation goes on. Clients that do not know ``skip_assignment`` are told that their old id leads."""
+    answer = joined(group, member)
+    if led_as is None:
+        return answer
+    if api_version < SKIP_ASSIGNMENT_VERSION:
+        answer.leader, answer.members = led_as, []
+    else:
+        answer.skip_assignment = True
+    return answer

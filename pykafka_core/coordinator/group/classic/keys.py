@@ -1,0 +1,23 @@
+"""The keys of a classic group's deadlines."""
+
+from enum import IntEnum
+from typing import NamedTuple
+
+
+class Due(IntEnum):
+    """What there is to do."""
+
+    SESSION = 0
+    """A member, or one that is to come back with its member id, was silent for too long."""
+    JOIN = 1
+    """Members that have not joined again are not waited for any longer; or the initial delay is over."""
+    SYNC = 2
+    """Members that have not synced are removed."""
+
+
+class DueInGroup(NamedTuple):
+    """Something to do in a group at a time. `Due.JOIN` and `Due.SYNC` are without a member."""
+
+    what: Due
+    group_id: str
+    member_id: str = ""

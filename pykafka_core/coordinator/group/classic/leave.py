@@ -1,0 +1,61 @@
+"""LeaveGroup in a classic group."""
+
+from collections.abc import Sequence
+
+from pykafka_core.coordinator.group.classic.group import ClassicGroup
+from pykafka_core.coordinator.group.classic.member import REASON_LENGTH_MAX
+from pykafka_core.coordinator.group.classic.rebalance import rebalance_or_complete, remove_member
+from pykafka_core.coordinator.group.classic.session import drop_pending_member
+from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.errors import NONE, KafkaError, UnknownMemberIdError
+from pykafka_core.protocol.messages import LeaveGroupRequest
+
+
+def leave_group(
+    group_id: str,
+    leaving: Sequence[LeaveGroupRequest.MemberIdentity],
+    state: GroupState,
+    waiter: Waiter,
+    turn: Turn,
+) -> None:
+    """Remove members; answered with a tuple of error codes, one for each of them.
+
+    Who knows an instance id may remove its member without a member id: that is how administrators do it.
+
+    Raises:
+        UnknownMemberIdError: There is no such group.
+    """
+    group = state.groups.get(group_id)
+    if group is None:
+        raise UnknownMemberIdError
+    codes = tuple(_leave(state, group, identity, turn) for identity in leaving)
+    turn.answer(waiter, codes)
+    left = [one for one, code in zip(leaving, codes, strict=True) if not code]
+    if left and group.state is not ClassicGroupState.EMPTY:
+        rebalance_or_complete(state, group, _reason(left), turn)
+
+
+def _leave(
+    state: GroupState, group: ClassicGroup, identity: LeaveGroupRequest.MemberIdentity, turn: Turn
+) -> int:
+    member_id, instance_id = identity.member_id, identity.group_instance_id
+    if member_id in group.pending_members:
+        drop_pending_member(state, group, member_id)
+        return NONE
+    if not member_id and instance_id is not None:
+        member_id = group.static_members.get(instance_id, "")
+    try:
+        group.check_member(member_id, instance_id)
+    except KafkaError as error:
+        return error.code
+    remove_member(state, group, group.members[member_id], turn)
+    return NONE
+
+
+def _reason(left: Sequence[LeaveGroupRequest.MemberIdentity]) -> str:
+    first = left[0]
+    name = first.member_id or first.group_instance_id
+    others = f" and {len(left) - 1} more" if len(left) > 1 else ""
+    return f"{name}{others} left: {(first.reason or '')[:REASON_LENGTH_MAX]}"

@@ -1,0 +1,113 @@
+"""Groups as they are stored: GroupMetadataKey and GroupMetadataValue."""
+
+from collections.abc import Sequence
+from typing import cast
+
+from pykafka_core.coordinator.group.classic.group import ClassicGroup
+from pykafka_core.coordinator.group.classic.member import Member
+from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import KeyValue
+from pykafka_core.protocol.coordinator_records import (
+    GROUP_KEYS,
+    decode_record_key,
+    decode_record_value,
+    encode_record_key,
+    encode_record_value,
+)
+from pykafka_core.protocol.messages import GroupMetadataKey, GroupMetadataValue
+
+VALUE_VERSION = 3
+"""``groupMetadataValueVersion`` since metadata.version 2.3."""
+NO_TIMESTAMP = -1
+NO_REBALANCE_TIMEOUT = -1
+
+
+def group_record(
+    group: ClassicGroup, members: Sequence[GroupMetadataValue.MemberMetadata], leader_id: str | None
+) -> KeyValue:
+    """The group in its generation with those members."""
+    timestamp_ms = group.state_timestamp_ms
+    value = GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=group.generation_id,
+        protocol=group.protocol_name,
+        leader=leader_id,
+        current_state_timestamp=NO_TIMESTAMP if timestamp_ms is None else timestamp_ms,
+        members=list(members),
+    )
+    return group_key(group.group_id), encode_record_value(value, VALUE_VERSION)
+
+
+def stored_member(
+    member: Member, protocol_name: str | None, assignment: bytes
+) -> GroupMetadataValue.MemberMetadata:
+    """A member with its metadata of the selected protocol."""
+    return GroupMetadataValue.MemberMetadata(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout=member.rebalance_timeout_ms,
+        session_timeout=member.session_timeout_ms,
+        subscription=member.metadata(protocol_name),
+        assignment=assignment,
+    )
+
+
+def group_tombstone(group_id: str) -> KeyValue:
+    """The group is removed."""
+    return group_key(group_id), None
+
+
+def group_key(group_id: str) -> bytes:
+    """Of all records of a group, but for its offsets."""
+    return encode_record_key(GROUP_KEYS, GroupMetadataKey(group=group_id))
+
+
+def replay_group(state: GroupState, key: bytes, value: bytes | None) -> None:
+    """Take in a stored group, or that it was removed; its offsets have records of their own.
+
+    Raises:
+        ProtocolError: The bytes are no such record.
+    """
+    group_id = cast("GroupMetadataKey", decode_record_key(GROUP_KEYS, key)).group
+    if value is None:
+        state.groups.pop(group_id, None)
+        return
+    stored = cast("GroupMetadataValue", decode_record_value("GroupMetadataValue", value))
+    state.groups[group_id] = _loaded(group_id, stored)
+
+
+def _loaded(group_id: str, stored: GroupMetadataValue) -> ClassicGroup:
+    group = ClassicGroup(group_id)
+    for member in stored.members:
+        group.add(_loaded_member(group_id, stored.protocol, member))
+    group.state = ClassicGroupState.STABLE if stored.members else ClassicGroupState.EMPTY
+    timestamp_ms = stored.current_state_timestamp
+    group.state_timestamp_ms = None if timestamp_ms == NO_TIMESTAMP else timestamp_ms
+    group.generation_id = stored.generation
+    group.protocol_type = stored.protocol_type or None
+    group.protocol_name = stored.protocol
+    group.leader_id = stored.leader
+    group.remember_subscriptions()
+    return group
+
+
+def _loaded_member(
+    group_id: str, protocol_name: str | None, stored: GroupMetadataValue.MemberMetadata
+) -> Member:
+    rebalance_timeout_ms = stored.rebalance_timeout
+    if rebalance_timeout_ms == NO_REBALANCE_TIMEOUT:
+        rebalance_timeout_ms = stored.session_timeout  # version 0 has none
+    return Member(
+        group_id,
+        stored.member_id,
+        stored.group_instance_id,
+        client_id=stored.client_id,
+        client_host=stored.client_host,
+        session_timeout_ms=stored.session_timeout,
+        rebalance_timeout_ms=rebalance_timeout_ms,
+        protocols=((protocol_name or "", stored.subscription),),
+        assignment=stored.assignment,
+    )

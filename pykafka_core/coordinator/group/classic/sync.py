@@ -1,0 +1,113 @@
+"""SyncGroup in a classic group."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pykafka_core.coordinator.group.classic.group import ClassicGroup
+from pykafka_core.coordinator.group.classic.member import Member
+from pykafka_core.coordinator.group.classic.rebalance import (
+    drop_assignment,
+    rebalance_or_complete,
+    refuse_sync,
+    synced,
+)
+from pykafka_core.coordinator.group.classic.records import group_record, stored_member
+from pykafka_core.coordinator.group.classic.session import touch_member
+from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.errors import (
+    InconsistentGroupProtocolError,
+    RebalanceInProgressError,
+    RecordListTooLargeError,
+    UnknownMemberIdError,
+    UnknownServerError,
+)
+
+
+class Sync(NamedTuple):
+    """What a member asks for.
+
+    Args:
+        protocol_type: None where a client does not say it.
+        protocol_name: None where a client does not say it.
+        assignments: By member id; the leader's alone count, those of strangers do not.
+    """
+
+    group_id: str
+    member_id: str
+    group_instance_id: str | None
+    generation_id: int
+    protocol_type: str | None
+    protocol_name: str | None
+    assignments: Mapping[str, bytes]
+
+
+def sync_group(sync: Sync, state: GroupState, waiter: Waiter, turn: Turn) -> None:
+    """Give a member its assignment: a `SyncGroupResponse`, when the leader has brought it.
+
+    Raises:
+        UnknownMemberIdError: Neither group nor member has that id.
+        FencedInstanceIdError: Another member id has the instance id.
+        IllegalGenerationError: It is in another generation.
+        InconsistentGroupProtocolError: The group has another protocol.
+        RebalanceInProgressError: It has to join again.
+    """
+    group = state.groups.get(sync.group_id)
+    if group is None:
+        raise UnknownMemberIdError
+    group.check_generation(sync.member_id, sync.group_instance_id, sync.generation_id)
+    if _differ(sync.protocol_type, group.protocol_type) or _differ(
+        sync.protocol_name, group.protocol_name
+    ):
+        raise InconsistentGroupProtocolError
+    if group.state is ClassicGroupState.PREPARING_REBALANCE:
+        raise RebalanceInProgressError
+    member = group.members[sync.member_id]
+    _note_sync(state, group, member)
+    if group.state is ClassicGroupState.STABLE:
+        turn.answer(waiter, synced(group, member))
+        return
+    refuse_sync(member, RebalanceInProgressError.code, turn)
+    member.sync_waiter = waiter
+    if group.leader_id == member.member_id:
+        _assign(state, group, sync.assignments, turn)
+
+
+def _differ(said: str | None, known: str | None) -> bool:
+    return said is not None and known is not None and said != known
+
+
+def _note_sync(state: GroupState, group: ClassicGroup, member: Member) -> None:
+    group.pending_sync.discard(member.member_id)
+    if not group.pending_sync:
+        state.deadlines.cancel(group.sync_key)
+
+
+def _assign(
+    state: GroupState, group: ClassicGroup, assignments: Mapping[str, bytes], turn: Turn
+) -> None:
+    """Have the leader's assignment stored, and tell everybody who waits for it."""
+    try:
+        turn.append([_assigned_record(group, assignments)])
+    except RecordListTooLargeError:
+        drop_assignment(state, group, UnknownServerError.code, turn)
+        rebalance_or_complete(state, group, "the group is too large to be stored", turn)
+        return
+    for member in group.members.values():
+        member.assignment = assignments.get(member.member_id, b"")
+        waiter, member.sync_waiter = member.sync_waiter, None
+        if waiter is not None:
+            turn.answer(waiter, synced(group, member))
+            touch_member(state, member, turn.now_ns)
+    group.move_to(ClassicGroupState.STABLE, turn.now_ms)
+
+
+def _assigned_record(
+    group: ClassicGroup, assignments: Mapping[str, bytes]
+) -> tuple[bytes, bytes | None]:
+    members = [
+        stored_member(member, group.protocol_name, assignments.get(member.member_id, b""))
+        for member in group.members.values()
+    ]
+    return group_record(group, members, group.leader_id)

@@ -1,0 +1,64 @@
+"""A group coordinator's shard, as the runtime drives it: `pykafka_core.coordinator.shard`."""
+
+from collections.abc import Mapping
+from itertools import islice
+
+from pykafka_core.coordinator.group.classic.due import DueInGroup, arm_loaded, run_due
+from pykafka_core.coordinator.group.classic.records import replay_group
+from pykafka_core.coordinator.group.offsets.deletion import topics_deleted
+from pykafka_core.coordinator.group.offsets.expiry import EXPIRY, arm_expiry, expire
+from pykafka_core.coordinator.group.offsets.records import replay_marker, replay_offset
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn
+from pykafka_core.protocol.coordinator_records import GROUP_KEYS
+
+OFFSET_COMMIT_KINDS = tuple(
+    kind
+    for kind, name in enumerate(GROUP_KEYS)
+    if name in ("LegacyOffsetCommitKey", "OffsetCommitKey")
+)
+GROUP_METADATA_KIND = GROUP_KEYS.index("GroupMetadataKey")
+
+
+class GroupShard(GroupState):
+    """The groups of one partition."""
+
+    __slots__ = ()
+
+    def replay(self, producer_id: int, key: bytes, value: bytes | None) -> None:
+        """Take in a stored record; kinds of other protocols' groups are skipped.
+
+        Raises:
+            ProtocolError: The bytes are no such record.
+        """
+        kind = int.from_bytes(key[:2], "big", signed=True)
+        if kind in OFFSET_COMMIT_KINDS:
+            replay_offset(self, producer_id, key, value)
+        elif kind == GROUP_METADATA_KIND:
+            replay_group(self, key, value)
+
+    def replay_marker(self, producer_id: int, *, committed: bool) -> None:
+        """Take in the end of a transaction that committed offsets."""
+        replay_marker(self, producer_id, committed=committed)
+
+    def loaded(self, turn: Turn) -> None:
+        """Arm the deadlines of loaded members and of expiry."""
+        arm_loaded(self, turn)
+        arm_expiry(self, turn)
+
+    def next_due_ns(self) -> int:
+        """When the first deadline may be due."""
+        return self.deadlines.next_ns()
+
+    def run_due(self, turn: Turn) -> None:
+        """Run the first deadline that is past, if there is one."""
+        for key in islice(self.deadlines.take_due(turn.now_ns), 1):
+            if key == EXPIRY:
+                expire(self, turn)
+            else:
+                assert isinstance(key, DueInGroup), "expiry or something in a group"
+                run_due(self, key, turn)
+
+    def topics_deleted(self, topics: Mapping[str, bytes], turn: Turn) -> None:
+        """Remove the offsets of topics that are gone."""
+        topics_deleted(self, topics, turn)

@@ -1,0 +1,32 @@
+"""OffsetFetch: what a group has committed. An unknown group has committed nothing."""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from pykafka_core.coordinator.group.offsets.table import Committed, Place
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn, Waiter
+
+
+class Fetched(NamedTuple):
+    """Offsets by topic and partition as they were at one time; ``unstable`` are those of open transactions."""
+
+    offsets: Mapping[str, Mapping[int, Committed]]
+    unstable: frozenset[Place]
+
+
+def fetch_offsets(
+    group_id: str,
+    topics: Collection[str] | None,
+    state: GroupState,
+    waiter: Waiter,
+    turn: Turn,
+) -> None:
+    """Answer with a `Fetched` of those topics, or of all.
+
+    They are copied, since the answer is made of them in slices while others commit.
+    """
+    found = state.offsets.topics(group_id)
+    names = found.keys() if topics is None else topics
+    offsets = {name: dict(found[name]) for name in names if name in found}
+    turn.answer(waiter, Fetched(offsets, state.offsets.pending_places(group_id)))

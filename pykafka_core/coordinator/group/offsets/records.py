@@ -1,0 +1,88 @@
+"""Committed offsets as they are stored: OffsetCommitKey and OffsetCommitValue."""
+
+from sys import intern
+from typing import cast
+
+from pykafka_core.coordinator.group.classic.group import ClassicGroup
+from pykafka_core.coordinator.group.offsets.table import NO_EXPIRY, Committed
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import KeyValue
+from pykafka_core.protocol.coordinator_records import (
+    GROUP_KEYS,
+    decode_record_key,
+    decode_record_value,
+    encode_record_key,
+    encode_record_value,
+)
+from pykafka_core.protocol.messages import OffsetCommitKey, OffsetCommitValue
+
+VALUE_VERSION = 4
+EXPIRING_VALUE_VERSION = 1
+"""The only version that says when an offset expires."""
+
+
+def replay_offset(state: GroupState, producer_id: int, key: bytes, value: bytes | None) -> None:
+    """Take in a stored offset, or that it was removed; that of a transaction waits for its marker.
+
+    Raises:
+        ProtocolError: The bytes are no such record.
+    """
+    stored_key = cast("OffsetCommitKey", decode_record_key(GROUP_KEYS, key))
+    topic, partition = intern(stored_key.topic), stored_key.partition
+    if value is None:
+        state.offsets.remove(stored_key.group, topic, partition)
+        return
+    stored = cast("OffsetCommitValue", decode_record_value("OffsetCommitValue", value))
+    group_id = group_of(state, stored_key.group).group_id
+    committed = Committed(
+        stored.offset,
+        stored.leader_epoch,
+        stored.metadata,
+        stored.commit_timestamp,
+        stored.expire_timestamp,
+        stored.topic_id,
+    )
+    if producer_id < 0:
+        state.offsets.put(group_id, topic, partition, committed)
+    else:
+        state.offsets.put_pending(producer_id, group_id, (topic, partition), committed)
+
+
+def replay_marker(state: GroupState, producer_id: int, *, committed: bool) -> None:
+    """A transaction has ended."""
+    state.offsets.end_transaction(producer_id, committed=committed)
+
+
+def group_of(state: GroupState, group_id: str) -> ClassicGroup:
+    """The group; a simple one is made for offsets that belong to none."""
+    group = state.groups.get(group_id)
+    if group is None:
+        group = state.groups[group_id] = ClassicGroup(group_id)
+    return group
+
+
+def offset_record(group_id: str, topic: str, partition: int, committed: Committed) -> KeyValue:
+    """An offset as it is stored."""
+    expires = committed.expire_timestamp_ms != NO_EXPIRY
+    version = EXPIRING_VALUE_VERSION if expires else VALUE_VERSION
+    value = OffsetCommitValue(
+        offset=committed.offset,
+        metadata=committed.metadata,
+        commit_timestamp=committed.commit_timestamp_ms,
+    )
+    if expires:
+        value.expire_timestamp = committed.expire_timestamp_ms
+    else:
+        value.leader_epoch = committed.leader_epoch
+        value.topic_id = committed.topic_id
+    return _key(group_id, topic, partition), encode_record_value(value, version)
+
+
+def offset_tombstone(group_id: str, topic: str, partition: int) -> KeyValue:
+    """That an offset was removed."""
+    return _key(group_id, topic, partition), None
+
+
+def _key(group_id: str, topic: str, partition: int) -> bytes:
+    key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+    return encode_record_key(GROUP_KEYS, key)

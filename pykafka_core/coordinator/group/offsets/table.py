@@ -1,0 +1,147 @@
+"""Committed offsets by group, topic and partition, and those of open transactions."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+NO_EPOCH = -1
+NO_EXPIRY = -1
+NO_TOPIC_ID = bytes(16)
+
+
+class Committed(NamedTuple):
+    """What was committed for a partition.
+
+    Attributes:
+        expire_timestamp_ms: Given by clients that set a retention time themselves; else `NO_EXPIRY`.
+    """
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int = NO_EXPIRY
+    topic_id: bytes = NO_TOPIC_ID
+
+
+class _Pending(NamedTuple):
+    number: int
+    """Grows with each offset of a transaction: the order of the log."""
+    committed: Committed
+
+
+Place = tuple[str, int]
+"""Topic and partition, within a group."""
+
+
+class OffsetTable:
+    """The offsets of all groups of a shard.
+
+    An offset of a transaction waits until its marker. It then counts unless a later one was committed meanwhile.
+
+    Attributes:
+        gone: Topics that were deleted since the last search for what can be removed, by name: their ids.
+        to_search: Groups that this search has not come to.
+    """
+
+    __slots__ = ("_groups", "_number", "_pending", "_writers", "gone", "to_search")
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[str, dict[int, Committed]]] = {}
+        self._pending: dict[int, dict[str, dict[Place, _Pending | None]]] = {}
+        """By producer id; None where a later commit has overtaken it."""
+        self._writers: dict[str, dict[Place, set[int]]] = {}
+        """Producer ids that have a place pending."""
+        self._number = 0
+        self.gone: dict[str, bytes] = {}
+        self.to_search: deque[str] = deque()
+
+    def __len__(self) -> int:
+        return sum(len(parts) for topics in self._groups.values() for parts in topics.values())
+
+    def topics(self, group_id: str) -> Mapping[str, Mapping[int, Committed]]:
+        """Offsets of a group by topic and partition; changed by whatever is committed next."""
+        return self._groups.get(group_id, {})
+
+    def get(self, group_id: str, topic: str, partition: int) -> Committed | None:
+        """What was committed last outside of open transactions."""
+        return self.topics(group_id).get(topic, {}).get(partition)
+
+    def places(self, group_id: str) -> Iterator[Place]:
+        """Where a group has offsets, committed or pending; each once."""
+        topics = self.topics(group_id)
+        for topic, partitions in topics.items():
+            for partition in partitions:
+                yield topic, partition
+        for topic, partition in self._writers.get(group_id, ()):
+            if partition not in topics.get(topic, {}):
+                yield topic, partition
+
+    def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether an open transaction has committed an offset there."""
+        return (topic, partition) in self._writers.get(group_id, ())
+
+    def pending_places(self, group_id: str) -> frozenset[Place]:
+        """Where open transactions have committed offsets."""
+        return frozenset(self._writers.get(group_id, ()))
+
+    def put(self, group_id: str, topic: str, partition: int, committed: Committed) -> None:
+        """Commit an offset outside of transactions."""
+        self._store(group_id, topic, partition, committed)
+        self._overtake(group_id, (topic, partition), self._number + 1)
+
+    def put_pending(
+        self, producer_id: int, group_id: str, place: Place, committed: Committed
+    ) -> None:
+        """Commit an offset within a transaction."""
+        self._number += 1
+        groups = self._pending.setdefault(producer_id, {})
+        groups.setdefault(group_id, {})[place] = _Pending(self._number, committed)
+        self._writers.setdefault(group_id, {}).setdefault(place, set()).add(producer_id)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Its offsets count, or are forgotten."""
+        for group_id, places in self._pending.pop(producer_id, {}).items():
+            for place, pending in places.items():
+                self._withdraw(producer_id, group_id, place)
+                if committed and pending is not None:
+                    self._store(group_id, *place, pending.committed)
+                    self._overtake(group_id, place, pending.number)
+
+    def remove(self, group_id: str, topic: str, partition: int) -> None:
+        """Forget an offset, committed or pending."""
+        topics = self._groups.get(group_id, {})
+        partitions = topics.get(topic, {})
+        partitions.pop(partition, None)
+        if topics and not partitions:
+            topics.pop(topic, None)
+            if not topics:
+                del self._groups[group_id]
+        place = (topic, partition)
+        for producer_id in list(self._writers.get(group_id, {}).get(place, ())):
+            del self._pending[producer_id][group_id][place]
+            self._withdraw(producer_id, group_id, place)
+
+    def remove_group(self, group_id: str) -> None:
+        """Forget all offsets of a group."""
+        for topic, partition in list(self.places(group_id)):
+            self.remove(group_id, topic, partition)
+
+    def _store(self, group_id: str, topic: str, partition: int, committed: Committed) -> None:
+        self._groups.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
+
+    def _overtake(self, group_id: str, place: Place, number: int) -> None:
+        """Pending offsets that came before ``number`` do not count any more."""
+        for producer_id in self._writers.get(group_id, {}).get(place, ()):
+            places = self._pending[producer_id][group_id]
+            pending = places[place]
+            if pending is not None and pending.number < number:
+                places[place] = None
+
+    def _withdraw(self, producer_id: int, group_id: str, place: Place) -> None:
+        writers = self._writers[group_id]
+        writers[place].discard(producer_id)
+        if not writers[place]:
+            del writers[place]
+        if not writers:
+            del self._writers[group_id]

@@ -1,0 +1,103 @@
+"""What a coordinator's shard is to the runtime: a machine over one partition of an internal topic.
+
+Theory of operation. A shard holds what the records of its partition say, and what they do not (who waits for a
+rebalance). An operation runs on it at once: it changes the machine, and leaves records and answers in a `Turn`. The
+runtime gathers the turns of an event batch into one append, and holds back all their answers until the high
+watermark has passed it: nobody sees a state that is not committed. An append that fails ends the shard; the runtime
+drops it, refuses whoever waits, and loads the partition again. So a machine has no code to undo anything.
+
+An operation that is refused raises a `KafkaError` before it changes anything; so it appends before it changes.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Protocol
+
+from pykafka_core.errors import RecordListTooLargeError
+
+Waiter = Hashable
+"""Somebody who waits for one answer, now or later. Opaque here."""
+
+KeyValue = tuple[bytes, bytes | None]
+"""A record as it is stored; a value of None is a tombstone."""
+
+FOREVER_NS = 2**62
+
+_RECORD_OVERHEAD = 32
+"""At least what a record's framing and its share of a batch's header take."""
+
+
+class Turn:
+    """What one operation came to.
+
+    Args:
+        now_ns: Monotonic time at which it happened: the arrival of a request, or when a deadline was judged.
+        now_ms: The wall clock.
+        bytes_max: What its records may take, so that one batch holds them.
+
+    Attributes:
+        records: To be appended, in order.
+        answers: Who is answered with what once they are committed. An `int` is an error code.
+    """
+
+    __slots__ = "answers", "bytes_left", "now_ms", "now_ns", "records"
+
+    def __init__(self, now_ns: int, now_ms: int, bytes_max: int) -> None:
+        self.now_ns = now_ns
+        self.now_ms = now_ms
+        self.bytes_left = bytes_max
+        self.records: list[KeyValue] = []
+        self.answers: list[tuple[Waiter, object]] = []
+
+    def append(self, records: Sequence[KeyValue]) -> None:
+        """Have records appended, all or none.
+
+        Raises:
+            RecordListTooLargeError: They do not fit into one batch with those of this turn so far.
+        """
+        size = sum(_RECORD_OVERHEAD + len(key) + len(value or b"") for key, value in records)
+        if size > self.bytes_left:
+            raise RecordListTooLargeError
+        self.bytes_left -= size
+        self.records += records
+
+    def append_some(self, records: Sequence[KeyValue]) -> int:
+        """Have as many of the first records appended as still fit; how many."""
+        for count, record in enumerate(records):
+            try:
+                self.append((record,))
+            except RecordListTooLargeError:
+                return count
+        return len(records)
+
+    def answer(self, waiter: Waiter, answer: object) -> None:
+        """Answer somebody; once each, in this turn or in a later one."""
+        self.answers.append((waiter, answer))
+
+
+class Shard(Protocol):
+    """A machine over one partition. Belongs to the control thread."""
+
+    def replay(self, producer_id: int, key: bytes, value: bytes | None) -> None:
+        """Take in a stored record, in the order of the log, before the shard is used.
+
+        Args:
+            producer_id: Of a transaction that has not ended; -1 outside of one.
+
+        Raises:
+            ValueError: It is no record of this topic. (A kind that this version does not know is skipped.)
+        """
+
+    def replay_marker(self, producer_id: int, *, committed: bool) -> None:
+        """Take in the end of a transaction."""
+
+    def loaded(self, turn: Turn) -> None:
+        """All was replayed: the shard is used from here on. Deadlines begin at ``turn.now_ns``."""
+
+    def next_due_ns(self) -> int:
+        """When `run_due` has something to do, or `FOREVER_NS`."""
+
+    def run_due(self, turn: Turn) -> None:
+        """Do the first thing that was due at ``turn.now_ns``, if there is one: a turn each, so that its records fit."""
+
+    def topics_deleted(self, topics: Mapping[str, bytes], turn: Turn) -> None:
+        """Forget what belongs to topics that are gone; ids by name."""

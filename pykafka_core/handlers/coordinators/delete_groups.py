@@ -1,0 +1,27 @@
+"""DeleteGroups (42): groups without members go, with their offsets."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from pykafka_core.coordinator.group.classic.delete import delete_group
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.coordinators.groups import coordinate_each
+from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices, collect
+from pykafka_core.protocol.messages import DeleteGroupsRequest, DeleteGroupsResponse
+
+_Result = DeleteGroupsResponse.DeletableGroupResult
+
+
+def handle(context: Context, request: DeleteGroupsRequest) -> Slices[Coordinate]:
+    """Every group by itself; one that is named twice is answered once, as Kafka does."""
+    group_ids = list(dict.fromkeys(request.groups_names))
+
+    def reply(results: Sequence[Coordinated]) -> Slices[DeleteGroupsResponse]:
+        rows = yield from collect(
+            _Result(group_id=group_id, error_code=result.error_code)
+            for group_id, result in zip(group_ids, results, strict=True)
+        )
+        return DeleteGroupsResponse(results=rows)
+
+    operations = ((group_id, partial(delete_group, group_id)) for group_id in group_ids)
+    return (yield from coordinate_each(context, operations, reply))

@@ -1,0 +1,78 @@
+"""From a group's id to an operation in the shard that coordinates it."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from pykafka_core.coordinator.group.group_shard import GroupShard
+from pykafka_core.coordinator.partitions import coordinator_partition
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.errors import CoordinatorNotAvailableError
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Coordinate, Coordinated, GroupOperation, Slices
+from pykafka_core.metadata.image.image import NO_LEADER
+from pykafka_core.protocol.messages import Message
+from pykafka_core.types import GROUP_TOPIC
+
+Run = Callable[[GroupShard, Waiter, Turn], None]
+"""As in `GroupOperation`."""
+
+
+def coordinate(
+    context: Context, group_id: str, run: Run, refused: Callable[[int], Message]
+) -> Coordinate | Message:
+    """Have the shard of one group answer a request with a message.
+
+    Args:
+        context: Of the request.
+        group_id: May be of any length, or empty.
+        run: Answers its waiter with the response, or with an error code.
+        refused: Makes the response of an error code.
+    """
+    partition = _partition(context, group_id)
+    if partition is None:
+        return refused(CoordinatorNotAvailableError.code)
+
+    def reply(results: Sequence[Coordinated]) -> Message:
+        (result,) = results
+        if result.error_code:
+            return refused(result.error_code)
+        assert isinstance(result.answer, Message), "a shard answers with a response"
+        return result.answer
+
+    return Coordinate([GroupOperation(partition, run)], reply)
+
+
+def coordinate_each(
+    context: Context,
+    operations: Iterable[tuple[str, Run]],
+    reply: Callable[[Sequence[Coordinated]], Message | Slices[Message]],
+) -> Slices[Coordinate]:
+    """Have the shards of many groups answer.
+
+    Args:
+        context: Of the request.
+        operations: What to run in the shard of which group.
+        reply: Gets one result for each operation, in their order; COORDINATOR_NOT_AVAILABLE where there is no shard.
+    """
+    found: list[GroupOperation] = []
+    places: list[int | None] = []
+    for group_id, run in operations:
+        yield
+        partition = _partition(context, group_id)
+        places.append(None if partition is None else len(found))
+        if partition is not None:
+            found.append(GroupOperation(partition, run))
+    absent = Coordinated(CoordinatorNotAvailableError.code)
+    return Coordinate(
+        found,
+        lambda results: reply([absent if at is None else results[at] for at in places]),
+    )
+
+
+def _partition(context: Context, group_id: str) -> int | None:
+    """The partition that coordinates a group, if somebody leads it."""
+    topic = context.image.topics.by_name.get(GROUP_TOPIC)
+    if topic is None or not topic.partitions:
+        return None
+    index = coordinator_partition(group_id, len(topic.partitions))
+    partition = topic.partitions.get(index)
+    return None if partition is None or partition.leader == NO_LEADER else index

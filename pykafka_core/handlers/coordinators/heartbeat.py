@@ -1,0 +1,23 @@
+"""Heartbeat (12): a member is still there, and asks whether it has to join again."""
+
+from functools import partial
+
+from pykafka_core.coordinator.group.classic.heartbeat import heartbeat
+from pykafka_core.errors import NONE, CoordinatorLoadInProgressError, InvalidGroupIdError
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.coordinators.groups import coordinate
+from pykafka_core.handlers.outcome import Coordinate
+from pykafka_core.protocol.messages import HeartbeatRequest, HeartbeatResponse, Message
+
+
+def handle(context: Context, request: HeartbeatRequest) -> Coordinate | Message:
+    """Answered at once."""
+    if not request.group_id:
+        return _refused(InvalidGroupIdError.code)
+    return coordinate(context, request.group_id, partial(heartbeat, request), _refused)
+
+
+def _refused(code: int) -> HeartbeatResponse:
+    # While groups are loaded all sessions wait, so a member has nothing to do; Kafka answers so too.
+    loading = code == CoordinatorLoadInProgressError.code
+    return HeartbeatResponse(error_code=NONE if loading else code)

@@ -1,0 +1,62 @@
+"""The topics of the coordinators: made when the first key is looked for (contract/kafka.md#36)."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pykafka_core.coordinator.partitions import coordinator_partition
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Slices, collect
+from pykafka_core.handlers.topics.placement import NewPartitions, place
+from pykafka_core.metadata.image.image import NO_LEADER
+from pykafka_core.protocol.messages import ConfigRecord, Message, PartitionRecord, TopicRecord
+from pykafka_core.types import GROUP_TOPIC, RESOURCE_TOPIC
+
+
+class InternalTopic(NamedTuple):
+    """What leads each partition of a coordinator's topic, and the records that make it if it does not exist."""
+
+    leaders: Sequence[int]
+    records: Sequence[Message] = ()
+
+    def leader(self, key: str) -> int:
+        """The node that coordinates ``key``, or `NO_LEADER`."""
+        return self.leaders[coordinator_partition(key, len(self.leaders))]
+
+
+def group_topic(context: Context) -> Slices[InternalTopic]:
+    """`__consumer_offsets`, as it is or as it will be.
+
+    Raises:
+        KafkaError: It cannot be made.
+    """
+    found = context.image.topics.by_name.get(GROUP_TOPIC)
+    if found is not None:
+        partitions = found.partitions
+        absent = (partitions.get(index) for index in range(len(partitions)))
+        return InternalTopic([part.leader if part else NO_LEADER for part in absent])
+    settings = context.settings
+    overrides = {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": str(settings.int("offsets.topic.segment.bytes")),
+    }
+    count = settings.int("offsets.topic.num.partitions")
+    factor = settings.int("offsets.topic.replication.factor")
+    return (yield from _made(context, GROUP_TOPIC, count, factor, overrides))
+
+
+def _made(
+    context: Context, name: str, count: int, factor_max: int, overrides: Mapping[str, str]
+) -> Slices[InternalTopic]:
+    topic_id = context.node.new_id()
+    placed = place(context.image, 0, count, min(factor_max, len(context.image.brokers)))
+    new_partitions = NewPartitions(context.image)
+    partitions: list[PartitionRecord] = yield from collect(
+        new_partitions.record(topic_id, index, replicas) for index, replicas in enumerate(placed)
+    )
+    records: list[Message] = [TopicRecord(name=name, topic_id=topic_id)]
+    records += [
+        ConfigRecord(resource_type=RESOURCE_TOPIC, resource_name=name, name=key, value=value)
+        for key, value in overrides.items()
+    ]
+    return InternalTopic([record.leader for record in partitions], [*records, *partitions])

@@ -1,0 +1,56 @@
+"""JoinGroup (11): become a member of a group, or of its next generation."""
+
+from functools import partial
+
+from pykafka_core.coordinator.group.classic.join import Join, join_group
+from pykafka_core.errors import (
+    InconsistentGroupProtocolError,
+    InvalidGroupIdError,
+    InvalidSessionTimeoutError,
+)
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.coordinators.groups import coordinate
+from pykafka_core.handlers.outcome import Coordinate
+from pykafka_core.protocol.messages import JoinGroupRequest, JoinGroupResponse, Message
+
+PROTOCOLS_MAX = 1_000
+"""Of one member. Clients have up to five; Kafka has no limit."""
+
+
+def handle(context: Context, request: JoinGroupRequest) -> Coordinate | Message:
+    """Answered when the group's next generation begins, which may take up to the rebalance timeout."""
+    settings = context.settings
+    shortest = settings.int("group.min.session.timeout.ms")
+    longest = settings.int("group.max.session.timeout.ms")
+
+    def refused(code: int) -> JoinGroupResponse:
+        return JoinGroupResponse(error_code=code, member_id=request.member_id)
+
+    if not request.group_id:
+        return refused(InvalidGroupIdError.code)
+    if not shortest <= request.session_timeout_ms <= longest:
+        return refused(InvalidSessionTimeoutError.code)
+    if len(request.protocols) > PROTOCOLS_MAX:
+        return refused(InconsistentGroupProtocolError.code)
+    run = partial(join_group, _join(context, request))
+    return coordinate(context, request.group_id, run, refused)
+
+
+def _join(context: Context, request: JoinGroupRequest) -> Join:
+    caller, session_timeout_ms = context.caller, request.session_timeout_ms
+    return Join(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        protocol_type=request.protocol_type,
+        protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+        session_timeout_ms=session_timeout_ms,
+        # Version 0 knows one timeout.
+        rebalance_timeout_ms=request.rebalance_timeout_ms
+        if caller.api_version
+        else session_timeout_ms,
+        client_id=caller.client_id,
+        client_host=f"/{caller.client_host}",  # as Java prints an address without a name
+        reason=request.reason or "",
+        api_version=caller.api_version,
+    )

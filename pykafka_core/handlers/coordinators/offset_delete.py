@@ -1,0 +1,49 @@
+"""OffsetDelete (47): an administrator has a group forget offsets."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from pykafka_core.coordinator.group.offsets.deletion import delete_offsets
+from pykafka_core.errors import GroupSubscribedToTopicError, UnknownTopicOrPartitionError
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.coordinators.groups import coordinate_each
+from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
+from pykafka_core.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
+
+_Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
+_Partition = OffsetDeleteResponse.OffsetDeleteResponsePartition
+
+
+def handle(context: Context, request: OffsetDeleteRequest) -> Slices[Coordinate]:
+    """All offsets that are named go, but those of topics that members are subscribed to."""
+    known: dict[str, list[int]] = {}
+    for topic in request.topics:
+        yield
+        if topic.name in context.image.topics.by_name:
+            indexes = known.setdefault(topic.name, [])
+            indexes += (one.partition_index for one in topic.partitions)
+
+    def reply(results: Sequence[Coordinated]) -> Slices[OffsetDeleteResponse]:
+        return _answer(request, known, results[0])
+
+    run = partial(delete_offsets, request.group_id, known)
+    return (yield from coordinate_each(context, [(request.group_id, run)], reply))
+
+
+def _answer(
+    request: OffsetDeleteRequest, known: Mapping[str, object], result: Coordinated
+) -> Slices[OffsetDeleteResponse]:
+    if result.error_code:
+        return OffsetDeleteResponse(error_code=result.error_code)
+    assert isinstance(result.answer, frozenset), "topics that keep their offsets"
+    topics: list[OffsetDeleteResponse.OffsetDeleteResponseTopic] = []
+    for topic in request.topics:
+        code = GroupSubscribedToTopicError.code if topic.name in result.answer else 0
+        if topic.name not in known:
+            code = UnknownTopicOrPartitionError.code
+        partitions: list[OffsetDeleteResponse.OffsetDeleteResponsePartition] = []
+        for one in topic.partitions:
+            yield
+            partitions.append(_Partition(partition_index=one.partition_index, error_code=code))
+        topics.append(_Topic(name=topic.name, partitions=partitions))
+    return OffsetDeleteResponse(topics=topics)

@@ -1,0 +1,171 @@
+"""OffsetFetch (9): what groups have committed."""
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from pykafka_core.coordinator.group.offsets.fetch import Fetched, fetch_offsets
+from pykafka_core.coordinator.group.offsets.table import Committed
+from pykafka_core.errors import UnknownTopicIdError, UnstableOffsetCommitError
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.coordinators.groups import coordinate_each
+from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
+from pykafka_core.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
+
+ERROR_VERSION = 2
+"""From here on a response has an error of its own; before, each partition has it."""
+BATCHED_VERSION = 8
+"""From here on a request names many groups."""
+IDS_VERSION = 10
+"""From here on it names topics by their ids."""
+
+_Group = OffsetFetchResponse.OffsetFetchResponseGroup
+_Topic = OffsetFetchResponse.OffsetFetchResponseTopics
+_Row = OffsetFetchResponse.OffsetFetchResponsePartitions
+_NOTHING = Committed(-1, -1, "", -1)
+
+
+class _Asked(NamedTuple):
+    """One topic; ``name`` is None if its id is unknown."""
+
+    name: str | None
+    topic_id: bytes
+    partitions: Sequence[int]
+
+
+class _Wanted(NamedTuple):
+    """One group; without ``topics``, all of them."""
+
+    group_id: str
+    topics: Sequence[_Asked] | None
+
+
+def handle(context: Context, request: OffsetFetchRequest) -> Slices[Coordinate]:
+    """Each group by itself; a partition without an offset has -1."""
+    wanted = yield from _wanted(context, request)
+
+    def reply(results: Sequence[Coordinated]) -> Slices[OffsetFetchResponse]:
+        return _answer(context, request, wanted, results)
+
+    operations = (
+        (one.group_id, partial(fetch_offsets, one.group_id, _names(one))) for one in wanted
+    )
+    return (yield from coordinate_each(context, operations, reply))
+
+
+def _names(wanted: _Wanted) -> set[str] | None:
+    if wanted.topics is None:
+        return None
+    return {topic.name for topic in wanted.topics if topic.name is not None}
+
+
+def _wanted(context: Context, request: OffsetFetchRequest) -> Slices[list[_Wanted]]:
+    if context.caller.api_version < BATCHED_VERSION:
+        topics = request.topics
+        asked = (
+            None
+            if topics is None
+            else [_Asked(t.name, bytes(16), t.partition_indexes) for t in topics]
+        )
+        return [_Wanted(request.group_id, asked)]
+    wanted: list[_Wanted] = []
+    for group in request.groups:
+        found: list[_Asked] | None = None if group.topics is None else []
+        for topic in group.topics or ():
+            yield
+            assert found is not None, "there are topics"
+            found.append(_asked(context, topic))
+        wanted.append(_Wanted(group.group_id, found))
+    return wanted
+
+
+def _asked(context: Context, topic: OffsetFetchRequest.OffsetFetchRequestTopics) -> _Asked:
+    if context.caller.api_version < IDS_VERSION:
+        return _Asked(topic.name, bytes(16), topic.partition_indexes)
+    known = context.image.topics.by_id.get(topic.topic_id)
+    return _Asked(known.name if known else None, topic.topic_id, topic.partition_indexes)
+
+
+def _answer(
+    context: Context,
+    request: OffsetFetchRequest,
+    wanted: Sequence[_Wanted],
+    results: Sequence[Coordinated],
+) -> Slices[OffsetFetchResponse]:
+    groups: list[OffsetFetchResponse.OffsetFetchResponseGroup] = []
+    for one, result in zip(wanted, results, strict=True):
+        yield
+        groups.append((yield from _group(context, one, result, request.require_stable)))
+    if context.caller.api_version >= BATCHED_VERSION:
+        return OffsetFetchResponse(groups=groups)
+    return (yield from _unbatched(groups[0]))
+
+
+def _group(
+    context: Context, wanted: _Wanted, result: Coordinated, require_stable: bool
+) -> Slices[OffsetFetchResponse.OffsetFetchResponseGroup]:
+    code, fetched = result.error_code, result.answer
+    if code and context.caller.api_version >= ERROR_VERSION:
+        return _Group(group_id=wanted.group_id, error_code=code, topics=[])
+    if code:
+        fetched = Fetched({}, frozenset())
+    assert isinstance(fetched, Fetched), "a shard answers with offsets"
+    topics: list[OffsetFetchResponse.OffsetFetchResponseTopics] = []
+    for topic in _all(context, fetched) if wanted.topics is None else wanted.topics:
+        rows: list[OffsetFetchResponse.OffsetFetchResponsePartitions] = []
+        for partition in topic.partitions:
+            yield
+            rows.append(_row(topic.name, partition, fetched, code, require_stable))
+        topics.append(_Topic(name=topic.name or "", topic_id=topic.topic_id, partitions=rows))
+    return _Group(group_id=wanted.group_id, topics=topics)
+
+
+def _all(context: Context, fetched: Fetched) -> Iterable[_Asked]:
+    """Topics that have offsets; where they are named by ids, those that have one."""
+    for name, partitions in fetched.offsets.items():
+        known = context.image.topics.by_name.get(name)
+        if known is not None or context.caller.api_version < IDS_VERSION:
+            yield _Asked(name, known.topic_id if known else bytes(16), list(partitions))
+
+
+def _row(
+    name: str | None, partition: int, fetched: Fetched, code: int, require_stable: bool
+) -> OffsetFetchResponse.OffsetFetchResponsePartitions:
+    found = None
+    if name is None:
+        code = UnknownTopicIdError.code
+    elif require_stable and (name, partition) in fetched.unstable:
+        code = UnstableOffsetCommitError.code
+    else:
+        found = fetched.offsets.get(name, {}).get(partition)
+    found = found or _NOTHING
+    return _Row(
+        partition_index=partition,
+        committed_offset=found.offset,
+        committed_leader_epoch=found.leader_epoch,
+        metadata=found.metadata,
+        error_code=code,
+    )
+
+
+def _unbatched(
+    group: OffsetFetchResponse.OffsetFetchResponseGroup,
+) -> Slices[OffsetFetchResponse]:
+    topics: list[OffsetFetchResponse.OffsetFetchResponseTopic] = []
+    for topic in group.topics:
+        rows: list[OffsetFetchResponse.OffsetFetchResponsePartition] = []
+        for row in topic.partitions:
+            yield
+            rows.append(
+                OffsetFetchResponse.OffsetFetchResponsePartition(
+                    partition_index=row.partition_index,
+                    committed_offset=row.committed_offset,
+                    committed_leader_epoch=row.committed_leader_epoch,
+                    metadata=row.metadata,
+                    error_code=row.error_code,
+                )
+            )
+        topics.append(
+            OffsetFetchResponse.OffsetFetchResponseTopic(name=topic.name, partitions=rows)
+        )
+    return OffsetFetchResponse(error_code=group.error_code, topics=topics)

@@ -1,0 +1,377 @@
+"""A shard's life: loaded before it is used, answered behind its records, dropped when they are refused."""
+
+from collections.abc import Mapping
+from functools import partial
+
+import pytest
+
+from pykafka_core import _core
+from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.shard_host import (
+    LOAD_BYTES,
+    LOAD_PATIENCE_NS,
+    UNCOMMITTED_ANSWERS_MAX,
+    ShardHost,
+    ShardPlace,
+)
+from pykafka_core.broker.runtime.timers import Timers
+from pykafka_core.coordinator.deadlines import Deadlines
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.errors import GroupIdNotFoundError
+from pykafka_core.handlers.outcome import finish
+from pykafka_core.testing.fake_core import FakeCore, ImageDelta, PartitionImage, TopicImage
+
+TOPIC_ID = b"internal topic  "
+PLACE = ShardPlace("__internal", TOPIC_ID, 0, 3)
+LOADING, NOT_AVAILABLE, NOT_COORDINATOR = 14, 15, 16
+UNKNOWN_SERVER, STORAGE_ERROR, NOT_LEADER = -1, 56, 6
+
+
+class Register:
+    """The smallest machine: it keeps the records, and can be asked for them."""
+
+    def __init__(self) -> None:
+        self.values: dict[bytes, bytes | None] = {}
+        self.ended: list[tuple[int, bool]] = []
+        self.deadlines = Deadlines()
+        self.deleted: list[str] = []
+
+    def replay(self, producer_id: int, key: bytes, value: bytes | None) -> None:
+        if key == b"damaged":
+            raise ValueError("no such record")
+        self.values[key] = value
+
+    def replay_marker(self, producer_id: int, *, committed: bool) -> None:
+        self.ended.append((producer_id, committed))
+
+    def loaded(self, turn: Turn) -> None:
+        self.deadlines.set("expiry", turn.now_ns + 10**12)
+
+    def next_due_ns(self) -> int:
+        return self.deadlines.next_ns()
+
+    def run_due(self, turn: Turn) -> None:
+        for key in self.deadlines.take_due(turn.now_ns):
+            turn.append([(b"due", str(key).encode())])
+            return
+
+    def topics_deleted(self, topics: Mapping[str, bytes], turn: Turn) -> None:
+        self.deleted += topics
+        turn.append([(name.encode(), None) for name in topics])
+
+
+def put(key: bytes, value: bytes, machine: Register, waiter: Waiter, turn: Turn) -> None:
+    turn.append([(key, value)])
+    machine.values[key] = value
+    turn.answer(waiter, value)
+
+
+def get(key: bytes, machine: Register, waiter: Waiter, turn: Turn) -> None:
+    if key not in machine.values:
+        raise GroupIdNotFoundError
+    turn.answer(waiter, machine.values[key])
+
+
+def arm(due_ns: int, machine: Register, waiter: Waiter, turn: Turn) -> None:
+    machine.deadlines.set("soon", due_ns)
+    turn.answer(waiter, b"armed")
+
+
+def wait(machine: Register, waiter: Waiter, turn: Turn) -> None:
+    """Is never answered."""
+
+
+def fail(machine: Register, waiter: Waiter, turn: Turn) -> None:
+    machine.values[b"half"] = b"done"
+    raise RuntimeError("a bug")
+
+
+class World:
+    """A host on a fake core, with what it answered."""
+
+    def __init__(self, *, hold_appends: bool = False, load: bool = True) -> None:
+        self.core = FakeCore(hold_appends=hold_appends)
+        partition = PartitionImage(
+            index=0, leader=1, leader_epoch=3, partition_epoch=0, replicas=[1], isr=[1]
+        )
+        topic = TopicImage(name="__internal", topic_id=TOPIC_ID, partitions=[partition])
+        self.core.apply(ImageDelta(metadata_offset=1, topics=[topic]))
+        self.log = self.core.logs[TOPIC_ID, 0]
+        self.completions = Completions()
+        self.faults = Faults(self.core.now_ns)
+        self.timers = Timers(self.faults)
+        self.answers: dict[Waiter, object] = {}
+        self.refusals: dict[Waiter, int] = {}
+        self._waiters = iter(range(10**6))
+        if load:
+            self.host = self.make_host()
+            self.run()
+
+    def make_host(self, batch_bytes_max: int = 10_000) -> ShardHost[Register]:
+        return ShardHost(
+            PLACE,
+            Register,
+            batch_bytes_max=batch_bytes_max,
+            core=self.core,  # type: ignore[arg-type]
+            completions=self.completions,
+            timers=self.timers,
+            faults=self.faults,
+            answers=self,
+        )
+
+    def answered(self, waiter: Waiter, answer: object) -> None:
+        assert waiter not in self.answers
+        assert waiter not in self.refusals
+        self.answers[waiter] = answer
+
+    def refused(self, waiter: Waiter, error_code: int) -> None:
+        assert waiter not in self.answers
+        assert waiter not in self.refusals
+        self.refusals[waiter] = error_code
+
+    def write(self, *records: tuple[bytes, bytes | None]) -> None:
+        """What an earlier life of the shard left in the log, a batch each."""
+        for record in records:
+            self.core.append(0, (TOPIC_ID, 0), 3, [record])
+            self.core.wait(0)
+
+    def submit(self, operation: "partial[None] | object", now_ns: int = 0) -> Waiter:
+        waiter = next(self._waiters)
+        self.host.submit(operation, waiter, now_ns)  # type: ignore[arg-type]
+        return waiter
+
+    def run(self) -> None:
+        """Events, loads and appends until nothing is left to do."""
+        idle = 0
+        while idle < 2:  # what is flushed at the end of a turn completes in the next one
+            for event in (events := self.core.wait(self.core.clock_ns)):
+                if isinstance(event, _core.Appended):
+                    done = Completed(event.error_code, event.offset)
+                else:
+                    assert isinstance(event, _core.RecordsRead)
+                    done = Completed(event.error_code, -1, event)
+                self.completions.complete(event.token, done)
+            work = self.host.carry_on_loading()
+            if work is not None:
+                finish(work)
+            self.host.flush()
+            idle = 0 if events or work is not None else idle + 1
+
+    def ask(self, key: bytes) -> object:
+        waiter = self.submit(partial(get, key))
+        self.run()
+        return self.answers.get(waiter)
+
+
+def test_an_answer_leaves_when_its_records_are_committed() -> None:
+    world = World(hold_appends=True)
+    waiter = world.submit(partial(put, b"k", b"v"))
+    world.run()
+    assert not world.answers
+    world.core.complete_append()
+    world.run()
+    assert world.answers == {waiter: b"v"}
+
+
+def test_a_read_waits_for_what_it_may_have_seen() -> None:
+    world = World(hold_appends=True)
+    world.submit(partial(put, b"k", b"v"))
+    world.run()
+    reader = world.submit(partial(get, b"k"))
+    world.run()
+    assert reader not in world.answers
+    world.core.complete_append()
+    world.run()
+    assert world.answers[reader] == b"v"
+
+
+def test_a_refusal_waits_for_what_it_may_have_seen() -> None:
+    world = World(hold_appends=True)
+    world.submit(partial(put, b"k", b"v"))
+    world.run()
+    reader = world.submit(partial(get, b"missing"))
+    world.run()
+    assert reader not in world.refusals
+    world.core.complete_append()
+    world.run()
+    assert world.refusals == {reader: GroupIdNotFoundError.code}
+
+
+def test_without_anything_in_flight_a_read_is_answered_at_once() -> None:
+    world = World()
+    world.submit(partial(put, b"k", b"v"))
+    world.run()
+    reader = world.submit(partial(get, b"k"))
+    assert world.answers[reader] == b"v"
+
+
+def test_operations_of_one_turn_are_one_batch() -> None:
+    world = World()
+    for number in range(10):
+        world.submit(partial(put, b"%d" % number, b"v"))
+    world.run()
+    assert len(world.answers) == 10
+    assert len(world.log.batches) == 1
+
+
+def test_what_gathers_behind_a_batch_in_flight_is_the_next_one() -> None:
+    world = World(hold_appends=True)
+    world.submit(partial(put, b"a", b"v"))
+    world.run()
+    for number in range(10):
+        world.submit(partial(put, b"%d" % number, b"v"))
+    world.run()
+    assert len(world.log.batches) == 1
+    world.core.complete_append()
+    world.run()
+    assert len(world.log.batches) == 2
+    world.core.complete_append()
+    world.run()
+    assert len(world.answers) == 11
+
+
+def test_a_batch_never_passes_max_message_bytes() -> None:
+    world = World(load=False)
+    world.host = world.make_host(batch_bytes_max=1128)
+    world.run()
+    for number in range(10):
+        world.submit(partial(put, b"%d" % number, bytes(400)))
+    world.run()
+    assert len(world.answers) == 10
+    assert [end - base for base, end, _ in world.log.batches] == [2] * 5
+    assert max(len(data) for _, _, data in world.log.batches) <= 1128
+
+
+def test_an_operation_that_needs_more_than_a_batch_is_refused_and_changes_nothing() -> None:
+    world = World(load=False)
+    world.host = world.make_host(batch_bytes_max=1128)
+    world.run()
+    waiter = world.submit(partial(put, b"k", bytes(1000)))
+    world.run()
+    assert world.refusals == {waiter: 18}
+    assert world.ask(b"k") is None
+    assert not world.log.batches
+
+
+def test_the_machine_has_replayed_the_whole_log_before_it_is_used() -> None:
+    world = World(load=False)
+    value = bytes(LOAD_BYTES // 3)
+    world.write(*((b"%d" % number, value) for number in range(10)), (b"3", b"later"), (b"4", None))
+    world.host = world.make_host()
+    reader = world.submit(partial(get, b"3"))
+    assert not world.answers
+    world.run()
+    assert world.answers[reader] == b"later"
+    assert world.host.machine is not None
+    assert len(world.host.machine.values) == 10
+    assert world.host.machine.values[b"4"] is None
+
+
+def test_a_load_that_takes_long_sends_clients_away() -> None:
+    world = World(load=False)
+    world.write((b"k", b"v"))
+    world.host = world.make_host()
+    early = world.submit(partial(get, b"k"))
+    world.core.clock_ns += LOAD_PATIENCE_NS + 1
+    late = world.submit(partial(get, b"k"))
+    assert world.refusals == {late: LOADING}
+    world.run()
+    assert world.refusals == {late: LOADING, early: LOADING}
+    assert world.ask(b"k") == b"v"
+
+
+def test_a_damaged_record_keeps_the_shard_closed_and_says_where(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World(load=False)
+    world.write((b"damaged", b"v"))
+    world.host = world.make_host()
+    waiting = world.submit(partial(get, b"k"))
+    world.run()
+    late = world.submit(partial(get, b"k"))
+    assert world.refusals == {waiting: NOT_COORDINATOR, late: NOT_COORDINATOR}
+    assert "__internal-0 cannot be loaded: ValueError: no such record" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error_code", "expected"), [(STORAGE_ERROR, NOT_AVAILABLE), (NOT_LEADER, NOT_COORDINATOR)]
+)
+def test_a_refused_append_forgets_what_was_not_committed(error_code: int, expected: int) -> None:
+    world = World(hold_appends=True)
+    world.submit(partial(put, b"k", b"committed"))
+    world.run()
+    world.core.complete_append()
+    world.run()
+    first = world.submit(partial(put, b"k", b"lost"))
+    world.run()
+    second = world.submit(partial(put, b"l", b"lost"))
+    waiting = world.submit(wait)
+    world.core.complete_append(error_code)
+    world.run()
+    assert world.refusals == dict.fromkeys((first, second, waiting), expected)
+    assert world.ask(b"k") == b"committed"
+    assert world.ask(b"l") is None
+
+
+def test_a_bug_in_an_operation_forgets_what_it_began() -> None:
+    world = World()
+    world.submit(partial(put, b"k", b"v"))
+    world.run()
+    waiter = world.submit(fail)
+    world.run()
+    assert world.refusals == {waiter: UNKNOWN_SERVER}
+    assert world.faults.count == 1
+    assert world.ask(b"half") is None
+    assert world.ask(b"k") == b"v"
+
+
+def test_too_much_that_is_not_committed_keeps_operations_in_the_queue() -> None:
+    world = World(hold_appends=True)
+    world.submit(partial(put, b"first", b"v"))
+    world.run()
+    for number in range(UNCOMMITTED_ANSWERS_MAX + 100):
+        world.submit(partial(put, b"%d" % number, b"v"))
+    machine = world.host.machine
+    assert machine is not None
+    assert len(machine.values) == UNCOMMITTED_ANSWERS_MAX + 2
+    while len(world.answers) < UNCOMMITTED_ANSWERS_MAX + 101:
+        world.core.complete_append()
+        world.run()
+    assert not world.refusals
+
+
+def test_a_deadline_runs_once_the_horizon_has_passed_it() -> None:
+    world = World()
+    world.submit(partial(arm, 5_000))
+    world.timers.run(4_999)
+    assert not world.log.batches
+    world.core.clock_ns = 5_000
+    world.timers.run(5_000)
+    world.run()
+    assert len(world.log.batches) == 1
+    world.timers.run(6_000)
+    world.run()
+    assert len(world.log.batches) == 1
+
+
+def test_closing_refuses_whoever_waits_and_whoever_comes() -> None:
+    world = World(hold_appends=True)
+    written = world.submit(partial(put, b"k", b"v"))
+    waiting = world.submit(wait)
+    world.run()
+    world.host.close(NOT_COORDINATOR)
+    late = world.submit(partial(get, b"k"))
+    assert world.refusals == dict.fromkeys((written, waiting, late), NOT_COORDINATOR)
+    world.core.complete_append()
+    world.run()
+    assert not world.answers
+
+
+def test_deleted_topics_are_told_to_the_machine() -> None:
+    world = World()
+    world.host.topics_deleted({"gone": TOPIC_ID})
+    world.run()
+    assert world.host.machine is not None
+    assert world.host.machine.deleted == ["gone"]
+    assert len(world.log.batches) == 1

@@ -1,0 +1,353 @@
+"""How generations come about: who leads, which protocol, who is waited for and for how long."""
+
+from functools import partial
+
+import pytest
+
+from pykafka_core.coordinator.group.classic.join import PENDING_MEMBERS_MAX
+from pykafka_core.coordinator.group.classic.session import NEW_MEMBER_TIMEOUT_MS, touch
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.protocol.messages import JoinGroupResponse
+from tests.coordinator.classic.world import (
+    CHANGED,
+    MS,
+    RANGE,
+    REBALANCE_MS,
+    SESSION_MS,
+    SETTINGS,
+    World,
+    assigned,
+    beat,
+    code_of,
+    join,
+    joined_as,
+    leave,
+    sync,
+)
+
+DELAYED = SETTINGS._replace(initial_rebalance_delay_ms=3_000)
+
+
+def protocols(*names: str) -> tuple[tuple[str, bytes], ...]:
+    return tuple((name, name.encode()) for name in names)
+
+
+def test_the_leader_alone_gets_the_metadata_of_all() -> None:
+    world = World()
+    world.stable("A")
+    new = world.submit(join(client_id="B", protocols=CHANGED))
+    leader = world.submit(join(world.group.leader_id or ""))
+    answers = [joined_as(world.answers[one]) for one in (leader, new)]
+    assert [len(answer.members) for answer in answers] == [2, 0]
+    assert {answer.leader for answer in answers} == {answers[0].member_id}
+    assert {answer.generation_id for answer in answers} == {2}
+    metadata = [member.metadata for member in answers[0].members]
+    assert metadata == [RANGE[0][1], CHANGED[0][1]]
+
+
+def test_the_protocol_is_the_one_that_all_support_and_most_like_best() -> None:
+    world = World(DELAYED)
+    wishes = [("a", "b", "c"), ("b", "a", "x"), ("b", "c", "a")]
+    waiters = [world.submit(join(protocols=protocols(*wish))) for wish in wishes]
+    world.pass_ms(6_000)
+    assert {joined_as(world.answers[one]).protocol_name for one in waiters} == {"b"}
+    assert code_of(world.ask(join(protocols=protocols("c")))) == 23, "not all support it"
+
+
+def test_a_protocol_that_is_named_twice_counts_once() -> None:
+    world = World()
+    (leader,) = world.stable("A")
+    new = world.submit(join(protocols=protocols("range", "range")))
+    world.submit(join(leader))
+    assert joined_as(world.answers[new]).protocol_name == "range"
+
+
+def test_a_first_rebalance_waits_for_more_members_and_longer_when_they_come() -> None:
+    world = World(DELAYED)
+    first = world.submit(join())
+    world.pass_ms(2_000)
+    second = world.submit(join())
+    world.pass_ms(3_000)
+    assert not world.answers, "the second one extended it"
+    world.pass_ms(1_000)
+    assert {joined_as(world.answers[one]).generation_id for one in (first, second)} == {1}
+
+
+def test_a_first_rebalance_is_extended_up_to_the_rebalance_timeout() -> None:
+    world = World(DELAYED)
+    first = world.submit(join(rebalance_timeout_ms=7_000))
+    for _ in range(7):
+        assert first not in world.answers
+        world.submit(join(rebalance_timeout_ms=7_000))
+        world.pass_ms(1_000)
+    assert first in world.answers
+
+
+@pytest.mark.parametrize("timeout_ms", [-1, -(2**31), 0])
+def test_a_rebalance_timeout_below_zero_is_none(timeout_ms: int) -> None:
+    world = World()
+    (leader,) = world.stable("A", rebalance_timeout_ms=timeout_ms)
+    new = world.submit(join(rebalance_timeout_ms=timeout_ms))
+    world.pass_ms(0)
+    assert joined_as(world.answers[new]).leader != leader
+
+
+def test_a_member_that_does_not_join_again_is_not_waited_for_longer_than_the_rebalance_timeout() -> (
+    None
+):
+    world = World()
+    late, punctual = world.stable("A", "B")
+    waiter = world.submit(join(punctual, protocols=CHANGED))
+    for _ in range(REBALANCE_MS // 5_000):
+        assert waiter not in world.answers
+        world.submit(beat(late, 2))
+        world.pass_ms(5_000)
+    answer = joined_as(world.answers[waiter])
+    assert (answer.leader, len(answer.members)) == (punctual, 1)
+    assert code_of(world.ask(beat(late, 3))) == 25
+
+
+def test_members_that_do_not_sync_are_removed_after_the_rebalance_timeout() -> None:
+    world = World()
+    leader, follower = world.joined("A", "B")
+    waiter = world.submit(sync(follower, 2))
+    for _ in range(REBALANCE_MS // 5_000):
+        assert waiter not in world.answers
+        world.submit(beat(leader, 2))
+        world.pass_ms(5_000)
+    assert code_of(world.answers[waiter]) == 27
+    assert list(world.group.members) == [follower]
+
+
+def test_a_rebalance_refuses_who_waits_for_an_assignment() -> None:
+    world = World()
+    _, follower = world.joined("A", "B")
+    waiter = world.submit(sync(follower, 2))
+    world.submit(join())
+    assert code_of(world.answers[waiter]) == 27
+
+
+def test_a_second_request_of_a_member_takes_the_place_of_the_first() -> None:
+    world = World()
+    leader, follower = world.joined("A", "B")
+    syncs = [world.submit(sync(follower, 2)) for _ in range(2)]
+    assert code_of(world.answers[syncs[0]]) == 27
+    world.submit(sync(leader, 2, {follower: b"assigned"}))
+    assert assigned(world.answers[syncs[1]]) == b"assigned"
+    joins = [world.submit(join(follower, protocols=CHANGED)) for _ in range(2)]
+    assert code_of(world.answers[joins[0]]) == 27
+    world.submit(join(leader))
+    assert joined_as(world.answers[joins[1]]).generation_id == 3
+
+
+def test_every_member_gets_its_part_of_the_assignment_and_strangers_none() -> None:
+    world = World()
+    leader, follower, idle = world.joined("A", "B", "C")
+    waiters = [world.submit(sync(one, 3)) for one in (follower, idle)]
+    parts = {leader: b"1", follower: b"2", "stranger": b"3"}
+    waiters.append(world.submit(sync(leader, 3, parts)))
+    assert [assigned(world.answers[one]) for one in waiters] == [b"2", b"", b"1"]
+    world.submit(sync(follower, 3, {follower: b"a follower's"}))
+    assert world.group.members[follower].assignment == b"2"
+
+
+def test_an_assignment_that_cannot_be_stored_is_refused_and_the_group_rebalances() -> None:
+    world = World(bytes_max=2_000)
+    leader, follower = world.joined("A", "B")
+    waiters = [
+        world.submit(sync(follower, 2)),
+        world.submit(sync(leader, 2, {leader: bytes(3_000)})),
+    ]
+    assert [code_of(world.answers[one]) for one in waiters] == [-1, -1]
+    assert world.group.state.value == "PreparingRebalance"
+    assert [code_of(world.ask(beat(one, 2))) for one in (leader, follower)] == [27, 27]
+
+
+# Sessions.
+
+
+def test_a_silent_member_is_removed_and_the_others_rebalance() -> None:
+    world = World()
+    silent, alive = world.stable("A", "B")
+    world.pass_ms(SESSION_MS - 1)
+    assert code_of(world.ask(beat(alive, 2))) == 0
+    world.pass_ms(1)
+    assert code_of(world.ask(beat(alive, 2))) == 27
+    assert code_of(world.ask(beat(silent, 2))) == 25
+
+
+def test_a_commit_keeps_a_member_alive() -> None:
+    world = World()
+    (member,) = world.stable("A")
+
+    def commit(state: GroupState, waiter: Waiter, turn: Turn) -> None:
+        touch(state, state.groups["g"], member, turn.now_ns)
+        touch(state, state.groups["g"], "a stranger", turn.now_ns)
+        turn.answer(waiter, 0)
+
+    world.pass_ms(SESSION_MS - 1)
+    world.submit(commit)
+    world.pass_ms(SESSION_MS - 1)
+    assert code_of(world.ask(beat(member, 1))) == 0
+
+
+def test_who_waits_for_others_needs_no_heartbeats() -> None:
+    world = World()
+    leader, follower = world.joined("A", "B")
+    world.submit(sync(follower, 2))
+    for _ in range(5):
+        world.pass_ms(SESSION_MS - 1)
+        world.submit(beat(leader, 2))
+    world.submit(sync(leader, 2))
+    assert code_of(world.ask(beat(follower, 2))) == 0
+    world.pass_ms(SESSION_MS)
+    assert not world.group.has_members, "its session began again with the answer"
+
+
+def test_a_new_member_that_waits_is_given_up_after_five_minutes() -> None:
+    world = World()
+    (old,) = world.stable("A", rebalance_timeout_ms=NEW_MEMBER_TIMEOUT_MS * 2)
+    waiter = world.submit(join())
+    for _ in range(NEW_MEMBER_TIMEOUT_MS // 5_000):
+        assert waiter not in world.answers
+        world.submit(beat(old, 1))
+        world.pass_ms(5_000)
+    assert code_of(world.answers[waiter]) == 25
+
+
+def test_heartbeats_keep_one_deadline_each() -> None:
+    world = World()
+    members = world.stable("A", "B")
+    before = len(world.state.deadlines)
+    for _ in range(1_000):
+        world.pass_ms(1)
+        for member in members:
+            world.submit(beat(member, 2))
+    assert len(world.state.deadlines) == before
+
+
+# Member ids that are given first.
+
+
+def test_a_member_joins_with_the_id_that_it_was_given() -> None:
+    world = World()
+    given = world.ask(join(api_version=9, client_id="app"))
+    assert isinstance(given, JoinGroupResponse)
+    assert (given.error_code, given.member_id) == (79, "app-uuid1")
+    assert joined_as(world.ask(join(given.member_id, api_version=9))).member_id == given.member_id
+
+
+def test_a_rebalance_waits_for_who_was_given_an_id_up_to_its_session_timeout() -> None:
+    world = World()
+    (leader,) = world.stable("A", session_timeout_ms=REBALANCE_MS)
+    world.submit(join(api_version=4))
+    waiter = world.submit(join(leader))
+    world.pass_ms(SESSION_MS - 1)
+    assert waiter not in world.answers
+    world.pass_ms(1)
+    assert joined_as(world.answers[waiter]).generation_id == 2
+    assert not world.group.pending_members
+
+
+def test_who_was_given_an_id_may_leave_with_it() -> None:
+    world = World()
+    given = world.ask(join(api_version=4))
+    assert isinstance(given, JoinGroupResponse)
+    assert world.ask(leave(given.member_id)) == (0,)
+    assert world.is_quiet
+    assert code_of(world.ask(join(given.member_id, api_version=4))) == 25
+
+
+def test_ids_that_are_given_are_bounded() -> None:
+    world = World()
+    world.submit(join(api_version=4))
+    world.group.pending_members |= {str(number) for number in range(PENDING_MEMBERS_MAX - 1)}
+    assert code_of(world.ask(join(api_version=4))) == 81
+    assert code_of(world.ask(join(api_version=3))) == 0
+
+
+def test_the_longest_client_id_makes_a_member_id_that_a_string_of_the_protocol_holds() -> None:
+    world = World()
+    answer = joined_as(world.ask(join(client_id="\N{GRINNING FACE}" * 8_191)))
+    assert len(answer.member_id.encode()) < 2**15
+
+
+# group.max.size.
+
+
+def test_a_full_group_refuses_new_members_and_keeps_its_own() -> None:
+    world = World(SETTINGS._replace(max_size=2))
+    leader, _ = world.stable("A", "B")
+    assert code_of(world.ask(join())) == 81
+    assert code_of(world.ask(join(api_version=4))) == 81
+    waiter = world.submit(join(leader))
+    assert waiter not in world.answers
+
+
+def test_a_loaded_group_that_is_too_large_loses_who_joins_last() -> None:
+    world = World()
+    ids = world.stable("A", "B", "C")
+    loaded = World(SETTINGS._replace(max_size=2))
+    loaded.records = world.records
+    loaded = loaded.reload()
+    assert loaded.group.state.value == "PreparingRebalance"
+    waiters = [loaded.submit(join(one)) for one in ids]
+    assert [code_of(loaded.answers[one]) for one in waiters] == [0, 0, 81]
+    assert list(loaded.group.members) == ids[:2]
+
+
+# Leaving.
+
+
+def test_who_leaves_while_it_waits_is_answered() -> None:
+    world = World()
+    leader, follower = world.joined("A", "B")
+    syncing = world.submit(sync(follower, 2))
+    world.submit(leave(follower))
+    assert code_of(world.answers[syncing]) == 25
+    joining = world.submit(join(client_id="C"))
+    new = next(reversed(world.group.members))
+    world.submit(leave(new))
+    assert code_of(world.answers[joining]) == 25
+    assert list(world.group.members) == [leader]
+
+
+def test_of_many_who_leave_each_has_its_answer() -> None:
+    world = World()
+    first, second, _ = world.stable("A", "B", "C")
+    assert world.ask(leave(first, "stranger", second, first)) == (0, 25, 0, 25)
+
+
+def test_a_group_that_nobody_is_left_in_is_stored_empty() -> None:
+    world = World()
+    ids = world.stable("A", "B")
+    world.submit(leave(*ids))
+    group = world.reload().group
+    assert (group.state.value, group.generation_id, group.protocol_type) == ("Empty", 3, "consumer")
+    assert group.empty_since_ms == world.now_ms
+    assert world.is_quiet
+
+
+def test_a_new_group_is_stored_before_its_first_member_is_answered() -> None:
+    world = World(bytes_max=10)
+    assert world.ask(join(api_version=4)) == 18
+    assert not world.state.groups
+    world = World()
+    world.submit(join(api_version=4))
+    assert world.reload().group.state.value == "Empty"
+
+
+def test_a_reason_is_kept_up_to_a_length() -> None:
+    world = World()
+    (member,) = world.stable("A", reason="x" * 1_000)
+    assert world.group.members[member].reason == "x" * 255
+    world.submit(partial(leave(member)))
+    assert world.group.rebalance_reason.startswith(f"{member} left")
+
+
+def test_time_is_in_milliseconds_to_clients_and_in_nanoseconds_to_deadlines() -> None:
+    world = World()
+    (member,) = world.stable("A")
+    key = world.group.members[member].session_key
+    assert world.state.deadlines.get(key) == (world.now_ms + SESSION_MS) * MS

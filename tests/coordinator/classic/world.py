@@ -1,0 +1,240 @@
+"""A group coordinator's state without a broker: requests in, answers and records out, time as the test says."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import count
+from typing import Any
+
+from pykafka_core.coordinator.group.classic.due import DueInGroup, arm_loaded, run_due
+from pykafka_core.coordinator.group.classic.group import ClassicGroup
+from pykafka_core.coordinator.group.classic.heartbeat import heartbeat
+from pykafka_core.coordinator.group.classic.join import Join, join_group
+from pykafka_core.coordinator.group.classic.leave import leave_group
+from pykafka_core.coordinator.group.classic.records import replay_group
+from pykafka_core.coordinator.group.classic.sync import Sync, sync_group
+from pykafka_core.coordinator.group.settings import GroupSettings
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import FOREVER_NS, KeyValue, Turn, Waiter
+from pykafka_core.errors import KafkaError
+from pykafka_core.protocol.messages import (
+    HeartbeatRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    SyncGroupResponse,
+)
+
+MS = 1_000_000
+SESSION_MS, REBALANCE_MS = 10_000, 60_000
+RANGE = (("range", b"\0\0\0\0\0\0"),)
+CHANGED = (("range", b"\0\0\0\0\0\1\0\1t"),)
+BYTES_MAX = 100_000
+Operation = Callable[[GroupState, Waiter, Turn], None]
+
+SETTINGS = GroupSettings(
+    initial_rebalance_delay_ms=0,
+    min_session_timeout_ms=6_000,
+    max_session_timeout_ms=1_800_000,
+    max_size=1_000,
+    offset_metadata_bytes_max=4096,
+    offsets_retention_ms=10**9,
+    offsets_retention_check_interval_ms=600_000,
+)
+
+
+class World:
+    """One shard's classic groups, with what they answered and stored."""
+
+    def __init__(self, settings: GroupSettings = SETTINGS, bytes_max: int = BYTES_MAX) -> None:
+        numbers = count(1)
+        self.bytes_max = bytes_max
+        self.state = GroupState(settings, lambda: f"uuid{next(numbers)}")
+        self.now_ms = 1_000
+        self.answers: dict[int, object] = {}
+        self.records: list[KeyValue] = []
+        self._waiters = count(1)
+
+    def submit(self, operation: Operation) -> int:
+        """Run an operation; its waiter. A refusal changes nothing."""
+        waiter, turn = next(self._waiters), self._turn()
+        before = dump(self.state)
+        try:
+            operation(self.state, waiter, turn)
+        except KafkaError as error:
+            assert dump(self.state) == before, "a refusal changes nothing"
+            assert not turn.records
+            assert not turn.answers
+            turn.answer(waiter, error.code)
+        self._take(turn)
+        return waiter
+
+    def ask(self, operation: Operation) -> object:
+        """Its answer, or None while it waits."""
+        return self.answers.get(self.submit(operation))
+
+    def pass_ms(self, duration_ms: int) -> None:
+        """Let time pass; each deadline is run when it is due."""
+        end_ms = self.now_ms + duration_ms
+        while (due_ns := self.state.deadlines.next_ns()) <= end_ms * MS:
+            self.now_ms = max(self.now_ms, -(-due_ns // MS))
+            for key in self.state.deadlines.take_due(self.now_ms * MS):
+                assert isinstance(key, DueInGroup)
+                turn = self._turn()
+                run_due(self.state, key, turn)
+                self._take(turn)
+                break
+        self.now_ms = end_ms
+
+    def reload(self) -> "World":
+        """A world that knows only what was stored."""
+        other = World(self.state.settings)
+        other.now_ms = self.now_ms
+        for key, value in self.records:
+            replay_group(other.state, key, value)
+        turn = other._turn()
+        arm_loaded(other.state, turn)
+        other._take(turn)
+        return other
+
+    @property
+    def group(self) -> ClassicGroup:
+        """The group that all operations below are about."""
+        return self.state.groups["g"]
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing happens any more by itself."""
+        return self.state.deadlines.next_ns() == FOREVER_NS
+
+    def _turn(self) -> Turn:
+        return Turn(self.now_ms * MS, self.now_ms, self.bytes_max)
+
+    def _take(self, turn: Turn) -> None:
+        self.records += turn.records
+        for waiter, answer in turn.answers:
+            assert isinstance(waiter, int)
+            assert waiter not in self.answers, "a waiter is answered once"
+            self.answers[waiter] = answer
+
+    # Groups in the states that tests begin with.
+
+    def stable(self, *names: str, **how: Any) -> list[str]:
+        """Have members join, and the first of them assign; their member ids."""
+        ids = self.joined(*names, **how)
+        for member_id in reversed(ids):
+            assignments = {one: one.encode() for one in ids}
+            self.submit(sync(member_id, self.group.generation_id, assignments))
+        assert self.group.state.value == "Stable"
+        return ids
+
+    def joined(self, *names: str, **how: Any) -> list[str]:
+        """Have members join in one generation; their member ids."""
+        ids: list[str] = []
+        for name in names:
+            waiter = self.submit(join(client_id=name, **how))
+            ids.append(next(reversed(self.group.members)))
+            for earlier in ids[:-1]:
+                self.submit(join(earlier, client_id=name, **how))
+            assert code_of(self.answers[waiter]) == 0
+        assert self.group.state.value == "CompletingRebalance"
+        return ids
+
+
+def join(member_id: str = "", instance: str | None = None, **changes: Any) -> Operation:
+    """JoinGroup; by default of version 3, which joins at once."""
+    fields: dict[str, Any] = {
+        "group_id": "g",
+        "member_id": member_id,
+        "group_instance_id": instance,
+        "protocol_type": "consumer",
+        "protocols": RANGE,
+        "session_timeout_ms": SESSION_MS,
+        "rebalance_timeout_ms": REBALANCE_MS,
+        "client_id": "client",
+        "client_host": "/127.0.0.1",
+        "reason": "",
+        "api_version": 3,
+        **changes,
+    }
+    return partial(join_group, Join(**fields))
+
+
+def sync(
+    member_id: str,
+    generation_id: int,
+    assignments: dict[str, bytes] | None = None,
+    instance: str | None = None,
+    protocol: tuple[str | None, str | None] = (None, None),
+) -> Operation:
+    """SyncGroup."""
+    request = Sync("g", member_id, instance, generation_id, *protocol, assignments or {})
+    return partial(sync_group, request)
+
+
+def beat(member_id: str, generation_id: int, instance: str | None = None) -> Operation:
+    """Heartbeat."""
+    request = HeartbeatRequest(
+        group_id="g",
+        member_id=member_id,
+        generation_id=generation_id,
+        group_instance_id=instance,
+    )
+    return partial(heartbeat, request)
+
+
+def leave(*identities: str | tuple[str, str | None]) -> Operation:
+    """LeaveGroup of member ids, or of (member id, instance id)."""
+    pairs = [one if isinstance(one, tuple) else (one, None) for one in identities]
+    leaving = [
+        LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=instance)
+        for member_id, instance in pairs
+    ]
+    return partial(leave_group, "g", leaving)
+
+
+def code_of(answer: object) -> int:
+    """The error code of an answer, which there is."""
+    assert answer is not None
+    if isinstance(answer, int):
+        return answer
+    code = getattr(answer, "error_code", 0)
+    assert isinstance(code, int)
+    return code
+
+
+def joined_as(answer: object) -> JoinGroupResponse:
+    """The answer to a JoinGroup that succeeded."""
+    assert isinstance(answer, JoinGroupResponse)
+    assert answer.error_code == 0
+    return answer
+
+
+def assigned(answer: object) -> bytes:
+    """What came with the answer to a SyncGroup that succeeded."""
+    assert isinstance(answer, SyncGroupResponse)
+    assert answer.error_code == 0
+    return answer.assignment
+
+
+def dump(state: GroupState) -> object:
+    """All of the groups and their deadlines, to be compared."""
+    return {
+        name: (
+            {slot: _plain(getattr(group, slot)) for slot in ClassicGroup.__slots__},
+            {
+                member.session_key: state.deadlines.get(member.session_key)
+                for member in group.members.values()
+            },
+            state.deadlines.get(group.join_key),
+            state.deadlines.get(group.sync_key),
+        )
+        for name, group in state.groups.items()
+    }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, dict):
+        return [(key, _plain(one)) for key, one in value.items()]
+    slots: Sequence[str] = getattr(value, "__slots__", ())
+    if slots and not isinstance(value, tuple | str):
+        return [getattr(value, slot) for slot in slots]
+    return value.copy() if isinstance(value, set) else value

@@ -1,0 +1,53 @@
+"""Requests about groups, on a broker whose coordinator is there."""
+
+from pykafka_core.protocol.messages import (
+    FindCoordinatorRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    SyncGroupRequest,
+)
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+
+def pass_ms(broker: SimulatedBroker, duration_ms: int) -> None:
+    """Let time pass, and what is due in it happen."""
+    broker.core.clock_ns += duration_ms * 1_000_000
+    broker.control.timers.run(broker.core.clock_ns)
+    broker.run()
+
+
+def broker_with_coordinator() -> SimulatedBroker:
+    broker = SimulatedBroker({"group.initial.rebalance.delay.ms": "0"})
+    broker.ask(FindCoordinatorRequest(key="g", key_type=0), 3)
+    return broker
+
+
+def join_request(member_id: str = "", **changes: object) -> JoinGroupRequest:
+    fields: dict[str, object] = {
+        "group_id": "g",
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 60_000,
+        "member_id": member_id,
+        "protocol_type": "consumer",
+        "protocols": [JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"m")],
+        **changes,
+    }
+    return JoinGroupRequest(**fields)  # type: ignore[arg-type]
+
+
+def joined(broker: SimulatedBroker, group_id: str = "g") -> str:
+    """Have one member join a stable group; its id."""
+    answer = broker.ask(join_request(group_id=group_id), 3)
+    assert isinstance(answer, JoinGroupResponse)
+    assert answer.error_code == 0
+    part = SyncGroupRequest.SyncGroupRequestAssignment(member_id=answer.member_id, assignment=b"a")
+    broker.ask(
+        SyncGroupRequest(
+            group_id=group_id,
+            generation_id=answer.generation_id,
+            member_id=answer.member_id,
+            assignments=[part],
+        ),
+        3,
+    )
+    return answer.member_id

@@ -1,0 +1,31 @@
+"""DeleteGroups: each group by itself."""
+
+import pytest
+
+from pykafka_core.protocol.messages import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    LeaveGroupRequest,
+)
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.handlers.group_requests import broker_with_coordinator, joined
+
+
+def deleted(broker: SimulatedBroker, *group_ids: str, version: int = 2) -> list[tuple[str, int]]:
+    answer = broker.ask(DeleteGroupsRequest(groups_names=list(group_ids)), version)
+    assert isinstance(answer, DeleteGroupsResponse)
+    return [(result.group_id, result.error_code) for result in answer.results]
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_groups_without_members_go(version: int) -> None:
+    broker = broker_with_coordinator()
+    broker.ask(LeaveGroupRequest(group_id="left", member_id=joined(broker, "left")), 1)
+    joined(broker, "used")
+    first = deleted(broker, "left", "used", "none", "", "left", version=version)
+    assert first == [("left", 0), ("used", 68), ("none", 69), ("", 69)]
+    assert deleted(broker, "left", version=version) == [("left", 69)]
+
+
+def test_without_the_coordinators_topic_there_is_no_coordinator() -> None:
+    assert deleted(SimulatedBroker(), "g") == [("g", 15)]

@@ -1,0 +1,108 @@
+"""OffsetCommit: what is committed is fetched again, and what cannot be committed has Kafka's error."""
+
+from typing import Any
+
+import pytest
+
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.handlers.group_requests import broker_with_coordinator, joined, pass_ms
+from tests.handlers.offset_requests import broker_with_topic, commit, fetch
+
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+@pytest.mark.parametrize("version", range(2, 11))
+def test_what_is_committed_is_fetched_again(version: int) -> None:
+    broker = broker_with_topic()
+    assert commit(broker, {0: 5, 2: 7}, version) == [0, 0]
+    epoch = 4 if version >= 6 else -1
+    assert fetch(broker, [0, 1, 2]) == {
+        0: (5, epoch, "m", 0),
+        1: (-1, -1, "", 0),
+        2: (7, epoch, "m", 0),
+    }
+
+
+@pytest.mark.parametrize("version", range(2, 11))
+def test_partitions_that_do_not_exist_keep_no_other_from_its_commit(version: int) -> None:
+    broker = broker_with_topic()
+    assert commit(broker, {0: 5, 3: 1, -1: 1}, version) == [0, 3, 3]
+    assert fetch(broker, [0])[0][0] == 5
+    unknown = 100 if version >= 10 else 3
+    assert commit(broker, {0: 5}, version, topic="absent") == [unknown]
+
+
+def test_metadata_may_have_as_many_characters_as_the_setting_says() -> None:
+    broker = broker_with_topic()
+    assert commit(broker, {0: 5}, metadata="m" * 4096) == [0]
+    assert commit(broker, {0: 6}, metadata="m" * 4097) == [12]
+    assert commit(broker, {0: 6}, metadata="😀" * 2049) == [12]
+    assert fetch(broker, [0])[0][0] == 5
+
+
+@pytest.mark.parametrize(("version", "code"), [(8, 22), (9, 69)])
+def test_a_generation_of_a_group_that_does_not_exist_is_refused(version: int, code: int) -> None:
+    broker = broker_with_topic()
+    assert commit(broker, {0: 5}, version, generation_id_or_member_epoch=1) == [code]
+    assert fetch(broker, [0])[0][0] == -1
+
+
+def test_only_members_of_this_generation_commit_while_there_are_members() -> None:
+    broker = broker_with_topic()
+    member = joined(broker)
+    generation: dict[str, Any] = {"member_id": member, "generation_id_or_member_epoch": 1}
+    assert commit(broker, {0: 1}) == [25]
+    assert commit(broker, {0: 1}, **{**generation, "member_id": "stranger"}) == [25]
+    assert commit(broker, {0: 1}, **{**generation, "generation_id_or_member_epoch": 2}) == [22]
+    assert commit(broker, {0: 1}, **generation) == [0]
+    assert fetch(broker, [0])[0][0] == 1
+
+
+def test_a_commit_keeps_its_members_session_alive() -> None:
+    broker = broker_with_topic()
+    generation: dict[str, Any] = {"member_id": joined(broker), "generation_id_or_member_epoch": 1}
+    for _ in range(3):
+        pass_ms(broker, 9_000)
+        assert commit(broker, {0: 1}, **generation) == [0]
+    pass_ms(broker, 11_000)
+    assert commit(broker, {0: 1}, **generation) == [25]
+
+
+def test_a_commit_that_fits_into_no_batch_changes_nothing() -> None:
+    broker = broker_with_topic(partitions=300)
+    metadata = "m" * 4096
+    assert commit(broker, dict.fromkeys(range(300), 5), metadata=metadata) == [28] * 300
+    assert fetch(broker, None) == {}
+
+
+def test_without_the_topic_of_the_coordinators_nothing_is_committed() -> None:
+    broker = SimulatedBroker()
+    assert commit(broker, {0: 5}) == [3]  # there is no such topic either
+    assert commit(broker_with_coordinator(), {0: 5}) == [3]
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+def test_old_clients_say_how_long_their_offsets_are_kept(version: int) -> None:
+    broker = broker_with_topic()
+    assert commit(broker, {0: 5}, version, retention_time_ms=DAY_MS) == [0]
+    pass_time(broker, DAY_MS // 2)
+    assert fetch(broker, [0])[0][0] == 5
+    pass_time(broker, DAY_MS)
+    assert fetch(broker, [0])[0][0] == -1
+
+
+def test_offsets_of_nobody_expire_a_week_after_their_commit() -> None:
+    broker = broker_with_topic()
+    assert commit(broker, {0: 5}) == [0]
+    pass_time(broker, 6 * DAY_MS)
+    assert commit(broker, {1: 6}) == [0]
+    assert fetch(broker, [0, 1])[0][0] == 5
+    pass_time(broker, 2 * DAY_MS)
+    assert [offset for offset, *_ in fetch(broker, [0, 1]).values()] == [-1, 6]
+
+
+def pass_time(broker: SimulatedBroker, duration_ms: int) -> None:
+    """By both clocks, and long enough for what is searched at intervals."""
+    broker.core.clock_ms += duration_ms
+    for _ in range(5):
+        pass_ms(broker, 600_001)

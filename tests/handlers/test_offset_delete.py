@@ -1,0 +1,58 @@
+"""OffsetDelete: an administrator has a group forget offsets."""
+
+import pytest
+
+from pykafka_core.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.handlers.group_requests import broker_with_coordinator, join_request, joined
+from tests.handlers.offset_requests import TOPIC, broker_with_topic, commit, fetch
+
+
+def delete(
+    broker: SimulatedBroker, partitions: list[int], topic: str = TOPIC, group_id: str = "g"
+) -> tuple[int, list[int]]:
+    rows = [OffsetDeleteRequest.OffsetDeleteRequestPartition(partition_index=p) for p in partitions]
+    asked = OffsetDeleteRequest.OffsetDeleteRequestTopic(name=topic, partitions=rows)
+    answer = broker.ask(OffsetDeleteRequest(group_id=group_id, topics=[asked]))
+    assert isinstance(answer, OffsetDeleteResponse)
+    codes = [row.error_code for one in answer.topics for row in one.partitions]
+    return answer.error_code, codes
+
+
+def test_offsets_that_are_named_go_and_others_stay() -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 1, 1: 2, 2: 3})
+    assert delete(broker, [0, 2, 2]) == (0, [0, 0, 0])
+    assert [row[0] for row in fetch(broker, [0, 1, 2]).values()] == [-1, 2, -1]
+
+
+def test_a_group_that_does_not_exist_is_told() -> None:
+    assert delete(broker_with_topic(), [0]) == (69, [])
+
+
+def test_a_topic_that_does_not_exist_is_told() -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 1})
+    assert delete(broker, [0], topic="absent") == (0, [3])
+
+
+def test_offsets_of_topics_that_members_are_subscribed_to_stay() -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 1})
+    joined(broker)  # its metadata names no topics, so it may read all of them
+    assert delete(broker, [0]) == (0, [86])
+    assert fetch(broker, [0])[0][0] == 1
+
+
+def test_a_group_of_another_protocol_with_members_keeps_its_offsets() -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 1})
+    broker.ask(join_request(protocol_type="connect"), 3)
+    assert delete(broker, [0]) == (68, [])
+    assert fetch(broker, [0])[0][0] == 1
+
+
+@pytest.mark.parametrize("has_topic", [True, False])
+def test_without_a_shard_there_is_no_coordinator(has_topic: bool) -> None:
+    broker = broker_with_coordinator() if has_topic else SimulatedBroker()
+    assert delete(broker, [0]) == (69 if has_topic else 15, [])

@@ -1,0 +1,44 @@
+"""SyncGroup in every version."""
+
+import pytest
+
+from pykafka_core.protocol.messages import (
+    JoinGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.handlers.group_requests import broker_with_coordinator, join_request
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_the_leader_brings_its_own_assignment(version: int) -> None:
+    broker = broker_with_coordinator()
+    joined = broker.ask(join_request(), 3)
+    assert isinstance(joined, JoinGroupResponse)
+    part = SyncGroupRequest.SyncGroupRequestAssignment(
+        member_id=joined.member_id, assignment=b"mine"
+    )
+    request = SyncGroupRequest(
+        group_id="g", generation_id=1, member_id=joined.member_id, assignments=[part]
+    )
+    answer = broker.ask(request, version)
+    assert isinstance(answer, SyncGroupResponse)
+    assert (answer.error_code, answer.assignment) == (0, b"mine")
+    if version >= 5:
+        assert (answer.protocol_type, answer.protocol_name) == ("consumer", "range")
+
+
+@pytest.mark.parametrize(("group_id", "code"), [("", 24), ("g", 25)])
+@pytest.mark.parametrize("version", range(6))
+def test_strangers_are_refused(version: int, group_id: str, code: int) -> None:
+    request = SyncGroupRequest(group_id=group_id, generation_id=1, member_id="x")
+    answer = broker_with_coordinator().ask(request, version)
+    assert isinstance(answer, SyncGroupResponse)
+    assert answer.error_code == code
+
+
+def test_without_the_coordinators_topic_there_is_no_coordinator() -> None:
+    answer = SimulatedBroker().ask(SyncGroupRequest(group_id="g", member_id="x"))
+    assert isinstance(answer, SyncGroupResponse)
+    assert answer.error_code == 15
