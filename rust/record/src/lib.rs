@@ -19,6 +19,7 @@ mod leader_epoch;
 mod partitioner;
 mod producer;
 mod record;
+mod retain;
 mod varint;
 
 pub use batch::{Batch, BatchError, BatchHeader, Batches, TimestampType, batches};
@@ -37,3 +38,4 @@ pub use producer::{ProducerEpoch, ProducerId};
 pub use record::{
     Header, Headers, Record, RecordError, RecordHead, RecordIter, RecordReader, Window,
 };
+pub use retain::{BatchRewriter, Retention, write_empty};
