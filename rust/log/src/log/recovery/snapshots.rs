@@ -167,6 +167,8 @@ pub(crate) fn reload_producers(state: &mut State, shared: &Shared) -> Result<(),
     for segment in state.segments.get(from..).unwrap_or_default() {
         replay(&dir, (segment.base_offset(), segment.size), &mut state.producers)?;
     }
+    // What ended below it is stable, as it was before.
+    state.producers.on_high_watermark_updated(state.high_watermark);
     Ok(())
 }
 
