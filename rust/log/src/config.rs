@@ -253,6 +253,15 @@ impl LogConfig {
         self.flush_messages == 1
     }
 
+    /// How old the first record of an active segment may become: one that is to be compacted must be sealed by then.
+    pub fn segment_ms_max(&self) -> i64 {
+        if self.cleanup_policy.compact {
+            self.segment_ms.min(self.max_compaction_lag_ms)
+        } else {
+            self.segment_ms
+        }
+    }
+
     /// The level for recompressing to `codec`; `None` is the codec's default.
     pub fn compression_level(&self, codec: Compression) -> Option<i32> {
         match codec {

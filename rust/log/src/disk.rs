@@ -168,12 +168,7 @@ pub trait Disk: Send + Sync + Debug {
 
     /// The whole content of a file.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        let file = self.open(path, OpenMode::Read)?;
-        let size = usize::try_from(file.size()?).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        let mut bytes = vec![0; size];
-        let read = file.read_at(&mut bytes, 0)?;
-        bytes.truncate(read);
-        Ok(bytes)
+        read_whole(&*self.open(path, OpenMode::Read)?)
     }
 
     /// Replaces the content of `path` so that a crash leaves the old content or the new, never a mix.
@@ -190,6 +185,15 @@ pub trait Disk: Send + Sync + Debug {
             None => Ok(()),
         }
     }
+}
+
+/// The whole content of an open file.
+pub(crate) fn read_whole(file: &dyn DiskFile) -> io::Result<Vec<u8>> {
+    let size = usize::try_from(file.size()?).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    let mut bytes = vec![0; size];
+    let read = file.read_at(&mut bytes, 0)?;
+    bytes.truncate(read);
+    Ok(bytes)
 }
 
 /// Gives `path` the content that `write` writes to `path` + `.tmp`; on return it need not be durable.

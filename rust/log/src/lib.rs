@@ -35,9 +35,10 @@ pub use log::producer_state::{
     ProducerError, ProducerStateManager, SnapshotError,
 };
 pub use log::{
-    AppendError, AppendInfo, AppendOptions, Checkpointed, Damage, Expired, FetchData, Fetched,
-    FetchedRecords, Log, LogOffsets, LogOptions, LookupError, OnDamage, OpenError, ReadError,
-    RecordsSlice, Recovery, SegmentEntries, SliceError, StorageError, TimestampOffset,
+    AppendError, AppendInfo, AppendOptions, Checkpointed, CompactionOptions, CompactionReport,
+    Damage, Dirtiness, Expired, FetchData, Fetched, FetchedRecords, Log, LogOffsets, LogOptions,
+    LookupError, OnDamage, OpenError, ReadError, RecordsSlice, Recovery, SegmentEntries,
+    SliceError, StorageError, TimestampOffset,
 };
 pub use segment::appender::{AppendRule, Appender, MAPPED_BATCH_BYTES_MAX};
 pub use segment::offset_index::OffsetEntry;

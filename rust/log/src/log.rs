@@ -20,6 +20,7 @@
 
 mod active;
 pub(crate) mod append;
+pub(crate) mod compaction;
 pub(crate) mod epoch_cache;
 mod error;
 pub(crate) mod producer_state;
@@ -42,6 +43,7 @@ use std::sync::atomic::AtomicU64;
 use parking_lot::Mutex;
 use pykafka_record::LeaderEpoch;
 
+pub use compaction::{CompactionOptions, CompactionReport, Dirtiness};
 pub use error::{AppendError, Damage, OpenError, ReadError, StorageError};
 pub use read::lookup::{LookupError, SegmentEntries};
 pub use read::slice::{Fetched, FetchedRecords, RecordsSlice, SliceError};
@@ -78,6 +80,8 @@ pub struct Log {
     damage: Option<Damage>,
     /// Counts truncations: what was read before one may stand in the log no more.
     truncations: Arc<AtomicU64>,
+    /// Held by a compaction: there is one at a time.
+    compacting: Mutex<()>,
 }
 
 /// What never changes while a log is open.

@@ -19,7 +19,7 @@ pub(crate) mod transaction_index;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use self::offset_index::OffsetEntry;
 use self::time_index::TimeEntry;
 use crate::disk::open_files::{Closed, Holder};
-use crate::disk::{Disk, DiskFile, OpenFiles, OpenMode, Window};
+use crate::disk::{self, Disk, DiskFile, OpenFiles, OpenMode, Window};
 use crate::log::StorageError;
 use crate::segment::index_file::IndexFile;
 use crate::segment::indexes::Indexes;
@@ -68,6 +68,30 @@ impl FileKind {
 
 /// Behind the names of files that are complete and do not have their places yet.
 pub(crate) const SWAP_SUFFIX: &str = ".swap";
+/// Behind the names of files that are being written to replace others.
+pub(crate) const CLEANED_SUFFIX: &str = ".cleaned";
+
+/// Where files are on their way to their plain names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Place {
+    /// They have them.
+    Plain,
+    /// They have [`SWAP_SUFFIX`] behind them, or are about to lose it.
+    Swapped,
+    /// They have [`CLEANED_SUFFIX`] behind them.
+    Cleaned,
+}
+
+impl Place {
+    fn suffix(self) -> &'static str {
+        match self {
+            Place::Plain => "",
+            Place::Swapped => SWAP_SUFFIX,
+            Place::Cleaned => CLEANED_SUFFIX,
+        }
+    }
+}
 
 /// `<20 digits>` and the suffix.
 pub(crate) fn file_name(base_offset: i64, kind: FileKind) -> String {
@@ -117,8 +141,11 @@ pub(crate) struct SegmentFiles {
     me: Weak<SegmentFiles>,
     dir: Arc<Path>,
     base_offset: i64,
-    /// Files with [`SWAP_SUFFIX`] behind their names: an open for reading only renames nothing.
+    /// Kinds of files that do not have their plain names: an open for reading only renames nothing, and a compaction
+    /// renames what readers use already.
     swapped: Vec<FileKind>,
+    /// The [`Place`] of those.
+    place: AtomicU8,
     disk: Arc<dyn Disk>,
     handles: Mutex<Handles>,
     /// What recovery found, where it must not be stored: then readers use this and no index file.
@@ -182,11 +209,32 @@ impl SegmentFiles {
         disk: Arc<dyn Disk>,
         swapped: Vec<FileKind>,
     ) -> Arc<SegmentFiles> {
+        SegmentFiles::new_at(Place::Swapped, dir, base_offset, disk, swapped)
+    }
+
+    /// As [`SegmentFiles::new`], for files that are going to replace others.
+    pub(crate) fn new_cleaned(
+        dir: Arc<Path>,
+        base_offset: i64,
+        disk: Arc<dyn Disk>,
+    ) -> Arc<SegmentFiles> {
+        let kinds = FileKind::SEGMENT.to_vec();
+        SegmentFiles::new_at(Place::Cleaned, dir, base_offset, disk, kinds)
+    }
+
+    fn new_at(
+        place: Place,
+        dir: Arc<Path>,
+        base_offset: i64,
+        disk: Arc<dyn Disk>,
+        swapped: Vec<FileKind>,
+    ) -> Arc<SegmentFiles> {
         Arc::new_cyclic(|me| SegmentFiles {
             me: me.clone(),
             dir,
             base_offset,
             swapped,
+            place: AtomicU8::new(place as u8),
             disk,
             handles: Mutex::default(),
             rebuilt: Mutex::default(),
@@ -200,9 +248,39 @@ impl SegmentFiles {
     }
 
     pub(crate) fn path(&self, kind: FileKind) -> PathBuf {
+        self.path_at(kind, self.place())
+    }
+
+    /// The path of a file once it has got to `place`.
+    pub(crate) fn path_at(&self, kind: FileKind, place: Place) -> PathBuf {
         let name = file_name(self.base_offset, kind);
-        let suffix = if self.swapped.contains(&kind) { SWAP_SUFFIX } else { "" };
+        let suffix = if self.swapped.contains(&kind) { place.suffix() } else { "" };
         self.dir.join(name + suffix)
+    }
+
+    fn place(&self) -> Place {
+        match self.place.load(Ordering::SeqCst) {
+            place if place == Place::Swapped as u8 => Place::Swapped,
+            place if place == Place::Cleaned as u8 => Place::Cleaned,
+            _ => Place::Plain,
+        }
+    }
+
+    /// Takes note that the files were renamed.
+    pub(crate) fn set_place(&self, place: Place) {
+        self.place.store(place as u8, Ordering::SeqCst);
+    }
+
+    /// Opens the file of a kind by its name. One that is not there may have got its plain name since: that is free before
+    /// any file loses its suffix, so that what is found by it is this segment's.
+    fn open(&self, kind: FileKind, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        let place = self.place();
+        match self.disk.open(&self.path_at(kind, place), mode) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && place != Place::Plain => {
+                self.disk.open(&self.path_at(kind, Place::Plain), mode)
+            }
+            opened => opened,
+        }
     }
 
     /// An error of this segment's file `kind`.
@@ -225,7 +303,7 @@ impl SegmentFiles {
             return Ok(file.clone());
         }
         let mode = if handles.is_active { OpenMode::Write } else { OpenMode::Read };
-        let file = self.by_name(|| self.disk.open(&self.path(FileKind::Log), mode))?;
+        let file = self.by_name(|| self.open(FileKind::Log, mode))?;
         handles.log = Some(file.clone());
         self.opened(handles);
         Ok(file)
@@ -323,9 +401,9 @@ impl SegmentFiles {
 
     /// The whole of a file; `None` if it is not there.
     pub(crate) fn read(&self, kind: FileKind) -> Result<Option<Vec<u8>>, StorageError> {
-        let read = || match self.disk.read(&self.path(kind)) {
+        let read = || match self.open(kind, OpenMode::Read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            read => read.map(Some),
+            opened => disk::read_whole(&*opened?).map(Some),
         };
         self.by_name(read).map_err(self.error("read", kind))
     }
@@ -429,7 +507,7 @@ impl SegmentFiles {
         &self,
         kind: FileKind,
     ) -> Result<Option<Arc<IndexFile<SIZE>>>, StorageError> {
-        let open = || match self.disk.open(&self.path(kind), OpenMode::Read) {
+        let open = || match self.open(kind, OpenMode::Read) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             opened => Ok(Some(Arc::new(IndexFile::new(opened?)?))),
         };

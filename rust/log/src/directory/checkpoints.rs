@@ -4,6 +4,7 @@
 //! - A log start offset is checkpointed before `DeleteRecords` is acknowledged, and before retention renames a file: no
 //!   crash brings deleted records back, and segments below the checkpoint are never missed.
 //! - Where a log is truncated, the checkpoints give its records up first.
+//! - Where a compaction ended is checkpointed after its segments were replaced: without that it is repeated.
 //!
 //! So the log starts are written before the recovery points: a log whose first segments went is never compared with a
 //! start that it had before.
@@ -18,7 +19,10 @@ use super::checkpoint::{self, PartitionOffsets};
 use super::library::partition_key;
 use super::{DirectoryState, LogDirectory, PartitionKey, names};
 use crate::disk::{DirEntry, Disk};
-use crate::log::{Checkpointed, Log, LogOffsets, OpenError, StorageError};
+use crate::log::{
+    Checkpointed, CompactionOptions, CompactionReport, Dirtiness, Log, LogOffsets, OpenError,
+    StorageError,
+};
 
 /// What the checkpoints of a data directory tell.
 #[derive(Default)]
@@ -190,6 +194,13 @@ impl Checkpoints {
     }
 }
 
+/// Lets a checkpoint tell no more than `offset` of a log.
+fn lower(offsets: &mut PartitionOffsets, key: &PartitionKey, offset: i64) {
+    if let Some(told) = offsets.get_mut(key) {
+        *told = offset.min(*told);
+    }
+}
+
 /// Whether the log start of a log is checkpointed. The metadata log begins with its first segment, as in Kafka: snapshots stand
 /// for what is missing before it.
 fn has_log_start((topic, _): &PartitionKey) -> bool {
@@ -243,6 +254,8 @@ impl CheckpointFiles {
 const LOG_STARTS: &[&str] = &[checkpoint::LOG_START_OFFSET_FILE];
 /// Files by which a log misses segments.
 const LOG_BOUNDS: &[&str] = &[checkpoint::LOG_START_OFFSET_FILE, checkpoint::RECOVERY_POINT_FILE];
+/// What a compaction changes.
+const CLEANED: &[&str] = &[checkpoint::CLEANER_OFFSET_FILE];
 /// All of them, in the order in which they are written.
 const ALL: &[&str] = &[
     checkpoint::LOG_START_OFFSET_FILE,
@@ -295,13 +308,61 @@ impl LogDirectory {
     pub fn truncate_log(&self, log: &Log, offset: i64) -> Result<(), StorageError> {
         let held = log.hold_recovery_point();
         let recovery_point = held.give_up(offset)?;
-        if let Some(offset) =
-            self.state.lock().offsets.high_watermarks.get_mut(&partition_key(log.dir()))
+        let key = partition_key(log.dir());
         {
-            *offset = recovery_point.min(*offset);
+            let offsets = &mut self.state.lock().offsets;
+            lower(&mut offsets.high_watermarks, &key, recovery_point);
+            lower(&mut offsets.cleaner_offsets, &key, offset);
         }
         self.checkpoint(&[])?;
-        log.truncate_to(offset)
+        log.truncate_to(offset)?;
+        // A compaction may have ended in between, and behind a hole that one left the log ends before `offset`.
+        let end = offset.min(log.log_end_offset());
+        lower(&mut self.state.lock().offsets.cleaner_offsets, &key, end);
+        Ok(())
+    }
+
+    /// Cleans `log` from where the last compaction ended, as [`Log::compact`] does, and checkpoints where this one did.
+    /// The `clean_offset` of `options` does not count.
+    ///
+    /// # Errors
+    /// As [`Log::compact`]; the checkpoint could not be written.
+    pub fn compact(
+        &self,
+        log: &Log,
+        options: &CompactionOptions,
+        now_ms: i64,
+    ) -> Result<CompactionReport, StorageError> {
+        let options = CompactionOptions { clean_offset: self.clean_offset(log), ..options.clone() };
+        let report = log.compact(&options, now_ms)?;
+        if report.clean_offset == options.clean_offset {
+            return Ok(report);
+        }
+        {
+            let offsets = &mut self.state.lock().offsets;
+            if log.is_current(&report) {
+                offsets.cleaner_offsets.insert(partition_key(log.dir()), report.clean_offset);
+            }
+        }
+        self.write_checkpoints(self.checkpoints.lock(), CLEANED)?;
+        Ok(report)
+    }
+
+    /// How much [`LogDirectory::compact`] would clean.
+    ///
+    /// # Errors
+    /// As [`Log::dirtiness`].
+    pub fn dirtiness(
+        &self,
+        log: &Log,
+        high_watermark: i64,
+        now_ms: i64,
+    ) -> Result<Dirtiness, StorageError> {
+        log.dirtiness(self.clean_offset(log), high_watermark, now_ms)
+    }
+
+    fn clean_offset(&self, log: &Log) -> i64 {
+        self.state.lock().offsets.of(&partition_key(log.dir())).cleaner_offset
     }
 
     /// Makes the log starts of `logs` durable: by one write, or by none if they are already.

@@ -219,7 +219,7 @@ impl State {
             timestamp if timestamp >= 0 => incoming.max_timestamp.saturating_sub(timestamp),
             _ => now_ms - self.segments.last().map_or(now_ms, |segment| segment.created_ms),
         };
-        Ok(waited_ms > self.config.segment_ms - self.segment_jitter_ms())
+        Ok(waited_ms > self.config.segment_ms_max() - self.segment_jitter_ms())
     }
 
     /// The max timestamp of the active segment's first batch, read once.
@@ -240,7 +240,7 @@ impl State {
 
     /// What is taken off `segment.ms` for the active segment.
     fn segment_jitter_ms(&self) -> i64 {
-        let bound = self.config.segment_jitter_ms.min(self.config.segment_ms);
+        let bound = self.config.segment_jitter_ms.min(self.config.segment_ms_max());
         if bound <= 0 { 0 } else { (self.jitter % bound as u64) as i64 }
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::snapshot::{Taken, Withdrawn};
 use super::state::State;
 use super::{Log, Shared, StorageError};
-use crate::segment::{FileKind, Segment};
+use crate::segment::{FileKind, Segment, file_name};
 
 impl Log {
     /// Moves the log start offset up to `offset`, never down and never beyond the log end; returns it.
@@ -131,22 +131,64 @@ impl State {
         Taken::of(self.segments.drain(range).collect())
     }
 
-    /// Renames the files of segments to `.deleted`.
+    /// Renames the files of segments, and the snapshots of their base offsets, to `.deleted`.
     pub(crate) fn mark_deleted(
         &mut self,
         shared: &Shared,
         withdrawn: &Withdrawn,
     ) -> Result<(), StorageError> {
-        let expiry_ms = shared.clock.now_ms().saturating_add(self.config.file_delete_delay_ms);
         for segment in withdrawn.segments() {
-            let kinds = FileKind::SEGMENT.into_iter().chain([FileKind::Snapshot]);
-            for path in kinds.map(|kind| segment.files.path(kind)) {
-                let renamed = mark_deleted(shared, &path)
-                    .map_err(|error| StorageError::io("rename", &path, error));
-                if let Some(path) = self.fail(renamed)? {
-                    self.deleted.push((expiry_ms, path));
-                }
-            }
+            self.mark_segment_deleted(shared, segment)?;
+            self.mark_file_deleted(shared, &segment.files.path(FileKind::Snapshot))?;
+        }
+        Ok(())
+    }
+
+    /// As [`State::mark_deleted`]; the snapshots stay.
+    pub(crate) fn mark_segments_deleted(
+        &mut self,
+        shared: &Shared,
+        withdrawn: &Withdrawn,
+    ) -> Result<(), StorageError> {
+        withdrawn
+            .segments()
+            .iter()
+            .try_for_each(|segment| self.mark_segment_deleted(shared, segment))
+    }
+
+    /// Renames the producer snapshot of an offset to `.deleted`.
+    pub(crate) fn mark_snapshot_deleted(
+        &mut self,
+        shared: &Shared,
+        offset: i64,
+    ) -> Result<(), StorageError> {
+        self.mark_file_deleted(shared, &shared.dir.join(file_name(offset, FileKind::Snapshot)))?;
+        self.forget_snapshot(offset);
+        Ok(())
+    }
+
+    /// Takes note that the snapshot of an offset is gone.
+    pub(crate) fn forget_snapshot(&mut self, offset: i64) {
+        if self.snapshot_offset == offset {
+            self.snapshot_offset = 0;
+        }
+    }
+
+    fn mark_segment_deleted(
+        &mut self,
+        shared: &Shared,
+        segment: &Segment,
+    ) -> Result<(), StorageError> {
+        let mut kinds = FileKind::SEGMENT.into_iter();
+        kinds.try_for_each(|kind| self.mark_file_deleted(shared, &segment.files.path(kind)))
+    }
+
+    fn mark_file_deleted(&mut self, shared: &Shared, path: &Path) -> Result<(), StorageError> {
+        let expiry_ms = shared.clock.now_ms().saturating_add(self.config.file_delete_delay_ms);
+        let renamed =
+            mark_deleted(shared, path).map_err(|error| StorageError::io("rename", path, error));
+        if let Some(path) = self.fail(renamed)? {
+            self.deleted.push((expiry_ms, path));
         }
         Ok(())
     }

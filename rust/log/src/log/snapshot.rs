@@ -35,7 +35,8 @@ impl Segments {
         Segments { list: segments.into(), last: segments.last().cloned() }
     }
 
-    /// Takes over what became of `segments`: they come at the end and go at either, and only the last one changes.
+    /// Takes over what became of `segments`: they come at the end and go at either, and only the last one changes. For
+    /// what is replaced in between, a new list is made ([`Segments::of`]).
     pub(crate) fn follow(&mut self, segments: &[Segment]) {
         let is_same = |one: Option<&Segment>, other: Option<&Segment>| match (one, other) {
             (Some(one), Some(other)) => Arc::ptr_eq(&one.files, &other.files),
@@ -185,6 +186,12 @@ impl Writing<'_> {
     /// Publishes the state without the segments that were taken out of it.
     pub(super) fn withdraw(&mut self, taken: Taken) -> Withdrawn {
         self.publish();
+        taken.before_readers()
+    }
+
+    /// As [`Writing::withdraw`], where another segment has taken their place in the middle of the list.
+    pub(super) fn withdraw_replaced(&mut self, taken: Taken) -> Withdrawn {
+        self.publish_replaced();
         taken.before_readers()
     }
 

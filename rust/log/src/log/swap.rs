@@ -13,10 +13,9 @@ use super::StorageError;
 use super::recovery::dir_view::DirView;
 use crate::disk::{DirEntry, Disk};
 use crate::segment::scan::BatchScanner;
-use crate::segment::{FileKind, SWAP_SUFFIX, parse_file_name};
+use crate::segment::{CLEANED_SUFFIX, FileKind, SWAP_SUFFIX, parse_file_name};
 
 pub(super) const DELETED_SUFFIX: &str = ".deleted";
-const CLEANED_SUFFIX: &str = ".cleaned";
 const TEMPORARY_SUFFIX: &str = ".tmp";
 
 /// What is left of an interrupted run.
@@ -70,7 +69,14 @@ impl Leftovers {
 
     /// Brings `dir` to plain names only.
     pub(crate) fn tidy(&self, disk: &dyn Disk, dir: &Path) -> io::Result<()> {
-        self.removed.iter().try_for_each(|name| disk.remove_file(&dir.join(name)))?;
+        // Half of a result must not be taken for a whole one, should the rest of it go first.
+        let (halves, others): (Vec<_>, Vec<_>) =
+            self.removed.iter().partition(|name| name.ends_with(SWAP_SUFFIX));
+        halves.iter().try_for_each(|name| disk.remove_file(&dir.join(name)))?;
+        if !halves.is_empty() {
+            disk.sync_dir(dir)?;
+        }
+        others.iter().try_for_each(|name| disk.remove_file(&dir.join(name)))?;
         if self.swapped.is_empty() {
             return Ok(());
         }

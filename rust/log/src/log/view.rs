@@ -143,6 +143,13 @@ impl Writing<'_> {
         self.ended.0.truncations.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// As [`Writing::publish`], where any segment may be another one.
+    pub(super) fn publish_replaced(&mut self) {
+        let mut view = self.ended.0.view.lock();
+        view.segments = Segments::of(&self.state.segments);
+        self.publish_to(&mut view);
+    }
+
     fn publish_to(&mut self, view: &mut View) {
         self.state.take_high_watermark(view.high_watermark);
         view.publish(&self.state);

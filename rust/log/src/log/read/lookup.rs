@@ -239,7 +239,7 @@ impl Snapshot {
     }
 
     /// Aborted transactions with records in `offsets`, in the order of their markers.
-    pub(super) fn aborted_transactions(
+    pub(in crate::log) fn aborted_transactions(
         &self,
         offsets: Range<i64>,
     ) -> Result<Vec<AbortedTxn>, StorageError> {

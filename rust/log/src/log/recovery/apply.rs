@@ -45,6 +45,7 @@ pub(crate) fn apply(
         rounds: Rounds::default(),
         damage: recovery.damage.clone(),
         truncations: Arc::default(),
+        compacting: Mutex::default(),
     };
     if let Some(changes) = changes {
         if recovery.segments_recovered > 0 {

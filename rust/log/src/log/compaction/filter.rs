@@ -1,0 +1,268 @@
+//! What becomes of a batch: a function of the batch and of what is known of the log.
+//!
+//! A record goes if a later one of its key was noted, if its transaction was aborted, if it has no key, or if it is a
+//! tombstone whose delete horizon has passed. A marker goes once the log has no data of its transaction and its horizon
+//! has passed. Batches that end at or behind the cleaned end stay as they are.
+//!
+//! Some batches stay without records: the last one of each producer, whose sequence the next one has to follow, and the
+//! last one of a group of segments. Apache Kafka keeps the latter of a whole round only. With it segments adjoin after
+//! a compaction as they did before, and recovery finds the same end of each.
+
+use std::collections::HashMap;
+
+use pykafka_record::{
+    Batch, BatchHeader, BatchRewriter, BuildError, Limits, ProducerEpoch, ProducerId, Record,
+    RecordError, Retention, write_empty,
+};
+
+use super::keys::KeyMap;
+use super::transactions::{Aborted, Control, OpenData};
+use crate::config::LogConfig;
+use crate::log::producer_state::ProducerEntry;
+
+/// What is known of the log.
+#[derive(Debug)]
+pub(crate) struct Rules<'a> {
+    pub(crate) keys: &'a KeyMap,
+    pub(crate) aborted: &'a Aborted,
+    pub(crate) last_batches: &'a LastBatches,
+    pub(crate) config: &'a LogConfig,
+    /// Below it everything was cleaned before.
+    pub(crate) first_dirty: i64,
+    /// Below it (exclusive) all keys are noted.
+    pub(crate) end: i64,
+    pub(crate) now_ms: i64,
+}
+
+impl Rules<'_> {
+    fn is_due(&self, batch: &BatchHeader<'_>) -> bool {
+        batch.delete_horizon_ms().is_some_and(|horizon_ms| horizon_ms <= self.now_ms)
+    }
+
+    fn keeps(&self, record: &Record<'_>, keeps_tombstones: bool) -> bool {
+        let Some(key) = record.key else { return false };
+        !self.keys.has_later(key, record.offset) && (record.value.is_some() || keeps_tombstones)
+    }
+
+    fn retention(&self, batch: &BatchHeader<'_>, gets_horizon: bool) -> Retention {
+        let horizon_ms = self.now_ms.saturating_add(self.config.delete_retention_ms);
+        let level = batch.compression().ok().and_then(|codec| self.config.compression_level(codec));
+        Retention { delete_horizon_ms: gets_horizon.then_some(horizon_ms), level }
+    }
+}
+
+/// The last batch of each producer: the one of its last sequence, or the marker that tells its epoch.
+#[derive(Debug, Default)]
+pub(crate) struct LastBatches(HashMap<ProducerId, Last>);
+
+#[derive(Debug, Clone, Copy)]
+enum Last {
+    Data { last_offset: i64 },
+    Marker { epoch: ProducerEpoch },
+}
+
+impl LastBatches {
+    pub(crate) fn of(producers: &[ProducerEntry]) -> LastBatches {
+        let last = |producer: &ProducerEntry| match producer.batches().last() {
+            Some(batch) => Last::Data { last_offset: batch.last_offset },
+            None => Last::Marker { epoch: producer.producer_epoch },
+        };
+        LastBatches(producers.iter().map(|entry| (entry.producer_id, last(entry))).collect())
+    }
+
+    fn has(&self, batch: &BatchHeader<'_>) -> bool {
+        match self.0.get(&batch.producer_id()) {
+            Some(Last::Data { last_offset }) => {
+                !batch.is_control() && batch.last_offset() == *last_offset
+            }
+            Some(Last::Marker { epoch }) => batch.is_control() && batch.producer_epoch() == *epoch,
+            None => false,
+        }
+    }
+}
+
+/// What became of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Not a byte changed.
+    Kept,
+    /// As `Kept`: a marker of a transaction that has data in the log.
+    KeptWithData,
+    /// It was written again.
+    Changed,
+    /// It went.
+    Gone,
+}
+
+/// Passes the batches of a log in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Filter {
+    open_data: OpenData,
+    rewriter: BatchRewriter,
+    scratch: Vec<u8>,
+    /// Offset of the last marker that went.
+    pub(crate) last_marker_gone: Option<i64>,
+    pub(crate) records_gone: u64,
+    /// Something stayed that was to go: it may be what a tombstone behind it deletes.
+    pub(crate) keeps_tombstones: bool,
+}
+
+/// What is left of the records of a batch.
+#[derive(Debug, Clone, Copy, Default)]
+struct Left {
+    count: i32,
+    gone: i32,
+    has_tombstone: bool,
+}
+
+impl Filter {
+    /// Appends what is left of `batch` to `out`; something is of one that `must_stay`.
+    pub(crate) fn pass(
+        &mut self,
+        rules: &Rules<'_>,
+        batch: &Batch<'_>,
+        must_stay: bool,
+        out: &mut Vec<u8>,
+    ) -> Fate {
+        let must_stay = must_stay || (batch.has_producer_id() && rules.last_batches.has(batch));
+        let start = out.len();
+        let fate = if batch.is_control() {
+            self.pass_control(rules, batch, must_stay, out)
+        } else {
+            self.pass_data(rules, batch, must_stay, out)
+        };
+        if matches!(fate, Fate::Kept | Fate::KeptWithData) {
+            out.truncate(start);
+            out.extend_from_slice(batch.bytes());
+        }
+        fate
+    }
+
+    fn pass_control(
+        &mut self,
+        rules: &Rules<'_>,
+        batch: &Batch<'_>,
+        must_stay: bool,
+        out: &mut Vec<u8>,
+    ) -> Fate {
+        let control = Control::of(batch);
+        let has_data = control == Control::Marker && self.open_data.pass_marker(batch);
+        if batch.last_offset() >= rules.end || has_data {
+            return Fate::KeptWithData;
+        }
+        match (control, batch.delete_horizon_ms()) {
+            (Control::Marker, None) => {
+                let retention = rules.retention(batch, true);
+                self.write(batch, retention, |_| true, out).unwrap_or(Fate::Kept)
+            }
+            (Control::Marker, Some(horizon_ms)) if horizon_ms <= rules.now_ms && !must_stay => {
+                self.last_marker_gone = Some(batch.last_offset());
+                Fate::Gone
+            }
+            (Control::Empty, _) if !must_stay => Fate::Gone,
+            _ => Fate::Kept,
+        }
+    }
+
+    fn pass_data(
+        &mut self,
+        rules: &Rules<'_>,
+        batch: &Batch<'_>,
+        must_stay: bool,
+        out: &mut Vec<u8>,
+    ) -> Fate {
+        self.open_data.pass_data(batch);
+        if batch.last_offset() >= rules.end {
+            return Fate::Kept;
+        }
+        if batch.records_count() == 0 {
+            return if must_stay { Fate::Kept } else { Fate::Gone };
+        }
+        if rules.aborted.has(batch) {
+            return self.empty(batch, batch.records_count(), must_stay, out);
+        }
+        let keeps_tombstones = self.keeps_tombstones || !rules.is_due(batch);
+        let is_kept = |record: &Record<'_>| rules.keeps(record, keeps_tombstones);
+        // What cannot be read has keys that nobody knows: none of it goes.
+        let Ok(left) = self.judge(batch, is_kept) else { return self.leave() };
+        let gets_horizon = left.has_tombstone
+            && batch.delete_horizon_ms().is_none()
+            && batch.last_offset() >= rules.first_dirty;
+        if left.count == 0 {
+            return self.empty(batch, left.gone, must_stay, out);
+        }
+        if left.gone == 0 && !gets_horizon {
+            return Fate::Kept;
+        }
+        let retention = rules.retention(batch, gets_horizon);
+        // A timestamp that no delta reaches, or a codec that fails: what may go stays.
+        let Ok(fate) = self.write(batch, retention, is_kept, out) else { return self.leave() };
+        self.note_gone(left.gone);
+        fate
+    }
+
+    /// Takes all records from a batch.
+    fn empty(
+        &mut self,
+        batch: &Batch<'_>,
+        records_gone: i32,
+        must_stay: bool,
+        out: &mut Vec<u8>,
+    ) -> Fate {
+        self.note_gone(records_gone);
+        if !must_stay {
+            return Fate::Gone;
+        }
+        write_empty(batch, out);
+        Fate::Changed
+    }
+
+    fn note_gone(&mut self, records: i32) {
+        self.records_gone += u64::try_from(records).unwrap_or(0);
+    }
+
+    /// Leaves a batch as it is, of which something was to go.
+    fn leave(&mut self) -> Fate {
+        self.keeps_tombstones = true;
+        Fate::Kept
+    }
+
+    fn judge(
+        &mut self,
+        batch: &Batch<'_>,
+        is_kept: impl Fn(&Record<'_>) -> bool,
+    ) -> Result<Left, RecordError> {
+        let mut left = Left::default();
+        for record in batch.records(&mut self.scratch, Limits::default())? {
+            let record = record?;
+            if is_kept(&record) {
+                left.count += 1;
+                left.has_tombstone |= record.value.is_none();
+            } else {
+                left.gone += 1;
+            }
+        }
+        Ok(left)
+    }
+
+    /// Writes a batch with those of its records that are kept.
+    fn write(
+        &mut self,
+        batch: &Batch<'_>,
+        retention: Retention,
+        is_kept: impl Fn(&Record<'_>) -> bool,
+        out: &mut Vec<u8>,
+    ) -> Result<Fate, BuildError> {
+        let Filter { rewriter, scratch, .. } = self;
+        let records = batch.records(scratch, Limits::default()).map_err(|_| BuildError::Empty)?;
+        rewriter.begin(batch, retention);
+        for record in records {
+            let record = record.map_err(|_| BuildError::Empty)?;
+            if is_kept(&record) {
+                rewriter.append(batch, &record)?;
+            }
+        }
+        rewriter.finish(batch, retention, out)?;
+        Ok(Fate::Changed)
+    }
+}

@@ -1,0 +1,175 @@
+//! A segment takes the place of those that it was made from.
+//!
+//! # Order
+//! 1. The cleaned files are durable under their `.cleaned` names. Until here a crash leaves the log as it was.
+//! 2. They are renamed to `.swap`, and the directory is synced. From here on recovery completes the replacement.
+//! 3. The list with the new segment is published: look-ups that begin now open the `.swap` files, or the plain ones once
+//!    those are there. The old segments are withdrawn, and their files renamed to `.deleted`.
+//! 4. The directory is synced, so that none of them comes back beside what replaces it; the `.swap` files get their plain
+//!    names.
+//!
+//! Apache Kafka renames to `.swap` in any order, too: where a `.cleaned` file is left beside one, both go (KAFKA-6264).
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::output;
+use crate::directory::checkpoint;
+use crate::log::snapshot::Taken;
+use crate::log::state::{State, Status};
+use crate::log::view::Writing;
+use crate::log::{Log, Shared, StorageError};
+use crate::segment::{FileKind, Place, Segment, SegmentFiles, file_name};
+
+impl Log {
+    /// Replaces `sources`, which adjoin, by `cleaned`; `false` if the log has changed in between, and nothing was done.
+    ///
+    /// Producer snapshots up to the last marker that went are removed: they may tell of a transaction that this marker
+    /// ended.
+    pub(super) fn replace(
+        &self,
+        sources: &[Segment],
+        cleaned: Segment,
+        truncations: u64,
+        last_marker_gone: Option<i64>,
+    ) -> Result<bool, StorageError> {
+        let mut state = self.write();
+        state.check_writable()?;
+        let first = match state.index_of_all(sources) {
+            // A truncation may have taken what the records were removed for.
+            Some(first) if self.truncations.load(Ordering::SeqCst) == truncations => first,
+            _ => {
+                output::remove(&self.shared, &cleaned.files)?;
+                return Ok(false);
+            }
+        };
+        if let Err(error) = state.prepare_swap(&self.shared, &cleaned, sources, last_marker_gone) {
+            // What stays of it is removed by the next compaction.
+            let _ = output::remove(&self.shared, &cleaned.files);
+            return state.fail(Err(error));
+        }
+        let replaced = state.swap_in(&self.shared, first, sources.len(), cleaned);
+        if let Err(error) = &replaced {
+            // What is known and what is on disk may not agree; recovery completes it, or undoes it.
+            state.status = Status::Failed(error.to_string().into());
+        }
+        replaced.map(|()| true)
+    }
+}
+
+impl Writing<'_> {
+    fn swap_in(
+        &mut self,
+        shared: &Shared,
+        first: usize,
+        count: usize,
+        cleaned: Segment,
+    ) -> Result<(), StorageError> {
+        let files = cleaned.files.clone();
+        rename_all(shared, &files, Place::Cleaned, Place::Swapped)?;
+        files.set_place(Place::Swapped);
+        sync_dir(shared)?;
+        let taken: Vec<_> = self.segments.splice(first..first + count, [cleaned]).collect();
+        let bases: Vec<_> = taken.iter().skip(1).map(Segment::base_offset).collect();
+        let withdrawn = self.withdraw_replaced(Taken::of(taken));
+        self.mark_segments_deleted(shared, &withdrawn)?;
+        for base_offset in bases {
+            self.mark_snapshot_deleted(shared, base_offset)?;
+        }
+        sync_dir(shared)?;
+        rename_all(shared, &files, Place::Swapped, Place::Plain)?;
+        files.set_place(Place::Plain);
+        sync_dir(shared)?;
+        self.store_aborted_counts(shared)
+    }
+}
+
+impl State {
+    /// Where `sources` stand in the log, if all of them do.
+    fn index_of_all(&self, sources: &[Segment]) -> Option<usize> {
+        let is_same = |one: &Segment, other: &Segment| Arc::ptr_eq(&one.files, &other.files);
+        let wanted = sources.first()?;
+        let first = self.segments.iter().position(|segment| is_same(segment, wanted))?;
+        let found = self.segments.get(first..first + sources.len())?;
+        found.iter().zip(sources).all(|(one, other)| is_same(one, other)).then_some(first)
+    }
+
+    /// What has to be durable before the cleaned segment is one of the log.
+    fn prepare_swap(
+        &mut self,
+        shared: &Shared,
+        cleaned: &Segment,
+        sources: &[Segment],
+        last_marker_gone: Option<i64>,
+    ) -> Result<(), StorageError> {
+        self.lower_aborted_count(shared, cleaned, sources)?;
+        last_marker_gone.map_or(Ok(()), |offset| self.remove_snapshots_upto(shared, offset))
+    }
+
+    /// Makes `transaction-index-checkpoint` tell no more aborted transactions than the cleaned segment has, before it is
+    /// one of the log: an index with fewer is taken for damaged.
+    fn lower_aborted_count(
+        &mut self,
+        shared: &Shared,
+        cleaned: &Segment,
+        sources: &[Segment],
+    ) -> Result<(), StorageError> {
+        let mut counts: BTreeMap<i64, usize> = self.aborted_counts.clone();
+        let base_offset = cleaned.base_offset();
+        let told = counts.get(&base_offset).copied().unwrap_or(0);
+        counts.retain(|base, _| sources.iter().all(|source| source.base_offset() != *base));
+        let lowered = told.min(cleaned.files.aborted_count());
+        if lowered > 0 {
+            counts.insert(base_offset, lowered);
+        }
+        if counts == self.aborted_counts {
+            return Ok(());
+        }
+        let path = shared.dir.join(checkpoint::TRANSACTION_INDEX_FILE);
+        let bytes = checkpoint::write_transaction_indexes(&counts);
+        let written = shared.disk.write_atomically(&path, &bytes);
+        written.map_err(|error| StorageError::io("write", &path, error))?;
+        self.aborted_counts = counts;
+        Ok(())
+    }
+
+    fn remove_snapshots_upto(&mut self, shared: &Shared, upto: i64) -> Result<(), StorageError> {
+        let bases = self.segments.iter().map(Segment::base_offset);
+        for offset in bases.take_while(|offset| *offset <= upto).collect::<Vec<_>>() {
+            let path = shared.dir.join(file_name(offset, FileKind::Snapshot));
+            match shared.disk.remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(StorageError::io("remove", &path, error));
+                }
+                _ => self.forget_snapshot(offset),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Renames those of a segment's files that are there, the `.log` last.
+fn rename_all(
+    shared: &Shared,
+    files: &SegmentFiles,
+    from: Place,
+    to: Place,
+) -> Result<(), StorageError> {
+    FileKind::SEGMENT.into_iter().try_for_each(|kind| {
+        let (from, to) = (files.path_at(kind, from), files.path_at(kind, to));
+        match shared.disk.rename(&from, &to) {
+            // Most segments have no transaction index.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && kind != FileKind::Log => {
+                Ok(())
+            }
+            renamed => renamed.map_err(|error| StorageError::io("rename", &from, error)),
+        }
+    })
+}
+
+fn sync_dir(shared: &Shared) -> Result<(), StorageError> {
+    let synced = shared.disk.sync_dir(&shared.dir);
+    synced.map_err(|error| StorageError::io("sync", &shared.dir, error))
+}
