@@ -19,6 +19,7 @@
 mod append;
 #[cfg(test)]
 mod blocked_tests;
+pub(crate) mod compaction;
 mod describe;
 mod idle;
 pub(crate) mod large;
@@ -43,6 +44,7 @@ mod turn;
 pub mod waiters;
 mod work;
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Weak};
@@ -70,7 +72,7 @@ use self::waiters::Waiters;
 use self::work::WorkQueue;
 use crate::kafka_error::KafkaError;
 use crate::seam::event::queue::EventQueue;
-use crate::seam::image::TopicId;
+use crate::seam::image::{PartitionId, TopicId};
 use crate::seam::log_ring::{Level, LogRing};
 use crate::seam::statistics::AppendStatistics;
 
@@ -116,6 +118,8 @@ pub struct Host {
     pub(crate) leaving: Leaving,
     /// Log starts that are not durable yet.
     pub(crate) log_starts: LogStarts,
+    /// Partitions whose logs failed to be compacted.
+    pub(crate) uncleanable: Mutex<HashSet<PartitionId>>,
     /// Partitions with unsynced data and a time to sync it by (`flush.ms`).
     pub dirty: Mutex<Vec<Arc<Partition>>>,
     /// Told when one is listed.

@@ -1,4 +1,4 @@
-//! What happens by the clock: `flush.ms`, checkpoints, and files whose time has come. One task per broker.
+//! What happens by the clock: `flush.ms`, checkpoints, compactions, and files whose time has come. One task per broker.
 //!
 //! A partition enters the dirty list with its first unsynced append and leaves it when all is synced, so the task has
 //! nothing to do for idle partitions and sleeps while nobody writes.
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::api::context::Context;
-use crate::partition::Partition;
+use crate::partition::{Partition, compaction};
 
 /// How late a `flush.ms` may be noticed.
 const DIRTY_TICK: Duration = Duration::from_millis(20);
@@ -19,6 +19,8 @@ pub async fn run(ctx: Arc<Context>) {
     let mut since_checkpoint = Duration::ZERO;
     // A second one is a checkpoint under way, which syncs do not wait for.
     let checkpoints = Arc::new(());
+    let mut since_compaction = Duration::ZERO;
+    let compactions = Arc::new(());
     loop {
         let host = ctx.partitions.host().clone();
         let tick = if host.dirty.lock().is_empty() {
@@ -35,6 +37,12 @@ pub async fn run(ctx: Arc<Context>) {
         if since_checkpoint >= CHECKPOINT_TICK && Arc::strong_count(&checkpoints) == 1 {
             since_checkpoint = Duration::ZERO;
             tokio::spawn(checkpoint(ctx.clone(), checkpoints.clone()));
+        }
+        since_compaction += tick;
+        let backoff = Duration::from_millis(ctx.image.load().settings.cleaner_backoff_ms);
+        if since_compaction >= backoff && Arc::strong_count(&compactions) == 1 {
+            since_compaction = Duration::ZERO;
+            compaction::begin(&ctx, compactions.clone());
         }
     }
 }

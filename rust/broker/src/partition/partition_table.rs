@@ -102,6 +102,7 @@ impl PartitionTable {
             lane: Lane::default(),
             leaving: Leaving::default(),
             log_starts: LogStarts::default(),
+            uncleanable: Mutex::default(),
             directory: options.directory,
             dirty: Mutex::default(),
             dirty_added: Notify::new(),

@@ -48,6 +48,12 @@ pub struct Settings {
     pub replica_lag_ms_max: u64,
     /// `auto.create.topics.enable`: whether Metadata tells Python of topics that are missing.
     pub auto_create_topics_enable: bool,
+    /// `log.cleaner.enable`: whether logs are compacted.
+    pub cleaner_enable: bool,
+    /// `log.cleaner.backoff.ms`: pause between two rounds of compactions.
+    pub cleaner_backoff_ms: u64,
+    /// `log.cleaner.dedupe.buffer.size`: memory for the keys of a compaction.
+    pub cleaner_key_bytes_max: usize,
 }
 
 impl Default for Settings {
@@ -68,6 +74,9 @@ impl Default for Settings {
             producer_id_expiration_ms: 86_400_000,
             replica_lag_ms_max: 30_000,
             auto_create_topics_enable: true,
+            cleaner_enable: true,
+            cleaner_backoff_ms: 15_000,
+            cleaner_key_bytes_max: 128 << 20,
         }
     }
 }
@@ -113,6 +122,9 @@ impl Settings {
             "producer.id.expiration.ms" => self.producer_id_expiration_ms = parse(value)?,
             "replica.lag.time.max.ms" => self.replica_lag_ms_max = parse(value)?,
             "auto.create.topics.enable" => self.auto_create_topics_enable = parse(value)?,
+            "log.cleaner.enable" => self.cleaner_enable = parse(value)?,
+            "log.cleaner.backoff.ms" => self.cleaner_backoff_ms = parse(value)?,
+            "log.cleaner.dedupe.buffer.size" => self.cleaner_key_bytes_max = parse(value)?,
             _ => {}
         }
         Ok(())

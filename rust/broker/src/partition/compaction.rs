@@ -1,0 +1,219 @@
+//! Compaction in the background: every `log.cleaner.backoff.ms`, one log at a time, the one with the largest share of dirty
+//! bytes first. Logs that nobody has opened wait until somebody does.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use pykafka_log::{CompactionOptions, CompactionReport, Log, StorageError};
+use pykafka_record::Cancellation;
+
+use crate::api::context::Context;
+use crate::partition::threads::lane::Urgency;
+use crate::partition::threads::pool::MayWait;
+use crate::partition::{Host, Partition, TARGET};
+use crate::seam::image::PartitionId;
+use crate::seam::log_ring::Level;
+
+/// A log that may be compacted now.
+struct Candidate {
+    partition: Arc<Partition>,
+    log: Arc<Log>,
+    ratio: f64,
+}
+
+/// Queues a round on the lane; `under_way` is dropped when it is over.
+pub(crate) fn begin(ctx: &Arc<Context>, under_way: Arc<()>) {
+    let host = ctx.partitions.host().clone();
+    let ctx = ctx.clone();
+    host.lane.push(Urgency::Background, move |may_wait| {
+        compact_due(&ctx, may_wait);
+        drop(under_way);
+    });
+}
+
+/// Compacts each log that is due, once.
+pub(crate) fn compact_due(ctx: &Arc<Context>, _: &MayWait) {
+    if !ctx.image.load().settings.cleaner_enable {
+        return;
+    }
+    let host = ctx.partitions.host();
+    let mut done: HashSet<PartitionId> = HashSet::new();
+    while let Some(Candidate { partition, log, .. }) = dirtiest(ctx, &done) {
+        done.insert((partition.topic_id, partition.index));
+        let stopping = Arc::downgrade(ctx);
+        let is_over = move || stopping.upgrade().is_none_or(|ctx| ctx.is_stopping());
+        let options = CompactionOptions {
+            high_watermark: partition.high_watermark(),
+            key_bytes_max: ctx.image.load().settings.cleaner_key_bytes_max,
+            cancellation: Cancellation::when(is_over),
+            ..CompactionOptions::default()
+        };
+        let compacted = host.directory.compact(&log, &options, host.clock.now_ms());
+        partition.report_compaction(host, &log, compacted);
+    }
+}
+
+/// The log to compact next.
+fn dirtiest(ctx: &Context, done: &HashSet<PartitionId>) -> Option<Candidate> {
+    if ctx.is_stopping() {
+        return None;
+    }
+    let host = ctx.partitions.host();
+    let partitions = ctx.partitions.all().into_iter();
+    let due = partitions
+        .filter(|partition| !done.contains(&(partition.topic_id, partition.index)))
+        .filter_map(|partition| partition.candidate(host));
+    due.max_by(|one, other| one.ratio.total_cmp(&other.ratio))
+}
+
+impl Partition {
+    /// Its log, if that is due: by its share of dirty bytes, or by the age of the oldest of them.
+    fn candidate(self: Arc<Self>, host: &Host) -> Option<Candidate> {
+        let log = self.opened_log()?;
+        let config = log.config();
+        if !config.cleanup_policy.compact
+            || log.is_read_only()
+            || host.uncleanable.lock().contains(&(self.topic_id, self.index))
+        {
+            return None;
+        }
+        let now_ms = host.clock.now_ms();
+        let dirtiness = match host.directory.dirtiness(&log, self.high_watermark(), now_ms) {
+            Ok(dirtiness) => dirtiness,
+            Err(error) => {
+                self.report_compaction(host, &log, Err(error));
+                return None;
+            }
+        };
+        let oldest_ms = now_ms.saturating_sub(config.max_compaction_lag_ms);
+        let is_late = dirtiness.first_dirty_timestamp.is_some_and(|time| time < oldest_ms);
+        let is_due = dirtiness.ratio() > config.min_cleanable_dirty_ratio || is_late;
+        let ratio = dirtiness.ratio();
+        (is_due && dirtiness.dirty_bytes > 0).then_some(Candidate { partition: self, log, ratio })
+    }
+
+    /// A log that cannot be compacted is not tried again until the next start, as in Kafka.
+    fn report_compaction(
+        &self,
+        host: &Host,
+        log: &Log,
+        result: Result<CompactionReport, StorageError>,
+    ) {
+        let (topic, index) = (&self.topic, self.index);
+        match result {
+            Ok(report) => host
+                .log_ring
+                .log(Level::Debug, TARGET, || format!("{topic}-{index}: compacted {report:?}")),
+            Err(StorageError::Closed) => {}
+            Err(error) => {
+                if log.write_error().is_some() {
+                    self.note_storage_error(&error);
+                } else if !error.is_refusal() {
+                    host.uncleanable.lock().insert((self.topic_id, index));
+                }
+                host.log_ring.log(Level::Warning, TARGET, || {
+                    format!("{topic}-{index}: cannot be compacted: {error}")
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+
+    use pykafka_log::{Durability, OpenMode};
+    use pykafka_record::{BatchBuilder, BatchOptions};
+
+    use super::*;
+    use crate::seam::image::delta::ImageDelta;
+    use crate::testing::{Broker, TOPIC};
+
+    const COMPACTED: &[(&str, &str)] =
+        &[("cleanup.policy", "compact"), ("file.delete.delay.ms", "0")];
+
+    fn batch(key: &str) -> Vec<u8> {
+        let mut builder = BatchBuilder::new(BatchOptions::default());
+        builder.append(1, Some(key.as_bytes()), Some(b"value"), &[]).unwrap();
+        let mut bytes = Vec::new();
+        builder.build(&mut bytes).unwrap();
+        bytes
+    }
+
+    fn filled(overrides: &[(&str, &str)]) -> (Broker, Arc<Log>) {
+        let overrides = [COMPACTED, overrides].concat();
+        let broker = Broker::on_disk(Durability::Os).with_topic(1, &overrides);
+        for _ in 0..3 {
+            broker.append(&batch("key"));
+        }
+        let log = broker.ctx.partitions.get(&TOPIC, 0).unwrap().opened_log().unwrap();
+        log.roll().unwrap();
+        broker.append(&batch("active"));
+        (broker, log)
+    }
+
+    fn compact(broker: &Broker) {
+        compact_due(&broker.ctx, &MayWait::as_documented());
+    }
+
+    fn records_size(log: &Log) -> u64 {
+        log.segments()[0].1
+    }
+
+    #[test]
+    fn a_log_is_compacted_once_it_is_dirty_enough() {
+        for (ratio, is_compacted) in [("0.5", true), ("1", false)] {
+            let (broker, log) = filled(&[("min.cleanable.dirty.ratio", ratio)]);
+            let before = records_size(&log);
+            compact(&broker);
+            assert_eq!(records_size(&log) < before, is_compacted, "{ratio}");
+            let after = records_size(&log);
+            compact(&broker);
+            assert_eq!(records_size(&log), after);
+        }
+    }
+
+    #[test]
+    fn a_log_is_compacted_once_its_oldest_dirty_record_is_too_old() {
+        let (broker, log) =
+            filled(&[("min.cleanable.dirty.ratio", "1"), ("max.compaction.lag.ms", "1000")]);
+        let before = records_size(&log);
+        compact(&broker);
+        assert!(records_size(&log) < before, "its records are of 1970");
+    }
+
+    #[test]
+    fn nothing_is_compacted_without_the_cleaner_or_its_policy_or_while_the_broker_stops() {
+        let (mut broker, log) = filled(&[]);
+        let before = records_size(&log);
+        let settings = [("log.cleaner.enable".to_owned(), "false".to_owned())];
+        let broker_settings = Some(settings.into());
+        broker.apply(ImageDelta { broker_settings, ..ImageDelta::default() });
+        compact(&broker);
+        assert_eq!(records_size(&log), before);
+        let (broker, log) = filled(&[("cleanup.policy", "delete")]);
+        compact(&broker);
+        assert_eq!(records_size(&log), before);
+        let (broker, log) = filled(&[]);
+        broker.ctx.stopping.store(true, Ordering::Release);
+        compact(&broker);
+        assert_eq!(records_size(&log), before);
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_compacted_serves_and_is_not_tried_again() {
+        let (broker, log) = filled(&[]);
+        let host = broker.ctx.partitions.host();
+        let path = log.dir().join("00000000000000000000.log");
+        let file = host.directory.disk().open(&path, OpenMode::Write).unwrap();
+        file.write_at(b"?", 70).unwrap();
+        compact(&broker);
+        assert!(host.uncleanable.lock().contains(&(TOPIC, 0)));
+        assert!(log.write_error().is_none());
+        broker.append(&batch("key"));
+        compact(&broker);
+        assert_eq!(log.segments_count(), 2);
+    }
+}
