@@ -29,7 +29,7 @@ SCOPES = {
 
 CLASSES = {
     Support.HONOURED: ("Honoured", "They do here what they do in Kafka."),
-    Support.STORED: ("Stored", "Kept and listed; honoured when coordinators and compaction come."),
+    Support.STORED: ("Stored", "Kept and listed; honoured when coordinators come."),
     Support.NO_MEANING: ("No meaning here", "Accepted, with one warning that names them."),
     Support.NOT_BUILT: ("Not built", "Refused by name, unless set to their default."),
 }

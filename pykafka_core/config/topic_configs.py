@@ -8,7 +8,6 @@ from .effective import BrokerConfigs
 from .rows import ConfigRow, topic_rows
 from .setting import VALUE_TOO_LONG, Support, is_too_long
 from .table import topic_settings
-from .validation import COMPACTION_MISSING
 from .validators import InvalidValueError
 
 
@@ -26,8 +25,7 @@ class TopicConfigs:
         Args:
             overrides: All of them, not only the changes.
             broker: The broker's settings, for bounds that join two settings.
-            existing: What the topic has already: a topic that Apache Kafka compacted stays
-                alterable.
+            existing: What the topic has already: a stored setting that is not built stays.
 
         Raises:
             InvalidConfigError: In Kafka's words where Kafka refuses too.
@@ -50,16 +48,13 @@ def _check(name: str, text: str) -> None:
     if is_too_long(text):
         raise InvalidConfigError(VALUE_TOO_LONG)
     try:
-        value = setting.parse(text)
+        setting.parse(text)
     except InvalidValueError as error:
         raise InvalidConfigError(str(error)) from None
-    reason = None
-    if name == "cleanup.policy" and isinstance(value, tuple) and "compact" in value:
-        reason = f"{COMPACTION_MISSING}; use cleanup.policy=delete"
-    elif setting.support is Support.NOT_BUILT and setting.canonical(text) != setting.default:
-        reason = "it is not built yet"
-    if reason is not None:
-        raise InvalidConfigError(f"Invalid value {text} for configuration {name}: {reason}")
+    if setting.support is Support.NOT_BUILT and setting.canonical(text) != setting.default:
+        raise InvalidConfigError(
+            f"Invalid value {text} for configuration {name}: it is not built yet"
+        )
 
 
 def _check_compaction_lags(overrides: Mapping[str, str], broker: BrokerConfigs) -> None:

@@ -10,8 +10,6 @@ from .setting import ConfigType, Setting, Support
 from .table import broker_settings
 from .validators import InvalidValueError, Value
 
-COMPACTION_MISSING = "compacted topics cannot be created until the group coordinators exist"
-
 _PROTOCOL_MAP = "listener.security.protocol.map"
 _QUORUM = {
     "controller.quorum.voters": (r"-?\d+@\S+:\d+", "ID@HOST:PORT"),
@@ -40,8 +38,6 @@ def _problems_of(name: str, text: str) -> Iterator[SettingProblem]:
     if setting.support is Support.NOT_BUILT and not _is_default(setting, value):
         shown = "leave it empty" if not setting.default else f"set it to {setting.default}"
         yield SettingProblem(name, f"{name} is not built yet", f"remove it or {shown}")
-    if name == "log.cleanup.policy" and isinstance(value, tuple) and "compact" in value:
-        yield SettingProblem(name, COMPACTION_MISSING, "use log.cleanup.policy=delete")
 
 
 def _unknown(name: str) -> SettingProblem:

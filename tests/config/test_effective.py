@@ -153,10 +153,10 @@ def test_unknown_topic_settings_are_refused() -> None:
         TopicConfigs.validate({"no.such": "1"}, BrokerConfigs())
 
 
-def test_compacted_topics_cannot_be_made_but_stay_alterable() -> None:
-    layers, compacted = BrokerConfigs(), {"cleanup.policy": "compact"}
-    with pytest.raises(InvalidConfigError, match="until the group coordinators exist"):
-        TopicConfigs.validate(compacted, layers)
+@pytest.mark.parametrize("policy", ["compact", "compact,delete"])
+def test_compacted_topics_can_be_made_and_altered(policy: str) -> None:
+    layers, compacted = BrokerConfigs({"log.cleanup.policy": policy}), {"cleanup.policy": policy}
+    TopicConfigs.validate(compacted, layers)
     TopicConfigs.validate({**compacted, "retention.ms": "5"}, layers, compacted)
 
 

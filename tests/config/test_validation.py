@@ -63,7 +63,7 @@ def test_every_problem_is_reported_at_once() -> None:
         "num.partition": "3",
         "authorizer.class.name": "kafka.X",
         "log.segment.bytes": "10",
-        "log.cleanup.policy": "compact",
+        "log.cleanup.policy": "shrink",
         "zookeeper.connect": "localhost",
     }
     assert [problem.name for problem in validate(given)] == list(given)

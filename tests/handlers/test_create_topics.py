@@ -102,7 +102,7 @@ REFUSED = [
     ("unknown setting", topic(configs={"retention.years": "1"}), 40),
     ("bad value", topic(configs={"retention.ms": "soon"}), 40),
     ("null value", topic(configs={"retention.ms": None}), 40),
-    ("compaction is not built", topic(configs={"cleanup.policy": "compact"}), 40),
+    ("bad cleanup policy", topic(configs={"cleanup.policy": "shrink"}), 40),
     ("empty name", topic(""), 17),
     ("dot", topic("."), 17),
     ("dot dot", topic(".."), 17),

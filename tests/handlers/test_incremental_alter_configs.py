@@ -167,7 +167,7 @@ REFUSED: list[tuple[int, str, list[Row], int, str | None]] = [
     (BROKER, "", [("max.connections.per.ip.overrides", SET, "[::1:5")], 42, None),
     (BROKER, "", [("max.connections.per.ip.overrides", SET, "fe80::1%eth0:5")], 42, None),
     (BROKER, "", [("max.connections.per.ip.overrides", SET, "127.0.0.1:\u0665")], 42, None),
-    (BROKER, "1", [("log.cleanup.policy", SET, "compact")], 40, None),
+    (BROKER, "1", [("log.cleanup.policy", SET, "shrink")], 42, None),
     (BROKER, "1", [("listeners", SET, "PLAINTEXT://:1")], 42, None),
     (LOGGER, "1", [("kafka.x", SET, "INFO")], 40, "Logger kafka.x does not exist!"),
     (LOGGER, "", [("root", SET, "INFO")], 42, "Node id must be an integer, but it is: "),

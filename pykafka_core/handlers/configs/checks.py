@@ -143,11 +143,6 @@ def _check_built(changes: Mapping[str, str], known: Mapping[str, Setting]) -> No
             missing = setting.support is Support.NOT_BUILT and text.strip() != setting.default
         if missing:
             raise InvalidConfigError(f"{name} is not built yet")
-        if name == "log.cleanup.policy" and "compact" in text:
-            raise InvalidConfigError(
-                f"Invalid value {text} for configuration {name}: compacted topics cannot be "
-                "created until the group coordinators exist"
-            )
 
 
 def check_client_metrics(future: Mapping[str, str]) -> Slices[None]:
