@@ -127,16 +127,23 @@ mod tests {
     use pykafka_log::{Durability, OpenMode};
     use pykafka_record::{BatchBuilder, BatchOptions};
 
+    use pykafka_wire::message::produce;
+
     use super::*;
+    use crate::kafka_error::KafkaError;
     use crate::seam::image::delta::ImageDelta;
-    use crate::testing::{Broker, TOPIC};
+    use crate::testing::{Broker, TOPIC, replied};
 
     const COMPACTED: &[(&str, &str)] =
         &[("cleanup.policy", "compact"), ("file.delete.delay.ms", "0")];
 
     fn batch(key: &str) -> Vec<u8> {
+        batch_with(Some(key.as_bytes()))
+    }
+
+    fn batch_with(key: Option<&[u8]>) -> Vec<u8> {
         let mut builder = BatchBuilder::new(BatchOptions::default());
-        builder.append(1, Some(key.as_bytes()), Some(b"value"), &[]).unwrap();
+        builder.append(1, key, Some(b"value"), &[]).unwrap();
         let mut bytes = Vec::new();
         builder.build(&mut bytes).unwrap();
         bytes
@@ -200,6 +207,16 @@ mod tests {
         broker.ctx.stopping.store(true, Ordering::Release);
         compact(&broker);
         assert_eq!(records_size(&log), before);
+    }
+
+    #[test]
+    fn a_record_without_a_key_is_refused_by_its_index() {
+        let (broker, _) = filled(&[]);
+        let bytes = replied(broker.produce(9, -1, &batch_with(None)));
+        let response = produce::Response::decode(9, &bytes).unwrap();
+        let partition = &response.responses[0].partitions[0];
+        assert_eq!(partition.error_code, KafkaError::InvalidRecord.code());
+        assert_eq!(partition.record_errors.len(), 1);
     }
 
     #[test]
