@@ -31,9 +31,7 @@ class Deadlines:
 
     def cancel(self, key: Hashable) -> None:
         """``key`` has no deadline any more, if it had one."""
-        if self._due.pop(key, None) is not None and len(self._heap) > _STALE_MIN + 2 * len(
-            self._due
-        ):
+        if self._due.pop(key, None) is not None:
             self._drop_stale()
 
     def get(self, key: Hashable) -> int | None:
@@ -69,8 +67,12 @@ class Deadlines:
     def _queue(self, key: Hashable, due_ns: int) -> None:
         self._queued[key] = due_ns
         heappush(self._heap, (due_ns, next(self._numbers), key))
+        self._drop_stale()
 
     def _drop_stale(self) -> None:
+        """Rebuild the heap when most of it is stale: of cancelled deadlines, and of those that moved earlier."""
+        if len(self._heap) <= _STALE_MIN + 2 * len(self._due):
+            return
         self._queued = {key: due_ns for key, due_ns in self._queued.items() if key in self._due}
         self._heap = [(due_ns, next(self._numbers), key) for key, due_ns in self._queued.items()]
         heapify(self._heap)

@@ -19,11 +19,15 @@ Fetched = tuple[int, int, str | None, int]
 
 def broker_with_topic(partitions: int = 3) -> SimulatedBroker:
     broker = broker_with_coordinator()
+    create_topic(broker, partitions)
+    return broker
+
+
+def create_topic(broker: SimulatedBroker, partitions: int = 3, name: str = TOPIC) -> None:
     topic = CreateTopicsRequest.CreatableTopic(
-        name=TOPIC, num_partitions=partitions, replication_factor=1
+        name=name, num_partitions=partitions, replication_factor=1
     )
     broker.ask(CreateTopicsRequest(topics=[topic]))
-    return broker
 
 
 def topic_id(broker: SimulatedBroker, name: str = TOPIC) -> bytes:
@@ -68,6 +72,7 @@ def fetch(
     version: int = 9,
     topic: str = TOPIC,
     group_id: str = "g",
+    require_stable: bool = False,
 ) -> dict[int, Fetched]:
     """What a group has committed for a topic, by partition; without ``partitions`` for all its topics."""
     if version < 8:
@@ -77,7 +82,9 @@ def fetch(
                 name=topic, partition_indexes=partitions
             )
             topics = [one]
-        answer = broker.ask(OffsetFetchRequest(group_id=group_id, topics=topics), version)
+        request = OffsetFetchRequest(group_id=group_id, topics=topics)
+        request.require_stable = require_stable
+        answer = broker.ask(request, version)
         assert isinstance(answer, OffsetFetchResponse)
         rows = [row for one in answer.topics for row in one.partitions]
     else:
@@ -91,7 +98,8 @@ def fetch(
                 )
             ]
         group = OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group_id, topics=wanted)
-        answer = broker.ask(OffsetFetchRequest(groups=[group]), version)
+        request = OffsetFetchRequest(groups=[group], require_stable=require_stable)
+        answer = broker.ask(request, version)
         assert isinstance(answer, OffsetFetchResponse)
         rows = [row for one in answer.groups[0].topics for row in one.partitions]  # type: ignore[misc]
     return {

@@ -17,6 +17,7 @@ def test_a_member_joins_in_every_version(version: int) -> None:
     assert isinstance(answer, JoinGroupResponse)
     if version >= 4:
         assert (answer.error_code, answer.member_id[:5]) == (79, "test-")
+        assert answer.protocol_name == (None if version >= 7 else "")
         answer = broker.ask(join_request(answer.member_id), version)
         assert isinstance(answer, JoinGroupResponse)
     assert (answer.error_code, answer.generation_id, answer.protocol_name) == (0, 1, "range")
@@ -40,6 +41,7 @@ def test_bad_input_is_refused(version: int, changes: dict[str, Any], code: int) 
     answer = broker_with_coordinator().ask(join_request(**changes), version)
     assert isinstance(answer, JoinGroupResponse)
     assert (answer.error_code, answer.member_id) == (code, changes.get("member_id", ""))
+    assert answer.protocol_name == (None if version >= 7 else "")
 
 
 def test_without_the_coordinators_topic_there_is_no_coordinator() -> None:

@@ -4,9 +4,15 @@ from typing import Any
 
 import pytest
 
+from pykafka_core.protocol.messages import (
+    JoinGroupResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+)
+from pykafka_core.testing.fake_core import FakeCore
 from pykafka_core.testing.simulated_broker import SimulatedBroker
-from tests.handlers.group_requests import broker_with_coordinator, joined, pass_ms
-from tests.handlers.offset_requests import broker_with_topic, commit, fetch
+from tests.handlers.group_requests import broker_with_coordinator, join_request, joined, pass_ms
+from tests.handlers.offset_requests import TOPIC, broker_with_topic, commit, create_topic, fetch
 
 DAY_MS = 24 * 60 * 60 * 1000
 
@@ -106,3 +112,98 @@ def pass_time(broker: SimulatedBroker, duration_ms: int) -> None:
     broker.core.clock_ms += duration_ms
     for _ in range(5):
         pass_ms(broker, 600_001)
+
+
+@pytest.mark.parametrize("version", [2, 9, 10])
+def test_a_known_topic_without_a_coordinator_has_15(version: int) -> None:
+    broker = SimulatedBroker()
+    create_topic(broker)
+    assert commit(broker, {0: 5, 3: 5}, version) == [15, 3]
+
+
+@pytest.mark.parametrize("version", range(2, 11))
+def test_a_member_without_an_assignment_yet_is_told_of_the_rebalance(version: int) -> None:
+    broker = broker_with_topic()
+    answer = broker.ask(join_request(), 3)
+    assert isinstance(answer, JoinGroupResponse)
+    member: dict[str, Any] = {"member_id": answer.member_id, "generation_id_or_member_epoch": 1}
+    assert commit(broker, {0: 1, 3: 1}, version, **member) == [27, 3]
+    assert fetch(broker, [0])[0][0] == -1
+
+
+@pytest.mark.parametrize("version", [7, 8, 9, 10])
+def test_a_static_member_that_was_replaced_is_fenced(version: int) -> None:
+    broker = broker_with_topic()
+    first = broker.ask(join_request(group_instance_id="i"), 5)
+    second = broker.ask(join_request(group_instance_id="i"), 5)
+    assert isinstance(first, JoinGroupResponse)
+    assert isinstance(second, JoinGroupResponse)
+    assert first.member_id != second.member_id
+    identity: dict[str, Any] = {"group_instance_id": "i", "member_id": first.member_id}
+    generation: dict[str, Any] = {"generation_id_or_member_epoch": second.generation_id}
+    assert commit(broker, {0: 1}, version, **identity, **generation) == [82]
+    identity["group_instance_id"] = "another"
+    assert commit(broker, {0: 1}, version, **identity, **generation) == [25]
+
+
+@pytest.mark.parametrize("version", range(2, 11))
+def test_the_empty_group_id_is_a_group_like_others(version: int) -> None:
+    broker = broker_with_topic()
+    assert commit(broker, {0: 5}, version, group_id="") == [0]
+    assert commit(broker, {0: 6}, version) == [0]
+    assert fetch(broker, [0], group_id="")[0][0] == 5
+
+
+def test_of_a_partition_that_is_named_twice_the_last_offset_counts() -> None:
+    broker = broker_with_topic()
+    row = OffsetCommitRequest.OffsetCommitRequestPartition
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic(
+        name=TOPIC,
+        partitions=[row(partition_index=0, committed_offset=offset) for offset in (5, 4)],
+    )
+    request = OffsetCommitRequest(
+        group_id="g", generation_id_or_member_epoch=-1, topics=[topic, topic]
+    )
+    answer = broker.ask(request, 9)
+    assert isinstance(answer, OffsetCommitResponse)
+    assert [len(one.partitions) for one in answer.topics] == [2, 2]
+    assert fetch(broker, [0])[0][0] == 4
+
+
+def test_without_metadata_it_is_fetched_as_an_empty_text() -> None:
+    broker = broker_with_topic()
+    row = OffsetCommitRequest.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=5, committed_metadata=None
+    )
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic(name=TOPIC, partitions=[row])
+    broker.ask(
+        OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=[topic]), 9
+    )
+    assert fetch(broker, [0]) == {0: (5, -1, "", 0)}
+
+
+def test_a_request_without_topics_has_an_answer_without_topics() -> None:
+    answer = broker_with_topic().ask(OffsetCommitRequest(group_id="g", topics=[]), 9)
+    assert answer == OffsetCommitResponse(topics=[])
+
+
+def test_the_groups_error_comes_before_that_of_long_metadata() -> None:
+    broker = broker_with_topic()
+    member: dict[str, Any] = {"member_id": joined(broker), "generation_id_or_member_epoch": 1}
+    assert commit(broker, {0: 1}, metadata="m" * 4097) == [25]
+    assert commit(broker, {0: 1}, metadata="m" * 4097, **member) == [12]
+
+
+def test_who_only_commits_too_long_metadata_is_still_alive() -> None:
+    broker = broker_with_topic()
+    member: dict[str, Any] = {"member_id": joined(broker), "generation_id_or_member_epoch": 1}
+    for _ in range(3):
+        pass_ms(broker, 9_000)
+        assert commit(broker, {0: 1}, metadata="m" * 4097, **member) == [12]
+
+
+def test_offsets_outlive_the_broker() -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 5, 2: 7})
+    again = SimulatedBroker(core=FakeCore(logs=broker.core.logs), ids=broker.ids)
+    assert fetch(again, [0, 1, 2]) == fetch(broker, [0, 1, 2])

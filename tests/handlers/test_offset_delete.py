@@ -2,7 +2,11 @@
 
 import pytest
 
-from pykafka_core.protocol.messages import OffsetDeleteRequest, OffsetDeleteResponse
+from pykafka_core.protocol.messages import (
+    JoinGroupRequest,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+)
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import broker_with_coordinator, join_request, joined
 from tests.handlers.offset_requests import TOPIC, broker_with_topic, commit, fetch
@@ -56,3 +60,28 @@ def test_a_group_of_another_protocol_with_members_keeps_its_offsets() -> None:
 def test_without_a_shard_there_is_no_coordinator(has_topic: bool) -> None:
     broker = broker_with_coordinator() if has_topic else SimulatedBroker()
     assert delete(broker, [0]) == (69 if has_topic else 15, [])
+
+
+def test_offsets_of_topics_that_members_do_not_read_go() -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 1})
+    metadata = b"\0\0" + b"\0\0\0\1" + b"\0\5other"  # version 0, one topic
+    protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=metadata)
+    broker.ask(join_request(protocols=[protocol]), 3)
+    assert delete(broker, [0]) == (0, [0])
+    assert fetch(broker, [0])[0][0] == -1
+
+
+def test_a_partition_without_an_offset_is_no_error_and_one_that_does_not_exist_is() -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 1})
+    assert delete(broker, [1, 99, -1]) == (0, [0, 3, 3])
+    assert fetch(broker, [0])[0][0] == 1
+
+
+def test_the_empty_group_id_is_a_group_like_others() -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 1}, group_id="")
+    commit(broker, {0: 2})
+    assert delete(broker, [0], group_id="") == (0, [0])
+    assert [fetch(broker, [0], group_id=name)[0][0] for name in ("", "g")] == [-1, 2]

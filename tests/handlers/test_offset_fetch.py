@@ -2,15 +2,29 @@
 
 import pytest
 
+from pykafka_core._core import crc32c
+from pykafka_core.coordinator.group.offsets.records import offset_record
+from pykafka_core.coordinator.group.offsets.table import Committed
+from pykafka_core.coordinator.partitions import coordinator_partition
+from pykafka_core.coordinator.shard import KeyValue
 from pykafka_core.protocol.messages import (
     CreateTopicsRequest,
     DeleteTopicsRequest,
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
+from pykafka_core.testing.fake_core import FakeCore, encode_batch
 from pykafka_core.testing.simulated_broker import SimulatedBroker
+from pykafka_core.types import GROUP_TOPIC
 from tests.handlers.group_requests import pass_ms
-from tests.handlers.offset_requests import TOPIC, broker_with_topic, commit, fetch
+from tests.handlers.offset_requests import (
+    TOPIC,
+    broker_with_topic,
+    commit,
+    create_topic,
+    fetch,
+    topic_id,
+)
 
 
 @pytest.mark.parametrize("version", range(1, 11))
@@ -83,3 +97,108 @@ def test_offsets_of_a_deleted_topic_are_gone_and_those_of_a_new_one_of_its_name_
     commit(broker, {1: 7})
     pass_ms(broker, 10)
     assert [row[0] for row in fetch(broker, [0, 1]).values()] == [-1, 7]
+
+
+def reloaded(broker: SimulatedBroker, *batches: bytes) -> SimulatedBroker:
+    """A broker that finds more in the log of the group's coordinator."""
+    partition = coordinator_partition("g", len(broker.image.topics.by_name[GROUP_TOPIC].partitions))
+    log = broker.core.logs[topic_id(broker, GROUP_TOPIC), partition]
+    for batch in batches:
+        log.batches.append((log.end, log.end + 1, log.end.to_bytes(8, "big") + batch[8:]))
+        log.end = log.high_watermark = log.end + 1
+    return SimulatedBroker(core=FakeCore(logs=broker.core.logs), ids=broker.ids)
+
+
+def of_transaction(records: list[KeyValue], control: bool = False) -> bytes:
+    """A batch of producer 7. Its checksum covers what follows it."""
+    batch = encode_batch(0, 0, 0, records, control)
+    fields = bytearray(batch[21:])
+    fields[1] |= 1 << 4
+    fields[22:30] = (7).to_bytes(8, "big")
+    return batch[:17] + crc32c(bytes(fields)).to_bytes(4, "big") + fields
+
+
+def offset_of_transaction(offset: int, partition: int) -> bytes:
+    return of_transaction([offset_record("g", TOPIC, partition, Committed(offset, 4, "t", 0))])
+
+
+COMMIT_MARKER = of_transaction([(b"\0\0\0\1", bytes(6))], control=True)
+ABORT_MARKER = of_transaction([(b"\0\0\0\0", bytes(6))], control=True)
+
+
+@pytest.mark.parametrize("version", range(7, 11))
+def test_who_wants_stable_offsets_waits_for_open_transactions(version: int) -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 5, 1: 6})
+    again = reloaded(broker, offset_of_transaction(9, 0), offset_of_transaction(3, 2))
+    stable = fetch(again, [0, 1, 2], version, require_stable=True)
+    assert stable == {0: (-1, -1, "", 88), 1: (6, 4, "m", 0), 2: (-1, -1, "", 88)}
+    assert fetch(again, [0, 1, 2], version) == {
+        0: (5, 4, "m", 0),
+        1: (6, 4, "m", 0),
+        2: (-1, -1, "", 0),
+    }
+    assert fetch(again, None, version, require_stable=True)[0][3] == 88
+
+
+@pytest.mark.parametrize(("marker", "offset"), [(COMMIT_MARKER, 9), (ABORT_MARKER, 5)])
+def test_the_marker_of_a_transaction_ends_the_wait(marker: bytes, offset: int) -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 5})
+    again = reloaded(broker, offset_of_transaction(9, 0), marker)
+    assert fetch(again, [0], require_stable=True)[0][::3] == (offset, 0)
+
+
+@pytest.mark.parametrize("version", range(2, 11))
+def test_a_request_for_no_topics_is_not_one_for_all(version: int) -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 3})
+    of = OffsetFetchRequest.OffsetFetchRequestGroup
+    request = (
+        OffsetFetchRequest(group_id="g", topics=[])
+        if version < 8
+        else OffsetFetchRequest(groups=[of(group_id="g", topics=[])])
+    )
+    answer = broker.ask(request, version)
+    assert isinstance(answer, OffsetFetchResponse)
+    assert (answer.topics if version < 8 else answer.groups[0].topics) == []
+
+
+@pytest.mark.parametrize("version", [1, 2, 9])
+def test_topics_that_do_not_exist_have_no_offset_and_no_error(version: int) -> None:
+    assert fetch(broker_with_topic(), [0], version, topic="absent") == {0: (-1, -1, "", 0)}
+
+
+def test_all_topics_of_a_group_are_fetched_each_with_its_partitions() -> None:
+    broker = broker_with_topic()
+    create_topic(broker, name="payments")
+    commit(broker, {0: 3, 2: 4})
+    commit(broker, {1: 5}, topic="payments")
+    for version in (8, 9, 10):
+        of = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
+        answer = broker.ask(OffsetFetchRequest(groups=[of]), version)
+        assert isinstance(answer, OffsetFetchResponse)
+        found = {
+            (topic.topic_id if version >= 10 else topic.name): {
+                row.partition_index: row.committed_offset for row in topic.partitions
+            }
+            for topic in answer.groups[0].topics
+        }
+        names = ("orders", "payments")
+        first, second = (topic_id(broker, name) if version >= 10 else name for name in names)
+        assert found == {first: {0: 3, 2: 4}, second: {1: 5}}
+
+
+def test_a_batched_request_without_groups_has_an_answer_without_groups() -> None:
+    answer = broker_with_topic().ask(OffsetFetchRequest(groups=[]), 9)
+    assert isinstance(answer, OffsetFetchResponse)
+    assert answer.groups == []
+
+
+def test_a_group_that_is_named_twice_is_answered_twice() -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 3})
+    of = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
+    answer = broker.ask(OffsetFetchRequest(groups=[of, of]), 9)
+    assert isinstance(answer, OffsetFetchResponse)
+    assert [one.topics[0].partitions[0].committed_offset for one in answer.groups] == [3, 3]

@@ -1,5 +1,6 @@
 """JoinGroup (11): become a member of a group, or of its next generation."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from pykafka_core.coordinator.group.classic.join import Join, join_group
@@ -10,9 +11,11 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate
-from pykafka_core.handlers.outcome import Coordinate
+from pykafka_core.handlers.outcome import Coordinate, Coordinated
 from pykafka_core.protocol.messages import JoinGroupRequest, JoinGroupResponse, Message
 
+NULL_PROTOCOL_VERSION = 7
+"""From here on the name of the protocol may be null."""
 PROTOCOLS_MAX = 1_000
 """Of one member. Clients have up to five; Kafka has no limit."""
 
@@ -24,7 +27,8 @@ def handle(context: Context, request: JoinGroupRequest) -> Coordinate | Message:
     longest = settings.int("group.max.session.timeout.ms")
 
     def refused(code: int) -> JoinGroupResponse:
-        return JoinGroupResponse(error_code=code, member_id=request.member_id)
+        refusal = JoinGroupResponse(error_code=code, member_id=request.member_id)
+        return _named(refusal, context.caller.api_version)
 
     if not request.group_id:
         return refused(InvalidGroupIdError.code)
@@ -33,7 +37,23 @@ def handle(context: Context, request: JoinGroupRequest) -> Coordinate | Message:
     if len(request.protocols) > PROTOCOLS_MAX:
         return refused(InconsistentGroupProtocolError.code)
     run = partial(join_group, _join(context, request))
-    return coordinate(context, request.group_id, run, refused)
+    found = coordinate(context, request.group_id, run, refused)
+    if isinstance(found, Message):
+        return found
+
+    def reply(results: Sequence[Coordinated]) -> JoinGroupResponse:
+        answer = found.reply(results)
+        assert isinstance(answer, JoinGroupResponse), "a group answers a join with a response"
+        return _named(answer, context.caller.api_version)
+
+    return found._replace(reply=reply)
+
+
+def _named(answer: JoinGroupResponse, api_version: int) -> JoinGroupResponse:
+    """An error has no protocol: null where that can be said."""
+    if answer.error_code and api_version >= NULL_PROTOCOL_VERSION:
+        answer.protocol_name = None
+    return answer
 
 
 def _join(context: Context, request: JoinGroupRequest) -> Join:

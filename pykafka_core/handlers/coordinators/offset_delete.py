@@ -4,7 +4,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from pykafka_core.coordinator.group.offsets.deletion import delete_offsets
-from pykafka_core.errors import GroupSubscribedToTopicError, UnknownTopicOrPartitionError
+from pykafka_core.errors import (
+    NONE,
+    GroupSubscribedToTopicError,
+    UnknownTopicOrPartitionError,
+)
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate_each
 from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
@@ -19,9 +23,10 @@ def handle(context: Context, request: OffsetDeleteRequest) -> Slices[Coordinate]
     known: dict[str, list[int]] = {}
     for topic in request.topics:
         yield
-        if topic.name in context.image.topics.by_name:
-            indexes = known.setdefault(topic.name, [])
-            indexes += (one.partition_index for one in topic.partitions)
+        found = context.image.topics.by_name.get(topic.name)
+        if found is not None:
+            indexes = (one.partition_index for one in topic.partitions)
+            known.setdefault(topic.name, []).extend(filter(found.partitions.__contains__, indexes))
 
     def reply(results: Sequence[Coordinated]) -> Slices[OffsetDeleteResponse]:
         return _answer(request, known, results[0])
@@ -31,19 +36,20 @@ def handle(context: Context, request: OffsetDeleteRequest) -> Slices[Coordinate]
 
 
 def _answer(
-    request: OffsetDeleteRequest, known: Mapping[str, object], result: Coordinated
+    request: OffsetDeleteRequest, known: Mapping[str, Sequence[int]], result: Coordinated
 ) -> Slices[OffsetDeleteResponse]:
     if result.error_code:
         return OffsetDeleteResponse(error_code=result.error_code)
     assert isinstance(result.answer, frozenset), "topics that keep their offsets"
     topics: list[OffsetDeleteResponse.OffsetDeleteResponseTopic] = []
     for topic in request.topics:
-        code = GroupSubscribedToTopicError.code if topic.name in result.answer else 0
-        if topic.name not in known:
-            code = UnknownTopicOrPartitionError.code
+        of_topic = GroupSubscribedToTopicError.code if topic.name in result.answer else NONE
+        existing = frozenset(known.get(topic.name, ()))
         partitions: list[OffsetDeleteResponse.OffsetDeleteResponsePartition] = []
         for one in topic.partitions:
             yield
+            exists = one.partition_index in existing
+            code = of_topic if exists else UnknownTopicOrPartitionError.code
             partitions.append(_Partition(partition_index=one.partition_index, error_code=code))
         topics.append(_Topic(name=topic.name, partitions=partitions))
     return OffsetDeleteResponse(topics=topics)

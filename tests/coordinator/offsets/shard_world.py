@@ -1,0 +1,140 @@
+"""A group coordinator's shard without a broker: what it stored can be loaded again."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from pykafka_core.coordinator.group.group_shard import GroupShard
+from pykafka_core.coordinator.group.offsets.commit import (
+    NO_RETENTION,
+    Commit,
+    NewOffset,
+    commit_offsets,
+)
+from pykafka_core.coordinator.group.offsets.deletion import delete_offsets
+from pykafka_core.coordinator.group.offsets.fetch import Fetched, fetch_offsets
+from pykafka_core.coordinator.group.offsets.records import offset_record
+from pykafka_core.coordinator.group.offsets.table import Committed
+from pykafka_core.coordinator.shard import Turn
+from pykafka_core.errors import KafkaError
+from tests.coordinator.classic.world import BYTES_MAX, MS, SETTINGS, Operation
+
+Row = tuple[str, str, int]
+"""Group, topic and partition."""
+Logged = tuple[int, bytes, bytes | None] | tuple[int, bool]
+"""A record with its producer id, or the marker of one."""
+
+
+class ShardWorld:
+    """A loaded shard, and the log it came to.
+
+    Attributes:
+        log: In the order in which it is replayed.
+    """
+
+    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
+        self.shard = GroupShard(SETTINGS, lambda: "uuid")
+        self.now_ms = 1_000
+        self.bytes_max = bytes_max
+        self.log: list[Logged] = []
+        self._take(self._loaded())
+
+    def ask(self, operation: Operation) -> object:
+        """The answer at once; an error's code if it is refused, and then nothing has changed."""
+        turn, before = self._turn(), self.rows()
+        groups = set(self.shard.groups)
+        try:
+            operation(self.shard, "waiter", turn)
+        except KafkaError as error:
+            assert not turn.records
+            assert not turn.answers
+            assert (self.rows(), set(self.shard.groups)) == (before, groups)
+            return error.code
+        self._take(turn)
+        ((waiter, answer),) = turn.answers
+        assert waiter == "waiter"
+        return answer
+
+    def write(self, producer_id: int, row: Row, committed: Committed) -> None:
+        """Have an offset in the log that a transaction committed."""
+        self._replay((producer_id, *offset_record(*row, committed)))
+
+    def end(self, producer_id: int, *, committed: bool) -> None:
+        """Have a transaction's marker in the log."""
+        self._replay((producer_id, committed))
+
+    def fetched(self, group_id: str, topics: Sequence[str] | None = None) -> Fetched:
+        answer = self.ask(partial(fetch_offsets, group_id, topics))
+        assert isinstance(answer, Fetched)
+        return answer
+
+    def rows(self) -> dict[Row, Committed]:
+        """All that counts as committed."""
+        return {
+            (group_id, topic, partition): committed
+            for group_id in self.shard.groups
+            for topic, partitions in self.shard.offsets.topics(group_id).items()
+            for partition, committed in partitions.items()
+        }
+
+    def pending(self) -> set[Row]:
+        """Where open transactions have committed."""
+        pending_places = self.shard.offsets.pending_places
+        return {(name, *place) for name in self.shard.groups for place in pending_places(name)}
+
+    def reload(self) -> "ShardWorld":
+        """A world that knows only the log."""
+        other = ShardWorld(self.bytes_max)
+        other.now_ms = self.now_ms
+        for logged in self.log:
+            other._replay(logged)
+        other._take(other._loaded())
+        return other
+
+    def _replay(self, logged: Logged) -> None:
+        self.log.append(logged)
+        if len(logged) == 3:
+            self.shard.replay(*logged)
+        else:
+            self.shard.replay_marker(logged[0], committed=logged[1])
+
+    def _turn(self) -> Turn:
+        return Turn(self.now_ms * MS, self.now_ms, self.bytes_max)
+
+    def _loaded(self) -> Turn:
+        turn = self._turn()
+        self.shard.loaded(turn)
+        return turn
+
+    def _take(self, turn: Turn) -> None:
+        self.log += [(-1, *record) for record in turn.records]
+
+
+def commit(
+    *offsets: NewOffset,
+    group_id: str = "g",
+    member_id: str = "",
+    generation_id: int = -1,
+    retention_ms: int = NO_RETENTION,
+    api_version: int = 9,
+) -> Operation:
+    """OffsetCommit; by default of nobody's."""
+    wanted = Commit(group_id, member_id, None, generation_id, retention_ms, offsets, api_version)
+    return partial(commit_offsets, wanted)
+
+
+def delete(group_id: str, *places: tuple[str, int]) -> Operation:
+    """OffsetDelete."""
+    topics: dict[str, list[int]] = {}
+    for topic, partition in places:
+        topics.setdefault(topic, []).append(partition)
+    return partial(delete_offsets, group_id, topics)
+
+
+def at(offset: int, topic: str = "t", partition: int = 0) -> NewOffset:
+    """To be committed."""
+    return NewOffset(topic, partition, offset, leader_epoch=3, metadata="m")
+
+
+def stored(offset: int) -> Committed:
+    """As a transaction commits it."""
+    return Committed(offset, leader_epoch=3, metadata="m", commit_timestamp_ms=1_000)

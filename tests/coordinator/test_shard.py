@@ -1,0 +1,72 @@
+"""A turn's records fit into one batch: all of an operation's, or none."""
+
+import pytest
+
+from pykafka_core.coordinator.shard import _RECORD_OVERHEAD, KeyValue, Turn
+from pykafka_core.errors import RecordListTooLargeError
+
+RECORD: KeyValue = (b"key", b"value")
+SIZE = _RECORD_OVERHEAD + 8
+TOMBSTONE: KeyValue = (b"key", None)
+
+
+def turn_of(bytes_max: int) -> Turn:
+    return Turn(now_ns=1, now_ms=2, bytes_max=bytes_max)
+
+
+def test_records_that_just_fit_are_appended_in_order() -> None:
+    turn = turn_of(2 * SIZE - len(b"value"))
+    turn.append([RECORD, TOMBSTONE])
+    assert turn.records == [RECORD, TOMBSTONE]
+    assert turn.bytes_left == 0
+
+
+def test_of_records_that_do_not_fit_none_is_appended() -> None:
+    turn = turn_of(2 * SIZE - 1)
+    with pytest.raises(RecordListTooLargeError):
+        turn.append([RECORD, RECORD])
+    assert (turn.records, turn.bytes_left) == ([], 2 * SIZE - 1)
+
+
+def test_a_second_append_has_what_the_first_left() -> None:
+    turn = turn_of(2 * SIZE)
+    turn.append([RECORD])
+    with pytest.raises(RecordListTooLargeError):
+        turn.append([RECORD, RECORD])
+    turn.append([RECORD])
+    assert turn.records == [RECORD, RECORD]
+
+
+def test_a_record_without_value_takes_its_key_and_its_framing() -> None:
+    with pytest.raises(RecordListTooLargeError):
+        turn_of(_RECORD_OVERHEAD + 2).append([TOMBSTONE])
+    turn_of(_RECORD_OVERHEAD + 3).append([TOMBSTONE])
+
+
+def test_nothing_fits_always() -> None:
+    turn = turn_of(0)
+    turn.append([])
+    assert turn.append_some([]) == 0
+    assert turn.records == []
+
+
+@pytest.mark.parametrize("room", range(5))
+def test_as_many_as_fit_are_the_first_ones(room: int) -> None:
+    records: list[KeyValue] = [(b"%03d" % number, b"value") for number in range(3)]
+    turn = turn_of(room * SIZE + SIZE - 1)
+    fitting = min(room, 3)
+    assert turn.append_some(records) == fitting
+    assert turn.records == records[:fitting]
+
+
+def test_the_first_that_does_not_fit_ends_it_though_a_later_one_would() -> None:
+    turn = turn_of(2 * SIZE)
+    assert turn.append_some([RECORD, (b"key", b"v" * SIZE), TOMBSTONE]) == 1
+    assert turn.records == [RECORD]
+
+
+def test_answers_are_kept_in_their_order() -> None:
+    turn = turn_of(0)
+    turn.answer("first", 25)
+    turn.answer("second", None)
+    assert turn.answers == [("first", 25), ("second", None)]
