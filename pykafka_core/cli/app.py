@@ -8,6 +8,7 @@ import typer
 from pykafka_core.types import Durability
 
 from .client import configs as configs_command
+from .client import groups as groups_command
 from .client import topics as topics_command
 from .flights import FLIGHTS_COUNT
 from .options import Bootstrap, Json, not_empty
@@ -23,6 +24,7 @@ _CLIENT = "Clients of a running broker, which need pykafka-core\\[cli]"
 
 app.add_typer(topics_command.app, name="topics", rich_help_panel=_CLIENT)
 app.add_typer(configs_command.app, name="configs", rich_help_panel=_CLIENT)
+app.add_typer(groups_command.app, name="groups", rich_help_panel=_CLIENT)
 
 
 def _print_version(asked: bool) -> None:
@@ -142,6 +144,12 @@ def produce(
 def consume(
     topic: str,
     bootstrap: Bootstrap = None,
+    group: Annotated[
+        str | None,
+        typer.Option(
+            parser=not_empty, metavar="GROUP", help="Share partitions with its members, and commit."
+        ),
+    ] = None,
     partition: Annotated[list[int] | None, typer.Option(min=0, help="Default: all.")] = None,
     start: Annotated[
         str,
@@ -159,13 +167,19 @@ def consume(
     headers: Annotated[bool, typer.Option("--headers", help="Print headers, then a tab.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Print the records of a topic, without a consumer group."""
-    from .client.consume import ConsumeOptions
-    from .client.consume import consume as run
+    """Print the records of a topic.
 
+    With --group from where the group is, and --from is where a group begins that has committed nothing.
+    """
+    from .client.consume import ConsumeOptions
+    from .client.consume import consume as run_alone
+    from .client.consume_group import consume_in_group
+
+    run = run_alone if group is None else consume_in_group
     run(
         ConsumeOptions(
             topic=topic,
+            group=group,
             bootstrap=bootstrap,
             partitions=tuple(partition or ()),
             start=start,

@@ -9,6 +9,25 @@ for a fixture. Under pytest-xdist every worker has a broker of its own, on a por
         ...
 """
 
+from .clients import (
+    kafka_clients,
+    kafka_consumer,
+    kafka_producer,
+    kafka_read_all,
+    kafka_topic_factory,
+    pytest_runtest_makereport,
+)
 from .plugin import kafka_bootstrap_servers, kafka_broker, kafka_broker_options, kafka_topic
 
-__all__ = ["kafka_bootstrap_servers", "kafka_broker", "kafka_broker_options", "kafka_topic"]
+__all__ = [
+    "kafka_bootstrap_servers",
+    "kafka_broker",
+    "kafka_broker_options",
+    "kafka_clients",
+    "kafka_consumer",
+    "kafka_producer",
+    "kafka_read_all",
+    "kafka_topic",
+    "kafka_topic_factory",
+    "pytest_runtest_makereport",
+]

@@ -1,16 +1,16 @@
 """The fixtures. They import the broker when first used, so that pytest starts fast."""
 
-import re
 from collections.abc import Iterator, Mapping
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .names import name_of
+
 if TYPE_CHECKING:
     from pykafka_core import Broker
 
-_NAME_SIZE_MAX = 200  # of 249 that Kafka allows; the rest is for the number
 _numbers = count(1)
 
 
@@ -38,8 +38,7 @@ def kafka_bootstrap_servers(kafka_broker: "Broker") -> str:
 @pytest.fixture
 def kafka_topic(kafka_broker: "Broker", request: pytest.FixtureRequest) -> Iterator[str]:
     """The name of a new topic of one partition, named after the test and deleted after it."""
-    stem = re.sub(r"[^A-Za-z0-9_-]", "-", request.node.name)[:_NAME_SIZE_MAX]
-    name = f"{stem}-{next(_numbers)}"
+    name = name_of(request.node.name, next(_numbers))
     kafka_broker.create_topic(name)
     yield name
     if name in kafka_broker.topics():

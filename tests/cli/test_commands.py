@@ -310,13 +310,22 @@ REFUSED_BY_THE_CLIENT = {
     + [["t", "--replication-factor", "70000"], [SURROGATE], [""]],
     "topics describe": [[""], [SURROGATE]],
     "topics delete": [[""], [SURROGATE], ["none", "none"]],
+    "groups list": [["-b", "127.0.0.1:1"]],
+    "groups describe": [[""], [SURROGATE]],
+    "groups members": [[""], [SURROGATE]],
+    "groups lag": [[""], [SURROGATE]],
+    "groups reset-offsets": [["none", "--all-topics", "--to-offset", LARGE * 2]]
+    + [["", "--all-topics", "--to-latest"], [SURROGATE, "--all-topics", "--to-latest"]]
+    + [["none", "--topic", SURROGATE, "--to-latest"]],
+    "groups delete": [[""], [SURROGATE]],
     "configs describe": [["broker", "99"], ["broker", ""], ["broker", "x"], ["topic", ""]]
     + [["topic", SURROGATE]],
     "configs alter": [["broker", "99", "--set", "a=b"], ["topic", "", "--set", "a=b"]]
     + [["topic", "t", "--set", f"retention.ms={SURROGATE}"]],
     "produce": [["TOPIC", __file__, "--partition", LARGE], [SURROGATE, __file__], ["", __file__]]
     + [["TOPIC", __file__, "--header", f"a={SURROGATE}"]],
-    "consume": [["TOPIC", "--from", LARGE * 2], ["TOPIC", "--from", f"@{LARGE * 2}"], [SURROGATE]],
+    "consume": [["TOPIC", "--from", LARGE * 2], ["TOPIC", "--from", f"@{LARGE * 2}"], [SURROGATE]]
+    + [["TOPIC", "--group", ""], ["TOPIC", "--group", SURROGATE]],
 }
 
 

@@ -1,4 +1,4 @@
-"""``consume``: print the records of a topic, partition by partition assigned, without a group."""
+"""``consume``: print the records of a topic, partition by partition assigned; `consume_group` has it with a group."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -22,9 +22,10 @@ _NO_TIMESTAMP, _CREATE_TIME = 0, 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConsumeOptions:
-    """What ``consume`` was asked; no partitions mean all of them."""
+    """What ``consume`` was asked; no partitions mean all of them, no group is none."""
 
     topic: str
+    group: str | None
     bootstrap: str | None
     partitions: Sequence[int]
     start: str
@@ -41,13 +42,13 @@ def consume(options: ConsumeOptions) -> None:
     Raises:
         CliError: The topic, a partition or the start does not exist.
     """
-    partitions = _partitions(options)
+    partitions = partitions_of(options)
     client = consumer(options.bootstrap, follow=options.follow)
     try:
         with kafka_errors(f"cannot consume {options.topic}"):
             client.assign(_starts(client, options, partitions))
             for message in _messages(client, len(partitions), options):
-                _print(message, options)
+                print_record(message, options)
         sys.stdout.flush()
     except KeyboardInterrupt:
         pass
@@ -55,7 +56,12 @@ def consume(options: ConsumeOptions) -> None:
         client.close()
 
 
-def _partitions(options: ConsumeOptions) -> list[int]:
+def partitions_of(options: ConsumeOptions) -> list[int]:
+    """Return those that were asked for, or all of the topic.
+
+    Raises:
+        CliError: Nobody answers, or the topic or a partition does not exist.
+    """
     topics = connect(options.bootstrap)[1].topics
     if options.topic not in topics:
         raise CliError(f"there is no topic {options.topic}", "see `pykafka-core topics list`")
@@ -81,8 +87,8 @@ def _starts(
     if options.start.isdigit():
         offset = _place(options.start, _int64)
         return [TopicPartition(options.topic, p, offset) for p in partitions]
-    time_ms = _place(options.start, _time_ms)
-    asked = [TopicPartition(options.topic, p, time_ms) for p in partitions]
+    since_ms = _place(options.start, time_ms)
+    asked = [TopicPartition(options.topic, p, since_ms) for p in partitions]
     found = interruptible(lambda: client.offsets_for_times(asked, timeout=TIMEOUT_S))
     # Nothing that young: -1, which is the end.
     return [TopicPartition(f.topic, f.partition, f.offset) for f in found]
@@ -99,7 +105,8 @@ def _place(text: str, parse: Callable[[str], int]) -> int:
         ) from None
 
 
-def _time_ms(text: str) -> int:
+def time_ms(text: str) -> int:
+    """Return milliseconds since 1970 of an ISO time, local where it names no zone, or of ``@MILLISECONDS``."""
     if text.startswith("@"):
         return _int64(text[1:])
     return int(datetime.fromisoformat(text).timestamp() * 1000)
@@ -146,7 +153,8 @@ def _advice(error: "KafkaError") -> str:
     return "`pykafka-core topics describe` shows which offsets exist" if error.code() in out else ""
 
 
-def _print(message: "Message", options: ConsumeOptions) -> None:
+def print_record(message: "Message", options: ConsumeOptions) -> None:
+    """Write a record to stdout, with what the options ask for."""
     if options.as_json:
         print_json(_as_json(message))
         return

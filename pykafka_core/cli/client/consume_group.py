@@ -1,0 +1,190 @@
+"""``consume --group``: print records as a member of a consumer group, and commit what was printed.
+
+An offset is stored for the next commit once the record before it is printed and flushed. So whatever ends the command,
+no record is committed that nobody could read; some may come again.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pykafka_core.cli.errors import USAGE, CliError
+from pykafka_core.cli.options import utf8
+
+from .clients import client_config, interruptible, kafka_errors
+from .consume import ConsumeOptions, partitions_of, print_record
+from .groups_admin import Partition
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message, TopicPartition
+
+_POLL_S = 0.5
+_STORE_EVERY = 1000
+_RESETS = {"beginning": "earliest", "end": "latest"}
+
+
+def consume_in_group(options: ConsumeOptions) -> None:
+    """Print records until every partition that this member has is at its end, or until interrupted.
+
+    Raises:
+        CliError: The topic does not exist, the group cannot be joined, or what was printed cannot be committed.
+    """
+    assert options.group is not None
+    what = f"cannot consume {options.topic} in group {utf8(options.group)}"
+    reset = _reset(options)
+    partitions_of(options)
+    with kafka_errors(what):
+        member = _Member(options, _consumer(options, reset))
+        try:
+            for message in member.messages():
+                print_record(message, options)
+                member.printed(message)
+            member.store()
+        except KeyboardInterrupt:
+            member.store()
+        finally:
+            member.leave()
+    if member.has_nothing:
+        advice = "the group has more members than the topic has partitions, or has not shared them out yet"
+        print(f"no partition was assigned: {advice}", file=sys.stderr)
+
+
+def _reset(options: ConsumeOptions) -> str:
+    if options.partitions:
+        advice = "leave out --partition, or --group"
+        raise CliError("a group assigns partitions itself", advice, exit_code=USAGE)
+    if options.start not in _RESETS:
+        raise CliError(
+            f"--from {options.start!r} is no start for a group",
+            "use beginning or end, for what the group has not committed; or move it with "
+            "`pykafka-core groups reset-offsets`",
+            exit_code=USAGE,
+        )
+    return _RESETS[options.start]
+
+
+def _consumer(options: ConsumeOptions, reset: str) -> "Consumer":
+    from confluent_kafka import Consumer
+
+    return Consumer(
+        {
+            **client_config(options.bootstrap),
+            "group.id": options.group,
+            "auto.offset.reset": reset,
+            "enable.auto.offset.store": False,
+            "enable.partition.eof": True,
+        }
+    )
+
+
+class _Member:
+    """A member's partitions, which come and go while it polls, and how far they are printed."""
+
+    def __init__(self, options: ConsumeOptions, client: "Consumer") -> None:
+        self._options = options
+        self._client = client
+        self._is_joined = False
+        self._had_partitions = False
+        self._assigned: set[Partition] = set()
+        self._ended: set[Partition] = set()
+        self._next_offsets: dict[Partition, int] = {}
+        self._printed_count = 0
+
+    @property
+    def has_nothing(self) -> bool:
+        """Whether the group never gave this member a partition."""
+        return self._is_joined and not self._had_partitions
+
+    def messages(self) -> "Iterator[Message]":
+        """Records as they come; ends at ``--max``, and at every partition's end unless following."""
+        self._client.subscribe(
+            [self._options.topic],
+            on_assign=self._on_assign,
+            on_revoke=self._on_revoke,
+            on_lost=self._on_lost,
+        )
+        while not self._is_over():
+            # One at a time: a rebalance within a batch would come before its records are printed.
+            message = self._client.poll(0)
+            if message is None:  # who reads a pipe sees what there is before we wait for more
+                self.store()
+                message = self._client.poll(_POLL_S)
+            if message is not None and self._is_record(message):
+                yield message
+
+    def printed(self, message: "Message") -> None:
+        """Note a record that was printed: the group may go on behind it."""
+        self._next_offsets[_partition(message)] = message.offset() + 1
+        self._printed_count += 1
+        if self._printed_count % _STORE_EVERY == 0:
+            self.store()
+
+    def store(self) -> None:
+        """Flush what was printed, and let the next commit cover it."""
+        sys.stdout.flush()
+        for one, offset in self._next_offsets.items():
+            self._store(one, offset)
+        self._next_offsets.clear()
+
+    def leave(self) -> None:
+        """Commit and leave the group; Ctrl-C ends the wait for both."""
+        try:
+            interruptible(self._commit)
+        finally:
+            interruptible(self._client.close)
+
+    def _is_over(self) -> bool:
+        if self._options.count is not None and self._printed_count >= self._options.count:
+            return True
+        return not self._options.follow and self._is_joined and self._assigned <= self._ended
+
+    def _is_record(self, message: "Message") -> bool:
+        from confluent_kafka import KafkaError, KafkaException
+
+        error = message.error()
+        if error is None:
+            return True
+        if error.code() == KafkaError._PARTITION_EOF:
+            self._ended.add(_partition(message))
+        elif error.code() != KafkaError._MAX_POLL_EXCEEDED:  # a pager stopped us: we join again
+            raise KafkaException(error)
+        return False
+
+    def _commit(self) -> None:
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            self._client.commit(asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._NO_OFFSET:  # all is committed already
+                raise
+
+    def _store(self, one: Partition, offset: int) -> None:
+        from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+        try:
+            self._client.store_offsets(offsets=[TopicPartition(*one, offset)])
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError._STATE:  # the partition is another member's now
+                raise
+
+    def _on_assign(self, _client: "Consumer", partitions: "Sequence[TopicPartition]") -> None:
+        self._is_joined = True
+        self._had_partitions |= bool(partitions)
+        self._assigned |= {Partition(one.topic, one.partition) for one in partitions}
+
+    def _on_revoke(self, client: "Consumer", partitions: "Sequence[TopicPartition]") -> None:
+        self.store()  # the client commits it when this returns
+        self._on_lost(client, partitions)
+
+    def _on_lost(self, _client: "Consumer", partitions: "Sequence[TopicPartition]") -> None:
+        gone = {Partition(one.topic, one.partition) for one in partitions}
+        self._assigned -= gone
+        self._ended -= gone
+
+
+def _partition(message: "Message") -> Partition:
+    topic, partition = message.topic(), message.partition()
+    assert topic is not None
+    assert partition is not None
+    return Partition(topic, partition)

@@ -1,0 +1,268 @@
+"""What the commands about groups, and tests that fail, ask a broker: by confluent-kafka's admin client.
+
+librdkafka 2.16 ends the process with a segmentation fault when the OffsetFetch of an admin client is answered with an
+error. So `described` comes before `committed`: it waits for the coordinator, and fails with the same errors in words.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from pykafka_core.cli.errors import CliError
+
+from .clients import TIMEOUT_S, result
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient, ClusterMetadata, MemberDescription, OffsetSpec
+
+T = TypeVar("T")
+
+DEAD = "Dead"
+_NAMED_MAX = 5
+_RETRY_S = 0.1
+_STATES = {
+    "PREPARING_REBALANCING": "PreparingRebalance",
+    "COMPLETING_REBALANCING": "CompletingRebalance",
+}
+"""The states that confluent-kafka calls otherwise than Kafka."""
+
+
+class Partition(NamedTuple):
+    """A topic's name and a partition's number."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Member:
+    """A member of a group, and the partitions that it has."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assignment: Sequence[Partition]
+
+    def __str__(self) -> str:
+        return f"{self.instance_id or self.client_id} at {self.host.lstrip('/')}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Group:
+    """A group as its coordinator describes it; one that does not exist is dead."""
+
+    group: str
+    state: str
+    type: str
+    assignor: str
+    coordinator: int | None
+    members: Sequence[Member]
+
+    @property
+    def exists(self) -> bool:
+        """Whether the coordinator knows it."""
+        return self.state != DEAD
+
+    def owners(self) -> dict[Partition, Member]:
+        """Who has which partition."""
+        return {one: member for member in self.members for one in member.assignment}
+
+
+class Lag(NamedTuple):
+    """How far a group is in one partition; what is not known is None.
+
+    Attributes:
+        current_offset: The committed one: of the next record that the group takes.
+        high_watermark: None if the partition is gone.
+    """
+
+    partition: Partition
+    current_offset: int | None
+    high_watermark: int | None
+    owner: Member | None
+
+    @property
+    def lag(self) -> int | None:
+        """How many offsets the group is behind."""
+        if self.current_offset is None or self.high_watermark is None:
+            return None
+        return max(0, self.high_watermark - self.current_offset)
+
+
+def listed(client: "AdminClient") -> list[dict[str, str]]:
+    """Return id, state and type of every group, by id.
+
+    Raises:
+        KafkaException: A broker did not answer for its groups.
+    """
+
+    def ask() -> list[dict[str, str]]:
+        found = result(client.list_consumer_groups(request_timeout=TIMEOUT_S))
+        for error in found.errors or ():
+            raise error
+        return [
+            {
+                "group": one.group_id,
+                "state": _state(one.state.name),
+                "type": one.type.name.capitalize(),
+            }
+            for one in sorted(found.valid or (), key=lambda one: one.group_id)
+        ]
+
+    return settled(ask)
+
+
+def described(client: "AdminClient", group: str) -> Group:
+    """Ask a group's coordinator, and wait until there is one.
+
+    Raises:
+        KafkaException: The coordinator refused, or there was none in time.
+    """
+    from confluent_kafka import KafkaError, KafkaException
+
+    def ask() -> Group:
+        asked = client.describe_consumer_groups([group], request_timeout=TIMEOUT_S)
+        found = result(asked[group])
+        return Group(
+            group=group,
+            state=_state(found.state.name),
+            type=found.type.name.capitalize(),
+            assignor=found.partition_assignor,
+            coordinator=None if found.coordinator is None else found.coordinator.id,
+            members=[_member(one) for one in found.members],
+        )
+
+    try:
+        return settled(ask)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.GROUP_ID_NOT_FOUND:
+            raise
+    return Group(group=group, state=DEAD, type="", assignor="", coordinator=None, members=())
+
+
+def committed(client: "AdminClient", group: Group) -> dict[Partition, int]:
+    """Return the committed offsets of a group that was described, by partition.
+
+    Raises:
+        KafkaException: The coordinator did not tell one of them.
+    """
+    from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+
+    asked = [ConsumerGroupTopicPartitions(group.group)]
+    futures = client.list_consumer_group_offsets(asked, request_timeout=TIMEOUT_S)
+    found = result(futures[group.group]).topic_partitions
+    for one in found:
+        if one.error is not None:
+            raise KafkaException(one.error)
+    return {Partition(one.topic, one.partition): one.offset for one in found if one.offset >= 0}
+
+
+def offsets(
+    client: "AdminClient", partitions: Iterable[Partition], spec: "OffsetSpec"
+) -> dict[Partition, int]:
+    """Return the offset of ``spec`` in each partition; -1 where no record is that young.
+
+    Raises:
+        KafkaException: A leader did not tell one of them.
+    """
+    from confluent_kafka import TopicPartition
+
+    asked = {TopicPartition(*one): spec for one in sorted(partitions)}
+    if not asked:  # the client would refuse to ask
+        return {}
+    futures = client.list_offsets(asked, request_timeout=TIMEOUT_S)
+    return {
+        Partition(one.topic, one.partition): result(future).offset
+        for one, future in futures.items()
+    }
+
+
+def lags(client: "AdminClient", cluster: "ClusterMetadata", group: Group) -> list[Lag]:
+    """Return how far the group is in all partitions that it has committed, or whose members have them."""
+    from confluent_kafka.admin import OffsetSpec
+
+    current = committed(client, group)
+    owners = group.owners()
+    partitions = sorted(current.keys() | owners.keys())
+    there = [one for one in partitions if exists(cluster, one)]
+    ends = offsets(client, there, OffsetSpec.latest())
+    return [Lag(one, current.get(one), ends.get(one), owners.get(one)) for one in partitions]
+
+
+def exists(cluster: "ClusterMetadata", partition: Partition) -> bool:
+    """Whether the cluster has it: offsets of a topic may outlive the topic."""
+    topic = cluster.topics.get(partition.topic)
+    return topic is not None and partition.partition in topic.partitions
+
+
+def commit(client: "AdminClient", group: str, targets: Mapping[Partition, int]) -> None:
+    """Commit offsets for a group without members.
+
+    Raises:
+        KafkaException: One of them was refused.
+    """
+    from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+
+    wanted = [TopicPartition(*one, offset) for one, offset in targets.items()]
+    request = [ConsumerGroupTopicPartitions(group, wanted)]
+
+    def ask() -> None:
+        futures = client.alter_consumer_group_offsets(request, request_timeout=TIMEOUT_S)
+        for one in result(futures[group]).topic_partitions:
+            if one.error is not None:
+                raise KafkaException(one.error)
+
+    settled(ask)
+
+
+def settled(ask: Callable[[], T]) -> T:
+    """Return what ``ask`` returns, asked again while the group's coordinator is elected or loads."""
+    from confluent_kafka import KafkaError, KafkaException
+
+    unsettled = (
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.NOT_COORDINATOR,
+    )
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            return ask()
+        except KafkaException as error:
+            if error.args[0].code() not in unsettled or time.monotonic() > deadline:
+                raise
+        time.sleep(_RETRY_S)
+
+
+def check_exists(group: Group) -> None:
+    """Raise a `CliError` if the coordinator does not know the group."""
+    if not group.exists:
+        raise CliError(f"there is no group {group.group}", "see `pykafka-core groups list`")
+
+
+def check_has_no_members(group: Group) -> None:
+    """Raise a `CliError` that names the members, if the group has any."""
+    if not group.members:
+        return
+    named = [str(one) for one in group.members[:_NAMED_MAX]]
+    if len(group.members) > _NAMED_MAX:
+        named.append(f"{len(group.members) - _NAMED_MAX:,} more")
+    advice = "stop them first; one that was killed stays until its session times out"
+    raise CliError(f"{group.group} has members: {', '.join(named)}", advice)
+
+
+def _member(one: "MemberDescription") -> Member:
+    partitions = one.assignment.topic_partitions
+    return Member(
+        member_id=one.member_id,
+        instance_id=one.group_instance_id,
+        client_id=one.client_id,
+        host=one.host,
+        assignment=sorted(Partition(p.topic, p.partition) for p in partitions),
+    )
+
+
+def _state(name: str) -> str:
+    return _STATES.get(name, name.capitalize())

@@ -1,0 +1,244 @@
+"""Fixtures that are confluent-kafka's clients of the session's broker.
+
+They import it when first used. What a test made by them is closed after it; when it fails, pytest shows what the
+broker knew of its topics and groups, and what its clients complained of.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import suppress
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from .names import name_of
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message, Producer
+
+    from pykafka_core import Broker
+
+FLUSH_S = 30.0
+_POLL_S = 0.2
+_ERRORS_MAX = 20
+_numbers = count(1)
+
+
+class Record(NamedTuple):
+    """A record as `kafka_read_all` returns it; ``timestamp`` is in milliseconds."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+    timestamp: int
+
+
+class KafkaClients:
+    """The clients of one test, and their last errors."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self.errors: deque[str] = deque(maxlen=_ERRORS_MAX)
+
+    def config(self, client: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what every client is made with, then what the test wants otherwise."""
+
+        def note(error: object) -> None:
+            self.errors.append(f"{client}: {error}")
+
+        return {
+            "bootstrap.servers": self.bootstrap_servers,
+            "error_cb": note,
+            "log_level": 2,  # errors are in the report of a test that fails
+            **given,
+        }
+
+    def report(self) -> str:
+        """Return what the broker knows now."""
+        from .report import report
+
+        return report(self.bootstrap_servers, self.errors)
+
+
+REPORTING = pytest.StashKey[KafkaClients]()
+
+
+@pytest.fixture
+def kafka_clients(kafka_bootstrap_servers: str, request: pytest.FixtureRequest) -> KafkaClients:
+    """What the clients of this test share; the other fixtures make them."""
+    try:
+        import confluent_kafka  # noqa: F401
+    except ModuleNotFoundError:
+        pytest.fail(
+            f"the fixtures of {request.node.name} need confluent-kafka: pip install confluent-kafka",
+            pytrace=False,
+        )
+    clients = KafkaClients(kafka_bootstrap_servers)
+    request.node.stash[REPORTING] = clients
+    return clients
+
+
+@pytest.fixture
+def kafka_producer(kafka_clients: KafkaClients) -> Iterator["Producer"]:
+    """A producer, flushed after the test, which fails if a record was not delivered by then."""
+    from confluent_kafka import Producer
+
+    producer = Producer(kafka_clients.config("producer", {}))
+    yield producer
+    left = producer.flush(FLUSH_S)
+    if left:
+        pytest.fail(f"{left} records were not delivered\n{kafka_clients.report()}", pytrace=False)
+
+
+@pytest.fixture
+def kafka_consumer(
+    kafka_clients: KafkaClients, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., "Consumer"]]:
+    """A function that makes a consumer: ``kafka_consumer(*topics, group=None, config=None)``.
+
+    It subscribes to the topics, in a fresh group unless one is named, and begins at the first record where the group
+    has committed nothing. All are closed after the test.
+    """
+    from confluent_kafka import Consumer
+
+    made: list[Consumer] = []
+
+    def make(
+        *topics: str, group: str | None = None, config: Mapping[str, Any] | None = None
+    ) -> Consumer:
+        group = group or name_of(request.node.name, next(_numbers))
+        given = {"group.id": group, "auto.offset.reset": "earliest", **(config or {})}
+        made.append(Consumer(kafka_clients.config(f"consumer of {group}", given)))
+        if topics:
+            made[-1].subscribe(list(topics))
+        return made[-1]
+
+    yield make
+    for consumer in reversed(made):
+        with suppress(RuntimeError):  # the test closed it
+            consumer.close()
+
+
+@pytest.fixture
+def kafka_topic_factory(
+    kafka_broker: "Broker", request: pytest.FixtureRequest
+) -> Iterator[Callable[..., str]]:
+    """A function that makes a topic and returns its name: ``kafka_topic_factory(partitions=1, config=None)``.
+
+    All are deleted after the test.
+    """
+    made: list[str] = []
+
+    def make(*, partitions: int = 1, config: Mapping[str, object] | None = None) -> str:
+        name = name_of(request.node.name, next(_numbers), "topic")
+        kafka_broker.create_topic(name, partitions, config=config)
+        made.append(name)
+        return name
+
+    yield make
+    for name in made:
+        if name in kafka_broker.topics():
+            kafka_broker.delete_topic(name)
+
+
+@pytest.fixture
+def kafka_read_all(kafka_clients: KafkaClients) -> Callable[..., list[Record]]:
+    """A function that reads a topic: ``kafka_read_all(topic, count=None, timeout=30)``.
+
+    It returns the records that there are when it is called, each partition in its order; with ``count`` it waits until
+    there are so many. It joins no group. If the time is over the test fails, with what the broker knew.
+    """
+
+    def read(topic: str, *, count: int | None = None, timeout: float = FLUSH_S) -> list[Record]:
+        reader = _Reader(kafka_clients, topic, timeout)
+        try:
+            return reader.read(count)
+        finally:
+            reader.close()
+
+    return read
+
+
+class _Reader:
+    """Reads all partitions of a topic from their beginnings."""
+
+    def __init__(self, clients: KafkaClients, topic: str, timeout: float) -> None:
+        from confluent_kafka import Consumer
+
+        self._clients, self._topic, self._timeout = clients, topic, timeout
+        self._deadline = time.monotonic() + timeout
+        given = {
+            "group.id": "kafka_read_all",  # demanded by librdkafka, not used
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+        }
+        self._client = Consumer(clients.config(f"kafka_read_all of {topic}", given))
+
+    def read(self, count: int | None) -> list[Record]:
+        from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
+        partitions = self._partitions()
+        self._client.assign([TopicPartition(self._topic, p, OFFSET_BEGINNING) for p in partitions])
+        records: list[Record] = []
+        ended: set[int | None] = set()
+        while len(ended) < len(partitions) if count is None else len(records) < count:
+            message = self._client.poll(_POLL_S)
+            if message is None:
+                self._check_time(f"{len(records)} records were read")
+            elif message.error() is None:
+                records.append(_record(message))
+            else:
+                self._check_is_end(message)
+                ended.add(message.partition())
+        return sorted(records, key=lambda one: one[:2])
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _partitions(self) -> list[int]:
+        found = self._client.list_topics(self._topic, timeout=self._timeout).topics[self._topic]
+        if found.error is not None:
+            self._fail(f"{found.error.str()}")
+        return sorted(found.partitions)
+
+    def _check_time(self, so_far: str) -> None:
+        if time.monotonic() > self._deadline:
+            self._fail(f"{so_far} within {self._timeout:g} s, and no more came")
+
+    def _check_is_end(self, message: "Message") -> None:
+        from confluent_kafka import KafkaError
+
+        error = message.error()
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            self._fail(error.str())
+
+    def _fail(self, what: str) -> None:
+        text = f"kafka_read_all({self._topic!r}): {what}\n{self._clients.report()}"
+        pytest.fail(text, pytrace=False)
+
+
+def _record(message: "Message") -> Record:
+    key, value = message.key(), message.value()
+    partition, offset = message.partition(), message.offset()
+    assert partition is not None
+    assert offset is not None
+    return Record(
+        partition, offset, key, value, list(message.headers() or ()), message.timestamp()[1]
+    )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: "pytest.CallInfo[None]"
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add what the broker knew to the report of a test that failed, while its clients are still open."""
+    outcome = yield
+    clients = item.stash.get(REPORTING, None)
+    if outcome.failed and call.when == "call" and clients is not None:
+        outcome.sections.append(("what the Kafka broker knew", clients.report()))
+    return outcome
