@@ -19,19 +19,29 @@ from pykafka_core.protocol.messages import (
     AlterConfigsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteGroupsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
+    DescribeGroupsRequest,
     DescribeLogDirsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
     FindCoordinatorRequest,
+    HeartbeatRequest,
     IncrementalAlterConfigsRequest,
     InitProducerIdRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
     ListConfigResourcesRequest,
+    ListGroupsRequest,
     Message,
     MetadataRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC, ConfigResource
@@ -106,13 +116,46 @@ def requests() -> Iterator[Message]:
         before = DeleteRecordsRequest.DeleteRecordsPartition(partition_index=0, offset=7)
         deleted = DeleteRecordsRequest.DeleteRecordsTopic(name=name, partitions=[before])
         yield DeleteRecordsRequest(topics=[deleted])
-    yield FindCoordinatorRequest(coordinator_keys=["g"])
+    yield from group_requests()
     yield from (InitProducerIdRequest(transactional_id=name) for name in (None, "t"))
     yield DescribeQuorumRequest()
     yield DescribeClusterRequest()
     yield ListConfigResourcesRequest()
     state = DeleteTopicsRequest.DeleteTopicState
     yield from (DeleteTopicsRequest(topics=[state(name=name)]) for name in ("orders", "missing"))
+
+
+def group_requests() -> Iterator[Message]:
+    yield FindCoordinatorRequest(coordinator_keys=["g"])
+    protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"m")
+    for member_id in ("", "stranger"):
+        yield JoinGroupRequest(
+            group_id="g",
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            member_id=member_id,
+            protocol_type="consumer",
+            protocols=[protocol],
+        )
+    yield SyncGroupRequest(group_id="g")
+    yield HeartbeatRequest(group_id="g")
+    committed = OffsetCommitRequest.OffsetCommitRequestPartition(committed_offset=7)
+    commits = OffsetCommitRequest.OffsetCommitRequestTopic(partitions=[committed])
+    for topics in ([], [commits]):
+        yield OffsetCommitRequest(
+            group_id="g", generation_id_or_member_epoch=-1, member_id="", topics=topics
+        )
+    fetched = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
+    yield OffsetFetchRequest(groups=[fetched])
+    deleted = OffsetDeleteRequest.OffsetDeleteRequestTopic(
+        name="orders", partitions=[OffsetDeleteRequest.OffsetDeleteRequestPartition()]
+    )
+    yield OffsetDeleteRequest(group_id="g", topics=[deleted])
+    yield DescribeGroupsRequest(groups=["g", "missing"])
+    yield ListGroupsRequest()
+    leaving = LeaveGroupRequest.MemberIdentity(member_id="stranger")
+    yield LeaveGroupRequest(group_id="g", members=[leaving])
+    yield from (DeleteGroupsRequest(groups_names=["g"]) for _ in range(2))
 
 
 def test_every_api_is_asked() -> None:

@@ -23,7 +23,7 @@ def run(*arguments: str, code: str = _WITHOUT_CLIENT + _COMMAND) -> tuple[int, s
 
 
 @pytest.mark.parametrize("option", ["--help", "-h"])
-@pytest.mark.parametrize("command", [[], ["serve"], ["topics"], ["topics", "list"], ["repair"]])
+@pytest.mark.parametrize("command", [[], ["serve"], ["topics"], ["topics", "list"], ["groups"], ["repair"]])
 def test_help_needs_no_client(command: list[str], option: str) -> None:
     code, out, errors = run(*command, option)
     assert (code, errors) == (0, "")
@@ -48,6 +48,9 @@ def test_local_commands_need_no_client(tmp_path: Path) -> None:
         ["configs", "describe", "topic", "t"],
         ["produce", "t", "-b", "127.0.0.1:1"],
         ["consume", "t"],
+        ["consume", "t", "--group", "g"],
+        ["groups", "list"],
+        ["groups", "reset-offsets", "g", "--all-topics", "--to-earliest"],
         ["demo", "--no-spark", "--flights", "1"],
     ],
 )
