@@ -23,7 +23,9 @@ def run(*arguments: str, code: str = _WITHOUT_CLIENT + _COMMAND) -> tuple[int, s
 
 
 @pytest.mark.parametrize("option", ["--help", "-h"])
-@pytest.mark.parametrize("command", [[], ["serve"], ["topics"], ["topics", "list"], ["groups"], ["repair"]])
+@pytest.mark.parametrize(
+    "command", [[], ["serve"], ["topics"], ["topics", "list"], ["groups"], ["repair"]]
+)
 def test_help_needs_no_client(command: list[str], option: str) -> None:
     code, out, errors = run(*command, option)
     assert (code, errors) == (0, "")

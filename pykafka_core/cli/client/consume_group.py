@@ -6,6 +6,7 @@ no record is committed that nobody could read; some may come again.
 
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from pykafka_core.cli.errors import USAGE, CliError
@@ -14,6 +15,7 @@ from pykafka_core.cli.options import utf8
 from .clients import client_config, interruptible, kafka_errors
 from .consume import ConsumeOptions, partitions_of, print_record
 from .groups_admin import Partition
+from .produce import Interrupt
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message, TopicPartition
@@ -36,17 +38,25 @@ def consume_in_group(options: ConsumeOptions) -> None:
     with kafka_errors(what):
         member = _Member(options, _consumer(options, reset))
         try:
-            for message in member.messages():
-                print_record(message, options)
-                member.printed(message)
-            member.store()
-        except KeyboardInterrupt:
+            _print_all(member, options)
             member.store()
         finally:
             member.leave()
     if member.has_nothing:
         advice = "the group has more members than the topic has partitions, or has not shared them out yet"
         print(f"no partition was assigned: {advice}", file=sys.stderr)
+
+
+def _print_all(member: "_Member", options: ConsumeOptions) -> None:
+    """Print records to the end, or to the one at which Ctrl-C came: that one is printed and noted."""
+    with Interrupt() as interrupt, suppress(KeyboardInterrupt):
+        for message in member.messages():
+            interrupt.is_reading = False
+            print_record(message, options)
+            member.printed(message)
+            interrupt.is_reading = True
+            if interrupt.is_noted:
+                return
 
 
 def _reset(options: ConsumeOptions) -> str:

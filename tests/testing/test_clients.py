@@ -1,0 +1,106 @@
+"""The fixtures that are clients, as projects use them: in a process of their own."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.testing.test_plugin import run
+
+WORKING = """
+import pytest
+
+def test_records_come_back(kafka_topic_factory, kafka_producer, kafka_consumer, kafka_read_all):
+    topic = kafka_topic_factory(partitions=2, config={"retention.ms": 60_000})
+    for number in range(4):
+        kafka_producer.produce(topic, str(number).encode(), partition=number % 2)
+    expected = [(0, 0, b"0"), (0, 1, b"2"), (1, 0, b"1"), (1, 1, b"3")]
+    read = kafka_read_all(topic, count=4)
+    assert [(one.partition, one.offset, one.value) for one in read] == expected
+    assert kafka_read_all(topic) == read
+    consumer = kafka_consumer(topic)
+    assert sorted(consumer.poll(60).value() for _ in range(4)) == [b"0", b"1", b"2", b"3"]
+
+def test_each_consumer_has_a_group_of_its_own(kafka_topic, kafka_producer, kafka_consumer):
+    kafka_producer.produce(kafka_topic, b"value")
+    assert kafka_producer.flush(60) == 0
+    for _ in range(2):
+        assert kafka_consumer(kafka_topic).poll(60).value() == b"value"
+
+@pytest.fixture
+def topics(kafka_broker):
+    yield
+    assert list(kafka_broker.topics()) in ([], ["__consumer_offsets"])
+
+def test_topics_are_deleted(topics, kafka_topic_factory):
+    assert kafka_topic_factory() != kafka_topic_factory()
+
+def test_a_consumer_may_be_closed_by_the_test(kafka_topic, kafka_consumer):
+    kafka_consumer(kafka_topic).close()
+
+def test_an_empty_topic_has_no_records(kafka_topic, kafka_read_all):
+    assert kafka_read_all(kafka_topic) == []
+"""
+
+FAILING = """
+def test_fails(kafka_topic, kafka_producer, kafka_consumer):
+    kafka_producer.produce(kafka_topic, b"value")
+    kafka_producer.flush(60)
+    consumer = kafka_consumer(kafka_topic, group="workers", config={"client.id": "worker"})
+    assert consumer.poll(60) is not None
+    consumer.commit(asynchronous=False)
+    kafka_producer.produce(kafka_topic, b"one more")
+    kafka_producer.flush(60)
+    assert False
+
+def test_waits(kafka_topic, kafka_read_all):
+    kafka_read_all(kafka_topic, count=1, timeout=0.1)
+
+def test_reads_what_is_not_there(kafka_read_all):
+    kafka_read_all("none")
+
+def test_without_a_broker(kafka_broker, kafka_clients):
+    kafka_broker.close()
+    assert False
+"""
+
+
+def _run(folder: Path, text: str) -> tuple[int, str]:
+    (folder / "test_it.py").write_text(text)
+    result = run(cwd=folder)
+    return result.returncode, result.stdout + result.stderr
+
+
+def test_clients_read_what_clients_wrote_and_are_gone_after_the_test(tmp_path: Path) -> None:
+    code, out = _run(tmp_path, WORKING)
+    assert code == 0, out
+    assert "5 passed" in out
+
+
+def test_a_failure_says_what_the_broker_knew(tmp_path: Path) -> None:
+    code, out = _run(tmp_path, FAILING)
+    assert code == 1, out
+    assert "4 failed" in out, out
+    assert "error" not in out.splitlines()[-1], out
+    failed, waited, missing, closed = out.split("\n____")[1:]
+    assert "what the Kafka broker knew" in failed
+    assert "group workers: Stable, 1 members" in failed
+    assert "worker at 127.0.0.1" in failed
+    assert "committed 1 of 2, lag 1" in failed
+    assert "0 records were read within 0.1 s" in waited
+    assert "high watermarks 0: 0" in waited
+    assert "kafka_read_all('none'): " in missing
+    assert "it did not tell more" in closed
+
+
+@pytest.mark.parametrize(
+    "fixture", ["kafka_producer", "kafka_consumer", "kafka_read_all", "kafka_clients"]
+)
+def test_without_confluent_kafka_a_fixture_says_what_to_install(
+    tmp_path: Path, fixture: str
+) -> None:
+    blocked = "import sys; sys.modules['confluent_kafka'] = None\n"
+    text = f"def test_it({fixture}): pass\ndef test_topic(kafka_topic_factory): kafka_topic_factory()\n"
+    code, out = _run(tmp_path, blocked + text)
+    assert code == 1, out
+    assert "need confluent-kafka: pip install confluent-kafka" in out
+    assert "1 passed, 1 error" in out
