@@ -97,7 +97,7 @@ impl PyLog {
         let mut batches = batches.to_vec();
         let appended = py.detach(|| {
             let leader_epoch = self.log.latest_epoch().unwrap_or(LeaderEpoch::ZERO);
-            let options = AppendOptions { leader_epoch, origin: AppendOrigin::Client };
+            let options = AppendOptions::new(leader_epoch, AppendOrigin::Client);
             let segments_count = self.log.segments_count();
             let info = self.log.append_all_as_leader(&mut batches, options)?;
             let is_synced = self.log.sync_appended(info.log_end_offset)?;

@@ -115,7 +115,7 @@ pub fn fuzz_directory(data: &[u8]) {
 }
 
 const LEADER: AppendOptions =
-    AppendOptions { leader_epoch: LeaderEpoch::new(3), origin: AppendOrigin::Client };
+    AppendOptions::new(LeaderEpoch::new(3), AppendOrigin::Client);
 
 fn options(disk: &MemoryDisk, clean: bool) -> LogOptions {
     LogOptions {

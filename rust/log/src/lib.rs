@@ -34,6 +34,7 @@ pub use log::producer_state::{
     AppendOrigin, AppendedMarker, BatchMetadata, BatchSummary, Check, CompletedTxn, ProducerEntry,
     ProducerError, ProducerStateManager, SnapshotError,
 };
+pub use log::verification::{FirstBatch, TransactionRule, VerificationGuard};
 pub use log::{
     AppendError, AppendInfo, AppendOptions, Checkpointed, CompactionOptions, CompactionReport,
     Damage, Dirtiness, Expired, FetchData, Fetched, FetchedRecords, Log, LogOffsets, LogOptions,

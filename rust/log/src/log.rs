@@ -34,6 +34,7 @@ mod swap;
 mod sync;
 mod truncate;
 mod types;
+pub(crate) mod verification;
 mod view;
 
 use std::path::Path;
@@ -41,7 +42,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
-use pykafka_record::LeaderEpoch;
+use pykafka_record::{LeaderEpoch, ProducerId};
 
 pub use compaction::{CompactionOptions, CompactionReport, Dirtiness};
 pub use error::{AppendError, Damage, OpenError, ReadError, StorageError};
@@ -66,6 +67,7 @@ use recovery::recovered::Recovered;
 use snapshot::Taken;
 use state::{State, Status};
 use sync::Rounds;
+use verification::{FirstBatch, Transactions, VerificationGuard};
 use view::View;
 
 /// One partition's log; see the module's head. All methods may be called from any thread.
@@ -76,6 +78,8 @@ pub struct Log {
     /// What readers see, never locked while the disk works.
     view: Mutex<View>,
     rounds: Rounds,
+    /// The state's own.
+    transactions: Arc<Transactions>,
     /// What was found damaged when it was opened, and left so.
     damage: Option<Damage>,
     /// Counts truncations: what was read before one may stand in the log no more.
@@ -246,12 +250,26 @@ impl Log {
         self.state.lock().producers.active_producers()
     }
 
+    /// The guard under which the transaction that `batch` begins has to be verified; `None` if it is open already.
+    ///
+    /// Never waits for the disk. The guard holds until a batch or a marker of the producer is appended, or as long as an
+    /// idle producer is remembered.
+    pub fn begin_verification(&self, batch: &FirstBatch) -> Option<VerificationGuard> {
+        self.transactions.begin(batch, self.shared.clock.now_ms())
+    }
+
+    /// Lets go of a guard: the coordinator does not know the producer, so that nothing comes of it.
+    pub fn abandon_verification(&self, producer_id: ProducerId, guard: VerificationGuard) {
+        self.transactions.abandon(producer_id, guard);
+    }
+
     /// Forgets producers that were silent for `expiration_ms`, which is in force from now on, and have no open transaction.
     pub fn expire_producers(&self, expiration_ms: i64) {
         let now_ms = self.shared.clock.now_ms();
         let mut state = self.write();
         state.producers.set_expiration_ms(expiration_ms);
         state.producers.expire(now_ms);
+        self.transactions.expire(now_ms, expiration_ms);
     }
 
     /// Stores and syncs everything and refuses all further use. A log that failed or is damaged is left as it is.

@@ -103,7 +103,7 @@ proptest! {
         let (leader, _) = bench(leader_segment_bytes).open(true);
         for (n, (count, size)) in sizes.into_iter().enumerate() {
             let leader_epoch = LeaderEpoch::new(n as i32 / 5);
-            let options = AppendOptions { leader_epoch, origin: AppendOrigin::Client };
+            let options = AppendOptions::new(leader_epoch, AppendOrigin::Client);
             leader.append_as_leader(&mut batch(count, size, NOW_MS + n as i64), options).unwrap();
         }
         let (log, _) = bench(segment_bytes).open(true);

@@ -538,7 +538,7 @@ fn follower_takes_batches_as_they_are_and_only_from_its_log_end() {
     let epoch = LeaderEpoch::new(5);
     let (log, _) = leader.open(true);
     for n in 0..10 {
-        let options = AppendOptions { leader_epoch: epoch, origin: AppendOrigin::Client };
+        let options = AppendOptions::new(epoch, AppendOrigin::Client);
         log.append_as_leader(&mut batch(3, 20, NOW_MS + n), options).unwrap();
     }
     let data = log.read(0, 500, 30, true).unwrap();

@@ -255,7 +255,7 @@ impl Partition {
         leader_epoch: LeaderEpoch,
         _: &Writer,
     ) -> Result<AppendInfo, AppendRefusal> {
-        let options = AppendOptions { leader_epoch, origin: append.origin };
+        let options = AppendOptions::new(leader_epoch, append.origin);
         let uncompressed_size = validated.uncompressed_size;
         let stored_size = validated.stored_size();
         let begun_ns = self.host.clock.now_ns();
@@ -335,7 +335,7 @@ impl Turn<'_> {
     ) -> Option<Result<AppendInfo, AppendRefusal>> {
         let Queued { append, validated, .. } = queued;
         let leader_epoch = self.replication.assignment().leader_epoch;
-        let options = AppendOptions { leader_epoch, origin: append.origin };
+        let options = AppendOptions::new(leader_epoch, append.origin);
         let judged = validated.as_mut()?;
         let (stored_size, uncompressed_size) = (judged.stored_size(), judged.uncompressed_size);
         let appended = if self.partition().host.in_memory {

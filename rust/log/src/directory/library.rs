@@ -274,7 +274,7 @@ mod tests {
     use crate::log::{AppendError, AppendOptions};
 
     const LEADER: AppendOptions =
-        AppendOptions { leader_epoch: LeaderEpoch::ZERO, origin: AppendOrigin::Client };
+        AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Client);
 
     fn append(log: &Log) -> Result<(), AppendError> {
         let mut builder = BatchBuilder::new(BatchOptions::default());

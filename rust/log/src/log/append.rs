@@ -11,7 +11,8 @@ use pykafka_record::{
 use self::validate::{Scratch, ValidateError, ValidateRules, Validated};
 use super::active::Incoming;
 use super::state::State;
-use super::{AppendError, AppendInfo, AppendOptions, Log, Shared, StorageError};
+use super::verification::TransactionRule;
+use super::{AppendError, AppendInfo, AppendOptions, Log, Shared, StorageError, producers};
 use crate::config::{CompressionType, LogConfig, MessageTimestampType};
 use crate::log::producer_state::{AppendOrigin, BatchMetadata, BatchSummary, Check};
 use crate::segment::FileKind;
@@ -186,7 +187,8 @@ impl Log {
             ..BatchOptions::default()
         };
         let mut state = self.write();
-        state.producers.check_marker(producer_id, producer_epoch, marker.coordinator_epoch)?;
+        let coordinator_epoch = marker.coordinator_epoch;
+        state.producers.check_marker(producer_id, producer_epoch, coordinator_epoch, 1)?;
         self.append_control(&mut state, options, &marker.key(), &marker.value(), leader_epoch)
     }
 
@@ -216,7 +218,7 @@ impl Log {
             .append(now_ms, Some(key), Some(value), &[])
             .and_then(|()| builder.build(&mut bytes))
             .expect("a control record is small and its codec is none");
-        let options = AppendOptions { leader_epoch, origin: AppendOrigin::Coordinator };
+        let options = AppendOptions::new(leader_epoch, AppendOrigin::Coordinator);
         state.append_stamped(&self.shared, &mut bytes, options, -1)
     }
 
@@ -298,14 +300,37 @@ impl State {
         batch.set_partition_leader_epoch(options.leader_epoch);
         let batch = batch.as_batch();
         if batch.has_producer_id() && !batch.is_control() {
-            match self.producers.check(&BatchSummary::of(&batch), options.origin)? {
+            let summary = BatchSummary::of(&batch);
+            let expected = self.transactions.expected(&summary, options.transaction);
+            match self.producers.check_expected(&summary, options.origin, &expected)? {
                 Check::Accepted => {}
                 Check::Duplicate(original) => {
                     return Ok(self.appended_before(&original, &original, batch.records_count()));
                 }
             }
         }
+        if let TransactionRule::Marker(transaction_version) = options.transaction {
+            self.check_marker(&batch, transaction_version)?;
+        }
         Ok(AppendInfo { log_append_time_ms, ..self.write_all(shared, bytes)? })
+    }
+
+    /// Judges a marker that is to be appended.
+    fn check_marker(
+        &self,
+        batch: &Batch<'_>,
+        transaction_version: i16,
+    ) -> Result<(), AppendError> {
+        let coordinator_epoch = producers::coordinator_epoch(batch).ok_or(ValidateError::Control)?;
+        let (producer_id, producer_epoch) = (batch.producer_id(), batch.producer_epoch());
+        let producers = &self.producers;
+        producers.check_marker(
+            producer_id,
+            producer_epoch,
+            coordinator_epoch,
+            transaction_version,
+        )?;
+        Ok(())
     }
 
     /// The answer to what is in the log already, from batch `first` to batch `last`.

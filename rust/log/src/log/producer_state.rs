@@ -24,6 +24,9 @@ pub use snapshot::SnapshotError;
 /// Batches kept of each producer: as many as a client may have in flight.
 const BATCHES_KEPT: usize = 5;
 
+/// The transaction version from which on each transaction has an epoch of its own (KIP-890).
+const RAISES_EPOCH_VERSION_MIN: i16 = 2;
+
 /// Who wrote a batch, hence what is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppendOrigin {
@@ -211,10 +214,78 @@ impl ProducerEntry {
         if producer_epoch >= self.producer_epoch {
             return Ok(());
         }
-        Err(ProducerError::InvalidProducerEpoch {
-            producer_id: self.producer_id,
-            found: producer_epoch,
-            current: self.producer_epoch,
+        Err(self.stale_epoch(producer_epoch))
+    }
+
+    /// From transaction version 2 on the coordinator raises the epoch before it writes a marker: one of the epoch at hand is
+    /// late, or the retry of the marker that ended the transaction (KAFKA-19999).
+    fn check_marker_epoch(
+        &self,
+        producer_epoch: ProducerEpoch,
+        transaction_version: i16,
+    ) -> Result<(), ProducerError> {
+        let raises_epoch = transaction_version >= RAISES_EPOCH_VERSION_MIN;
+        if raises_epoch && producer_epoch == self.producer_epoch && self.is_open() {
+            return Err(self.stale_epoch(producer_epoch));
+        }
+        self.check_epoch(producer_epoch)
+    }
+
+    fn stale_epoch(&self, found: ProducerEpoch) -> ProducerError {
+        let (producer_id, current) = (self.producer_id, self.producer_epoch);
+        ProducerError::InvalidProducerEpoch { producer_id, found, current }
+    }
+
+    fn is_open(&self) -> bool {
+        self.current_txn_first_offset.is_some()
+    }
+}
+
+/// What a client's batch must have to become part of a transaction. The default asks for nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// The transaction is open in the epoch of the batch.
+    pub must_be_open: bool,
+    /// The lowest sequence that was seen of the transaction: none above it goes first.
+    pub sequence_max: Option<i32>,
+    /// Sequence 0, of a producer of which no batch is known.
+    pub begins_at_zero: bool,
+}
+
+impl Expected {
+    fn check_open(
+        &self,
+        entry: Option<&ProducerEntry>,
+        batch: &BatchSummary,
+    ) -> Result<(), ProducerError> {
+        let is_open = entry.is_some_and(|entry| {
+            entry.is_open() && entry.producer_epoch == batch.producer_epoch
+        });
+        if is_open || !self.must_be_open {
+            return Ok(());
+        }
+        Err(ProducerError::NotInTransaction { producer_id: batch.producer_id })
+    }
+
+    fn check_sequence(
+        &self,
+        entry: Option<&ProducerEntry>,
+        batch: &BatchSummary,
+    ) -> Result<(), ProducerError> {
+        let is_unknown = entry.is_none_or(|entry| entry.batches.is_empty());
+        let sequence_max = match self.sequence_max {
+            _ if self.begins_at_zero && is_unknown => 0,
+            Some(lowest) => lowest,
+            None => return Ok(()),
+        };
+        if batch.base_sequence <= sequence_max {
+            return Ok(());
+        }
+        Err(ProducerError::OutOfOrderSequence {
+            producer_id: batch.producer_id,
+            producer_epoch: batch.producer_epoch,
+            found: batch.base_sequence,
+            expected: sequence_max,
         })
     }
 }
@@ -257,6 +328,12 @@ pub enum ProducerError {
     /// A write outside of a transaction while one is open.
     #[error("expected transactional write from producer {producer_id}")]
     InvalidTxnState {
+        /// Producer id.
+        producer_id: ProducerId,
+    },
+    /// A transactional write of a transaction that is not open, and that was not verified.
+    #[error("a record of producer {producer_id} was not part of an ongoing transaction")]
+    NotInTransaction {
         /// Producer id.
         producer_id: ProducerId,
     },
@@ -341,22 +418,37 @@ impl ProducerStateManager {
         batch: &BatchSummary,
         origin: AppendOrigin,
     ) -> Result<Check, ProducerError> {
+        self.check_expected(batch, origin, &Expected::default())
+    }
+
+    /// As [`ProducerStateManager::check`], and whether `batch` may be part of its transaction.
+    pub fn check_expected(
+        &self,
+        batch: &BatchSummary,
+        origin: AppendOrigin,
+        expected: &Expected,
+    ) -> Result<Check, ProducerError> {
         if !batch.has_producer_id() || origin == AppendOrigin::Replication {
             return Ok(Check::Accepted);
         }
-        let Some(entry) = self.producers.get(&batch.producer_id) else {
-            return Ok(Check::Accepted);
-        };
+        let entry = self.producers.get(&batch.producer_id);
         if origin == AppendOrigin::Client
-            && let Some(known) = entry.find_duplicate(batch)
+            && let Some(known) = entry.and_then(|entry| entry.find_duplicate(batch))
         {
             return Ok(Check::Duplicate(known));
         }
-        entry.check_epoch(batch.producer_epoch)?;
+        if let Some(entry) = entry {
+            entry.check_epoch(batch.producer_epoch)?;
+        }
+        expected.check_open(entry, batch)?;
+        if origin == AppendOrigin::Client {
+            expected.check_sequence(entry, batch)?;
+        }
+        let Some(entry) = entry else { return Ok(Check::Accepted) };
         if origin == AppendOrigin::Client {
             entry.check_sequence(batch)?;
         }
-        if entry.current_txn_first_offset.is_some() && !batch.transactional {
+        if entry.is_open() && !batch.transactional {
             return Err(ProducerError::InvalidTxnState { producer_id: batch.producer_id });
         }
         Ok(Check::Accepted)
@@ -380,11 +472,12 @@ impl ProducerStateManager {
         producer_id: ProducerId,
         producer_epoch: ProducerEpoch,
         coordinator_epoch: i32,
+        transaction_version: i16,
     ) -> Result<(), ProducerError> {
         let Some(entry) = self.producers.get(&producer_id) else {
             return Ok(());
         };
-        entry.check_epoch(producer_epoch)?;
+        entry.check_marker_epoch(producer_epoch, transaction_version)?;
         if coordinator_epoch < entry.coordinator_epoch {
             return Err(ProducerError::TransactionCoordinatorFenced {
                 producer_id,
@@ -492,6 +585,20 @@ impl ProducerStateManager {
     /// The state of one producer.
     pub fn get(&self, producer_id: ProducerId) -> Option<&ProducerEntry> {
         self.producers.get(&producer_id)
+    }
+
+    /// The epoch in which a producer's transaction is open.
+    pub(crate) fn open_epoch(&self, producer_id: ProducerId) -> Option<ProducerEpoch> {
+        let entry = self.producers.get(&producer_id).filter(|entry| entry.is_open())?;
+        Some(entry.producer_epoch)
+    }
+
+    /// The producers whose transactions are open, each with the epoch of it.
+    pub(crate) fn open_transactions(
+        &self,
+    ) -> impl Iterator<Item = (ProducerId, ProducerEpoch)> + '_ {
+        let open = self.producers.values().filter(|entry| entry.is_open());
+        open.map(|entry| (entry.producer_id, entry.producer_epoch))
     }
 
     /// All known producers, by id.

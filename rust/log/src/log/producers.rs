@@ -19,7 +19,11 @@ const MARKER: Limits = Limits { bytes_max: MARKER_BYTES_MAX, ratio_max: usize::M
 impl State {
     /// Updates the producers with a batch of the log; returns the transaction it aborts, if it does.
     pub(crate) fn note_producer(&mut self, batch: &Batch<'_>) -> Option<AbortedTxn> {
-        note_batch(&mut self.producers, batch, Some(*batch))
+        let aborted = note_batch(&mut self.producers, batch, Some(*batch));
+        if batch.is_transactional() && batch.has_producer_id() {
+            self.transactions.appended(&self.producers, batch.producer_id());
+        }
+        aborted
     }
 
     /// Appends to the active segment's transaction index.
@@ -73,21 +77,29 @@ pub(crate) fn note_batch(
     aborted
 }
 
-fn end_transaction(producers: &mut ProducerStateManager, batch: &Batch<'_>) -> Option<AbortedTxn> {
+/// The epoch of the coordinator that wrote a marker; `None` if `batch` is none.
+pub(super) fn coordinator_epoch(batch: &Batch<'_>) -> Option<i32> {
+    marker_of(batch).map(|appended| appended.marker.coordinator_epoch)
+}
+
+fn marker_of(batch: &Batch<'_>) -> Option<AppendedMarker> {
     if batch.size() > MARKER_BYTES_MAX {
         return None;
     }
     let mut scratch = Vec::new();
     let mut records = batch.records(&mut scratch, MARKER).ok()?;
     let record = records.next()?.ok()?;
-    let marker = EndTransactionMarker::from_record(record.key?, record.value?)?;
-    let completed = producers.update_marker(&AppendedMarker {
+    Some(AppendedMarker {
         producer_id: batch.producer_id(),
         producer_epoch: batch.producer_epoch(),
-        marker,
+        marker: EndTransactionMarker::from_record(record.key?, record.value?)?,
         offset: record.offset,
         timestamp: record.timestamp,
-    })?;
+    })
+}
+
+fn end_transaction(producers: &mut ProducerStateManager, batch: &Batch<'_>) -> Option<AbortedTxn> {
+    let completed = producers.update_marker(&marker_of(batch)?)?;
     let last_stable_offset = producers.last_stable_offset_with(&completed);
     producers.complete(&completed);
     completed.aborted.then_some(AbortedTxn {

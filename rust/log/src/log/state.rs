@@ -14,6 +14,7 @@ use crate::directory::checkpoint;
 use crate::disk;
 use crate::log::epoch_cache::EpochCache;
 use crate::log::producer_state::ProducerStateManager;
+use crate::log::verification::Transactions;
 use crate::segment::appender::Appender;
 use crate::segment::indexes::ActiveIndexes;
 use crate::segment::{FileKind, Segment, file_name};
@@ -76,6 +77,8 @@ pub(crate) struct State {
     /// What `transaction-index-checkpoint` tells, by the base offset of a segment.
     pub(crate) aborted_counts: BTreeMap<i64, usize>,
     pub(crate) producers: ProducerStateManager,
+    /// What of `producers` must be known while this is locked.
+    pub(crate) transactions: Arc<Transactions>,
     /// The one that `producers` knows.
     pub(crate) high_watermark: i64,
     /// Offset of the newest producer snapshot on disk; 0 for none.

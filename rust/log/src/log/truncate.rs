@@ -115,6 +115,7 @@ impl State {
         self.log_end_offset = offset;
         self.recovery_point.restart_at(offset);
         self.producers.truncate_fully_and_start_at(offset);
+        self.transactions.reload(&self.producers);
         self.epochs.truncate_from_end(i64::MIN);
         self.take_segments(0..self.segments.len())
     }

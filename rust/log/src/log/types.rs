@@ -12,6 +12,7 @@ use crate::config::LogConfig;
 use crate::disk::Disk;
 use crate::log::Damage;
 use crate::log::producer_state::AppendOrigin;
+use crate::log::verification::TransactionRule;
 
 /// What a log needs from outside. It reads no other clock, disk or randomness.
 #[derive(Clone)]
@@ -103,6 +104,15 @@ pub struct AppendOptions {
     pub leader_epoch: LeaderEpoch,
     /// Who sends it: decides which checks apply.
     pub origin: AppendOrigin,
+    /// How it is judged as part of a transaction.
+    pub transaction: TransactionRule,
+}
+
+impl AppendOptions {
+    /// Transactions are vouched for.
+    pub const fn new(leader_epoch: LeaderEpoch, origin: AppendOrigin) -> AppendOptions {
+        AppendOptions { leader_epoch, origin, transaction: TransactionRule::Vouched }
+    }
 }
 
 /// What an append did.

@@ -78,7 +78,7 @@ impl Bench {
 }
 
 pub const LEADER: AppendOptions =
-    AppendOptions { leader_epoch: LeaderEpoch::ZERO, origin: AppendOrigin::Client };
+    AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Client);
 
 /// A batch of `count` records with values of `size` bytes.
 pub fn batch(count: usize, size: usize, timestamp: i64) -> Vec<u8> {

@@ -59,7 +59,7 @@ fn sliced(dir: &std::path::Path) -> (Log, RecordsSlice, Vec<u8>) {
         buffers: Arc::new(BufferPool::default()),
     })
     .unwrap();
-    let options = AppendOptions { leader_epoch: LeaderEpoch::ZERO, origin: AppendOrigin::Client };
+    let options = AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Client);
     for index in 0..20_u8 {
         let mut builder = BatchBuilder::new(BatchOptions::default());
         builder.append(0, None, Some(&vec![index; 50_000]), &[]).unwrap();

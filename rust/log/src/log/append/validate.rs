@@ -322,6 +322,8 @@ pub fn validate(
     check_header(&batch, rules)?;
     let source = batch.compression()?;
     let target = match rules.compression {
+        // Markers stay as the coordinator wrote them.
+        _ if batch.is_control() => (source, None),
         CompressionType::Producer => (source, None),
         CompressionType::Fixed(codec, level) => (codec, level),
     };
@@ -377,7 +379,10 @@ fn check_header(batch: &Batch<'_>, rules: &ValidateRules) -> Result<(), Validate
     if from_client && batch.base_offset() != 0 {
         return Err(ValidateError::BaseOffset(batch.base_offset()));
     }
-    check_size(batch.size(), rules)?;
+    // A marker is small, and the transaction could not end without it.
+    if from_client || !batch.is_control() {
+        check_size(batch.size(), rules)?;
+    }
     if !batch.is_crc_valid() {
         // The checksum begins behind its own field, whose end is at the attributes.
         let covered = batch.bytes().get(21..).unwrap_or_default();

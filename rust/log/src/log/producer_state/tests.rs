@@ -185,14 +185,14 @@ fn markers_of_an_older_epoch_or_coordinator_are_refused() {
         ..marker(9, EndTransactionMarker { committed: true, coordinator_epoch: 5 }, 1)
     });
     assert!(matches!(
-        state.check_marker(NINE, ProducerEpoch::new(0), 5),
+        state.check_marker(NINE, ProducerEpoch::new(0), 5, 1),
         Err(ProducerError::InvalidProducerEpoch { current, .. }) if current == first
     ));
     assert!(matches!(
-        state.check_marker(NINE, first, 4),
+        state.check_marker(NINE, first, 4, 1),
         Err(ProducerError::TransactionCoordinatorFenced { found: 4, current: 5, .. })
     ));
-    assert_eq!(state.check_marker(NINE, first, 5), Ok(()));
+    assert_eq!(state.check_marker(NINE, first, 5, 1), Ok(()));
 }
 
 #[test]

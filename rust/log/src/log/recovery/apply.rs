@@ -13,6 +13,7 @@ use crate::log::snapshot::Taken;
 use crate::log::state::{State, Status};
 use crate::log::sync::{RecoveryPoint, Rounds, SYNC_FAILED_FILE, Unsynced};
 use crate::log::truncate::shorten;
+use crate::log::verification::Transactions;
 use crate::log::view::View;
 use crate::log::{Log, LogOptions, Recovery, Shared, StorageError};
 use crate::segment::transaction_index::AbortedTxn;
@@ -40,6 +41,7 @@ pub(crate) fn apply(
     }
     let log = Log {
         view: Mutex::new(View::of(&state)),
+        transactions: state.transactions.clone(),
         state: Mutex::new(state),
         shared,
         rounds: Rounds::default(),
@@ -83,6 +85,7 @@ fn state_of(found: Recovered, options: LogOptions, status: Status) -> (State, Sh
         epochs: found.epochs,
         are_epochs_unstored: false,
         aborted_counts: found.aborted_counts,
+        transactions: Arc::new(Transactions::of(&found.producers)),
         producers: found.producers,
         high_watermark: 0,
         snapshot_offset: found.snapshot_offset,

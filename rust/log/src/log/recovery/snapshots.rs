@@ -169,6 +169,7 @@ pub(crate) fn reload_producers(state: &mut State, shared: &Shared) -> Result<(),
     }
     // What ended below it is stable, as it was before.
     state.producers.on_high_watermark_updated(state.high_watermark);
+    state.transactions.reload(&state.producers);
     Ok(())
 }
 
