@@ -13,11 +13,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pykafka_broker::{
-    BrokerState, Core, CoreError, CoreOptions, FixedClock, IsrOutcome, KafkaError, KeyValue,
-    PartitionId, StorageOpenError,
+    BatchKind, BrokerState, Core, CoreError, CoreOptions, FixedClock, IsrOutcome, KafkaError,
+    KeyValue, Marker, PartitionId, StorageOpenError,
 };
 use pykafka_log::{Clock, Durability, LockError, SystemClock};
-use pykafka_record::LeaderEpoch;
+use pykafka_record::{EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
@@ -78,6 +78,37 @@ struct PyPartitionId(PyBackedBytes, i32);
 impl PyPartitionId {
     fn id(&self) -> PyResult<PartitionId> {
         Ok((image::topic_id(&self.0)?, self.1))
+    }
+}
+
+/// A marker as Python names it: topic id, partition, producer id and epoch, coordinator epoch, committed, transaction version.
+#[derive(FromPyObject)]
+struct PyMarker(PyBackedBytes, i32, i64, i16, i32, bool, i16);
+
+impl PyMarker {
+    fn marker(&self) -> PyResult<Marker> {
+        let PyMarker(topic_id, index, producer_id, producer_epoch, ..) = self;
+        Ok(Marker {
+            partition: (image::topic_id(topic_id)?, *index),
+            producer_id: ProducerId::new(*producer_id),
+            producer_epoch: ProducerEpoch::new(*producer_epoch),
+            marker: EndTransactionMarker { committed: self.5, coordinator_epoch: self.4 },
+            transaction_version: self.6,
+        })
+    }
+}
+
+fn batch_kind(producer: Option<(i64, i16)>, control: Option<i32>) -> PyResult<BatchKind> {
+    match (producer, control) {
+        (None, None) => Ok(BatchKind::Data),
+        (None, Some(_)) => Ok(BatchKind::Control),
+        (Some((id, epoch)), None) if id >= 0 && epoch >= 0 => {
+            Ok(BatchKind::Transactional(ProducerId::new(id), ProducerEpoch::new(epoch)))
+        }
+        (Some(producer), None) => {
+            Err(PyValueError::new_err(format!("producer is not {producer:?}: none is negative")))
+        }
+        (Some(_), Some(_)) => Err(PyValueError::new_err("control records have no producer")),
     }
 }
 
@@ -269,8 +300,9 @@ impl PyCore {
         Ok(())
     }
 
-    #[pyo3(signature = (token, partition, leader_epoch, records, *, control=None))]
+    #[pyo3(signature = (token, partition, leader_epoch, records, producer=None, *, control=None))]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    #[expect(clippy::too_many_arguments, reason = "named, and Python's")]
     fn append(
         &self,
         py: Python<'_>,
@@ -278,17 +310,33 @@ impl PyCore {
         partition: PyPartitionId,
         leader_epoch: i32,
         records: Vec<(Option<PyBackedBytes>, Option<PyBackedBytes>)>,
+        producer: Option<(i64, i16)>,
         control: Option<i32>,
     ) -> PyResult<()> {
         let id = partition.id()?;
+        let kind = batch_kind(producer, control)?;
         let records: Vec<KeyValue> = records
             .iter()
             .map(|(key, value)| (key.as_ref().map(copied), value.as_ref().map(copied)))
             .collect();
         self.detached(py, |core| {
-            core.append(token, &id, LeaderEpoch::from_wire(leader_epoch), &records, control);
+            core.append(token, &id, LeaderEpoch::from_wire(leader_epoch), &records, kind);
             Ok(())
         })
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    fn write_markers(&self, py: Python<'_>, token: u64, markers: Vec<PyMarker>) -> PyResult<()> {
+        let markers = markers.iter().map(PyMarker::marker).collect::<PyResult<Vec<_>>>()?;
+        self.detached(py, |core| {
+            core.write_markers(token, &markers);
+            Ok(())
+        })
+    }
+
+    fn verified(&self, py: Python<'_>, token: u64, error_codes: Vec<i16>) -> PyResult<()> {
+        self.core(py)?.verified(token, error_codes);
+        Ok(())
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]

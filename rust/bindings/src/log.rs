@@ -305,7 +305,9 @@ fn append_error(py: Python<'_>, cause: &AppendError) -> PyErr {
         AppendError::Producer(cause) => match cause {
             ProducerError::OutOfOrderSequence { .. } => "OutOfOrderSequenceNumberError",
             ProducerError::InvalidProducerEpoch { .. } => "InvalidProducerEpochError",
-            ProducerError::InvalidTxnState { .. } => "InvalidTxnStateError",
+            ProducerError::InvalidTxnState { .. } | ProducerError::NotInTransaction { .. } => {
+                "InvalidTxnStateError"
+            }
             ProducerError::TransactionCoordinatorFenced { .. } => {
                 "TransactionCoordinatorFencedError"
             }

@@ -20,7 +20,9 @@ pub use api::fetch_session::FetchSessions;
 pub use api::reply::{Reply, StoredRecords};
 pub use kafka_error::KafkaError;
 pub use network::engine::Engine;
-pub use partition::partition_table::{KeyValue, PartitionOptions, PartitionTable};
+pub use partition::partition_table::{
+    BatchKind, KeyValue, Marker, PartitionOptions, PartitionTable,
+};
 pub use partition::purgatory::Purgatory;
 pub use partition::replication::isr::{BrokerState, IsrOutcome};
 pub use partition::storage::StorageOpenError;
@@ -30,6 +32,7 @@ pub use seam::core::{Core, CoreError, CoreOptions};
 pub use seam::event::queue::EventQueue;
 pub use seam::event::{
     DiskStateKind, Event, PartitionStateKind, RecordsRead, ReplicaStateKind, RequestEvent, Token,
+    VerifyTransaction,
 };
 pub use seam::image::delta::{ImageDelta, TopicImage};
 pub use seam::image::step::{Refusal, Step};

@@ -41,6 +41,7 @@ mod sync;
 pub(crate) mod threads;
 mod transition;
 mod turn;
+mod verification;
 pub mod waiters;
 mod work;
 
@@ -157,6 +158,8 @@ struct Inner {
     idleness: idle::Idleness,
     /// Bytes appended and not yet credited to watching fetches.
     uncredited_bytes: i64,
+    /// The last stable offset when it was looked at last, if a transaction held it back.
+    unstable_from: Option<i64>,
     /// Raised with everything a fetch might be waiting for, so that a watch never misses a change.
     version: u64,
 }
@@ -222,6 +225,7 @@ impl Partition {
             sync: sync::SyncRound::default(),
             idleness: idle::Idleness::default(),
             uncredited_bytes: 0,
+            unstable_from: None,
             version: 0,
         };
         Arc::new_cyclic(|me| Partition {

@@ -9,3 +9,4 @@ pub(crate) mod requests;
 pub(crate) mod settings;
 pub(crate) mod shared;
 pub(crate) mod statistics;
+pub(crate) mod verifications;

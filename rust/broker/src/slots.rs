@@ -58,6 +58,17 @@ impl<T> Slots<T> {
         Some(value)
     }
 
+    /// Removes all.
+    pub(crate) fn clear(&self) {
+        let mut inner = self.inner.lock();
+        let Entries { entries, free } = &mut *inner;
+        for (index, (_, value)) in entries.iter_mut().enumerate() {
+            if value.take().is_some() {
+                free.push(index as u32);
+            }
+        }
+    }
+
     pub(crate) fn count(&self) -> usize {
         self.inner.lock().count()
     }

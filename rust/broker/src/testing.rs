@@ -287,7 +287,7 @@ pub(crate) fn replied(outcome: Outcome) -> Bytes {
 /// What an outcome becomes; panics if nothing ever ends it.
 pub(crate) fn settled(mut outcome: Outcome) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-    while let Outcome::Pending(future) = outcome {
+    while let Outcome::Pending(future) | Outcome::Held(future) = outcome {
         let ended = runtime.block_on(async { timeout(Duration::from_secs(60), future).await });
         outcome = ended.expect("the outcome is never settled");
     }
@@ -297,7 +297,7 @@ pub(crate) fn settled(mut outcome: Outcome) -> Outcome {
 /// The future of an outcome that waits.
 pub(crate) fn pending(outcome: Outcome) -> crate::api::context::PendingOutcome {
     match outcome {
-        Outcome::Pending(future) => future,
+        Outcome::Pending(future) | Outcome::Held(future) => future,
         other => panic!("not pending: {other:?}"),
     }
 }

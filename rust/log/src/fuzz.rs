@@ -114,8 +114,7 @@ pub fn fuzz_directory(data: &[u8]) {
     }
 }
 
-const LEADER: AppendOptions =
-    AppendOptions::new(LeaderEpoch::new(3), AppendOrigin::Client);
+const LEADER: AppendOptions = AppendOptions::new(LeaderEpoch::new(3), AppendOrigin::Client);
 
 fn options(disk: &MemoryDisk, clean: bool) -> LogOptions {
     LogOptions {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use pykafka_broker::{
     ConnectionInfo, Event, Header, RecordsRead as Records, RequestEvent, Room, TopicId,
+    VerifyTransaction as Question,
 };
 use pykafka_wire::ApiKey;
 use pyo3::PyClass;
@@ -21,6 +22,8 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<LogDirs>()?;
     module.add_class::<Producers>()?;
     module.add_class::<RecordsRead>()?;
+    module.add_class::<VerifyTransaction>()?;
+    module.add_class::<MarkersWritten>()?;
     module.add_class::<TopicsMissing>()?;
     module.add_class::<PartitionState>()?;
     module.add_class::<Replica>()?;
@@ -165,6 +168,16 @@ event!(RecordsRead {
     next_offset: i64,
     log_end_offset: i64,
 });
+event!(VerifyTransaction {
+    token: u64,
+    transactional_id: Py<PyString>,
+    producer_id: i64,
+    producer_epoch: i16,
+    partitions: Py<PyList>,
+    add: bool,
+    received_ns: u64,
+});
+event!(MarkersWritten { token: u64, error_codes: Py<PyList> });
 event!(TopicsMissing { names: Vec<String>, principal: Py<PyString> });
 event!(PartitionState {
     topic_id: Py<PyBytes>,
@@ -212,6 +225,19 @@ fn records_read(py: Python<'_>, token: u64, read: Result<Records, i16>) -> Recor
     RecordsRead { token, error_code, records, offset, next_offset, log_end_offset }
 }
 
+fn verify_transaction(py: Python<'_>, question: Question) -> PyResult<VerifyTransaction> {
+    let ids = question.partitions.iter().map(|(id, index)| (id_bytes(py, id), *index));
+    Ok(VerifyTransaction {
+        token: question.token,
+        transactional_id: text(py, &question.transactional_id),
+        producer_id: question.producer_id.get(),
+        producer_epoch: question.producer_epoch.get(),
+        partitions: PyList::new(py, ids.collect::<Vec<_>>())?.unbind(),
+        add: question.add,
+        received_ns: question.received_ns,
+    })
+}
+
 pub(super) fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
     match event {
         Event::Request(event) => object(py, Request::of(py, *event)),
@@ -233,6 +259,11 @@ pub(super) fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
             object(py, Producers { token, error_code, states })
         }
         Event::RecordsRead { token, read } => object(py, records_read(py, token, read)),
+        Event::VerifyTransaction(question) => object(py, verify_transaction(py, *question)?),
+        Event::MarkersWritten { token, error_codes } => {
+            let error_codes = PyList::new(py, error_codes)?.unbind();
+            object(py, MarkersWritten { token, error_codes })
+        }
         Event::TopicsMissing { names, principal } => {
             let names = names.iter().map(ToString::to_string).collect();
             object(py, TopicsMissing { names, principal: text(py, &principal) })

@@ -24,6 +24,7 @@ use crate::seam::image::Image;
 use crate::seam::log_ring::LogRing;
 use crate::seam::requests::ParkedRequests;
 use crate::seam::statistics::Statistics;
+use crate::seam::verifications::Verifications;
 
 /// What the parts of one broker share. A handler loads the image once per request.
 pub struct Context {
@@ -49,6 +50,7 @@ pub struct Context {
     pub fetch_sessions: FetchSessions,
     pub(crate) memory: Memory,
     pub(crate) requests: ParkedRequests,
+    pub(crate) verifications: Verifications,
     pub(crate) connections: Connections,
     pub(crate) serving: watch::Sender<bool>,
     pub(crate) stopping: AtomicBool,
@@ -100,6 +102,7 @@ impl Context {
             clock: options.clock,
             statistics: Statistics::default(),
             requests: ParkedRequests::new(memory.requests.clone()),
+            verifications: Verifications::new(),
             memory,
             image: ArcSwap::from_pointee(image),
             connections: Connections::new(),
@@ -165,6 +168,9 @@ pub enum Outcome {
     /// produce request: a handler must have queued its appends when it returns, or they would not be in the order of the
     /// requests. The answers behind it wait for it, and it is polled only once those before it are decided.
     Pending(PendingOutcome),
+    /// As `Pending`, of a produce request that has not queued its appends: nothing is begun behind it until it becomes another
+    /// outcome.
+    Held(PendingOutcome),
 }
 
 impl Outcome {
@@ -175,6 +181,7 @@ impl Outcome {
             Outcome::Pending(pending) => {
                 Outcome::Pending(Box::pin(async move { pending.await.in_room(room) }))
             }
+            Outcome::Held(held) => Outcome::Held(Box::pin(async move { held.await.in_room(room) })),
             outcome @ (Outcome::NoReply | Outcome::Close(_)) => outcome,
         }
     }
@@ -206,6 +213,7 @@ impl fmt::Debug for Outcome {
             Outcome::NoReply => formatter.write_str("NoReply"),
             Outcome::Close(reason) => formatter.debug_tuple("Close").field(reason).finish(),
             Outcome::Pending(_) => formatter.write_str("Pending"),
+            Outcome::Held(_) => formatter.write_str("Held"),
         }
     }
 }

@@ -3,26 +3,29 @@
 //! The request's own buffer is the batch's buffer: the log validates and stamps it in place and writes it once; no
 //! record is copied or allocated for. What cannot be appended at once waits in its partition's queue. Partitions fail one by one; the answer keeps the request's order.
 //!
-//! contract/kafka.md#4, #6–#17, #57–#61. A transactional batch is refused as a whole until there is a transaction coordinator:
-//! 53 without a transactional id, 49 with one, since none can have been initialised (contract/kafka.md#61).
+//! A batch that begins a transaction waits for the transaction's coordinator (`verification`).
+//!
+//! contract/kafka.md#4, #6–#17, #20, #57–#61.
 
 mod pending;
 mod plan;
 mod respond;
+mod verification;
 
 use std::sync::Arc;
 
 use bytes::BytesMut;
 use pykafka_record::{Batch, BatchError, Compression};
 
-use self::pending::Appends;
+use self::pending::{Appends, Pending};
 use self::plan::{Entry, Plan};
 pub(crate) use self::respond::code_of;
 use self::respond::{PartitionResult, TopicResults};
+use self::verification::{Rule, Verification};
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::kafka_error::KafkaError;
-use crate::partition::Partition;
 use crate::partition::waiters::Promise;
+use crate::partition::{Partition, opening};
 use crate::seam::image::Image;
 
 /// The client id that may write to internal topics (contract/kafka.md#11).
@@ -65,17 +68,38 @@ pub fn handle(
     header: &Header,
     body: BytesMut,
 ) -> Outcome {
-    let image = ctx.image.load();
-    let plan = match Plan::decode(&image, header.api_version, &body) {
+    let plan = match Plan::decode(&ctx.image.load(), header.api_version, &body) {
         Ok(plan) => plan,
         Err(error) => return Outcome::malformed(error),
     };
+    // Whether a transaction is open only its log can tell.
+    if plan.is_transactional()
+        && let Some(opened) = opening::of(plan.transaction_partitions(ctx))
+    {
+        let (ctx, conn, header) = (ctx.clone(), conn.clone(), header.clone());
+        return Outcome::Held(Box::pin(async move {
+            opened.await;
+            begin(&ctx, &conn, &header, plan, body)
+        }));
+    }
+    begin(ctx, conn, header, plan, body)
+}
+
+fn begin(
+    ctx: &Arc<Context>,
+    conn: &ConnectionInfo,
+    header: &Header,
+    plan: Plan,
+    body: BytesMut,
+) -> Outcome {
     let acks = Acks::from_wire(plan.acks);
     let refusal = plan.refusal.or(acks.is_none().then_some(KafkaError::InvalidRequiredAcks));
     let acks = acks.unwrap_or(Acks::Leader);
     let may_write_internal = &*header.client_id == ADMIN_CLIENT_ID;
-    let mut batches = plan.batches(body).into_iter();
+    let (transactional_id, batches) = plan.taken_apart(body);
+    let mut batches = batches.into_iter();
     let mut appends = Appends::new(acks);
+    let mut verification = Verification::new(ctx, header);
     let mut topics = Vec::with_capacity(plan.topics.len());
     for topic in plan.topics {
         let mut results = TopicResults::new(topic.reference, topic.entries.len());
@@ -83,24 +107,45 @@ pub fn handle(
             let batch = batches.next().unwrap_or_default();
             let target = results.reference.partition(ctx, entry.index, may_write_internal);
             let checked = check_entry(target, refusal, header, &entry, &batch);
-            let place = (topics.len(), results.partitions.len());
-            results.partitions.push(match checked {
-                Ok(partition) => {
-                    appends.append(place, partition, batch);
-                    // Until it is settled.
-                    PartitionResult::failed(entry.index, KafkaError::RequestTimedOut)
+            let at = (topics.len(), results.partitions.len());
+            let begun = checked.and_then(|partition| {
+                let pending = Pending { at, partition, batch };
+                let rule = verification.rule_of(&pending.partition, entry.transaction);
+                match rule.map_err(|error| PartitionResult::failed(entry.index, error))? {
+                    Rule::Known(rule) => appends.append(pending, rule),
+                    Rule::Asked(question) => verification.hold(pending, question),
                 }
-                Err(result) => result,
+                Ok(())
             });
+            // Until it is settled.
+            let unsettled = || PartitionResult::failed(entry.index, KafkaError::RequestTimedOut);
+            results.partitions.push(begun.map_or_else(|result| result, |()| unsettled()));
         }
         topics.push(results);
     }
-    drop(image);
     let answer = respond::Answer { version: header.api_version, topics };
     if refusal.is_some() {
         return answer.once_there_is_room(ctx, &conn.listener);
     }
-    appends.answer(ctx, conn, plan.timeout_ms, answer)
+    let produced = Produced { appends, answer, timeout_ms: plan.timeout_ms };
+    if verification.is_empty() {
+        return produced.answer(ctx, conn);
+    }
+    let transactional_id = String::from_utf8_lossy(&transactional_id);
+    verification.ask(ctx, conn, &Arc::from(transactional_id), produced)
+}
+
+/// A request whose appends have begun.
+struct Produced {
+    appends: Appends,
+    answer: respond::Answer,
+    timeout_ms: i32,
+}
+
+impl Produced {
+    fn answer(self, ctx: &Arc<Context>, conn: &ConnectionInfo) -> Outcome {
+        self.appends.answer(ctx, conn, self.timeout_ms, self.answer)
+    }
 }
 
 fn check_entry(
@@ -123,7 +168,7 @@ fn check_entry(
             target.map_err(failed)?
         }
     };
-    if entry.transactional {
+    if entry.transaction.is_some_and(|batch| !batch.producer_id.is_some()) {
         return Err(failed(KafkaError::InvalidProducerIdMapping));
     }
     Ok(partition)

@@ -199,8 +199,8 @@ impl<T: Transport> Connection<T> {
             }
             (Some(header), outcome) => {
                 // What others make of their frames has budgets of its own.
-                let holds_frame =
-                    header.api_key == ApiKey::PRODUCE && matches!(outcome, Outcome::Pending(_));
+                let is_undecided = matches!(outcome, Outcome::Pending(_) | Outcome::Held(_));
+                let holds_frame = header.api_key == ApiKey::PRODUCE && is_undecided;
                 let held = self.pipeline.bytes();
                 let share = if holds_frame { self.reader.input.lend(bytes, held) } else { None };
                 self.pipeline.push(header, outcome, bytes, share);
@@ -218,7 +218,7 @@ impl<T: Transport> Connection<T> {
                     self.pipeline.clear();
                     return Err(Ended::Refused(reason));
                 }
-                Outcome::NoReply | Outcome::Pending(_) => {}
+                Outcome::NoReply | Outcome::Pending(_) | Outcome::Held(_) => {}
             }
         }
         Ok(())

@@ -10,7 +10,9 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use pykafka_log::{AppendError, AppendInfo, AppendOptions, AppendOrigin, Log, Validated};
+use pykafka_log::{
+    AppendError, AppendInfo, AppendOptions, AppendOrigin, Log, TransactionRule, Validated,
+};
 use pykafka_record::{Cancellation, LeaderEpoch};
 
 use super::Partition;
@@ -33,6 +35,8 @@ pub struct Append {
     pub batch: BytesMut,
     /// Who sends it.
     pub origin: AppendOrigin,
+    /// How it is judged as part of a transaction.
+    pub transaction: TransactionRule,
     /// Whether it is refused with fewer in-sync replicas than `min.insync.replicas`.
     pub needs_isr: bool,
     /// Only in this one; `None` for whichever it is.
@@ -43,6 +47,12 @@ pub struct Append {
     pub waiter: Arc<dyn AckWaiter>,
     /// Which of the waiter's appends this is, from 0 on; passed back to it.
     pub slot: usize,
+}
+
+impl Append {
+    fn options(&self, leader_epoch: LeaderEpoch) -> AppendOptions {
+        AppendOptions { leader_epoch, origin: self.origin, transaction: self.transaction }
+    }
 }
 
 /// What became of an append: acknowledged as it was promised, or an error, after which it may all the same be in the log.
@@ -255,7 +265,7 @@ impl Partition {
         leader_epoch: LeaderEpoch,
         _: &Writer,
     ) -> Result<AppendInfo, AppendRefusal> {
-        let options = AppendOptions::new(leader_epoch, append.origin);
+        let options = append.options(leader_epoch);
         let uncompressed_size = validated.uncompressed_size;
         let stored_size = validated.stored_size();
         let begun_ns = self.host.clock.now_ns();
@@ -335,7 +345,7 @@ impl Turn<'_> {
     ) -> Option<Result<AppendInfo, AppendRefusal>> {
         let Queued { append, validated, .. } = queued;
         let leader_epoch = self.replication.assignment().leader_epoch;
-        let options = AppendOptions::new(leader_epoch, append.origin);
+        let options = append.options(leader_epoch);
         let judged = validated.as_mut()?;
         let (stored_size, uncompressed_size) = (judged.stored_size(), judged.uncompressed_size);
         let appended = if self.partition().host.in_memory {

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use crate::api::context::Outcome;
 use crate::kafka_error::KafkaError;
 use crate::network::engine::Engine;
+use crate::partition::partition_table::BatchKind;
 use crate::partition::waiters::{AckWaiter, Promise};
 use crate::partition::{Append, AppendOutcome, Partition};
 use crate::seam::event::Event;
@@ -375,7 +376,8 @@ fn a_deleted_partition_answers_at_once_and_goes_when_its_write_has_ended() {
 /// What the control thread may ask, of a partition 0 of `t` that waits for the disk. The last deletes it.
 fn ask_all(broker: &mut Broker) {
     let partitions = &broker.ctx.partitions;
-    partitions.append(1, &(TOPIC, 0), Some(LeaderEpoch::ZERO), &[(None, Some("c".into()))], None);
+    let records = [(None, Some("c".into()))];
+    partitions.append(1, &(TOPIC, 0), Some(LeaderEpoch::ZERO), &records, BatchKind::Data);
     partitions.delete_before(2, &(TOPIC, 0), 0);
     partitions.enforce_retention(3);
     partitions.describe_log_dirs(4, &[(TOPIC, 0), (TOPIC, FREE)]);
@@ -563,6 +565,7 @@ impl Feeder {
         let append = Append {
             batch: bytes::BytesMut::from(&batch(&[&value])[..]),
             origin: AppendOrigin::Client,
+            transaction: pykafka_log::TransactionRule::Vouched,
             needs_isr: false,
             leader_epoch: None,
             promise: Promise::Durable,

@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
@@ -12,9 +11,9 @@ use super::{Host, Partition};
 pub(crate) type Opening = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Waits until the log of each partition has been opened, or cannot be; `None` if all are.
-pub(crate) fn of<'a>(partitions: impl IntoIterator<Item = &'a Arc<Partition>>) -> Option<Opening> {
+pub(crate) fn of<P: AsRef<Partition>>(partitions: impl IntoIterator<Item = P>) -> Option<Opening> {
     let openings: Vec<_> =
-        partitions.into_iter().filter_map(|partition| partition.opening()).collect();
+        partitions.into_iter().filter_map(|partition| partition.as_ref().opening()).collect();
     if openings.is_empty() { None } else { Some(Box::pin(wait_all(openings))) }
 }
 
@@ -53,7 +52,8 @@ mod tests {
     use parking_lot::Mutex;
     use pykafka_wire::{ApiKey, list_offsets};
 
-    use super::*;
+    use std::sync::Arc;
+
     use crate::api::context::Outcome;
     use crate::api::dispatch::{LastClientId, dispatch};
     use crate::partition::threads::pool::MayWait;

@@ -15,8 +15,8 @@ use parking_lot::Mutex;
 use pykafka_log::{Clock, LogDirectory};
 use tokio::sync::Notify;
 
-pub use command::KeyValue;
 pub(in crate::partition) use command::LogSizes;
+pub use command::{BatchKind, KeyValue, Marker};
 
 use crate::kafka_error::KafkaError;
 use crate::partition::leaving::Leaving;

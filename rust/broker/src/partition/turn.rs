@@ -199,11 +199,14 @@ impl<'a> Turn<'a> {
     pub(super) fn progress(&mut self, log: &Log) -> LogEnds {
         let ends = self.ends(log);
         let moved = self.advance_high_watermark(ends);
+        if moved {
+            log.on_high_watermark_updated(self.inner.replication.high_watermark());
+        }
+        self.note_last_stable_offset(log);
         let (inner, wakeups) = (&mut *self.inner, &mut self.after.wakeups);
         inner.waiters.promised(ends.promised_end_offset, wakeups);
         if moved {
             let high_watermark = inner.replication.high_watermark();
-            log.on_high_watermark_updated(high_watermark);
             inner.waiters.committed(high_watermark, None, wakeups);
             inner.waiters.readable(inner.uncredited_bytes, wakeups);
             if high_watermark == ends.log_end_offset {
@@ -212,6 +215,21 @@ impl<'a> Turn<'a> {
             inner.version += 1;
         }
         ends
+    }
+
+    /// Wakes the fetches if a transaction has ended: what becomes stable was not counted as bytes when it was appended.
+    pub(super) fn note_last_stable_offset(&mut self, log: &Log) {
+        let offsets = self.offsets(log);
+        let was_held_back = std::mem::replace(
+            &mut self.inner.unstable_from,
+            (offsets.last_stable_offset < offsets.high_watermark)
+                .then_some(offsets.last_stable_offset),
+        );
+        if was_held_back.is_some_and(|held_back| held_back < offsets.last_stable_offset) {
+            let (inner, wakeups) = (&mut *self.inner, &mut self.after.wakeups);
+            inner.waiters.stable(wakeups);
+            inner.version += 1;
+        }
     }
 
     fn advance_high_watermark(&mut self, ends: LogEnds) -> bool {

@@ -140,6 +140,11 @@ impl Waiters {
         wakeups.credits.extend(self.fetches.iter().map(|fetch| (fetch.clone(), bytes)));
     }
 
+    /// Wakes every fetch: records that were not stable are.
+    pub fn stable(&self, wakeups: &mut Wakeups) {
+        wakeups.fetches.extend(self.fetches.iter().cloned());
+    }
+
     /// Fails every acknowledgement and wakes every fetch: leadership, or the partition, is gone.
     pub fn fail(&mut self, error: KafkaError, wakeups: &mut Wakeups) {
         self.unstored.clear();

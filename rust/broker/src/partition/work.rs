@@ -267,6 +267,7 @@ impl Partition {
     fn round(&self, _: &MayWait, writer: &Writer) -> Option<Begun> {
         let round = self.turn().take_round();
         let Round { leaving, expires, commands, needs_log, appends, room } = round;
+        let was_busy = expires || !commands.is_empty();
         if let Some(left) = leaving {
             self.remove_files(&left.log, writer);
         }
@@ -277,6 +278,9 @@ impl Partition {
         for command in commands {
             contained(|| command(self, Ok(writer)));
         }
+        if was_busy {
+            self.note_stable_records();
+        }
         if !needs_log {
             return None;
         }
@@ -286,6 +290,16 @@ impl Partition {
             self.begin_due_epoch(log, writer);
         }
         self.append_round(&opened, appends, room, writer)
+    }
+}
+
+impl Partition {
+    /// A high watermark that moved while the log was at work took effect at its end.
+    fn note_stable_records(&self) {
+        let mut turn = self.turn();
+        if let Some(log) = turn.opened() {
+            turn.note_last_stable_offset(&log);
+        }
     }
 }
 

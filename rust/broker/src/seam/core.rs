@@ -20,7 +20,7 @@ use crate::api::context::{Context, ContextOptions};
 use crate::kafka_error::KafkaError;
 use crate::network::engine::Engine;
 use crate::network::listener;
-use crate::partition::partition_table::KeyValue;
+use crate::partition::partition_table::{BatchKind, KeyValue, Marker};
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::storage::{Storage, StorageOpenError};
 use crate::partition::threads::pool::MayWait;
@@ -211,6 +211,7 @@ impl Core {
         if self.ctx.stopping.swap(true, Ordering::AcqRel) {
             return;
         }
+        self.ctx.verifications.refuse_all();
         let tasks: Vec<_> = self.tasks.lock().drain(..).collect();
         tasks.iter().for_each(JoinHandle::abort);
         self.engine.handle().block_on(async {
@@ -239,13 +240,27 @@ impl Core {
         partition: &PartitionId,
         leader_epoch: Option<LeaderEpoch>,
         records: &[KeyValue],
-        control: Option<i32>,
+        kind: BatchKind,
     ) {
         if self.ctx.is_stopping() {
             let error_code = KafkaError::BrokerNotAvailable.code();
             return self.ctx.events.push(Event::Appended { token, error_code, offset: -1 });
         }
-        self.ctx.partitions.append(token, partition, leader_epoch, records, control);
+        self.ctx.partitions.append(token, partition, leader_epoch, records, kind);
+    }
+
+    /// Appends a marker to each partition; `MarkersWritten` comes when each is committed or refused. Never waits.
+    pub fn write_markers(&self, token: Token, markers: &[Marker]) {
+        if self.ctx.is_stopping() {
+            let error_codes = vec![KafkaError::BrokerNotAvailable.code(); markers.len()];
+            return self.ctx.events.push(Event::MarkersWritten { token, error_codes });
+        }
+        self.ctx.partitions.write_markers(token, markers);
+    }
+
+    /// Answers `VerifyTransaction`: one code for each of its partitions. An unknown token is dropped.
+    pub fn verified(&self, token: Token, error_codes: Vec<i16>) {
+        self.ctx.verifications.settle(token, error_codes);
     }
 
     /// Whole batches from `offset` on, up to the log end or the high watermark. Waits for the disk: for the start.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pykafka_log::ProducerEntry;
-use pykafka_record::LeaderEpoch;
+use pykafka_record::{LeaderEpoch, ProducerEpoch, ProducerId};
 
 use crate::api::context::{ConnectionInfo, Header};
-use crate::seam::image::TopicId;
+use crate::seam::image::{PartitionId, TopicId};
 use crate::seam::requests::Room;
 
 /// Chosen by Python, completed exactly once.
@@ -116,6 +116,25 @@ pub struct RecordsRead {
     pub log_end_offset: i64,
 }
 
+/// A question to the coordinator of a transaction.
+#[derive(Debug, Clone)]
+pub struct VerifyTransaction {
+    /// Chosen by Rust; what `verified` names.
+    pub token: Token,
+    /// Of the produce request.
+    pub transactional_id: Arc<str>,
+    /// Of its batches.
+    pub producer_id: ProducerId,
+    /// Of its batches.
+    pub producer_epoch: ProducerEpoch,
+    /// Where they go.
+    pub partitions: Vec<PartitionId>,
+    /// Whether the partitions become part of the transaction, or must be so.
+    pub add: bool,
+    /// When the request arrived (docs/SEAM.md S6).
+    pub received_ns: u64,
+}
+
 /// One thing that Python must know.
 #[derive(Debug, Clone)]
 pub enum Event {
@@ -170,6 +189,15 @@ pub enum Event {
         token: Token,
         /// What was read, or Kafka's code.
         read: Result<RecordsRead, i16>,
+    },
+    /// A produce request is about to begin a transaction in these partitions; answered by `verified`.
+    VerifyTransaction(Box<VerifyTransaction>),
+    /// Completes `write_markers`.
+    MarkersWritten {
+        /// As given.
+        token: Token,
+        /// Of each marker, in their order: Kafka's code, 0 for success.
+        error_codes: Vec<i16>,
     },
     /// Metadata requests that allow auto-creation named these topics.
     TopicsMissing {

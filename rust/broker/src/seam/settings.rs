@@ -44,6 +44,12 @@ pub struct Settings {
     pub fetch_session_slots: usize,
     /// `producer.id.expiration.ms`.
     pub producer_id_expiration_ms: i64,
+    /// `transaction.partition.verification.enable`: whether a transaction that a client has begun by itself is verified.
+    pub transaction_verification_enable: bool,
+    /// `add.partitions.to.txn.retry.backoff.ms`: pause before a coordinator that is busy is asked again.
+    pub add_partitions_backoff_ms: u64,
+    /// `add.partitions.to.txn.retry.backoff.max.ms`: for how long it is.
+    pub add_partitions_backoff_ms_max: u64,
     /// `replica.lag.time.max.ms`.
     pub replica_lag_ms_max: u64,
     /// `auto.create.topics.enable`: whether Metadata tells Python of topics that are missing.
@@ -72,6 +78,9 @@ impl Default for Settings {
             request_partitions_max: 2_000,
             fetch_session_slots: 1_000,
             producer_id_expiration_ms: 86_400_000,
+            transaction_verification_enable: true,
+            add_partitions_backoff_ms: 20,
+            add_partitions_backoff_ms_max: 100,
             replica_lag_ms_max: 30_000,
             auto_create_topics_enable: true,
             cleaner_enable: true,
@@ -120,6 +129,15 @@ impl Settings {
             "max.request.partition.size.limit" => self.request_partitions_max = parse(value)?,
             "max.incremental.fetch.session.cache.slots" => self.fetch_session_slots = parse(value)?,
             "producer.id.expiration.ms" => self.producer_id_expiration_ms = parse(value)?,
+            "transaction.partition.verification.enable" => {
+                self.transaction_verification_enable = parse(value)?;
+            }
+            "add.partitions.to.txn.retry.backoff.ms" => {
+                self.add_partitions_backoff_ms = parse(value)?;
+            }
+            "add.partitions.to.txn.retry.backoff.max.ms" => {
+                self.add_partitions_backoff_ms_max = parse(value)?;
+            }
             "replica.lag.time.max.ms" => self.replica_lag_ms_max = parse(value)?,
             "auto.create.topics.enable" => self.auto_create_topics_enable = parse(value)?,
             "log.cleaner.enable" => self.cleaner_enable = parse(value)?,

@@ -273,8 +273,7 @@ mod tests {
     use crate::log::producer_state::AppendOrigin;
     use crate::log::{AppendError, AppendOptions};
 
-    const LEADER: AppendOptions =
-        AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Client);
+    const LEADER: AppendOptions = AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Client);
 
     fn append(log: &Log) -> Result<(), AppendError> {
         let mut builder = BatchBuilder::new(BatchOptions::default());

@@ -316,12 +316,9 @@ impl State {
     }
 
     /// Judges a marker that is to be appended.
-    fn check_marker(
-        &self,
-        batch: &Batch<'_>,
-        transaction_version: i16,
-    ) -> Result<(), AppendError> {
-        let coordinator_epoch = producers::coordinator_epoch(batch).ok_or(ValidateError::Control)?;
+    fn check_marker(&self, batch: &Batch<'_>, transaction_version: i16) -> Result<(), AppendError> {
+        let coordinator_epoch =
+            producers::coordinator_epoch(batch).ok_or(ValidateError::Control)?;
         let (producer_id, producer_epoch) = (batch.producer_id(), batch.producer_epoch());
         let producers = &self.producers;
         producers.check_marker(

@@ -258,9 +258,8 @@ impl Expected {
         entry: Option<&ProducerEntry>,
         batch: &BatchSummary,
     ) -> Result<(), ProducerError> {
-        let is_open = entry.is_some_and(|entry| {
-            entry.is_open() && entry.producer_epoch == batch.producer_epoch
-        });
+        let is_open = entry
+            .is_some_and(|entry| entry.is_open() && entry.producer_epoch == batch.producer_epoch);
         if is_open || !self.must_be_open {
             return Ok(());
         }

@@ -77,8 +77,7 @@ impl Bench {
     }
 }
 
-pub const LEADER: AppendOptions =
-    AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Client);
+pub const LEADER: AppendOptions = AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Client);
 
 /// A batch of `count` records with values of `size` bytes.
 pub fn batch(count: usize, size: usize, timestamp: i64) -> Vec<u8> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use parking_lot::Mutex;
-use pykafka_log::AppendOrigin;
+use pykafka_log::{AppendOrigin, TransactionRule};
 
 use super::Acks;
 use super::respond::Answer;
@@ -86,6 +86,14 @@ impl AckWaiter for Outcomes {
     }
 }
 
+/// A batch to append.
+pub(super) struct Pending {
+    /// Topic and partition of the answer that its outcome goes to.
+    pub(super) at: (usize, usize),
+    pub(super) partition: Arc<Partition>,
+    pub(super) batch: BytesMut,
+}
+
 /// Where in the answer an outcome belongs.
 struct Place {
     at: (usize, usize),
@@ -107,18 +115,15 @@ impl Appends {
         Appends { acks, waiter: outcomes.clone(), outcomes, places: Vec::new() }
     }
 
-    /// Appends `batch`; its outcome goes to that topic and partition of the answer.
-    pub(super) fn append(
-        &mut self,
-        at: (usize, usize),
-        appended_to: Arc<Partition>,
-        batch: BytesMut,
-    ) {
+    /// Appends a batch.
+    pub(super) fn append(&mut self, pending: Pending, transaction: TransactionRule) {
+        let Pending { at, partition: appended_to, batch } = pending;
         let slot = self.places.len();
         self.outcomes.due.lock().queue();
         let outcome = appended_to.append(Append {
             batch,
             origin: AppendOrigin::Client,
+            transaction,
             needs_isr: self.acks == Acks::All,
             leader_epoch: None,
             promise: self.acks.promise(),

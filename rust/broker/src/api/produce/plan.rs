@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::{Buf, BytesMut};
+use pykafka_log::FirstBatch;
 use pykafka_record::Batch;
 use pykafka_wire::produce::Request;
 use pykafka_wire::{DecodeError, span_within};
@@ -17,6 +18,10 @@ use crate::seam::image::{TopicEntry, TopicId};
 
 /// First version that names topics by id.
 pub(super) const TOPIC_ID_VERSION_MIN: i16 = 13;
+
+/// First version of clients whose epoch is raised with each transaction, and whose batches make their partitions part of it
+/// (transaction version 2, KIP-890).
+pub(super) const ADD_PARTITIONS_VERSION_MIN: i16 = 12;
 
 /// A topic as the image knows it, or as the request named it.
 #[derive(Debug, Clone)]
@@ -52,7 +57,8 @@ impl TopicReference {
 pub(super) struct Entry {
     pub(super) index: i32,
     pub(super) records: Option<Range<usize>>,
-    pub(super) transactional: bool,
+    /// Of a transactional batch: what has to be known of it if it is the first of its transaction.
+    pub(super) transaction: Option<FirstBatch>,
 }
 
 /// One topic's partitions, at least one, in the request's order.
@@ -67,6 +73,8 @@ pub(super) struct TopicPlan {
 pub(super) struct Plan {
     pub(super) acks: i16,
     pub(super) timeout_ms: i32,
+    /// Where the transactional id lies in the body, of a request with transactional batches.
+    pub(super) transactional_id: Option<Range<usize>>,
     pub(super) topics: Vec<TopicPlan>,
     /// Refuses the request as a whole.
     pub(super) refusal: Option<KafkaError>,
@@ -79,7 +87,7 @@ impl Plan {
         body: &[u8],
     ) -> Result<Plan, DecodeError> {
         let request = Request::decode(version, body)?;
-        let mut transactional = false;
+        let mut producers = Producers::default();
         let mut topics: Vec<TopicPlan> = Vec::with_capacity(request.topics.len());
         let mut places = HashMap::new();
         let named = request.topics.iter().filter(|topic| !topic.partitions.is_empty());
@@ -101,10 +109,12 @@ impl Plan {
                 .map(|partition| Entry {
                     index: partition.index,
                     records: partition.records.and_then(|records| span_within(body, records)),
-                    transactional: partition.records.is_some_and(is_transactional),
+                    transaction: partition
+                        .records
+                        .and_then(|records| transaction_of(version, records)),
                 })
                 .collect();
-            transactional |= entries.iter().any(|entry| entry.transactional);
+            producers.note(&entries);
             // A topic named twice is answered once; one topic, the common case, needs no table.
             let place = match request.topics.len() {
                 1 => 0,
@@ -118,21 +128,47 @@ impl Plan {
         for topic in &mut topics {
             topic.entries = last_of_each(std::mem::take(&mut topic.entries));
         }
-        let refusal = (transactional && request.transactional_id.is_none())
-            .then_some(KafkaError::TransactionalIdAuthorizationFailed);
-        Ok(Plan { acks: request.acks, timeout_ms: request.timeout_ms, topics, refusal })
+        let refusal = producers.refusal(request.transactional_id);
+        let transactional_id = producers
+            .first
+            .and(request.transactional_id)
+            .and_then(|id| span_within(body, id.as_bytes()));
+        let Request { acks, timeout_ms, .. } = request;
+        Ok(Plan { acks, timeout_ms, transactional_id, topics, refusal })
     }
 }
 
 impl Plan {
-    /// The records of every entry, in the order of the entries; empty for none.
-    pub(super) fn batches(&self, mut body: BytesMut) -> Vec<BytesMut> {
+    /// Whether any batch is part of a transaction, and may be appended.
+    pub(super) fn is_transactional(&self) -> bool {
+        self.transactional_id.is_some() && self.refusal.is_none()
+    }
+
+    /// The partitions that transactional batches go to, as far as they are here.
+    pub(super) fn transaction_partitions<'a>(
+        &'a self,
+        ctx: &'a Context,
+    ) -> impl Iterator<Item = Arc<Partition>> + 'a {
+        let in_topic = move |topic: &'a TopicPlan| {
+            let entries = topic.entries.iter().filter(|entry| entry.transaction.is_some());
+            let reference = &topic.reference;
+            entries.filter_map(move |entry| reference.partition(ctx, entry.index, true).ok())
+        };
+        self.topics.iter().flat_map(in_topic)
+    }
+
+    /// The transactional id, and the records of every entry, in the order of the entries; empty for none.
+    pub(super) fn taken_apart(&self, mut body: BytesMut) -> (BytesMut, Vec<BytesMut>) {
         let entries = self.topics.iter().flat_map(|topic| &topic.entries);
         let spans: Vec<_> = entries.map(|entry| entry.records.clone().unwrap_or(0..0)).collect();
         let mut by_position: Vec<usize> = (0..spans.len()).collect();
         by_position.sort_by_key(|index| spans[*index].start);
         let mut batches = vec![BytesMut::new(); spans.len()];
-        let mut position = 0;
+        // It comes first in a request.
+        let id = self.transactional_id.clone().unwrap_or(0..0);
+        let mut position = id.end;
+        let mut transactional_id = body.split_to(id.end);
+        transactional_id.advance(id.start);
         for index in by_position {
             let span = spans[index].clone();
             if !span.is_empty() {
@@ -141,12 +177,43 @@ impl Plan {
                 position = span.end;
             }
         }
-        batches
+        (transactional_id, batches)
     }
 }
 
-fn is_transactional(records: &[u8]) -> bool {
-    Batch::split(records).is_ok_and(|(batch, _)| batch.is_transactional())
+/// Whose transactions the batches of a request are part of: those of one producer, or the request is refused.
+#[derive(Default)]
+struct Producers {
+    first: Option<FirstBatch>,
+    differ: bool,
+}
+
+impl Producers {
+    fn note(&mut self, entries: &[Entry]) {
+        for batch in entries.iter().filter_map(|entry| entry.transaction) {
+            let first = self.first.get_or_insert(batch);
+            self.differ |= (first.producer_id, first.producer_epoch)
+                != (batch.producer_id, batch.producer_epoch);
+        }
+    }
+
+    fn refusal(&self, transactional_id: Option<&str>) -> Option<KafkaError> {
+        self.first?;
+        if transactional_id.is_none() {
+            return Some(KafkaError::TransactionalIdAuthorizationFailed);
+        }
+        self.differ.then_some(KafkaError::InvalidProducerIdMapping)
+    }
+}
+
+fn transaction_of(version: i16, records: &[u8]) -> Option<FirstBatch> {
+    let (batch, _) = Batch::split(records).ok()?;
+    batch.is_transactional().then(|| FirstBatch {
+        producer_id: batch.producer_id(),
+        producer_epoch: batch.producer_epoch(),
+        base_sequence: batch.base_sequence(),
+        supports_epoch_bump: version >= ADD_PARTITIONS_VERSION_MIN,
+    })
 }
 
 /// A partition named twice is appended to once, with the later records (contract/kafka.md#61).

@@ -126,7 +126,9 @@ pub(crate) fn code_of(error: &AppendError) -> KafkaError {
         AppendError::Producer(ProducerError::InvalidProducerEpoch { .. }) => {
             KafkaError::InvalidProducerEpoch
         }
-        AppendError::Producer(ProducerError::InvalidTxnState { .. }) => KafkaError::InvalidTxnState,
+        AppendError::Producer(
+            ProducerError::InvalidTxnState { .. } | ProducerError::NotInTransaction { .. },
+        ) => KafkaError::InvalidTxnState,
         AppendError::Producer(ProducerError::TransactionCoordinatorFenced { .. }) => {
             KafkaError::TransactionCoordinatorFenced
         }
@@ -159,6 +161,13 @@ fn code_of_invalid(error: &ValidateError) -> KafkaError {
         | ValidateError::Rejected(_)
         | ValidateError::Records(_) => KafkaError::InvalidRecord,
     }
+}
+
+/// Why a batch is not appended, and what the client is told of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Refused {
+    pub(super) error: KafkaError,
+    pub(super) message: Option<String>,
 }
 
 /// One topic's results, in the request's order.
@@ -241,6 +250,13 @@ impl Answer {
             None => Outcome::NoReply,
             Some(result) => Outcome::Close(format!("produce with acks=0 failed: {}", result.error)),
         }
+    }
+
+    /// Puts in why nothing is appended to a partition.
+    pub(super) fn refuse(&mut self, (topic, place): (usize, usize), refused: Refused) {
+        let result = &mut self.topics[topic].partitions[place];
+        let failed = PartitionResult::failed(result.index, refused.error);
+        *result = PartitionResult { message: refused.message, ..failed };
     }
 
     /// Puts in what became of the append to `partition`. A topic deleted meanwhile is unknown by the name that the client

@@ -6,6 +6,7 @@ use pykafka_wire::produce::{PartitionResponse, Request, Response};
 
 use crate::api::context::{Outcome, PendingOutcome};
 use crate::kafka_error::KafkaError;
+use crate::partition::partition_table::BatchKind;
 use crate::seam::event::{Event, PartitionStateKind};
 use crate::seam::image::delta::ImageDelta;
 use crate::testing::gate_disk::Op;
@@ -544,9 +545,27 @@ fn token_of_a_control_append_completes_once() {
     let broker = broker();
     broker.events();
     let records = [(None, Some(bytes::Bytes::from_static(b"v")))];
-    broker.ctx.partitions.append(5, &(TOPIC, 0), LeaderEpoch::from_wire(0), &records, None);
-    broker.ctx.partitions.append(6, &(TOPIC, 0), LeaderEpoch::from_wire(9), &records, None);
-    broker.ctx.partitions.append(7, &([9; 16], 0), LeaderEpoch::from_wire(0), &records, None);
+    broker.ctx.partitions.append(
+        5,
+        &(TOPIC, 0),
+        LeaderEpoch::from_wire(0),
+        &records,
+        BatchKind::Data,
+    );
+    broker.ctx.partitions.append(
+        6,
+        &(TOPIC, 0),
+        LeaderEpoch::from_wire(9),
+        &records,
+        BatchKind::Data,
+    );
+    broker.ctx.partitions.append(
+        7,
+        &([9; 16], 0),
+        LeaderEpoch::from_wire(0),
+        &records,
+        BatchKind::Data,
+    );
     let completions: Vec<(u64, i16, i64)> = (broker.events().iter())
         .filter_map(|event| match event {
             Event::Appended { token, error_code, offset } => Some((*token, *error_code, *offset)),

@@ -3,6 +3,7 @@
 //! Apache Kafka has one request of a connection in hand (contract/kafka.md#4). So has this broker, but for Produce: while
 //! acknowledgements are due the next produce request is begun, so that one sync, or one round to the followers, covers them all.
 //! A produce request takes its place in every log before the next one begins, which is all the order that producers rely on.
+//! One whose transaction must be verified first is held, and with it all behind it.
 //! Whatever else comes waits until everything before it is answered: it sees what was acknowledged before it.
 
 use std::collections::VecDeque;
@@ -45,8 +46,14 @@ impl Pipeline {
         self.is_empty()
             || (api_key == ApiKey::PRODUCE
                 && self.has_produce()
+                && !self.is_held()
                 && self.requests.len() < PRODUCES_MAX
                 && self.bytes < PRODUCE_BYTES_MAX)
+    }
+
+    /// Whether the last request has not queued its appends.
+    fn is_held(&self) -> bool {
+        self.requests.back().is_some_and(|begun| matches!(begun.outcome, Outcome::Held(_)))
     }
 
     /// Whether acknowledgements are due. If so nothing but produce requests is in it.
@@ -71,9 +78,15 @@ impl Pipeline {
         self.requests.push_back(Begun { header, outcome, bytes, _share: share });
     }
 
-    /// Returns when the first request is decided; never while there is none. Dropping the future loses nothing.
+    /// Returns when the first request is decided, or is held no more; never while there is none. Dropping the future loses
+    /// nothing.
     pub(super) async fn decided(&mut self) {
-        poll_fn(|context| self.poll_first(context)).await;
+        let was_held = self.is_held();
+        poll_fn(|context| match self.poll_first(context) {
+            Poll::Pending if was_held && !self.is_held() => Poll::Ready(()),
+            polled => polled,
+        })
+        .await;
     }
 
     /// Takes the first request if it is decided: its outcome is not pending.
@@ -86,7 +99,7 @@ impl Pipeline {
 
     fn poll_first(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let Some(first) = self.requests.front_mut() else { return Poll::Pending };
-        while let Outcome::Pending(pending) = &mut first.outcome {
+        while let Outcome::Pending(pending) | Outcome::Held(pending) = &mut first.outcome {
             match pending.as_mut().poll(context) {
                 Poll::Ready(outcome) => first.outcome = outcome,
                 Poll::Pending => return Poll::Pending,

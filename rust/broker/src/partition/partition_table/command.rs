@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
-use pykafka_log::{AppendOrigin, ProducerEntry};
-use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
+use pykafka_log::{AppendOrigin, ProducerEntry, TransactionRule};
+use pykafka_record::{
+    BatchBuilder, BatchOptions, EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId,
+};
 
 use super::PartitionTable;
 use crate::api::produce;
@@ -31,12 +33,110 @@ struct TokenWaiter {
 
 impl AckWaiter for TokenWaiter {
     fn acknowledged(&self, _: usize, outcome: AppendOutcome) {
-        let (error_code, offset) = match outcome {
-            Ok(info) => (0, info.first_offset),
-            Err(AppendRefusal::Partition(error)) => (error.code(), -1),
-            Err(AppendRefusal::Log(error)) => (produce::code_of(&error).code(), -1),
-        };
+        let offset = outcome.as_ref().map_or(-1, |info| info.first_offset);
+        let error_code = code_of(&outcome);
         self.events.push(Event::Appended { token: self.token, error_code, offset });
+    }
+}
+
+fn code_of(outcome: &AppendOutcome) -> i16 {
+    match outcome {
+        Ok(_) => 0,
+        Err(AppendRefusal::Partition(error)) => error.code(),
+        Err(AppendRefusal::Log(error)) => produce::code_of(error).code(),
+    }
+}
+
+/// What the control plane's records are part of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchKind {
+    /// Nothing else.
+    Data,
+    /// The log's own record-keeping.
+    Control,
+    /// The transaction of a producer.
+    Transactional(ProducerId, ProducerEpoch),
+}
+
+impl BatchKind {
+    fn options(self) -> BatchOptions {
+        let options = BatchOptions::default();
+        match self {
+            BatchKind::Data => options,
+            BatchKind::Control => BatchOptions { control: true, ..options },
+            BatchKind::Transactional(producer_id, producer_epoch) => {
+                BatchOptions { producer_id, producer_epoch, transactional: true, ..options }
+            }
+        }
+    }
+}
+
+/// The end of a transaction in one partition.
+#[derive(Debug, Clone, Copy)]
+pub struct Marker {
+    /// Where it goes.
+    pub partition: PartitionId,
+    /// Whose transaction it ends.
+    pub producer_id: ProducerId,
+    /// The one that it brings, from transaction version 2 on; else that of the transaction.
+    pub producer_epoch: ProducerEpoch,
+    /// Commit or abort, and who decided it.
+    pub marker: EndTransactionMarker,
+    /// Of Kafka's feature `transaction.version`: decides which epochs are stale.
+    pub transaction_version: i16,
+}
+
+impl Marker {
+    fn encoded(&self, now_ms: i64) -> Vec<u8> {
+        let kind = BatchKind::Transactional(self.producer_id, self.producer_epoch);
+        let options = BatchOptions { control: true, ..kind.options() };
+        let (mut builder, mut batch) = (BatchBuilder::new(options), Vec::new());
+        let (key, value) = (self.marker.key(), self.marker.value());
+        builder
+            .append(now_ms, Some(&key), Some(&value), &[])
+            .and_then(|()| builder.build(&mut batch))
+            .expect("a marker is small and its codec is none");
+        batch
+    }
+}
+
+/// Gathers what became of markers, and tells it with the last one.
+struct MarkerRound {
+    events: Arc<EventQueue>,
+    token: Token,
+    due: Mutex<DueMarkers>,
+}
+
+struct DueMarkers {
+    error_codes: Vec<i16>,
+    remaining: usize,
+}
+
+impl MarkerRound {
+    fn new(events: Arc<EventQueue>, token: Token, count: usize) -> Arc<MarkerRound> {
+        let due = DueMarkers { error_codes: vec![0; count], remaining: count };
+        let round = Arc::new(MarkerRound { events, token, due: Mutex::new(due) });
+        if count == 0 {
+            round.tell(Vec::new());
+        }
+        round
+    }
+
+    fn tell(&self, error_codes: Vec<i16>) {
+        self.events.push(Event::MarkersWritten { token: self.token, error_codes });
+    }
+}
+
+impl AckWaiter for MarkerRound {
+    fn acknowledged(&self, slot: usize, outcome: AppendOutcome) {
+        let mut due = self.due.lock();
+        due.error_codes[slot] = code_of(&outcome);
+        due.remaining -= 1;
+        if due.remaining == 0 {
+            let error_codes = std::mem::take(&mut due.error_codes);
+            drop(due);
+            self.tell(error_codes);
+        }
     }
 }
 
@@ -92,22 +192,23 @@ impl PartitionTable {
     }
 
     /// Appends `records` as one batch in `leader_epoch`; `Appended` comes when the high watermark passed it, or with
-    /// the error. `control` makes it a control batch.
+    /// the error.
     pub fn append(
         &self,
         token: Token,
         id: &PartitionId,
         leader_epoch: Option<LeaderEpoch>,
         records: &[KeyValue],
-        control: Option<i32>,
+        kind: BatchKind,
     ) {
         let waiter = Arc::new(TokenWaiter { events: self.host().events.clone(), token });
         let append = || {
             let partition = self.partition(id)?;
-            let batch = encoded(records, control.is_some(), self.host().clock.now_ms())?;
+            let batch = encoded(records, kind, self.host().clock.now_ms())?;
             Ok(partition.append(Append {
                 batch: BytesMut::from(&batch[..]),
                 origin: AppendOrigin::Coordinator,
+                transaction: TransactionRule::Vouched,
                 needs_isr: true,
                 leader_epoch,
                 promise: Promise::Committed,
@@ -119,6 +220,32 @@ impl PartitionTable {
             Ok(None) => {}
             Ok(Some(outcome)) => waiter.acknowledged(0, outcome),
             Err(error) => waiter.acknowledged(0, Err(AppendRefusal::Partition(error))),
+        }
+    }
+
+    /// Appends a marker to each partition, behind all that was given to it before; `MarkersWritten` comes when each has been
+    /// refused or the high watermark has passed it.
+    pub fn write_markers(&self, token: Token, markers: &[Marker]) {
+        let round = MarkerRound::new(self.host().events.clone(), token, markers.len());
+        let now_ms = self.host().clock.now_ms();
+        for (slot, marker) in markers.iter().enumerate() {
+            let appended = self.partition(&marker.partition).map(|partition| {
+                partition.append(Append {
+                    batch: BytesMut::from(&marker.encoded(now_ms)[..]),
+                    origin: AppendOrigin::Coordinator,
+                    transaction: TransactionRule::Marker(marker.transaction_version),
+                    needs_isr: true,
+                    leader_epoch: None,
+                    promise: Promise::Committed,
+                    waiter: round.clone(),
+                    slot,
+                })
+            });
+            match appended {
+                Ok(None) => {}
+                Ok(Some(outcome)) => round.acknowledged(slot, outcome),
+                Err(error) => round.acknowledged(slot, Err(AppendRefusal::Partition(error))),
+            }
         }
     }
 
@@ -273,8 +400,8 @@ impl PartitionTable {
 }
 
 /// One batch of `records`, stamped with the time.
-fn encoded(records: &[KeyValue], control: bool, now_ms: i64) -> Result<Vec<u8>, KafkaError> {
-    let mut builder = BatchBuilder::new(BatchOptions { control, ..BatchOptions::default() });
+fn encoded(records: &[KeyValue], kind: BatchKind, now_ms: i64) -> Result<Vec<u8>, KafkaError> {
+    let mut builder = BatchBuilder::new(kind.options());
     let mut batch = Vec::new();
     for (key, value) in records {
         let (key, value) = (key.as_deref(), value.as_deref());

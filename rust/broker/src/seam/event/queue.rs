@@ -14,7 +14,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use pykafka_log::Clock;
 
-use super::{Event, Level, TOPICS_MISSING_MAX};
+use super::{Event, Level, TOPICS_MISSING_MAX, Token};
 
 enum Slot {
     Once(Event),
@@ -32,8 +32,8 @@ struct State {
     /// By the order in which they were queued.
     queued: BTreeMap<u64, Queued>,
     levels: HashMap<Level, Event>,
-    /// Where requests stand in `queued`, by their ids.
-    requests: HashMap<u64, u64>,
+    /// Where that stands in `queued` which may be withdrawn.
+    withdrawable: HashMap<Withdrawable, u64>,
     /// When what is unread happened: what is queued, and requests that wait for room.
     unread: Times,
     woken: bool,
@@ -44,8 +44,10 @@ struct State {
 impl State {
     fn queue(&mut self, happened_ns: u64, slot: Slot) {
         self.last += 1;
-        if let Slot::Once(Event::Request(request)) = &slot {
-            self.requests.insert(request.id, self.last);
+        if let Slot::Once(event) = &slot
+            && let Some(withdrawable) = Withdrawable::of(event)
+        {
+            self.withdrawable.insert(withdrawable, self.last);
         }
         self.unread.add(happened_ns);
         self.queued.insert(self.last, Queued { happened_ns, slot });
@@ -57,11 +59,30 @@ impl State {
         match queued.slot {
             Slot::Level(level) => self.levels.remove(&level),
             Slot::Once(event) => {
-                if let Event::Request(request) = &event {
-                    self.requests.remove(&request.id);
+                if let Some(withdrawable) = Withdrawable::of(&event) {
+                    self.withdrawable.remove(&withdrawable);
                 }
                 Some(event)
             }
+        }
+    }
+}
+
+/// An event that means nothing any more once its connection has gone away.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Withdrawable {
+    /// By its id.
+    Request(u64),
+    /// By its token.
+    Verification(Token),
+}
+
+impl Withdrawable {
+    fn of(event: &Event) -> Option<Withdrawable> {
+        match event {
+            Event::Request(request) => Some(Withdrawable::Request(request.id)),
+            Event::VerifyTransaction(question) => Some(Withdrawable::Verification(question.token)),
+            _ => None,
         }
     }
 }
@@ -121,6 +142,7 @@ impl EventQueue {
         }
         let happened_ns = match &event {
             Event::Request(request) => request.header.received_ns,
+            Event::VerifyTransaction(question) => question.received_ns,
             _ => self.clock.now_ns(),
         };
         let mut state = self.state.lock();
@@ -147,16 +169,25 @@ impl EventQueue {
 
     /// The connection of request `id` went away: its event leaves the queue, or Python is notified that it took it.
     pub fn cancel(&self, id: u64) {
+        if !self.withdraw(Withdrawable::Request(id)) {
+            self.push(Event::Cancelled { id });
+        }
+    }
+
+    /// Nobody waits for the answer to question `token` any more: its event leaves the queue, if Python has not taken it.
+    pub(crate) fn cancel_verification(&self, token: Token) {
+        self.withdraw(Withdrawable::Verification(token));
+    }
+
+    fn withdraw(&self, withdrawable: Withdrawable) -> bool {
         let mut state = self.state.lock();
-        let Some(at) = state.requests.remove(&id) else {
-            drop(state);
-            return self.push(Event::Cancelled { id });
-        };
+        let Some(at) = state.withdrawable.remove(&withdrawable) else { return false };
         let queued = state.queued.remove(&at);
         if let Some(queued) = &queued {
             state.unread.remove(queued.happened_ns);
         }
         drop(state); // the body is freed outside of the lock
+        true
     }
 
     /// The time up to which Python has taken everything: when the oldest unread event happened, or now.

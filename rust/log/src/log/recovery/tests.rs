@@ -110,7 +110,8 @@ fn lived(random: &mut Random) -> (Files, Checkpointed) {
             }
             5 if random.below(3) == 0 => log.truncate_to(log.log_end_offset() - 2).unwrap_or(()),
             _ => {
-                let options = AppendOptions::new(LeaderEpoch::new(epoch), AppendOrigin::Replication);
+                let options =
+                    AppendOptions::new(LeaderEpoch::new(epoch), AppendOrigin::Replication);
                 log.append_as_leader(&mut batch(random, &mut sequences), options).unwrap();
             }
         }
@@ -292,8 +293,7 @@ fn indexes_get_sparser_where_more_is_rebuilt_than_memory_may_take() {
     let (disk, random) = (MemoryDisk::default(), &mut Random::new(1));
     disk.create_dir_all(Path::new("/data")).unwrap();
     let (log, _) = Log::open(options(&disk)).unwrap();
-    let leader =
-        AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Replication);
+    let leader = AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Replication);
     for _ in 0..500 {
         log.append_as_leader(&mut batch(random, &mut [0; 3]), leader).unwrap();
     }
@@ -331,8 +331,7 @@ fn the_newest_producer_snapshots_are_made_where_all_would_take_too_much_memory()
     let (disk, random) = (MemoryDisk::default(), &mut Random::new(1));
     disk.create_dir_all(Path::new("/data")).unwrap();
     let (log, _) = Log::open(options(&disk)).unwrap();
-    let leader =
-        AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Replication);
+    let leader = AppendOptions::new(LeaderEpoch::ZERO, AppendOrigin::Replication);
     let sequences = &mut [0; 3];
     for _ in 0..200 {
         log.append_as_leader(&mut batch(random, sequences), leader).unwrap();

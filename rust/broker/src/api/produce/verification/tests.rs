@@ -1,0 +1,1 @@
+//! Transactions at the produce handler.
