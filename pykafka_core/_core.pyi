@@ -29,6 +29,10 @@ PartitionId = tuple[bytes, int]
 
 KeyValue = tuple[bytes | None, bytes | None]
 
+Marker = tuple[bytes, int, int, int, int, bool, int]
+"""A transaction's end in one partition: topic id, partition, producer id, producer epoch, coordinator epoch,
+whether it is committed, transaction version (Kafka's feature)."""
+
 @final
 class CoreOptions:
     """What a core is made with; nothing here changes afterwards.
@@ -100,10 +104,36 @@ class Core:
         partition: PartitionId,
         leader_epoch: int,
         records: Sequence[KeyValue],
+        producer: tuple[int, int] | None = None,
         *,
         control: int | None = None,
     ) -> None:
-        """One atomic batch; ``Appended(token)`` comes when the high watermark passed it, or with the error."""
+        """One atomic batch; ``Appended(token)`` comes when the high watermark passed it, or with the error.
+
+        Args:
+            producer: ``(producer_id, producer_epoch)`` whose transaction the records become part of. The epoch is
+                judged (``INVALID_PRODUCER_EPOCH``); that the transaction is open the caller vouches for: it appends
+                before a marker for it is written.
+            control: Makes it a control batch, of no producer.
+
+        Raises:
+            ValueError: A negative producer, or one of a control batch.
+        """
+    def write_markers(self, token: Token, markers: Sequence[Marker]) -> None:
+        """End transactions, each in one partition, behind all that was given to that partition before.
+
+        ``MarkersWritten(token)`` comes when each marker has been refused or the high watermark has passed it.
+        Refused are a partition that is not here (``UNKNOWN_TOPIC_ID``) or not led here
+        (``NOT_LEADER_OR_FOLLOWER``), a producer epoch older than the partition's (``INVALID_PRODUCER_EPOCH``;
+        from transaction version 2 on also the same one while the transaction is open), an older coordinator epoch
+        (``TRANSACTION_COORDINATOR_FENCED``). The same marker again is written again.
+        """
+    def verified(self, token: Token, error_codes: Sequence[int]) -> None:
+        """Answer ``VerifyTransaction``: one code for each of its partitions, in their order.
+
+        With 0 the records are appended, unless a marker has been written to the partition meanwhile. Other codes are
+        those of the coordinator; what a client is told depends on its version. An unknown or settled token is dropped.
+        """
     def read(
         self,
         partition: PartitionId,
@@ -402,6 +432,50 @@ class RecordsRead:
     def log_end_offset(self) -> int: ...
 
 @final
+class VerifyTransaction:
+    """A produce request is about to begin a transaction in these partitions, of which none has it open.
+
+    Answered by ``Core.verified`` within the request's timeout; later answers are dropped. The token is Rust's.
+    With ``add`` the partitions become part of the transaction, and the answer comes when that is committed
+    (Produce from version 12 on, transaction version 2); else they must be part of it.
+    """
+
+    def __new__(
+        cls,
+        token: Token,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: list[PartitionId],
+        add: bool,
+        received_ns: int,
+    ) -> Self: ...
+    @property
+    def token(self) -> Token: ...
+    @property
+    def transactional_id(self) -> str: ...
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def producer_epoch(self) -> int: ...
+    @property
+    def partitions(self) -> list[PartitionId]: ...
+    @property
+    def add(self) -> bool: ...
+    @property
+    def received_ns(self) -> int: ...
+
+@final
+class MarkersWritten:
+    """``error_codes``: one for each marker of ``write_markers``, in their order; 0 is a committed marker."""
+
+    def __new__(cls, token: Token, error_codes: list[int]) -> Self: ...
+    @property
+    def token(self) -> Token: ...
+    @property
+    def error_codes(self) -> list[int]: ...
+
+@final
 class TopicsMissing:
     """Metadata requests that allow auto-creation named these topics; coalesced."""
 
@@ -481,6 +555,8 @@ Event = (
     | LogDirs
     | Producers
     | RecordsRead
+    | VerifyTransaction
+    | MarkersWritten
     | TopicsMissing
     | PartitionState
     | Replica

@@ -15,9 +15,11 @@ from pykafka_core._core import (
     Appended,
     LogDirs,
     Maintained,
+    MarkersWritten,
     Producers,
     RecordsRead,
     Request,
+    VerifyTransaction,
     crc32c,
 )
 
@@ -29,10 +31,17 @@ UNKNOWN_TOPIC_ID = 100
 FENCED_LEADER_EPOCH = 74
 UNKNOWN_LEADER_EPOCH = 75
 OFFSET_OUT_OF_RANGE = 1
+INVALID_PRODUCER_EPOCH = 47
+TRANSACTION_COORDINATOR_FENCED = 52
+RAISES_EPOCH_VERSION_MIN = 2
+"""The transaction version from which on a marker brings a new epoch."""
+TRANSACTIONAL, CONTROL = 1 << 4, 1 << 5
+NO_PRODUCER = (-1, -1)
 HIGH_WATERMARK = -1
 
 PartitionId = tuple[bytes, int]
 Record = tuple[bytes | None, bytes | None]
+Marker = tuple[bytes, int, int, int, int, bool, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +157,21 @@ class _Log:
     high_watermark: int = 0
     batches: list[tuple[int, int, bytes]] = field(default_factory=list)
     """(base offset, next offset, bytes)."""
+    producers: dict[int, ProducerState] = field(default_factory=dict)
+    """Of transactions, by producer id."""
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to the oldest open transaction, below the high watermark."""
+        starts = (state.current_txn_start_offset for state in self.producers.values())
+        return min([self.high_watermark, *(start for start in starts if start >= 0)])
+
+
+@dataclass(slots=True)
+class _MarkerRound:
+    token: int
+    error_codes: list[int]
+    remaining: int
 
 
 @dataclass(slots=True)
@@ -156,6 +180,8 @@ class _Append:
     partition: PartitionId
     next_offset: int
     base_offset: int
+    marker: tuple[_MarkerRound, int] | None = None
+    """Of a marker: with whom it is told, and its place there."""
 
 
 class FakeCore:
@@ -181,6 +207,8 @@ class FakeCore:
         self.replies: dict[int, bytes] = {}
         self.closed_connections: dict[int, str] = {}
         self.producers: dict[PartitionId, list[ProducerState]] = {}
+        self.verdicts: dict[int, list[int]] = {}
+        """What was answered to `VerifyTransaction`, by token."""
         self.on_idle: Callable[[], None] | None = None
         self.on_check: Callable[[ImageDelta], list[str]] = lambda _: []
         self.retention_runs = 0
@@ -201,10 +229,13 @@ class FakeCore:
         if error_code:
             log.batches = [batch for batch in log.batches if batch[0] < append.base_offset]
             log.end = append.base_offset
-            self.push(Appended(append.token, error_code, -1))
         else:
             log.high_watermark = append.next_offset
-            self.push(Appended(append.token, 0, append.base_offset))
+        if append.marker is not None:
+            self._settle(*append.marker, error_code)
+        else:
+            base_offset = -1 if error_code else append.base_offset
+            self.push(Appended(append.token, error_code, base_offset))
 
     # The control plane's side; `_core.pyi` says what each call promises.
 
@@ -227,7 +258,8 @@ class FakeCore:
 
     def horizon_ns(self) -> int:
         """When the oldest event that waits was received, else now."""
-        received = (event.received_ns for event in self._events if isinstance(event, Request))
+        asked = (Request, VerifyTransaction)
+        received = (event.received_ns for event in self._events if isinstance(event, asked))
         return min(received, default=self.clock_ns)
 
     def time_ms(self) -> int:
@@ -298,22 +330,69 @@ class FakeCore:
         partition: PartitionId,
         leader_epoch: int,
         records: Sequence[Record],
+        producer: tuple[int, int] | None = None,
         *,
         control: int | None = None,
     ) -> None:
         """Into the log at once; committed now or when the test says so."""
         log = self.logs.get(partition)
-        error = _fence(log, leader_epoch)
+        error = _fence(log, leader_epoch) or _stale_producer(log, producer)
         if log is None or error:
             self.push(Appended(token, error, -1))
             return
         base = log.end
-        log.end = base + len(records)
-        data = encode_batch(base, leader_epoch, self.clock_ms, records, control is not None)
-        log.batches.append((base, log.end, data))
+        if producer:
+            _begin_transaction(log, *producer)
+        self._write(log, records, control is not None, producer)
         self._held.append(_Append(token, partition, log.end, base))
         if not self.hold_appends:
             self.complete_append()
+
+    def _write(
+        self,
+        log: _Log,
+        records: Sequence[Record],
+        control: bool,
+        producer: tuple[int, int] | None,
+    ) -> None:
+        base = log.end
+        log.end = base + len(records)
+        epoch = log.leader_epoch
+        data = encode_batch(base, epoch, self.clock_ms, records, control, producer)
+        log.batches.append((base, log.end, data))
+
+    def write_markers(self, token: int, markers: Sequence[Marker]) -> None:
+        """Into the logs at once; committed now or when the test says so."""
+        settling = _MarkerRound(token, [0] * len(markers), len(markers))
+        if not markers:
+            self.push(MarkersWritten(token, []))
+        for place, marker in enumerate(markers):
+            self._write_marker(settling, place, marker)
+
+    def _write_marker(self, settling: _MarkerRound, place: int, marker: Marker) -> None:
+        topic_id, index, *_ = marker
+        log = self.logs.get((topic_id, index))
+        error = UNKNOWN_TOPIC_ID if log is None else _stale_marker(log, marker)
+        if log is None or error:
+            self._settle(settling, place, error)
+            return
+        base = log.end
+        _end_transaction(log, marker)
+        self._write(log, [_marker_record(marker)], True, marker[2:4])
+        append = _Append(settling.token, (topic_id, index), log.end, base, (settling, place))
+        self._held.append(append)
+        if not self.hold_appends:
+            self.complete_append()
+
+    def _settle(self, settling: _MarkerRound, place: int, error_code: int) -> None:
+        settling.error_codes[place] = error_code
+        settling.remaining -= 1
+        if settling.remaining == 0:
+            self.push(MarkersWritten(settling.token, settling.error_codes))
+
+    def verified(self, token: int, error_codes: Sequence[int]) -> None:
+        """Keep it for the test, whatever the token."""
+        self.verdicts[token] = list(error_codes)
 
     def read(
         self,
@@ -343,7 +422,7 @@ class FakeCore:
         return LogOffsets(
             log_start_offset=log.start,
             high_watermark=log.high_watermark,
-            last_stable_offset=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
             log_end_offset=log.end,
             leader_epoch=log.leader_epoch,
         )
@@ -377,12 +456,13 @@ class FakeCore:
         self.push(LogDirs(token, sizes, -1, -1))
 
     def describe_producers(self, token: int, partition: PartitionId) -> None:
-        """What the test put there."""
-        if partition in self.logs:
-            producers = cast("list[CoreProducerState]", self.producers.get(partition, []))
-            self.push(Producers(token, 0, producers))
-        else:
+        """What the test put there, and the producers of transactions."""
+        log = self.logs.get(partition)
+        if log is None:
             self.push(Producers(token, UNKNOWN_TOPIC_ID, []))
+            return
+        states = [*self.producers.get(partition, []), *log.producers.values()]
+        self.push(Producers(token, 0, cast("list[CoreProducerState]", states)))
 
     def statistics(self) -> bytes:
         """None."""
@@ -424,18 +504,70 @@ def _fence(log: _Log | None, leader_epoch: int) -> int:
     return UNKNOWN_LEADER_EPOCH if leader_epoch > log.leader_epoch else 0
 
 
+def _stale_producer(log: _Log | None, producer: tuple[int, int] | None) -> int:
+    known = None if log is None or producer is None else log.producers.get(producer[0])
+    is_stale = known is not None and producer is not None and producer[1] < known.producer_epoch
+    return INVALID_PRODUCER_EPOCH if is_stale else 0
+
+
+def _begin_transaction(log: _Log, producer_id: int, producer_epoch: int) -> None:
+    known = log.producers.get(producer_id, ProducerState(producer_id=producer_id))
+    start = known.current_txn_start_offset
+    log.producers[producer_id] = replace(
+        known,
+        producer_epoch=producer_epoch,
+        current_txn_start_offset=log.end if start < 0 else start,
+    )
+
+
+def _stale_marker(log: _Log, marker: Marker) -> int:
+    _, _, producer_id, producer_epoch, coordinator_epoch, _, transaction_version = marker
+    known = log.producers.get(producer_id)
+    if known is None:
+        return 0
+    is_open = known.current_txn_start_offset >= 0
+    raises_epoch = transaction_version >= RAISES_EPOCH_VERSION_MIN
+    is_late = raises_epoch and is_open and producer_epoch == known.producer_epoch
+    if is_late or producer_epoch < known.producer_epoch:
+        return INVALID_PRODUCER_EPOCH
+    is_fenced = coordinator_epoch < known.coordinator_epoch
+    return TRANSACTION_COORDINATOR_FENCED if is_fenced else 0
+
+
+def _end_transaction(log: _Log, marker: Marker) -> None:
+    _, _, producer_id, producer_epoch, coordinator_epoch, _, _ = marker
+    log.producers[producer_id] = ProducerState(
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        coordinator_epoch=coordinator_epoch,
+    )
+
+
+def _marker_record(marker: Marker) -> Record:
+    _, _, _, _, coordinator_epoch, is_committed, _ = marker
+    return b"\0\0\0" + bytes([is_committed]), b"\0\0" + coordinator_epoch.to_bytes(4, "big")
+
+
 def encode_batch(
-    base_offset: int, epoch: int, time_ms: int, records: Sequence[Record], control: bool
+    base_offset: int,
+    epoch: int,
+    time_ms: int,
+    records: Sequence[Record],
+    control: bool,
+    producer: tuple[int, int] | None = None,
 ) -> bytes:
-    """One uncompressed record batch of version 2 (KIP-98)."""
+    """One uncompressed record batch of version 2 (KIP-98), without sequence numbers; a producer's is transactional."""
     body = b"".join(_encode_record(delta, *record) for delta, record in enumerate(records))
     count = len(records)
-    attributes = 1 << 5 if control else 0
+    attributes = (CONTROL if control else 0) | (TRANSACTIONAL if producer else 0)
+    producer_id, producer_epoch = producer or NO_PRODUCER
     after_crc = (
         attributes.to_bytes(2, "big")
         + (count - 1).to_bytes(4, "big")
         + time_ms.to_bytes(8, "big") * 2
-        + b"\xff" * 14
+        + producer_id.to_bytes(8, "big", signed=True)
+        + producer_epoch.to_bytes(2, "big", signed=True)
+        + b"\xff" * 4
         + count.to_bytes(4, "big")
         + body
     )
