@@ -2,7 +2,7 @@
 
 use pykafka_log::Durability;
 use pykafka_record::{BatchOptions, Compression, LeaderEpoch, ProducerEpoch, ProducerId};
-use pykafka_wire::produce::{PartitionResponse, Request, Response};
+use pykafka_wire::produce::{PartitionResponse, Response};
 
 use crate::api::context::{Outcome, PendingOutcome};
 use crate::kafka_error::KafkaError;
@@ -165,7 +165,7 @@ fn refusals_by_the_log_tell_where_it_starts_as_kafka_s_do() {
 
 /// contract/kafka.md#61.
 #[test]
-fn transactional_batches_are_refused_and_append_nothing() {
+fn a_transactional_batch_without_a_transactional_id_is_refused_and_appends_nothing() {
     let broker = broker();
     let options = BatchOptions {
         producer_id: ProducerId::new(1),
@@ -176,9 +176,6 @@ fn transactional_batches_are_refused_and_append_nothing() {
     };
     let transactional = batch_with(options, &["a"]);
     assert_eq!(code_of(broker.produce(9, -1, &transactional), 9), 53);
-    let request =
-        Request { transactional_id: Some("tx"), ..request_of(-1, &[(0, Some(&transactional))]) };
-    assert_eq!(code_of(broker.produce_request(9, &request), 9), 49);
     assert_eq!(broker.append(&batch(&["b"])), 0);
 }
 

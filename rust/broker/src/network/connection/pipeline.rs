@@ -140,6 +140,26 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn nothing_begins_behind_a_request_that_is_held() {
+        let (allow, allowed) = tokio::sync::oneshot::channel::<()>();
+        let held = Outcome::Held(Box::pin(async move {
+            let _ = allowed.await;
+            Outcome::Pending(Box::pin(std::future::pending()))
+        }));
+        let mut pipeline = Pipeline::default();
+        pipeline.push(header(ApiKey::PRODUCE, 12), Outcome::NoReply, 1, None);
+        pipeline.push(header(ApiKey::PRODUCE, 12), held, 1, None);
+        assert!(!pipeline.accepts(ApiKey::PRODUCE));
+        assert!(pipeline.take_decided().await.is_some());
+        assert!(pipeline.take_decided().await.is_none());
+        assert!(!pipeline.accepts(ApiKey::PRODUCE));
+        allow.send(()).unwrap();
+        pipeline.decided().await;
+        assert!(pipeline.accepts(ApiKey::PRODUCE));
+        assert!(pipeline.take_decided().await.is_none());
+    }
+
     #[test]
     fn the_last_request_is_cancelled_first() {
         let cancelled = Arc::default();
