@@ -225,7 +225,7 @@ fn records_read(py: Python<'_>, token: u64, read: Result<Records, i16>) -> Recor
     RecordsRead { token, error_code, records, offset, next_offset, log_end_offset }
 }
 
-fn verify_transaction(py: Python<'_>, question: Question) -> PyResult<VerifyTransaction> {
+fn verify_transaction(py: Python<'_>, question: &Question) -> PyResult<VerifyTransaction> {
     let ids = question.partitions.iter().map(|(id, index)| (id_bytes(py, id), *index));
     Ok(VerifyTransaction {
         token: question.token,
@@ -259,7 +259,7 @@ pub(super) fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
             object(py, Producers { token, error_code, states })
         }
         Event::RecordsRead { token, read } => object(py, records_read(py, token, read)),
-        Event::VerifyTransaction(question) => object(py, verify_transaction(py, *question)?),
+        Event::VerifyTransaction(question) => object(py, verify_transaction(py, &question)?),
         Event::MarkersWritten { token, error_codes } => {
             let error_codes = PyList::new(py, error_codes)?.unbind();
             object(py, MarkersWritten { token, error_codes })

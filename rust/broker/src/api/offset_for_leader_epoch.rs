@@ -21,7 +21,7 @@ pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &By
         Ok(request) => request,
         Err(error) => return Outcome::malformed(error),
     };
-    match opening::of(&partitions_of(ctx, &request)) {
+    match opening::of(partitions_of(ctx, &request)) {
         None => answer(ctx, version, &request),
         Some(opened) => {
             let (ctx, body) = (ctx.clone(), body.clone());
