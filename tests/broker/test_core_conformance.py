@@ -13,7 +13,7 @@ from pykafka_core.quorum.single_voter import leader_change
 from pykafka_core.testing import fake_core
 
 if TYPE_CHECKING:
-    from pykafka_core._core import Core
+    from pykafka_core._core import Core, Marker, PartitionId
 
 TOPIC = b"0123456789abcdef"
 PARTITION = (TOPIC, 0)
@@ -21,7 +21,13 @@ EPOCH = 3
 SOON_NS = 60 * 10**9
 
 E = TypeVar(
-    "E", _core.Appended, _core.Maintained, _core.LogDirs, _core.Producers, _core.RecordsRead
+    "E",
+    _core.Appended,
+    _core.Maintained,
+    _core.LogDirs,
+    _core.Producers,
+    _core.RecordsRead,
+    _core.MarkersWritten,
 )
 
 RECORDS = [(None, encode(ProducerIdsRecord(next_producer_id=number))) for number in range(3)]
@@ -270,3 +276,162 @@ def test_records_of_an_unknown_partition_are_refused(subject: Subject) -> None:
     subject.core.read_records(5, (TOPIC, 1), 0, 1)
     read = subject.event(_core.RecordsRead)
     assert (read.token, read.error_code, read.records, read.offset) == (5, 100, b"", -1)
+
+
+PRODUCER_ID = 41
+INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED = 47, 52
+
+
+def appended_in_transaction(subject: Subject, producer_epoch: int) -> tuple[int, int]:
+    subject.core.append(7, PARTITION, EPOCH, RECORDS, (PRODUCER_ID, producer_epoch))
+    event = subject.event(_core.Appended)
+    return event.error_code, event.offset
+
+
+def marker(
+    producer_epoch: int,
+    *,
+    partition: "PartitionId" = PARTITION,
+    coordinator_epoch: int = 0,
+    transaction_version: int = 2,
+) -> "Marker":
+    topic_id, index = partition
+    producer = PRODUCER_ID, producer_epoch
+    return topic_id, index, *producer, coordinator_epoch, True, transaction_version
+
+
+def marked(subject: Subject, *markers: "Marker") -> list[int]:
+    subject.core.write_markers(9, markers)
+    event = subject.event(_core.MarkersWritten)
+    assert event.token == 9
+    return event.error_codes
+
+
+def stable_and_end(subject: Subject) -> tuple[int, int]:
+    offsets = subject.core.offsets(PARTITION)
+    return offsets.last_stable_offset, offsets.log_end_offset
+
+
+def test_records_of_a_transaction_are_stable_once_its_marker_is_written(subject: Subject) -> None:
+    assert subject.appended() == (7, 0, 0)
+    assert appended_in_transaction(subject, 0) == (0, 3)
+    assert appended_in_transaction(subject, 0) == (0, 6)
+    assert stable_and_end(subject) == (3, 9)
+    assert marked(subject, marker(1)) == [0]
+    assert stable_and_end(subject) == (10, 10)
+
+
+def test_a_transaction_is_seen_among_the_producers(subject: Subject) -> None:
+    def producer() -> tuple[int, int, int, int]:
+        subject.core.describe_producers(3, PARTITION)
+        (state,) = subject.event(_core.Producers).states
+        return (
+            state.producer_id,
+            state.producer_epoch,
+            state.coordinator_epoch,
+            state.current_txn_start_offset,
+        )
+
+    appended_in_transaction(subject, 0)
+    assert producer() == (PRODUCER_ID, 0, -1, 0)
+    marked(subject, marker(1, coordinator_epoch=6))
+    assert producer() == (PRODUCER_ID, 1, 6, -1)
+
+
+def test_a_transactional_batch_has_its_producer_and_no_sequence(subject: Subject) -> None:
+    appended_in_transaction(subject, 5)
+    marked(subject, marker(6))
+    batches = subject.core.read(PARTITION, 0, 10**6, "log_end")
+    size = 12 + int.from_bytes(batches[8:12], "big")
+    for batch, attributes, producer_epoch in (
+        (batches[:size], 1 << 4, 5),
+        (batches[size:], 1 << 4 | 1 << 5, 6),
+    ):
+        assert int.from_bytes(batch[21:23], "big") == attributes
+        assert int.from_bytes(batch[43:51], "big") == PRODUCER_ID
+        assert int.from_bytes(batch[51:53], "big") == producer_epoch
+        assert int.from_bytes(batch[53:57], "big", signed=True) == -1
+
+
+def test_an_append_of_an_older_producer_epoch_is_refused(subject: Subject) -> None:
+    marked(subject, marker(4))
+    assert appended_in_transaction(subject, 3) == (INVALID_PRODUCER_EPOCH, -1)
+    assert appended_in_transaction(subject, 4)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("is_open", "known", "written", "transaction_version", "code"),
+    [
+        (True, 4, 3, 2, INVALID_PRODUCER_EPOCH),
+        (True, 4, 4, 2, INVALID_PRODUCER_EPOCH),
+        (True, 4, 5, 2, 0),
+        (False, 4, 3, 2, INVALID_PRODUCER_EPOCH),
+        (False, 4, 4, 2, 0),
+        (False, 4, 5, 2, 0),
+        (True, 4, 3, 1, INVALID_PRODUCER_EPOCH),
+        (True, 4, 4, 1, 0),
+        (True, 4, 5, 1, 0),
+        (False, 4, 3, 0, INVALID_PRODUCER_EPOCH),
+        (False, 4, 4, 0, 0),
+    ],
+)
+def test_a_marker_is_judged_by_its_epoch_and_the_transaction_version(
+    subject: Subject,
+    is_open: bool,
+    known: int,
+    written: int,
+    transaction_version: int,
+    code: int,
+) -> None:
+    if is_open:
+        appended_in_transaction(subject, known)
+    else:
+        marked(subject, marker(known))
+    end = stable_and_end(subject)[1]
+    assert marked(subject, marker(written, transaction_version=transaction_version)) == [code]
+    assert stable_and_end(subject)[1] == end + (code == 0)
+
+
+def test_a_marker_of_an_older_coordinator_epoch_is_fenced(subject: Subject) -> None:
+    assert marked(subject, marker(1, coordinator_epoch=5)) == [0]
+    fenced = marker(2, coordinator_epoch=4)
+    assert marked(subject, fenced) == [TRANSACTION_COORDINATOR_FENCED]
+    assert marked(subject, marker(2, coordinator_epoch=5)) == [0]
+
+
+def test_markers_are_told_in_their_order(subject: Subject) -> None:
+    marked(subject, marker(3))
+    elsewhere = (bytes(16), 0)
+    written = [marker(4), marker(4, partition=elsewhere), marker(2), marker(5)]
+    assert marked(subject, *written) == [0, 100, INVALID_PRODUCER_EPOCH, 0]
+    assert marked(subject) == []
+
+
+def test_a_marker_goes_behind_what_was_appended_before_it(subject: Subject) -> None:
+    for token in range(20):
+        subject.core.append(token, PARTITION, EPOCH, RECORDS, (PRODUCER_ID, 0))
+    subject.core.write_markers(9, [marker(1)])
+    assert subject.event(_core.MarkersWritten).error_codes == [0]
+    assert stable_and_end(subject) == (61, 61)
+
+
+def test_an_answer_that_nobody_waits_for_is_dropped(subject: Subject) -> None:
+    subject.core.verified(77, [0])
+    assert subject.appended() == (7, 0, 0)
+
+
+def test_a_stopped_core_writes_no_marker() -> None:
+    subject = real()
+    subject.lead(EPOCH)
+    subject.core.stop(0)
+    assert marked(subject, marker(1)) == [8]
+
+
+@pytest.mark.parametrize(("producer", "control"), [((-1, 0), None), ((1, -1), None), ((1, 1), 2)])
+def test_an_append_of_an_impossible_producer_is_misuse(
+    producer: tuple[int, int], control: int | None
+) -> None:
+    subject = real()
+    with pytest.raises(ValueError, match="producer"):
+        subject.core.append(7, PARTITION, EPOCH, RECORDS, producer, control=control)
+    subject.core.stop(0)

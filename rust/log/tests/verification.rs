@@ -90,25 +90,25 @@ fn mark(
     log.append_as_leader(&mut built(options, &marker.key(), &marker.value()), transaction)
 }
 
-fn is_outside(result: Result<AppendInfo, AppendError>) -> bool {
+fn is_outside(result: &Result<AppendInfo, AppendError>) -> bool {
     matches!(result, Err(AppendError::Producer(ProducerError::NotInTransaction { .. })))
 }
 
-fn is_stale(result: Result<AppendInfo, AppendError>) -> bool {
+fn is_stale(result: &Result<AppendInfo, AppendError>) -> bool {
     matches!(result, Err(AppendError::Producer(ProducerError::InvalidProducerEpoch { .. })))
 }
 
-fn is_out_of_order(result: Result<AppendInfo, AppendError>) -> bool {
+fn is_out_of_order(result: &Result<AppendInfo, AppendError>) -> bool {
     matches!(result, Err(AppendError::Producer(ProducerError::OutOfOrderSequence { .. })))
 }
 
 #[test]
 fn a_transaction_begins_with_its_guard_only() {
     let log = log();
-    assert!(is_outside(append_nine(&log, 0, 0, None)));
+    assert!(is_outside(&append_nine(&log, 0, 0, None)));
     let guard = begin(&log, 0, 0);
     assert!(guard.is_some());
-    assert!(is_outside(append_nine(&log, 0, 0, None)));
+    assert!(is_outside(&append_nine(&log, 0, 0, None)));
     append_nine(&log, 0, 0, guard).unwrap();
     assert_eq!(begin(&log, 0, 1), None, "it is open");
     append_nine(&log, 0, 1, None).unwrap();
@@ -118,7 +118,7 @@ fn a_transaction_begins_with_its_guard_only() {
 fn a_transaction_of_another_epoch_is_another_one() {
     let log = log();
     append_nine(&log, 0, 0, begin(&log, 0, 0)).unwrap();
-    assert!(is_outside(append_nine(&log, 1, 0, None)));
+    assert!(is_outside(&append_nine(&log, 1, 0, None)));
     assert!(begin(&log, 1, 0).is_some());
 }
 
@@ -126,7 +126,7 @@ fn a_transaction_of_another_epoch_is_another_one() {
 fn a_batch_of_an_older_epoch_is_stale_before_it_is_unverified() {
     let log = log();
     append_nine(&log, 3, 0, begin(&log, 3, 0)).unwrap();
-    assert!(is_stale(append_nine(&log, 2, 0, None)));
+    assert!(is_stale(&append_nine(&log, 2, 0, None)));
 }
 
 #[test]
@@ -141,10 +141,10 @@ fn a_marker_takes_the_guard_away_even_where_no_transaction_is_open() {
     let log = log();
     let guard = begin(&log, 0, 0);
     mark(&log, NINE, 0, 0, 1).unwrap();
-    assert!(is_outside(append_nine(&log, 0, 0, guard)));
+    assert!(is_outside(&append_nine(&log, 0, 0, guard)));
     let next = begin(&log, 0, 0);
     assert_ne!(next, guard);
-    assert!(is_outside(append_nine(&log, 0, 0, guard)));
+    assert!(is_outside(&append_nine(&log, 0, 0, guard)));
     append_nine(&log, 0, 0, next).unwrap();
 }
 
@@ -158,9 +158,9 @@ fn the_lowest_sequence_goes_first_and_a_new_epoch_forgets_the_old_ones() {
     let log = log();
     let guard = begin(&log, 0, 5);
     begin(&log, 0, 3);
-    assert!(is_out_of_order(append_nine(&log, 0, 5, guard)));
+    assert!(is_out_of_order(&append_nine(&log, 0, 5, guard)));
     begin(&log, 1, 9);
-    assert!(is_out_of_order(append_nine(&log, 1, 10, guard)));
+    assert!(is_out_of_order(&append_nine(&log, 1, 10, guard)));
     append_nine(&log, 1, 9, guard).unwrap();
 }
 
@@ -169,7 +169,7 @@ fn a_producer_whose_epoch_is_raised_begins_at_sequence_0() {
     let log = log();
     let batch = FirstBatch { supports_epoch_bump: true, ..first(NINE, 0, 4) };
     let guard = log.begin_verification(&batch);
-    assert!(is_out_of_order(append(&log, &batch, TransactionRule::Verified(guard))));
+    assert!(is_out_of_order(&append(&log, &batch, TransactionRule::Verified(guard))));
     append_nine(&log, 0, 0, guard).unwrap();
 }
 
@@ -186,7 +186,7 @@ fn an_abandoned_guard_is_gone_and_a_later_one_stays() {
     let log = log();
     let guard = begin(&log, 0, 0).unwrap();
     log.abandon_verification(NINE, guard);
-    assert!(is_outside(append_nine(&log, 0, 0, Some(guard))));
+    assert!(is_outside(&append_nine(&log, 0, 0, Some(guard))));
     let next = begin(&log, 0, 0);
     log.abandon_verification(NINE, guard);
     append_nine(&log, 0, 0, next).unwrap();
@@ -215,7 +215,7 @@ fn an_open_transaction_is_known_after_a_restart_and_a_guard_is_not() {
     let log = bench.open(true).0;
     assert_eq!(begin(&log, 0, 1), None);
     append_nine(&log, 0, 1, None).unwrap();
-    assert!(is_outside(append(
+    assert!(is_outside(&append(
         &log,
         &first(ProducerId::new(8), 0, 0),
         TransactionRule::Verified(guard)
@@ -239,12 +239,12 @@ fn a_truncation_that_takes_a_marker_back_opens_its_transaction_and_takes_the_gua
 fn a_marker_of_transaction_version_2_brings_a_new_epoch_or_is_a_retry() {
     let log = log();
     append_nine(&log, 0, 0, begin(&log, 0, 0)).unwrap();
-    assert!(is_stale(mark(&log, NINE, 0, 0, 2)));
+    assert!(is_stale(&mark(&log, NINE, 0, 0, 2)));
     mark(&log, NINE, 1, 0, 2).unwrap();
     mark(&log, NINE, 1, 0, 2).unwrap();
-    assert!(is_stale(mark(&log, NINE, 0, 0, 2)));
+    assert!(is_stale(&mark(&log, NINE, 0, 0, 2)));
     append_nine(&log, 1, 0, begin(&log, 1, 0)).unwrap();
-    assert!(is_stale(mark(&log, NINE, 1, 0, 2)));
+    assert!(is_stale(&mark(&log, NINE, 1, 0, 2)));
     mark(&log, NINE, 1, 0, 1).unwrap();
 }
 
