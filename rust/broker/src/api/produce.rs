@@ -132,7 +132,7 @@ fn begin(
         return produced.answer(ctx, conn);
     }
     let transactional_id = String::from_utf8_lossy(&transactional_id);
-    verification.ask(ctx, conn, &Arc::from(transactional_id), produced)
+    verification.ask(ctx, conn, &transactional_id, produced)
 }
 
 /// A request whose appends have begun.

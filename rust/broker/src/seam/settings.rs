@@ -46,10 +46,6 @@ pub struct Settings {
     pub producer_id_expiration_ms: i64,
     /// `transaction.partition.verification.enable`: whether a transaction that a client has begun by itself is verified.
     pub transaction_verification_enable: bool,
-    /// `add.partitions.to.txn.retry.backoff.ms`: pause before a coordinator that is busy is asked again.
-    pub add_partitions_backoff_ms: u64,
-    /// `add.partitions.to.txn.retry.backoff.max.ms`: for how long it is.
-    pub add_partitions_backoff_ms_max: u64,
     /// `replica.lag.time.max.ms`.
     pub replica_lag_ms_max: u64,
     /// `auto.create.topics.enable`: whether Metadata tells Python of topics that are missing.
@@ -79,8 +75,6 @@ impl Default for Settings {
             fetch_session_slots: 1_000,
             producer_id_expiration_ms: 86_400_000,
             transaction_verification_enable: true,
-            add_partitions_backoff_ms: 20,
-            add_partitions_backoff_ms_max: 100,
             replica_lag_ms_max: 30_000,
             auto_create_topics_enable: true,
             cleaner_enable: true,
@@ -131,12 +125,6 @@ impl Settings {
             "producer.id.expiration.ms" => self.producer_id_expiration_ms = parse(value)?,
             "transaction.partition.verification.enable" => {
                 self.transaction_verification_enable = parse(value)?;
-            }
-            "add.partitions.to.txn.retry.backoff.ms" => {
-                self.add_partitions_backoff_ms = parse(value)?;
-            }
-            "add.partitions.to.txn.retry.backoff.max.ms" => {
-                self.add_partitions_backoff_ms_max = parse(value)?;
             }
             "replica.lag.time.max.ms" => self.replica_lag_ms_max = parse(value)?,
             "auto.create.topics.enable" => self.auto_create_topics_enable = parse(value)?,

@@ -5,9 +5,8 @@
 //! allows is appended under the guard, which a marker that was written meanwhile has taken away. A transaction that is open
 //! costs nothing of this.
 //!
-//! From version 12 on the partitions become part of the transaction (transaction version 2), else they must be so. A
-//! coordinator that still ends the transaction before is asked again for a moment, as in Kafka: it is quicker than the
-//! client's next try. contract/kafka.md#20.
+//! From version 12 on the partitions become part of the transaction (transaction version 2), else they must be so.
+//! contract/kafka.md#20.
 
 use std::sync::Arc;
 
@@ -78,7 +77,7 @@ impl Verification {
         }
         match partition.begin_verification(&batch)? {
             Some(guard) => Ok(Rule::Asked(Question { batch, guard })),
-            None => Ok(Rule::Known(self.rule(None))),
+            None => Ok(Rule::Known(rule(&self.settings, None))),
         }
     }
 
@@ -95,23 +94,16 @@ impl Verification {
         self,
         ctx: &Arc<Context>,
         conn: &ConnectionInfo,
-        transactional_id: &Arc<str>,
+        transactional_id: &str,
         produced: Produced,
     ) -> Outcome {
         let (ctx, conn) = (ctx.clone(), conn.clone());
         let timeout_ms = u64::try_from(produced.timeout_ms.max(TIMEOUT_MS_MIN)).unwrap_or(0);
-        let asked_ns = ctx.clock.now_ns();
-        let coordinator = Coordinator {
-            transactional_id: transactional_id.clone(),
-            asked_ns,
-            deadline_ns: asked_ns.saturating_add(timeout_ms * 1_000_000),
-            first: Some(self.open(&ctx, transactional_id)),
-            ctx,
-        };
+        let deadline_ns = ctx.clock.now_ns().saturating_add(timeout_ms * 1_000_000);
+        let asked = self.open(&ctx, transactional_id);
         Outcome::Held(Box::pin(async move {
-            let ctx = coordinator.ctx.clone();
-            let codes = coordinator.decide(&self).await;
-            self.settle(produced, codes).answer(&ctx, &conn)
+            let codes = asked.decided(deadline_ns).await;
+            self.settle(produced, codes.as_deref()).answer(&ctx, &conn)
         }))
     }
 
@@ -120,22 +112,17 @@ impl Verification {
         self.version >= ADD_PARTITIONS_VERSION_MIN
     }
 
-    fn rule(&self, guard: Option<VerificationGuard>) -> TransactionRule {
-        if self.settings.transaction_verification_enable {
-            TransactionRule::Verified(guard)
-        } else {
-            TransactionRule::Vouched
-        }
-    }
-
-    /// Appends what the coordinator allows; `codes` are its own, in the order of the partitions.
-    fn settle(self, mut produced: Produced, codes: Vec<KafkaError>) -> Produced {
-        let (version, rule) = (self.version, |guard| self.rule(Some(guard)));
-        let rules: Vec<_> = self.held.iter().map(|held| rule(held.question.guard)).collect();
-        for ((held, rule), code) in self.held.into_iter().zip(rules).zip(codes) {
-            let Held { pending, question } = held;
+    /// Appends what the coordinator allows; `codes` are its own, in the order of the partitions. One that does not answer is
+    /// not available.
+    fn settle(self, mut produced: Produced, codes: Option<&[i16]>) -> Produced {
+        let count = self.held.len();
+        let codes = codes.map_or(vec![KafkaError::CoordinatorNotAvailable; count], |codes| {
+            errors_of(codes, count)
+        });
+        let Verification { version, settings, held, .. } = self;
+        for (Held { pending, question }, code) in held.into_iter().zip(codes) {
             match refusal(code, version) {
-                None => produced.appends.append(pending, rule),
+                None => produced.appends.append(pending, rule(&settings, Some(question.guard))),
                 Some(refused) => {
                     if is_unknown(code) {
                         let Question { batch, guard } = question;
@@ -149,7 +136,7 @@ impl Verification {
     }
 
     /// Begins a question to the coordinator.
-    fn open(&self, ctx: &Arc<Context>, transactional_id: &Arc<str>) -> Asked {
+    fn open(&self, ctx: &Arc<Context>, transactional_id: &str) -> Asked {
         let (token, verdict) = ctx.verifications.open();
         let asked = Asked { ctx: ctx.clone(), token, verdict };
         if ctx.is_stopping() {
@@ -159,7 +146,7 @@ impl Verification {
         let batch = &self.held.first().expect("it asks for a batch that it holds").question.batch;
         ctx.events.push(Event::VerifyTransaction(Box::new(VerifyTransaction {
             token,
-            transactional_id: transactional_id.clone(),
+            transactional_id: Arc::from(transactional_id),
             producer_id: batch.producer_id,
             producer_epoch: batch.producer_epoch,
             partitions: self.partitions(),
@@ -175,37 +162,11 @@ impl Verification {
     }
 }
 
-/// The way to the coordinator of one transaction.
-struct Coordinator {
-    ctx: Arc<Context>,
-    transactional_id: Arc<str>,
-    asked_ns: u64,
-    deadline_ns: u64,
-    first: Option<Asked>,
-}
-
-impl Coordinator {
-    /// What it says of each partition. One that does not answer in time is not available.
-    async fn decide(mut self, verification: &Verification) -> Vec<KafkaError> {
-        let count = verification.held.len();
-        let settings = &verification.settings;
-        let retry_ns = settings.add_partitions_backoff_ms_max.saturating_mul(1_000_000);
-        loop {
-            let asked = self.first.take();
-            let asked =
-                asked.unwrap_or_else(|| verification.open(&self.ctx, &self.transactional_id));
-            let Some(codes) = asked.decided(self.deadline_ns).await else {
-                return vec![KafkaError::CoordinatorNotAvailable; count];
-            };
-            let codes = errors_of(&codes, count);
-            let is_busy = codes.contains(&KafkaError::ConcurrentTransactions);
-            let now_ns = self.ctx.clock.now_ns();
-            if !(is_busy && verification.adds()) || now_ns - self.asked_ns >= retry_ns {
-                return codes;
-            }
-            let backoff_ns = settings.add_partitions_backoff_ms.saturating_mul(1_000_000);
-            self.ctx.passed(now_ns.saturating_add(backoff_ns)).await;
-        }
+fn rule(settings: &Settings, guard: Option<VerificationGuard>) -> TransactionRule {
+    if settings.transaction_verification_enable {
+        TransactionRule::Verified(guard)
+    } else {
+        TransactionRule::Vouched
     }
 }
 

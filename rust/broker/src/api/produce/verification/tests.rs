@@ -226,21 +226,6 @@ fn a_coordinator_that_does_not_answer_in_time_is_a_lack_of_replicas() {
 }
 
 #[test]
-fn a_busy_coordinator_is_asked_again_for_a_moment_where_partitions_are_added() {
-    let broker = broker();
-    let mut waiting = held(produce(&broker, 12, &[(0, &records(0, 0))]));
-    for _ in 0..5 {
-        broker.ctx.verifications.settle(question(&broker).token, vec![51]);
-        assert!(poll(&mut waiting).is_none());
-        broker.clock.advance_ms(20);
-        broker.expire();
-        assert!(poll(&mut waiting).is_none());
-    }
-    broker.ctx.verifications.settle(question(&broker).token, vec![51]);
-    assert_eq!(codes_of(Outcome::Held(waiting), 12), [51]);
-}
-
-#[test]
 fn a_request_that_goes_away_withdraws_its_question() {
     let broker = broker();
     drop(held(produce(&broker, 11, &[(0, &records(0, 0))])));
