@@ -4,6 +4,7 @@
 //! that a late one for a deleted topic finds nothing (docs/SEAM.md S3).
 
 mod command;
+mod markers;
 mod upkeep;
 
 use std::collections::HashMap;
@@ -16,7 +17,8 @@ use pykafka_log::{Clock, LogDirectory};
 use tokio::sync::Notify;
 
 pub(in crate::partition) use command::LogSizes;
-pub use command::{BatchKind, KeyValue, Marker};
+pub use command::{BatchKind, KeyValue};
+pub use markers::Marker;
 
 use crate::kafka_error::KafkaError;
 use crate::partition::leaving::Leaving;

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 
 use super::Produced;
 use super::pending::Pending;
-use super::plan::ADD_PARTITIONS_VERSION_MIN;
+use super::plan::{ADD_PARTITIONS_VERSION_MIN, TOPIC_ID_VERSION_MIN};
 use super::respond::Refused;
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::kafka_error::KafkaError;
@@ -75,7 +75,7 @@ impl Verification {
         if !is_required && !self.adds() {
             return Ok(Rule::Known(TransactionRule::Vouched));
         }
-        match partition.begin_verification(&batch)? {
+        match partition.begin_verification(&batch).map_err(|error| self.named(error))? {
             Some(guard) => Ok(Rule::Asked(Question { batch, guard })),
             None => Ok(Rule::Known(rule(&self.settings, None))),
         }
@@ -105,6 +105,16 @@ impl Verification {
             let codes = asked.decided(deadline_ns).await;
             self.settle(produced, codes.as_deref()).answer(&ctx, &conn)
         }))
+    }
+
+    /// A topic that is deleted is unknown as the request names it.
+    fn named(&self, error: KafkaError) -> KafkaError {
+        match error {
+            KafkaError::UnknownTopicId if self.version < TOPIC_ID_VERSION_MIN => {
+                KafkaError::UnknownTopicOrPartition
+            }
+            error => error,
+        }
     }
 
     /// Whether the partitions become part of the transaction.

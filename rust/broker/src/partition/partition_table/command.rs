@@ -5,9 +5,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use pykafka_log::{AppendOrigin, ProducerEntry, TransactionRule};
-use pykafka_record::{
-    BatchBuilder, BatchOptions, EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId,
-};
+use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch, ProducerEpoch, ProducerId};
 
 use super::PartitionTable;
 use crate::api::produce;
@@ -39,7 +37,7 @@ impl AckWaiter for TokenWaiter {
     }
 }
 
-fn code_of(outcome: &AppendOutcome) -> i16 {
+pub(super) fn code_of(outcome: &AppendOutcome) -> i16 {
     match outcome {
         Ok(_) => 0,
         Err(AppendRefusal::Partition(error)) => error.code(),
@@ -59,7 +57,7 @@ pub enum BatchKind {
 }
 
 impl BatchKind {
-    fn options(self) -> BatchOptions {
+    pub(super) fn options(self) -> BatchOptions {
         let options = BatchOptions::default();
         match self {
             BatchKind::Data => options,
@@ -67,75 +65,6 @@ impl BatchKind {
             BatchKind::Transactional(producer_id, producer_epoch) => {
                 BatchOptions { producer_id, producer_epoch, transactional: true, ..options }
             }
-        }
-    }
-}
-
-/// The end of a transaction in one partition.
-#[derive(Debug, Clone, Copy)]
-pub struct Marker {
-    /// Where it goes.
-    pub partition: PartitionId,
-    /// Whose transaction it ends.
-    pub producer_id: ProducerId,
-    /// The one that it brings, from transaction version 2 on; else that of the transaction.
-    pub producer_epoch: ProducerEpoch,
-    /// Commit or abort, and who decided it.
-    pub marker: EndTransactionMarker,
-    /// Of Kafka's feature `transaction.version`: decides which epochs are stale.
-    pub transaction_version: i16,
-}
-
-impl Marker {
-    fn encoded(&self, now_ms: i64) -> Vec<u8> {
-        let kind = BatchKind::Transactional(self.producer_id, self.producer_epoch);
-        let options = BatchOptions { control: true, ..kind.options() };
-        let (mut builder, mut batch) = (BatchBuilder::new(options), Vec::new());
-        let (key, value) = (self.marker.key(), self.marker.value());
-        builder
-            .append(now_ms, Some(&key), Some(&value), &[])
-            .and_then(|()| builder.build(&mut batch))
-            .expect("a marker is small and its codec is none");
-        batch
-    }
-}
-
-/// Gathers what became of markers, and tells it with the last one.
-struct MarkerRound {
-    events: Arc<EventQueue>,
-    token: Token,
-    due: Mutex<DueMarkers>,
-}
-
-struct DueMarkers {
-    error_codes: Vec<i16>,
-    remaining: usize,
-}
-
-impl MarkerRound {
-    fn new(events: Arc<EventQueue>, token: Token, count: usize) -> Arc<MarkerRound> {
-        let due = DueMarkers { error_codes: vec![0; count], remaining: count };
-        let round = Arc::new(MarkerRound { events, token, due: Mutex::new(due) });
-        if count == 0 {
-            round.tell(Vec::new());
-        }
-        round
-    }
-
-    fn tell(&self, error_codes: Vec<i16>) {
-        self.events.push(Event::MarkersWritten { token: self.token, error_codes });
-    }
-}
-
-impl AckWaiter for MarkerRound {
-    fn acknowledged(&self, slot: usize, outcome: AppendOutcome) {
-        let mut due = self.due.lock();
-        due.error_codes[slot] = code_of(&outcome);
-        due.remaining -= 1;
-        if due.remaining == 0 {
-            let error_codes = std::mem::take(&mut due.error_codes);
-            drop(due);
-            self.tell(error_codes);
         }
     }
 }
@@ -187,7 +116,7 @@ impl Host {
 }
 
 impl PartitionTable {
-    fn partition(&self, id: &PartitionId) -> Result<Arc<Partition>, KafkaError> {
+    pub(super) fn partition(&self, id: &PartitionId) -> Result<Arc<Partition>, KafkaError> {
         self.get(&id.0, id.1).ok_or(KafkaError::UnknownTopicId)
     }
 
@@ -220,32 +149,6 @@ impl PartitionTable {
             Ok(None) => {}
             Ok(Some(outcome)) => waiter.acknowledged(0, outcome),
             Err(error) => waiter.acknowledged(0, Err(AppendRefusal::Partition(error))),
-        }
-    }
-
-    /// Appends a marker to each partition, behind all that was given to it before; `MarkersWritten` comes when each has been
-    /// refused or the high watermark has passed it.
-    pub fn write_markers(&self, token: Token, markers: &[Marker]) {
-        let round = MarkerRound::new(self.host().events.clone(), token, markers.len());
-        let now_ms = self.host().clock.now_ms();
-        for (slot, marker) in markers.iter().enumerate() {
-            let appended = self.partition(&marker.partition).map(|partition| {
-                partition.append(Append {
-                    batch: BytesMut::from(&marker.encoded(now_ms)[..]),
-                    origin: AppendOrigin::Coordinator,
-                    transaction: TransactionRule::Marker(marker.transaction_version),
-                    needs_isr: true,
-                    leader_epoch: None,
-                    promise: Promise::Committed,
-                    waiter: round.clone(),
-                    slot,
-                })
-            });
-            match appended {
-                Ok(None) => {}
-                Ok(Some(outcome)) => round.acknowledged(slot, outcome),
-                Err(error) => round.acknowledged(slot, Err(AppendRefusal::Partition(error))),
-            }
         }
     }
 
