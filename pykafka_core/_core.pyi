@@ -792,6 +792,20 @@ class Repair:
     def close(self) -> None:
         """Give the lock up."""
 
+# --- Regular expressions of clients --------------------------------------------------------------
+
+@final
+class Pattern:
+    """A regular expression that a client sent: RE2's syntax, by Rust's ``regex`` crate, which takes linear time.
+
+    Raises:
+        ValueError: It is none, nested more than 100 times, or takes more than 1 MiB compiled.
+    """
+
+    def __new__(cls, text: str, /) -> Self: ...
+    def matches(self, text: str, /) -> bool:
+        """Whether it matches all of ``text``."""
+
 # --- The codec -----------------------------------------------------------------------------------
 # `pykafka_core.protocol` is its public face.
 

@@ -9,6 +9,7 @@ mod kernels;
 mod log;
 mod log_columns;
 mod log_views;
+mod pattern;
 mod record;
 mod repair;
 
@@ -30,6 +31,7 @@ mod core_module {
         super::core::register(module)?;
         super::kernels::register(module)?;
         super::log::register(module)?;
+        super::pattern::register(module)?;
         super::record::register(module)?;
         super::repair::register(module)
     }
