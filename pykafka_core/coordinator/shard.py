@@ -10,7 +10,7 @@ An operation that is refused raises a `KafkaError` before it changes anything; s
 """
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pykafka_core.errors import RecordListTooLargeError
 
@@ -26,6 +26,23 @@ _RECORD_OVERHEAD = 32
 """At least what a record's framing and its share of a batch's header take."""
 
 
+class Within(NamedTuple):
+    """Records are part of a producer's open transaction: they count when it is committed."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class TransactionEnd(NamedTuple):
+    """The marker that ends a producer's transaction on one partition (contract/kafka.md#21)."""
+
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    committed: bool
+    transaction_version: int
+
+
 class Turn:
     """What one operation came to.
 
@@ -37,9 +54,11 @@ class Turn:
     Attributes:
         records: To be appended, in order.
         answers: Who is answered with what once they are committed. An `int` is an error code.
+        effects: What the runtime is to do once they are committed, in order.
+        stamp: The transaction that all its records belong to, or the one that it ends; then it has no records.
     """
 
-    __slots__ = "answers", "bytes_left", "now_ms", "now_ns", "records"
+    __slots__ = "answers", "bytes_left", "effects", "now_ms", "now_ns", "records", "stamp"
 
     def __init__(self, now_ns: int, now_ms: int, bytes_max: int) -> None:
         self.now_ns = now_ns
@@ -47,6 +66,8 @@ class Turn:
         self.bytes_left = bytes_max
         self.records: list[KeyValue] = []
         self.answers: list[tuple[Waiter, object]] = []
+        self.effects: list[object] = []
+        self.stamp: Within | TransactionEnd | None = None
 
     def append(self, records: Sequence[KeyValue]) -> None:
         """Have records appended, all or none.
@@ -72,6 +93,10 @@ class Turn:
     def answer(self, waiter: Waiter, answer: object) -> None:
         """Answer somebody; once each, in this turn or in a later one."""
         self.answers.append((waiter, answer))
+
+    def then(self, effect: object) -> None:
+        """Have the runtime do something when this turn is committed. A shard that is loaded again asks for it again."""
+        self.effects.append(effect)
 
 
 class Shard(Protocol):

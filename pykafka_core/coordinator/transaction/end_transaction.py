@@ -1,0 +1,111 @@
+"""EndTxn: the client decides its transaction, in either version of the protocol.
+
+Theory of operation. With TV1 the epoch stays, so a repeated EndTxn cannot be told from one of the next transaction: the
+last decision succeeds again. With TV2 each end raises the epoch, so a request with the epoch before repeats the last
+one. A client of TV2 may abort without a transaction, as it does not know whether a partition was added for it. Without
+an open transaction::
+
+                      TV1                   TV2, present epoch    TV2, epoch before
+                      commit     abort      commit     abort      commit     abort
+    Empty             invalid    invalid    invalid    aborts     fenced     fenced
+    CompleteCommit    succeeds   invalid    invalid    aborts     succeeds   invalid
+    CompleteAbort     invalid    succeeds   invalid    aborts     invalid    succeeds
+"""
+
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.transaction.prepare import prepare
+from pykafka_core.coordinator.transaction.state import Transactions
+from pykafka_core.coordinator.transaction.states import TransactionState
+from pykafka_core.coordinator.transaction.transaction import EXHAUSTED_EPOCH, TV1, TV2, Transaction
+from pykafka_core.errors import ConcurrentTransactionsError, InvalidTxnStateError
+from pykafka_core.protocol.messages import EndTxnResponse
+
+_COMPLETE = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COMPLETE_ABORT}
+"""By whether it was committed."""
+
+
+def end_transaction(
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    commit: bool,
+    transaction_version: int,
+    state: Transactions,
+    waiter: Waiter,
+    turn: Turn,
+) -> None:
+    """Commit or abort; answered with an `EndTxnResponse` when that is decided, before markers are written.
+
+    Args:
+        commit: Or abort.
+        transaction_version: `TV2` from version 5 of the request on, else `TV1`.
+
+    Raises:
+        InvalidRequestError: The transactional id is empty.
+        InvalidProducerIdMappingError: The transactional id is unknown, or has another producer id.
+        ProducerFencedError: The producer has another epoch.
+        ConcurrentTransactionsError: The transaction is decided and not complete; a repetition tries again until it is.
+        InvalidTxnStateError: There is no transaction to end so.
+        CoordinatorLoadInProgressError: A new producer id is needed, and none is at hand.
+    """
+    transaction = state.known(transactional_id)
+    if transaction_version >= TV2:
+        ended = _end_tv2(transaction, producer_id, producer_epoch, commit, state, turn)
+        answer = EndTxnResponse(producer_id=ended.producer_id, producer_epoch=ended.producer_epoch)
+    else:
+        _end_tv1(transaction, producer_id, producer_epoch, commit, state, turn)
+        answer = EndTxnResponse()
+    turn.answer(waiter, answer)
+
+
+def _end_tv1(
+    transaction: Transaction,
+    producer_id: int,
+    producer_epoch: int,
+    commit: bool,
+    state: Transactions,
+    turn: Turn,
+) -> None:
+    transaction.check_producer(producer_id, producer_epoch)
+    if transaction.state.is_prepared:
+        raise ConcurrentTransactionsError
+    if transaction.state is TransactionState.ONGOING:
+        prepare(transaction, state, turn, commit=commit, version=TV1)
+    elif transaction.state is not _COMPLETE[commit]:
+        raise InvalidTxnStateError
+
+
+def _end_tv2(
+    transaction: Transaction,
+    producer_id: int,
+    producer_epoch: int,
+    commit: bool,
+    state: Transactions,
+    turn: Turn,
+) -> Transaction:
+    """What the transaction is, or will be."""
+    if transaction.state.is_prepared:
+        raise ConcurrentTransactionsError
+    if _is_repeated(transaction, producer_id, producer_epoch):
+        if transaction.state is not _COMPLETE[commit]:
+            raise InvalidTxnStateError
+        return transaction
+    transaction.check_producer(producer_id, producer_epoch)
+    if commit and transaction.state is not TransactionState.ONGOING:
+        raise InvalidTxnStateError
+    return prepare(transaction, state, turn, commit=commit, version=TV2)
+
+
+def _is_repeated(transaction: Transaction, producer_id: int, producer_epoch: int) -> bool:
+    """Whether a client has ended its transaction with this epoch before, by TV2.
+
+    After an end by TV1 none is: the epoch before is that of a producer that was fenced. Kafka 4.2 takes it for a
+    repetition, and gives that producer the epoch of the one that fenced it.
+    """
+    is_ended = transaction.state in _COMPLETE.values()
+    if not is_ended or transaction.client_version < TV2:
+        return False
+    if transaction.previous_producer_id == producer_id:
+        return producer_epoch == EXHAUSTED_EPOCH
+    is_before = producer_epoch + 1 == transaction.producer_epoch
+    return is_before and transaction.producer_id == producer_id

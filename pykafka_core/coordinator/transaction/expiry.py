@@ -1,0 +1,51 @@
+"""Expiry of transactional ids, as ``TransactionStateManager.removeExpiredTransactionalIds``.
+
+All ids are searched at an interval, some in each turn. One with an open or a decided transaction stays.
+"""
+
+from pykafka_core.coordinator.shard import Turn
+from pykafka_core.coordinator.transaction.keys import EXPIRY, NS_PER_MS
+from pykafka_core.coordinator.transaction.records import transaction_tombstone
+from pykafka_core.coordinator.transaction.state import Transactions
+
+SEARCHED_MAX = 1_000
+"""Ids in a turn: about a millisecond."""
+PAUSE_NS = NS_PER_MS
+"""Until the search goes on, so that requests are served meanwhile."""
+
+
+def arm_expiry(state: Transactions, turn: Turn) -> None:
+    """Search after the interval."""
+    interval_ms = state.settings.remove_expired_interval_ms
+    state.deadlines.set(EXPIRY, turn.now_ns + interval_ms * NS_PER_MS)
+
+
+def expire(state: Transactions, turn: Turn) -> None:
+    """Search some ids, and arm the next turn."""
+    to_search = state.to_search
+    if not to_search:
+        to_search.extend(state.by_id)
+    for _ in range(min(SEARCHED_MAX, len(to_search))):
+        if not _search(to_search[0], state, turn):
+            break
+        to_search.popleft()
+    if to_search:
+        state.deadlines.set(EXPIRY, turn.now_ns + PAUSE_NS)
+    else:
+        arm_expiry(state, turn)
+
+
+def _search(transactional_id: str, state: Transactions, turn: Turn) -> bool:
+    """Remove an id if it has expired; whether its tombstone fitted."""
+    transaction = state.by_id.get(transactional_id)
+    expires_before_ms = turn.now_ms - state.settings.id_expiration_ms
+    if (
+        transaction is None
+        or not transaction.state.is_ended
+        or transaction.last_update_ms > expires_before_ms
+    ):
+        return True
+    if not turn.append_some([transaction_tombstone(transactional_id)]):
+        return not turn.records  # what does not even fit alone must not end the search
+    state.remove(transactional_id)
+    return True

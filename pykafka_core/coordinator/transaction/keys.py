@@ -1,0 +1,13 @@
+"""The keys of the transaction coordinator's deadlines."""
+
+from typing import NamedTuple
+
+NS_PER_MS = 1_000_000
+
+EXPIRY = "transactional ids' expiry"
+
+
+class Timeout(NamedTuple):
+    """The transaction of an id has been open for too long."""
+
+    transactional_id: str

@@ -1,0 +1,29 @@
+"""What follows when all markers of a transaction are written: it is complete."""
+
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.transaction.prepare import completed
+from pykafka_core.coordinator.transaction.state import Transactions
+
+
+def markers_written(
+    transactional_id: str,
+    producer_id: int,
+    producer_epoch: int,
+    state: Transactions,
+    waiter: Waiter,
+    turn: Turn,
+) -> None:
+    """Complete a decided transaction; answered with None. Ignored if that is not, or no more, what it waits for.
+
+    Args:
+        producer_id: Of the `WriteMarkers`.
+        producer_epoch: Of the `WriteMarkers`.
+    """
+    transaction = state.by_id.get(transactional_id)
+    if (
+        transaction is not None
+        and transaction.state.is_prepared
+        and (transaction.producer_id, transaction.producer_epoch) == (producer_id, producer_epoch)
+    ):
+        state.store(completed(transaction, turn.now_ms), turn)
+    turn.answer(waiter, None)

@@ -1,0 +1,29 @@
+"""Transactions that are open for too long are aborted, as ``TransactionCoordinator.abortTimedOutTransactions``.
+
+Kafka looks for them at an interval; here each has a deadline.
+"""
+
+from pykafka_core.coordinator.shard import Turn
+from pykafka_core.coordinator.transaction.keys import NS_PER_MS, Timeout
+from pykafka_core.coordinator.transaction.prepare import fence
+from pykafka_core.coordinator.transaction.state import Transactions
+from pykafka_core.coordinator.transaction.states import TransactionState
+from pykafka_core.errors import KafkaError
+
+
+def arm_timeouts(state: Transactions, turn: Turn) -> None:
+    """Have all open transactions aborted when their time is over; at once those whose time was over before."""
+    for transaction in state.by_id.values():
+        if transaction.state is TransactionState.ONGOING:
+            state.arm_timeout(transaction, turn)
+
+
+def abort_timed_out(key: Timeout, state: Transactions, turn: Turn) -> None:
+    """Abort an open transaction with a new epoch, or try again after the interval at which Kafka looks."""
+    transaction = state.by_id[key.transactional_id]
+    assert transaction.state is TransactionState.ONGOING, "only an open one has a deadline"
+    try:
+        fence(transaction, state, turn)
+    except KafkaError:
+        interval_ms = state.settings.abort_timed_out_interval_ms
+        state.deadlines.set(key, turn.now_ns + interval_ms * NS_PER_MS)

@@ -1,0 +1,64 @@
+"""A transaction coordinator's shard, as the runtime drives it: `pykafka_core.coordinator.shard`."""
+
+from collections.abc import Mapping
+from itertools import islice
+
+from pykafka_core.coordinator.shard import Turn
+from pykafka_core.coordinator.transaction.effects import markers_of
+from pykafka_core.coordinator.transaction.expiry import arm_expiry, expire
+from pykafka_core.coordinator.transaction.keys import EXPIRY, Timeout
+from pykafka_core.coordinator.transaction.records import (
+    KIND,
+    read_transaction,
+    read_transactional_id,
+)
+from pykafka_core.coordinator.transaction.state import Transactions
+from pykafka_core.coordinator.transaction.timeouts import abort_timed_out, arm_timeouts
+
+
+class TransactionShard(Transactions):
+    """The transactional ids of one partition."""
+
+    __slots__ = ()
+
+    def replay(self, producer_id: int, key: bytes, value: bytes | None) -> None:
+        """Take in a stored record; kinds that this version does not know are skipped.
+
+        Raises:
+            ProtocolError: The bytes are no such record.
+            ValueError: No transaction is stored in that state.
+        """
+        if int.from_bytes(key[:2], "big", signed=True) != KIND:
+            return
+        transactional_id = read_transactional_id(key)
+        if value is None:
+            self.remove(transactional_id)
+        else:
+            self.put(read_transaction(transactional_id, value))
+
+    def replay_marker(self, producer_id: int, *, committed: bool) -> None:
+        """Nothing: no transaction writes to `__transaction_state`."""
+
+    def loaded(self, turn: Turn) -> None:
+        """Have the markers of decided transactions written, as nobody knows which of them are; and arm deadlines."""
+        for transaction in self.by_id.values():
+            if transaction.state.is_prepared:
+                turn.then(markers_of(transaction))
+        arm_timeouts(self, turn)
+        arm_expiry(self, turn)
+
+    def next_due_ns(self) -> int:
+        """When the first deadline may be due."""
+        return self.deadlines.next_ns()
+
+    def run_due(self, turn: Turn) -> None:
+        """Run the first deadline that is past, if there is one."""
+        for key in islice(self.deadlines.take_due(turn.now_ns), 1):
+            if key == EXPIRY:
+                expire(self, turn)
+            else:
+                assert isinstance(key, Timeout), "expiry or the timeout of a transaction"
+                abort_timed_out(key, self, turn)
+
+    def topics_deleted(self, topics: Mapping[str, bytes], turn: Turn) -> None:
+        """Nothing: whoever writes markers passes over partitions that are gone."""

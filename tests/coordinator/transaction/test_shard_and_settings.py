@@ -1,0 +1,37 @@
+"""Settings are read by their Kafka names, and the machine is what the runtime drives."""
+
+from pykafka_core.config import BrokerConfigs
+from pykafka_core.coordinator.shard import Shard
+from pykafka_core.coordinator.transaction.settings import TransactionSettings
+from pykafka_core.coordinator.transaction.states import TransactionState
+from tests.coordinator.transaction.world import World, transaction
+
+
+def test_defaults_are_those_of_kafka() -> None:
+    assert TransactionSettings.of(BrokerConfigs()) == TransactionSettings(
+        max_timeout_ms=900_000,
+        id_expiration_ms=604_800_000,
+        abort_timed_out_interval_ms=10_000,
+        remove_expired_interval_ms=3_600_000,
+    )
+
+
+def test_each_is_read_by_its_name() -> None:
+    names = (
+        "transaction.max.timeout.ms",
+        "transactional.id.expiration.ms",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+    )
+    given = BrokerConfigs({name: str(value) for value, name in enumerate(names, 1)})
+    assert TransactionSettings.of(given) == (1, 2, 3, 4)
+
+
+def test_the_machine_is_a_shard_that_takes_nothing_from_markers_and_deleted_topics() -> None:
+    world = World(transaction(TransactionState.ONGOING))
+    shard: Shard = world.shard
+    before, turn = world.dump(), world.turn()
+    shard.replay_marker(7, committed=True)
+    shard.topics_deleted({"t": bytes(16)}, turn)
+    assert world.dump() == before
+    assert not any((turn.records, turn.answers, turn.effects))
