@@ -22,7 +22,8 @@ METADATA_TOPIC_ID: Final = bytes(15) + b"\x01"
 """Reserved by Kafka for `METADATA_TOPIC` (``Uuid.METADATA_TOPIC_ID``)."""
 
 GROUP_TOPIC: Final = "__consumer_offsets"
-INTERNAL_TOPICS: Final = frozenset({GROUP_TOPIC, "__transaction_state", "__share_group_state"})
+TRANSACTION_TOPIC: Final = "__transaction_state"
+INTERNAL_TOPICS: Final = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC, "__share_group_state"})
 """Topics of Kafka's coordinators: clients neither write to them nor delete their records."""
 
 _RESERVED_IDS: Final = 100

@@ -48,6 +48,10 @@ class Caller(Protocol):
         """Monotonic time of its arrival; 0 for a call of this process."""
 
 
+def _nothing() -> None:
+    """Ask nobody."""
+
+
 class ProducerIds:
     """The block of producer ids this broker may give out. Belongs to the control thread.
 
@@ -58,6 +62,18 @@ class ProducerIds:
     def __init__(self) -> None:
         self._next = self._end = 0
         self._proposed = range(0)
+        self.ask_for_more: Callable[[], object] = _nothing
+        """Has a block proposed."""
+
+    def __len__(self) -> int:
+        return self._end - self._next
+
+    def take_or_ask(self) -> int | None:
+        """As `take`; there will be one later if there is none."""
+        producer_id = self.take()
+        if producer_id is None:
+            self.ask_for_more()
+        return producer_id
 
     def take(self) -> int | None:
         """The next id, or None when the block is used up."""

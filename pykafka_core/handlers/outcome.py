@@ -4,7 +4,8 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple, TypeVar, cast, overload
 
 from pykafka_core.coordinator.group.group_shard import GroupShard
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter
+from pykafka_core.coordinator.transaction.transaction_shard import TransactionShard
 from pykafka_core.errors import KafkaError, PolicyViolationError
 from pykafka_core.protocol.messages import Message
 
@@ -25,7 +26,7 @@ class Propose(NamedTuple):
     """
 
     records: Sequence[Message]
-    reply: Callable[[int], "Message | Slices[Message]"]
+    reply: Callable[[int], "Reply"]
 
 
 class DeleteBefore(NamedTuple):
@@ -49,7 +50,15 @@ class DescribeLogProducers(NamedTuple):
     partition: int
 
 
-LogCommand = DeleteBefore | DescribeLogs | DescribeLogProducers
+class WriteMarker(NamedTuple):
+    """End a producer's transaction on one partition."""
+
+    topic_id: bytes
+    partition: int
+    end: TransactionEnd
+
+
+LogCommand = DeleteBefore | DescribeLogs | DescribeLogProducers | WriteMarker
 
 
 class Maintained(NamedTuple):
@@ -72,7 +81,7 @@ class Maintain(NamedTuple):
 
     commands: Sequence[LogCommand]
     timeout_ms: int | None
-    reply: Callable[[Sequence[Maintained]], "Message | Slices[Message]"]
+    reply: Callable[[Sequence[Maintained]], "Reply"]
 
 
 class GroupOperation(NamedTuple):
@@ -85,6 +94,16 @@ class GroupOperation(NamedTuple):
     run: Callable[[GroupShard, Waiter, Turn], None]
 
 
+class TransactionOperation(NamedTuple):
+    """Something to do in the shard of a partition of `__transaction_state`; ``run`` as in `GroupOperation`."""
+
+    partition: int
+    run: Callable[[TransactionShard, Waiter, Turn], None]
+
+
+ShardOperation = GroupOperation | TransactionOperation
+
+
 class Coordinated(NamedTuple):
     """What came of an operation: 0 and what the shard answered, or an error code."""
 
@@ -95,8 +114,8 @@ class Coordinated(NamedTuple):
 class Coordinate(NamedTuple):
     """Have shards decide, then answer; ``reply`` gets one result for each operation, in order."""
 
-    operations: Sequence[GroupOperation]
-    reply: Callable[[Sequence[Coordinated]], "Message | Slices[Message]"]
+    operations: Sequence[ShardOperation]
+    reply: Callable[[Sequence[Coordinated]], "Reply"]
 
 
 Outcome = Message | Propose | Maintain | Coordinate
@@ -104,6 +123,9 @@ Outcome = Message | Propose | Maintain | Coordinate
 Slices = Generator[None, None, T]
 """Work that yields after each item, where other work may be done, and returns what it made. Whatever grows with a
 request is made so. What a handler knows (`Context`) does not change meanwhile."""
+
+Reply = Message | Slices[Message] | Coordinate | Maintain
+"""What comes of an outcome: the answer, or what else has to be done before there is one."""
 
 Steps = Slices[Outcome]
 """A handler whose work grows with its request."""

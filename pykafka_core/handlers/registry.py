@@ -53,6 +53,11 @@ ROWS: tuple[Row, ...] = (
     Row(20, "topics.delete_topics", (1, 6), Owner.CONTROLLER),
     Row(21, "logs.delete_records", (0, 2), Owner.LOCAL),
     Row(22, "coordinators.init_producer_id", (0, 5), Owner.CONTROLLER),
+    Row(24, "coordinators.add_partitions_to_txn", (0, 5), Owner.SHARD),
+    Row(25, "coordinators.add_offsets_to_txn", (0, 4), Owner.SHARD),
+    Row(26, "coordinators.end_txn", (0, 5), Owner.SHARD),
+    Row(27, "logs.write_txn_markers", (1, 2), Owner.LOCAL),
+    Row(28, "coordinators.txn_offset_commit", (0, 5), Owner.SHARD),
     Row(32, "configs.describe_configs", (1, 4), Owner.IMAGE),
     Row(33, "configs.alter_configs", (0, 2), Owner.CONTROLLER),
     Row(35, "logs.describe_log_dirs", (1, 4), Owner.LOCAL),
@@ -63,6 +68,8 @@ ROWS: tuple[Row, ...] = (
     Row(55, "cluster.describe_quorum", (0, 2), Owner.IMAGE),
     Row(60, "cluster.describe_cluster", (0, 2), Owner.IMAGE),
     Row(61, "logs.describe_producers", (0, 0), Owner.LOCAL),
+    Row(65, "coordinators.describe_transactions", (0, 0), Owner.SHARD),
+    Row(66, "coordinators.list_transactions", (0, 2), Owner.SHARD),
     Row(74, "configs.list_config_resources", (0, 1), Owner.IMAGE),
 )
 

@@ -19,6 +19,8 @@ from pykafka_core.handlers.configs.checks import UNKNOWN_NAMES_MAX
 from pykafka_core.handlers.registry import BY_KEY, ROWS
 from pykafka_core.protocol import decode_response, encode_request
 from pykafka_core.protocol.messages import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
     AlterConfigsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -31,6 +33,8 @@ from pykafka_core.protocol.messages import (
     DescribeLogDirsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
+    DescribeTransactionsRequest,
+    EndTxnRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
     IncrementalAlterConfigsRequest,
@@ -39,11 +43,14 @@ from pykafka_core.protocol.messages import (
     LeaveGroupRequest,
     ListConfigResourcesRequest,
     ListGroupsRequest,
+    ListTransactionsRequest,
     Message,
     OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetFetchRequest,
     SyncGroupRequest,
+    TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
 )
 from pykafka_core.testing import fake_core
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_CLIENT_METRICS, RESOURCE_TOPIC
@@ -323,6 +330,33 @@ def leave_group() -> Message:
     return LeaveGroupRequest(group_id="g0", members=members)
 
 
+def add_partitions_to_txn() -> Message:
+    of = AddPartitionsToTxnRequest
+    topics = partitions_of(
+        lambda name, indexes: of.AddPartitionsToTxnTopic(name=name, partitions=list(indexes))
+    )
+    transaction = of.AddPartitionsToTxnTransaction(transactional_id="t", topics=topics)
+    return of(transactions=[transaction])
+
+
+def txn_offset_commit() -> Message:
+    one = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
+    topics = partitions_of(
+        lambda name, indexes: TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
+            name=name, partitions=[one(partition_index=index) for index in indexes]
+        )
+    )
+    return TxnOffsetCommitRequest(transactional_id="t", group_id="commits", topics=topics)
+
+
+def write_txn_markers() -> Message:
+    of = WriteTxnMarkersRequest
+    topics = partitions_of(
+        lambda name, indexes: of.WritableTxnMarkerTopic(name=name, partition_indexes=list(indexes))
+    )
+    return of(markers=[of.WritableTxnMarker(topics=topics)])
+
+
 LARGEST: list[tuple[int, Callable[[], Message]]] = [
     (10, lambda: FindCoordinatorRequest(coordinator_keys=[f"g{n}" for n in range(16_000)])),
     (22, lambda: InitProducerIdRequest(transactional_id=None)),
@@ -355,6 +389,13 @@ LARGEST: list[tuple[int, Callable[[], Message]]] = [
     (15, lambda: DescribeGroupsRequest(groups=[f"g{n}" for n in range(GROUPS)])),
     (16, ListGroupsRequest),
     (42, lambda: DeleteGroupsRequest(groups_names=[f"g{n}" for n in range(GROUPS)])),
+    (24, add_partitions_to_txn),
+    (25, lambda: AddOffsetsToTxnRequest(transactional_id="t", group_id="g0")),
+    (26, lambda: EndTxnRequest(transactional_id="t")),
+    (27, write_txn_markers),
+    (28, txn_offset_commit),
+    (65, lambda: DescribeTransactionsRequest(transactional_ids=[f"t{n}" for n in range(GROUPS)])),
+    (66, ListTransactionsRequest),
     (20, delete_topics),
 ]
 

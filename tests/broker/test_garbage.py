@@ -16,6 +16,8 @@ from pykafka_core.broker.runtime.calls import alter_configs
 from pykafka_core.errors import KafkaError
 from pykafka_core.handlers.registry import ROWS
 from pykafka_core.protocol.messages import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
     AlterConfigsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -28,6 +30,8 @@ from pykafka_core.protocol.messages import (
     DescribeLogDirsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
+    DescribeTransactionsRequest,
+    EndTxnRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
     IncrementalAlterConfigsRequest,
@@ -36,12 +40,15 @@ from pykafka_core.protocol.messages import (
     LeaveGroupRequest,
     ListConfigResourcesRequest,
     ListGroupsRequest,
+    ListTransactionsRequest,
     Message,
     MetadataRequest,
     OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetFetchRequest,
     SyncGroupRequest,
+    TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC, ConfigResource
@@ -117,6 +124,7 @@ def requests() -> Iterator[Message]:
         deleted = DeleteRecordsRequest.DeleteRecordsTopic(name=name, partitions=[before])
         yield DeleteRecordsRequest(topics=[deleted])
     yield from group_requests()
+    yield from transaction_requests()
     yield from (InitProducerIdRequest(transactional_id=name) for name in (None, "t"))
     yield DescribeQuorumRequest()
     yield DescribeClusterRequest()
@@ -156,6 +164,34 @@ def group_requests() -> Iterator[Message]:
     leaving = LeaveGroupRequest.MemberIdentity(member_id="stranger")
     yield LeaveGroupRequest(group_id="g", members=[leaving])
     yield from (DeleteGroupsRequest(groups_names=["g"]) for _ in range(2))
+
+
+def transaction_requests() -> Iterator[Message]:
+    yield FindCoordinatorRequest(coordinator_keys=["t"], key_type=1)
+    yield InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=60_000)
+    of = AddPartitionsToTxnRequest
+    for verify_only in (False, True):
+        for name in ("orders", "missing"):
+            topic = of.AddPartitionsToTxnTopic(name=name, partitions=[0, 7])
+            transaction = of.AddPartitionsToTxnTransaction(
+                transactional_id="t", verify_only=verify_only, topics=[topic]
+            )
+            yield of(transactions=[transaction])
+    for name in ("t", "missing"):
+        yield AddOffsetsToTxnRequest(transactional_id=name, group_id="g", producer_epoch=0)
+        yield EndTxnRequest(transactional_id=name, committed=True)
+    committed = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(committed_offset=7)
+    commits = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
+        name="orders", partitions=[committed]
+    )
+    yield TxnOffsetCommitRequest(transactional_id="t", group_id="g", topics=[commits])
+    marked = WriteTxnMarkersRequest.WritableTxnMarkerTopic(name="orders", partition_indexes=[0])
+    yield WriteTxnMarkersRequest(
+        markers=[WriteTxnMarkersRequest.WritableTxnMarker(topics=[marked])]
+    )
+    yield DescribeTransactionsRequest(transactional_ids=["t", "missing"])
+    yield ListTransactionsRequest()
+    yield ListTransactionsRequest(transactional_id_pattern="(")
 
 
 def test_every_api_is_asked() -> None:

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from pykafka_core import _core
-from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.shard_host import (
     LOAD_BYTES,
@@ -103,6 +103,7 @@ class World:
         self.timers = Timers(self.faults)
         self.answers: dict[Waiter, object] = {}
         self.refusals: dict[Waiter, int] = {}
+        self.effects: list[object] = []
         self._waiters = iter(range(10**6))
         if load:
             self.host = self.make_host()
@@ -130,6 +131,10 @@ class World:
         assert waiter not in self.refusals
         self.refusals[waiter] = error_code
 
+    def committed(self, place: ShardPlace, effect: object) -> None:
+        assert place == PLACE
+        self.effects.append(effect)
+
     def write(self, *records: tuple[bytes, bytes | None]) -> None:
         """What an earlier life of the shard left in the log, a batch each."""
         for record in records:
@@ -148,6 +153,8 @@ class World:
             for event in (events := self.core.wait(self.core.clock_ns)):
                 if isinstance(event, _core.Appended):
                     done = Completed(event.error_code, event.offset)
+                elif isinstance(event, _core.MarkersWritten):
+                    done = Completed(0, -1, MarkerCodes(event.error_codes))
                 else:
                     assert isinstance(event, _core.RecordsRead)
                     done = Completed(event.error_code, -1, event)

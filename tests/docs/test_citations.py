@@ -20,9 +20,11 @@ def _sources() -> dict[str, str]:
 
 
 def _rules(document: str) -> set[str]:
-    """Numbered rules (``15``), rules of durability (``D2``), attacks (``attack-13``), sections (``section-3``)."""
+    """Numbered rules (``15``), those of durability and transactions (``D2``, ``T6``), attacks, sections."""
     text = (ROOT / "docs/contract" / f"{document}.md").read_text()
-    rules = set(re.findall(r"^ ?(\d+)\. ", text, re.MULTILINE)) | set(re.findall(r"\bD\d+\b", text))
+    rules = set(re.findall(r"^ ?(\d+)\. ", text, re.MULTILINE)) | set(
+        re.findall(r"\b[DT]\d+\b", text)
+    )
     sections = re.findall(r"^## (\w+)\. ", text, re.MULTILINE)
     attacks = re.findall(r"(?:^ |; )(\d+) ", text.partition("Attack cases")[2], re.MULTILINE)
     return rules | {f"section-{one}" for one in sections} | {f"attack-{one}" for one in attacks}

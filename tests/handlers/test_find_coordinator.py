@@ -1,4 +1,4 @@
-"""FindCoordinator: groups have coordinators; transactions and share groups have none yet."""
+"""FindCoordinator: groups and transactions have coordinators; share groups have none."""
 
 import logging
 
@@ -12,29 +12,26 @@ from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_TOPIC
 
 HERE = (0, 1, "127.0.0.1", 9092)
-NOWHERE = (15, -1, "", -1)
 
 
-@pytest.mark.parametrize(("kind", "expected"), [(0, HERE), (1, NOWHERE)])
+@pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize("version", range(1, 4))
-def test_this_node_coordinates_groups_and_nobody_transactions(
-    broker: SimulatedBroker, version: int, kind: int, expected: tuple[int, int, str, int]
+def test_this_node_coordinates_groups_and_transactions(
+    broker: SimulatedBroker, version: int, kind: int
 ) -> None:
     answer = broker.ask(FindCoordinatorRequest(key="name", key_type=kind), version)
     assert isinstance(answer, FindCoordinatorResponse)
-    assert (answer.error_code, answer.node_id, answer.host, answer.port) == expected
+    assert (answer.error_code, answer.node_id, answer.host, answer.port) == HERE
 
 
-@pytest.mark.parametrize(("kind", "expected"), [(0, HERE), (1, NOWHERE)])
+@pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize("version", range(4, 7))
-def test_every_key_of_a_batch_is_answered(
-    broker: SimulatedBroker, version: int, kind: int, expected: tuple[int, int, str, int]
-) -> None:
+def test_every_key_of_a_batch_is_answered(broker: SimulatedBroker, version: int, kind: int) -> None:
     request = FindCoordinatorRequest(coordinator_keys=["a", "b"], key_type=kind)
     answer = broker.ask(request, version)
     assert isinstance(answer, FindCoordinatorResponse)
     found = [(c.key, c.error_code, c.node_id, c.host, c.port) for c in answer.coordinators]
-    assert found == [("a", *expected), ("b", *expected)]
+    assert found == [("a", *HERE), ("b", *HERE)]
 
 
 def test_the_first_group_makes_the_topic_of_all() -> None:
@@ -49,6 +46,26 @@ def test_the_first_group_makes_the_topic_of_all() -> None:
         "cleanup.policy": "compact",
         "compression.type": "producer",
         "segment.bytes": "2097152",
+    }
+
+
+def test_the_first_transactional_id_makes_the_topic_of_all() -> None:
+    config = {
+        "transaction.state.log.num.partitions": "7",
+        "transaction.state.log.segment.bytes": "2097152",
+        "transaction.state.log.min.isr": "1",
+    }
+    broker = SimulatedBroker(config)
+    for key in ("a", "b"):
+        broker.ask(FindCoordinatorRequest(key=key, key_type=1), 3)
+    topic = broker.image.topics.by_name["__transaction_state"]
+    assert sorted(topic.partitions) == list(range(7))
+    assert broker.image.configs.of(RESOURCE_TOPIC, topic.name) == {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": "1",
+        "segment.bytes": "2097152",
+        "unclean.leader.election.enable": "false",
     }
 
 
@@ -77,20 +94,16 @@ def test_a_partition_without_a_leader_has_no_coordinator(broker: SimulatedBroker
     assert answer.error_code == 15
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"), [(1, "leave out transactional.id"), (2, "share groups are not built")]
-)
 def test_a_client_that_asks_again_and_again_causes_one_warning_a_minute(
-    broker: SimulatedBroker, caplog: pytest.LogCaptureFixture, kind: int, text: str
+    broker: SimulatedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
         for _ in range(100):
-            broker.ask(FindCoordinatorRequest(key="name", key_type=kind), 3)
+            broker.ask(FindCoordinatorRequest(key="name", key_type=2), 3)
         (first,) = caplog.messages
         broker.core.clock_ns += INTERVAL_NS
-        broker.ask(FindCoordinatorRequest(key="name", key_type=kind), 3)
-    assert "client 'test' at 127.0.0.1 asks for a coordinator" in first
-    assert text in first
+        broker.ask(FindCoordinatorRequest(key="name", key_type=2), 3)
+    assert first == "client 'test' at 127.0.0.1 uses share groups, which are not built"
     assert caplog.messages[1:] == [f"{first} (99 more since the last report)"]
 
 

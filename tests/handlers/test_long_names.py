@@ -11,6 +11,8 @@ from pykafka_core.errors import KafkaError
 from pykafka_core.handlers.registry import ROWS, Row
 from pykafka_core.protocol import ProtocolError, encode_request
 from pykafka_core.protocol.messages import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
     AlterConfigsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
@@ -23,6 +25,8 @@ from pykafka_core.protocol.messages import (
     DescribeLogDirsRequest,
     DescribeProducersRequest,
     DescribeQuorumRequest,
+    DescribeTransactionsRequest,
+    EndTxnRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
     IncrementalAlterConfigsRequest,
@@ -31,11 +35,14 @@ from pykafka_core.protocol.messages import (
     LeaveGroupRequest,
     ListConfigResourcesRequest,
     ListGroupsRequest,
+    ListTransactionsRequest,
     Message,
     OffsetCommitRequest,
     OffsetDeleteRequest,
     OffsetFetchRequest,
     SyncGroupRequest,
+    TxnOffsetCommitRequest,
+    WriteTxnMarkersRequest,
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 
@@ -226,6 +233,52 @@ def delete_groups(name: str, _: int) -> Iterator[Message]:
     yield DeleteGroupsRequest(groups_names=[name])
 
 
+def add_partitions_to_txn(name: str, version: int) -> Iterator[Message]:
+    topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=[0])
+    if version < 4:
+        yield AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=name, v3_and_below_topics=[topic]
+        )
+        return
+    transaction = AddPartitionsToTxnRequest.AddPartitionsToTxnTransaction(
+        transactional_id=name, topics=[topic]
+    )
+    yield AddPartitionsToTxnRequest(transactions=[transaction])
+
+
+def add_offsets_to_txn(name: str, _: int) -> Iterator[Message]:
+    yield AddOffsetsToTxnRequest(transactional_id=name, group_id=name)
+
+
+def end_txn(name: str, _: int) -> Iterator[Message]:
+    yield EndTxnRequest(transactional_id=name)
+
+
+def txn_offset_commit(name: str, version: int) -> Iterator[Message]:
+    partition = TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(committed_metadata=name)
+    topic = TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(name=name, partitions=[partition])
+    request = TxnOffsetCommitRequest(transactional_id=name, group_id=name, topics=[topic])
+    if version >= 3:
+        request.member_id = request.group_instance_id = name
+    yield request
+
+
+def write_txn_markers(name: str, _: int) -> Iterator[Message]:
+    topic = WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=name, partition_indexes=[0])
+    yield WriteTxnMarkersRequest(markers=[WriteTxnMarkersRequest.WritableTxnMarker(topics=[topic])])
+
+
+def describe_transactions(name: str, _: int) -> Iterator[Message]:
+    yield DescribeTransactionsRequest(transactional_ids=[name])
+
+
+def list_transactions(name: str, version: int) -> Iterator[Message]:
+    request = ListTransactionsRequest(state_filters=[name])
+    if version >= 2:
+        request.transactional_id_pattern = name
+    yield request
+
+
 REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
     make.__name__: make
     for make in (
@@ -233,7 +286,9 @@ REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
         describe_configs, alter_configs, describe_log_dirs, create_partitions,
         incremental_alter_configs, describe_quorum, describe_cluster, describe_producers,
         list_config_resources, offset_commit, offset_fetch, offset_delete, join_group, heartbeat,
-        leave_group, sync_group, describe_groups, list_groups, delete_groups,
+        leave_group, sync_group, describe_groups, list_groups, delete_groups, add_partitions_to_txn,
+        add_offsets_to_txn, end_txn, write_txn_markers, txn_offset_commit, describe_transactions,
+        list_transactions,
     )
 }  # fmt: skip
 

@@ -25,15 +25,14 @@ KAFKA_4_2_1 = {
 
 NOT_BUILT = {
     "groups of other protocols than the classic one": {68, 69, 88, 89},
-    "transactions": {24, 25, 26, 27, 28, 65, 66},
     "share groups": {76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92},
     "security and quotas": {17, 29, 30, 31, 36, 38, 39, 40, 41, 48, 49, 50, 51},
     "a cluster": {34, 43, 45, 46, 57, 64, 80, 81},
 }
 
 DECLARED_EXCEPTIONS = {
-    10: "FindCoordinator answers COORDINATOR_NOT_AVAILABLE for transactional ids and share groups",
-    22: "InitProducerId with a transactional id answers COORDINATOR_NOT_AVAILABLE",
+    10: "FindCoordinator answers COORDINATOR_NOT_AVAILABLE for share groups",
+    27: "WriteTxnMarkers aborts what is open in this node's logs, and refuses all else",
 }
 
 

@@ -70,7 +70,7 @@ def test_features_without_their_coordinator_are_not_offered() -> None:
     records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()]
     image = draft_of(MetadataImage(), [*records]).image
     assert image.features == levels
-    assert whole(image).features == (-1, {"metadata.version": 29})
+    assert whole(image).features == (-1, {"metadata.version": 29, "transaction.version": 2})
 
 
 def test_what_did_not_change_is_none() -> None:

@@ -79,6 +79,14 @@ def alter_configs(changes: Mapping[ConfigResource, Mapping[str, str | None]]) ->
     )
 
 
+def new_producer_id() -> LocalRequest:
+    """An InitProducerId request: a block of ids comes with the one that it is answered with."""
+    from pykafka_core.handlers.coordinators import init_producer_id as handler
+    from pykafka_core.protocol.messages import InitProducerIdRequest
+
+    return LocalRequest(lambda context: handler.handle(context, InitProducerIdRequest()))
+
+
 def raise_first_error(answer: Message) -> None:
     """Raise the error that an answer to one of the requests above holds.
 

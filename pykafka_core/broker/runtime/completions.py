@@ -4,7 +4,7 @@ Every asynchronous command has a token that is opened here, and completes at mos
 minutes. A token that was cancelled completes without a continuation.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import NamedTuple
 
@@ -15,6 +15,12 @@ class Completed(NamedTuple):
     error_code: int
     offset: int
     answer: object = None
+
+
+class MarkerCodes(NamedTuple):
+    """The answer to `Core.write_markers`: an error code of each marker, 0 if it is committed."""
+
+    codes: Sequence[int]
 
 
 Continuation = Callable[[Completed], None]

@@ -20,6 +20,7 @@ class Contexts:
         node: This node.
         quorum: Where the next record goes.
         publisher: Has the committed image and its settings.
+        producer_ids: What this broker may give out.
     """
 
     def __init__(
@@ -28,12 +29,13 @@ class Contexts:
         node: Node,
         quorum: QuorumDriver,
         publisher: Publisher,
+        producer_ids: ProducerIds,
     ) -> None:
         self._core = core
         self._node = node
         self._quorum = quorum
         self._publisher = publisher
-        self._producer_ids = ProducerIds()
+        self._producer_ids = producer_ids
         self._notices = Notices(core.now_ns)
 
     def committed(self, asked: Asked) -> Context:

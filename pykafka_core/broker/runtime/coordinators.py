@@ -1,12 +1,10 @@
-"""The coordinators' shards on this node: those of the partitions that it leads."""
+"""The coordinators on this node: the shards of groups and of transactions, and what they ask of each other."""
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from functools import partial
-from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from pykafka_core._core import Core
+from pykafka_core._core import Core, VerifyTransaction
 from pykafka_core.broker.runtime.completions import Completions
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.gathering import Answer, Gathering
@@ -15,34 +13,47 @@ from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.runtime.shard_host import ShardHost, ShardPlace
 from pykafka_core.broker.runtime.timers import Timers
-from pykafka_core.broker.runtime.turns import advanced
+from pykafka_core.broker.runtime.topic_shards import TopicShards
+from pykafka_core.broker.runtime.transaction_markers import TransactionMarkers
+from pykafka_core.broker.runtime.verification import Verification
 from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.shard import Waiter
+from pykafka_core.coordinator.transaction.effects import WriteMarkers
+from pykafka_core.coordinator.transaction.transaction_shard import TransactionShard
 from pykafka_core.errors import NotCoordinatorError
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
-from pykafka_core.metadata.image.image import MetadataImage, Topic
-from pykafka_core.types import GROUP_TOPIC, RESOURCE_TOPIC
+from pykafka_core.handlers.outcome import (
+    Coordinate,
+    Coordinated,
+    GroupOperation,
+    ShardOperation,
+    Slices,
+)
+from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
+
+
+class _Waits(Protocol):
+    """Who gets the result of one operation."""
+
+    def settle(self, result: Coordinated) -> None: ...
 
 
 class _Slot(NamedTuple):
-    """Where the result of one operation goes."""
+    """A place in the answer to a request."""
 
     gathering: Gathering[Coordinated]
     place: int
 
+    def settle(self, result: Coordinated) -> None:
+        self.gathering.add(self.place, result)
 
-class _Answers:
-    """The shards' `Answers`."""
 
-    def answered(self, waiter: Waiter, answer: object) -> None:
-        """Give it to the request."""
-        assert isinstance(waiter, _Slot), "waiters are made here"
-        waiter.gathering.add(waiter.place, Coordinated(0, answer))
+class _Inner:
+    """Another part of the runtime."""
 
-    def refused(self, waiter: Waiter, error_code: int) -> None:
-        """Give it to the request."""
-        assert isinstance(waiter, _Slot), "waiters are made here"
-        waiter.gathering.add(waiter.place, Coordinated(error_code))
+    __slots__ = ("settle",)
+
+    def __init__(self, settle: Callable[[Coordinated], None]) -> None:
+        self.settle = settle
 
 
 class Coordinators:
@@ -57,6 +68,7 @@ class Coordinators:
         faults: Takes note of what fails alone.
         publisher: Has the committed image, which says what this node leads.
         make_group_shard: Makes an empty machine.
+        make_transaction_shard: Likewise.
     """
 
     def __init__(
@@ -70,25 +82,52 @@ class Coordinators:
         faults: Faults,
         publisher: Publisher,
         make_group_shard: Callable[[], GroupShard],
+        make_transaction_shard: Callable[[], TransactionShard],
     ) -> None:
         self._core = core
-        self._node_id = node_id
         self._requests = requests
-        self._publisher = publisher
-        self._make_group_shard = make_group_shard
-        self._host = partial(
-            ShardHost[GroupShard],
+        self._faults = faults
+        self._markers = TransactionMarkers(
             core=core,
+            publisher=publisher,
             completions=completions,
             timers=timers,
             faults=faults,
-            answers=_Answers(),
+            run=self.run,
         )
-        self._groups: dict[int, ShardHost[GroupShard]] = {}
-        self._loading: deque[Slices[None]] = deque()
-        self._topic: Topic | None = None
-        self.follow(publisher.image)
-        publisher.followers.append(self.follow)
+        self._verification = Verification(
+            core=core, publisher=publisher, timers=timers, faults=faults, run=self.run
+        )
+        self._groups = TopicShards(
+            GROUP_TOPIC,
+            node_id=node_id,
+            core=core,
+            publisher=publisher,
+            host=partial(
+                ShardHost[GroupShard],
+                core=core,
+                completions=completions,
+                timers=timers,
+                faults=faults,
+                answers=self,
+            ),
+            make=make_group_shard,
+        )
+        self._transactions = TopicShards(
+            TRANSACTION_TOPIC,
+            node_id=node_id,
+            core=core,
+            publisher=publisher,
+            host=partial(
+                ShardHost[TransactionShard],
+                core=core,
+                completions=completions,
+                timers=timers,
+                faults=faults,
+                answers=self,
+            ),
+            make=make_transaction_shard,
+        )
 
     def begin(self, asked: Asked, outcome: Coordinate, answer: Answer) -> Slices[None]:
         """Run a request's operations; ``answer`` gets its reply when all are answered."""
@@ -98,69 +137,60 @@ class Coordinators:
             self._requests.when_over(asked, gathering.drop)
         now_ns = asked.caller.received_ns or self._core.now_ns()
         for place, operation in enumerate(outcome.operations):
-            waiter = _Slot(gathering, place)
-            host = self._groups.get(operation.partition)
-            if host is None:
-                gathering.add(place, Coordinated(NotCoordinatorError.code))
-            else:
-                host.submit(operation.run, waiter, now_ns)
+            self._submit(operation, _Slot(gathering, place), now_ns)
             yield
         gathering.answer_if_complete()
+
+    def run(self, operation: ShardOperation, settle: Callable[[Coordinated], None]) -> None:
+        """Run an operation of the runtime's own; ``settle`` gets what came of it, once, unless the broker stops."""
+        self._submit(operation, _Inner(settle), self._core.now_ns())
+
+    def verify(self, event: VerifyTransaction) -> None:
+        """A produce request begins to write in a transaction."""
+        self._verification.begin(event)
 
     @property
     def is_busy(self) -> bool:
         """Whether `advance` has something to do without an event."""
-        return bool(self._loading)
+        return self._groups.is_busy or self._transactions.is_busy
 
     def advance(self, deadline_ns: int) -> None:
         """Replay what was read, and append what operations came to."""
-        for host in self._groups.values():
-            work = host.carry_on_loading()
-            if work is not None:
-                self._loading.append(work)
-        while self._loading and self._core.now_ns() < deadline_ns:
-            if advanced(self._loading[0], self._core, deadline_ns):
-                self._loading.popleft()
-        for host in self._groups.values():
-            host.flush()
+        self._transactions.advance(deadline_ns)
+        self._groups.advance(deadline_ns)
 
     def drop_all(self) -> None:
         """The broker stops: whoever waited has been told."""
-        self._groups.clear()
-        self._loading.clear()
+        self._groups.drop_all()
+        self._transactions.drop_all()
+        self._markers.drop_all()
 
-    def follow(
-        self, image: MetadataImage, deleted: Mapping[str, bytes] = MappingProxyType({})
-    ) -> None:
-        """Take in a committed image: load the shards of partitions that this node leads now, close those of others.
+    def answered(self, waiter: Waiter, answer: object) -> None:
+        """A shard's answer to one of those that are made here."""
+        self._settle(waiter, Coordinated(0, answer))
 
-        Args:
-            image: From now on it is what counts.
-            deleted: Topics that it does not have any more: ids by name.
-        """
-        topic = image.topics.by_name.get(GROUP_TOPIC)
-        if topic is not self._topic:
-            self._topic = topic
-            self._follow_topic(image, topic)
-        if deleted:
-            for host in self._groups.values():
-                host.topics_deleted(deleted)
+    def refused(self, waiter: Waiter, error_code: int) -> None:
+        """Likewise."""
+        self._settle(waiter, Coordinated(error_code))
 
-    def _follow_topic(self, image: MetadataImage, topic: Topic | None) -> None:
-        led = {} if topic is None else dict(self._led(topic))
-        for index, host in list(self._groups.items()):
-            if led.get(index) != host.place:
-                del self._groups[index]
-                host.close(NotCoordinatorError.code)
-        overrides = image.configs.of(RESOURCE_TOPIC, GROUP_TOPIC)
-        bytes_max = int(self._publisher.settings.topic_value("max.message.bytes", overrides) or 0)
-        for index, place in led.items():
-            if index not in self._groups:
-                make = self._make_group_shard
-                self._groups[index] = self._host(place, make, batch_bytes_max=bytes_max)
+    def committed(self, place: ShardPlace, effect: object) -> None:
+        """A shard wants something to be done."""
+        assert isinstance(effect, WriteMarkers), "the only effect there is"
+        self._faults.guard(f"markers of {place}", partial(self._markers.begin, place, effect))
 
-    def _led(self, topic: Topic) -> Iterator[tuple[int, ShardPlace]]:
-        for index, partition in topic.partitions.items():
-            if partition.leader == self._node_id:
-                epoch = partition.leader_epoch
-                yield index, ShardPlace(topic.name, topic.topic_id, index, epoch)
+    def _settle(self, waiter: Waiter, result: Coordinated) -> None:
+        assert isinstance(waiter, _Slot | _Inner), "waiters are made here"
+        waiter.settle(result)
+
+    def _submit(self, operation: ShardOperation, waiter: _Slot | _Inner, now_ns: int) -> None:
+        if isinstance(operation, GroupOperation):
+            groups = self._groups.get(operation.partition)
+            if groups is not None:
+                groups.submit(operation.run, waiter, now_ns)
+                return
+        else:
+            transactions = self._transactions.get(operation.partition)
+            if transactions is not None:
+                transactions.submit(operation.run, waiter, now_ns)
+                return
+        waiter.settle(Coordinated(NotCoordinatorError.code))

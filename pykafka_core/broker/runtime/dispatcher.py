@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from pykafka_core import _core
 from pykafka_core._core import Core
-from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.coordinators import Coordinators
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.jobs import Jobs
@@ -100,6 +100,13 @@ class Dispatcher:
             case _core.RecordsRead():
                 self._completions.complete(event.token, Completed(event.error_code, -1, event))
                 return
+            case _core.MarkersWritten():
+                self._completions.complete(
+                    event.token, Completed(0, -1, MarkerCodes(event.error_codes))
+                )
+                return
+            case _core.VerifyTransaction():
+                action = partial(self._coordinators.verify, event)
             case _core.Cancelled():
                 action = partial(self._requests.cancel, event.id)
             case _core.TopicsMissing():

@@ -4,12 +4,11 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 from pykafka_core.broker.runtime.requests import Asked
-from pykafka_core.handlers.outcome import Slices
-from pykafka_core.protocol.messages import Message
+from pykafka_core.handlers.outcome import Reply
 
 R = TypeVar("R")
 
-Answer = Callable[[Asked, Callable[[], Message | Slices[Message]]], object]
+Answer = Callable[[Asked, Callable[[], Reply]], object]
 """How an answer is made and sent: `Jobs.answer`."""
 
 
@@ -29,7 +28,7 @@ class Gathering(Generic[R]):
         self,
         asked: Asked,
         count: int,
-        reply: Callable[[Sequence[R]], Message | Slices[Message]],
+        reply: Callable[[Sequence[R]], Reply],
         answer: Answer,
     ) -> None:
         self._asked: Asked | None = asked

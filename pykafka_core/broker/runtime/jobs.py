@@ -11,8 +11,7 @@ from pykafka_core.broker.runtime.maintenance import Maintenance
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.runtime.turns import advanced
-from pykafka_core.handlers.outcome import Coordinate, Maintain, Propose, Slices
-from pykafka_core.protocol.messages import Message
+from pykafka_core.handlers.outcome import Coordinate, Maintain, Propose, Reply, Slices
 
 SLICE_NS = 2_000_000
 """How long one job may go on before another one gets its turn."""
@@ -59,13 +58,17 @@ class Jobs:
         """Queue a request that reads."""
         self._new.append(self._read(asked))
 
-    def answer(self, asked: Asked, make: Callable[[], Message | Slices[Message]]) -> None:
-        """Queue an answer before all other new jobs, for its work is done.
+    def answer(self, asked: Asked, make: Callable[[], Reply]) -> None:
+        """Queue an answer before all other new jobs, for its work is done; or what else has to be done for it.
 
         ``make`` is called at once, also if nobody waits for it any more.
         """
         made = self._requests.made(asked, make)
-        if made is not None:
+        if isinstance(made, Coordinate):
+            self._answers.append(self._coordinators.begin(asked, made, self.answer))
+        elif isinstance(made, Maintain):
+            self._answers.append(self._maintenance.begin(asked, made, self.answer))
+        elif made is not None:
             self._answers.append(self._requests.answer(asked, made))
 
     def run(self, deadline_ns: int) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import assert_never
 
 from pykafka_core._core import Core
-from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.gathering import Answer, Gathering
 from pykafka_core.broker.runtime.open_requests import OpenRequests
@@ -25,6 +25,7 @@ from pykafka_core.handlers.outcome import (
     Maintain,
     Maintained,
     Slices,
+    WriteMarker,
 )
 
 TIMEOUT_MS_MIN = 1000
@@ -97,6 +98,9 @@ class Maintenance:
                 return partial(self._core.describe_log_dirs, token, partitions)
             case DescribeLogProducers(topic_id, partition):
                 return partial(self._core.describe_producers, token, (topic_id, partition))
+            case WriteMarker(topic_id, partition, end):
+                marker = (topic_id, partition, *end)
+                return partial(self._core.write_markers, token, [marker])
             case _:
                 assert_never(command)
 
@@ -107,7 +111,10 @@ class Maintenance:
 
     def _on_maintained(self, waiting: "_Waiting", slot: int, completed: Completed) -> None:
         del waiting.tokens[slot]
-        waiting.gathering.add(slot, _by_name(Maintained(*completed)))
+        done = Maintained(*completed)
+        if isinstance(done.answer, MarkerCodes):
+            done = Maintained(done.answer.codes[0], -1)
+        waiting.gathering.add(slot, _by_name(done))
 
     def _time_out(self, waiting: "_Waiting") -> None:
         """Answer now. The core carries on with what it has begun."""

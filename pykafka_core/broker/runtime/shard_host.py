@@ -13,17 +13,25 @@ committed is forgotten as a whole.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from pykafka_core._core import Core, RecordsRead
 from pykafka_core._records import Record, RecordBatchReader
 from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
-from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.timers import Timer, Timers
-from pykafka_core.coordinator.shard import FOREVER_NS, KeyValue, Shard, Turn, Waiter
+from pykafka_core.coordinator.shard import (
+    FOREVER_NS,
+    KeyValue,
+    Shard,
+    TransactionEnd,
+    Turn,
+    Waiter,
+    Within,
+)
 from pykafka_core.errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
@@ -72,21 +80,39 @@ class Answers(Protocol):
     def refused(self, waiter: Waiter, error_code: int) -> None:
         """There is no answer but an error."""
 
+    def committed(self, place: "ShardPlace", effect: object) -> None:
+        """What the shard of that place wants to have done."""
+
 
 class _Batch:
-    """What turns came to that are appended together."""
+    """What turns came to that are appended together: records of one transaction, or of none, or one marker."""
 
-    __slots__ = "answers", "bytes_left", "records", "size"
+    __slots__ = "answers", "bytes_left", "effects", "records", "size", "stamp"
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, stamp: Within | TransactionEnd | None = None) -> None:
+        self.stamp = stamp
         self.records: list[KeyValue] = []
         self.answers: list[tuple[Waiter, object]] = []
+        self.effects: list[object] = []
         self.bytes_left = bytes_max
         self.size = 0
+
+    @property
+    def is_written(self) -> bool:
+        """Whether there is something to append."""
+        return bool(self.records) or isinstance(self.stamp, TransactionEnd)
+
+    def takes(self, turn: Turn, size: int) -> bool:
+        if not turn.records and turn.stamp is None:
+            return True
+        if isinstance(turn.stamp, TransactionEnd) or isinstance(self.stamp, TransactionEnd):
+            return False
+        return self.stamp == turn.stamp and self.bytes_left >= size
 
     def add(self, turn: Turn, size: int) -> None:
         self.records += turn.records
         self.answers += turn.answers
+        self.effects += turn.effects
         self.bytes_left -= size
         self.size += size
 
@@ -171,7 +197,7 @@ class ShardHost(Generic[S]):
         """Append what was gathered, unless a batch is in flight."""
         while self._gathered and self._in_flight is None:
             batch = self._gathered.popleft()
-            if batch.records:
+            if batch.is_written:
                 self._append(batch)
             else:
                 self._release(batch)
@@ -215,16 +241,23 @@ class ShardHost(Generic[S]):
     def _take(self, run: Callable[[Turn], None], now_ns: int) -> None:
         turn = Turn(now_ns, self._core.time_ms(), self._bytes_max)
         run(turn)
-        size = self._bytes_max - turn.bytes_left
-        if not turn.records and not turn.answers:
-            pass
-        elif not self._gathered and self._in_flight is None and not turn.records:
-            self._release_answers(turn.answers)
-        else:
-            if not self._gathered or self._gathered[-1].bytes_left < size:
-                self._gathered.append(_Batch(self._bytes_max))
-            self._gathered[-1].add(turn, size)
+        is_written = bool(turn.records) or isinstance(turn.stamp, TransactionEnd)
+        if is_written or turn.answers or turn.effects:
+            self._gather(turn)
+        if not is_written and self._in_flight is None and len(self._gathered) == 1:
+            self._release_unwritten()
         self._arm()
+
+    def _gather(self, turn: Turn) -> None:
+        size = self._bytes_max - turn.bytes_left
+        if not self._gathered or not self._gathered[-1].takes(turn, size):
+            self._gathered.append(_Batch(self._bytes_max, turn.stamp))
+        self._gathered[-1].add(turn, size)
+
+    def _release_unwritten(self) -> None:
+        """Nothing is in flight or gathered but answers that wait for nothing."""
+        if not self._gathered[0].is_written:
+            self._release(self._gathered.popleft())
 
     def _work_off(self) -> None:
         while self._queue and self._machine is not None and not self._is_full:
@@ -232,33 +265,40 @@ class ShardHost(Generic[S]):
 
     def _refuse(self, waiter: Waiter, error_code: int) -> None:
         """Behind what is in flight: the operation may have seen what is not committed."""
-        turn = Turn(0, 0, 0)
+        turn = Turn(0, 0, self._bytes_max)
         turn.answer(waiter, error_code)
-        if not self._gathered and self._in_flight is None:
-            self._release_answers(turn.answers)
-        else:
-            if not self._gathered:
-                self._gathered.append(_Batch(self._bytes_max))
-            self._gathered[-1].add(turn, 0)
+        self._gather(turn)
+        if self._in_flight is None and len(self._gathered) == 1:
+            self._release_unwritten()
 
     # Appends.
 
     def _append(self, batch: _Batch) -> None:
         self._in_flight = batch
         self._token = self._completions.open(self._on_appended)
-        place = self.place
-        partition = (place.topic_id, place.partition)
         try:
-            self._core.append(self._token, partition, place.leader_epoch, batch.records)
+            self._send(self._token, batch)
         except SURVIVED as fault:
-            self._faults.caught(f"an append to {place}", fault)
+            self._faults.caught(f"an append to {self.place}", fault)
             self._completions.complete(self._token, Completed(UnknownServerError.code, -1))
+
+    def _send(self, token: int, batch: _Batch) -> None:
+        place, stamp = self.place, batch.stamp
+        if isinstance(stamp, TransactionEnd):
+            self._core.write_markers(token, [(place.topic_id, place.partition, *stamp)])
+            return
+        partition = (place.topic_id, place.partition)
+        if stamp is None:
+            self._core.append(token, partition, place.leader_epoch, batch.records)
+        else:
+            self._core.append(token, partition, place.leader_epoch, batch.records, producer=stamp)
 
     def _on_appended(self, completed: Completed) -> None:
         batch, self._in_flight = self._in_flight, None
         assert batch is not None, "an append completes once"
-        if completed.error_code:
-            self._append_failed(batch, completed.error_code)
+        error_code = completed.error_code or _marker_code(completed.answer)
+        if error_code:
+            self._append_failed(batch, error_code)
             return
         self._release(batch)
         self._work_off()
@@ -267,14 +307,18 @@ class ShardHost(Generic[S]):
     def _append_failed(self, batch: _Batch, error_code: int) -> None:
         name = error_of(error_code).name
         _log.error("%s refused %d records with %s", self.place, len(batch.records), name)
-        self._gathered.appendleft(batch)
         not_here = error_code in _NOT_HERE
+        if batch.stamp is not None and not not_here:
+            # What the log says of a producer is for who asked in its name.
+            self._answer([(waiter, error_code) for waiter, _ in batch.answers])
         self._fail((NotCoordinatorError if not_here else CoordinatorNotAvailableError).code)
 
     def _release(self, batch: _Batch) -> None:
-        self._release_answers(batch.answers)
+        self._answer(batch.answers)
+        for effect in batch.effects:
+            self._answers.committed(self.place, effect)
 
-    def _release_answers(self, answers: list[tuple[Waiter, object]]) -> None:
+    def _answer(self, answers: Sequence[tuple[Waiter, object]]) -> None:
         for waiter, answer in answers:
             if waiter in self._waiters:
                 del self._waiters[waiter]
@@ -383,6 +427,11 @@ class ShardHost(Generic[S]):
             self._faults.caught(f"a deadline of {self.place}", fault)
             self._fail(UnknownServerError.code)
         self.flush()
+
+
+def _marker_code(answer: object) -> int:
+    """What became of a marker, if that was written."""
+    return answer.codes[0] if isinstance(answer, MarkerCodes) else 0
 
 
 def _replay_one(machine: Shard, record: Record) -> None:

@@ -4,6 +4,7 @@ from functools import partial
 from typing import NamedTuple
 
 from pykafka_core._core import Core
+from pykafka_core.broker.runtime.calls import new_producer_id
 from pykafka_core.broker.runtime.completions import Completions
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.coordinators import Coordinators
@@ -21,7 +22,9 @@ from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.coordinator.group.group_shard import GroupShard
 from pykafka_core.coordinator.group.settings import GroupSettings
-from pykafka_core.handlers.context import Node
+from pykafka_core.coordinator.transaction.settings import TransactionSettings
+from pykafka_core.coordinator.transaction.transaction_shard import TransactionShard
+from pykafka_core.handlers.context import Node, ProducerIds
 
 
 class ControlPlane(NamedTuple):
@@ -47,7 +50,8 @@ def assemble(
     """Make the parts that requests go through."""
     replies: Replies = []
     requests = OpenRequests(core, faults, replies)
-    contexts = Contexts(core, node, quorum, publisher)
+    producer_ids = ProducerIds()
+    contexts = Contexts(core, node, quorum, publisher, producer_ids)
     timers = Timers(faults)
     maintenance = Maintenance(
         core=core, completions=completions, requests=requests, timers=timers, faults=faults
@@ -62,6 +66,9 @@ def assemble(
         publisher=publisher,
         make_group_shard=partial(
             GroupShard, GroupSettings.of(publisher.settings), partial(_new_uuid, node)
+        ),
+        make_transaction_shard=partial(
+            TransactionShard, TransactionSettings.of(publisher.settings), producer_ids.take_or_ask
         ),
     )
     jobs = Jobs(
@@ -93,6 +100,7 @@ def assemble(
         levels=Levels(core, publisher, node.log_dir),
         faults=faults,
     )
+    producer_ids.ask_for_more = lambda: dispatcher.ask(new_producer_id())
     return ControlPlane(dispatcher, publisher, maintenance, timers, faults)
 
 

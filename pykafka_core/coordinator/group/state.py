@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pykafka_core.coordinator.deadlines import Deadlines
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.offsets.table import OffsetTable
+from pykafka_core.coordinator.group.offsets.transactions import OpenTransactions
 from pykafka_core.coordinator.group.settings import GroupSettings
 
 
@@ -18,14 +19,16 @@ class GroupState:
     Attributes:
         groups: By group id. A group that has offsets only ("simple") is one without members.
         offsets: Committed offsets of all groups.
+        transactions: Those that have committed offsets here and have not ended.
         deadlines: What is to be done at a time, by keys of `classic.due` and `offsets.expiry`.
     """
 
-    __slots__ = "deadlines", "groups", "new_uuid", "offsets", "settings"
+    __slots__ = "deadlines", "groups", "new_uuid", "offsets", "settings", "transactions"
 
     def __init__(self, settings: GroupSettings, new_uuid: Callable[[], str]) -> None:
         self.settings = settings
         self.new_uuid = new_uuid
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets = OffsetTable()
+        self.transactions = OpenTransactions()
         self.deadlines = Deadlines()

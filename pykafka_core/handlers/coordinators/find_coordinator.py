@@ -1,7 +1,7 @@
-"""FindCoordinator (10): which node coordinates a key. The first group that is looked for makes `__consumer_offsets`.
+"""FindCoordinator (10): which node coordinates a key. The first key of a kind that is looked for makes their topic.
 
-A client is answered when the topic is there, so that it does not have to ask again. For transactional ids, as in
-InitProducerId, and for share groups the answer is COORDINATOR_NOT_AVAILABLE: those coordinators are not built.
+A client is answered when the topic is there, so that it does not have to ask again. For share groups the answer is
+COORDINATOR_NOT_AVAILABLE: their coordinator is not built.
 """
 
 import re
@@ -13,10 +13,10 @@ from pykafka_core.errors import (
     KafkaError,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.coordinators.internal_topics import InternalTopic, group_topic
+from pykafka_core.handlers.coordinators.internal_topics import InternalTopic, coordinators_topic
 from pykafka_core.handlers.outcome import Propose, Slices, collect
 from pykafka_core.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
-from pykafka_core.types import id_bytes
+from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC, id_bytes
 
 BATCHED_VERSION = 4
 """From here on a request names many keys."""
@@ -25,10 +25,7 @@ SHARE_VERSION = 6
 """Since then share groups have coordinators."""
 _PARTITION = re.compile(r"[+-]?[0-9]{1,10}\Z")
 _KINDS = (GROUP, TRANSACTION, SHARE_GROUP)
-_MISSING = {
-    TRANSACTION: "transactions are not built yet: leave out transactional.id",
-    SHARE_GROUP: "share groups are not built yet",
-}
+_TOPICS = {GROUP: GROUP_TOPIC, TRANSACTION: TRANSACTION_TOPIC}
 
 
 class _Coordinator(NamedTuple):
@@ -50,15 +47,13 @@ def handle(
     context: Context, request: FindCoordinatorRequest
 ) -> Slices[FindCoordinatorResponse | Propose]:
     """Answer at once where the coordinators' topic is there; else make it first."""
-    kind = request.key_type
-    if kind in _MISSING:
+    if request.key_type == SHARE_GROUP:
         client = f"client {context.caller.client_id!r} at {context.caller.client_host}"
-        context.warn(
-            f"coordinator {kind}", f"{client} asks for a coordinator, and {_MISSING[kind]}"
-        )
-    if kind != GROUP:
+        context.warn("share groups", f"{client} uses share groups, which are not built")
+    name = _TOPICS.get(request.key_type)
+    if name is None:
         return (yield from _answer(context, request, None))
-    topic = yield from group_topic(context)
+    topic = yield from coordinators_topic(context, name)
     if not topic.records:
         return (yield from _answer(context, request, topic))
     return Propose(topic.records, lambda code: _answer(context, request, None if code else topic))

@@ -3,12 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 
 from pykafka_core.coordinator.group.group_shard import GroupShard
-from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import CoordinatorNotAvailableError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, GroupOperation, Slices
-from pykafka_core.metadata.image.image import NO_LEADER
+from pykafka_core.handlers.coordinators.shards import answered, shard_of
+from pykafka_core.handlers.outcome import Coordinate, Coordinated, GroupOperation, Reply, Slices
 from pykafka_core.protocol.messages import Message
 from pykafka_core.types import GROUP_TOPIC
 
@@ -27,24 +26,19 @@ def coordinate(
         run: Answers its waiter with the response, or with an error code.
         refused: Makes the response of an error code.
     """
-    partition = _partition(context, group_id)
+    partition = shard_of(context, GROUP_TOPIC, group_id)
     if partition is None:
         return refused(CoordinatorNotAvailableError.code)
 
-    def reply(results: Sequence[Coordinated]) -> Message:
-        (result,) = results
-        if result.error_code:
-            return refused(result.error_code)
-        assert isinstance(result.answer, Message), "a shard answers with a response"
-        return result.answer
-
-    return Coordinate([GroupOperation(partition, run)], reply)
+    return Coordinate(
+        [GroupOperation(partition, run)], lambda results: answered(results[0], refused)
+    )
 
 
 def coordinate_each(
     context: Context,
     operations: Iterable[tuple[str, Run]],
-    reply: Callable[[Sequence[Coordinated]], Message | Slices[Message]],
+    reply: Callable[[Sequence[Coordinated]], Reply],
 ) -> Slices[Coordinate]:
     """Have the shards of many groups answer.
 
@@ -57,7 +51,7 @@ def coordinate_each(
     places: list[int | None] = []
     for group_id, run in operations:
         yield
-        partition = _partition(context, group_id)
+        partition = shard_of(context, GROUP_TOPIC, group_id)
         places.append(None if partition is None else len(found))
         if partition is not None:
             found.append(GroupOperation(partition, run))
@@ -66,13 +60,3 @@ def coordinate_each(
         found,
         lambda results: reply([absent if at is None else results[at] for at in places]),
     )
-
-
-def _partition(context: Context, group_id: str) -> int | None:
-    """The partition that coordinates a group, if somebody leads it."""
-    topic = context.image.topics.by_name.get(GROUP_TOPIC)
-    if topic is None or not topic.partitions:
-        return None
-    index = coordinator_partition(group_id, len(topic.partitions))
-    partition = topic.partitions.get(index)
-    return None if partition is None or partition.leader == NO_LEADER else index

@@ -1,39 +1,77 @@
-"""InitProducerId (22): KIP-98. Ids come from blocks that ProducerIdsRecords make ours."""
+"""InitProducerId (22): KIP-98, KIP-360. Ids come from blocks that ProducerIdsRecords make ours."""
 
+from collections.abc import Callable
+from functools import partial
+
+from pykafka_core.coordinator.transaction.init_producer_id import (
+    InitProducerId,
+    init_producer_id,
+)
 from pykafka_core.errors import (
     CoordinatorNotAvailableError,
     InvalidRequestError,
     InvalidTransactionTimeoutError,
-    KafkaError,
 )
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome, Propose
+from pykafka_core.handlers.coordinators.shards import answered, coordinate_transaction
+from pykafka_core.handlers.coordinators.transactions import known_to
+from pykafka_core.handlers.outcome import Coordinated, Propose, Reply
 from pykafka_core.protocol.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
+    Message,
     ProducerIdsRecord,
 )
 
 BLOCK_SIZE = 1000
 """``ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE``; each start of a broker begins a new block."""
 PRODUCER_ID_MAX = 2**63 - 1
+FENCED_VERSION = 4
+NOT_GIVEN = -1
 
 
-def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
-    """Give a fresh id with epoch 0 to a producer without a transactional id.
+def handle(context: Context, request: InitProducerIdRequest) -> Propose | Reply:
+    """Give a fresh id with epoch 0 to a producer without a transactional id; others' ids are their coordinator's.
 
-    One with a transactional id needs the transaction coordinator, which is not built: it is told
-    that the coordinator is not available, which clients take as a reason to wait.
+    The coordinator may need a fresh id too, so there is one at hand before it is asked.
     """
-    if request.transactional_id is not None:
-        return _failed(_refusal(context, request).code)
+    code = _refusal(context, request)
+    if code:
+        return _failed(code)
+    if request.transactional_id is None:
+        return _with_new_id(context, _given)
+    if context.producer_ids:
+        return _transactional(context, request, request.transactional_id)
+    transactional_id = request.transactional_id
+    return _with_new_id(context, lambda _: _transactional(context, request, transactional_id))
+
+
+def _refusal(context: Context, request: InitProducerIdRequest) -> int:
+    """What Kafka checks before it asks the coordinator (contract/kafka.md#18)."""
+    if (request.producer_id == NOT_GIVEN) != (request.producer_epoch == NOT_GIVEN):
+        return InvalidRequestError.code
+    if request.transactional_id is None:
+        return 0
+    if not request.transactional_id:
+        return InvalidRequestError.code
+    timeout_ms_max = context.settings.int("transaction.max.timeout.ms")
+    is_valid = 0 < request.transaction_timeout_ms <= timeout_ms_max
+    return 0 if is_valid else InvalidTransactionTimeoutError.code
+
+
+def _with_new_id(context: Context, reply: Callable[[int], Reply]) -> Propose | Reply:
+    """Take a fresh id; when there is none, propose a block of them first."""
     producer_id = context.producer_ids.take()
     if producer_id is not None:
-        return _given(producer_id)
+        return reply(producer_id)
+
+    def unless(producer_id: int, code: int) -> Reply:
+        return _failed(CoordinatorNotAvailableError.code) if code else reply(producer_id)
+
     first = context.image.next_producer_id
     proposed = context.producer_ids.take_proposed(first)
     if proposed is not None:
-        return Propose([], lambda code: _unless(code, proposed))
+        return Propose([], partial(unless, proposed))
     if first > PRODUCER_ID_MAX - BLOCK_SIZE:
         return _failed(-1)
     record = ProducerIdsRecord(
@@ -41,28 +79,36 @@ def handle(context: Context, request: InitProducerIdRequest) -> Outcome:
         broker_epoch=context.broker_epoch,
         next_producer_id=first + BLOCK_SIZE,
     )
-
     context.producer_ids.propose(first, first + BLOCK_SIZE)
 
-    def reply(code: int) -> InitProducerIdResponse:
+    def settled(code: int) -> Reply:
         context.producer_ids.settle(first + BLOCK_SIZE, committed=not code)
-        return _unless(code, first)
+        return unless(first, code)
 
-    return Propose([record], reply)
-
-
-def _refusal(context: Context, request: InitProducerIdRequest) -> type[KafkaError]:
-    """What Kafka checks before it asks the coordinator (contract/kafka.md#18), else that there is none."""
-    if request.transactional_id == "":
-        return InvalidRequestError
-    timeout_ms_max = context.settings.int("transaction.max.timeout.ms")
-    if not 0 < request.transaction_timeout_ms <= timeout_ms_max:
-        return InvalidTransactionTimeoutError
-    return CoordinatorNotAvailableError
+    return Propose([record], settled)
 
 
-def _unless(code: int, producer_id: int) -> InitProducerIdResponse:
-    return _failed(CoordinatorNotAvailableError.code) if code else _given(producer_id)
+def _transactional(
+    context: Context, request: InitProducerIdRequest, transactional_id: str
+) -> Reply:
+    asked = InitProducerId(
+        transactional_id,
+        request.transaction_timeout_ms,
+        request.producer_id,
+        request.producer_epoch,
+    )
+
+    def refused(code: int) -> InitProducerIdResponse:
+        return _failed(known_to(context, code, FENCED_VERSION))
+
+    def reply(result: Coordinated) -> Message:
+        response = answered(result, refused)
+        assert isinstance(response, InitProducerIdResponse), "a shard answers with this response"
+        response.error_code = known_to(context, response.error_code, FENCED_VERSION)
+        return response
+
+    run = partial(init_producer_id, asked)
+    return coordinate_transaction(context, transactional_id, run, reply)
 
 
 def _given(producer_id: int) -> InitProducerIdResponse:

@@ -9,7 +9,7 @@ from pykafka_core.handlers.outcome import Slices, collect
 from pykafka_core.handlers.topics.placement import NewPartitions, place
 from pykafka_core.metadata.image.image import NO_LEADER
 from pykafka_core.protocol.messages import ConfigRecord, Message, PartitionRecord, TopicRecord
-from pykafka_core.types import GROUP_TOPIC, RESOURCE_TOPIC
+from pykafka_core.types import GROUP_TOPIC, RESOURCE_TOPIC, TRANSACTION_TOPIC
 
 
 class InternalTopic(NamedTuple):
@@ -23,26 +23,55 @@ class InternalTopic(NamedTuple):
         return self.leaders[coordinator_partition(key, len(self.leaders))]
 
 
-def group_topic(context: Context) -> Slices[InternalTopic]:
-    """`__consumer_offsets`, as it is or as it will be.
+class _Settings(NamedTuple):
+    """What a coordinator's topic is made of: names of the broker's settings, and what is fixed."""
+
+    partitions: str
+    replication_factor: str
+    overrides: Mapping[str, str]
+    fixed: Mapping[str, str]
+
+
+_SETTINGS: Mapping[str, _Settings] = {
+    GROUP_TOPIC: _Settings(
+        "offsets.topic.num.partitions",
+        "offsets.topic.replication.factor",
+        {"segment.bytes": "offsets.topic.segment.bytes"},
+        {"cleanup.policy": "compact", "compression.type": "producer"},
+    ),
+    TRANSACTION_TOPIC: _Settings(
+        "transaction.state.log.num.partitions",
+        "transaction.state.log.replication.factor",
+        {
+            "segment.bytes": "transaction.state.log.segment.bytes",
+            "min.insync.replicas": "transaction.state.log.min.isr",
+        },
+        {
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "unclean.leader.election.enable": "false",
+        },
+    ),
+}
+"""As ``groupMetadataTopicConfigs`` of Kafka's GroupCoordinatorService, and ``transactionStateTopicConfigs``."""
+
+
+def coordinators_topic(context: Context, name: str) -> Slices[InternalTopic]:
+    """`__consumer_offsets` or `__transaction_state`, as it is or as it will be.
 
     Raises:
         KafkaError: It cannot be made.
     """
-    found = context.image.topics.by_name.get(GROUP_TOPIC)
+    found = context.image.topics.by_name.get(name)
     if found is not None:
         partitions = found.partitions
         absent = (partitions.get(index) for index in range(len(partitions)))
         return InternalTopic([part.leader if part else NO_LEADER for part in absent])
-    settings = context.settings
-    overrides = {
-        "cleanup.policy": "compact",
-        "compression.type": "producer",
-        "segment.bytes": str(settings.int("offsets.topic.segment.bytes")),
-    }
-    count = settings.int("offsets.topic.num.partitions")
-    factor = settings.int("offsets.topic.replication.factor")
-    return (yield from _made(context, GROUP_TOPIC, count, factor, overrides))
+    made_of, settings = _SETTINGS[name], context.settings
+    given = {key: str(settings.int(named)) for key, named in made_of.overrides.items()}
+    count = settings.int(made_of.partitions)
+    factor = settings.int(made_of.replication_factor)
+    return (yield from _made(context, name, count, factor, {**made_of.fixed, **given}))
 
 
 def _made(

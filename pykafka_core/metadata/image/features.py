@@ -16,14 +16,21 @@ METADATA_VERSION_LEVEL = 29
 """4.2-IV1, the level of Kafka 4.2."""
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 KRAFT_VERSION = "kraft.version"
+GROUP_VERSION = "group.version"
+GROUP_VERSION_LEVEL = 1
+"""Consumer groups of KIP-848."""
+TRANSACTION_VERSION = "transaction.version"
+TRANSACTION_VERSION_LEVEL = 2
+"""Each transaction has a producer epoch of its own (KIP-890)."""
 
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
     KRAFT_VERSION: (0, 1),
     METADATA_VERSION: (7, METADATA_VERSION_LEVEL),
+    TRANSACTION_VERSION: (0, TRANSACTION_VERSION_LEVEL),
 }
-"""What ApiVersions offers. ``transaction.version``, ``group.version``, ``share.version`` and
-``streams.version`` join with their coordinators: a client takes them as a promise."""
+"""What ApiVersions offers. ``group.version``, ``share.version`` and ``streams.version`` join with their coordinators:
+a client takes them as a promise."""
 
 
 def apply_feature_level(draft: Draft, record: "FeatureLevelRecord") -> None:

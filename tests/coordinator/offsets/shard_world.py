@@ -14,7 +14,7 @@ from pykafka_core.coordinator.group.offsets.deletion import delete_offsets
 from pykafka_core.coordinator.group.offsets.fetch import Fetched, fetch_offsets
 from pykafka_core.coordinator.group.offsets.records import offset_record
 from pykafka_core.coordinator.group.offsets.table import Committed
-from pykafka_core.coordinator.shard import Turn
+from pykafka_core.coordinator.shard import TransactionEnd, Turn, Within
 from pykafka_core.errors import KafkaError
 from tests.coordinator.classic.world import BYTES_MAX, MS, SETTINGS, Operation
 
@@ -106,7 +106,12 @@ class ShardWorld:
         return turn
 
     def _take(self, turn: Turn) -> None:
-        self.log += [(-1, *record) for record in turn.records]
+        stamp = turn.stamp
+        if isinstance(stamp, TransactionEnd):
+            assert not turn.records
+            self.log.append((stamp.producer_id, stamp.committed))
+        producer_id = stamp.producer_id if isinstance(stamp, Within) else -1
+        self.log += [(producer_id, *record) for record in turn.records]
 
 
 def commit(

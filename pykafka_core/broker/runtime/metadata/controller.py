@@ -35,7 +35,7 @@ from pykafka_core.errors import (
     UnknownServerError,
     error_of,
 )
-from pykafka_core.handlers.outcome import Outcome, Propose, Slices, collect
+from pykafka_core.handlers.outcome import Maintain, Outcome, Propose, Reply, Slices, collect
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.metadata.image.proposed import ProposedImage
 from pykafka_core.metadata.records.codec import encode
@@ -54,7 +54,7 @@ _log = GuardedLogger(__name__)
 _NEEDS = {RegisterBrokerRecord: Need.START, RemoveTopicRecord: Need.DELETION}
 """Of records that do not make metadata grow for long."""
 
-Parked = Propose | Message | Slices[Message]
+Parked = Propose | Reply
 """How a request is answered once its batch is committed."""
 
 
@@ -192,7 +192,7 @@ class Controller:
 
         The batch is full when the records need another one; the request is as if it had not been decided.
         """
-        assert isinstance(outcome, Message | Propose), "a row of the controller answers or proposes"
+        assert not isinstance(outcome, Maintain), "a row of the controller has no logs maintained"
         parked: Parked = outcome
         if isinstance(outcome, Propose) and outcome.records:
             try:
@@ -255,5 +255,5 @@ class Controller:
             self._jobs.answer(asked, partial(_reply, outcome, error_code))
 
 
-def _reply(outcome: Parked, error_code: int) -> Message | Slices[Message]:
+def _reply(outcome: Parked, error_code: int) -> Reply:
     return outcome.reply(error_code) if isinstance(outcome, Propose) else outcome

@@ -153,9 +153,16 @@ class ClassicGroup:
             raise IllegalGenerationError
 
     def check_commit(
-        self, member_id: str, group_instance_id: str | None, generation_id: int
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation_id: int,
+        *,
+        transactional: bool = False,
     ) -> None:
         """Refuse a commit of offsets, as ``ClassicGroup.validateOffsetCommit``.
+
+        Within a transaction nobody has to be named, and the assignment is not waited for.
 
         Raises:
             UnknownMemberIdError: The group has members, and this is none of them.
@@ -165,10 +172,12 @@ class ClassicGroup:
         """
         if self.state is ClassicGroupState.EMPTY and generation_id < 0:
             return
-        if generation_id < 0 and not member_id and group_instance_id is None:
+        is_named = generation_id >= 0 or member_id or group_instance_id is not None
+        if not is_named and not transactional:
             raise UnknownMemberIdError
-        self.check_generation(member_id, group_instance_id, generation_id)
-        if self.state is ClassicGroupState.COMPLETING_REBALANCE:
+        if is_named:
+            self.check_generation(member_id, group_instance_id, generation_id)
+        if self.state is ClassicGroupState.COMPLETING_REBALANCE and not transactional:
             raise RebalanceInProgressError
 
     def is_subscribed(self, topic: str) -> bool:

@@ -41,6 +41,7 @@ class Commit(NamedTuple):
     retention_ms: int
     offsets: Sequence[NewOffset]
     api_version: int
+    transactional: bool = False
 
 
 def commit_offsets(commit: Commit, state: GroupState, waiter: Waiter, turn: Turn) -> None:
@@ -54,22 +55,41 @@ def commit_offsets(commit: Commit, state: GroupState, waiter: Waiter, turn: Turn
         FencedInstanceIdError: Another member id has the instance id.
         RecordListTooLargeError: They do not fit into one batch.
     """
-    group = state.groups.get(commit.group_id)
-    if group is not None:
-        group.check_commit(commit.member_id, commit.group_instance_id, commit.generation_id)
-    elif commit.generation_id >= 0:
-        is_new = commit.api_version >= NOT_FOUND_VERSION
-        raise GroupIdNotFoundError if is_new else IllegalGenerationError
-    made = [
-        (new.topic, new.partition, _committed(new, commit.retention_ms, turn.now_ms))
-        for new in commit.offsets
-    ]
+    check_commit(commit, state)
+    made = new_offsets(commit, turn.now_ms)
     turn.append([offset_record(commit.group_id, *one) for one in made])
     group = group_of(state, commit.group_id)
     for topic, partition, committed in made:
         state.offsets.put(group.group_id, topic, partition, committed)
     touch(state, group, commit.member_id, turn.now_ns)
     turn.answer(waiter, None)
+
+
+def check_commit(commit: Commit, state: GroupState) -> None:
+    """Whether its group takes a commit.
+
+    Raises:
+        KafkaError: As `commit_offsets`.
+    """
+    group = state.groups.get(commit.group_id)
+    if group is not None:
+        group.check_commit(
+            commit.member_id,
+            commit.group_instance_id,
+            commit.generation_id,
+            transactional=commit.transactional,
+        )
+    elif commit.generation_id >= 0:
+        is_new = commit.api_version >= NOT_FOUND_VERSION and not commit.transactional
+        raise GroupIdNotFoundError if is_new else IllegalGenerationError
+
+
+def new_offsets(commit: Commit, now_ms: int) -> list[tuple[str, int, Committed]]:
+    """Topic, partition and what is stored of each."""
+    return [
+        (new.topic, new.partition, _committed(new, commit.retention_ms, now_ms))
+        for new in commit.offsets
+    ]
 
 
 def _committed(new: NewOffset, retention_ms: int, now_ms: int) -> Committed:

@@ -1,0 +1,126 @@
+"""The shards of one internal topic on this node: those of the partitions that it leads."""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Generic, Protocol, TypeVar
+
+from pykafka_core._core import Core
+from pykafka_core.broker.runtime.metadata.publisher import Publisher
+from pykafka_core.broker.runtime.shard_host import ShardHost, ShardPlace
+from pykafka_core.broker.runtime.turns import advanced
+from pykafka_core.coordinator.shard import Shard
+from pykafka_core.errors import NotCoordinatorError
+from pykafka_core.handlers.outcome import Slices
+from pykafka_core.metadata.image.image import MetadataImage, Topic
+from pykafka_core.types import RESOURCE_TOPIC
+
+S = TypeVar("S", bound=Shard)
+
+
+class MakeHost(Protocol[S]):
+    """Begins to host a shard."""
+
+    def __call__(
+        self, place: ShardPlace, make: Callable[[], S], *, batch_bytes_max: int
+    ) -> ShardHost[S]:
+        """As `ShardHost`."""
+
+
+class TopicShards(Generic[S]):
+    """Hosts by partition. Belongs to the control thread.
+
+    Args:
+        topic: Its name.
+        node_id: This node.
+        core: Its clock.
+        publisher: Has the committed image, which says what this node leads.
+        host: Makes hosts.
+        make: Makes an empty machine.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        *,
+        node_id: int,
+        core: Core,
+        publisher: Publisher,
+        host: MakeHost[S],
+        make: Callable[[], S],
+    ) -> None:
+        self.topic = topic
+        self._node_id = node_id
+        self._core = core
+        self._publisher = publisher
+        self._host = host
+        self._make = make
+        self._hosts: dict[int, ShardHost[S]] = {}
+        self._loading: deque[Slices[None]] = deque()
+        self._followed: Topic | None = None
+        self.follow(publisher.image)
+        publisher.followers.append(self.follow)
+
+    def get(self, partition: int) -> ShardHost[S] | None:
+        """The host of a partition that this node leads."""
+        return self._hosts.get(partition)
+
+    def __len__(self) -> int:
+        return len(self._hosts)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether `advance` has something to do without an event."""
+        return bool(self._loading)
+
+    def advance(self, deadline_ns: int) -> None:
+        """Replay what was read, and append what operations came to."""
+        for host in self._hosts.values():
+            work = host.carry_on_loading()
+            if work is not None:
+                self._loading.append(work)
+        while self._loading and self._core.now_ns() < deadline_ns:
+            if advanced(self._loading[0], self._core, deadline_ns):
+                self._loading.popleft()
+        for host in self._hosts.values():
+            host.flush()
+
+    def drop_all(self) -> None:
+        """The broker stops: whoever waited has been told."""
+        self._hosts.clear()
+        self._loading.clear()
+
+    def follow(
+        self, image: MetadataImage, deleted: Mapping[str, bytes] = MappingProxyType({})
+    ) -> None:
+        """Take in a committed image: load the shards of partitions that this node leads now, close those of others.
+
+        Args:
+            image: From now on it is what counts.
+            deleted: Topics that it does not have any more: ids by name.
+        """
+        topic = image.topics.by_name.get(self.topic)
+        if topic is not self._followed:
+            self._followed = topic
+            self._follow_topic(image, topic)
+        if deleted:
+            for host in self._hosts.values():
+                host.topics_deleted(deleted)
+
+    def _follow_topic(self, image: MetadataImage, topic: Topic | None) -> None:
+        led = {} if topic is None else dict(self._led(topic))
+        for index, host in list(self._hosts.items()):
+            if led.get(index) != host.place:
+                del self._hosts[index]
+                host.close(NotCoordinatorError.code)
+        overrides = image.configs.of(RESOURCE_TOPIC, self.topic)
+        bytes_max = int(self._publisher.settings.topic_value("max.message.bytes", overrides) or 0)
+        for index, place in led.items():
+            if index not in self._hosts:
+                self._hosts[index] = self._host(place, self._make, batch_bytes_max=bytes_max)
+
+    def _led(self, topic: Topic) -> Iterator[tuple[int, ShardPlace]]:
+        for index, partition in topic.partitions.items():
+            if partition.leader == self._node_id:
+                epoch = partition.leader_epoch
+                yield index, ShardPlace(topic.name, topic.topic_id, index, epoch)

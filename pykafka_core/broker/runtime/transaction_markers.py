@@ -1,0 +1,210 @@
+"""From a decided transaction to its markers: every partition gets one before the transaction is complete.
+
+Theory of operation. The decision is committed before this begins (contract/replication.md#T1). Markers of
+partitions with clients' records are written by the core, those of `__consumer_offsets` by the group shards, which hold
+the offsets that wait for them. What fails is tried again until it is written or the partition is gone. Then the
+shard of the transaction is told, once. A shard that is loaded again asks for its markers again; a marker may be written
+twice.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from pykafka_core._core import Core
+from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
+from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.metadata.publisher import Publisher
+from pykafka_core.broker.runtime.shard_host import ShardPlace
+from pykafka_core.broker.runtime.timers import Timers
+from pykafka_core.coordinator.group.offsets.transaction import end_transaction
+from pykafka_core.coordinator.shard import TransactionEnd
+from pykafka_core.coordinator.transaction.effects import WriteMarkers
+from pykafka_core.coordinator.transaction.markers_written import markers_written
+from pykafka_core.errors import (
+    InvalidProducerEpochError,
+    NotLeaderOrFollowerError,
+    TransactionCoordinatorFencedError,
+    UnknownServerError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+    error_of,
+)
+from pykafka_core.handlers.outcome import (
+    Coordinated,
+    GroupOperation,
+    ShardOperation,
+    TransactionOperation,
+)
+from pykafka_core.types import GROUP_TOPIC
+
+RETRY_NS = 100_000_000
+"""Between two tries, as ``request.timeout.ms`` and its backoff are between brokers of Kafka."""
+
+_FENCED = frozenset({InvalidProducerEpochError.code, TransactionCoordinatorFencedError.code})
+"""A newer coordinator, or a newer instance of the producer, has written there."""
+_GONE = frozenset({UnknownTopicIdError.code, UnknownTopicOrPartitionError.code})
+
+_log = GuardedLogger(__name__)
+
+Run = Callable[[ShardOperation, Callable[[Coordinated], None]], None]
+"""`Coordinators.run`."""
+
+
+class _Ending:
+    """One transaction that ends. ``left`` are partitions without a marker, of which ``waiting`` are under way."""
+
+    __slots__ = "effect", "left", "place", "waiting"
+
+    def __init__(self, place: ShardPlace, effect: WriteMarkers) -> None:
+        self.place = place
+        self.effect = effect
+        self.left = set(effect.partitions)
+        self.waiting = 0
+
+    def end(self) -> TransactionEnd:
+        effect = self.effect
+        return TransactionEnd(
+            effect.producer_id,
+            effect.producer_epoch,
+            self.place.leader_epoch,
+            effect.committed,
+            effect.transaction_version,
+        )
+
+
+class TransactionMarkers:
+    """Writes markers. Belongs to the control thread.
+
+    Args:
+        core: Has the logs.
+        publisher: Has the committed image, which says what partitions there are.
+        completions: Where the core's markers are waited for.
+        timers: For what is tried again.
+        faults: Takes note of a call of the core that fails alone: it is tried again.
+        run: Runs an operation of a shard.
+    """
+
+    def __init__(
+        self,
+        *,
+        core: Core,
+        publisher: Publisher,
+        completions: Completions,
+        timers: Timers,
+        faults: Faults,
+        run: Run,
+    ) -> None:
+        self._core = core
+        self._publisher = publisher
+        self._completions = completions
+        self._timers = timers
+        self._faults = faults
+        self._run = run
+        self._endings: dict[str, _Ending] = {}
+
+    def __len__(self) -> int:
+        return len(self._endings)
+
+    def begin(self, place: ShardPlace, effect: WriteMarkers) -> None:
+        """End a transaction on all its partitions.
+
+        Args:
+            place: The shard that decided it; its leader epoch is the coordinator's.
+            effect: What was decided.
+        """
+        ending = self._endings[effect.transactional_id] = _Ending(place, effect)
+        self._write(ending)
+
+    def drop_all(self) -> None:
+        """The broker stops: the next start asks again."""
+        self._endings.clear()
+
+    def _is_current(self, ending: _Ending) -> bool:
+        return self._endings.get(ending.effect.transactional_id) is ending
+
+    def _write(self, ending: _Ending) -> None:
+        if not self._is_current(ending):
+            return
+        own, others = self._divide(ending)
+        ending.waiting = len(own) + bool(others)
+        end = ending.end()
+        if others:
+            self._write_others(ending, others, end)
+        for index in own:
+            operation = GroupOperation(index, partial(end_transaction, end))
+            self._run(operation, partial(self._on_own, ending, index))
+        self._go_on(ending)
+
+    def _write_others(
+        self, ending: _Ending, others: list[tuple[str, int]], end: TransactionEnd
+    ) -> None:
+        ids = self._publisher.image.topics.by_name
+        markers = [(ids[topic].topic_id, index, *end) for topic, index in others]
+        token = self._completions.open(partial(self._on_written, ending, others))
+        if not self._faults.guard(
+            "a transaction's markers", lambda: self._core.write_markers(token, markers)
+        ):
+            codes = MarkerCodes([UnknownServerError.code] * len(markers))
+            self._completions.complete(token, Completed(0, -1, codes))
+
+    def _divide(self, ending: _Ending) -> tuple[list[int], list[tuple[str, int]]]:
+        """Partitions of groups, and those of clients; without those that are gone."""
+        own, others = [], []
+        for topic, index in list(ending.left):
+            found = self._publisher.image.topics.by_name.get(topic)
+            if found is None or index not in found.partitions:
+                ending.left.discard((topic, index))
+            elif topic == GROUP_TOPIC:
+                own.append(index)
+            else:
+                others.append((topic, index))
+        return own, others
+
+    def _on_own(self, ending: _Ending, index: int, result: Coordinated) -> None:
+        self._note(ending, (GROUP_TOPIC, index), result.error_code)
+        ending.waiting -= 1
+        self._go_on(ending)
+
+    def _on_written(
+        self, ending: _Ending, partitions: list[tuple[str, int]], completed: Completed
+    ) -> None:
+        written = completed.answer
+        assert isinstance(written, MarkerCodes), "markers complete with a code for each"
+        for partition, code in zip(partitions, written.codes, strict=True):
+            self._note(ending, partition, code)
+        ending.waiting -= 1
+        self._go_on(ending)
+
+    def _note(self, ending: _Ending, partition: tuple[str, int], code: int) -> None:
+        if code == 0 or code in _GONE:
+            ending.left.discard(partition)
+        elif code in _FENCED and self._is_current(ending):
+            del self._endings[ending.effect.transactional_id]
+            _log.error(
+                "the transaction of %r cannot end in %s-%d: %s",
+                ending.effect.transactional_id,
+                *partition,
+                error_of(code).name,
+            )
+        elif code != NotLeaderOrFollowerError.code:
+            name = error_of(code).name
+            _log.warning("a transaction's marker for %s-%d is tried again: %s", *partition, name)
+
+    def _go_on(self, ending: _Ending) -> None:
+        if ending.waiting or not self._is_current(ending):
+            return
+        if ending.left:
+            due_ns = self._core.now_ns() + RETRY_NS
+            self._timers.once("transaction markers", due_ns, partial(self._write, ending))
+            return
+        effect = ending.effect
+        del self._endings[effect.transactional_id]
+        run = partial(
+            markers_written, effect.transactional_id, effect.producer_id, effect.producer_epoch
+        )
+        self._run(TransactionOperation(ending.place.partition, run), _nothing)
+
+
+def _nothing(_: Coordinated) -> None:
+    """A shard that is not here any more is loaded elsewhere, and asks again."""

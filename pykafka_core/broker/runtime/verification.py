@@ -1,0 +1,106 @@
+"""Produce requests that begin to write in a transaction: is the partition part of it? (KIP-890)"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from pykafka_core._core import Core, VerifyTransaction
+from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.metadata.publisher import Publisher
+from pykafka_core.broker.runtime.timers import Timers
+from pykafka_core.coordinator.partitions import coordinator_partition
+from pykafka_core.coordinator.transaction.add_partitions import add_partitions
+from pykafka_core.coordinator.transaction.transaction import TV2
+from pykafka_core.coordinator.transaction.verify_partitions import verify_partitions
+from pykafka_core.errors import (
+    NONE,
+    ConcurrentTransactionsError,
+    CoordinatorNotAvailableError,
+    UnknownTopicOrPartitionError,
+)
+from pykafka_core.handlers.coordinators.shards import RunTransaction
+from pykafka_core.handlers.outcome import Coordinated, ShardOperation, TransactionOperation
+from pykafka_core.types import TRANSACTION_TOPIC
+
+RETRY_NS = 2_000_000
+"""A transaction that ends is complete soon, and a client begins the next one at once."""
+
+Run = Callable[[ShardOperation, Callable[[Coordinated], None]], None]
+"""`Coordinators.run`."""
+
+_Place = tuple[str, int]
+
+
+class _Verified(NamedTuple):
+    """An event, and the names of the partitions that exist."""
+
+    event: VerifyTransaction
+    places: Sequence[_Place | None]
+    give_up_ns: int
+
+
+class Verification:
+    """Answers `VerifyTransaction`. Belongs to the control thread.
+
+    Args:
+        core: Waits for the answers.
+        publisher: Has the committed image.
+        timers: For what is asked again.
+        faults: Takes note of an answer that fails alone: its request times out.
+        run: Runs an operation of a shard.
+    """
+
+    def __init__(
+        self, *, core: Core, publisher: Publisher, timers: Timers, faults: Faults, run: Run
+    ) -> None:
+        self._core = core
+        self._publisher = publisher
+        self._timers = timers
+        self._faults = faults
+        self._run = run
+
+    def begin(self, event: VerifyTransaction) -> None:
+        """Ask the coordinator of the transaction."""
+        by_id = self._publisher.image.topics.by_id
+        topics = ((by_id.get(topic_id), index) for topic_id, index in event.partitions)
+        places = [(topic.name, index) if topic else None for topic, index in topics]
+        self._ask(_Verified(event, places, self._core.now_ns() + self._patience_ns()))
+
+    def _patience_ns(self) -> int:
+        patience_ms = self._publisher.settings.int("add.partitions.to.txn.retry.backoff.max.ms")
+        return patience_ms * 1_000_000
+
+    def _ask(self, asked: _Verified) -> None:
+        event = asked.event
+        topic = self._publisher.image.topics.by_name.get(TRANSACTION_TOPIC)
+        if topic is None or not topic.partitions:
+            self._answer(asked, CoordinatorNotAvailableError.code, {})
+            return
+        shard = coordinator_partition(event.transactional_id, len(topic.partitions))
+        places = [place for place in asked.places if place]
+        wanted = (event.transactional_id, event.producer_id, event.producer_epoch, places)
+        run: RunTransaction = (
+            partial(add_partitions, *wanted, TV2)
+            if event.add
+            else partial(verify_partitions, *wanted)
+        )
+        self._run(TransactionOperation(shard, run), partial(self._on_result, asked))
+
+    def _on_result(self, asked: _Verified, result: Coordinated) -> None:
+        code, now_ns = result.error_code, self._core.now_ns()
+        if code == ConcurrentTransactionsError.code and now_ns < asked.give_up_ns:
+            again = partial(self._ask, asked)
+            self._timers.once("a transaction's partitions", now_ns + RETRY_NS, again)
+            return
+        codes = result.answer
+        self._answer(asked, code, codes if isinstance(codes, dict) else {})
+
+    def _answer(self, asked: _Verified, code: int, codes: dict[_Place, int]) -> None:
+        missing = UnknownTopicOrPartitionError.code
+        answers = [
+            missing if place is None else code or codes.get(place, NONE) for place in asked.places
+        ]
+        token = asked.event.token
+        self._faults.guard(
+            "the answer to a verification", lambda: self._core.verified(token, answers)
+        )

@@ -1,0 +1,61 @@
+"""From a key to the shard that coordinates it."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from pykafka_core.coordinator.partitions import coordinator_partition
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.transaction.transaction_shard import TransactionShard
+from pykafka_core.errors import CoordinatorNotAvailableError
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Coordinate, Coordinated, Reply, TransactionOperation
+from pykafka_core.metadata.image.image import NO_LEADER
+from pykafka_core.protocol.messages import Message
+from pykafka_core.types import TRANSACTION_TOPIC
+
+R = TypeVar("R", bound=Reply)
+
+RunTransaction = Callable[[TransactionShard, Waiter, Turn], None]
+"""As in `TransactionOperation`."""
+
+
+def shard_of(context: Context, topic: str, key: str) -> int | None:
+    """The partition of a coordinator's topic that coordinates ``key``, if somebody leads it."""
+    found = context.image.topics.by_name.get(topic)
+    if found is None or not found.partitions:
+        return None
+    index = coordinator_partition(key, len(found.partitions))
+    partition = found.partitions.get(index)
+    return None if partition is None or partition.leader == NO_LEADER else index
+
+
+def coordinate_transaction(
+    context: Context,
+    transactional_id: str,
+    run: RunTransaction,
+    reply: Callable[[Coordinated], R],
+) -> Coordinate | R:
+    """Have the shard of one transactional id decide.
+
+    Args:
+        context: Of the request.
+        transactional_id: May be of any length.
+        run: Answers its waiter.
+        reply: Gets what came of it; COORDINATOR_NOT_AVAILABLE where there is no shard.
+    """
+    shard = shard_of(context, TRANSACTION_TOPIC, transactional_id)
+    if shard is None:
+        return reply(Coordinated(CoordinatorNotAvailableError.code))
+
+    def of_one(results: Sequence[Coordinated]) -> Reply:
+        return reply(results[0])
+
+    return Coordinate([TransactionOperation(shard, run)], of_one)
+
+
+def answered(result: Coordinated, refused: Callable[[int], Message]) -> Message:
+    """The response that a shard made, or the one of an error code."""
+    if result.error_code:
+        return refused(result.error_code)
+    assert isinstance(result.answer, Message), "a shard answers with a response"
+    return result.answer

@@ -1,0 +1,124 @@
+"""TxnOffsetCommit (28): a transaction commits a group's offsets; they count when it is committed.
+
+The group's shard takes them at once if the transaction has offsets there already. Else the transaction's coordinator is
+asked first: up to version 4 whether the group's partition is in the transaction, from version 5 on to add it (KIP-890).
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from pykafka_core.coordinator.group.offsets.commit import NO_RETENTION, Commit, NewOffset
+from pykafka_core.coordinator.group.offsets.transaction import (
+    TransactionalCommit,
+    begin_commit,
+    commit_in_transaction,
+)
+from pykafka_core.coordinator.group.offsets.transactions import Guard
+from pykafka_core.coordinator.transaction.add_partitions import add_partitions
+from pykafka_core.coordinator.transaction.transaction import TV2
+from pykafka_core.coordinator.transaction.verify_partitions import verify_partitions
+from pykafka_core.errors import NONE, CoordinatorNotAvailableError
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.coordinators.judged_offsets import JudgedOffsets
+from pykafka_core.handlers.coordinators.shards import (
+    RunTransaction,
+    coordinate_transaction,
+    shard_of,
+)
+from pykafka_core.handlers.outcome import Coordinate, Coordinated, GroupOperation, Reply, Slices
+from pykafka_core.protocol.messages import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from pykafka_core.types import GROUP_TOPIC
+
+ADDS_VERSION = 5
+"""From here on the group's partition is added to the transaction by the commit."""
+
+_TopicRow = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
+
+
+def handle(
+    context: Context, request: TxnOffsetCommitRequest
+) -> Slices[Coordinate | TxnOffsetCommitResponse]:
+    """What can be committed is committed as a whole; each partition has a result."""
+    judged = JudgedOffsets([], [])
+    topics = yield from _judge(context, request, judged)
+    if not judged.asked:
+        return TxnOffsetCommitResponse(topics=topics)
+
+    def answer(code: int) -> Slices[TxnOffsetCommitResponse]:
+        yield from judged.refuse(code)
+        return TxnOffsetCommitResponse(topics=topics)
+
+    shard = shard_of(context, GROUP_TOPIC, request.group_id)
+    if shard is None:
+        return (yield from answer(CoordinatorNotAvailableError.code))
+    asked = TransactionalCommit(
+        _commit(context, request, judged.offsets), request.producer_id, request.producer_epoch
+    )
+
+    def begun(results: Sequence[Coordinated]) -> Reply:
+        guard = results[0].answer
+        if not isinstance(guard, Guard):
+            return answer(results[0].error_code)
+        return _verify(context, request, shard, partial(verified, guard))
+
+    def verified(guard: Guard, result: Coordinated) -> Reply:
+        codes = result.answer if isinstance(result.answer, dict) else {}
+        code = result.error_code or codes.get((GROUP_TOPIC, shard), NONE)
+        if code:
+            return answer(code)
+        run = partial(commit_in_transaction, asked, guard)
+        return Coordinate([GroupOperation(shard, run)], committed)
+
+    def committed(results: Sequence[Coordinated]) -> Reply:
+        return answer(results[0].error_code)
+
+    return Coordinate([GroupOperation(shard, partial(begin_commit, asked))], begun)
+
+
+def _verify(
+    context: Context,
+    request: TxnOffsetCommitRequest,
+    shard: int,
+    reply: Callable[[Coordinated], Reply],
+) -> Reply:
+    places = [(GROUP_TOPIC, shard)]
+    wanted = (request.transactional_id, request.producer_id, request.producer_epoch, places)
+    adds = context.caller.api_version >= ADDS_VERSION
+    run: RunTransaction = (
+        partial(add_partitions, *wanted, TV2) if adds else partial(verify_partitions, *wanted)
+    )
+    return coordinate_transaction(context, request.transactional_id, run, reply)
+
+
+def _commit(
+    context: Context, request: TxnOffsetCommitRequest, offsets: Sequence[NewOffset]
+) -> Commit:
+    return Commit(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        group_instance_id=request.group_instance_id,
+        generation_id=request.generation_id,
+        retention_ms=NO_RETENTION,
+        offsets=offsets,
+        api_version=context.caller.api_version,
+        transactional=True,
+    )
+
+
+def _judge(
+    context: Context, request: TxnOffsetCommitRequest, judged: JudgedOffsets
+) -> Slices[list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic]]:
+    length_max = context.settings.int("offset.metadata.max.bytes")
+    rows: list[TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic] = []
+    for asked in request.topics:
+        yield
+        topic = context.image.topics.by_name.get(asked.name)
+        partitions = yield from judged.judge(topic, asked.partitions, length_max, _row)
+        rows.append(_TopicRow(name=asked.name, partitions=partitions))
+    return rows
+
+
+def _row(index: int, code: int) -> TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition:
+    return TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition(
+        partition_index=index, error_code=code
+    )

@@ -1,0 +1,146 @@
+"""TxnOffsetCommit: offsets wait for the marker, and none is taken that no marker would come for."""
+
+from functools import partial
+
+import pytest
+
+from pykafka_core.coordinator.group.offsets.commit import NO_RETENTION, Commit, NewOffset
+from pykafka_core.coordinator.group.offsets.transaction import (
+    TransactionalCommit,
+    begin_commit,
+    commit_in_transaction,
+    end_transaction,
+)
+from pykafka_core.coordinator.group.offsets.transactions import ENDS_KEPT, Guard, OpenTransactions
+from pykafka_core.coordinator.shard import TransactionEnd
+from pykafka_core.errors import (
+    IllegalGenerationError,
+    InvalidTxnStateError,
+    UnknownMemberIdError,
+)
+from tests.coordinator.classic.world import World as GroupWorld
+from tests.coordinator.offsets.shard_world import ShardWorld, at
+
+PRODUCER, EPOCH = 7, 3
+
+
+def asked(
+    *offsets: NewOffset,
+    member_id: str = "",
+    generation_id: int = -1,
+    producer_id: int = PRODUCER,
+    producer_epoch: int = EPOCH,
+) -> TransactionalCommit:
+    wanted = Commit(
+        "g",
+        member_id,
+        None,
+        generation_id,
+        NO_RETENTION,
+        offsets or (at(5),),
+        5,
+        transactional=True,
+    )
+    return TransactionalCommit(wanted, producer_id, producer_epoch)
+
+
+def end(world: ShardWorld, *, committed: bool, producer_id: int = PRODUCER) -> None:
+    marker = TransactionEnd(producer_id, EPOCH, 0, committed, 2)
+    assert world.ask(partial(end_transaction, marker)) is None
+
+
+def guard_of(world: ShardWorld, wanted: TransactionalCommit) -> Guard:
+    guard = world.ask(partial(begin_commit, wanted))
+    assert isinstance(guard, Guard)
+    return guard
+
+
+def commit(world: ShardWorld, wanted: TransactionalCommit) -> object:
+    guard = guard_of(world, wanted)
+    return world.ask(partial(commit_in_transaction, wanted, guard))
+
+
+def offset(world: ShardWorld) -> int | None:
+    found = world.rows().get(("g", "t", 0))
+    return None if found is None else found.offset
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_an_offset_counts_when_its_transaction_is_committed(committed: bool) -> None:
+    world = ShardWorld()
+    assert commit(world, asked()) is None
+    for one in (world, world.reload()):
+        assert (offset(one), one.pending()) == (None, {("g", "t", 0)})
+        end(one, committed=committed)
+        assert (offset(one), one.pending()) == (5 if committed else None, set())
+        assert offset(one.reload()) == offset(one)
+
+
+def test_the_second_commit_of_a_transaction_is_not_verified() -> None:
+    world = ShardWorld()
+    commit(world, asked(at(5)))
+    assert world.ask(partial(begin_commit, asked(at(6)))) is None
+    end(world, committed=True)
+    assert offset(world) == offset(world.reload()) == 6
+
+
+def test_a_commit_of_another_epoch_is_verified() -> None:
+    world = ShardWorld()
+    commit(world, asked())
+    guard_of(world, asked(producer_epoch=EPOCH - 1))
+
+
+def test_what_was_open_before_a_load_is_verified_again() -> None:
+    world = ShardWorld()
+    commit(world, asked())
+    guard_of(world.reload(), asked())
+
+
+def test_a_commit_that_its_marker_has_overtaken_is_refused() -> None:
+    world = ShardWorld()
+    guard = guard_of(world, asked())
+    end(world, committed=False)
+    assert world.ask(partial(commit_in_transaction, asked(), guard)) == InvalidTxnStateError.code
+    assert not world.pending()
+
+
+def test_the_marker_of_another_producer_overtakes_nothing() -> None:
+    world = ShardWorld()
+    guard = guard_of(world, asked())
+    end(world, committed=True, producer_id=PRODUCER + 1)
+    assert world.ask(partial(commit_in_transaction, asked(), guard)) is None
+
+
+def test_a_guard_of_another_life_of_the_shard_does_not_hold() -> None:
+    world = ShardWorld()
+    guard = guard_of(world, asked())
+    again = world.reload()
+    assert again.ask(partial(commit_in_transaction, asked(), guard)) == InvalidTxnStateError.code
+
+
+def test_guards_hold_as_long_as_the_ends_since_are_known() -> None:
+    table = OpenTransactions()
+    first = table.guard()
+    for producer_id in range(ENDS_KEPT):
+        table.end(producer_id)
+    assert table.holds(first, ENDS_KEPT)
+    assert not table.holds(first, 0)
+    table.end(ENDS_KEPT)
+    assert not table.holds(first, ENDS_KEPT + 1)
+    assert table.holds(table.guard(), 0)
+
+
+def test_a_group_with_members_needs_no_name_within_a_transaction() -> None:
+    world = GroupWorld()
+    world.stable("a")
+    world.group.check_commit("", None, -1, transactional=True)
+    with pytest.raises(UnknownMemberIdError):
+        world.group.check_commit("", None, -1)
+
+
+def test_a_generation_of_a_group_that_does_not_exist_is_refused() -> None:
+    world = ShardWorld()
+    wanted = asked(member_id="m", generation_id=1)
+    guard = guard_of(world, wanted)
+    code = world.ask(partial(commit_in_transaction, wanted, guard))
+    assert code == IllegalGenerationError.code

@@ -1,0 +1,145 @@
+"""EndTxn: the decision is stored, the answer leaves, markers follow, and the transaction is complete."""
+
+import pytest
+
+from pykafka_core.errors import KafkaStorageError
+from pykafka_core.protocol.messages import DeleteTopicsRequest, EndTxnRequest, EndTxnResponse
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.handlers.group_requests import pass_ms
+from tests.handlers.offset_requests import TOPIC, fetch, topic_id
+from tests.handlers.transaction_requests import (
+    ID,
+    add,
+    add_offsets,
+    commit_offsets,
+    describe,
+    end,
+    init,
+    producer_of,
+    transactional_broker,
+)
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("version", range(6))
+def test_a_transaction_is_complete_when_its_markers_are_written(version: int, commit: bool) -> None:
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    add(broker, producer, 0, 1)
+    ends = [broker.core.logs[topic_id(broker), index].end for index in range(3)]
+    code, renewed = end(broker, producer, commit=commit, version=version)
+    assert code == 0
+    assert renewed == ((producer[0], producer[1] + 1) if version >= 5 else (-1, -1))
+    assert describe(broker).transaction_state == ("CompleteCommit" if commit else "CompleteAbort")
+    grown = [broker.core.logs[topic_id(broker), index].end for index in range(3)]
+    assert grown == [ends[0] + 1, ends[1] + 1, ends[2]]
+
+
+def test_the_answer_comes_with_the_decision_and_the_end_with_the_last_marker() -> None:
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    add(broker, producer, 0, 1)
+    broker.core.hold_appends = True
+    request = EndTxnRequest(
+        transactional_id=ID, producer_id=producer[0], producer_epoch=producer[1], committed=True
+    )
+    asked = broker.send(request, 4)
+    broker.run()
+    assert broker.answer(asked) is None
+    broker.core.complete_append()
+    broker.run()
+    assert broker.answer(asked) == EndTxnResponse()
+    assert describe(broker).transaction_state == "PrepareCommit"
+    assert add(broker, producer, 0) == [51]
+    broker.core.complete_append()
+    broker.run()
+    assert describe(broker).transaction_state == "PrepareCommit"
+    broker.core.hold_appends = False
+    broker.core.complete_append()
+    broker.run()
+    assert describe(broker).transaction_state == "CompleteCommit"
+
+
+def test_a_marker_that_fails_is_written_again() -> None:
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    add(broker, producer, 0)
+    broker.core.hold_appends = True
+    request = EndTxnRequest(
+        transactional_id=ID, producer_id=producer[0], producer_epoch=producer[1], committed=True
+    )
+    broker.send(request, 4)
+    broker.run()
+    broker.core.complete_append()
+    broker.run()
+    broker.core.complete_append(KafkaStorageError.code)
+    broker.core.hold_appends = False
+    broker.run()
+    assert describe(broker).transaction_state == "PrepareCommit"
+    pass_ms(broker, 100)
+    assert describe(broker).transaction_state == "CompleteCommit"
+
+
+def test_a_decided_transaction_ends_after_a_restart() -> None:
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    add(broker, producer, 0)
+    broker.core.hold_appends = True
+    request = EndTxnRequest(
+        transactional_id=ID, producer_id=producer[0], producer_epoch=producer[1], committed=True
+    )
+    broker.send(request, 4)
+    broker.run()
+    broker.core.complete_append()
+    broker.run()
+    broker.core.complete_append(KafkaStorageError.code)
+    broker.core.hold_appends = False
+    again = SimulatedBroker(core=broker.core, ids=broker.ids)
+    again.run()
+    assert describe(again).transaction_state == "CompleteCommit"
+
+
+@pytest.mark.parametrize(("version", "code"), [(0, 47), (1, 47), (2, 90), (5, 90)])
+def test_an_older_producer_is_fenced(version: int, code: int) -> None:
+    broker = transactional_broker()
+    old = producer_of(broker)
+    producer_of(broker)
+    assert end(broker, old, commit=True, version=version)[0] == code
+
+
+def test_an_empty_transaction_cannot_be_committed() -> None:
+    broker = transactional_broker()
+    assert end(broker, producer_of(broker), commit=True)[0] == 48
+
+
+def test_a_topic_that_is_gone_does_not_keep_a_transaction_from_its_end() -> None:
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    add(broker, producer, 0)
+    gone = DeleteTopicsRequest.DeleteTopicState(name=TOPIC)
+    broker.ask(DeleteTopicsRequest(topics=[gone]))
+    assert end(broker, producer, commit=True)[0] == 0
+    assert describe(broker).transaction_state == "CompleteCommit"
+
+
+def test_offsets_count_with_the_commit() -> None:
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    add_offsets(broker, producer)
+    assert commit_offsets(broker, producer, {0: 5}) == [0]
+    assert fetch(broker, [0], require_stable=True)[0][3] == 88
+    assert fetch(broker, [0])[0][0] == -1
+    assert end(broker, producer, commit=True)[0] == 0
+    assert fetch(broker, [0], require_stable=True)[0] == (5, -1, "m", 0)
+
+
+def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced() -> None:
+    broker = transactional_broker()
+    code, producer = init(broker, timeout_ms=1000)
+    assert code == 0
+    add(broker, producer, 0)
+    pass_ms(broker, 999)
+    assert describe(broker).transaction_state == "Ongoing"
+    pass_ms(broker, 11_000)
+    assert describe(broker).transaction_state == "CompleteAbort"
+    assert end(broker, producer, commit=True)[0] == 90

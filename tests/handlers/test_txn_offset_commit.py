@@ -1,0 +1,78 @@
+"""TxnOffsetCommit: taken as part of the transaction, or refused and nothing is kept."""
+
+import pytest
+
+from pykafka_core.types import GROUP_TOPIC
+from tests.handlers.group_requests import joined
+from tests.handlers.offset_requests import fetch
+from tests.handlers.transaction_requests import (
+    add_offsets,
+    commit_offsets,
+    describe,
+    end,
+    producer_of,
+    transactional_broker,
+)
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_the_groups_partition_must_be_in_the_transaction(version: int) -> None:
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    assert commit_offsets(broker, producer, {0: 5}, version) == [120]
+    add_offsets(broker, producer)
+    assert commit_offsets(broker, producer, {0: 5, 1: 6}, version) == [0, 0]
+    end(broker, producer, commit=True)
+    assert [row[0] for row in fetch(broker, [0, 1]).values()] == [5, 6]
+
+
+def test_from_version_5_on_it_is_added() -> None:
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    assert commit_offsets(broker, producer, {0: 5}, 5) == [0]
+    assert [topic.topic for topic in describe(broker).topics] == [GROUP_TOPIC]
+    assert end(broker, producer, commit=True, version=5)[0] == 0
+    assert fetch(broker, [0])[0][0] == 5
+
+
+def test_aborted_offsets_are_forgotten() -> None:
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    commit_offsets(broker, producer, {0: 5}, 5)
+    end(broker, producer, commit=False, version=5)
+    assert fetch(broker, [0], require_stable=True)[0] == (-1, -1, "", 0)
+
+
+def test_a_fenced_producer_commits_nothing() -> None:
+    broker = transactional_broker()
+    old = producer_of(broker)
+    producer_of(broker)
+    assert commit_offsets(broker, old, {0: 5}, 5) == [90]
+    assert fetch(broker, [0], require_stable=True)[0] == (-1, -1, "", 0)
+
+
+def test_partitions_that_do_not_exist_keep_no_other_from_its_commit() -> None:
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    assert commit_offsets(broker, producer, {0: 5, 9: 1}, 5) == [0, 3]
+    assert commit_offsets(broker, producer, {0: 5}, 5, topic="absent") == [3]
+    assert commit_offsets(broker, producer, {1: 5}, 5, metadata="m" * 4097) == [12]
+
+
+def test_members_are_checked_from_version_3_on() -> None:
+    broker = transactional_broker()
+    producer, member = producer_of(broker), joined(broker)
+    codes = [
+        commit_offsets(broker, producer, {0: 5}, 5, member_id=name, generation_id=generation)
+        for name, generation in (("stranger", 1), (member, 2), (member, 1))
+    ]
+    assert codes == [[25], [22], [0]]
+
+
+def test_without_a_group_coordinator_it_is_not_available() -> None:
+    from pykafka_core.testing.simulated_broker import SimulatedBroker
+    from tests.handlers.offset_requests import create_topic
+
+    broker = SimulatedBroker()
+    create_topic(broker)
+    assert commit_offsets(broker, (1, 0), {0: 5}, 5) == [15]

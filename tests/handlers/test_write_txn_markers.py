@@ -1,0 +1,68 @@
+"""WriteTxnMarkers: a client may abort what hangs, and nothing else."""
+
+import pytest
+
+from pykafka_core.protocol.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from pykafka_core.types import GROUP_TOPIC
+from tests.handlers.offset_requests import TOPIC, fetch, topic_id
+from tests.handlers.transaction_requests import (
+    commit_offsets,
+    describe,
+    producer_of,
+    transactional_broker,
+)
+
+
+def mark(
+    broker: SimulatedBroker,
+    producer: tuple[int, int],
+    partition: int,
+    *,
+    topic: str = TOPIC,
+    commit: bool = False,
+    version: int = 2,
+) -> int:
+    marker = WriteTxnMarkersRequest.WritableTxnMarker(
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        transaction_result=commit,
+        topics=[
+            WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])
+        ],
+    )
+    answer = broker.ask(WriteTxnMarkersRequest(markers=[marker]), version)
+    assert isinstance(answer, WriteTxnMarkersResponse)
+    (row,) = answer.markers[0].topics[0].partitions
+    return row.error_code
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_commit_is_refused(version: int) -> None:
+    broker = transactional_broker()
+    before = broker.core.logs[topic_id(broker), 0].end
+    assert mark(broker, producer_of(broker), 0, commit=True, version=version) == 31
+    assert broker.core.logs[topic_id(broker), 0].end == before
+
+
+def test_an_abort_of_what_is_not_open_is_refused() -> None:
+    broker = transactional_broker()
+    before = broker.core.logs[topic_id(broker), 0].end
+    assert mark(broker, producer_of(broker), 0) == 31
+    assert mark(broker, (77, 0), 0) == 31
+    assert broker.core.logs[topic_id(broker), 0].end == before
+
+
+def test_partitions_that_do_not_exist_are_unknown() -> None:
+    broker = transactional_broker()
+    assert mark(broker, (77, 0), 9) == 3
+    assert mark(broker, (77, 0), 0, topic="absent") == 3
+
+
+def test_offsets_of_a_transaction_that_hangs_are_aborted() -> None:
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    assert commit_offsets(broker, producer, {0: 5}, 5) == [0]
+    (place,) = describe(broker).topics
+    assert mark(broker, producer, place.partitions[0], topic=GROUP_TOPIC) == 0
+    assert fetch(broker, [0], require_stable=True)[0] == (-1, -1, "", 0)
