@@ -10,6 +10,7 @@ from pykafka_core.types import Durability
 from .client import configs as configs_command
 from .client import groups as groups_command
 from .client import topics as topics_command
+from .client import transactions as transactions_command
 from .flights import FLIGHTS_COUNT
 from .options import Bootstrap, Json, not_empty
 
@@ -25,6 +26,7 @@ _CLIENT = "Clients of a running broker, which need pykafka-core\\[cli]"
 app.add_typer(topics_command.app, name="topics", rich_help_panel=_CLIENT)
 app.add_typer(configs_command.app, name="configs", rich_help_panel=_CLIENT)
 app.add_typer(groups_command.app, name="groups", rich_help_panel=_CLIENT)
+app.add_typer(transactions_command.app, name="transactions", rich_help_panel=_CLIENT)
 
 
 def _print_version(asked: bool) -> None:

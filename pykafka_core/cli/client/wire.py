@@ -1,0 +1,189 @@
+"""Requests that no client library makes, over a socket of our own, by the project's codec."""
+
+import itertools
+import socket
+import struct
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import NamedTuple, TypeVar
+
+from pykafka_core.cli.errors import CliError
+from pykafka_core.errors import error_of
+from pykafka_core.protocol import (
+    ProtocolError,
+    api_versions,
+    decode_response,
+    encode_request,
+    is_flexible,
+)
+from pykafka_core.protocol.messages import Message, MetadataRequest, MetadataResponse
+
+from .clients import DEFAULT_BOOTSTRAP, TIMEOUT_S, unreachable
+
+T = TypeVar("T", bound=Message)
+
+METADATA, METADATA_VERSION = 3, 12
+_CLIENT_ID = b"pykafka-core-cli"
+
+
+class Node(NamedTuple):
+    """A broker of the cluster."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+class Connection:
+    """One connection to one broker. For flexible versions of an API (request header v2, response header v1)."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._socket = socket.create_connection((host, port), TIMEOUT_S)
+        self._numbers = itertools.count(1)
+
+    def __enter__(self) -> "Connection":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._socket.close()
+
+    def ask(self, api_key: int, version: int, request: Message, answer: type[T]) -> T:
+        """Send a request and wait for its answer.
+
+        Raises:
+            OSError: The broker does not answer, or closes the connection: it does not know this version, for one.
+        """
+        known = api_versions(api_key)
+        assert known is not None, "an API of the codec"
+        assert known[0] <= version <= known[1], "one of its versions"
+        assert is_flexible(api_key, version), "only these are asked for here"
+        number = next(self._numbers)
+        head = struct.pack(">hhih", api_key, version, number, len(_CLIENT_ID)) + _CLIENT_ID + b"\0"
+        body = head + encode_request(request, version)
+        self._socket.sendall(struct.pack(">i", len(body)) + body)
+        (size,) = struct.unpack(">i", self._read(4))
+        whole = self._read(size)
+        # Correlation id and no tagged fields.
+        if whole[:5] != struct.pack(">ib", number, 0):
+            raise OSError("the broker answered another request")
+        message = decode_response(api_key, version, whole[5:])
+        assert isinstance(message, answer), "the codec's answer to this request"
+        return message
+
+    def _read(self, size: int) -> bytes:
+        parts = bytearray()
+        while len(parts) < size:
+            part = self._socket.recv(min(size - len(parts), 1 << 20))
+            if not part:
+                raise OSError("the broker closed the connection")
+            parts += part
+        return bytes(parts)
+
+
+class Cluster:
+    """The brokers of a cluster, and a connection to each that was asked."""
+
+    def __init__(self, first: Connection, metadata: MetadataResponse) -> None:
+        self._first = first
+        self._connections: dict[int, Connection] = {}
+        self.nodes: Mapping[int, Node] = {
+            broker.node_id: Node(broker.node_id, broker.host, broker.port)
+            for broker in metadata.brokers
+        }
+        self._leaders = {
+            (topic.name or "", partition.partition_index): partition.leader_id
+            for topic in metadata.topics
+            for partition in topic.partitions
+        }
+
+    def any(self) -> Connection:
+        """The broker that was found first."""
+        return self._first
+
+    def node(self, node_id: int) -> Connection:
+        """A broker by its id.
+
+        Raises:
+            CliError: There is none; a leader that is not there is one.
+        """
+        found = self.nodes.get(node_id)
+        if found is None:
+            raise CliError("nobody leads that now", "try again when its broker is back")
+        if node_id not in self._connections:
+            self._connections[node_id] = Connection(found.host, found.port)
+        return self._connections[node_id]
+
+    def leader(self, topic: str, partition: int) -> Connection:
+        """The broker that leads a partition.
+
+        Raises:
+            CliError: There is no such partition, or nobody leads it.
+        """
+        node_id = self._leaders.get((topic, partition))
+        if node_id is None:
+            raise CliError(f"there is no partition {topic}:{partition}", "see `topics list`")
+        return self.node(node_id)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in (self._first, *self._connections.values()):
+            connection.__exit__(None, None, None)
+
+
+@contextmanager
+def cluster(bootstrap: str | None, what: str) -> Iterator[Cluster]:
+    """A cluster that answers. What goes wrong inside is a `CliError` that begins with ``what``.
+
+    Raises:
+        CliError: Nobody answers.
+    """
+    first = _connect(bootstrap)
+    try:
+        request = MetadataRequest(topics=None)
+        with _errors(what):
+            metadata = first.ask(METADATA, METADATA_VERSION, request, MetadataResponse)
+        found = Cluster(first, metadata)
+    except BaseException:
+        first.__exit__(None, None, None)
+        raise
+    try:
+        with _errors(what):
+            yield found
+    finally:
+        found.close()
+
+
+@contextmanager
+def _errors(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ProtocolError) as error:
+        raise CliError(f"{what}: {error}") from error
+
+
+def _connect(bootstrap: str | None) -> Connection:
+    failure: Exception = OSError("no address is given")
+    for server in (bootstrap or DEFAULT_BOOTSTRAP).split(","):
+        host, _, port = server.strip().rpartition(":")
+        try:
+            return Connection(host.strip("[]"), int(port))
+        except (OSError, OverflowError, ValueError) as error:
+            failure = error
+    raise unreachable(bootstrap, failure)
+
+
+def check(code: int, what: str) -> None:
+    """Raise the error of a code.
+
+    Raises:
+        CliError: It is not 0; begins with ``what``.
+    """
+    if code:
+        error = error_of(code)
+        raise CliError(f"{what}: {error.name}: {error.text}")
