@@ -1,4 +1,4 @@
-"""``demo``: real data through a broker and back, then through Spark into a database that counts it once."""
+"""``demo``: real data through a broker and back, through a group once, then through Spark into a database."""
 
 import tempfile
 import time
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from .exactly_once import compute_exactly_once
 from .pipeline import check_spark, count_with_spark
 from .records import prepare, progress_bars
 from .round_trip import send_and_read_back
@@ -24,8 +25,8 @@ def demo(data: Path | None, count: int, spark: bool, plots: Path) -> None:
     Args:
         data: The broker's data directory, which stays; None takes a temporary one.
         count: How many flights of the source; the first ones.
-        spark: Also the second part, which needs Java, PySpark and its Kafka connector.
-        plots: Where the second part puts its plots.
+        spark: Also the third part, which needs Java, PySpark and its Kafka connector.
+        plots: Where the third part puts its plots.
 
     Raises:
         CliError: What came back is not what was sent, or something that Spark needs is missing.
@@ -44,6 +45,7 @@ def demo(data: Path | None, count: int, spark: bool, plots: Path) -> None:
         with progress_bars(console) as progress:
             source = prepare(progress, count)
         send_and_read_back(broker, source, console)
+        compute_exactly_once(broker, source, console)
         if spark:
             count_with_spark(broker, source, console, plots)
     console.print(NEXT)

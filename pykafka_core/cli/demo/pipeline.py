@@ -1,4 +1,4 @@
-"""The second part: Spark counts flights that were sent up to two times, is killed, and counts each once.
+"""The third part: Spark counts flights that were sent up to two times, is killed, and counts each once.
 
 The driver is a child process (`driver`). When it has told of a batch in the middle it is killed with
 all that belongs to it, at the worst moment: the ledger's database has the batch, Spark's checkpoint has
