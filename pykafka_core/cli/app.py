@@ -7,12 +7,14 @@ import typer
 
 from pykafka_core.types import Durability
 
+from . import perf as perf_command
 from .client import configs as configs_command
 from .client import groups as groups_command
 from .client import topics as topics_command
 from .client import transactions as transactions_command
+from .doctor import doctor
 from .flights import FLIGHTS_COUNT
-from .options import Bootstrap, Json, not_empty
+from .options import Bootstrap, Json, directory, not_empty
 
 INT32_MAX = 2**31 - 1
 app = typer.Typer(
@@ -21,12 +23,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 _SERVER = "A broker and its files"
-_CLIENT = "Clients of a running broker, which need pykafka-core\\[cli]"
+CLIENT = "Clients of a running broker, which need pykafka-core\\[cli]"
 
-app.add_typer(topics_command.app, name="topics", rich_help_panel=_CLIENT)
-app.add_typer(configs_command.app, name="configs", rich_help_panel=_CLIENT)
-app.add_typer(groups_command.app, name="groups", rich_help_panel=_CLIENT)
-app.add_typer(transactions_command.app, name="transactions", rich_help_panel=_CLIENT)
+app.add_typer(topics_command.app, name="topics", rich_help_panel=CLIENT)
+app.add_typer(configs_command.app, name="configs", rich_help_panel=CLIENT)
+app.add_typer(groups_command.app, name="groups", rich_help_panel=CLIENT)
+app.add_typer(transactions_command.app, name="transactions", rich_help_panel=CLIENT)
+app.add_typer(perf_command.app, name="perf", rich_help_panel=CLIENT)
 
 
 def _print_version(asked: bool) -> None:
@@ -50,16 +53,12 @@ def options(
     """
 
 
-def _directory(text: str) -> Path:
-    return Path(not_empty(text))
-
-
 @app.command(rich_help_panel=_SERVER)
 def serve(
     data: Annotated[
         Path | None,
         typer.Option(
-            parser=_directory,
+            parser=directory,
             metavar="PATH",
             help="Data directory; default: log.dirs of --config, or ./data.",
         ),
@@ -81,10 +80,23 @@ def serve(
             "--set", metavar="NAME=VALUE", help="One more setting, also if a client altered it."
         ),
     ] = None,
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        typer.Option(help="Lines of this level and above go to stderr."),
+    ] = "warning",
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            parser=not_empty,
+            metavar="HOST:PORT",
+            help="Serve /metrics, /healthz and /groups/GROUP over HTTP; default: not at all.",
+        ),
+    ] = None,
 ) -> None:
     """Run one broker until SIGTERM or Ctrl-C.
 
-    Prints `ready HOST:PORT data=DIR cluster=ID` when clients may connect.
+    Prints `ready HOST:PORT data=DIR cluster=ID` when clients may connect. For example:
+    `pykafka-core serve --data ./data --log-level info --metrics 127.0.0.1:9404`
     """
     from .serve import ServeOptions
     from .serve import serve as run
@@ -96,11 +108,24 @@ def serve(
             durability=durability,
             config=config,
             settings=tuple(settings or ()),
+            log_level=log_level,
+            metrics=metrics,
         )
     )
 
 
-@app.command(rich_help_panel=_CLIENT)
+@app.command(rich_help_panel=CLIENT)
+def status(bootstrap: Bootstrap = None, as_json: Json = False) -> None:
+    """Show brokers, topics and groups, and what is wrong with them; exit code 1 if anything is.
+
+    For example in a health check: `pykafka-core status --json -b 127.0.0.1:9092`
+    """
+    from .client.status import status as run
+
+    run(bootstrap, as_json=as_json)
+
+
+@app.command(rich_help_panel=CLIENT)
 def produce(
     topic: str,
     files: Annotated[
@@ -142,7 +167,7 @@ def produce(
     )
 
 
-@app.command(rich_help_panel=_CLIENT)
+@app.command(rich_help_panel=CLIENT)
 def consume(
     topic: str,
     bootstrap: Bootstrap = None,
@@ -237,6 +262,9 @@ def repair(
     from .files.repair import repair as run
 
     run(directory, yes=yes, keep=keep, as_json=as_json)
+
+
+app.command(rich_help_panel=_SERVER)(doctor)
 
 
 @app.command(rich_help_panel="See it work")

@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -24,6 +25,11 @@ def not_empty(text: str) -> str:
     if not text:
         raise typer.BadParameter("it is empty; name it, or leave the option out")
     return text
+
+
+def directory(text: str) -> Path:
+    """Return the path of a directory, which need not exist."""
+    return Path(not_empty(text))
 
 
 def utf8(text: str) -> str:

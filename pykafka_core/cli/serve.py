@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple, get_args
@@ -20,6 +20,7 @@ from .errors import USAGE, CliError
 
 if TYPE_CHECKING:
     from pykafka_core import Broker
+    from pykafka_core.broker.metrics.server import MetricsServer
 
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
@@ -29,6 +30,9 @@ COLLECTIONS_BEFORE_OLDER = 1
 _OLDEST = 2
 OBJECTS_FREE = 100_000
 """So many more may be left out than were looked at together, however few those were."""
+PORT_MAX = 65535
+DEFAULT_LOG_LEVEL = "warning"
+LOG_LEVELS = frozenset({"debug", "info", "warning", "error"})
 DURABILITIES: dict[str, Durability] = {name: name for name in get_args(Durability)}
 
 
@@ -40,6 +44,8 @@ class ServeOptions(NamedTuple):
     durability: Durability | None = None
     config: Path | None = None
     settings: tuple[str, ...] = ()
+    log_level: str = DEFAULT_LOG_LEVEL
+    metrics: str | None = None
 
     @classmethod
     def from_arguments(cls, arguments: Sequence[str]) -> "ServeOptions | None":
@@ -54,6 +60,8 @@ class ServeOptions(NamedTuple):
             found.setdefault(name, []).append(taken)
         if found.get("--durability", ["os"])[-1] not in DURABILITIES:
             return None
+        if found.get("--log-level", [DEFAULT_LOG_LEVEL])[-1] not in LOG_LEVELS:
+            return None
         if not all(map(all, found.values())):  # --data= would be the current folder
             return None
         last = {name: values[-1] for name, values in found.items()}
@@ -63,6 +71,8 @@ class ServeOptions(NamedTuple):
             durability=DURABILITIES[last["--durability"]] if "--durability" in last else None,
             config=Path(last["--config"]) if "--config" in last else None,
             settings=tuple(found.get("--set", ())),
+            log_level=last.get("--log-level", DEFAULT_LOG_LEVEL),
+            metrics=last.get("--metrics"),
         )
 
 
@@ -71,7 +81,9 @@ _ADVICE = {
     errno.EADDRNOTAVAIL: "this machine has no such address: --listen takes one of its own, or 127.0.0.1",
     errno.EACCES: "ports below 1024 need privileges: choose a higher one with --listen",
 }
-_OPTIONS = frozenset({"--data", "--listen", "--durability", "--config", "--set"})
+_OPTIONS = frozenset(
+    {"--data", "--listen", "--durability", "--config", "--set", "--log-level", "--metrics"}
+)
 
 
 def serve(options: ServeOptions) -> None:
@@ -82,15 +94,19 @@ def serve(options: ServeOptions) -> None:
     """
     logging.basicConfig(
         stream=sys.stderr,
-        level=logging.WARNING,
+        level=options.log_level.upper(),
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     _raise_descriptors()
     signalled, wake_up = _catch_signals()
-    with closing(_start(options, lambda _: os.write(wake_up, b"\0"))) as broker:
+    place = None if options.metrics is None else _metrics_place(options.metrics)
+    with (
+        closing(_start(options, lambda _: os.write(wake_up, b"\0"))) as broker,
+        nullcontext() if place is None else closing(_serve_metrics(broker, place)) as metrics,
+    ):
         _undo_alterations(broker, options)
         try:
-            _serve_until(signalled, broker)
+            _serve_until(signalled, broker, "" if metrics is None else metrics.address)
         except ClosedError as error:
             advice = "start it again: what was committed is applied then; its log says where the fault is"
             raise CliError(str(error), advice) from error
@@ -105,11 +121,36 @@ def _undo_alterations(broker: "Broker", options: ServeOptions) -> None:
         raise CliError(f"what was altered cannot be undone: {error}", advice) from error
 
 
-def _serve_until(signalled: int, broker: "Broker") -> None:
+def _metrics_place(text: str) -> tuple[str, int]:
+    """Host and port of ``--metrics``; without a host it is the loopback address."""
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit()) or int(port) > PORT_MAX:
+        advice = "write it as --metrics 127.0.0.1:9404; port 0 is a free one"
+        raise CliError(f"--metrics {text!r} is not HOST:PORT", advice, exit_code=USAGE)
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+def _serve_metrics(broker: "Broker", place: tuple[str, int]) -> "MetricsServer":
+    from pykafka_core.broker.metrics.server import MetricsServer  # not before: few ask for it
+
+    try:
+        return MetricsServer(broker, *place)
+    except OSError as error:
+        text = f"metrics cannot be served at {place[0]}:{place[1]}: {error.strerror or error}"
+        raise CliError(
+            text, "choose another address with --metrics (port 0 is a free one)"
+        ) from error
+
+
+def _serve_until(signalled: int, broker: "Broker", metrics: str) -> None:
     """Return at a signal; raises `ClosedError` when the broker failed, at any moment since its start."""
     data = broker.data_dir or "memory"
     _begin_collecting()
-    print(f"ready {broker.bootstrap_servers} data={data} cluster={broker.cluster_id}", flush=True)
+    more = f" metrics={metrics}" if metrics else ""
+    print(
+        f"ready {broker.bootstrap_servers} data={data} cluster={broker.cluster_id}{more}",
+        flush=True,
+    )
     os.read(signalled, 1)
     if not broker.healthy:
         broker.topics()

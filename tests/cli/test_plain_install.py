@@ -40,6 +40,7 @@ def test_local_commands_need_no_client(tmp_path: Path) -> None:
     assert (code, errors) == (0, "")
     assert "payload: v" in out
     assert run("repair", str(log))[0] == 0
+    assert run("doctor", "--data-dir", str(tmp_path / "new"))[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,10 @@ def test_local_commands_need_no_client(tmp_path: Path) -> None:
         ["produce", "t", "-b", "127.0.0.1:1"],
         ["consume", "t"],
         ["consume", "t", "--group", "g"],
+        ["status"],
+        ["perf", "produce", "t"],
+        ["perf", "consume", "t"],
+        ["perf", "latency", "t"],
         ["groups", "list"],
         ["groups", "reset-offsets", "g", "--all-topics", "--to-earliest"],
         ["demo", "--no-spark", "--flights", "1"],

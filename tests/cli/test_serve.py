@@ -187,6 +187,14 @@ def test_damage_is_reported_at_the_start_with_the_command_that_repairs_it(tmp_pa
         assert before == {path: path.read_bytes() for path in (data / "bad-crc-early-0").iterdir()}
 
 
+@pytest.mark.parametrize(("level", "is_shown"), [("info", True), ("error", False)])
+def test_the_log_level_decides_which_lines_come(level: str, is_shown: bool) -> None:
+    with serving("--durability", "memory", "--log-level", level) as (process, _):
+        process.terminate()
+        _, errors = process.communicate(timeout=PATIENCE_S)
+    assert (" INFO pykafka_core." in errors) is is_shown
+
+
 def test_advertised_listeners_can_be_set_beside_listen() -> None:
     advertised = "--set", "advertised.listeners=PLAINTEXT://localhost:0"
     with serving("--durability", "memory", *advertised) as (_, line):
@@ -243,6 +251,8 @@ def test_every_bad_setting_is_told_before_anything_starts(tmp_path: Path) -> Non
         ["--listen="],
         ["--config", "/no/such/file"],
         ["--durability", "eventually"],
+        ["--log-level", "trace"],
+        ["--log-level="],
         ["--durability", "memory", "--data", "x"],
         ["--unknown", "x"],
         ["--data"],
@@ -266,9 +276,10 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_well_formed_arguments_need_no_typer() -> None:
     options = ServeOptions.from_arguments(
         ["--data=d", "--listen", "h:1", "--set", "a=b=c", "--set", "d=e", "--durability", "os"]
+        + ["--log-level", "debug"]
     )
     assert options == ServeOptions(
-        data=Path("d"), listen="h:1", durability="os", settings=("a=b=c", "d=e")
+        data=Path("d"), listen="h:1", durability="os", settings=("a=b=c", "d=e"), log_level="debug"
     )
     assert ServeOptions.from_arguments(["--help"]) is None
 

@@ -92,6 +92,28 @@ def lag(groups: GroupIdsOrAll = None, bootstrap: Bootstrap = None, as_json: Json
         print_table(rows, empty="nothing is committed, and no member has a partition")
 
 
+@app.command()
+def why(
+    group: GroupId,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            envvar="PYKAFKA_METRICS",
+            help="The --metrics address of the broker's `serve`; default: 127.0.0.1:9404.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say why a group rebalances or is stuck: who is waited for, what happened last, and its lag.
+
+    For example `pykafka-core groups why billing --metrics 127.0.0.1:9404`
+    """
+    from .groups_why import why as run
+
+    run(group, metrics, as_json=as_json)
+
+
 @app.command("reset-offsets")
 def reset_offsets(
     group: GroupId,

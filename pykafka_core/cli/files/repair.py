@@ -81,9 +81,9 @@ def _repair(core: Repair, directory: Path, *, yes: bool, keep: bool, as_json: bo
         advice = "name a data directory, or a partition's directory in one"
         raise CliError(f"{directory} holds no partition", advice, exit_code=USAGE)
     data = partitions[0].absolute().parent
-    image = _image(data)
-    compacted = _compacted(partitions, image)
-    cuts = _look(core, partitions, compacted)
+    image = stored_image(data)
+    compacted = compacted_of(partitions, image)
+    cuts = look_at(core, partitions, compacted)
     is_metadata_cut = any(cut.partition.name == METADATA_DIRECTORY for cut in cuts)
     strays = _unknown(data, image) if is_metadata_cut else []
     if as_json:
@@ -100,7 +100,7 @@ def _repair(core: Repair, directory: Path, *, yes: bool, keep: bool, as_json: bo
         is_kept = cut.gap_end is not None and (keep or answer == "k")
         act = core.keep if is_kept else core.cut
         act(cut.partition, cut.partition in compacted)
-    _check_repaired(_look(core, [cut.partition for cut in cuts], compacted))
+    _check_repaired(look_at(core, [cut.partition for cut in cuts], compacted))
     if not as_json:
         print(f"repaired {_counted(len(cuts), 'partition')}")
 
@@ -108,11 +108,12 @@ def _repair(core: Repair, directory: Path, *, yes: bool, keep: bool, as_json: bo
 def _check_repaired(left: Sequence[Cut]) -> None:
     """Raise if a second look finds damage: behind a gap that was kept there may be another one."""
     if left:
-        shown = "\n".join(f"{cut.partition} is not whole yet: {_what(cut)}" for cut in left)
+        shown = "\n".join(f"{cut.partition} is not whole yet: {what_is_wrong(cut)}" for cut in left)
         raise CliError(shown, "run the command again")
 
 
-def _look(core: Repair, partitions: Sequence[Path], compacted: frozenset[Path]) -> list[Cut]:
+def look_at(core: Repair, partitions: Sequence[Path], compacted: frozenset[Path]) -> list[Cut]:
+    """Read every batch, and return what would be cut; changes nothing."""
     from rich.console import Console
     from rich.progress import track
 
@@ -157,7 +158,7 @@ def _cut(
 
 def _show(cuts: Sequence[Cut], partitions_count: int, strays: Sequence[str]) -> None:
     for cut in cuts:
-        print(f"{cut.partition}: {_what(cut)}")
+        print(f"{cut.partition}: {what_is_wrong(cut)}")
         if cut.partition.name == METADATA_DIRECTORY:
             _warn_of_strays(strays)
         if cut.log_start is not None:
@@ -188,7 +189,8 @@ def _warn_of_strays(strays: Sequence[str]) -> None:
         print(f"    {name} would be set aside")
 
 
-def _what(cut: Cut) -> str:
+def what_is_wrong(cut: Cut) -> str:
+    """Return it in words."""
     return f"damaged: {cut.damage}" if cut.damage else f"torn tail at offset {cut.offset}"
 
 
@@ -248,7 +250,7 @@ def _unknown(data: Path, image: MetadataImage) -> list[str]:
     )
 
 
-def _compacted(partitions: Sequence[Path], image: MetadataImage) -> frozenset[Path]:
+def compacted_of(partitions: Sequence[Path], image: MetadataImage) -> frozenset[Path]:
     """The partitions of compacted topics, whose logs may end with a gap and an empty segment."""
     everywhere = image.configs.of(RESOURCE_BROKER, "").get("log.cleanup.policy", "delete")
 
@@ -260,7 +262,7 @@ def _compacted(partitions: Sequence[Path], image: MetadataImage) -> frozenset[Pa
     )
 
 
-def _image(data: Path) -> MetadataImage:
+def stored_image(data: Path) -> MetadataImage:
     """What the data directory's metadata says, up to where it is damaged itself."""
     replay = Replay()
     snapshot = DataDirectory(data).latest_snapshot()

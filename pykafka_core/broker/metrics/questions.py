@@ -1,0 +1,178 @@
+"""Questions of this process to the control thread: about shards and logs. They take turns with clients' requests."""
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+
+from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.coordinator.group.group_shard import GroupShard
+from pykafka_core.coordinator.group.summary import GroupSummary, Page, summarize
+from pykafka_core.coordinator.group.why import GroupView, view_group
+from pykafka_core.coordinator.partitions import coordinator_partition
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.errors import RequestTimedOutError, error_of
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import (
+    Coordinate,
+    Coordinated,
+    DescribeLogs,
+    GroupOperation,
+    Maintain,
+    Maintained,
+    Outcome,
+)
+from pykafka_core.handlers.registry import Owner
+from pykafka_core.protocol.messages import HeartbeatResponse, Message
+from pykafka_core.types import GROUP_TOPIC
+
+if TYPE_CHECKING:
+    from pykafka_core._core import LogDirs
+
+T = TypeVar("T")
+PartitionId = tuple[bytes, int]
+"""(topic id; partition)."""
+
+Ask = Callable[[LocalRequest], Message]
+"""Submits a request and waits for its answer."""
+
+PAGE_WEIGHT = 1_000
+"""Groups and offsets that one operation reads: under a millisecond of the control thread."""
+COMMAND_PARTITIONS_MAX = 1_000
+"""Of one command to the core."""
+SIZES_TIMEOUT_MS = 5_000
+PATIENCE_S = 10.0
+
+_Run = Callable[[GroupShard, Waiter, Turn], None]
+_DONE = HeartbeatResponse()
+"""The answer to every question: what was found has gone another way."""
+
+
+class Question(LocalRequest):
+    """A request of this process that reads."""
+
+    name = "a question of this process"
+    owner = Owner.LOCAL
+
+    def wait(self) -> Message:
+        """Block until the answer, for a while: a disk that stands still must not take all threads that ask.
+
+        Raises:
+            KafkaError: As `LocalRequest.wait`; REQUEST_TIMED_OUT after `PATIENCE_S`.
+        """
+        if not self._done.wait(PATIENCE_S):
+            raise RequestTimedOutError(f"the broker did not answer within {PATIENCE_S:g} s")
+        return super().wait()
+
+
+def ask_group(ask: Ask, group_id: str) -> GroupView | None:
+    """Return a group as its shard has it; None if there is none of that id.
+
+    Raises:
+        KafkaError: This node does not coordinate it, or its shard is not loaded yet.
+    """
+    found: list[Coordinated] = []
+
+    def run(shard: GroupShard, waiter: Waiter, turn: Turn) -> None:
+        turn.answer(waiter, view_group(shard, group_id, turn.now_ns, turn.now_ms))
+
+    def decide(context: Context) -> Outcome:
+        topic = context.image.topics.by_name.get(GROUP_TOPIC)
+        if topic is None or not topic.partitions:
+            return _DONE
+        index = coordinator_partition(group_id, len(topic.partitions))
+        return Coordinate([GroupOperation(index, run)], lambda results: _keep(found, results))
+
+    ask(Question(decide))
+    if not found:  # nobody has asked for any group yet
+        return None
+    if found[0].error_code:
+        raise error_of(found[0].error_code)()
+    return cast("GroupView | None", found[0].answer)
+
+
+class Summaries(NamedTuple):
+    """All groups of this node's shards, in short, and how many of the shards could not be read, as while they load."""
+
+    groups: Sequence[GroupSummary]
+    unread_count: int
+
+
+def ask_summaries(ask: Ask, node_id: int) -> Summaries:
+    """Return the groups that this node coordinates."""
+    starts: dict[int, int] | None = None
+    groups: list[GroupSummary] = []
+    unread_count = 0
+    while starts is None or starts:
+        starts, pages, unread = _ask_pages(ask, node_id, starts)
+        groups += (group for page in pages for group in page.groups)
+        unread_count += unread
+    return Summaries(groups, unread_count)
+
+
+def _ask_pages(
+    ask: Ask, node_id: int, starts: dict[int, int] | None
+) -> tuple[dict[int, int], list[Page], int]:
+    """Where the pages after the next ones begin, these, and how many shards have not answered.
+
+    Without ``starts`` the next ones are the first of all.
+    """
+    found: list[Coordinated] = []
+    indexes: list[int] = []
+
+    def decide(context: Context) -> Outcome:
+        topic = context.image.topics.by_name.get(GROUP_TOPIC)
+        led = {} if topic is None else topic.partitions
+        here = [index for index, one in led.items() if one.leader == node_id]
+        indexes.extend(here if starts is None else [one for one in here if one in starts])
+        operations = [GroupOperation(one, _page((starts or {}).get(one, 0))) for one in indexes]
+        return Coordinate(operations, lambda results: _keep(found, results))
+
+    ask(Question(decide))
+    pages: list[Page] = []
+    following: dict[int, int] = {}
+    for index, result in zip(indexes, found, strict=True):
+        if not result.error_code:
+            page = cast("Page", result.answer)
+            pages.append(page)
+            if page.next_start is not None:
+                following[index] = page.next_start
+    return following, pages, len(indexes) - len(pages)
+
+
+def _page(start: int) -> _Run:
+    def run(shard: GroupShard, waiter: Waiter, turn: Turn) -> None:
+        turn.answer(waiter, summarize(shard, start, PAGE_WEIGHT))
+
+    return run
+
+
+class Sizes(NamedTuple):
+    """Bytes of each log that exists, and the partitions of which that could not be asked in time."""
+
+    found: Mapping[PartitionId, int]
+    unknown: AbstractSet[PartitionId]
+
+
+def ask_sizes(ask: Ask, partitions: Sequence[PartitionId]) -> Sizes:
+    """Return the sizes of logs."""
+    if not partitions:
+        return Sizes({}, frozenset())
+    found: list[Maintained] = []
+    steps = range(0, len(partitions), COMMAND_PARTITIONS_MAX)
+    commands = [DescribeLogs(partitions[at : at + COMMAND_PARTITIONS_MAX]) for at in steps]
+    outcome = Maintain(commands, SIZES_TIMEOUT_MS, lambda results: _keep(found, results))
+    ask(Question(lambda _: outcome))
+    sizes: dict[PartitionId, int] = {}
+    unknown: set[PartitionId] = set()
+    for command, result in zip(commands, found, strict=True):
+        if result.error_code:
+            unknown.update(command.partitions)
+        else:
+            logs = cast("LogDirs", result.answer).sizes
+            sizes.update(((topic_id, index), size) for topic_id, index, size in logs)
+    return Sizes(sizes, unknown)
+
+
+def _keep(found: list[T], results: Sequence[T]) -> Message:
+    found.extend(results)
+    return _DONE

@@ -1,0 +1,192 @@
+"""A broker's own HTTP port: ``/metrics``, ``/healthz`` and ``/groups/GROUP``. It only reads, and only answers GET.
+
+Each connection has one request and one thread, of `CONNECTIONS_MAX`; who stands still is dropped after `TIMEOUT_S`.
+What is read for ``/metrics`` is given to all who ask within `FRESH_S`: impatient scrapers cost no more than one.
+"""
+
+import json
+import logging
+import socket
+import threading
+import time
+from functools import partial
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from ipaddress import ip_address
+from socketserver import TCPServer, ThreadingMixIn
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.errors import KafkaError, LocalError, RequestTimedOutError
+
+from .exposition import CONTENT_TYPE
+
+if TYPE_CHECKING:
+    from pykafka_core.broker.broker import Broker
+
+CONNECTIONS_MAX = 8
+TIMEOUT_S = 10.0
+FRESH_S = 1.0
+LOOPBACK = "127.0.0.1"
+_TEXT = "text/plain; charset=utf-8"
+_JSON = "application/json"
+_GROUPS = "/groups/"
+
+_log = GuardedLogger(__name__)
+
+
+class _Answer(NamedTuple):
+    status: HTTPStatus
+    content_type: str
+    body: str
+
+
+class MetricsServer:
+    """Serves one broker's metrics from the constructor on, until `close`.
+
+    Args:
+        broker: What is told about; it may stop meanwhile.
+        host: An address of this machine; empty is the loopback address.
+        port: 0 picks one.
+
+    Raises:
+        OSError: The address cannot be used.
+    """
+
+    def __init__(self, broker: "Broker", host: str, port: int) -> None:
+        self._server = _Server((host or LOOPBACK, port), _Pages(broker))
+        self._thread = threading.Thread(
+            target=partial(self._server.serve_forever, poll_interval=0.1),
+            name="pykafka-core-metrics",
+            daemon=True,
+        )
+        self._thread.start()
+        if not _is_loopback(self._server.server_address[0]):
+            text = "metrics are open to the network without encryption and authentication at %s"
+            _log.warning(text, self.address)
+
+    @property
+    def address(self) -> str:
+        """``HOST:PORT`` where it is bound."""
+        host, port = self._server.server_address[:2]
+        name = host if isinstance(host, str) else bytes(host).decode()
+        return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+
+    def close(self) -> None:
+        """Stop listening. Idempotent; requests that are being answered are not waited for."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+def _is_loopback(host: object) -> bool:
+    return isinstance(host, str) and ip_address(host.partition("%")[0]).is_loopback
+
+
+class _Pages:
+    """What there is to read, by path."""
+
+    def __init__(self, broker: "Broker") -> None:
+        self._broker = broker
+        self._lock = threading.Lock()
+        self._metrics = ""
+        self._read_at = -FRESH_S
+
+    def answer(self, target: str) -> _Answer:
+        """Return the page; whatever is wrong with the broker is an answer too."""
+        path = urlsplit(target).path
+        try:
+            if path == "/metrics":
+                return _Answer(HTTPStatus.OK, CONTENT_TYPE, self._fresh_metrics())
+            if path == "/healthz":
+                return self._health()
+            if path.startswith(_GROUPS):
+                return self._group(unquote(path.removeprefix(_GROUPS)))
+        except (KafkaError, LocalError) as error:
+            text = str(error) or type(error).__name__
+            return _Answer(HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, f"{text}\n")
+        text = "there are /metrics, /healthz and /groups/GROUP\n"
+        return _Answer(HTTPStatus.NOT_FOUND, _TEXT, text)
+
+    def _fresh_metrics(self) -> str:
+        """Read once for all who ask at the same time: they wait for the lock."""
+        if not self._lock.acquire(timeout=TIMEOUT_S):
+            raise RequestTimedOutError("others have waited for the same metrics for long")
+        try:
+            if time.monotonic() - self._read_at >= FRESH_S:
+                self._metrics = self._broker.metrics()
+                self._read_at = time.monotonic()
+            return self._metrics
+        finally:
+            self._lock.release()
+
+    def _health(self) -> _Answer:
+        if self._broker.healthy:
+            return _Answer(HTTPStatus.OK, _TEXT, "ok\n")
+        return _Answer(HTTPStatus.SERVICE_UNAVAILABLE, _TEXT, "the broker has stopped\n")
+
+    def _group(self, group_id: str) -> _Answer:
+        found = self._broker.explain_group(group_id)
+        if found is None:
+            return _Answer(HTTPStatus.NOT_FOUND, _TEXT, f"there is no group {group_id!r}\n")
+        return _Answer(HTTPStatus.OK, _JSON, json.dumps(found) + "\n")
+
+
+class _Server(ThreadingMixIn, TCPServer):
+    """Not an `HTTPServer`, which looks up its own name in the DNS."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(self, address: tuple[str, int], pages: _Pages) -> None:
+        if ":" in address[0]:
+            self.address_family = socket.AF_INET6
+        self.pages = pages
+        self._free = threading.BoundedSemaphore(CONNECTIONS_MAX)
+        super().__init__(address, _Handler)
+
+    def process_request(
+        self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
+    ) -> None:
+        """Begin a thread, or hang up if all are taken."""
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(
+        self, request: socket.socket | tuple[bytes, socket.socket], client_address: object
+    ) -> None:
+        """Answer, on a thread of its own."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Peer disconnects are not worth a traceback on stderr."""
+        _log.log(logging.DEBUG, "a request of %s failed", client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = TIMEOUT_S
+    server_version = "pykafka-core"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        """Answer one request; the connection is closed then."""
+        assert isinstance(self.server, _Server), "it belongs to that server"
+        answer = self.server.pages.answer(self.path)
+        body = answer.body.encode()
+        self.send_response(answer.status)
+        self.send_header("Content-Type", answer.content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """As a line of level DEBUG: scrapers come every few seconds."""
+        _log.log(logging.DEBUG, format, *arguments)

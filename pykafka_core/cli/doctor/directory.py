@@ -1,0 +1,150 @@
+"""What is wrong with a data directory: who has it, what is in it, and what it stands on.
+
+Nothing is changed but ``.lock``, which is made where it is missing. That file is never opened here: closing a
+descriptor of it would give up the lock of a broker in this process.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from pykafka_core._core import Repair
+from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.cli.files.repair import compacted_of, look_at, stored_image, what_is_wrong
+from pykafka_core.errors import LocalError, MetadataError, StorageLockedError
+
+from .finding import Finding, ok, problem, warning
+from .processes import command_of, lock_holder
+
+FREE_BYTES_LOW = 1024**3
+"""The default size of one segment, ``log.segment.bytes``."""
+FREE_BYTES_NONE = 64 * 1024**2
+_RESTORE = "restore it from a backup, or start with another directory"
+
+
+def check_directory(path: Path) -> Iterator[Finding]:
+    """Yield what there is to say of a directory, whether it exists or not."""
+    if not path.exists():
+        yield from _check_parent(path)
+        return
+    if not path.is_dir():
+        advice = "name a directory with --data-dir"
+        yield problem("directory", f"{path} is not a directory", advice)
+        return
+    denied = _first_denied(path)
+    if denied is not None:
+        advice = f"run as its owner, or give it to this user: chown -R {_user()} {path}"
+        yield problem("permissions", f"{denied} cannot be read and written by {_user()}", advice)
+        return
+    yield ok("permissions", f"{path} can be read and written")
+    yield _check_space(path)
+    identity = _check_identity(path)
+    yield identity
+    if identity.advice:
+        return
+    yield from _check_content(path)
+
+
+def _check_parent(path: Path) -> Iterator[Finding]:
+    parent = next(one for one in path.absolute().parents if one.exists())
+    if os.access(parent, os.W_OK | os.X_OK):
+        yield ok("directory", f"{path} does not exist; a broker makes it")
+        yield _check_space(parent)
+    else:
+        advice = "make it as another user, or name another one with --data-dir"
+        yield problem("directory", f"{path} cannot be made: {parent} is not writable", advice)
+
+
+def _first_denied(path: Path) -> Path | None:
+    """The first directory or file that this user may not use; two levels are all there are."""
+    wanted = os.R_OK | os.W_OK
+    if not os.access(path, wanted | os.X_OK):
+        return path
+    for entry in sorted(path.iterdir()):
+        if not os.access(entry, wanted | (os.X_OK if entry.is_dir() else 0)):
+            return entry
+        if entry.is_dir():
+            denied = next((one for one in entry.iterdir() if not os.access(one, wanted)), None)
+            if denied is not None:
+                return denied
+    return None
+
+
+def _user() -> str:
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # as in containers
+        return str(os.geteuid())
+
+
+def _check_space(path: Path) -> Finding:
+    usage = shutil.disk_usage(path)
+    text = f"{usage.free / 1024**2:,.0f} MiB of {usage.total / 1024**2:,.0f} are free"
+    advice = "delete topics or shorten their retention, or move the directory to a larger disk"
+    if usage.free < FREE_BYTES_NONE:
+        return problem("space", text, advice)
+    if usage.free < FREE_BYTES_LOW:
+        return warning("space", f"{text}: less than one segment of 1 GiB", advice)
+    return ok("space", text)
+
+
+def _check_identity(path: Path) -> Finding:
+    try:
+        identity = DataDirectory(path).identity()
+    except (LocalError, OSError) as error:
+        return problem("identity", str(error), _RESTORE)
+    if identity is not None:
+        return ok("identity", f"cluster {identity.cluster_id}, node {identity.node_id}")
+    if any(one.is_dir() for one in path.glob("*-[0-9]*")):
+        text = f"{path} has partitions and no meta.properties: a broker would take it for a new one"
+        return problem("identity", text, _RESTORE)
+    return ok("identity", "new: a broker makes a cluster of its own")
+
+
+def _check_content(path: Path) -> Iterator[Finding]:
+    """Yield what the metadata and the logs are like, if nobody has them open."""
+    try:
+        with closing(Repair(path)) as core:
+            yield ok("lock", "no broker has it open")
+            yield from _check_logs(core, path)
+    except StorageLockedError:
+        yield _locked(path)
+    except LocalError as error:
+        yield problem("lock", str(error), "see what stands there, and who may use it")
+
+
+def _locked(path: Path) -> Finding:
+    holder = lock_holder(path / ".lock")
+    who = "another process" if holder is None else f"process {holder} ({command_of(holder)})"
+    if holder == os.getpid():
+        who = "this process"
+    advice = "stop the broker to have its logs looked at; nothing is to be done if it serves"
+    return warning("lock", f"{path} is in use by {who}: its logs were not looked at", advice)
+
+
+def _check_logs(core: Repair, path: Path) -> Iterator[Finding]:
+    try:
+        image = stored_image(path)
+    except MetadataError as error:
+        advice = "start the version that wrote it: another Kafka may have records that this one does not know"
+        yield problem("metadata", str(error), advice)
+        return
+    except LocalError as error:
+        yield problem("metadata", str(error), f"see `pykafka-core repair {path}`")
+        return
+    yield ok("metadata", f"{len(image.topics.by_name):,} topics, as this version knows them")
+    partitions = core.partitions()
+    cuts = look_at(core, partitions, compacted_of(partitions, image))
+    for cut in cuts:
+        advice = f"see what `pykafka-core repair {cut.partition}` would cut"
+        text = f"{cut.partition.name}: {what_is_wrong(cut)}"
+        if cut.damage is None:
+            yield warning("logs", text, "nothing is to be done: the next start cuts it")
+        else:
+            yield problem("logs", text, advice)
+    if len(cuts) < len(partitions) or not partitions:
+        yield ok("logs", f"{len(partitions) - len(cuts):,} partitions are whole")

@@ -1,0 +1,54 @@
+"""What is wrong with a port that a broker is to listen at."""
+
+import errno
+import os
+import socket
+from collections.abc import Iterator
+
+from .finding import Finding, ok, problem, warning
+from .processes import command_of, listening, socket_holder
+
+LOOPBACK = "127.0.0.1"
+
+
+def check_port(port: int) -> Iterator[Finding]:
+    """Yield whether a broker could listen there, and who does if not."""
+    found = listening(port)
+    for one in found:
+        if not one.is_loopback:
+            text = f"who listens at {_address(one.host, port)} can be reached by other machines"
+            advice = (
+                "if that is a broker: whoever reaches it can read and change everything; "
+                f"have it listen at {LOOPBACK}, or keep strangers out with a firewall"
+            )
+            yield warning("network", text, advice)
+    error = _refusal(port)
+    if error is None:
+        yield ok("port", f"{LOOPBACK}:{port} is free")
+    elif error.errno == errno.EADDRINUSE:
+        holder = socket_holder(found[0].inode) if found else None
+        who = "another process" if holder is None else f"process {holder} ({command_of(holder)})"
+        advice = "stop it, or have the broker listen at another port with --listen"
+        yield problem("port", f"{LOOPBACK}:{port} is in use by {who}", advice)
+    elif error.errno == errno.EACCES:
+        advice = "choose a port above 1023 with --listen"
+        yield problem("port", f"port {port} needs privileges", advice)
+    else:
+        text = f"{LOOPBACK}:{port} cannot be used: {os.strerror(error.errno or 0)}"
+        yield problem("port", text, "see whether the loopback interface is up: ip addr show lo")
+
+
+def _refusal(port: int) -> OSError | None:
+    """Why the system does not let anybody listen there, as a broker would."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+            probe.listen()
+        except OSError as error:
+            return error
+    return None
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,82 @@
+"""Which process has a file locked, or listens at a port: from Linux's /proc, nothing where there is none."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from ipaddress import ip_address
+from pathlib import Path
+from typing import NamedTuple
+
+_PROC = Path("/proc")
+_LISTENS = "0A"
+
+
+class Listening(NamedTuple):
+    """A socket that listens."""
+
+    host: str
+    inode: str
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether this machine alone can reach it."""
+        return ip_address(self.host).is_loopback
+
+
+def lock_holder(path: Path) -> int | None:
+    """Return the process that has an ``fcntl`` lock on a file."""
+    with suppress(OSError, ValueError):
+        wanted = path.stat()
+        for line in (_PROC / "locks").read_text().splitlines():
+            fields = line.split()
+            # "1: POSIX ADVISORY WRITE 4711 08:01:1234 0 EOF"; of who waits there is "->" behind the number.
+            if len(fields) == 8 and fields[1] == "POSIX":
+                major, minor, inode = fields[5].split(":")
+                device = os.makedev(int(major, 16), int(minor, 16))
+                if int(inode) == wanted.st_ino and device == wanted.st_dev:
+                    return int(fields[4])
+    return None
+
+
+def listening(port: int) -> list[Listening]:
+    """Return who listens at a TCP port of this machine."""
+    return [*_listening("tcp", port), *_listening("tcp6", port)]
+
+
+def _listening(table: str, port: int) -> Iterator[Listening]:
+    try:
+        lines = (_PROC / "net" / table).read_text().splitlines()[1:]
+    except OSError:
+        return
+    for fields in map(str.split, lines):
+        host, _, number = fields[1].partition(":")
+        if fields[3] == _LISTENS and int(number, 16) == port:
+            yield Listening(_host(host), fields[9])
+
+
+def _host(text: str) -> str:
+    """Each 32-bit word of the address is written in the machine's byte order."""
+    words = bytes.fromhex(text)
+    packed = b"".join(words[at : at + 4][::-1] for at in range(0, len(words), 4))
+    address = ip_address(packed)
+    mapped = getattr(address, "ipv4_mapped", None)
+    return str(mapped or address)
+
+
+def socket_holder(inode: str) -> int | None:
+    """Return a process that has a socket; other users' processes cannot be seen into."""
+    wanted = f"socket:[{inode}]"
+    for process in _PROC.glob("[0-9]*"):
+        with suppress(OSError):
+            if any(os.readlink(one) == wanted for one in (process / "fd").iterdir()):
+                return int(process.name)
+    return None
+
+
+def command_of(process: int) -> str:
+    """Return how a process was started, shortened."""
+    with suppress(OSError):
+        words = (_PROC / str(process) / "cmdline").read_bytes().split(b"\0")
+        text = b" ".join(words).decode(errors="replace").strip()
+        return text if len(text) <= 80 else f"{text[:77]}..."
+    return "unknown"

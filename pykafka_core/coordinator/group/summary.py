@@ -1,0 +1,50 @@
+"""Groups in short, page by page: what monitoring asks for again and again."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.group.why import OFFSETS_MAX
+
+
+class GroupSummary(NamedTuple):
+    """A group. ``offsets`` are (topic, partition, committed offset), at most `OFFSETS_MAX`."""
+
+    group_id: str
+    state: str
+    members_count: int
+    offsets: Sequence[tuple[str, int, int]]
+
+
+class Page(NamedTuple):
+    """Some groups of a shard. ``next_start`` is where the next page begins; None at the end."""
+
+    groups: Sequence[GroupSummary]
+    next_start: int | None
+
+
+def summarize(state: GroupState, start: int, weight_max: int) -> Page:
+    """Return groups from the ``start``-th on, until groups and offsets together are ``weight_max``; one at least.
+
+    Groups that come and go between two pages may be in both, or in none.
+    """
+    found: list[GroupSummary] = []
+    weight = 0
+    for group_id in islice(state.groups, start, None):
+        if weight >= weight_max:
+            return Page(found, start + len(found))
+        found.append(_summary(state, group_id))
+        weight += 1 + len(found[-1].offsets)
+    return Page(found, None)
+
+
+def _summary(state: GroupState, group_id: str) -> GroupSummary:
+    group = state.groups[group_id]
+    offsets = (
+        (topic, partition, one.offset)
+        for topic, partitions in state.offsets.topics(group_id).items()
+        for partition, one in partitions.items()
+    )
+    name = str(group.state.value)
+    return GroupSummary(group_id, name, len(group.members), tuple(islice(offsets, OFFSETS_MAX)))

@@ -1,0 +1,213 @@
+"""Why a group rebalances or waits: what its coordinator knows of it, as values, and in sentences.
+
+Kafka has no API for it: DescribeGroups tells the state, neither who is waited for nor what came before.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from pykafka_core.coordinator.group.classic.group import ClassicGroup
+from pykafka_core.coordinator.group.classic.member import Member
+from pykafka_core.coordinator.group.classic.session import NS_PER_MS
+from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.history import Event, What
+from pykafka_core.coordinator.group.state import GroupState
+
+MEMBERS_MAX = 1_000
+OFFSETS_MAX = 10_000
+"""Of one group. A view that leaves some out says so."""
+NAMED_MAX = 5
+_OFTEN = 3
+
+
+class MemberView(NamedTuple):
+    """A member. ``is_waited_for``: the rebalance does not go on without it, or without its time being over."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    is_leader: bool
+    is_waited_for: bool
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.group_instance_id or self.member_id} ({self.client_host.lstrip('/')})"
+
+
+class OffsetView(NamedTuple):
+    """A committed offset."""
+
+    topic: str
+    partition: int
+    offset: int
+    commit_timestamp_ms: int
+
+
+class GroupView(NamedTuple):
+    """A group at one moment.
+
+    Attributes:
+        state_since_ms: How long it has been in this state; None if that is not known.
+        pending_members: How many were given a member id, and have not joined with it.
+        due_in_ms: When the rebalance goes on without who is waited for; None if nobody is.
+        is_initial: An empty group's first rebalance waits for more members.
+        is_whole: All members and offsets are in here.
+    """
+
+    group_id: str
+    state: str
+    state_since_ms: int | None
+    generation_id: int
+    protocol_name: str | None
+    members: Sequence[MemberView]
+    pending_members: int
+    due_in_ms: int | None
+    is_initial: bool
+    rebalance_reason: str
+    history: Sequence[Event]
+    offsets: Sequence[OffsetView]
+    is_whole: bool
+
+
+def view_group(state: GroupState, group_id: str, now_ns: int, now_ms: int) -> GroupView | None:
+    """Look at a group; None if there is none of that id."""
+    group = state.groups.get(group_id)
+    topics = state.offsets.topics(group_id)
+    if group is None and not topics:
+        return None
+    if group is None:
+        group = ClassicGroup(group_id)
+    found = [
+        OffsetView(topic, partition, one.offset, one.commit_timestamp_ms)
+        for topic, partitions in topics.items()
+        for partition, one in partitions.items()
+    ]
+    since_ms = group.state_timestamp_ms
+    return GroupView(
+        group_id=group_id,
+        state=str(group.state.value),
+        state_since_ms=None if since_ms is None else max(0, now_ms - since_ms),
+        generation_id=group.generation_id,
+        protocol_name=group.protocol_name,
+        members=[_view(group, one) for one in islice(group.members.values(), MEMBERS_MAX)],
+        pending_members=len(group.pending_members),
+        due_in_ms=_due_in_ms(state, group, now_ns),
+        is_initial=group.initial_delay is not None,
+        rebalance_reason=group.rebalance_reason,
+        history=list(group.history),
+        offsets=found[:OFFSETS_MAX],
+        is_whole=len(group.members) <= MEMBERS_MAX and len(found) <= OFFSETS_MAX,
+    )
+
+
+def _view(group: ClassicGroup, member: Member) -> MemberView:
+    return MemberView(
+        member_id=member.member_id,
+        group_instance_id=member.group_instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        is_leader=group.leader_id == member.member_id,
+        is_waited_for=_is_waited_for(group, member),
+        reason=member.reason,
+    )
+
+
+def _is_waited_for(group: ClassicGroup, member: Member) -> bool:
+    match group.state:
+        case ClassicGroupState.PREPARING_REBALANCE:
+            return member.join_waiter is None
+        case ClassicGroupState.COMPLETING_REBALANCE:
+            return member.member_id in group.pending_sync
+        case _:
+            return False
+
+
+def _due_in_ms(state: GroupState, group: ClassicGroup, now_ns: int) -> int | None:
+    keys = {
+        ClassicGroupState.PREPARING_REBALANCE: group.join_key,
+        ClassicGroupState.COMPLETING_REBALANCE: group.sync_key,
+    }
+    key = keys.get(group.state)
+    due_ns = None if key is None else state.deadlines.get(key)
+    return None if due_ns is None else max(0, (due_ns - now_ns) // NS_PER_MS)
+
+
+def explain(view: GroupView) -> list[str]:
+    """Say in sentences what goes on, and what could be done about it."""
+    return [*_now(view), *_lately(view)]
+
+
+def _now(view: GroupView) -> Iterator[str]:
+    waited_for = [one for one in view.members if one.is_waited_for]
+    since = "" if view.state_since_ms is None else f" for {_seconds(view.state_since_ms)}"
+    match view.state:
+        case ClassicGroupState.PREPARING_REBALANCE:
+            reason = view.rebalance_reason.removesuffix(": ") or "its reason is not known"
+            yield f"It has been rebalancing{since}: {reason}."
+            yield from _missing(view, waited_for)
+        case ClassicGroupState.COMPLETING_REBALANCE:
+            names = _named(waited_for) or "nobody"
+            yield f"Generation {view.generation_id} has had no assignment{since}; who has not synced: {names}."
+            yield from _leader_missing(waited_for)
+        case ClassicGroupState.STABLE:
+            count = len(view.members)
+            yield f"It has been stable{since}, generation {view.generation_id}, {_counted(count, 'member')}."
+        case _:
+            yield f"Nobody has been a member{since}: nothing consumes in this group."
+
+
+def _missing(view: GroupView, waited_for: Sequence[MemberView]) -> Iterator[str]:
+    due = "" if view.due_in_ms is None else f" in {_seconds(view.due_in_ms)}"
+    if view.is_initial:
+        yield f"It waits for more members to come (group.initial.rebalance.delay.ms) and goes on{due}."
+        return
+    if waited_for:
+        yield (
+            f"It waits for {_named(waited_for)} to join again, and goes on without them{due}. They join again in "
+            "poll(): such a consumer may be busy with its records, or gone."
+        )
+    if view.pending_members:
+        yield (
+            f"It waits for {_counted(view.pending_members, 'new client')} with a member id that did not come back; "
+            "their session timeout ends that."
+        )
+
+
+def _leader_missing(waited_for: Sequence[MemberView]) -> Iterator[str]:
+    leader = next((one for one in waited_for if one.is_leader), None)
+    if leader is not None:
+        yield f"The leader {leader} makes the assignment; all others wait for it."
+
+
+def _lately(view: GroupView) -> Iterator[str]:
+    rebalances = [one for one in view.history if one.what is What.REBALANCE]
+    if len(rebalances) >= _OFTEN:
+        over_ms = rebalances[-1].time_ms - rebalances[0].time_ms
+        yield f"It began {len(rebalances)} rebalances within {_seconds(over_ms)}; the last: {rebalances[-1].text}."
+    texts = [one.text for one in view.history]
+    if any("poll timeout" in text for text in texts):
+        yield "A consumer left because it did not poll: raise max.poll.interval.ms, or lower max.poll.records."
+    if any(text.startswith("the session of member") for text in texts):
+        yield (
+            "A member's session ended without a word: its process died, stood still, or lost the network; if it "
+            "lives, raise session.timeout.ms."
+        )
+    if any(one.what is What.FENCED for one in view.history):
+        yield "Members were fenced: give each running consumer a group.instance.id of its own."
+    if any(one.what is What.REMOVED for one in view.history):
+        yield "Members were removed because they were too slow: raise max.poll.interval.ms (rebalance.timeout.ms)."
+
+
+def _named(members: Sequence[MemberView]) -> str:
+    more = len(members) - NAMED_MAX
+    return ", ".join(map(str, members[:NAMED_MAX])) + (f" and {more} more" if more > 0 else "")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _seconds(ms: int) -> str:
+    return f"{ms / 1000:.1f} s"

@@ -1,0 +1,251 @@
+"""``doctor`` names what is wrong, and changes nothing."""
+
+import errno
+import json
+import os
+import resource
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pykafka_core import Broker
+from pykafka_core.cli import main
+from pykafka_core.cli.doctor import limits
+from pykafka_core.cli.doctor import port as ports
+from pykafka_core.cli.doctor.finding import Finding, Level
+from pykafka_core.cli.doctor.processes import listening
+
+Capture = pytest.CaptureFixture[str]
+KILLED = Path(__file__).parent.parent / "formats" / "golden" / "killed" / "data"
+PATIENCE_S = 100
+
+
+def run(*arguments: str | Path) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def diagnosed(capsys: Capture, *arguments: str | Path, code: int) -> list[Finding]:
+    capsys.readouterr()
+    assert run("doctor", "--json", *arguments) == code
+    said = json.loads(capsys.readouterr().out)
+    assert said["healthy"] is (code == 0)
+    return [
+        Finding(Level(one["level"]), one["subject"], one["text"], one["advice"])
+        for one in said["findings"]
+    ]
+
+
+def about(found: list[Finding], subject: str) -> Finding:
+    (one,) = (one for one in found if one.subject == subject)
+    return one
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """A directory of Apache Kafka's after a kill, with damaged files."""
+    copy = tmp_path / "data"
+    shutil.copytree(KILLED, copy, copy_function=shutil.copyfile)
+    return copy
+
+
+def content(path: Path) -> dict[Path, bytes]:
+    files = (one for one in path.rglob("*") if one.is_file() and one.name != ".lock")
+    return {one: one.read_bytes() for one in files}
+
+
+def test_a_directory_that_does_not_exist_is_no_problem(tmp_path: Path, capsys: Capture) -> None:
+    found = diagnosed(capsys, "--data-dir", tmp_path / "new" / "data", code=0)
+    assert about(found, "directory").level is Level.OK
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_directory_that_a_broker_closed_is_whole(tmp_path: Path, capsys: Capture) -> None:
+    with Broker(tmp_path, durability="os") as broker:
+        broker.create_topic("t", 3)
+        cluster_id = broker.cluster_id
+    found = diagnosed(capsys, "--data-dir", tmp_path, code=0)
+    assert cluster_id in about(found, "identity").text
+    assert about(found, "metadata").text.startswith("1 topics")
+    assert {one.level for one in found} <= {Level.OK, Level.WARNING}
+
+
+def test_damage_is_named_with_the_command_that_shows_it_and_nothing_is_changed(
+    killed: Path, capsys: Capture
+) -> None:
+    before = content(killed)
+    found = diagnosed(capsys, "--data-dir", killed, code=1)
+    (bad,) = (one for one in found if one.level is Level.PROBLEM)
+    assert bad.text == "bad-crc-early-0: damaged: valid batches follow a damaged one at offset 100"
+    assert f"pykafka-core repair {killed / 'bad-crc-early-0'}" in bad.advice
+    assert content(killed) == before
+
+
+def test_people_see_a_line_for_each_finding_and_its_advice(killed: Path, capsys: Capture) -> None:
+    assert run("doctor", "--data-dir", killed) == 1
+    out, errors = capsys.readouterr()
+    assert "\nPROBLEM  logs: bad-crc-early-0: damaged" in out
+    assert "\n           see what `pykafka-core repair" in out
+    assert errors == "pykafka-core: 1 problem found\n"
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str], int]]:
+    data = tmp_path / "data"
+    command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(
+        [*command, "--data", str(data)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().split()[1]
+            yield data, process, int(address.rpartition(":")[2])
+        finally:
+            process.kill()
+
+
+def test_who_has_the_directory_and_the_port_is_named(
+    served: tuple[Path, subprocess.Popen[str], int], capsys: Capture
+) -> None:
+    data, process, port = served
+    found = diagnosed(capsys, "--data-dir", data, "--port", str(port), code=1)
+    lock, used = about(found, "lock"), about(found, "port")
+    assert (lock.level, used.level) == (Level.WARNING, Level.PROBLEM)
+    assert f"process {process.pid} (" in lock.text
+    assert f"process {process.pid} (" in used.text
+    assert "pykafka_core.cli serve" in used.text
+    assert "--listen" in used.advice
+
+
+def test_a_broker_in_this_process_keeps_its_lock(tmp_path: Path, capsys: Capture) -> None:
+    with Broker(tmp_path, durability="os"):
+        found = diagnosed(capsys, "--data-dir", tmp_path, code=0)
+        assert "this process" in about(found, "lock").text
+        command = [sys.executable, "-m", "pykafka_core.cli", "repair", str(tmp_path)]
+        again = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert again.returncode == 1
+    assert "in use" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("meta", "said"),
+    [
+        ("version=2\n", "version is '2'"),
+        ("version=0\nbroker.id=1\ncluster.id=x\n", "directory.id is missing"),
+        (None, "no meta.properties"),
+    ],
+)
+def test_a_directory_of_another_format_is_a_problem(
+    killed: Path, capsys: Capture, meta: str | None, said: str
+) -> None:
+    if meta is None:
+        (killed / "meta.properties").unlink()
+    else:
+        (killed / "meta.properties").write_text(meta)
+    found = about(diagnosed(capsys, "--data-dir", killed, code=1), "identity")
+    assert found.level is Level.PROBLEM
+    assert said in found.text
+
+
+def test_a_file_is_no_directory(capsys: Capture) -> None:
+    found = about(diagnosed(capsys, "--data-dir", __file__, code=1), "directory")
+    assert found.text.endswith("is not a directory")
+
+
+def test_what_this_user_may_not_use_is_named(
+    killed: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs the tests may be root, who may use everything."""
+    hidden = killed / "bad-crc-0" / "00000000000000000000.log"
+    allowed = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != hidden and allowed(path, mode))
+    found = about(diagnosed(capsys, "--data-dir", killed, code=1), "permissions")
+    assert str(hidden) in found.text
+    assert "chown" in found.advice
+
+
+@pytest.mark.parametrize(
+    ("free", "level"), [(0, Level.PROBLEM), (512, Level.WARNING), (4096, Level.OK)]
+)
+def test_free_space_is_judged(
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    free: int,
+    level: Level,
+) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=free * 1024**2)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    code = int(level is Level.PROBLEM)
+    assert about(diagnosed(capsys, "--data-dir", tmp_path, code=code), "space").level is level
+
+
+def test_a_port_that_nobody_has_is_free(capsys: Capture) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+    assert about(diagnosed(capsys, "--port", str(port), code=0), "port").level is Level.OK
+
+
+def test_a_port_that_is_open_to_the_network_is_a_warning(capsys: Capture) -> None:
+    with socket.create_server(("0.0.0.0", 0)) as server:
+        port = server.getsockname()[1]
+        found = diagnosed(capsys, "--port", str(port), code=1)
+    open_to_all = about(found, "network")
+    assert open_to_all.level is Level.WARNING
+    assert f"0.0.0.0:{port}" in open_to_all.text
+    assert f"process {os.getpid()} (" in about(found, "port").text
+
+
+def test_addresses_are_read_as_the_system_writes_them() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        (one,) = listening(server.getsockname()[1])
+        assert (one.host, one.is_loopback) == ("127.0.0.1", True)
+
+
+def test_a_port_that_needs_privileges_is_a_problem(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refusal = PermissionError(errno.EACCES, "no")
+    monkeypatch.setattr(ports, "_refusal", lambda _: refusal)
+    assert "above 1023" in about(diagnosed(capsys, "--port", "80", code=1), "port").advice
+
+
+@pytest.mark.parametrize(
+    ("count_max", "segments", "level"),
+    [
+        (resource.RLIM_INFINITY, 10**6, Level.OK),
+        (4096, 0, Level.OK),
+        (4096, 1, Level.WARNING),
+        (5096, 1000, Level.OK),
+        (1024, 0, Level.WARNING),
+        (255, 0, Level.PROBLEM),
+    ],
+)
+def test_open_files_are_judged_by_what_the_directory_holds(
+    count_max: int, segments: int, level: Level
+) -> None:
+    assert limits.judge_files(count_max, segments).level is level
+
+
+def test_mapped_files_are_judged_by_what_the_directory_holds() -> None:
+    assert limits.judge_maps(65530, 100).level is Level.OK
+    few = limits.judge_maps(65530, 100_000)
+    assert few.level is Level.WARNING
+    assert "sysctl -w vm.max_map_count=" in few.advice
+
+
+def test_a_broker_that_answers_is_fine_and_one_that_does_not_is_a_problem(capsys: Capture) -> None:
+    with Broker() as broker:
+        found = diagnosed(capsys, "-b", broker.bootstrap_servers, code=0)
+        assert broker.cluster_id in about(found, "broker").text
+    gone = about(diagnosed(capsys, "-b", "127.0.0.1:1", code=1), "broker")
+    assert "no broker answers at 127.0.0.1:1" in gone.text
+    assert "pykafka-core serve" in gone.advice

@@ -1,0 +1,93 @@
+"""``status``: what it says of a healthy cluster, and what it calls a problem."""
+
+import json
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pykafka_core import Broker
+from pykafka_core.cli import main
+from pykafka_core.cli.client.status import assess
+
+Capture = pytest.CaptureFixture[str]
+
+
+def run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def partition(leader: int = 1, replicas: int = 3, isr: int = 3) -> Any:
+    return SimpleNamespace(leader=leader, replicas=range(replicas), isrs=range(isr))
+
+
+def cluster(*partitions: Any, controller_id: int = 1) -> Any:
+    return SimpleNamespace(
+        cluster_id="c",
+        controller_id=controller_id,
+        brokers={1: SimpleNamespace(id=1, host="h", port=9092)},
+        topics={"t": SimpleNamespace(partitions=dict(enumerate(partitions)))},
+    )
+
+
+def test_a_broker_that_serves_is_healthy(capsys: Capture) -> None:
+    with Broker() as broker:
+        broker.create_topic("t", 3)
+        assert run("status", "--json", "-b", broker.bootstrap_servers) == 0
+        said = json.loads(capsys.readouterr().out)
+        assert run("status", "-b", broker.bootstrap_servers) == 0
+        shown = re.sub(r"[^\w.:]+", " ", capsys.readouterr().out)
+        address, cluster_id = broker.bootstrap_servers, broker.cluster_id
+    assert (said["healthy"], said["problems"]) == (True, [])
+    assert said["cluster_id"] == cluster_id
+    assert said["brokers"] == [{"id": 1, "address": address}]
+    assert (said["topics"], said["partitions"], said["groups"]) == (1, 3, {})
+    assert "state healthy" in shown
+    assert f"1 {address}" in shown
+
+
+def test_groups_are_counted_by_state(capsys: Capture, tmp_path: Any) -> None:
+    (tmp_path / "lines").write_text("a\n")
+    with Broker() as broker:
+        broker.create_topic("t")
+        at = "-b", broker.bootstrap_servers
+        assert run("produce", "t", str(tmp_path / "lines"), *at) == 0
+        assert run("consume", "t", "--group", "g", "--max", "1", *at) == 0
+        capsys.readouterr()
+        assert run("status", "--json", *at) == 0
+    assert json.loads(capsys.readouterr().out)["groups"] == {"Empty": 1}
+
+
+@pytest.mark.parametrize(
+    ("seen", "problem"),
+    [
+        (cluster(partition(leader=-1, isr=0)), "1 partition has no leader"),
+        (cluster(partition(isr=2), partition(isr=1)), "2 partitions are under-replicated"),
+        (cluster(partition(), controller_id=-1), "there is no controller"),
+        (cluster(partition(), controller_id=7), "there is no controller"),
+    ],
+)
+def test_what_is_wrong_is_a_problem_of_its_own(seen: Any, problem: str) -> None:
+    found = assess(seen, {}, None)
+    assert not found.healthy
+    (said,) = found.problems
+    assert said.startswith(problem)
+
+
+def test_a_leaderless_partition_is_not_also_under_replicated() -> None:
+    found = assess(cluster(partition(leader=-1, isr=0), partition()), {}, None)
+    assert (found.leaderless, found.under_replicated) == (["t-0"], [])
+
+
+def test_groups_that_cannot_be_listed_are_a_problem() -> None:
+    found = assess(cluster(partition()), None, "groups cannot be listed: why")
+    assert found.problems == ["groups cannot be listed: why"]
+
+
+def test_a_cluster_that_nobody_answers_for_is_code_1(capsys: Capture) -> None:
+    assert run("status", "-b", "127.0.0.1:1") == 1
+    assert "no broker answers at 127.0.0.1:1" in capsys.readouterr().err
