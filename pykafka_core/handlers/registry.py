@@ -70,6 +70,8 @@ ROWS: tuple[Row, ...] = (
     Row(61, "logs.describe_producers", (0, 0), Owner.LOCAL),
     Row(65, "coordinators.describe_transactions", (0, 0), Owner.SHARD),
     Row(66, "coordinators.list_transactions", (0, 2), Owner.SHARD),
+    Row(68, "coordinators.consumer_group_heartbeat", (0, 1), Owner.SHARD),
+    Row(69, "coordinators.consumer_group_describe", (0, 1), Owner.SHARD),
     Row(74, "configs.list_config_resources", (0, 1), Owner.IMAGE),
 )
 

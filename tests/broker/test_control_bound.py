@@ -22,6 +22,8 @@ from pykafka_core.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AlterConfigsRequest,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteGroupsRequest,
@@ -330,6 +332,17 @@ def leave_group() -> Message:
     return LeaveGroupRequest(group_id="g0", members=members)
 
 
+def consumer_group_heartbeat() -> Message:
+    return ConsumerGroupHeartbeatRequest(
+        group_id="new",
+        member_id="member",
+        member_epoch=0,
+        rebalance_timeout_ms=10_000,
+        subscribed_topic_names=NAMES,
+        topic_partitions=[],
+    )
+
+
 def add_partitions_to_txn() -> Message:
     of = AddPartitionsToTxnRequest
     topics = partitions_of(
@@ -389,6 +402,8 @@ LARGEST: list[tuple[int, Callable[[], Message]]] = [
     (15, lambda: DescribeGroupsRequest(groups=[f"g{n}" for n in range(GROUPS)])),
     (16, ListGroupsRequest),
     (42, lambda: DeleteGroupsRequest(groups_names=[f"g{n}" for n in range(GROUPS)])),
+    (68, consumer_group_heartbeat),
+    (69, lambda: ConsumerGroupDescribeRequest(group_ids=[f"g{n}" for n in range(GROUPS)])),
     (24, add_partitions_to_txn),
     (25, lambda: AddOffsetsToTxnRequest(transactional_id="t", group_id="g0")),
     (26, lambda: EndTxnRequest(transactional_id="t")),

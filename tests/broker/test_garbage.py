@@ -19,6 +19,8 @@ from pykafka_core.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AlterConfigsRequest,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteGroupsRequest,
@@ -125,6 +127,7 @@ def requests() -> Iterator[Message]:
         yield DeleteRecordsRequest(topics=[deleted])
     yield from group_requests()
     yield from transaction_requests()
+    yield from consumer_group_requests()
     yield from (InitProducerIdRequest(transactional_id=name) for name in (None, "t"))
     yield DescribeQuorumRequest()
     yield DescribeClusterRequest()
@@ -164,6 +167,19 @@ def group_requests() -> Iterator[Message]:
     leaving = LeaveGroupRequest.MemberIdentity(member_id="stranger")
     yield LeaveGroupRequest(group_id="g", members=[leaving])
     yield from (DeleteGroupsRequest(groups_names=["g"]) for _ in range(2))
+
+
+def consumer_group_requests() -> Iterator[Message]:
+    for member_id, epoch in (("a", 0), ("b", 0), ("stranger", 7), ("a", -1)):
+        yield ConsumerGroupHeartbeatRequest(
+            group_id="c",
+            member_id=member_id,
+            member_epoch=epoch,
+            rebalance_timeout_ms=10_000,
+            subscribed_topic_names=["orders"],
+            topic_partitions=[],
+        )
+    yield ConsumerGroupDescribeRequest(group_ids=["c", "missing"])
 
 
 def transaction_requests() -> Iterator[Message]:

@@ -14,6 +14,8 @@ from pykafka_core.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AlterConfigsRequest,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupHeartbeatRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteGroupsRequest,
@@ -279,6 +281,26 @@ def list_transactions(name: str, version: int) -> Iterator[Message]:
     yield request
 
 
+def consumer_group_heartbeat(name: str, version: int) -> Iterator[Message]:
+    for member_epoch in (0, -1, 1):
+        yield ConsumerGroupHeartbeatRequest(
+            group_id=name,
+            member_id=name,
+            instance_id=name,
+            rack_id=name,
+            member_epoch=member_epoch,
+            rebalance_timeout_ms=10_000,
+            subscribed_topic_names=[name],
+            server_assignor=name,
+            topic_partitions=[],
+            **({"subscribed_topic_regex": name} if version else {}),
+        )
+
+
+def consumer_group_describe(name: str, _: int) -> Iterator[Message]:
+    yield ConsumerGroupDescribeRequest(group_ids=[name])
+
+
 REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
     make.__name__: make
     for make in (
@@ -288,7 +310,7 @@ REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
         list_config_resources, offset_commit, offset_fetch, offset_delete, join_group, heartbeat,
         leave_group, sync_group, describe_groups, list_groups, delete_groups, add_partitions_to_txn,
         add_offsets_to_txn, end_txn, write_txn_markers, txn_offset_commit, describe_transactions,
-        list_transactions,
+        list_transactions, consumer_group_heartbeat, consumer_group_describe,
     )
 }  # fmt: skip
 

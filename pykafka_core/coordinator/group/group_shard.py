@@ -5,7 +5,14 @@ from itertools import islice
 
 from pykafka_core.coordinator.group.classic.due import DueInGroup, arm_loaded, run_due
 from pykafka_core.coordinator.group.classic.records import replay_group
-from pykafka_core.coordinator.group.offsets.deletion import topics_deleted
+from pykafka_core.coordinator.group.consumer.due import (
+    DueInConsumerGroup,
+    arm_loaded_consumers,
+    run_consumer_due,
+)
+from pykafka_core.coordinator.group.consumer.replay import KINDS as CONSUMER_KINDS
+from pykafka_core.coordinator.group.consumer.replay import replay_consumer_group
+from pykafka_core.coordinator.group.offsets.deletion import remove_of_absent_topics, topics_deleted
 from pykafka_core.coordinator.group.offsets.expiry import EXPIRY, arm_expiry, expire
 from pykafka_core.coordinator.group.offsets.records import replay_marker, replay_offset
 from pykafka_core.coordinator.group.state import GroupState
@@ -36,6 +43,8 @@ class GroupShard(GroupState):
             replay_offset(self, producer_id, key, value)
         elif kind == GROUP_METADATA_KIND:
             replay_group(self, key, value)
+        elif kind in CONSUMER_KINDS:
+            replay_consumer_group(self, key, value)
 
     def replay_marker(self, producer_id: int, *, committed: bool) -> None:
         """Take in the end of a transaction that committed offsets."""
@@ -44,7 +53,9 @@ class GroupShard(GroupState):
     def loaded(self, turn: Turn) -> None:
         """Arm the deadlines of loaded members and of expiry."""
         arm_loaded(self, turn)
+        arm_loaded_consumers(self, turn)
         arm_expiry(self, turn)
+        remove_of_absent_topics(self, turn)
 
     def next_due_ns(self) -> int:
         """When the first deadline may be due."""
@@ -55,6 +66,8 @@ class GroupShard(GroupState):
         for key in islice(self.deadlines.take_due(turn.now_ns), 1):
             if key == EXPIRY:
                 expire(self, turn)
+            elif isinstance(key, DueInConsumerGroup):
+                run_consumer_due(self, key, turn)
             else:
                 assert isinstance(key, DueInGroup), "expiry or something in a group"
                 run_due(self, key, turn)

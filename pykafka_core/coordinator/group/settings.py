@@ -4,6 +4,37 @@ from typing import NamedTuple
 
 from pykafka_core.config import BrokerConfigs
 
+ASSIGNOR_NAMES = ("uniform", "range")
+_JAVA_PACKAGE = "org.apache.kafka.coordinator.group.assignor."
+_NAMES = {name: name for name in ASSIGNOR_NAMES} | {
+    f"{_JAVA_PACKAGE}{name.capitalize()}Assignor": name for name in ASSIGNOR_NAMES
+}
+
+
+class ConsumerGroupSettings(NamedTuple):
+    """Of groups of the consumer protocol (``group.consumer.*``).
+
+    Attributes:
+        assignors: Names that members may ask for; the first one is the broker's own choice.
+    """
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    max_size: int = 2**31 - 1
+    assignors: tuple[str, ...] = ASSIGNOR_NAMES
+
+    @staticmethod
+    def of(settings: BrokerConfigs) -> "ConsumerGroupSettings":
+        """Read them. Of the assignors those count that are built in, by their names or Kafka's classes."""
+        given = (settings.string("group.consumer.assignors") or "").split(",")
+        named = [_NAMES[name.strip()] for name in given if name.strip() in _NAMES]
+        return ConsumerGroupSettings(
+            session_timeout_ms=settings.int("group.consumer.session.timeout.ms"),
+            heartbeat_interval_ms=settings.int("group.consumer.heartbeat.interval.ms"),
+            max_size=settings.int("group.consumer.max.size"),
+            assignors=tuple(dict.fromkeys(named)) or ASSIGNOR_NAMES,
+        )
+
 
 class GroupSettings(NamedTuple):
     """By their Kafka names, with the units of those."""
@@ -15,6 +46,7 @@ class GroupSettings(NamedTuple):
     offset_metadata_bytes_max: int
     offsets_retention_ms: int
     offsets_retention_check_interval_ms: int
+    consumer: ConsumerGroupSettings = ConsumerGroupSettings()
 
     @staticmethod
     def of(settings: BrokerConfigs) -> "GroupSettings":
@@ -27,4 +59,5 @@ class GroupSettings(NamedTuple):
             offset_metadata_bytes_max=settings.int("offset.metadata.max.bytes"),
             offsets_retention_ms=settings.int("offsets.retention.minutes") * 60_000,
             offsets_retention_check_interval_ms=settings.int("offsets.retention.check.interval.ms"),
+            consumer=ConsumerGroupSettings.of(settings),
         )

@@ -3,7 +3,12 @@
 from collections.abc import Sequence
 from functools import partial
 
-from pykafka_core.coordinator.group.classic.describe import CLASSIC, Listed, list_groups
+from pykafka_core.coordinator.group.classic.describe import (
+    CLASSIC,
+    CONSUMER,
+    Listed,
+    list_groups,
+)
 from pykafka_core.errors import NotCoordinatorError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Coordinate, Coordinated, GroupOperation, Slices
@@ -15,9 +20,10 @@ def handle(context: Context, request: ListGroupsRequest) -> Coordinate | ListGro
     """Ask all shards here; filters are without case, and empty ones let all pass (KIP-518, KIP-848)."""
     topic = context.image.topics.by_name.get(GROUP_TOPIC)
     types = {name.lower() for name in request.types_filter}
-    if topic is None or (types and CLASSIC not in types):
+    if topic is None or (types and types.isdisjoint((CLASSIC, CONSUMER))):
         return ListGroupsResponse()
-    run = partial(list_groups, frozenset(name.lower() for name in request.states_filter))
+    states = frozenset(name.lower() for name in request.states_filter)
+    run = partial(list_groups, states, types)
     led = [
         GroupOperation(index, run)
         for index, partition in topic.partitions.items()
@@ -45,5 +51,5 @@ def _row(listed: Listed) -> ListGroupsResponse.ListedGroup:
         group_id=listed.group_id,
         protocol_type=listed.protocol_type,
         group_state=listed.state,
-        group_type=CLASSIC,
+        group_type=listed.group_type,
     )

@@ -38,6 +38,8 @@ class _Wanted(NamedTuple):
 
     group_id: str
     topics: Sequence[_Asked] | None
+    member_id: str | None = None
+    member_epoch: int = -1
 
 
 def handle(context: Context, request: OffsetFetchRequest) -> Slices[Coordinate]:
@@ -48,7 +50,17 @@ def handle(context: Context, request: OffsetFetchRequest) -> Slices[Coordinate]:
         return _answer(context, request, wanted, results)
 
     operations = (
-        (one.group_id, partial(fetch_offsets, one.group_id, _names(one))) for one in wanted
+        (
+            one.group_id,
+            partial(
+                fetch_offsets,
+                one.group_id,
+                _names(one),
+                member_id=one.member_id,
+                member_epoch=one.member_epoch,
+            ),
+        )
+        for one in wanted
     )
     return (yield from coordinate_each(context, operations, reply))
 
@@ -75,7 +87,7 @@ def _wanted(context: Context, request: OffsetFetchRequest) -> Slices[list[_Wante
             yield
             assert found is not None, "there are topics"
             found.append(_asked(context, topic))
-        wanted.append(_Wanted(group.group_id, found))
+        wanted.append(_Wanted(group.group_id, found, group.member_id, group.member_epoch))
     return wanted
 
 

@@ -25,12 +25,13 @@ TRANSACTION_VERSION_LEVEL = 2
 
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
+    GROUP_VERSION: (0, GROUP_VERSION_LEVEL),
     KRAFT_VERSION: (0, 1),
     METADATA_VERSION: (7, METADATA_VERSION_LEVEL),
     TRANSACTION_VERSION: (0, TRANSACTION_VERSION_LEVEL),
 }
-"""What ApiVersions offers. ``group.version``, ``share.version`` and ``streams.version`` join with their coordinators:
-a client takes them as a promise."""
+"""What ApiVersions offers. ``share.version`` and ``streams.version`` join with their coordinators: a client takes
+them as a promise."""
 
 
 def apply_feature_level(draft: Draft, record: "FeatureLevelRecord") -> None:

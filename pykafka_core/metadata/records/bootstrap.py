@@ -2,6 +2,8 @@
 
 from pykafka_core.metadata.image.features import (
     ELIGIBLE_LEADER_REPLICAS,
+    GROUP_VERSION,
+    GROUP_VERSION_LEVEL,
     METADATA_VERSION,
     METADATA_VERSION_LEVEL,
     TRANSACTION_VERSION,
@@ -20,6 +22,7 @@ def bootstrap_records() -> list[Message]:
     return [
         FeatureLevelRecord(name=METADATA_VERSION, feature_level=METADATA_VERSION_LEVEL),
         FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS, feature_level=1),
+        FeatureLevelRecord(name=GROUP_VERSION, feature_level=GROUP_VERSION_LEVEL),
         FeatureLevelRecord(name=TRANSACTION_VERSION, feature_level=TRANSACTION_VERSION_LEVEL),
         ConfigRecord(
             resource_type=RESOURCE_BROKER, resource_name="", name="min.insync.replicas", value="1"

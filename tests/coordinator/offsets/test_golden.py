@@ -21,7 +21,7 @@ def expected(name: str) -> Any:
 
 def loaded(partition: int) -> GroupShard:
     """A shard that has replayed all that Kafka wrote to a partition."""
-    shard = GroupShard(SETTINGS, lambda: "uuid")
+    shard = GroupShard(SETTINGS, lambda: "uuid", lambda _: bytes(16))
     for batch in expected(f"__consumer_offsets-{partition}")["batches"]:
         producer_id = batch["producer_id"]
         for record in batch["records"]:
@@ -43,7 +43,7 @@ def test_the_offsets_are_those_that_kafka_said(shards: list[GroupShard]) -> None
     ours = {
         (group_id, topic, partition, one.offset, one.leader_epoch, one.metadata)
         for shard in shards
-        for group_id in shard.groups
+        for group_id in (*shard.groups, *shard.consumer_groups)
         for topic, partitions in shard.offsets.topics(group_id).items()
         for partition, one in partitions.items()
     }
@@ -69,9 +69,16 @@ def test_the_classic_groups_are_those_that_kafka_said(shards: list[GroupShard]) 
         for name, group in groups.items()
         if name in classic
     } == {name: (row["GroupState"], row["ProtocolType"]) for name, row in classic.items()}
-    # Of a group of another protocol only its offsets are known.
-    others = {name: group.is_simple for name, group in groups.items() if name not in classic}
-    assert others == {"g-consumer": True}
+    assert groups.keys() == classic.keys()
+
+
+def test_the_consumer_groups_are_those_that_kafka_said(shards: list[GroupShard]) -> None:
+    groups = {name: group for shard in shards for name, group in shard.consumer_groups.items()}
+    assert {name: group.state.value for name, group in groups.items()} == {
+        row["GroupId"]: row["GroupState"]
+        for row in expected("cluster")["groups"]
+        if row["GroupType"] == "consumer"
+    }
 
 
 def test_each_group_is_in_the_shard_of_its_partition(shards: list[GroupShard]) -> None:

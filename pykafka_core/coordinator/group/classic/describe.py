@@ -1,9 +1,9 @@
-"""DescribeGroups and ListGroups: what clients see of classic groups."""
+"""DescribeGroups and ListGroups: what clients see of classic groups; of consumer groups, that they are there."""
 
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from typing import NamedTuple
 
-from pykafka_core.coordinator.group.classic.group import ClassicGroup
+from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL, ClassicGroup
 from pykafka_core.coordinator.group.classic.member import Member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.state import GroupState
@@ -11,8 +11,8 @@ from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import GroupIdNotFoundError
 from pykafka_core.protocol.messages import DescribeGroupsResponse
 
-CLASSIC = "classic"
-"""The type of all groups here, as clients read and write it."""
+CLASSIC, CONSUMER = "classic", "consumer"
+"""Types of groups, as clients read and write them."""
 
 
 class Listed(NamedTuple):
@@ -21,22 +21,39 @@ class Listed(NamedTuple):
     group_id: str
     protocol_type: str
     state: str
+    group_type: str = CLASSIC
 
 
-def list_groups(states: Set[str], state: GroupState, waiter: Waiter, turn: Turn) -> None:
+def list_groups(
+    states: Set[str], types: Set[str], state: GroupState, waiter: Waiter, turn: Turn
+) -> None:
     """Answer with a tuple of `Listed`.
 
     Args:
         states: Lower-case names of states; without any, groups of all are listed.
+        types: The same of types.
+        state: Of the shard.
+        waiter: Who asks.
+        turn: Of now.
     """
     turn.answer(
         waiter,
         tuple(
-            Listed(group.group_id, group.protocol_type or "", group.state.value)
-            for group in state.groups.values()
-            if not states or group.state.lower() in states
+            listed
+            for listed in _listed(state)
+            if (not states or listed.state.lower() in states)
+            and (not types or listed.group_type in types)
         ),
     )
+
+
+def _listed(state: GroupState) -> Iterator[Listed]:
+    for classic in state.groups.values():
+        yield Listed(classic.group_id, classic.protocol_type or "", classic.state.value)
+    for consumers in state.consumer_groups.values():
+        yield Listed(
+            consumers.group_id, CONSUMER_PROTOCOL, consumers.state.value, group_type=CONSUMER
+        )
 
 
 def describe_group(group_id: str, state: GroupState, waiter: Waiter, turn: Turn) -> None:

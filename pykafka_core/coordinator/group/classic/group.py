@@ -8,6 +8,7 @@ from pykafka_core.coordinator.group.classic.keys import Due, DueInGroup
 from pykafka_core.coordinator.group.classic.member import Member, Protocols
 from pykafka_core.coordinator.group.classic.states import FOLLOWING, ClassicGroupState
 from pykafka_core.coordinator.group.classic.subscription import subscribed_topics
+from pykafka_core.coordinator.group.history import History
 from pykafka_core.coordinator.shard import Waiter
 from pykafka_core.errors import (
     FencedInstanceIdError,
@@ -45,6 +46,7 @@ class ClassicGroup:
         initial_delay: While the first rebalance of an empty group waits for more members.
         new_member_added: Since the initial delay last began.
         rebalance_reason: Why there was a rebalance last.
+        history: What happened lately, for people.
     """
 
     __slots__ = (
@@ -54,6 +56,7 @@ class ClassicGroup:
         "awaiting_join",
         "generation_id",
         "group_id",
+        "history",
         "initial_delay",
         "join_key",
         "leader_id",
@@ -86,6 +89,7 @@ class ClassicGroup:
         self.initial_delay: InitialDelay | None = None
         self.new_member_added = False
         self.rebalance_reason = ""
+        self.history = History()
         self.join_key = DueInGroup(Due.JOIN, group_id)
         self.sync_key = DueInGroup(Due.SYNC, group_id)
         self._supporters: Counter[str] = Counter()
@@ -157,12 +161,11 @@ class ClassicGroup:
         member_id: str,
         group_instance_id: str | None,
         generation_id: int,
-        *,
-        transactional: bool = False,
+        api_version: int | None,
     ) -> None:
         """Refuse a commit of offsets, as ``ClassicGroup.validateOffsetCommit``.
 
-        Within a transaction nobody has to be named, and the assignment is not waited for.
+        Within a transaction (``api_version`` is None) nobody has to be named, and no assignment is waited for.
 
         Raises:
             UnknownMemberIdError: The group has members, and this is none of them.
@@ -172,6 +175,7 @@ class ClassicGroup:
         """
         if self.state is ClassicGroupState.EMPTY and generation_id < 0:
             return
+        transactional = api_version is None
         is_named = generation_id >= 0 or member_id or group_instance_id is not None
         if not is_named and not transactional:
             raise UnknownMemberIdError

@@ -20,6 +20,7 @@ from pykafka_core.coordinator.group.classic.session import (
     touch_new_member,
 )
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.consumer.records import group_tombstones
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import (
@@ -79,6 +80,7 @@ def join_group(join: Join, state: GroupState, waiter: Waiter, turn: Turn) -> Non
     """
     group = state.groups.get(join.group_id)
     if group is None:
+        _check_no_consumers(join, state)
         if join.member_id:
             raise UnknownMemberIdError
         group = ClassicGroup(join.group_id)
@@ -97,6 +99,13 @@ def join_group(join: Join, state: GroupState, waiter: Waiter, turn: Turn) -> Non
         group.check_member(join.member_id, join.group_instance_id)
         assert member is not None, "it was checked"
         _join_again(state, group, member, join, waiter, turn)
+
+
+def _check_no_consumers(join: Join, state: GroupState) -> None:
+    """A group of the consumer protocol becomes a classic one when it is empty."""
+    consumers = state.consumer_groups.get(join.group_id)
+    if consumers is not None and consumers.has_members:
+        raise InconsistentGroupProtocolError
 
 
 def _has_room(state: GroupState, group: ClassicGroup, member: Member | None) -> bool:
@@ -148,7 +157,10 @@ def _store_new_group(state: GroupState, group: ClassicGroup, turn: Turn) -> None
     """Have a group stored that did not exist, so that it is there when its member comes back to another node."""
     if group.group_id in state.groups:
         return
-    turn.append([group_record(group, (), None)])
+    consumers = state.consumer_groups.get(group.group_id)
+    gone = [] if consumers is None else group_tombstones(consumers)
+    turn.append([*gone, group_record(group, (), None)])
+    state.consumer_groups.pop(group.group_id, None)
     state.groups[group.group_id] = group
 
 

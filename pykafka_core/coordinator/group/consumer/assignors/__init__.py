@@ -1,0 +1,1 @@
+"""How partitions are shared among the members of a consumer group: pure functions, a file for each assignor."""

@@ -1,0 +1,122 @@
+"""The assignor `uniform`: every member has as many partitions as its subscription allows, and keeps what it can.
+
+Theory of operation. First everybody keeps what it had, if it is still subscribed to it. Then what nobody has goes,
+topic by topic, to the subscriber with the fewest partitions; topics with fewer subscribers for each partition first,
+as there is less choice for them. At last partitions move, again topic by topic, from the subscriber that has most to
+the one that has fewest, until these two differ by no more than one, for all topics. With equal subscriptions all
+members so differ by no more than one, and no fewer partitions could have moved.
+
+Kafka has two builders, for equal and for different subscriptions (``UniformHomogeneousAssignmentBuilder``,
+``UniformHeterogeneousAssignmentBuilder``); this is like the second.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from heapq import heapify, heappop, heappush, heapreplace
+
+from pykafka_core.coordinator.group.consumer.assignors.spec import MemberSpec
+from pykafka_core.coordinator.group.consumer.member import Assignment
+
+PASSES_MAX = 16
+"""Over all topics, as Kafka's ``MAX_ITERATION_COUNT``: different subscriptions may take many to be balanced."""
+
+
+def assign_uniform(
+    members: Collection[MemberSpec], counts: Mapping[bytes, int]
+) -> Mapping[str, Assignment]:
+    """An `Assignor`."""
+    balance = _Balance(members, counts)
+    topics = balance.ordered_topics()
+    for topic_id in topics:
+        balance.assign_free(topic_id)
+    for _ in range(PASSES_MAX):
+        if not sum([balance.level(topic_id) for topic_id in topics]):
+            break
+    return balance.assignments()
+
+
+class _Balance:
+    """Who has what so far; members are numbered in the order of their ids."""
+
+    def __init__(self, members: Collection[MemberSpec], counts: Mapping[bytes, int]) -> None:
+        self._members = sorted(members, key=lambda one: one.member_id)
+        self._counts = counts
+        self._sizes = [0] * len(self._members)
+        self._subscribers: dict[bytes, list[int]] = {topic_id: [] for topic_id in counts}
+        self._owners: dict[bytes, dict[int, int]] = {topic_id: {} for topic_id in counts}
+        for number, member in enumerate(self._members):
+            for topic_id in member.topic_ids:
+                self._subscribers[topic_id].append(number)
+            self._keep(number, member)
+
+    def _keep(self, number: int, member: MemberSpec) -> None:
+        for topic_id in member.target.keys() & member.topic_ids:
+            owners = self._owners[topic_id]
+            for partition in member.target[topic_id]:
+                if partition < self._counts[topic_id] and partition not in owners:
+                    owners[partition] = number
+                    self._sizes[number] += 1
+
+    def ordered_topics(self) -> list[bytes]:
+        """Topics that somebody subscribes to: those with most partitions for each subscriber first."""
+        subscribed = [topic_id for topic_id in self._counts if self._subscribers[topic_id]]
+        return sorted(
+            subscribed,
+            key=lambda one: (-self._counts[one] / len(self._subscribers[one]), one),
+        )
+
+    def assign_free(self, topic_id: bytes) -> None:
+        """Give what nobody has of a topic to those who have fewest."""
+        owners = self._owners[topic_id]
+        free = [number for number in range(self._counts[topic_id]) if number not in owners]
+        least = self._heap(self._subscribers[topic_id])
+        for partition in free:
+            _, number = least[0]
+            owners[partition] = number
+            self._sizes[number] += 1
+            heapreplace(least, (self._sizes[number], number))
+
+    def level(self, topic_id: bytes) -> int:
+        """Move partitions of a topic from those who have most to those who have fewest; how many moved."""
+        owned: dict[int, list[int]] = {}
+        for partition in sorted(self._owners[topic_id]):
+            owned.setdefault(self._owners[topic_id][partition], []).append(partition)
+        least = self._heap(self._subscribers[topic_id])
+        most = [(-self._sizes[number], number) for number in owned]
+        heapify(most)
+        moved = 0
+        while most and -most[0][0] - self._fewest(least) > 1:
+            giver, taker = heappop(most)[1], heappop(least)[1]
+            self._move(topic_id, owned[giver].pop(), giver, taker)
+            heappush(least, (self._sizes[taker], taker))
+            if owned[giver]:
+                heappush(most, (-self._sizes[giver], giver))
+            moved += 1
+        return moved
+
+    def _move(self, topic_id: bytes, partition: int, giver: int, taker: int) -> None:
+        self._owners[topic_id][partition] = taker
+        self._sizes[giver] -= 1
+        self._sizes[taker] += 1
+
+    def _heap(self, numbers: Iterable[int]) -> list[tuple[int, int]]:
+        heap = [(self._sizes[number], number) for number in numbers]
+        heapify(heap)
+        return heap
+
+    def _fewest(self, least: list[tuple[int, int]]) -> int:
+        """The fewest partitions of a subscriber; entries of those who gave some up meanwhile are put right."""
+        while least[0][0] != self._sizes[least[0][1]]:
+            number = least[0][1]
+            heapreplace(least, (self._sizes[number], number))
+        return least[0][0]
+
+    def assignments(self) -> Mapping[str, Assignment]:
+        """Everybody's partitions."""
+        made: list[dict[bytes, set[int]]] = [{} for _ in self._members]
+        for topic_id, owners in self._owners.items():
+            for partition, number in owners.items():
+                made[number].setdefault(topic_id, set()).add(partition)
+        return {
+            member.member_id: {topic_id: frozenset(found) for topic_id, found in one.items()}
+            for member, one in zip(self._members, made, strict=True)
+        }

@@ -1,0 +1,54 @@
+"""ConsumerGroupDescribe and ListGroups: what clients see of consumer groups."""
+
+from typing import NamedTuple
+
+from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.consumer.member import Assignment, ConsumerMember
+from pykafka_core.coordinator.group.consumer.target import assignor_name
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.errors import GroupIdNotFoundError
+
+
+class DescribedMember(NamedTuple):
+    """A member, with what it has and what it is to have."""
+
+    member: ConsumerMember
+    target: Assignment
+
+
+class Described(NamedTuple):
+    """A group as it was at one time."""
+
+    group_id: str
+    state: str
+    epoch: int
+    assignment_epoch: int
+    assignor: str
+    members: tuple[DescribedMember, ...]
+
+
+def describe_consumer_group(group_id: str, state: GroupState, waiter: Waiter, turn: Turn) -> None:
+    """Answer with a `Described`: the answer is made of it in slices while the group changes.
+
+    Raises:
+        GroupIdNotFoundError: There is no such group, or it is a classic one.
+    """
+    group = state.consumer_groups.get(group_id)
+    if group is None:
+        raise GroupIdNotFoundError
+    turn.answer(waiter, _described(group, state.settings.consumer.assignors[0]))
+
+
+def _described(group: ConsumerGroup, default_assignor: str) -> Described:
+    return Described(
+        group.group_id,
+        group.state.value,
+        group.epoch,
+        group.assignment_epoch,
+        assignor_name(group, default_assignor),
+        tuple(
+            DescribedMember(member, group.target(member_id))
+            for member_id, member in group.members.items()
+        ),
+    )

@@ -1,0 +1,28 @@
+"""What happens in consumer groups when time passes."""
+
+from pykafka_core.coordinator.group.consumer.keys import ConsumerDue
+from pykafka_core.coordinator.group.consumer.keys import DueInConsumerGroup as DueInConsumerGroup
+from pykafka_core.coordinator.group.consumer.leave import remove_members
+from pykafka_core.coordinator.group.consumer.member import MemberState
+from pykafka_core.coordinator.group.consumer.session import touch, watch_revocation
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn
+
+
+def run_consumer_due(state: GroupState, key: DueInConsumerGroup, turn: Turn) -> None:
+    """A deadline has passed. Nothing happens if the member is gone, or has given up its partitions."""
+    group = state.consumer_groups.get(key.group_id)
+    member = None if group is None else group.members.get(key.member_id)
+    if group is None or member is None:
+        return
+    if key.consumer_due is ConsumerDue.SESSION or member.state is MemberState.UNREVOKED_PARTITIONS:
+        remove_members(state, group, [key.member_id], None, turn)
+
+
+def arm_loaded_consumers(state: GroupState, turn: Turn) -> None:
+    """Sessions of loaded members begin, and the time in which they are to give up partitions."""
+    timeout_ms = state.settings.consumer.session_timeout_ms
+    for group in state.consumer_groups.values():
+        for member in group.members.values():
+            touch(state, group.group_id, member.member_id, turn.now_ns, timeout_ms)
+            watch_revocation(state, group.group_id, member, turn.now_ns)

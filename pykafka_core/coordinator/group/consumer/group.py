@@ -1,0 +1,312 @@
+"""One consumer group: its members, their target assignment, and who holds which partition."""
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from pykafka_core.coordinator.group.consumer.member import (
+    NOTHING,
+    Assignment,
+    ConsumerGroupState,
+    ConsumerMember,
+    is_subset,
+)
+from pykafka_core.coordinator.group.consumer.topics import NO_METADATA_HASH
+from pykafka_core.errors import (
+    FencedInstanceIdError,
+    FencedMemberEpochError,
+    StaleMemberEpochError,
+    UnknownMemberIdError,
+    UnsupportedVersionError,
+)
+
+REFRESH_INTERVAL_MS = 10_000
+"""Until regular expressions are matched again, as ``REGEX_BATCH_REFRESH_MIN_INTERVAL_MS`` of Kafka."""
+COMMIT_VERSION = 9
+"""From here on OffsetCommit has a member epoch."""
+
+
+class ResolvedRegex(NamedTuple):
+    """What a regular expression matched, in which version of the metadata."""
+
+    topics: frozenset[str]
+    version: int
+    timestamp_ms: int
+
+
+class RegexesSeen(NamedTuple):
+    """When all regular expressions of a group were matched last, and with which topics; not stored."""
+
+    version: object = None
+    time_ms: int = -REFRESH_INTERVAL_MS
+
+    def is_due(self, version: object, now_ms: int) -> bool:
+        """Whether they are to be matched with the topics of a version."""
+        return self.version is not version and now_ms >= self.time_ms + REFRESH_INTERVAL_MS
+
+
+class ConsumerGroup:
+    """A group as its records say; only those change it (`consumer.replay`).
+
+    Attributes:
+        epoch: Grows with each change that needs a new assignment.
+        metadata_hash: Of the topics that it is subscribed to (`consumer.topics`).
+        assignment_epoch: The group's epoch for which ``targets`` were calculated.
+        members: By member id.
+        static_members: Member ids by instance id.
+        targets: What members are to have in the end, by member id.
+        holders: Member ids by topic id and partition: who may read it, or has not given it up.
+        regexes: What the members' regular expressions matched.
+        regexes_seen: Since when that is so.
+        topics_version: The topics for which ``metadata_hash`` was judged last; not stored.
+    """
+
+    __slots__ = (
+        "_assignors",
+        "_regexes",
+        "_subscribers",
+        "assignment_epoch",
+        "epoch",
+        "group_id",
+        "holders",
+        "members",
+        "metadata_hash",
+        "regexes",
+        "regexes_seen",
+        "static_members",
+        "targets",
+        "topics_version",
+    )
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = 0
+        self.metadata_hash = NO_METADATA_HASH
+        self.assignment_epoch = 0
+        self.members: dict[str, ConsumerMember] = {}
+        self.static_members: dict[str, str] = {}
+        self.targets: dict[str, Assignment] = {}
+        self.holders: dict[bytes, dict[int, str]] = {}
+        self.regexes: dict[str, ResolvedRegex] = {}
+        self.regexes_seen = RegexesSeen()
+        self.topics_version: object = None
+        self._subscribers: Counter[str] = Counter()
+        """How many members name a topic."""
+        self._regexes: Counter[str] = Counter()
+        """How many members have a regular expression."""
+        self._assignors: Counter[str] = Counter()
+        """How many members would like an assignor."""
+
+    # Questions.
+
+    @property
+    def has_members(self) -> bool:
+        """Whether anybody is a member, or comes back soon."""
+        return bool(self.members)
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        """Where it is in a rebalance."""
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return ConsumerGroupState.ASSIGNING
+        epoch = self.assignment_epoch
+        if all(member.is_reconciled_to(epoch) for member in self.members.values()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    def member(self, member_id: str) -> ConsumerMember:
+        """The member.
+
+        Raises:
+            UnknownMemberIdError: There is none of that id.
+        """
+        member = self.members.get(member_id)
+        if member is None:
+            raise UnknownMemberIdError
+        return member
+
+    def static_member(self, instance_id: str) -> ConsumerMember | None:
+        """The member with that instance id."""
+        member_id = self.static_members.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def member_of(self, member_id: str, instance_id: str | None) -> ConsumerMember:
+        """The member with both ids.
+
+        Raises:
+            UnknownMemberIdError: None has that id, or that instance id.
+            FencedInstanceIdError: Another member id has the instance id.
+        """
+        if instance_id is None:
+            return self.member(member_id)
+        member = self.static_member(instance_id)
+        if member is None:
+            raise UnknownMemberIdError
+        if member.member_id != member_id:
+            raise FencedInstanceIdError
+        return member
+
+    def target(self, member_id: str) -> Assignment:
+        """What a member is to have."""
+        return self.targets.get(member_id, NOTHING)
+
+    def holder(self, topic_id: bytes, partition: int) -> str | None:
+        """Who holds a partition."""
+        return self.holders.get(topic_id, {}).get(partition)
+
+    def is_free(self, topic_id: bytes, partition: int) -> bool:
+        """Whether nobody holds a partition."""
+        return self.holder(topic_id, partition) is None
+
+    def subscribed_names(self) -> Iterator[str]:
+        """Names of topics that members are subscribed to; one may come more than once."""
+        yield from self._subscribers
+        for regex in self._regexes:
+            if regex in self.regexes:
+                yield from self.regexes[regex].topics
+
+    def names_of(self, member: ConsumerMember) -> Collection[str]:
+        """Names of the topics that a member is subscribed to."""
+        resolved = self.regexes.get(member.topic_regex or "")
+        return member.topic_names if resolved is None else member.topic_names | resolved.topics
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Whether members may read a topic, so that its offsets are kept."""
+        return topic in self._subscribers or any(
+            topic in self.regexes[regex].topics for regex in self._regexes if regex in self.regexes
+        )
+
+    def own_regexes(self) -> Iterator[str]:
+        """The members' regular expressions, each once."""
+        return iter(self._regexes)
+
+    def has_regex(self, regex: str) -> bool:
+        """Whether a member subscribes by this regular expression."""
+        return regex in self._regexes
+
+    def preferred_assignor(self) -> str | None:
+        """What most of those members like who say so; None if none does."""
+        return max(self._assignors, key=lambda name: (self._assignors[name], name), default=None)
+
+    def check_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        member_epoch: int,
+        api_version: int | None = None,
+    ) -> None:
+        """Refuse a commit of offsets, as ``ConsumerGroup.validateOffsetCommit``.
+
+        Args:
+            member_id: Who commits.
+            group_instance_id: Not looked at; the epoch says enough.
+            member_epoch: Its epoch; negative if it is no member.
+            api_version: Of OffsetCommit; None within a transaction.
+
+        Raises:
+            UnknownMemberIdError: The group has members, and this is none of them.
+            UnsupportedVersionError: That version has no member epoch.
+            StaleMemberEpochError: It is in another epoch.
+        """
+        del group_instance_id
+        if member_epoch < 0 and not self.members:
+            return
+        member = self.member(member_id)
+        if api_version is not None and api_version < COMMIT_VERSION:
+            raise UnsupportedVersionError
+        if member_epoch != member.epoch:
+            raise StaleMemberEpochError
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Refuse to tell offsets, as ``ConsumerGroup.validateOffsetFetch``.
+
+        Raises:
+            UnknownMemberIdError: This is no member.
+            StaleMemberEpochError: It is in another epoch.
+        """
+        if member_id is None and member_epoch < 0:
+            return
+        if member_epoch != self.member(member_id or "").epoch:
+            raise StaleMemberEpochError
+
+    def copy(self) -> "ConsumerGroup":
+        """Another group that is the same so far; neither changes the other."""
+        other = ConsumerGroup(self.group_id)
+        for name in (
+            "epoch",
+            "metadata_hash",
+            "assignment_epoch",
+            "topics_version",
+            "regexes_seen",
+        ):
+            setattr(other, name, getattr(self, name))
+        for name in ("members", "static_members", "targets", "regexes"):
+            setattr(other, name, dict(getattr(self, name)))
+        for name in ("_subscribers", "_regexes", "_assignors"):
+            setattr(other, name, Counter(getattr(self, name)))
+        other.holders = {topic_id: dict(held) for topic_id, held in self.holders.items()}
+        return other
+
+    # Changes, by records alone.
+
+    def put(self, member: ConsumerMember) -> None:
+        """Add a member, or replace what is known of it."""
+        self._withdraw(self.members.get(member.member_id))
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        self._subscribers.update(member.topic_names)
+        if member.topic_regex:
+            self._regexes[member.topic_regex] += 1
+        if member.server_assignor is not None:
+            self._assignors[member.server_assignor] += 1
+        for topic_id, partition in member.held():
+            self.holders.setdefault(topic_id, {})[partition] = member.member_id
+
+    def remove(self, member_id: str) -> None:
+        """Remove a member, if there is one of that id."""
+        self._withdraw(self.members.pop(member_id, None))
+
+    def _withdraw(self, member: ConsumerMember | None) -> None:
+        if member is None:
+            return
+        if self.static_members.get(member.instance_id or "") == member.member_id:
+            del self.static_members[member.instance_id or ""]
+        for name in member.topic_names:
+            _decrement(self._subscribers, name)
+        if member.topic_regex:
+            _decrement(self._regexes, member.topic_regex)
+        if member.server_assignor is not None:
+            _decrement(self._assignors, member.server_assignor)
+        for topic_id, partition in member.held():
+            self._release(topic_id, partition, member.member_id)
+
+    def _release(self, topic_id: bytes, partition: int, member_id: str) -> None:
+        # A log that was compacted in part may show a partition with its next holder before the last one gives it up.
+        holders = self.holders.get(topic_id, {})
+        if holders.get(partition) == member_id:
+            del holders[partition]
+            if not holders:
+                del self.holders[topic_id]
+
+
+def check_epoch(member: ConsumerMember, received: int, owned: Assignment | None) -> None:
+    """Refuse a heartbeat of another epoch, as ``throwIfConsumerGroupMemberEpochIsInvalid``.
+
+    Raises:
+        FencedMemberEpochError: It is not the member's epoch; nor the one before, of a member that lost an answer and
+            owns nothing but what is assigned to it.
+    """
+    if received == member.epoch:
+        return
+    is_late = received < member.epoch and received == member.previous_epoch
+    if not is_late or not is_subset(owned, member.assigned):
+        raise FencedMemberEpochError
+
+
+def _decrement(counter: Counter[str], key: str) -> None:
+    counter[key] -= 1
+    if not counter[key]:
+        del counter[key]

@@ -1,0 +1,96 @@
+"""A member leaves: because it says so, or because it was silent for too long."""
+
+from collections.abc import Iterable
+
+from pykafka_core.coordinator.group.consumer.draft import Draft
+from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.consumer.member import (
+    LEAVE_STATIC_EPOCH,
+    NOTHING,
+    ConsumerMember,
+)
+from pykafka_core.coordinator.group.consumer.records import (
+    current_record,
+    epoch_record,
+    member_tombstones,
+)
+from pykafka_core.coordinator.group.consumer.regexes import unused_regexes
+from pykafka_core.coordinator.group.consumer.session import forget_deadlines
+from pykafka_core.coordinator.group.consumer.topics import (
+    NO_METADATA_HASH,
+    TopicsView,
+    found_topics,
+    metadata_hash,
+)
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.errors import GroupIdNotFoundError
+from pykafka_core.protocol.messages import ConsumerGroupHeartbeatRequest as Request
+from pykafka_core.protocol.messages import ConsumerGroupHeartbeatResponse
+
+
+def consumer_leave(
+    request: Request, view: TopicsView, state: GroupState, waiter: Waiter, turn: Turn
+) -> None:
+    """Remove a member, or let a static one be away; answered with a `ConsumerGroupHeartbeatResponse`.
+
+    Raises:
+        GroupIdNotFoundError: There is no such group.
+        UnknownMemberIdError: There is no such member.
+        FencedInstanceIdError: Another member id has the instance id.
+    """
+    group = state.consumer_groups.get(request.group_id)
+    if group is None:
+        raise GroupIdNotFoundError
+    member = group.member_of(request.member_id, request.instance_id)
+    if request.instance_id is not None and request.member_epoch == LEAVE_STATIC_EPOCH:
+        _go_away(state, group, member, turn)
+    else:
+        remove_members(state, group, [member.member_id], view, turn)
+    turn.answer(
+        waiter,
+        ConsumerGroupHeartbeatResponse(
+            member_id=request.member_id, member_epoch=request.member_epoch
+        ),
+    )
+
+
+def _go_away(state: GroupState, group: ConsumerGroup, member: ConsumerMember, turn: Turn) -> None:
+    """Keep its partitions for the static member until its session ends; it has given up what it was to."""
+    away = member._replace(epoch=LEAVE_STATIC_EPOCH, revoking=NOTHING)
+    Draft(group).commit(state, turn, [current_record(group.group_id, away)])
+
+
+def remove_members(
+    state: GroupState,
+    group: ConsumerGroup,
+    member_ids: Iterable[str],
+    view: TopicsView | None,
+    turn: Turn,
+) -> None:
+    """Remove members; the group comes to a new epoch, and is assigned again with the next heartbeat.
+
+    Args:
+        state: Of the shard.
+        group: With these members.
+        member_ids: At least one.
+        view: None if the topics are not known now; the next heartbeat looks at them.
+        turn: Of now.
+    """
+    group_id, draft = group.group_id, Draft(group)
+    for member_id in member_ids:
+        draft.add(member_tombstones(group_id, member_id))
+    draft.add(unused_regexes(draft.group))
+    found = _hash(draft.group, view)
+    draft.commit(state, turn, [epoch_record(group_id, group.epoch + 1, found)])
+    draft.group.topics_version = None if view is None else view.version
+    for member_id in member_ids:
+        forget_deadlines(state, group_id, member_id)
+
+
+def _hash(group: ConsumerGroup, view: TopicsView | None) -> int:
+    if not group.members:
+        return NO_METADATA_HASH
+    if view is None:
+        return group.metadata_hash
+    return metadata_hash(found_topics(view, set(group.subscribed_names())).values())

@@ -1,0 +1,102 @@
+"""A member of a consumer group, and the partitions that it may read."""
+
+from collections.abc import Iterable, Mapping, Set
+from enum import Enum, IntEnum
+from typing import NamedTuple
+
+JOIN_EPOCH = 0
+"""A member with this epoch joins, for the first time or again."""
+LEAVE_EPOCH = -1
+LEAVE_STATIC_EPOCH = -2
+"""A static member leaves for a while: its partitions stay its own until its session ends."""
+
+Assignment = Mapping[bytes, frozenset[int]]
+"""Partitions by topic id; no topic is without partitions. Never changed."""
+
+NOTHING: Assignment = {}
+
+
+class MemberState(IntEnum):
+    """Where a member is on its way to its target assignment; the numbers are stored (``MemberState`` of Kafka)."""
+
+    STABLE = 0
+    """It has what its epoch's target gives it. A newer target leads out of it."""
+    UNREVOKED_PARTITIONS = 1
+    """It was told to give partitions up, and has not said that it has; until then it keeps its epoch. The end of its
+    rebalance timeout removes it."""
+    UNRELEASED_PARTITIONS = 2
+    """It has its target's epoch, and some of its partitions are not given up by other members yet."""
+    UNKNOWN = 127
+    """Stored by a later version: the member has to come again without partitions."""
+
+
+class ConsumerGroupState(Enum):
+    """What clients see of a group."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    """The target assignment is older than the group's epoch."""
+    RECONCILING = "Reconciling"
+    """Some member does not have its target assignment yet."""
+    STABLE = "Stable"
+
+
+class ConsumerMember(NamedTuple):
+    """A member as its records say. Values are replaced, never changed.
+
+    Attributes:
+        instance_id: A static member's.
+        topic_names: What it subscribes to by name.
+        topic_regex: What it subscribes to by pattern; empty or None without one.
+        server_assignor: The assignor that it would like, or None.
+        epoch: Of the assignment that it has; `LEAVE_STATIC_EPOCH` while a static member is away.
+        previous_epoch: The one before; a member whose answer was lost still sends it.
+        assigned: What it may read.
+        revoking: What it was told to give up.
+    """
+
+    member_id: str
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topic_names: frozenset[str] = frozenset()
+    topic_regex: str | None = None
+    rebalance_timeout_ms: int = -1
+    server_assignor: str | None = None
+    epoch: int = JOIN_EPOCH
+    previous_epoch: int = LEAVE_EPOCH
+    state: MemberState = MemberState.STABLE
+    assigned: Assignment = NOTHING
+    revoking: Assignment = NOTHING
+
+    def is_reconciled_to(self, epoch: int) -> bool:
+        """Whether it has all that the target of that epoch gives it."""
+        return self.state is MemberState.STABLE and self.epoch == epoch
+
+    def held(self) -> Iterable[tuple[bytes, int]]:
+        """Partitions that nobody else may have: those it may read, and those it has not given up."""
+        for partitions in (self.assigned, self.revoking):
+            for topic_id, numbers in partitions.items():
+                for number in numbers:
+                    yield topic_id, number
+
+
+def assignment_of(rows: Iterable[tuple[bytes, Iterable[int]]]) -> Assignment:
+    """Make one of topic ids and partitions; a topic may come more than once."""
+    found: dict[bytes, Set[int]] = {}
+    for topic_id, numbers in rows:
+        found[topic_id] = found.get(topic_id, frozenset()) | frozenset(numbers)
+    return {topic_id: frozenset(numbers) for topic_id, numbers in found.items() if numbers}
+
+
+def is_subset(owned: Assignment | None, assigned: Assignment) -> bool:
+    """Whether all that a member says it owns is assigned to it; it is not if it does not say."""
+    if owned is None:
+        return False
+    return all(numbers <= assigned.get(topic, frozenset()) for topic, numbers in owned.items())
+
+
+def overlaps(one: Assignment, other: Assignment) -> bool:
+    """Whether there is a partition in both."""
+    return any(not numbers.isdisjoint(other.get(topic, ())) for topic, numbers in one.items())

@@ -1,0 +1,123 @@
+"""One step of a member towards its target assignment, as ``CurrentAssignmentBuilder``.
+
+A member first gives up what its target does not have; it keeps its epoch until it says that it has. Then it gets the
+target's epoch, and with it those of its partitions that nobody holds; the others when their holders give them up.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pykafka_core.coordinator.group.consumer.member import (
+    NOTHING,
+    Assignment,
+    ConsumerMember,
+    MemberState,
+    overlaps,
+)
+from pykafka_core.errors import FencedMemberEpochError
+
+
+class Target(NamedTuple):
+    """What a member is to have, in which epoch."""
+
+    epoch: int
+    partitions: Assignment
+
+
+class _Step(NamedTuple):
+    """Partitions of a member, sorted by what becomes of them."""
+
+    kept: Assignment
+    revoked: Assignment
+    gained: Assignment
+    """Of the target, and held by nobody."""
+    is_waiting: bool
+    """Whether others hold partitions of the target."""
+
+
+def reconciled(
+    member: ConsumerMember,
+    target: Target,
+    owned: Assignment | None,
+    is_free: Callable[[bytes, int], bool],
+) -> ConsumerMember:
+    """The member after its next step; the same one if there is none to take.
+
+    Args:
+        member: As it is.
+        target: Where it is to come.
+        owned: What it says it owns; None if it does not say.
+        is_free: Whether nobody holds a partition.
+
+    Raises:
+        FencedMemberEpochError: A later version wrote its state, and it still owns partitions.
+    """
+    match member.state:
+        case MemberState.STABLE:
+            if member.epoch == target.epoch:
+                return member
+            return _next(member, member.epoch, target, owned, is_free)
+        case MemberState.UNREVOKED_PARTITIONS:
+            if _still_owns(owned, member.revoking):
+                return member
+            # It has given up what it was to in this epoch; there may be a newer target meanwhile.
+            return _next(member, member.epoch + 1, target, owned, is_free)
+        case MemberState.UNRELEASED_PARTITIONS:
+            return _next(member, member.epoch, target, owned, is_free)
+        case MemberState.UNKNOWN:
+            if owned is None or owned:
+                raise FencedMemberEpochError
+            return _next(member, target.epoch, target, owned, is_free)
+
+
+def _still_owns(owned: Assignment | None, revoked: Assignment) -> bool:
+    return owned is None or overlaps(owned, revoked)
+
+
+def _next(
+    member: ConsumerMember,
+    epoch: int,
+    target: Target,
+    owned: Assignment | None,
+    is_free: Callable[[bytes, int], bool],
+) -> ConsumerMember:
+    step = _step(member.assigned, target.partitions, is_free)
+    if step.revoked and _still_owns(owned, step.revoked):
+        state, assigned, revoking = MemberState.UNREVOKED_PARTITIONS, step.kept, step.revoked
+    else:
+        waits, stable = MemberState.UNRELEASED_PARTITIONS, MemberState.STABLE
+        state, epoch = (waits if step.is_waiting else stable), target.epoch
+        assigned, revoking = _union(step.kept, step.gained), NOTHING
+    moved = (state, epoch, assigned, revoking)
+    if moved == (member.state, member.epoch, member.assigned, member.revoking):
+        return member
+    return member._replace(
+        state=state,
+        epoch=epoch,
+        previous_epoch=member.epoch,
+        assigned=assigned,
+        revoking=revoking,
+    )
+
+
+def _step(assigned: Assignment, target: Assignment, is_free: Callable[[bytes, int], bool]) -> _Step:
+    kept, revoked, gained, is_waiting = {}, {}, {}, False
+    for topic_id in assigned.keys() | target.keys():
+        has = assigned.get(topic_id, frozenset())
+        wanted = target.get(topic_id, frozenset())
+        missing = wanted - has
+        free = frozenset(number for number in missing if is_free(topic_id, number))
+        kept[topic_id], revoked[topic_id], gained[topic_id] = has & wanted, has - wanted, free
+        is_waiting |= free != missing
+    return _Step(_filled(kept), _filled(revoked), _filled(gained), is_waiting)
+
+
+def _filled(assignment: Assignment) -> Assignment:
+    return {topic_id: numbers for topic_id, numbers in assignment.items() if numbers}
+
+
+def _union(one: Assignment, other: Assignment) -> Assignment:
+    return {
+        topic_id: one.get(topic_id, frozenset()) | other.get(topic_id, frozenset())
+        for topic_id in one.keys() | other.keys()
+    }

@@ -1,0 +1,153 @@
+"""Consumer groups as they are stored: the kinds 3 and 5 to 8 of `__consumer_offsets`, and 16."""
+
+from collections.abc import Iterator
+
+from pykafka_core.coordinator.group.consumer.group import ConsumerGroup, ResolvedRegex
+from pykafka_core.coordinator.group.consumer.member import Assignment, ConsumerMember
+from pykafka_core.coordinator.shard import KeyValue
+from pykafka_core.protocol.coordinator_records import (
+    GROUP_KEYS,
+    encode_record_key,
+    encode_record_value,
+)
+from pykafka_core.protocol.messages import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    Message,
+)
+
+VALUE_VERSION = 0
+"""The only one of all these."""
+
+_Current = ConsumerGroupCurrentMemberAssignmentValue
+_Target = ConsumerGroupTargetAssignmentMemberValue
+
+
+def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> KeyValue:
+    """The group has come to an epoch."""
+    value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+    return _record(ConsumerGroupMetadataKey(group_id=group_id), value)
+
+
+def member_record(group_id: str, member: ConsumerMember) -> KeyValue:
+    """What a member subscribes to, and who it is."""
+    value = ConsumerGroupMemberMetadataValue(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.topic_names),
+        subscribed_topic_regex=member.topic_regex,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=member.server_assignor,
+    )
+    return _record(_member_key(group_id, member.member_id), value)
+
+
+def target_epoch_record(group_id: str, epoch: int) -> KeyValue:
+    """Target assignments of that epoch are complete."""
+    value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch)
+    return _record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value)
+
+
+def target_record(group_id: str, member_id: str, target: Assignment) -> KeyValue:
+    """What a member is to have."""
+    rows = [
+        _Target.TopicPartition(topic_id=topic_id, partitions=sorted(numbers))
+        for topic_id, numbers in sorted(target.items())
+    ]
+    return _record(_target_key(group_id, member_id), _Target(topic_partitions=rows))
+
+
+def current_record(group_id: str, member: ConsumerMember) -> KeyValue:
+    """What a member has, and in which epoch."""
+    value = _Current(
+        member_epoch=member.epoch,
+        previous_member_epoch=member.previous_epoch,
+        state=member.state,
+        assigned_partitions=_rows(member.assigned),
+        partitions_pending_revocation=_rows(member.revoking),
+    )
+    return _record(_current_key(group_id, member.member_id), value)
+
+
+def regex_record(group_id: str, regex: str, resolved: ResolvedRegex) -> KeyValue:
+    """What a regular expression matched."""
+    value = ConsumerGroupRegularExpressionValue(
+        topics=sorted(resolved.topics),
+        version=resolved.version,
+        timestamp=resolved.timestamp_ms,
+    )
+    return _record(_regex_key(group_id, regex), value)
+
+
+def regex_tombstone(group_id: str, regex: str) -> KeyValue:
+    """No member has that regular expression any more."""
+    return _tombstone(_regex_key(group_id, regex))
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[KeyValue]:
+    """A member is gone: what it has first, then what it was to have, then itself."""
+    return [
+        _tombstone(_current_key(group_id, member_id)),
+        _tombstone(_target_key(group_id, member_id)),
+        _tombstone(_member_key(group_id, member_id)),
+    ]
+
+
+def group_tombstones(group: ConsumerGroup) -> Iterator[KeyValue]:
+    """The group is gone, as ``ConsumerGroup.createGroupTombstoneRecords``."""
+    group_id = group.group_id
+    for member_id in group.members:
+        yield _tombstone(_current_key(group_id, member_id))
+    for member_id in group.members:
+        yield _tombstone(_target_key(group_id, member_id))
+    yield _tombstone(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id))
+    for member_id in group.members:
+        yield _tombstone(_member_key(group_id, member_id))
+    for regex in group.regexes:
+        yield regex_tombstone(group_id, regex)
+    yield _tombstone(ConsumerGroupMetadataKey(group_id=group_id))
+
+
+def _member_key(group_id: str, member_id: str) -> Message:
+    return ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
+
+
+def _target_key(group_id: str, member_id: str) -> Message:
+    return ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+
+
+def _current_key(group_id: str, member_id: str) -> Message:
+    return ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
+
+
+def _regex_key(group_id: str, regex: str) -> Message:
+    return ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex)
+
+
+def _rows(
+    assignment: Assignment,
+) -> list[ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions]:
+    return [
+        _Current.TopicPartitions(topic_id=topic_id, partitions=sorted(numbers))
+        for topic_id, numbers in sorted(assignment.items())
+    ]
+
+
+def _record(key: Message, value: Message) -> KeyValue:
+    return encode_record_key(GROUP_KEYS, key), encode_record_value(value, VALUE_VERSION)
+
+
+def _tombstone(key: Message) -> KeyValue:
+    return encode_record_key(GROUP_KEYS, key), None

@@ -1,0 +1,19 @@
+"""A consumer group without members and offsets goes when offsets are searched for what has expired."""
+
+from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.consumer.records import group_tombstones
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn
+from pykafka_core.errors import RecordListTooLargeError
+
+
+def remove_empty_consumer_group(group: ConsumerGroup, state: GroupState, turn: Turn) -> bool:
+    """Remove it if it has no members; whether its records fitted."""
+    if group.has_members:
+        return True
+    try:
+        turn.append(list(group_tombstones(group)))
+    except RecordListTooLargeError:
+        return False
+    del state.consumer_groups[group.group_id]
+    return True

@@ -1,0 +1,151 @@
+"""What the records of consumer groups do to them: the only way in which a consumer group changes.
+
+A heartbeat that changes something replays its own records here (`consumer.draft`); so a group that was loaded from its
+log is the same as the one that wrote it.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pykafka_core.coordinator.group.consumer.group import ConsumerGroup, ResolvedRegex
+from pykafka_core.coordinator.group.consumer.member import (
+    LEAVE_EPOCH,
+    NOTHING,
+    ConsumerMember,
+    MemberState,
+    assignment_of,
+)
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.protocol.coordinator_records import (
+    GROUP_KEYS,
+    decode_record_key,
+    decode_record_value,
+)
+
+_GROUP = "ConsumerGroupMetadata"
+
+
+def replay_consumer_group(state: GroupState, key: bytes, value: bytes | None) -> None:
+    """Take in a stored record of one of `KINDS`.
+
+    Raises:
+        ProtocolError: The bytes are no such record.
+    """
+    name, stored_key, stored = _decoded(key, value)
+    group_id = stored_key.group_id
+    if stored is None and name == _GROUP:
+        state.consumer_groups.pop(group_id, None)
+    elif stored is not None and group_id not in state.consumer_groups:
+        # It takes the place of a classic one: that is simple, or a tombstone of it came before.
+        state.groups.pop(group_id, None)
+        state.consumer_groups[group_id] = ConsumerGroup(group_id)
+    group = state.consumer_groups.get(group_id)
+    if group is not None:
+        _REPLAYED[name](group, stored_key, stored)
+
+
+def apply(group: ConsumerGroup, key: bytes, value: bytes | None) -> None:
+    """Change a group by one of its records, other than the one that removes it."""
+    name, stored_key, stored = _decoded(key, value)
+    _REPLAYED[name](group, stored_key, stored)
+
+
+def _decoded(key: bytes, value: bytes | None) -> tuple[str, Any, Any]:
+    stored_key = decode_record_key(GROUP_KEYS, key)
+    name = type(stored_key).__name__.removesuffix("Key")
+    return name, stored_key, None if value is None else decode_record_value(f"{name}Value", value)
+
+
+def _replay_group(group: ConsumerGroup, _key: Any, value: Any) -> None:
+    assert value is not None, "the group's tombstone removes it"
+    group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
+
+
+def _replay_member(group: ConsumerGroup, key: Any, value: Any) -> None:
+    if value is None:
+        group.remove(key.member_id)
+        return
+    member = group.members.get(key.member_id) or ConsumerMember(key.member_id)
+    group.put(
+        member._replace(
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            topic_names=frozenset(value.subscribed_topic_names),
+            topic_regex=value.subscribed_topic_regex or None,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            server_assignor=value.server_assignor,
+        )
+    )
+
+
+def _replay_target_epoch(group: ConsumerGroup, _key: Any, value: Any) -> None:
+    group.assignment_epoch = 0 if value is None else value.assignment_epoch
+
+
+def _replay_target(group: ConsumerGroup, key: Any, value: Any) -> None:
+    if value is None:
+        group.targets.pop(key.member_id, None)
+        return
+    rows = ((row.topic_id, row.partitions) for row in value.topic_partitions)
+    group.targets[key.member_id] = assignment_of(rows)
+
+
+def _replay_current(group: ConsumerGroup, key: Any, value: Any) -> None:
+    if value is None:
+        _replay_left(group, key.member_id)
+        return
+    member = group.members.get(key.member_id) or ConsumerMember(key.member_id)
+    assigned = ((row.topic_id, row.partitions) for row in value.assigned_partitions)
+    revoking = ((row.topic_id, row.partitions) for row in value.partitions_pending_revocation)
+    group.put(
+        member._replace(
+            epoch=value.member_epoch,
+            previous_epoch=value.previous_member_epoch,
+            state=_state(value.state),
+            assigned=assignment_of(assigned),
+            revoking=assignment_of(revoking),
+        )
+    )
+
+
+def _replay_left(group: ConsumerGroup, member_id: str) -> None:
+    """A member has nothing any more; a tombstone of the member itself follows."""
+    member = group.members.get(member_id)
+    if member is not None:
+        group.put(
+            member._replace(
+                epoch=LEAVE_EPOCH,
+                previous_epoch=LEAVE_EPOCH,
+                state=MemberState.STABLE,
+                assigned=NOTHING,
+                revoking=NOTHING,
+            )
+        )
+
+
+def _replay_regex(group: ConsumerGroup, key: Any, value: Any) -> None:
+    if value is None:
+        group.regexes.pop(key.regular_expression, None)
+        return
+    resolved = ResolvedRegex(frozenset(value.topics), value.version, value.timestamp)
+    group.regexes[key.regular_expression] = resolved
+
+
+def _state(number: int) -> MemberState:
+    known = MemberState._value2member_map_
+    return MemberState(number) if number in known else MemberState.UNKNOWN
+
+
+_REPLAYED: Mapping[str, Callable[[ConsumerGroup, Any, Any], None]] = {
+    _GROUP: _replay_group,
+    "ConsumerGroupMemberMetadata": _replay_member,
+    "ConsumerGroupTargetAssignmentMetadata": _replay_target_epoch,
+    "ConsumerGroupTargetAssignmentMember": _replay_target,
+    "ConsumerGroupCurrentMemberAssignment": _replay_current,
+    "ConsumerGroupRegularExpression": _replay_regex,
+}
+
+KINDS = frozenset(GROUP_KEYS.index(f"{name}Key") for name in _REPLAYED)
+"""Kinds of record in `__consumer_offsets`. Kafka wrote kind 4, which says no more than the image, until 4.0."""

@@ -1,0 +1,28 @@
+"""Deadlines of a consumer group's members: their sessions, and the time they have to give partitions up."""
+
+from pykafka_core.coordinator.group.consumer.keys import ConsumerDue, DueInConsumerGroup
+from pykafka_core.coordinator.group.consumer.member import ConsumerMember, MemberState
+from pykafka_core.coordinator.group.state import GroupState
+
+NS_PER_MS = 1_000_000
+
+
+def touch(state: GroupState, group_id: str, member_id: str, now_ns: int, timeout_ms: int) -> None:
+    """A member was heard of: its session begins again."""
+    key = DueInConsumerGroup(ConsumerDue.SESSION, group_id, member_id)
+    state.deadlines.set(key, now_ns + timeout_ms * NS_PER_MS)
+
+
+def watch_revocation(state: GroupState, group_id: str, member: ConsumerMember, now_ns: int) -> None:
+    """Begin or end the time in which a member is to give its partitions up."""
+    key = DueInConsumerGroup(ConsumerDue.REBALANCE, group_id, member.member_id)
+    if member.state is MemberState.UNREVOKED_PARTITIONS:
+        state.deadlines.set(key, now_ns + max(member.rebalance_timeout_ms, 0) * NS_PER_MS)
+    else:
+        state.deadlines.cancel(key)
+
+
+def forget_deadlines(state: GroupState, group_id: str, member_id: str) -> None:
+    """A member is gone."""
+    for what in ConsumerDue:
+        state.deadlines.cancel(DueInConsumerGroup(what, group_id, member_id))

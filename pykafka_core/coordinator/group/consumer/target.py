@@ -1,0 +1,51 @@
+"""The target assignment of a consumer group: what the assignor makes of its members and topics."""
+
+from collections.abc import Iterable, Mapping
+
+from pykafka_core.coordinator.group.consumer.assignors.range import assign_range
+from pykafka_core.coordinator.group.consumer.assignors.spec import Assignor, MemberSpec
+from pykafka_core.coordinator.group.consumer.assignors.uniform import assign_uniform
+from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.consumer.member import Assignment, ConsumerMember
+from pykafka_core.coordinator.group.consumer.records import target_epoch_record, target_record
+from pykafka_core.coordinator.group.consumer.topics import TopicsView, found_topics
+from pykafka_core.coordinator.shard import KeyValue
+
+ASSIGNORS: Mapping[str, Assignor] = {"uniform": assign_uniform, "range": assign_range}
+"""By the names that clients know."""
+
+
+def assignor_name(group: ConsumerGroup, default: str) -> str:
+    """The assignor that most members like, or the broker's."""
+    preferred = group.preferred_assignor()
+    return default if preferred is None else preferred
+
+
+def target_records(group: ConsumerGroup, view: TopicsView, default_assignor: str) -> list[KeyValue]:
+    """Records of a new target assignment for the group's epoch: of those members whose target changes.
+
+    A target that a member does not have yet is a change too, even to nothing.
+    """
+    # A group written by a broker with other assignors may like one that is not here.
+    name = assignor_name(group, default_assignor)
+    assign = ASSIGNORS.get(name, ASSIGNORS[default_assignor])
+    topics = found_topics(view, set(group.subscribed_names()))
+    counts = {topic.topic_id: topic.partitions_count for topic in topics.values()}
+    ids = {name: topic.topic_id for name, topic in topics.items()}
+    made = assign([_spec(group, member, ids) for member in group.members.values()], counts)
+    changed = _changed(group, made)
+    records = [target_record(group.group_id, member_id, made[member_id]) for member_id in changed]
+    return [*records, target_epoch_record(group.group_id, group.epoch)]
+
+
+def _spec(group: ConsumerGroup, member: ConsumerMember, ids: Mapping[str, bytes]) -> MemberSpec:
+    topic_ids = frozenset(ids[name] for name in group.names_of(member) if name in ids)
+    return MemberSpec(
+        member.member_id, member.instance_id, topic_ids, group.target(member.member_id)
+    )
+
+
+def _changed(group: ConsumerGroup, made: Mapping[str, Assignment]) -> Iterable[str]:
+    return [
+        member_id for member_id in group.members if group.targets.get(member_id) != made[member_id]
+    ]

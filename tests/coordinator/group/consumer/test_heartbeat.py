@@ -1,0 +1,362 @@
+"""What members are told: their epochs, their partitions, and errors."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from pykafka_core.coordinator.group.settings import ConsumerGroupSettings
+from pykafka_core.errors import (
+    FencedInstanceIdError,
+    FencedMemberEpochError,
+    GroupIdNotFoundError,
+    GroupMaxSizeReachedError,
+    UnknownMemberIdError,
+    UnreleasedInstanceIdError,
+)
+from pykafka_core.protocol.messages import ConsumerGroupHeartbeatResponse
+from tests.coordinator.group.consumer.world import (
+    GROUP,
+    INTERVAL_MS,
+    REBALANCE_MS,
+    SESSION_MS,
+    SETTINGS,
+    Client,
+    World,
+    assigned,
+    settle,
+    topic_id,
+)
+
+T = topic_id("t")
+
+
+def test_the_first_member_gets_everything_in_the_first_epoch() -> None:
+    answer = World().join("a")
+    assert (answer.member_id, answer.member_epoch) == ("a", 1)
+    assert answer.heartbeat_interval_ms == INTERVAL_MS
+    assert assigned(answer) == {T: frozenset(range(6))}
+
+
+def test_a_member_without_an_id_is_given_one() -> None:
+    assert World().join("").member_id == "uuid1"
+
+
+def test_an_assignment_is_told_once_and_to_who_says_everything() -> None:
+    world = World()
+    world.join("a")
+    owned = {T: frozenset(range(6))}
+    assert world.beat("a", 1, owned=owned).assignment is None
+    assert world.beat("a", 1).assignment is None
+    full = world.beat(
+        "a", 1, owned=owned, rebalance_timeout_ms=REBALANCE_MS, topic_names=frozenset("t")
+    )
+    assert assigned(full) == owned
+
+
+def test_partitions_are_given_up_before_another_member_has_them() -> None:
+    world = World()
+    a = Client(world, "a")
+    b = Client(world, "b")
+    assert b.owned == {}
+    assert (a.epoch, b.epoch) == (1, 2)
+    # It is told what it keeps, in its old epoch, and still holds the others.
+    told = world.beat("a", 1, owned=a.owned)
+    assert told.member_epoch == 1
+    kept = assigned(told)
+    assert len(kept[T]) == 3
+    assert not b.beat()
+    # It says that it has given them up.
+    answer = world.beat("a", 1, owned=kept)
+    assert answer.member_epoch == 2
+    assert b.beat()
+    assert b.owned == {T: frozenset(range(6)) - kept[T]}
+    assert world.group.state.value == "Stable"
+
+
+def test_the_states_of_a_group_are_those_that_kafka_names() -> None:
+    world, states = World(), []
+    for step in (
+        partial(world.join, "a"),
+        partial(world.join, "b"),
+        partial(world.leave, "b"),
+        partial(world.leave, "a"),
+    ):
+        step()
+        states.append(world.group.state.value)
+    assert states == ["Stable", "Reconciling", "Assigning", "Empty"]
+
+
+def test_a_lost_answer_is_told_again() -> None:
+    world = World()
+    world.join("a")
+    world.join("b")
+    three = assigned(world.beat("a", 1, owned={T: frozenset(range(6))}))
+    world.beat("a", 1, owned=three)
+    # The answer with epoch 2 was lost: the member comes with the epoch before, and owns what it should.
+    assert world.beat("a", 1, owned=three).member_epoch == 2
+
+
+@pytest.mark.parametrize(
+    ("epoch", "owned"),
+    [(3, {}), (2, {}), (0x7FFFFFFF, None)],
+)
+def test_a_member_of_another_epoch_is_fenced(epoch: int, owned: Any) -> None:
+    world = World()
+    world.join("a")
+    assert world.beat("a", epoch, owned=owned) == FencedMemberEpochError.code
+
+
+def test_the_epoch_before_is_fenced_with_partitions_that_are_not_assigned() -> None:
+    world = World()
+    world.join("a")
+    world.join("b")
+    everything = {T: frozenset(range(6))}
+    three = assigned(world.beat("a", 1, owned=everything))
+    assert world.beat("a", 1, owned=three).member_epoch == 2
+    assert world.beat("a", 1, owned=everything) == FencedMemberEpochError.code
+    assert world.beat("a", 1, owned=None) == FencedMemberEpochError.code
+
+
+def test_who_was_fenced_joins_again_and_keeps_its_partitions() -> None:
+    world = World()
+    world.join("a")
+    assert world.beat("a", 7) == FencedMemberEpochError.code
+    again = world.join("a")
+    assert again.member_epoch == 1
+    assert assigned(again) == {T: frozenset(range(6))}
+
+
+def test_a_heartbeat_needs_a_group_and_a_member() -> None:
+    world = World()
+    assert world.beat("a", 1) == GroupIdNotFoundError.code
+    assert world.leave("a") == GroupIdNotFoundError.code
+    world.join("a")
+    assert world.beat("b", 1) == UnknownMemberIdError.code
+    assert world.leave("b") == UnknownMemberIdError.code
+
+
+def test_a_full_group_takes_nobody_else() -> None:
+    world = World(settings=SETTINGS._replace(consumer=ConsumerGroupSettings(max_size=2)))
+    world.join("a")
+    world.join("b")
+    assert world.join("c") == GroupMaxSizeReachedError.code
+    assert world.join("a").error_code == 0
+    world.leave("b")
+    assert world.join("c").error_code == 0
+
+
+def test_who_leaves_frees_its_partitions() -> None:
+    world = World()
+    a, b = Client(world, "a"), Client(world, "b")
+    settle([a, b])
+    answer = world.leave("b")
+    assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+    assert (answer.member_id, answer.member_epoch) == ("b", -1)
+    settle([a])
+    assert a.owned == {T: frozenset(range(6))}
+    assert a.epoch == 3
+
+
+def test_another_subscription_brings_another_epoch() -> None:
+    world = World({"t": 2, "u": 2})
+    a = Client(world, "a", "t")
+    a.beat(topic_names=frozenset(("u",)))
+    settle([a])
+    assert a.owned == {topic_id("u"): frozenset((0, 1))}
+    assert a.epoch == 2
+
+
+@pytest.mark.parametrize("said", [{"rack_id": "r"}, {"client_id": "other"}])
+def test_what_does_not_concern_partitions_brings_no_epoch(said: dict[str, str]) -> None:
+    world = World()
+    a = Client(world, "a")
+    stored = len(world.records)
+    assert not a.beat(**said)
+    assert len(world.records) == stored + 1
+
+
+def test_a_heartbeat_with_nothing_new_stores_nothing() -> None:
+    world = World()
+    a, b = Client(world, "a"), Client(world, "b")
+    settle([a, b])
+    stored = len(world.records)
+    assert not a.beat()
+    assert len(world.records) == stored
+
+
+def test_members_follow_their_topics() -> None:
+    world = World({"t": 2})
+    a = Client(world, "a", "t", "later")
+    world.topics.set("t", 4)
+    settle([a])
+    assert a.owned == {T: frozenset(range(4))}
+    world.topics.set("later", 1)
+    settle([a])
+    assert a.owned == {T: frozenset(range(4)), topic_id("later"): frozenset((0,))}
+    world.topics.set("t", 0)
+    settle([a])
+    assert a.owned == {topic_id("later"): frozenset((0,))}
+    assert a.epoch == 4
+
+
+def test_topics_of_others_bring_no_epoch() -> None:
+    world = World()
+    a = Client(world, "a")
+    world.topics.set("other", 3)
+    assert not a.beat()
+
+
+def test_a_member_without_topics_gets_an_epoch_and_nothing_else() -> None:
+    answer = World({}).join("a")
+    assert answer.member_epoch == 1
+    assert assigned(answer) == {}
+
+
+def test_the_assignor_that_most_like_is_asked() -> None:
+    world = World({"t": 2, "u": 2})
+    names = ("t", "u")
+    a = Client(world, "a", *names, server_assignor="range")
+    b = Client(world, "b", *names, server_assignor="range")
+    c = Client(world, "c", *names, server_assignor="uniform")
+    settle([a, b, c])
+    # A range of each topic: the first two members have partitions 0 and 1 of both.
+    assert a.owned == {topic_id("t"): frozenset((0,)), topic_id("u"): frozenset((0,))}
+    assert c.owned == {}
+    world.leave("a")
+    world.leave("b")
+    settle([c])
+    assert sum(map(len, c.owned.values())) == 4
+
+
+# Sessions and rebalance timeouts.
+
+
+def test_who_is_silent_is_removed_when_its_session_ends() -> None:
+    world = World()
+    a, b = Client(world, "a"), Client(world, "b")
+    settle([a, b])
+    world.pass_ms(SESSION_MS - 1)
+    assert not a.beat()
+    world.pass_ms(1)
+    assert set(world.group.members) == {"a"}
+    settle([a])
+    assert a.owned == {T: frozenset(range(6))}
+
+
+def test_who_does_not_give_partitions_up_is_removed_in_the_end() -> None:
+    world = World()
+    a = Client(world, "a", rebalance_timeout_ms=30_000)
+    b = Client(world, "b")
+    everything = {T: frozenset(range(6))}
+    world.beat("a", 1, owned=everything)
+    world.pass_ms(29_999)
+    world.beat("a", 1, owned=everything)
+    b.beat()
+    world.pass_ms(1)
+    assert world.beat("a", 1, owned=everything) == UnknownMemberIdError.code
+    settle([b])
+    assert b.owned == everything
+    assert a.epoch == 1
+
+
+def test_who_gave_its_partitions_up_is_not_removed() -> None:
+    world = World()
+    a = Client(world, "a", rebalance_timeout_ms=30_000)
+    b = Client(world, "b")
+    settle([a, b])
+    world.pass_ms(29_999)
+    a.beat()
+    b.beat()
+    world.pass_ms(2_000)
+    assert set(world.group.members) == {"a", "b"}
+
+
+def test_sessions_of_loaded_members_begin_again() -> None:
+    world = World()
+    world.join("a")
+    world.shard = world.reloaded()
+    turn = world._turn()
+    world.shard.loaded(turn)
+    world.pass_ms(SESSION_MS - 1)
+    assert set(world.group.members) == {"a"}
+    world.pass_ms(1)
+    assert world.group.members == {}
+
+
+# Static members.
+
+
+def test_a_static_member_that_comes_back_has_its_partitions_at_once() -> None:
+    world = World()
+    a, b = Client(world, "a", instance_id="i"), Client(world, "b")
+    settle([a, b])
+    away = world.leave("a", -2, "i")
+    assert (away.member_id, away.member_epoch) == ("a", -2)
+    assert not b.beat()
+    back = world.join("a2", instance_id="i")
+    assert back.member_epoch == a.epoch
+    assert assigned(back) == a.owned
+    assert set(world.group.members) == {"a2", "b"}
+    assert not b.beat()
+
+
+def test_a_static_member_that_stays_away_is_removed() -> None:
+    world = World()
+    Client(world, "a", instance_id="i")
+    world.leave("a", -2, "i")
+    world.pass_ms(SESSION_MS)
+    assert world.group.members == {}
+    assert world.join("a2", instance_id="i").error_code == 0
+
+
+def test_an_instance_id_has_one_member() -> None:
+    world = World()
+    world.join("a", instance_id="i")
+    assert world.join("b", instance_id="i") == UnreleasedInstanceIdError.code
+    assert world.beat("b", 1, instance_id="i") == FencedInstanceIdError.code
+    assert world.leave("b", -1, "i") == FencedInstanceIdError.code
+    assert world.beat("a", 1, instance_id="other") == UnknownMemberIdError.code
+    assert world.leave("a", -1, "i").member_epoch == -1
+
+
+def test_a_replaced_member_cannot_go_on() -> None:
+    world = World()
+    world.join("a", instance_id="i")
+    world.leave("a", -2, "i")
+    world.join("b", instance_id="i")
+    assert world.beat("a", 1, instance_id="i") == FencedInstanceIdError.code
+    world.pass_ms(SESSION_MS - 1)
+    world.beat("b", 1, instance_id="i")
+    world.pass_ms(SESSION_MS - 1)
+    assert set(world.group.members) == {"b"}
+
+
+# What is stored.
+
+
+def test_records_that_do_not_fit_change_nothing() -> None:
+    world = World(bytes_max=60)
+    assert world.join("a") == 18
+    assert world.records == []
+    assert world.shard.consumer_groups == {}
+
+
+def test_tombstones_come_in_the_order_of_kafka() -> None:
+    world = World()
+    world.join("a")
+    before = len(world.records)
+    world.leave("a")
+    kinds = [int.from_bytes(key[:2], "big") for key, _ in world.records[before:]]
+    assert kinds == [8, 7, 5, 3]
+    assert [value is None for _, value in world.records[before:]] == [True, True, True, False]
+
+
+def test_replaying_records_twice_changes_nothing() -> None:
+    world = World()
+    a, b = Client(world, "a"), Client(world, "b")
+    settle([a, b])
+    world.leave("b")
+    world.records += world.records
+    world.join("c")
+    assert set(world.reloaded().consumer_groups[GROUP].members) == {"a", "c"}

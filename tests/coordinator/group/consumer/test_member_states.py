@@ -1,0 +1,104 @@
+"""What becomes of a member in each state with each target and each thing that it may own."""
+
+from typing import NamedTuple
+
+import pytest
+
+from pykafka_core.coordinator.group.consumer.member import (
+    NOTHING,
+    Assignment,
+    ConsumerMember,
+    MemberState,
+)
+from pykafka_core.coordinator.group.consumer.reconcile import Target, reconciled
+from pykafka_core.errors import FencedMemberEpochError
+
+STABLE, UNREVOKED = MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS
+UNRELEASED, UNKNOWN = MemberState.UNRELEASED_PARTITIONS, MemberState.UNKNOWN
+T = b"t" * 16
+EPOCH, TARGET_EPOCH = 5, 9
+
+
+def some(*numbers: int) -> Assignment:
+    return {T: frozenset(numbers)} if numbers else {}
+
+
+class Case(NamedTuple):
+    """A member with 1 and 2 assigned; in `UNREVOKED` it gives 3 up. 8 and 9 are held by others."""
+
+    state: MemberState
+    target: Assignment
+    owned: Assignment | None
+    after: MemberState
+    epoch: int
+    assigned: Assignment
+    revoking: Assignment = NOTHING
+
+
+CASES = [
+    # Stable: the target is newer.
+    Case(STABLE, some(1, 2), some(1, 2), STABLE, TARGET_EPOCH, some(1, 2)),
+    Case(STABLE, some(1, 2), None, STABLE, TARGET_EPOCH, some(1, 2)),
+    Case(STABLE, some(1, 2, 4), some(1, 2), STABLE, TARGET_EPOCH, some(1, 2, 4)),
+    Case(STABLE, some(1, 2, 4, 8), some(1, 2), UNRELEASED, TARGET_EPOCH, some(1, 2, 4)),
+    Case(STABLE, some(1, 2, 8), some(1, 2), UNRELEASED, TARGET_EPOCH, some(1, 2)),
+    Case(STABLE, some(1), some(1, 2), UNREVOKED, EPOCH, some(1), some(2)),
+    Case(STABLE, some(1), None, UNREVOKED, EPOCH, some(1), some(2)),
+    Case(STABLE, some(1), some(1), STABLE, TARGET_EPOCH, some(1)),
+    Case(STABLE, some(4, 8), some(1, 2), UNREVOKED, EPOCH, {}, some(1, 2)),
+    # It was told to give 3 up.
+    Case(UNREVOKED, some(1, 2), some(1, 2, 3), UNREVOKED, EPOCH, some(1, 2), some(3)),
+    Case(UNREVOKED, some(1, 2), None, UNREVOKED, EPOCH, some(1, 2), some(3)),
+    Case(UNREVOKED, some(1, 2), some(1, 2), STABLE, TARGET_EPOCH, some(1, 2)),
+    Case(UNREVOKED, some(1, 2, 4), some(1, 2), STABLE, TARGET_EPOCH, some(1, 2, 4)),
+    Case(UNREVOKED, some(1, 2, 8), some(1, 2), UNRELEASED, TARGET_EPOCH, some(1, 2)),
+    Case(UNREVOKED, some(1), some(1, 2), UNREVOKED, EPOCH + 1, some(1), some(2)),
+    # Its target's partitions are held by others.
+    Case(UNRELEASED, some(1, 2, 8), some(1, 2), UNRELEASED, TARGET_EPOCH, some(1, 2)),
+    Case(UNRELEASED, some(1, 2, 4), some(1, 2), STABLE, TARGET_EPOCH, some(1, 2, 4)),
+    Case(UNRELEASED, some(1, 2, 4, 9), None, UNRELEASED, TARGET_EPOCH, some(1, 2, 4)),
+    Case(UNRELEASED, some(2), some(1, 2), UNREVOKED, EPOCH, some(2), some(1)),
+    Case(UNRELEASED, some(1, 2), None, STABLE, TARGET_EPOCH, some(1, 2)),
+    # A state of a later version: it comes again with nothing.
+    Case(UNKNOWN, some(1, 2), {}, STABLE, TARGET_EPOCH, some(1, 2)),
+    Case(UNKNOWN, some(1, 2, 8), {}, UNRELEASED, TARGET_EPOCH, some(1, 2)),
+    Case(UNKNOWN, some(1), {}, STABLE, TARGET_EPOCH, some(1)),
+]
+
+
+def member(state: MemberState) -> ConsumerMember:
+    revoking = some(3) if state is UNREVOKED else {}
+    return ConsumerMember(
+        "m", epoch=EPOCH, previous_epoch=4, state=state, assigned=some(1, 2), revoking=revoking
+    )
+
+
+def is_free(_: bytes, number: int) -> bool:
+    return number not in (1, 2, 3, 8, 9)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_member_takes_the_next_step(case: Case) -> None:
+    before = member(case.state)
+    after = reconciled(before, Target(TARGET_EPOCH, case.target), case.owned, is_free)
+    assert (after.state, after.epoch) == (case.after, case.epoch)
+    assert (after.assigned, after.revoking) == (case.assigned, case.revoking)
+    assert after is before or after.previous_epoch == EPOCH
+
+
+def test_every_state_has_its_cases() -> None:
+    assert {case.state for case in CASES} == set(MemberState)
+    assert {case.after for case in CASES} == set(MemberState) - {UNKNOWN}
+
+
+def test_a_stable_member_in_its_targets_epoch_stays_as_it_is() -> None:
+    before = member(STABLE)
+    assert reconciled(before, Target(EPOCH, some(1)), some(1, 2), is_free) is before
+
+
+@pytest.mark.parametrize("owned", [None, some(1)])
+def test_a_member_of_an_unknown_state_must_come_without_partitions(
+    owned: Assignment | None,
+) -> None:
+    with pytest.raises(FencedMemberEpochError):
+        reconciled(member(UNKNOWN), Target(TARGET_EPOCH, some(1)), owned, is_free)

@@ -1,0 +1,83 @@
+"""Members that subscribe by regular expression have what it matches, now and when topics come and go."""
+
+from pykafka_core.coordinator.group.consumer.group import REFRESH_INTERVAL_MS
+from pykafka_core.coordinator.group.consumer.regexes import REGEXES_MAX
+from pykafka_core.errors import InvalidRegularExpressionError
+from tests.coordinator.group.consumer.world import Client, World, settle, topic_id
+
+TOPICS = {"ta": 1, "tb": 2, "u": 1}
+EMPTY: frozenset[str] = frozenset()
+
+
+def owned(client: Client) -> dict[bytes, int]:
+    return {topic: len(numbers) for topic, numbers in client.owned.items()}
+
+
+def test_a_member_has_the_topics_that_match_and_those_that_it_names() -> None:
+    a = Client(World(TOPICS), "a", "u", topic_regex="t.*")
+    assert owned(a) == {topic_id("ta"): 1, topic_id("tb"): 2, topic_id("u"): 1}
+
+
+def test_a_new_topic_that_matches_is_found_after_the_interval() -> None:
+    world = World(TOPICS)
+    a = Client(world, "a", topic_names=EMPTY, topic_regex="t.*")
+    world.topics.set("tc", 1)
+    a.beat()
+    assert len(owned(a)) == 2
+    world.pass_ms(REFRESH_INTERVAL_MS)
+    settle([a])
+    assert len(owned(a)) == 3
+    assert a.epoch == 2
+
+
+def test_a_topic_that_is_gone_is_given_up() -> None:
+    world = World(TOPICS)
+    a = Client(world, "a", topic_names=EMPTY, topic_regex="t.*")
+    world.topics.set("ta", 0)
+    settle([a])
+    assert owned(a) == {topic_id("tb"): 2}
+
+
+def test_another_expression_takes_the_place_of_the_first() -> None:
+    world = World(TOPICS)
+    a = Client(world, "a", topic_names=EMPTY, topic_regex="t.*")
+    a.beat(topic_regex="u.*")
+    settle([a])
+    assert owned(a) == {topic_id("u"): 1}
+    assert set(world.group.regexes) == {"u.*"}
+    a.beat(topic_regex="")
+    settle([a])
+    assert owned(a) == {}
+    assert world.group.regexes == {}
+
+
+def test_an_expression_goes_with_the_last_member_that_has_it() -> None:
+    world = World(TOPICS)
+    a, b = (Client(world, name, topic_names=EMPTY, topic_regex="t.*") for name in "ab")
+    settle([a, b])
+    assert sum(owned(a).values()) + sum(owned(b).values()) == 3
+    world.leave("a")
+    assert set(world.group.regexes) == {"t.*"}
+    assert world.group.is_subscribed("ta")
+    world.leave("b")
+    assert world.group.regexes == {}
+
+
+def test_an_expression_that_another_member_has_brings_what_it_matched() -> None:
+    world = World(TOPICS)
+    a = Client(world, "a", topic_names=EMPTY, topic_regex="t.*")
+    stored = len(world.records)
+    b = Client(world, "b", topic_names=EMPTY, topic_regex="t.*")
+    kinds = [int.from_bytes(key[:2], "big") for key, _ in world.records[stored:]]
+    assert 16 not in kinds
+    settle([a, b])
+    assert b.owned
+
+
+def test_a_group_has_only_so_many_expressions() -> None:
+    world = World(TOPICS)
+    for number in range(REGEXES_MAX):
+        Client(world, f"m{number}", topic_names=EMPTY, topic_regex=f"t{number}.*")
+    refused = world.join("more", topic_regex="u.*")
+    assert refused == InvalidRegularExpressionError.code
+    assert world.join("more", topic_regex="t0.*").error_code == 0

@@ -1,0 +1,239 @@
+"""Consumer groups without a broker: heartbeats in, answers and records out, time and topics as the test says."""
+
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+from itertools import count
+from typing import Any
+
+from pykafka_core.coordinator.group.consumer.beat import Heartbeat
+from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.consumer.heartbeat import consumer_heartbeat
+from pykafka_core.coordinator.group.consumer.leave import consumer_leave
+from pykafka_core.coordinator.group.consumer.member import Assignment
+from pykafka_core.coordinator.group.consumer.topics import GroupTopic
+from pykafka_core.coordinator.group.group_shard import GroupShard
+from pykafka_core.coordinator.group.settings import ConsumerGroupSettings, GroupSettings
+from pykafka_core.coordinator.shard import KeyValue, Turn, Waiter
+from pykafka_core.errors import KafkaError
+from pykafka_core.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from tests.coordinator.classic.world import SETTINGS as CLASSIC_SETTINGS
+
+MS = 1_000_000
+GROUP = "g"
+SESSION_MS, INTERVAL_MS, REBALANCE_MS = 45_000, 5_000, 60_000
+BYTES_MAX = 1_000_000
+SETTINGS = CLASSIC_SETTINGS._replace(consumer=ConsumerGroupSettings(max_size=100))
+NOTHING_SAID = Heartbeat(
+    group_id=GROUP,
+    member_id="",
+    member_epoch=0,
+    instance_id=None,
+    rack_id=None,
+    rebalance_timeout_ms=-1,
+    topic_names=None,
+    topic_regex=None,
+    server_assignor=None,
+    owned=None,
+    client_id="client",
+    client_host="/127.0.0.1",
+    session_timeout_ms=SESSION_MS,
+    heartbeat_interval_ms=INTERVAL_MS,
+)
+Operation = Callable[[GroupShard, Waiter, Turn], None]
+
+
+def topic_id(name: str) -> bytes:
+    """The id of the first topic of that name."""
+    return name.encode().ljust(16, b"\0")
+
+
+class Topics:
+    """A `TopicsView`: partition counts by name, which a test may change."""
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._counts = dict(counts)
+        self.version: object = object()
+        self.offset = 7
+
+    def set(self, name: str, partitions_count: int) -> None:
+        """Have a topic with that many partitions; 0 is none."""
+        self._counts[name] = partitions_count
+        self.version = object()
+
+    def topic(self, name: str) -> GroupTopic | None:
+        found = self._counts.get(name)
+        return GroupTopic(name, topic_id(name), found) if found else None
+
+    def matching(self, regex: str) -> frozenset[str]:
+        """A regular expression here is how a name begins, and a dot and an asterisk."""
+        start = regex.removesuffix(".*")
+        return frozenset(
+            name for name, found in self._counts.items() if found and name.startswith(start)
+        )
+
+
+class World:
+    """A shard, and what it stored. After each step a shard that is loaded from that is the same."""
+
+    def __init__(
+        self,
+        counts: Mapping[str, int] | None = None,
+        settings: GroupSettings = SETTINGS,
+        bytes_max: int = BYTES_MAX,
+    ) -> None:
+        self.topics = Topics({"t": 6} if counts is None else counts)
+        self.settings, self.bytes_max = settings, bytes_max
+        numbers = count(1)
+        self.shard = GroupShard(settings, lambda: f"uuid{next(numbers)}", lambda _: None)
+        self.now_ms = 1_000
+        self.records: list[KeyValue] = []
+        self.answers: dict[Waiter, object] = {}
+        self._waiters = count(1)
+
+    def ask(self, operation: Operation) -> object:
+        """Its answer, or the error's code; a refusal changes nothing."""
+        waiter, turn, before = next(self._waiters), self._turn(), dump(self.shard)
+        try:
+            operation(self.shard, waiter, turn)
+        except KafkaError as error:
+            assert dump(self.shard) == before, "a refusal changes nothing"
+            return error.code
+        self._take(turn)
+        return self.answers.pop(waiter)
+
+    def beat(self, member_id: str, epoch: int, **said: Any) -> Any:
+        """A heartbeat's answer; the group's id is `GROUP`."""
+        given: dict[str, Any] = {"member_id": member_id, "member_epoch": epoch, **said}
+        beat = NOTHING_SAID._replace(**given)
+        return self.ask(partial(consumer_heartbeat, beat, self.topics))
+
+    def join(self, member_id: str, *topics: str, **said: Any) -> Any:
+        """A member joins, for the first time or again."""
+        names = frozenset(topics or ("t",))
+        full = {"rebalance_timeout_ms": REBALANCE_MS, "topic_names": names, "owned": {}} | said
+        return self.beat(member_id, 0, **full)
+
+    def leave(self, member_id: str, epoch: int = -1, instance_id: str | None = None) -> Any:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=GROUP, member_id=member_id, member_epoch=epoch, instance_id=instance_id
+        )
+        return self.ask(partial(consumer_leave, request, self.topics))
+
+    def pass_ms(self, duration_ms: int) -> None:
+        """Let time pass; each deadline is run when it is due."""
+        end_ms = self.now_ms + duration_ms
+        while (due_ns := self.shard.next_due_ns()) <= end_ms * MS:
+            self.now_ms = max(self.now_ms, -(-due_ns // MS))
+            turn = self._turn()
+            self.shard.run_due(turn)
+            self._take(turn)
+        self.now_ms = end_ms
+
+    @property
+    def group(self) -> ConsumerGroup:
+        return self.shard.consumer_groups[GROUP]
+
+    def reloaded(self) -> GroupShard:
+        """A shard that knows only what was stored."""
+        other = GroupShard(self.settings, lambda: "uuid", lambda _: None)
+        for key, value in self.records:
+            other.replay(-1, key, value)
+        return other
+
+    def _turn(self) -> Turn:
+        return Turn(self.now_ms * MS, self.now_ms, self.bytes_max)
+
+    def _take(self, turn: Turn) -> None:
+        self.records += turn.records
+        self.answers.update(turn.answers)
+        assert dump(self.reloaded()) == dump(self.shard), "the records say all"
+        check(self.shard)
+
+
+def dump(shard: GroupShard) -> object:
+    """All that is stored of a shard's groups."""
+    consumers = {
+        group_id: (
+            group.epoch,
+            group.metadata_hash,
+            group.assignment_epoch,
+            dict(group.members),
+            dict(group.static_members),
+            dict(group.targets),
+            dict(group.regexes),
+            {topic: dict(held) for topic, held in group.holders.items()},
+            sorted(group.subscribed_names()),
+            group.preferred_assignor(),
+        )
+        for group_id, group in shard.consumer_groups.items()
+    }
+    return consumers, set(shard.groups)
+
+
+def check(shard: GroupShard) -> None:
+    """Each partition has one holder at most; targets give each to one member at most."""
+    for group in shard.consumer_groups.values():
+        held = [place for member in group.members.values() for place in member.held()]
+        assert len(held) == len(set(held)), "no partition has two holders"
+        assert group.assignment_epoch <= group.epoch
+        given = [
+            (topic, number)
+            for target in group.targets.values()
+            for topic, numbers in target.items()
+            for number in numbers
+        ]
+        assert len(given) == len(set(given)), "no partition is to go to two members"
+
+
+def assigned(answer: ConsumerGroupHeartbeatResponse) -> Assignment:
+    """What an answer assigns; it must say so."""
+    assert answer.assignment is not None
+    return {row.topic_id: frozenset(row.partitions) for row in answer.assignment.topic_partitions}
+
+
+class Client:
+    """A member as clients are: it owns what it was last told, and gives up at once what it does not have any more."""
+
+    def __init__(self, world: World, member_id: str, *topics: str, **said: Any) -> None:
+        self.world, self.member_id, self.topics, self.said = world, member_id, topics, said
+        self.owned: Assignment = {}
+        self.epoch = 0
+        self.epochs: list[int] = []
+        self.join()
+
+    def join(self) -> None:
+        """From the beginning."""
+        self.owned = {}
+        self.take(self.world.join(self.member_id, *self.topics, **self.said))
+
+    def beat(self, **said: Any) -> bool:
+        """Say what it owns; whether anything is new."""
+        before = (self.epoch, self.owned)
+        answer = self.world.beat(self.member_id, self.epoch, owned=self.owned, **said)
+        if isinstance(answer, int):
+            assert answer in (25, 110), "it was removed"
+            self.epoch, self.epochs = 0, []
+            self.join()
+        else:
+            self.take(answer)
+        return before != (self.epoch, self.owned)
+
+    def take(self, answer: Any) -> None:
+        assert isinstance(answer, ConsumerGroupHeartbeatResponse), answer
+        assert not self.epochs or answer.member_epoch >= self.epochs[-1], "epochs grow"
+        self.epoch = answer.member_epoch
+        self.epochs.append(self.epoch)
+        if answer.assignment is not None:
+            self.owned = assigned(answer)
+
+
+def settle(clients: Collection[Client], rounds_max: int = 12) -> None:
+    """Heartbeats of all until nothing is new."""
+    for _ in range(rounds_max):
+        news = [client.beat() for client in clients]
+        if not any(news):
+            return
+    raise AssertionError(f"not settled after {rounds_max} heartbeats of each member")

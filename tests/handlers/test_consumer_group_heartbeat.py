@@ -1,0 +1,315 @@
+"""ConsumerGroupHeartbeat: what is refused before a group is asked, and what a member is told."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pykafka_core.errors import (
+    GroupIdNotFoundError,
+    InconsistentGroupProtocolError,
+    InvalidRegularExpressionError,
+    InvalidRequestError,
+    NonEmptyGroupError,
+    StaleMemberEpochError,
+    UnknownMemberIdError,
+    UnsupportedAssignorError,
+    UnsupportedVersionError,
+)
+from pykafka_core.handlers.coordinators.consumer_group_heartbeat import NAMES_MAX
+from pykafka_core.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    CreateTopicsRequest,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.handlers.group_requests import (
+    broker_with_coordinator,
+    join_request,
+    joined,
+    pass_ms,
+)
+
+
+def broker_with_topic(partitions_count: int = 4) -> SimulatedBroker:
+    broker = broker_with_coordinator()
+    topic = CreateTopicsRequest.CreatableTopic(
+        name="t", num_partitions=partitions_count, replication_factor=1
+    )
+    broker.ask(CreateTopicsRequest(topics=[topic]), 7)
+    return broker
+
+
+def beat(
+    broker: SimulatedBroker, member_epoch: int = 0, version: int = 1, **changes: object
+) -> ConsumerGroupHeartbeatResponse:
+    fields: dict[str, object] = {"group_id": "g", "member_id": "m", "member_epoch": member_epoch}
+    if member_epoch == 0:
+        fields |= {
+            "rebalance_timeout_ms": 60_000,
+            "subscribed_topic_names": ["t"],
+            "topic_partitions": [],
+        }
+    request = ConsumerGroupHeartbeatRequest(**fields | changes)  # type: ignore[arg-type]
+    answer = broker.ask(request, version)
+    assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+    return answer
+
+
+def partitions(answer: ConsumerGroupHeartbeatResponse) -> Sequence[int]:
+    assert answer.assignment is not None
+    return [number for row in answer.assignment.topic_partitions for number in row.partitions]
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_member_joins_lives_and_leaves(version: int) -> None:
+    broker = broker_with_topic()
+    first = beat(broker, version=version)
+    assert (first.error_code, first.member_id, first.member_epoch) == (0, "m", 1)
+    assert first.heartbeat_interval_ms == 5_000
+    assert partitions(first) == [0, 1, 2, 3]
+    assert beat(broker, 1, version).assignment is None
+    last = beat(broker, -1, version)
+    assert (last.error_code, last.member_id, last.member_epoch) == (0, "m", -1)
+    assert beat(broker, 1, version).error_code == UnknownMemberIdError.code
+
+
+def test_a_member_of_version_0_may_be_given_its_id() -> None:
+    given = beat(broker_with_topic(), version=0, member_id="").member_id
+    assert given
+    assert given != "m"
+
+
+@pytest.mark.parametrize(
+    ("epoch", "changes", "message"),
+    [
+        (0, {"member_id": ""}, "MemberId can't be empty."),
+        (1, {"member_id": ""}, "MemberId can't be empty."),
+        (-1, {"member_id": ""}, "MemberId can't be empty."),
+        (0, {"group_id": ""}, "GroupId can't be empty."),
+        (0, {"instance_id": ""}, "InstanceId can't be empty."),
+        (0, {"rack_id": ""}, "RackId can't be empty."),
+        (0, {"rebalance_timeout_ms": -1}, "RebalanceTimeoutMs must be provided in first request."),
+        (0, {"topic_partitions": None}, "TopicPartitions must be empty when (re-)joining."),
+        (
+            0,
+            {"subscribed_topic_names": None},
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when"
+            " (re-)joining.",
+        ),
+        (-2, {}, "InstanceId can't be null."),
+        (-3, {}, "MemberEpoch is invalid."),
+    ],
+)
+def test_an_invalid_request_is_told_why(epoch: int, changes: dict[str, Any], message: str) -> None:
+    answer = beat(broker_with_topic(), epoch, **changes)
+    assert (answer.error_code, answer.error_message) == (InvalidRequestError.code, message)
+
+
+def test_an_assignor_that_is_not_here_is_refused() -> None:
+    answer = beat(broker_with_topic(), server_assignor="mine")
+    assert answer.error_code == UnsupportedAssignorError.code
+    assert answer.error_message == (
+        "ServerAssignor mine is not supported. Supported assignors: uniform, range."
+    )
+
+
+def test_a_regular_expression_subscribes_to_what_it_matches_as_a_whole() -> None:
+    broker = broker_with_topic()
+    by_regex: dict[str, Any] = {"subscribed_topic_names": []}
+    first = beat(broker, subscribed_topic_regex="T|[s-u]", **by_regex)
+    assert partitions(first) == [0, 1, 2, 3]
+    other = beat(broker, group_id="other", subscribed_topic_regex="", **by_regex)
+    assert partitions(other) == []
+    internal = beat(broker, group_id="third", subscribed_topic_regex="_.*", **by_regex)
+    assert partitions(internal) == []
+
+
+@pytest.mark.parametrize("regex", ["(", "(?=t)t", "t\\1"])
+def test_an_expression_that_re2_does_not_take_is_refused(regex: str) -> None:
+    answer = beat(broker_with_topic(), subscribed_topic_regex=regex)
+    assert answer.error_code == InvalidRegularExpressionError.code
+    assert (answer.error_message or "").startswith(f"SubscribedTopicRegex `{regex}` is not a valid")
+
+
+def test_more_topics_than_a_turn_can_take_are_refused() -> None:
+    names = [f"t{number}" for number in range(NAMES_MAX + 1)]
+    answer = beat(broker_with_topic(), subscribed_topic_names=names)
+    assert answer.error_code == InvalidRequestError.code
+
+
+def test_a_member_follows_its_topic() -> None:
+    broker = broker_with_coordinator()
+    assert partitions(beat(broker)) == []
+    topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=2, replication_factor=1)
+    broker.ask(CreateTopicsRequest(topics=[topic]), 7)
+    answer = beat(broker, 1, topic_partitions=[])
+    assert answer.member_epoch == 2
+    assert partitions(answer) == [0, 1]
+
+
+def test_a_silent_member_is_removed() -> None:
+    broker = broker_with_topic()
+    beat(broker)
+    pass_ms(broker, 45_000)
+    assert beat(broker, 1).error_code == UnknownMemberIdError.code
+
+
+# Where both kinds of groups meet.
+
+
+def test_a_classic_group_with_members_takes_no_consumers() -> None:
+    broker = broker_with_topic()
+    member_id = joined(broker)
+    assert beat(broker).error_code == GroupIdNotFoundError.code
+    broker.ask(LeaveGroupRequest(group_id="g", member_id=member_id), 1)
+    assert beat(broker).error_code == 0
+    assert types(broker) == {"g": ("consumer", "Stable")}
+
+
+def test_a_consumer_group_with_members_takes_no_classic_ones() -> None:
+    broker = broker_with_topic()
+    beat(broker)
+    refused = broker.ask(join_request(), 3)
+    assert isinstance(refused, JoinGroupResponse)
+    assert refused.error_code == InconsistentGroupProtocolError.code
+    silent = broker.ask(HeartbeatRequest(group_id="g", member_id="m", generation_id=1), 4)
+    assert isinstance(silent, HeartbeatResponse)
+    assert silent.error_code == UnknownMemberIdError.code
+    beat(broker, -1)
+    joined(broker)
+    assert types(broker) == {"g": ("classic", "Stable")}
+
+
+def types(broker: SimulatedBroker) -> dict[str, tuple[str, str]]:
+    answer = broker.ask(ListGroupsRequest(), 5)
+    assert isinstance(answer, ListGroupsResponse)
+    return {row.group_id: (row.group_type, row.group_state) for row in answer.groups}
+
+
+def test_offsets_outlive_the_change_of_a_groups_kind() -> None:
+    broker = broker_with_topic()
+    assert commit(broker, "", -1) == 0
+    beat(broker)
+    assert fetched(broker, "m", 1) == (0, 5)
+    beat(broker, -1)
+    joined(broker)
+    assert fetched(broker, None, -1) == (0, 5)
+
+
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "version", "code"),
+    [
+        ("m", 1, 9, 0),
+        ("m", 1, 8, UnsupportedVersionError.code),
+        ("m", 0, 9, StaleMemberEpochError.code),
+        ("m", 2, 9, StaleMemberEpochError.code),
+        ("other", 1, 9, UnknownMemberIdError.code),
+        ("", -1, 9, UnknownMemberIdError.code),
+    ],
+)
+def test_who_commits_has_to_be_a_member_in_its_epoch(
+    member_id: str, epoch: int, version: int, code: int
+) -> None:
+    broker = broker_with_topic()
+    beat(broker)
+    assert commit(broker, member_id, epoch, version) == code
+
+
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "code"),
+    [
+        (None, -1, 0),
+        ("m", 1, 0),
+        ("m", 0, StaleMemberEpochError.code),
+        ("other", 1, UnknownMemberIdError.code),
+    ],
+)
+def test_who_fetches_offsets_as_a_member_has_to_be_in_its_epoch(
+    member_id: str | None, epoch: int, code: int
+) -> None:
+    broker = broker_with_topic()
+    beat(broker)
+    commit(broker, "m", 1)
+    assert fetched(broker, member_id, epoch) == (code, None if code else 5)
+
+
+def test_only_an_empty_group_is_deleted() -> None:
+    broker = broker_with_topic()
+    beat(broker)
+    commit(broker, "m", 1)
+    assert deleted(broker) == NonEmptyGroupError.code
+    beat(broker, -1)
+    assert deleted(broker) == 0
+    assert types(broker) == {}
+    assert fetched(broker, None, -1) == (0, -1)
+
+
+def test_offsets_of_subscribed_topics_are_kept() -> None:
+    broker = broker_with_topic()
+    beat(broker)
+    commit(broker, "m", 1)
+    one = OffsetDeleteRequest.OffsetDeleteRequestPartition()
+    topic = OffsetDeleteRequest.OffsetDeleteRequestTopic(name="t", partitions=[one])
+    answers = []
+    for epoch in (1, -1):
+        beat(broker, epoch)
+        answer = broker.ask(OffsetDeleteRequest(group_id="g", topics=[topic]), 0)
+        assert isinstance(answer, OffsetDeleteResponse)
+        answers.append(answer.topics[0].partitions[0].error_code)
+    assert answers == [86, 0]
+
+
+def test_a_group_without_members_and_offsets_goes_in_the_end() -> None:
+    broker = broker_with_topic()
+    beat(broker)
+    pass_ms(broker, 600_000)
+    pass_ms(broker, 600_000)
+    assert types(broker) == {}
+
+
+def commit(broker: SimulatedBroker, member_id: str, epoch: int, version: int = 9) -> int:
+    one = OffsetCommitRequest.OffsetCommitRequestPartition(committed_offset=5)
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic(name="t", partitions=[one])
+    request = OffsetCommitRequest(
+        group_id="g",
+        member_id=member_id,
+        generation_id_or_member_epoch=epoch,
+        topics=[topic],
+    )
+    answer = broker.ask(request, version)
+    assert isinstance(answer, OffsetCommitResponse)
+    return answer.topics[0].partitions[0].error_code
+
+
+def fetched(broker: SimulatedBroker, member_id: str | None, epoch: int) -> tuple[int, int | None]:
+    of = OffsetFetchRequest
+    topic = of.OffsetFetchRequestTopics(name="t", partition_indexes=[0])
+    group = of.OffsetFetchRequestGroup(
+        group_id="g", member_id=member_id, member_epoch=epoch, topics=[topic]
+    )
+    answer = broker.ask(of(groups=[group]), 9)
+    assert isinstance(answer, OffsetFetchResponse)
+    (found,) = answer.groups
+    offset = found.topics[0].partitions[0].committed_offset if found.topics else None
+    return found.error_code, offset
+
+
+def deleted(broker: SimulatedBroker) -> int:
+    answer = broker.ask(DeleteGroupsRequest(groups_names=["g"]), 2)
+    assert isinstance(answer, DeleteGroupsResponse)
+    return answer.results[0].error_code
