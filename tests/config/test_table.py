@@ -102,7 +102,7 @@ def test_settings_that_users_count_on_are_honoured(scope: Scope, names: str) -> 
 
 
 def test_settings_of_what_is_not_built_are_stored() -> None:
-    prefixes = ("group.consumer.", "group.share.", "group.streams.", "transaction.two.phase.")
+    prefixes = ("group.share.", "group.streams.", "transaction.two.phase.")
     named = [s for n, s in settings(Scope.BROKER).items() if n.startswith(prefixes)]
     unmoved = {s.name for s in named if s.support not in (Support.STORED, Support.NO_MEANING)}
     assert unmoved == set()

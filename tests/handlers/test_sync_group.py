@@ -1,5 +1,7 @@
 """SyncGroup in every version."""
 
+from typing import Any
+
 import pytest
 
 from pykafka_core.protocol.messages import (
@@ -11,6 +13,11 @@ from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import broker_with_coordinator, join_request
 
 
+def names(version: int) -> dict[str, Any]:
+    """What a request has to name besides."""
+    return {"protocol_type": "consumer", "protocol_name": "range"} if version >= 5 else {}
+
+
 @pytest.mark.parametrize("version", range(6))
 def test_the_leader_brings_its_own_assignment(version: int) -> None:
     broker = broker_with_coordinator()
@@ -20,7 +27,11 @@ def test_the_leader_brings_its_own_assignment(version: int) -> None:
         member_id=joined.member_id, assignment=b"mine"
     )
     request = SyncGroupRequest(
-        group_id="g", generation_id=1, member_id=joined.member_id, assignments=[part]
+        group_id="g",
+        generation_id=1,
+        member_id=joined.member_id,
+        assignments=[part],
+        **names(version),
     )
     answer = broker.ask(request, version)
     assert isinstance(answer, SyncGroupResponse)
@@ -32,13 +43,13 @@ def test_the_leader_brings_its_own_assignment(version: int) -> None:
 @pytest.mark.parametrize(("group_id", "code"), [("", 24), ("g", 25)])
 @pytest.mark.parametrize("version", range(6))
 def test_strangers_are_refused(version: int, group_id: str, code: int) -> None:
-    request = SyncGroupRequest(group_id=group_id, generation_id=1, member_id="x")
+    request = SyncGroupRequest(group_id=group_id, generation_id=1, member_id="x", **names(version))
     answer = broker_with_coordinator().ask(request, version)
     assert isinstance(answer, SyncGroupResponse)
     assert answer.error_code == code
 
 
 def test_without_the_coordinators_topic_there_is_no_coordinator() -> None:
-    answer = SimulatedBroker().ask(SyncGroupRequest(group_id="g", member_id="x"))
+    answer = SimulatedBroker().ask(SyncGroupRequest(group_id="g", member_id="x"), 4)
     assert isinstance(answer, SyncGroupResponse)
     assert answer.error_code == 15

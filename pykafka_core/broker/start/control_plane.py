@@ -65,7 +65,10 @@ def assemble(
         faults=faults,
         publisher=publisher,
         make_group_shard=partial(
-            GroupShard, GroupSettings.of(publisher.settings), partial(_new_uuid, node)
+            GroupShard,
+            GroupSettings.of(publisher.settings),
+            partial(_new_uuid, node),
+            partial(_topic_id, publisher),
         ),
         make_transaction_shard=partial(
             TransactionShard, TransactionSettings.of(publisher.settings), producer_ids.take_or_ask
@@ -102,6 +105,12 @@ def assemble(
     )
     producer_ids.ask_for_more = lambda: dispatcher.ask(new_producer_id())
     return ControlPlane(dispatcher, publisher, maintenance, timers, faults)
+
+
+def _topic_id(publisher: Publisher, name: str) -> bytes | None:
+    """By the committed image."""
+    topic = publisher.image.topics.by_name.get(name)
+    return None if topic is None else topic.topic_id
 
 
 def _new_uuid(node: Node) -> str:

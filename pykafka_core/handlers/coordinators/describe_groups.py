@@ -1,11 +1,11 @@
 """DescribeGroups (15): members of classic groups, with their metadata and assignments."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from pykafka_core.coordinator.group.classic.describe import describe_group
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
-from pykafka_core.errors import GroupIdNotFoundError
+from pykafka_core.errors import CoordinatorNotAvailableError, GroupIdNotFoundError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate_each
 from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
@@ -19,35 +19,53 @@ GROUP_OPERATIONS = sum(1 << code for code in (3, 6, 8, 10, 11))
 """Every operation a group knows, as bits: read, delete, describe, describe and alter configs. Without an authorizer
 everybody may do them all."""
 
+ANSWER_BYTES_MAX = 8 * 1024 * 1024
+"""Of an answer that names many groups, or one of them often: those that come behind so much are refused."""
+_MEMBER_BYTES = 200
+"""Of a member in an answer, beside what it subscribes to and its assignment."""
+
 _Described = DescribeGroupsResponse.DescribedGroup
 
 
 def handle(context: Context, request: DescribeGroupsRequest) -> Slices[Coordinate]:
-    """Every group by itself."""
+    """Every group by itself, and once."""
+    named = list(dict.fromkeys(request.groups))
 
     def reply(results: Sequence[Coordinated]) -> Slices[DescribeGroupsResponse]:
-        return _answer(context, request, results)
+        return _answer(context, request, dict(zip(named, results, strict=True)))
 
-    operations = ((group_id, partial(describe_group, group_id)) for group_id in request.groups)
+    operations = ((group_id, partial(describe_group, group_id)) for group_id in named)
     return (yield from coordinate_each(context, operations, reply))
 
 
 def _answer(
-    context: Context, request: DescribeGroupsRequest, results: Sequence[Coordinated]
+    context: Context, request: DescribeGroupsRequest, results: Mapping[str, Coordinated]
 ) -> Slices[DescribeGroupsResponse]:
     operations = (
         GROUP_OPERATIONS if request.include_authorized_operations else NO_AUTHORIZED_OPERATIONS
     )
-    groups = []
-    for group_id, result in zip(request.groups, results, strict=True):
+    groups: list[_Described] = []
+    sizes = {group_id: _size(result.answer) for group_id, result in results.items()}
+    bytes_left = ANSWER_BYTES_MAX
+    for group_id in request.groups:
         yield
-        described = result.answer
+        described, code = results[group_id].answer, results[group_id].error_code
+        if bytes_left <= 0:
+            described, code = None, CoordinatorNotAvailableError.code
+        bytes_left -= sizes[group_id]
         if not isinstance(described, _Described):
-            described = _absent(context, group_id, result.error_code)
+            described = _absent(context, group_id, code)
         if not described.error_code:
             described.authorized_operations = operations
         groups.append(described)
     return DescribeGroupsResponse(groups=groups)
+
+
+def _size(described: object) -> int:
+    members = described.members if isinstance(described, _Described) else ()
+    return sum(
+        _MEMBER_BYTES + len(one.member_metadata) + len(one.member_assignment) for one in members
+    )
 
 
 def _absent(context: Context, group_id: str, code: int) -> _Described:

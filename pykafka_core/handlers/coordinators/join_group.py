@@ -8,6 +8,7 @@ from pykafka_core.errors import (
     InconsistentGroupProtocolError,
     InvalidGroupIdError,
     InvalidSessionTimeoutError,
+    UnknownServerError,
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate
@@ -18,6 +19,9 @@ NULL_PROTOCOL_VERSION = 7
 """From here on the name of the protocol may be null."""
 PROTOCOLS_MAX = 1_000
 """Of one member. Clients have up to five; Kafka has no limit."""
+PROTOCOLS_BYTES_MAX = 1024 * 1024
+"""Of one member. With more its group cannot be stored, so it never becomes stable: Kafka says so with the same code
+when the leader syncs, and holds it all until then."""
 
 
 def handle(context: Context, request: JoinGroupRequest) -> Coordinate | Message:
@@ -36,6 +40,9 @@ def handle(context: Context, request: JoinGroupRequest) -> Coordinate | Message:
         return refused(InvalidSessionTimeoutError.code)
     if len(request.protocols) > PROTOCOLS_MAX:
         return refused(InconsistentGroupProtocolError.code)
+    size = sum(len(protocol.name) + len(protocol.metadata) for protocol in request.protocols)
+    if size > PROTOCOLS_BYTES_MAX:
+        return refused(UnknownServerError.code)
     run = partial(join_group, _join(context, request))
     found = coordinate(context, request.group_id, run, refused)
     if isinstance(found, Message):

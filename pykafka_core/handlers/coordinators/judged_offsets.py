@@ -1,9 +1,9 @@
 """Which offsets of a request can be committed at all: what OffsetCommit and TxnOffsetCommit have in common."""
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
-from pykafka_core.coordinator.group.offsets.commit import NewOffset
+from pykafka_core.coordinator.group.offsets.commit import NewOffset, StoredOffset, stored_offset
 from pykafka_core.errors import (
     NONE,
     InvalidCommitOffsetSizeError,
@@ -33,14 +33,25 @@ class ResultRow(Protocol):
 R = TypeVar("R", bound=ResultRow)
 
 
-class JudgedOffsets(NamedTuple):
+class JudgedOffsets:
     """What is committed if the group takes it.
 
-    ``asked`` are rows that the group has a say in: an error of its own comes before theirs.
+    Args:
+        group_id: Whose they are.
+        retention_ms: How long they are kept, or `NO_RETENTION`.
+        now_ms: The wall clock.
+
+    Attributes:
+        asked: Rows that the group has a say in: an error of its own comes before theirs.
+        offsets: What is committed.
     """
 
-    asked: list[ResultRow]
-    offsets: list[NewOffset]
+    def __init__(self, group_id: str, retention_ms: int, now_ms: int) -> None:
+        self._group_id = group_id
+        self._retention_ms = retention_ms
+        self._now_ms = now_ms
+        self.asked: list[ResultRow] = []
+        self.offsets: list[StoredOffset] = []
 
     def judge(
         self,
@@ -68,7 +79,9 @@ class JudgedOffsets(NamedTuple):
             if code in (NONE, OffsetMetadataTooLargeError.code):
                 self.asked.append(result)
             if topic is not None and code == NONE:
-                self.offsets.append(_new(topic, one))
+                new = _new(topic, one)
+                stored = stored_offset(self._group_id, new, self._retention_ms, self._now_ms)
+                self.offsets.append(stored)
         return rows
 
     def refuse(self, code: int) -> Slices[None]:

@@ -21,7 +21,7 @@ def handle(
     context: Context, request: OffsetCommitRequest
 ) -> Slices[Coordinate | OffsetCommitResponse]:
     """What can be committed is committed as a whole; each partition has a result."""
-    judged = JudgedOffsets([], [])
+    judged = JudgedOffsets(request.group_id, request.retention_time_ms, context.now_ms)
     topics = yield from _judge(context, request, judged)
     if not judged.asked:
         return OffsetCommitResponse(topics=topics)
@@ -35,7 +35,6 @@ def handle(
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         generation_id=request.generation_id_or_member_epoch,
-        retention_ms=request.retention_time_ms,
         offsets=judged.offsets,
         api_version=context.caller.api_version,
     )

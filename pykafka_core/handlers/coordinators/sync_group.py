@@ -3,15 +3,21 @@
 from functools import partial
 
 from pykafka_core.coordinator.group.classic.sync import Sync, sync_group
-from pykafka_core.errors import InvalidGroupIdError
+from pykafka_core.errors import InconsistentGroupProtocolError, InvalidGroupIdError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate
 from pykafka_core.handlers.outcome import Coordinate, Slices
 from pykafka_core.protocol.messages import Message, SyncGroupRequest, SyncGroupResponse
 
+NAMED_VERSION = 5
+"""From here on a request names its protocol and the type of that."""
+
 
 def handle(context: Context, request: SyncGroupRequest) -> Slices[Coordinate | Message]:
     """Answered when the leader has brought the assignment."""
+    unnamed = request.protocol_type is None or request.protocol_name is None
+    if unnamed and context.caller.api_version >= NAMED_VERSION:
+        return _refused(InconsistentGroupProtocolError.code)
     if not request.group_id:
         return _refused(InvalidGroupIdError.code)
     assignments: dict[str, bytes] = {}

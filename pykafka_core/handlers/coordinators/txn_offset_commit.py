@@ -7,7 +7,7 @@ asked first: up to version 4 whether the group's partition is in the transaction
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from pykafka_core.coordinator.group.offsets.commit import NO_RETENTION, Commit, NewOffset
+from pykafka_core.coordinator.group.offsets.commit import NO_RETENTION, Commit, StoredOffset
 from pykafka_core.coordinator.group.offsets.transaction import (
     TransactionalCommit,
     begin_commit,
@@ -39,7 +39,7 @@ def handle(
     context: Context, request: TxnOffsetCommitRequest
 ) -> Slices[Coordinate | TxnOffsetCommitResponse]:
     """What can be committed is committed as a whole; each partition has a result."""
-    judged = JudgedOffsets([], [])
+    judged = JudgedOffsets(request.group_id, NO_RETENTION, context.now_ms)
     topics = yield from _judge(context, request, judged)
     if not judged.asked:
         return TxnOffsetCommitResponse(topics=topics)
@@ -52,7 +52,7 @@ def handle(
     if shard is None:
         return (yield from answer(CoordinatorNotAvailableError.code))
     asked = TransactionalCommit(
-        _commit(context, request, judged.offsets), request.producer_id, request.producer_epoch
+        _commit(request, judged.offsets), request.producer_id, request.producer_epoch
     )
 
     def begun(results: Sequence[Coordinated]) -> Reply:
@@ -90,18 +90,14 @@ def _verify(
     return coordinate_transaction(context, request.transactional_id, run, reply)
 
 
-def _commit(
-    context: Context, request: TxnOffsetCommitRequest, offsets: Sequence[NewOffset]
-) -> Commit:
+def _commit(request: TxnOffsetCommitRequest, offsets: Sequence[StoredOffset]) -> Commit:
     return Commit(
         group_id=request.group_id,
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         generation_id=request.generation_id,
-        retention_ms=NO_RETENTION,
         offsets=offsets,
-        api_version=context.caller.api_version,
-        transactional=True,
+        api_version=None,
     )
 
 

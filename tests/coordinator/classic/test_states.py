@@ -99,7 +99,7 @@ def request(make: Callable[[Scene], Operation]) -> Event:
 def commit(make: Callable[[Scene], tuple[str, int]]) -> Event:
     def run(scene: Scene, state: GroupState, waiter: Waiter, turn: Turn) -> None:
         member_id, generation_id = make(scene)
-        state.groups["g"].check_commit(member_id, None, generation_id)
+        state.groups["g"].check_commit(member_id, None, generation_id, 9)
         turn.answer(waiter, 0)
 
     return request(lambda scene: partial(run, scene))

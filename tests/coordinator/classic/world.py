@@ -47,7 +47,7 @@ class World:
     def __init__(self, settings: GroupSettings = SETTINGS, bytes_max: int = BYTES_MAX) -> None:
         numbers = count(1)
         self.bytes_max = bytes_max
-        self.state = GroupState(settings, lambda: f"uuid{next(numbers)}")
+        self.state = GroupState(settings, lambda: f"uuid{next(numbers)}", lambda _: None)
         self.now_ms = 1_000
         self.answers: dict[int, object] = {}
         self.records: list[KeyValue] = []

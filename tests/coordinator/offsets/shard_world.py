@@ -9,12 +9,14 @@ from pykafka_core.coordinator.group.offsets.commit import (
     Commit,
     NewOffset,
     commit_offsets,
+    stored_offset,
 )
 from pykafka_core.coordinator.group.offsets.deletion import delete_offsets
 from pykafka_core.coordinator.group.offsets.fetch import Fetched, fetch_offsets
 from pykafka_core.coordinator.group.offsets.records import offset_record
 from pykafka_core.coordinator.group.offsets.table import Committed
-from pykafka_core.coordinator.shard import TransactionEnd, Turn, Within
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter, Within
 from pykafka_core.errors import KafkaError
 from tests.coordinator.classic.world import BYTES_MAX, MS, SETTINGS, Operation
 
@@ -32,7 +34,7 @@ class ShardWorld:
     """
 
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
-        self.shard = GroupShard(SETTINGS, lambda: "uuid")
+        self.shard = GroupShard(SETTINGS, lambda: "uuid", lambda _: bytes(16))
         self.now_ms = 1_000
         self.bytes_max = bytes_max
         self.log: list[Logged] = []
@@ -123,8 +125,13 @@ def commit(
     api_version: int = 9,
 ) -> Operation:
     """OffsetCommit; by default of nobody's."""
-    wanted = Commit(group_id, member_id, None, generation_id, retention_ms, offsets, api_version)
-    return partial(commit_offsets, wanted)
+
+    def run(state: GroupState, waiter: Waiter, turn: Turn) -> None:
+        stored = [stored_offset(group_id, one, retention_ms, turn.now_ms) for one in offsets]
+        wanted = Commit(group_id, member_id, None, generation_id, stored, api_version)
+        commit_offsets(wanted, state, waiter, turn)
+
+    return run
 
 
 def delete(group_id: str, *places: tuple[str, int]) -> Operation:

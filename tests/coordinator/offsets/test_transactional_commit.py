@@ -4,7 +4,12 @@ from functools import partial
 
 import pytest
 
-from pykafka_core.coordinator.group.offsets.commit import NO_RETENTION, Commit, NewOffset
+from pykafka_core.coordinator.group.offsets.commit import (
+    NO_RETENTION,
+    Commit,
+    NewOffset,
+    stored_offset,
+)
 from pykafka_core.coordinator.group.offsets.transaction import (
     TransactionalCommit,
     begin_commit,
@@ -36,10 +41,8 @@ def asked(
         member_id,
         None,
         generation_id,
-        NO_RETENTION,
-        offsets or (at(5),),
-        5,
-        transactional=True,
+        [stored_offset("g", one, NO_RETENTION, 1_000) for one in offsets or (at(5),)],
+        None,
     )
     return TransactionalCommit(wanted, producer_id, producer_epoch)
 
@@ -133,9 +136,9 @@ def test_guards_hold_as_long_as_the_ends_since_are_known() -> None:
 def test_a_group_with_members_needs_no_name_within_a_transaction() -> None:
     world = GroupWorld()
     world.stable("a")
-    world.group.check_commit("", None, -1, transactional=True)
+    world.group.check_commit("", None, -1, None)
     with pytest.raises(UnknownMemberIdError):
-        world.group.check_commit("", None, -1)
+        world.group.check_commit("", None, -1, 9)
 
 
 def test_a_generation_of_a_group_that_does_not_exist_is_refused() -> None:

@@ -3,27 +3,31 @@
 from pykafka_core.coordinator.group.classic.records import group_tombstone
 from pykafka_core.coordinator.group.classic.session import drop_pending_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
-from pykafka_core.coordinator.group.offsets.deletion import forget, tombstones_of
+from pykafka_core.coordinator.group.consumer.delete import delete_consumer_group
+from pykafka_core.coordinator.group.offsets.deletion import MORE, remove_some
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import GroupIdNotFoundError, NonEmptyGroupError
 
 
 def delete_group(group_id: str, state: GroupState, waiter: Waiter, turn: Turn) -> None:
-    """Remove a group without members; answered with its id.
+    """Remove a group without members; answered with its id, or with `MORE` when some of its offsets are left.
 
     Raises:
         GroupIdNotFoundError: There is no such group.
         NonEmptyGroupError: It has members, or is about to lose the last.
-        RecordListTooLargeError: Its offsets do not fit into one batch.
     """
+    if group_id in state.consumer_groups:
+        delete_consumer_group(state.consumer_groups[group_id], state, waiter, turn)
+        return
     group = state.groups.get(group_id)
     if group is None:
         raise GroupIdNotFoundError
     if group.state is not ClassicGroupState.EMPTY:
         raise NonEmptyGroupError
-    turn.append([*tombstones_of(state, group_id), group_tombstone(group_id)])
-    forget(state, group_id)
+    if not remove_some(state, group_id, turn) or not turn.append_some([group_tombstone(group_id)]):
+        turn.answer(waiter, MORE)
+        return
     for member_id in list(group.pending_members):
         drop_pending_member(state, group, member_id)
     group.move_to(ClassicGroupState.DEAD, turn.now_ms)

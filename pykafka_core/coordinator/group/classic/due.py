@@ -12,6 +12,7 @@ from pykafka_core.coordinator.group.classic.rebalance import (
 )
 from pykafka_core.coordinator.group.classic.session import drop_pending_member, touch_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn
 
@@ -48,10 +49,12 @@ def _end_session(state: GroupState, group: ClassicGroup, member_id: str, turn: T
     if member is None or member.is_heard_of:
         return  # one that waits has its next deadline with its answer
     remove_member(state, group, member, turn)
+    reason = f"the session of member {member_id} ended"
     if group.state is ClassicGroupState.PREPARING_REBALANCE:
+        group.history.note(What.MEMBER, reason, turn.now_ms)
         _complete_even_early(state, group, turn)
     else:
-        rebalance_or_complete(state, group, f"the session of member {member_id} ended", turn)
+        rebalance_or_complete(state, group, reason, turn)
 
 
 def _complete_even_early(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
@@ -63,6 +66,7 @@ def _complete_even_early(state: GroupState, group: ClassicGroup, turn: Turn) -> 
 def _remove_unsynced(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
     unsynced = sorted(group.pending_sync)
     for member_id in unsynced:
+        group.history.note(What.REMOVED, f"member {member_id} did not sync in time", turn.now_ms)
         remove_member(state, group, group.members[member_id], turn)
     if unsynced:
         prepare_rebalance(state, group, f"{len(unsynced)} members did not sync", turn)

@@ -10,15 +10,19 @@ from pykafka_core.coordinator.group.classic.member import Member
 from pykafka_core.coordinator.group.classic.records import group_record
 from pykafka_core.coordinator.group.classic.session import NS_PER_MS, touch_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn
 from pykafka_core.errors import (
+    FencedInstanceIdError,
     RebalanceInProgressError,
     RecordListTooLargeError,
     UnknownMemberIdError,
 )
 from pykafka_core.protocol.messages import JoinGroupResponse, SyncGroupResponse
 
+WAIT_AGAIN_MIN_MS = 1_000
+"""Until static members are waited for again: clients may send a rebalance timeout of 0, or a negative one."""
 _CAN_REBALANCE = frozenset(
     {ClassicGroupState.EMPTY, ClassicGroupState.COMPLETING_REBALANCE, ClassicGroupState.STABLE}
 )
@@ -29,12 +33,14 @@ def rebalance_or_complete(state: GroupState, group: ClassicGroup, reason: str, t
     if group.state in _CAN_REBALANCE:
         prepare_rebalance(state, group, reason, turn)
     else:
+        group.history.note(What.MEMBER, reason, turn.now_ms)
         complete_if_all_joined(state, group, turn)
 
 
 def prepare_rebalance(state: GroupState, group: ClassicGroup, reason: str, turn: Turn) -> None:
     """Begin a rebalance."""
     group.rebalance_reason = reason
+    group.history.note(What.REBALANCE, reason, turn.now_ms)
     if group.state is ClassicGroupState.COMPLETING_REBALANCE:
         drop_assignment(state, group, RebalanceInProgressError.code, turn)
     group.pending_sync.clear()
@@ -64,12 +70,19 @@ def complete_rebalance(state: GroupState, group: ClassicGroup, turn: Turn) -> No
     state.deadlines.cancel(group.join_key)
     for member in list(group.members.values()):
         if member.join_waiter is None and member.group_instance_id is None:
+            text = f"member {member.member_id} did not join again in time"
+            group.history.note(What.REMOVED, text, turn.now_ms)
             remove_member(state, group, member, turn)
     if group.members and not _elect_leader(group):
-        _await_members(state, group, turn)
+        _await_members(state, group, turn, WAIT_AGAIN_MIN_MS)
         return
     group.initial_delay = None
     group.begin_generation(turn.now_ms)
+    group.history.note(
+        What.GENERATION,
+        f"generation {group.generation_id} began with {len(group.members)} members",
+        turn.now_ms,
+    )
     if group.members:
         _answer_joins(state, group, turn)
     else:
@@ -141,6 +154,9 @@ def synced(group: ClassicGroup, member: Member) -> SyncGroupResponse:
 def answer_join(group: ClassicGroup, member: Member, answer: JoinGroupResponse, turn: Turn) -> None:
     """Answer the member's JoinGroup, if one waits."""
     waiter = group.take_join_waiter(member)
+    if answer.error_code == FencedInstanceIdError.code:
+        text = f"member {member.member_id}: another one came as {member.group_instance_id}"
+        group.history.note(What.FENCED, text, turn.now_ms)
     if waiter is not None:
         turn.answer(waiter, answer)
 
@@ -180,8 +196,9 @@ def _wait_initially(
     state.deadlines.set(group.join_key, turn.now_ns + delay.delay_ms * NS_PER_MS)
 
 
-def _await_members(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
-    state.deadlines.set(group.join_key, turn.now_ns + group.rebalance_timeout_ms * NS_PER_MS)
+def _await_members(state: GroupState, group: ClassicGroup, turn: Turn, least_ms: int = 0) -> None:
+    timeout_ms = max(group.rebalance_timeout_ms, least_ms)
+    state.deadlines.set(group.join_key, turn.now_ns + timeout_ms * NS_PER_MS)
 
 
 def _elect_leader(group: ClassicGroup) -> bool:

@@ -14,6 +14,7 @@ from pykafka_core.coordinator.group.classic.rebalance import (
 from pykafka_core.coordinator.group.classic.records import group_record, stored_member
 from pykafka_core.coordinator.group.classic.session import touch_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import (
@@ -101,6 +102,9 @@ def _assign(
             turn.answer(waiter, synced(group, member))
             touch_member(state, member, turn.now_ns)
     group.move_to(ClassicGroupState.STABLE, turn.now_ms)
+    group.history.note(
+        What.ASSIGNED, f"leader {group.leader_id} brought the assignment", turn.now_ms
+    )
 
 
 def _assigned_record(

@@ -1,13 +1,14 @@
-"""OffsetCommit in a classic or a simple group."""
+"""OffsetCommit in a group of either kind."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.classic.session import touch
-from pykafka_core.coordinator.group.offsets.records import group_of, offset_record
+from pykafka_core.coordinator.group.offsets.records import ensure_group, offset_record
 from pykafka_core.coordinator.group.offsets.table import NO_EPOCH, NO_EXPIRY, NO_TOPIC_ID, Committed
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.coordinator.shard import KeyValue, Turn, Waiter
 from pykafka_core.errors import GroupIdNotFoundError, IllegalGenerationError
 
 NOT_FOUND_VERSION = 9
@@ -26,22 +27,43 @@ class NewOffset(NamedTuple):
     topic_id: bytes = NO_TOPIC_ID
 
 
+class StoredOffset(NamedTuple):
+    """As it will be stored, with its record."""
+
+    topic: str
+    partition: int
+    committed: Committed
+    record: KeyValue
+
+
+def stored_offset(group_id: str, new: NewOffset, retention_ms: int, now_ms: int) -> StoredOffset:
+    """How an offset is stored. Takes some microseconds: many are made in slices, before their shard's turn.
+
+    Args:
+        group_id: Of the group that commits it.
+        new: What is committed.
+        retention_ms: How long it is kept, or `NO_RETENTION`: as the broker's settings say.
+        now_ms: The wall clock.
+    """
+    committed = _committed(new, retention_ms, now_ms)
+    record = offset_record(group_id, new.topic, new.partition, committed)
+    return StoredOffset(new.topic, new.partition, committed, record)
+
+
 class Commit(NamedTuple):
     """A request's part that is judged by the group.
 
     Args:
         offsets: Those that can be committed; there may be none.
-        retention_ms: How long they are kept, or `NO_RETENTION`: as the broker's settings say.
+        api_version: Of OffsetCommit; None within a transaction.
     """
 
     group_id: str
     member_id: str
     group_instance_id: str | None
     generation_id: int
-    retention_ms: int
-    offsets: Sequence[NewOffset]
-    api_version: int
-    transactional: bool = False
+    offsets: Sequence[StoredOffset]
+    api_version: int | None
 
 
 def commit_offsets(commit: Commit, state: GroupState, waiter: Waiter, turn: Turn) -> None:
@@ -53,43 +75,35 @@ def commit_offsets(commit: Commit, state: GroupState, waiter: Waiter, turn: Turn
         RebalanceInProgressError: The generation has no assignment yet.
         UnknownMemberIdError: The group has members, and this is none of them.
         FencedInstanceIdError: Another member id has the instance id.
+        StaleMemberEpochError: The member of a consumer group is in another epoch.
+        UnsupportedVersionError: The request cannot have a member epoch, and names a member of a consumer group.
         RecordListTooLargeError: They do not fit into one batch.
     """
     check_commit(commit, state)
-    made = new_offsets(commit, turn.now_ms)
-    turn.append([offset_record(commit.group_id, *one) for one in made])
-    group = group_of(state, commit.group_id)
-    for topic, partition, committed in made:
-        state.offsets.put(group.group_id, topic, partition, committed)
-    touch(state, group, commit.member_id, turn.now_ns)
+    turn.append([one.record for one in commit.offsets])
+    ensure_group(state, commit.group_id)
+    for one in commit.offsets:
+        state.offsets.put(commit.group_id, one.topic, one.partition, one.committed)
+    group = state.any_group(commit.group_id)
+    if isinstance(group, ClassicGroup):
+        touch(state, group, commit.member_id, turn.now_ns)
     turn.answer(waiter, None)
 
 
 def check_commit(commit: Commit, state: GroupState) -> None:
-    """Whether its group takes a commit.
+    """Have the group judge who commits, as ``OffsetMetadataManager.validateOffsetCommit``.
 
     Raises:
         KafkaError: As `commit_offsets`.
     """
-    group = state.groups.get(commit.group_id)
+    group, version = state.any_group(commit.group_id), commit.api_version
     if group is not None:
         group.check_commit(
-            commit.member_id,
-            commit.group_instance_id,
-            commit.generation_id,
-            transactional=commit.transactional,
+            commit.member_id, commit.group_instance_id, commit.generation_id, version
         )
     elif commit.generation_id >= 0:
-        is_new = commit.api_version >= NOT_FOUND_VERSION and not commit.transactional
+        is_new = version is not None and version >= NOT_FOUND_VERSION
         raise GroupIdNotFoundError if is_new else IllegalGenerationError
-
-
-def new_offsets(commit: Commit, now_ms: int) -> list[tuple[str, int, Committed]]:
-    """Topic, partition and what is stored of each."""
-    return [
-        (new.topic, new.partition, _committed(new, commit.retention_ms, now_ms))
-        for new in commit.offsets
-    ]
 
 
 def _committed(new: NewOffset, retention_ms: int, now_ms: int) -> Committed:

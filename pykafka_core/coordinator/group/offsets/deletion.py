@@ -1,24 +1,30 @@
 """Offsets that go: with their group, with their topic, or because somebody asks for it (OffsetDelete)."""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
-from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL
+from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL, ClassicGroup
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.offsets.expiry import search_soon
 from pykafka_core.coordinator.group.offsets.records import offset_tombstone
+from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.coordinator.shard import KeyValue, Turn, Waiter
+from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import GroupIdNotFoundError, NonEmptyGroupError
 
+MORE = "more"
+"""The answer to a removal that goes on in another turn: it is to be asked for again."""
+REMOVED_MAX = 1_000
+"""Offsets in a turn: some milliseconds."""
 
-def tombstones_of(state: GroupState, group_id: str) -> list[KeyValue]:
-    """Records that remove all offsets of a group."""
-    return [offset_tombstone(group_id, *place) for place in state.offsets.places(group_id)]
 
-
-def forget(state: GroupState, group_id: str) -> None:
-    """All offsets of a group are gone; `tombstones_of` it are appended."""
-    state.offsets.remove_group(group_id)
+def remove_some(state: GroupState, group_id: str, turn: Turn) -> bool:
+    """Remove the offsets of a group, as many as a turn takes; whether none is left."""
+    places = list(islice(state.offsets.places(group_id), REMOVED_MAX))
+    count = turn.append_some([offset_tombstone(group_id, *place) for place in places])
+    for place in places[:count]:
+        state.offsets.remove(group_id, *place)
+    return next(state.offsets.places(group_id), None) is None
 
 
 def topics_deleted(state: GroupState, topics: Mapping[str, bytes], turn: Turn) -> None:
@@ -29,9 +35,26 @@ def topics_deleted(state: GroupState, topics: Mapping[str, bytes], turn: Turn) -
         topics: Ids by name. What is committed for a new topic of such a name is kept.
         turn: Of now.
     """
-    state.offsets.gone.update(topics)
+    for name, topic_id in topics.items():
+        state.offsets.gone.setdefault(name, set()).update((topic_id, NO_TOPIC_ID))
     state.offsets.to_search.clear()  # from the first group on
     search_soon(state, turn)
+
+
+def remove_of_absent_topics(state: GroupState, turn: Turn) -> None:
+    """Have offsets removed whose topic was deleted while nobody took care of them: before a crash, or during the load.
+
+    Old records do not have the topic's id; they stay if there is a topic of that name.
+    """
+    offsets = state.offsets
+    for name, ids in offsets.replayed.items():
+        current = state.topic_id(name)
+        kept = {current} if current is None else {current, NO_TOPIC_ID}
+        if absent := ids - kept:
+            offsets.gone.setdefault(name, set()).update(absent)
+    offsets.replayed.clear()
+    if offsets.gone:
+        search_soon(state, turn)
 
 
 def delete_offsets(
@@ -48,11 +71,10 @@ def delete_offsets(
         NonEmptyGroupError: It has members of a protocol whose topics are not known.
         RecordListTooLargeError: So many offsets do not go into one batch.
     """
-    group = state.groups.get(group_id)
+    group = state.any_group(group_id)
     if group is None or group.state is ClassicGroupState.DEAD:
         raise GroupIdNotFoundError
-    is_empty = group.state is ClassicGroupState.EMPTY
-    if not is_empty and group.protocol_type != CONSUMER_PROTOCOL:
+    if isinstance(group, ClassicGroup) and not _knows_topics(group):
         raise NonEmptyGroupError
     kept = frozenset(topic for topic in topics if group.is_subscribed(topic))
     places = [
@@ -66,3 +88,9 @@ def delete_offsets(
     for topic, partition in places:
         state.offsets.remove(group_id, topic, partition)
     turn.answer(waiter, kept)
+
+
+def _knows_topics(group: ClassicGroup) -> bool:
+    """Whether it is known what its members are subscribed to."""
+    is_empty = group.state is ClassicGroupState.EMPTY
+    return is_empty or group.protocol_type == CONSUMER_PROTOCOL

@@ -8,13 +8,17 @@ from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL, Clas
 from pykafka_core.coordinator.group.classic.records import group_tombstone
 from pykafka_core.coordinator.group.classic.session import NS_PER_MS, drop_pending_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.consumer.removal import remove_empty_consumer_group
 from pykafka_core.coordinator.group.offsets.records import offset_tombstone
-from pykafka_core.coordinator.group.offsets.table import NO_EXPIRY, NO_TOPIC_ID, Committed, Place
+from pykafka_core.coordinator.group.offsets.table import NO_EXPIRY, Committed, Place
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn
 
 EXPIRY = "offsets expiry"
 """The deadline's key."""
+AnyGroup = ClassicGroup | ConsumerGroup
+
 SEARCHED_MAX = 1_000
 """Groups and offsets in a turn: about a millisecond."""
 PAUSE_NS = NS_PER_MS
@@ -37,9 +41,10 @@ def expire(state: GroupState, turn: Turn) -> None:
     offsets, searched, fits = state.offsets, 0, True
     if not offsets.to_search:
         offsets.to_search.extend(state.groups)
+        offsets.to_search.extend(state.consumer_groups)
     while fits and offsets.to_search and searched < SEARCHED_MAX:
         group_id = offsets.to_search[0]
-        group = state.groups.get(group_id)
+        group = state.any_group(group_id)
         searched += 1 + sum(map(len, offsets.topics(group_id).values()))
         fits = group is None or _search(state, group, turn)
         # What does not even fit alone must not end the search.
@@ -52,7 +57,7 @@ def expire(state: GroupState, turn: Turn) -> None:
         arm_expiry(state, turn)
 
 
-def _search(state: GroupState, group: ClassicGroup, turn: Turn) -> bool:
+def _search(state: GroupState, group: AnyGroup, turn: Turn) -> bool:
     """Remove what can go of a group, and the group with its last offset; whether all tombstones fitted."""
     group_id, offsets = group.group_id, state.offsets
     places = [
@@ -74,12 +79,11 @@ def _search(state: GroupState, group: ClassicGroup, turn: Turn) -> bool:
 
 
 def _is_gone(state: GroupState, topic: str, committed: Committed) -> bool:
-    """Whether it was committed for a topic that was deleted. Old records do not have the topic's id."""
-    topic_id = state.offsets.gone.get(topic)
-    return topic_id is not None and committed.topic_id in (topic_id, NO_TOPIC_ID)
+    """Whether it was committed for a topic that was deleted."""
+    return committed.topic_id in state.offsets.gone.get(topic, ())
 
 
-def _can_expire(state: GroupState, group: ClassicGroup, place: Place, turn: Turn) -> bool:
+def _can_expire(state: GroupState, group: AnyGroup, place: Place, turn: Turn) -> bool:
     committed = state.offsets.get(group.group_id, *place)
     return (
         committed is not None
@@ -89,10 +93,10 @@ def _can_expire(state: GroupState, group: ClassicGroup, place: Place, turn: Turn
     )
 
 
-def _has_expired(state: GroupState, group: ClassicGroup, committed: Committed, now_ms: int) -> bool:
-    """As ``ClassicGroup.offsetExpirationCondition`` and ``OffsetExpirationConditionImpl``."""
+def _has_expired(state: GroupState, group: AnyGroup, committed: Committed, now_ms: int) -> bool:
+    """As ``offsetExpirationCondition`` of both kinds of groups and ``OffsetExpirationConditionImpl``."""
     began_ms = committed.commit_timestamp_ms
-    if group.protocol_type is not None:
+    if isinstance(group, ClassicGroup) and group.protocol_type is not None:
         if group.state is ClassicGroupState.EMPTY:
             began_ms = began_ms if group.empty_since_ms is None else group.empty_since_ms
         elif (
@@ -104,8 +108,10 @@ def _has_expired(state: GroupState, group: ClassicGroup, committed: Committed, n
     return now_ms - began_ms >= state.settings.offsets_retention_ms
 
 
-def _remove_group(state: GroupState, group: ClassicGroup, turn: Turn) -> bool:
+def _remove_group(state: GroupState, group: AnyGroup, turn: Turn) -> bool:
     """Remove a group without offsets, if it has no members; whether its record fitted."""
+    if isinstance(group, ConsumerGroup):
+        return remove_empty_consumer_group(group, state, turn)
     if group.state is not ClassicGroupState.EMPTY:
         return True
     if not turn.append_some([group_tombstone(group.group_id)]):

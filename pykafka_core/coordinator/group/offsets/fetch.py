@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from pykafka_core.coordinator.group.offsets.table import Committed, Place
+from pykafka_core.coordinator.group.offsets.table import NO_EPOCH, Committed, Place
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 
@@ -21,11 +21,21 @@ def fetch_offsets(
     state: GroupState,
     waiter: Waiter,
     turn: Turn,
+    *,
+    member_id: str | None = None,
+    member_epoch: int = NO_EPOCH,
 ) -> None:
     """Answer with a `Fetched` of those topics, or of all.
 
     They are copied, since the answer is made of them in slices while others commit.
+
+    Raises:
+        UnknownMemberIdError: Who asks as a member of a consumer group is none.
+        StaleMemberEpochError: It is one in another epoch.
     """
+    consumers = state.consumer_groups.get(group_id)
+    if consumers is not None:
+        consumers.check_fetch(member_id, member_epoch)
     found = state.offsets.topics(group_id)
     names = found.keys() if topics is None else topics
     offsets = {name: dict(found[name]) for name in names if name in found}

@@ -33,7 +33,9 @@ def replay_offset(state: GroupState, producer_id: int, key: bytes, value: bytes 
         state.offsets.remove(stored_key.group, topic, partition)
         return
     stored = cast("OffsetCommitValue", decode_record_value("OffsetCommitValue", value))
-    group_id = group_of(state, stored_key.group).group_id
+    state.offsets.replayed.setdefault(topic, set()).add(stored.topic_id)
+    group_id = intern(stored_key.group)
+    ensure_group(state, group_id)
     committed = Committed(
         stored.offset,
         stored.leader_epoch,
@@ -53,12 +55,10 @@ def replay_marker(state: GroupState, producer_id: int, *, committed: bool) -> No
     state.offsets.end_transaction(producer_id, committed=committed)
 
 
-def group_of(state: GroupState, group_id: str) -> ClassicGroup:
-    """The group; a simple one is made for offsets that belong to none."""
-    group = state.groups.get(group_id)
-    if group is None:
-        group = state.groups[group_id] = ClassicGroup(group_id)
-    return group
+def ensure_group(state: GroupState, group_id: str) -> None:
+    """Offsets belong to a group: a simple one is made for those that belong to none."""
+    if state.any_group(group_id) is None:
+        state.groups[group_id] = ClassicGroup(group_id)
 
 
 def offset_record(group_id: str, topic: str, partition: int, committed: Committed) -> KeyValue:

@@ -41,10 +41,11 @@ class OffsetTable:
 
     Attributes:
         gone: Topics that were deleted since the last search for what can be removed, by name: their ids.
+        replayed: Topics that stored offsets are of, by name: their ids. Empty once the shard is used.
         to_search: Groups that this search has not come to.
     """
 
-    __slots__ = ("_groups", "_number", "_pending", "_writers", "gone", "to_search")
+    __slots__ = ("_groups", "_number", "_pending", "_writers", "gone", "replayed", "to_search")
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, dict[int, Committed]]] = {}
@@ -53,7 +54,8 @@ class OffsetTable:
         self._writers: dict[str, dict[Place, set[int]]] = {}
         """Producer ids that have a place pending."""
         self._number = 0
-        self.gone: dict[str, bytes] = {}
+        self.gone: dict[str, set[bytes]] = {}
+        self.replayed: dict[str, set[bytes]] = {}
         self.to_search: deque[str] = deque()
 
     def __len__(self) -> int:

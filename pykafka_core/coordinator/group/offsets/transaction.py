@@ -8,8 +8,8 @@ wait for a marker that never comes. So the question is asked under a `Guard`, wh
 
 from typing import NamedTuple
 
-from pykafka_core.coordinator.group.offsets.commit import Commit, check_commit, new_offsets
-from pykafka_core.coordinator.group.offsets.records import group_of, offset_record
+from pykafka_core.coordinator.group.offsets.commit import Commit, check_commit
+from pykafka_core.coordinator.group.offsets.records import ensure_group
 from pykafka_core.coordinator.group.offsets.transactions import Guard
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter, Within
@@ -63,11 +63,11 @@ def end_transaction(end: TransactionEnd, state: GroupState, waiter: Waiter, turn
 def _commit(asked: TransactionalCommit, state: GroupState, waiter: Waiter, turn: Turn) -> None:
     commit = asked.commit
     check_commit(commit, state)
-    made = new_offsets(commit, turn.now_ms)
-    turn.append([offset_record(commit.group_id, *one) for one in made])
+    turn.append([one.record for one in commit.offsets])
     turn.stamp = Within(asked.producer_id, asked.producer_epoch)
-    group_id = group_of(state, commit.group_id).group_id
-    for topic, partition, committed in made:
-        state.offsets.put_pending(asked.producer_id, group_id, (topic, partition), committed)
+    ensure_group(state, commit.group_id)
+    for one in commit.offsets:
+        place = (one.topic, one.partition)
+        state.offsets.put_pending(asked.producer_id, commit.group_id, place, one.committed)
     state.transactions.begin(asked.producer_id, asked.producer_epoch)
     turn.answer(waiter, None)

@@ -1,0 +1,85 @@
+"""What one client may ask of a group does not keep the control thread from others' heartbeats.
+
+Judged by how many records one turn encodes, not by time: the machine under a test may be slow.
+"""
+
+from typing import Any
+
+import pytest
+
+from pykafka_core.coordinator.group.offsets import commit as commit_module
+from pykafka_core.coordinator.group.offsets import records
+from pykafka_core.handlers.coordinators import offset_commit as handler
+from pykafka_core.protocol.messages import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+)
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.handlers.group_requests import broker_with_coordinator, join_request
+from tests.handlers.offset_requests import broker_with_topic, commit, create_topic
+
+MANY = 9_000
+
+
+@pytest.fixture(scope="module")
+def broker() -> SimulatedBroker:
+    return broker_with_topic(MANY)
+
+
+@pytest.mark.parametrize("metadata", ["", "x" * 1000])
+def test_no_turn_encodes_the_records_of_a_commit(
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, metadata: str
+) -> None:
+    in_turns: list[int] = []
+
+    def counting(commit: object, state: object, waiter: object, turn: object) -> None:
+        before = len(made)
+        real_commit(commit, state, waiter, turn)  # type: ignore[arg-type]
+        in_turns.append(len(made) - before)
+
+    made: list[object] = []
+    real_commit, real_record = commit_module.commit_offsets, records.offset_record
+
+    def record(*arguments: Any) -> Any:
+        made.append(arguments)
+        return real_record(*arguments)
+
+    monkeypatch.setattr(commit_module, "offset_record", record)
+    monkeypatch.setattr(handler, "commit_offsets", counting)
+    codes = commit(broker, dict.fromkeys(range(MANY), 1), metadata=metadata)
+    assert set(codes) == {28 if metadata else 0}
+    assert len(made) == MANY
+    assert in_turns in ([], [0])
+
+
+def test_a_group_with_more_offsets_than_a_batch_takes_can_be_deleted() -> None:
+    broker = broker_with_topic(MANY)
+    for number in range(3):
+        create_topic(broker, MANY, f"orders{number}")
+        for start in range(0, MANY, 3_000):
+            places = dict.fromkeys(range(start, start + 3_000), 1)
+            assert set(commit(broker, places, topic=f"orders{number}")) == {0}
+    answer = broker.ask(DeleteGroupsRequest(groups_names=["g"]), 2)
+    assert isinstance(answer, DeleteGroupsResponse)
+    assert [row.error_code for row in answer.results] == [0]
+
+
+def test_a_group_that_is_named_many_times_does_not_multiply_the_answer() -> None:
+    broker = broker_with_coordinator()
+    for number in range(200):
+        broker.send(join_request(group_instance_id=f"i{number}"), 5)
+    broker.run()
+    request = broker.send(DescribeGroupsRequest(groups=["g"] * 2_000), 5)
+    broker.run()
+    assert len(broker.core.replies[request] or b"") < 8 * 1024 * 1024
+
+
+def test_a_member_whose_metadata_no_record_takes_is_refused() -> None:
+    broker = broker_with_coordinator()
+    protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=bytes(3_000_000))
+    answer = broker.ask(join_request(protocols=[protocol]), 3)
+    assert isinstance(answer, JoinGroupResponse)
+    assert answer.error_code != 0

@@ -1,0 +1,68 @@
+"""Offsets of a topic that was deleted do not come back for a new topic of its name, whatever happens in between."""
+
+from pykafka_core.protocol.messages import DeleteTopicsRequest
+from pykafka_core.testing.fake_core import FakeCore
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.handlers.group_requests import pass_ms
+from tests.handlers.offset_requests import TOPIC, broker_with_topic, commit, create_topic, fetch
+
+NONE_COMMITTED = -1
+
+
+def delete_topic(broker: SimulatedBroker) -> None:
+    named = DeleteTopicsRequest.DeleteTopicState(name=TOPIC)
+    broker.ask(DeleteTopicsRequest(topics=[named], timeout_ms=1000), 6)
+
+
+def offset_of_new_topic(broker: SimulatedBroker) -> int:
+    create_topic(broker)
+    pass_ms(broker, 1_000)
+    return fetch(broker, [0])[0][0]
+
+
+def test_a_topic_deleted_right_before_a_crash_leaves_no_offsets_to_its_successor() -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 7})
+    delete_topic(broker)
+    # Before the search for what is gone was due, the broker is gone.
+    again = SimulatedBroker(core=FakeCore(logs=broker.core.logs), ids=broker.ids)
+    again.run()
+    assert offset_of_new_topic(again) == NONE_COMMITTED
+
+
+def test_a_topic_deleted_while_the_coordinator_loads_leaves_no_offsets_to_its_successor() -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 7})
+    again = SimulatedBroker(core=FakeCore(logs=broker.core.logs), ids=broker.ids)
+    # Nothing has run so far: the shards are loading.
+    delete_topic(again)
+    again.run()
+    assert offset_of_new_topic(again) == NONE_COMMITTED
+
+
+def test_a_topic_deleted_while_the_coordinator_is_used_leaves_no_offsets_to_its_successor() -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 7})
+    delete_topic(broker)
+    assert offset_of_new_topic(broker) == NONE_COMMITTED
+
+
+def test_offsets_that_a_failed_append_made_to_be_loaded_again_go_with_their_topic() -> None:
+    broker = broker_with_topic()
+    commit(broker, {0: 7})
+    broker.core.hold_appends = True
+    request = broker.send(
+        DeleteTopicsRequest(
+            topics=[DeleteTopicsRequest.DeleteTopicState(name=TOPIC)], timeout_ms=1000
+        ),
+        6,
+    )
+    broker.run()
+    broker.core.complete_append()
+    broker.run()
+    assert broker.answer(request) is not None
+    pass_ms(broker, 10)  # the tombstones are on their way
+    broker.core.complete_append(56)
+    broker.core.hold_appends = False
+    broker.run()
+    assert offset_of_new_topic(broker) == NONE_COMMITTED
