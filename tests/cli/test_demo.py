@@ -30,6 +30,7 @@ def test_flights_come_back_verified_and_are_counted(
     assert run("--no-spark", "--data", str(tmp_path)) == 0
     printed = capsys.readouterr().out
     assert f"Verified: {FLIGHTS:,} records are those that were sent" in printed
+    assert f"Verified: {FLIGHTS:,} speeds, each once, each carrier's in order" in printed
     carriers = {carrier for (carrier, _), _ in zip(flights(), range(FLIGHTS), strict=False)}
     first_cells = {line.split()[0] for line in printed.splitlines() if line.split()}
     assert carriers <= first_cells, "a carrier has no row"

@@ -54,7 +54,8 @@ class _Member:
             stderr=subprocess.PIPE,
             text=True,
         )
-        threading.Thread(target=self._listen, daemon=True).start()
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def pause(self) -> None:
         """Have it stop in the middle of its next transaction."""
@@ -75,6 +76,9 @@ class _Member:
         """Stop it, one way or the other."""
         self.process.send_signal(how)
         self.process.wait(_PATIENCE_S)
+        self._listener.join(_PATIENCE_S)
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            _pipe(pipe).close()
 
     def _listen(self) -> None:
         for line in _pipe(self.process.stdout):
@@ -149,8 +153,7 @@ def _group(broker: "Broker") -> Iterator[list[_Member]]:
         yield members
     finally:
         for member in members:
-            if member.process.poll() is None:
-                member.end(signal.SIGTERM)
+            member.end(signal.SIGTERM)
 
 
 class _Reader:
