@@ -17,8 +17,12 @@ from pykafka_core.broker.runtime.shard_host import (
 )
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.coordinator.deadlines import Deadlines
-from pykafka_core.coordinator.shard import Turn, Waiter
-from pykafka_core.errors import GroupIdNotFoundError
+from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter, Within
+from pykafka_core.errors import (
+    CoordinatorNotAvailableError,
+    GroupIdNotFoundError,
+    InvalidProducerEpochError,
+)
 from pykafka_core.handlers.outcome import finish
 from pykafka_core.testing.fake_core import FakeCore, ImageDelta, PartitionImage, TopicImage
 
@@ -382,3 +386,78 @@ def test_deleted_topics_are_told_to_the_machine() -> None:
     assert world.host.machine is not None
     assert world.host.machine.deleted == ["gone"]
     assert len(world.log.batches) == 1
+
+
+def write_within(producer: Within, machine: Register, waiter: Waiter, turn: Turn) -> None:
+    put(b"k", b"v", machine, waiter, turn)
+    turn.stamp = producer
+
+
+def end(marker: TransactionEnd, machine: Register, waiter: Waiter, turn: Turn) -> None:
+    turn.stamp = marker
+    turn.answer(waiter, b"ended")
+
+
+def want(effect: object, machine: Register, waiter: Waiter, turn: Turn) -> None:
+    put(b"effect", b"", machine, waiter, turn)
+    turn.then(effect)
+
+
+MARKER = TransactionEnd(7, 2, 0, committed=True, transaction_version=2)
+
+
+def test_records_of_different_transactions_are_appended_one_after_the_other() -> None:
+    world = World(hold_appends=True)
+    waiters = [
+        world.submit(operation)
+        for operation in (
+            partial(write_within, Within(7, 1)),
+            partial(write_within, Within(8, 1)),
+            partial(put, b"plain", b"v"),
+            partial(end, MARKER),
+        )
+    ]
+    world.run()
+    for count in range(1, len(waiters) + 1):
+        world.core.complete_append()
+        world.run()
+        assert list(world.answers) == waiters[:count]
+
+
+def test_an_answer_to_a_read_waits_for_a_marker_too() -> None:
+    world = World(hold_appends=True)
+    ended, reader = world.submit(partial(end, MARKER)), world.submit(partial(get, b"missing"))
+    world.run()
+    assert not world.answers
+    assert not world.refusals
+    world.core.complete_append()
+    world.run()
+    assert (list(world.answers), list(world.refusals)) == ([ended], [reader])
+
+
+def test_an_effect_follows_the_commit_and_none_a_failure() -> None:
+    world = World(hold_appends=True)
+    world.submit(partial(want, "first"))
+    world.run()
+    assert world.effects == []
+    world.core.complete_append()
+    world.run()
+    assert world.effects == ["first"]
+    world.submit(partial(want, "second"))
+    world.run()
+    world.core.complete_append(56)
+    world.run()
+    assert world.effects == ["first"]
+
+
+def test_what_the_log_says_of_a_producer_is_for_who_asked_in_its_name() -> None:
+    world = World(hold_appends=True)
+    asked = world.submit(partial(write_within, Within(7, 1)))
+    other = world.submit(partial(put, b"k2", b"v"))
+    world.run()
+    world.core.complete_append(InvalidProducerEpochError.code)
+    world.run()
+    assert world.refusals == {
+        asked: InvalidProducerEpochError.code,
+        other: CoordinatorNotAvailableError.code,
+    }

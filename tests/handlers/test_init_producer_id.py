@@ -4,6 +4,8 @@ import pytest
 
 from pykafka_core.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.handlers.transaction_requests import init as init_transactional
+from tests.handlers.transaction_requests import producer_of, transactional_broker
 
 
 def init(
@@ -96,3 +98,47 @@ def test_a_timeout_out_of_bounds_is_told_before_all(
     )
     assert isinstance(answer, InitProducerIdResponse)
     assert answer.error_code == code
+
+
+def test_a_transactional_id_keeps_its_producer_and_each_start_fences_the_one_before() -> None:
+    broker = transactional_broker()
+    code, (producer_id, epoch) = init_transactional(broker)
+    assert (code, epoch) == (0, 0)
+    assert init_transactional(broker) == (0, (producer_id, 1))
+    assert init_transactional(broker, producer=(producer_id, 1)) == (0, (producer_id, 2))
+    assert init_transactional(broker, producer=(producer_id, 0)) == (90, (-1, -1))
+    assert init_transactional(broker, "another")[1][0] != producer_id
+
+
+def test_before_version_4_a_fenced_producer_has_an_invalid_epoch() -> None:
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    producer_of(broker)
+    producer_of(broker)
+    assert init_transactional(broker, producer=producer, version=4)[0] == 90
+    assert init_transactional(broker, producer=producer, version=3)[0] == 47
+
+
+@pytest.mark.parametrize("producer", [(5, -1), (-1, 5)])
+@pytest.mark.parametrize("transactional_id", [None, "tx"])
+def test_half_of_a_producer_is_refused(
+    producer: tuple[int, int], transactional_id: str | None
+) -> None:
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id,
+        transaction_timeout_ms=1000,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+    )
+    answer = transactional_broker().ask(request, 5)
+    assert isinstance(answer, InitProducerIdResponse)
+    assert answer.error_code == 42
+
+
+@pytest.mark.parametrize("taken", range(997, 1002))
+def test_transactional_ids_draw_on_the_same_blocks(taken: int) -> None:
+    broker = transactional_broker()
+    given = {init(broker).producer_id for _ in range(taken)}
+    for number in range(5):
+        given.add(producer_of(broker, f"t{number}")[0])
+    assert len(given) == taken + 5

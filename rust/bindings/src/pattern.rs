@@ -30,7 +30,9 @@ impl Pattern {
             build(text)?;
             build(&format!(r"\A(?:{text})\z"))
         });
-        whole.map(|whole| Pattern { whole }).map_err(|error| PyValueError::new_err(error.to_string()))
+        whole
+            .map(|whole| Pattern { whole })
+            .map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
     #[pyo3(signature = (text, /))]
