@@ -1,7 +1,7 @@
 """Groups in short, page by page: what monitoring asks for again and again."""
 
 from collections.abc import Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple
 
 from pykafka_core.coordinator.group.state import GroupState
@@ -31,7 +31,7 @@ def summarize(state: GroupState, start: int, weight_max: int) -> Page:
     """
     found: list[GroupSummary] = []
     weight = 0
-    for group_id in islice(state.groups, start, None):
+    for group_id in islice(chain(state.groups, state.consumer_groups), start, None):
         if weight >= weight_max:
             return Page(found, start + len(found))
         found.append(_summary(state, group_id))
@@ -40,7 +40,8 @@ def summarize(state: GroupState, start: int, weight_max: int) -> Page:
 
 
 def _summary(state: GroupState, group_id: str) -> GroupSummary:
-    group = state.groups[group_id]
+    group = state.any_group(group_id)
+    assert group is not None, "its id is one of theirs"
     offsets = (
         (topic, partition, one.offset)
         for topic, partitions in state.offsets.topics(group_id).items()

@@ -11,6 +11,8 @@ from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.classic.member import Member
 from pykafka_core.coordinator.group.classic.session import NS_PER_MS
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.consumer.member import ConsumerGroupState, MemberState
 from pykafka_core.coordinator.group.history import Event, What
 from pykafka_core.coordinator.group.state import GroupState
 
@@ -73,17 +75,19 @@ class GroupView(NamedTuple):
 
 def view_group(state: GroupState, group_id: str, now_ns: int, now_ms: int) -> GroupView | None:
     """Look at a group; None if there is none of that id."""
-    group = state.groups.get(group_id)
+    group = state.any_group(group_id)
     topics = state.offsets.topics(group_id)
     if group is None and not topics:
         return None
-    if group is None:
-        group = ClassicGroup(group_id)
     found = [
         OffsetView(topic, partition, one.offset, one.commit_timestamp_ms)
         for topic, partitions in topics.items()
         for partition, one in partitions.items()
     ]
+    if isinstance(group, ConsumerGroup):
+        return _of_consumers(group, found)
+    if group is None:
+        group = ClassicGroup(group_id)
     since_ms = group.state_timestamp_ms
     return GroupView(
         group_id=group_id,
@@ -97,6 +101,37 @@ def view_group(state: GroupState, group_id: str, now_ns: int, now_ms: int) -> Gr
         is_initial=group.initial_delay is not None,
         rebalance_reason=group.rebalance_reason,
         history=list(group.history),
+        offsets=found[:OFFSETS_MAX],
+        is_whole=len(group.members) <= MEMBERS_MAX and len(found) <= OFFSETS_MAX,
+    )
+
+
+def _of_consumers(group: ConsumerGroup, found: Sequence[OffsetView]) -> GroupView:
+    """A group of the consumer protocol. It has no history; who is waited for has partitions to give up."""
+    members = [
+        MemberView(
+            member_id=one.member_id,
+            group_instance_id=one.instance_id,
+            client_id=one.client_id,
+            client_host=one.client_host,
+            is_leader=False,
+            is_waited_for=one.state is MemberState.UNREVOKED_PARTITIONS,
+            reason="",
+        )
+        for one in islice(group.members.values(), MEMBERS_MAX)
+    ]
+    return GroupView(
+        group_id=group.group_id,
+        state=str(group.state.value),
+        state_since_ms=None,
+        generation_id=group.epoch,
+        protocol_name=None,
+        members=members,
+        pending_members=0,
+        due_in_ms=None,
+        is_initial=False,
+        rebalance_reason="",
+        history=[],
         offsets=found[:OFFSETS_MAX],
         is_whole=len(group.members) <= MEMBERS_MAX and len(found) <= OFFSETS_MAX,
     )
@@ -154,6 +189,9 @@ def _now(view: GroupView) -> Iterator[str]:
         case ClassicGroupState.STABLE:
             count = len(view.members)
             yield f"It has been stable{since}, generation {view.generation_id}, {_counted(count, 'member')}."
+        case ConsumerGroupState.ASSIGNING.value | ConsumerGroupState.RECONCILING.value:
+            names = _named(waited_for) or "nobody; members take over with their next heartbeats"
+            yield f"Members of epoch {view.generation_id} exchange partitions. To give some up: {names}."
         case _:
             yield f"Nobody has been a member{since}: nothing consumes in this group."
 
