@@ -17,7 +17,9 @@ def test_who_has_to_give_partitions_up_is_named() -> None:
     assert told(world) == ["It has been stable, generation 1, 1 member."]
     world.join("new")
     world.beat("slow", epoch)
-    assert told(world) == ["Members of epoch 2 exchange partitions. To give some up: slow ()."]
+    assert told(world) == [
+        "Members of epoch 2 exchange partitions. To give some up: slow (127.0.0.1)."
+    ]
 
 
 def test_a_group_that_all_have_left_is_empty() -> None:
