@@ -44,3 +44,35 @@ def _elect(topic_id: bytes, index: int, partition: Partition, node_id: int) -> M
     if partition.last_known_elr:
         record.last_known_elr = []
     return record
+
+
+def preferred(image: MetadataImage, topic_id: bytes, index: int) -> Message | None:
+    """The record that makes a partition's first replica lead, or another one in sync if nobody leads.
+
+    None when the leader cannot be another one than it is.
+    """
+    partition = image.topics.by_id[topic_id].partitions[index]
+    candidates = (partition.replicas[0], partition.leader, *partition.replicas)
+    alive = [node for node in candidates if node in partition.isr and _is_alive(image, node)]
+    if not alive or alive[0] == partition.leader:
+        return None
+    return PartitionChangeRecord(topic_id=topic_id, partition_id=index, leader=alive[0])
+
+
+def unclean(image: MetadataImage, topic_id: bytes, index: int) -> Message | None:
+    """The record that makes a living replica lead a partition that nobody leads; None when none is alive.
+
+    Records may be lost unless one of them is in sync.
+    """
+    partition = image.topics.by_id[topic_id].partitions[index]
+    alive = [node for node in partition.replicas if _is_alive(image, node)]
+    clean = [node for node in alive if node in partition.isr]
+    if clean:
+        return PartitionChangeRecord(topic_id=topic_id, partition_id=index, leader=clean[0])
+    alive.sort(key=lambda node: node not in partition.elr)
+    return _elect(topic_id, index, partition, alive[0]) if alive else None
+
+
+def _is_alive(image: MetadataImage, node_id: int) -> bool:
+    broker = image.brokers.get(node_id)
+    return broker is not None and not broker.fenced and not broker.in_controlled_shutdown

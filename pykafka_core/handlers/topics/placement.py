@@ -3,11 +3,9 @@
 from collections.abc import Sequence
 
 from pykafka_core.errors import InvalidReplicaAssignmentError, InvalidReplicationFactorError
-from pykafka_core.metadata.image.image import Broker, MetadataImage
+from pykafka_core.metadata.image.image import MetadataImage
+from pykafka_core.metadata.reassignments import directory_of
 from pykafka_core.protocol.messages import PartitionRecord
-
-UNASSIGNED_DIRECTORY = bytes(16)
-"""``DirectoryId.UNASSIGNED``: the broker has not said which log directory it uses."""
 
 
 def check_assignment(
@@ -103,9 +101,5 @@ class NewPartitions:
 
     def _look_up(self, replicas: tuple[int, ...]) -> tuple[list[int], list[int], list[bytes]]:
         alive = [node for node in replicas if not self._brokers[node].fenced]
-        directories = [_directory(self._brokers[node]) for node in replicas]
+        directories = [directory_of(self._brokers[node]) for node in replicas]
         return list(replicas), alive, directories
-
-
-def _directory(broker: Broker) -> bytes:
-    return broker.directories[0] if len(broker.directories) == 1 else UNASSIGNED_DIRECTORY

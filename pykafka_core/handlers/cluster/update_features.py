@@ -1,0 +1,96 @@
+"""UpdateFeatures (57): KIP-584, KIP-778; ``FeatureControlManager.updateFeatures`` in Kafka."""
+
+from collections.abc import Mapping
+
+from pykafka_core.errors import InvalidUpdateVersionError, error_of
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Outcome, Propose, Slices, collect
+from pykafka_core.metadata.feature_levels import FeatureLevels, UpgradeType
+from pykafka_core.metadata.image.features import ELIGIBLE_LEADER_REPLICAS, KRAFT_VERSION
+from pykafka_core.protocol.messages import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    Message,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from pykafka_core.types import RESOURCE_BROKER
+
+VERSION_WITHOUT_RESULTS = 2
+
+_MIN_ISR = "min.insync.replicas"
+
+_Key = UpdateFeaturesRequest.FeatureUpdateKey
+_Result = UpdateFeaturesResponse.UpdatableFeatureResult
+
+
+def handle(context: Context, request: UpdateFeaturesRequest) -> Slices[Outcome]:
+    """Change levels, all of them or none. Of several changes of one feature the last is made."""
+    updates: dict[str, _Key] = {}
+    for update in request.feature_updates:
+        yield
+        updates[update.feature] = update
+    wanted = {name: update.max_version_level for name, update in updates.items()}
+    levels = FeatureLevels(context.node.node_id, context.image.features, wanted)
+    try:
+        for name, update in updates.items():
+            yield
+            # Version 0 has a flag for downgrades instead, which Kafka passes over: its updates are upgrades.
+            levels.check(name, UpgradeType.of(update.upgrade_type))
+    except InvalidUpdateVersionError as error:
+        return _failed(error)
+    records = [] if request.validate_only else _records(context, wanted)
+    return Propose(records, lambda code: _response(context, request, code))
+
+
+def _records(context: Context, wanted: Mapping[str, int]) -> list[Message]:
+    records = _elr_safety(context) if wanted.get(ELIGIBLE_LEADER_REPLICAS, 0) else []
+    records += [
+        FeatureLevelRecord(name=name, feature_level=level)
+        for name, level in wanted.items()
+        if name != KRAFT_VERSION  # kept in control records of the metadata log
+    ]
+    return records
+
+
+def _elr_safety(context: Context) -> list[Message]:
+    """With eligible leader replicas ``min.insync.replicas`` is the cluster's, and no broker's own (KIP-966)."""
+    configs = context.image.configs
+    records: list[Message] = []
+    if _MIN_ISR not in configs.of(RESOURCE_BROKER, ""):
+        value = str(context.settings.int(_MIN_ISR))
+        records.append(_min_isr("", context.settings.static.get(_MIN_ISR, value)))
+    records += [
+        _min_isr(name, None)
+        for name in configs.names(RESOURCE_BROKER)
+        if name and _MIN_ISR in configs.of(RESOURCE_BROKER, name)
+    ]
+    return records
+
+
+def _min_isr(broker: str, value: str | None) -> ConfigRecord:
+    return ConfigRecord(
+        resource_type=RESOURCE_BROKER, resource_name=broker, name=_MIN_ISR, value=value
+    )
+
+
+def _response(
+    context: Context, request: UpdateFeaturesRequest, code: int
+) -> Slices[UpdateFeaturesResponse]:
+    if code:
+        return UpdateFeaturesResponse(error_code=code, error_message=str(error_of(code)()))
+    results = []
+    if context.caller.api_version < VERSION_WITHOUT_RESULTS:
+        results = yield from collect(
+            _Result(feature=update.feature, error_message="NONE")
+            for update in request.feature_updates
+        )
+    return UpdateFeaturesResponse(error_message=None, results=results)
+
+
+def _failed(error: InvalidUpdateVersionError) -> UpdateFeaturesResponse:
+    return UpdateFeaturesResponse(
+        error_code=error.code,
+        error_message="The update failed for all features since the following feature had an "
+        f"error: {error}",
+    )

@@ -1,0 +1,141 @@
+"""ElectLeaders (43): KIP-183, KIP-460; ``ReplicationControlManager.electLeaders`` in Kafka."""
+
+from collections.abc import Iterable
+
+from pykafka_core.errors import (
+    NONE,
+    ElectionNotNeededError,
+    EligibleLeadersNotAvailableError,
+    InvalidRequestError,
+    KafkaError,
+    PreferredLeaderNotAvailableError,
+    RequestTimedOutError,
+    UnknownTopicOrPartitionError,
+    error_of,
+)
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Outcome, Propose, Slices, bounded, collect
+from pykafka_core.metadata.elections import preferred, unclean
+from pykafka_core.metadata.image.image import NO_LEADER
+from pykafka_core.protocol.messages import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    Message,
+)
+
+VERSION_WITH_ERROR = 1
+"""Since then an answer has an error code of its own, and a request a type of election."""
+
+PREFERRED = 0
+UNCLEAN = 1
+
+_Topic = ElectLeadersResponse.ReplicaElectionResult
+_Partition = ElectLeadersResponse.PartitionResult
+
+
+def handle(context: Context, request: ElectLeadersRequest) -> Slices[Outcome]:
+    """Elect partition by partition; one that cannot have a leader does not hinder the others."""
+    asked = request.topic_partitions
+    if asked is not None and not asked:
+        return ElectLeadersResponse(replica_election_results=[])
+    if request.timeout_ms <= 0:
+        return (yield from _refused(context, request, RequestTimedOutError.code, None))
+    if request.election_type not in (PREFERRED, UNCLEAN):
+        text = f"Unknown election type {request.election_type}"
+        return (yield from _refused(context, request, InvalidRequestError.code, text))
+    elections = _Elections(context, request.election_type)
+    if asked is None:
+        for name, topic in context.image.topics.by_name.items():
+            yield from elections.of_topic(name, topic.partitions.keys())
+        elections.leave_out_unneeded()
+    else:
+        for named in asked:
+            yield from elections.of_topic(named.topic, named.partitions)
+    return Propose(elections.records, elections.reply)
+
+
+class _Elections:
+    """The elections of one request: their records, and a result for each partition."""
+
+    def __init__(self, context: Context, election_type: int) -> None:
+        self._image = context.image
+        self._is_unclean = election_type == UNCLEAN
+        self._elected: set[tuple[bytes, int]] = set()
+        self.records: list[Message] = []
+        self.results: list[_Topic] = []
+
+    def of_topic(self, name: str, indexes: Iterable[int]) -> Slices[None]:
+        """Elect leaders of partitions of one topic."""
+        result = _Topic(topic=name, partition_result=[])
+        self.results.append(result)
+        for index in indexes:
+            yield
+            result.partition_result.append(self._result(name, index))
+
+    def leave_out_unneeded(self) -> None:
+        """When all partitions are asked for, those that need no election are not named."""
+        for result in self.results:
+            result.partition_result = [
+                partition
+                for partition in result.partition_result
+                if partition.error_code != ElectionNotNeededError.code
+            ]
+
+    def reply(self, code: int) -> Slices[ElectLeadersResponse]:
+        """The results; those of elections with ``code`` if that is an error."""
+        if code:
+            for topic in self.results:
+                for partition in topic.partition_result:
+                    yield
+                    if partition.error_code == NONE:
+                        partition.error_code = code
+                        partition.error_message = str(error_of(code)())
+        return ElectLeadersResponse(replica_election_results=self.results)
+
+    def _result(self, name: str, index: int) -> _Partition:
+        try:
+            self._elect(name, index)
+        except KafkaError as error:
+            return _failed(index, error.code, str(error))
+        return _Partition(partition_id=index, error_message=None)
+
+    def _elect(self, name: str, index: int) -> None:
+        topic = self._image.topics.by_name.get(name)
+        if topic is None:
+            raise UnknownTopicOrPartitionError(f"No such topic as {name}")
+        partition = topic.partitions.get(index)
+        if partition is None:
+            raise UnknownTopicOrPartitionError(f"No such partition as {name}-{index}")
+        led = partition.leader != NO_LEADER
+        if led and (self._is_unclean or partition.leader == partition.replicas[0]):
+            raise ElectionNotNeededError("Leader election not needed for topic partition.")
+        if (topic.topic_id, index) in self._elected:
+            return  # named twice
+        elect = unclean if self._is_unclean else preferred
+        record = elect(self._image, topic.topic_id, index)
+        if record is None:
+            raise _not_available(is_unclean=self._is_unclean)
+        bounded(len(self.records) + 1)
+        self._elected.add((topic.topic_id, index))
+        self.records.append(record)
+
+
+def _not_available(*, is_unclean: bool) -> KafkaError:
+    return EligibleLeadersNotAvailableError() if is_unclean else PreferredLeaderNotAvailableError()
+
+
+def _refused(
+    context: Context, request: ElectLeadersRequest, code: int, text: str | None
+) -> Slices[ElectLeadersResponse]:
+    results = []
+    for topic in request.topic_partitions or ():
+        partitions = yield from collect(_failed(index, code, text) for index in topic.partitions)
+        results.append(_Topic(topic=topic.topic, partition_result=partitions))
+    answer = ElectLeadersResponse(replica_election_results=results)
+    if context.caller.api_version >= VERSION_WITH_ERROR:
+        answer.error_code = code
+    return answer
+
+
+def _failed(index: int, code: int, text: str | None) -> _Partition:
+    return _Partition(partition_id=index, error_code=code, error_message=text)

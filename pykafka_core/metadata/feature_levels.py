@@ -1,0 +1,122 @@
+"""Which changes of feature levels are possible: KIP-584, KIP-778; ``FeatureControlManager`` in Kafka."""
+
+from collections.abc import Mapping
+from enum import Enum
+
+from pykafka_core.errors import InvalidUpdateVersionError
+from pykafka_core.metadata.image.features import (
+    ELIGIBLE_LEADER_REPLICAS,
+    KRAFT_VERSION,
+    METADATA_VERSION,
+    SUPPORTED_FEATURES,
+)
+
+LAST_METADATA_CHANGE = 23
+"""4.0-IV1, the last metadata.version that changed metadata records: a cluster cannot go back behind it. From there on
+readers know what is written at `METADATA_VERSION_LEVEL`."""
+
+_NEEDS = {(ELIGIBLE_LEADER_REPLICAS, 1): (METADATA_VERSION, 23)}
+"""What a level of a feature needs: another feature's level."""
+
+
+class UpgradeType(Enum):
+    """What a client allows; the numbers are those of UpdateFeatures."""
+
+    UNKNOWN = 0
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+    @classmethod
+    def of(cls, code: int) -> "UpgradeType":
+        """The type of a number that a client may make up."""
+        return cls(code) if 0 <= code <= cls.UNSAFE_DOWNGRADE.value else cls.UNKNOWN
+
+
+class FeatureLevels:
+    """The levels that are finalized, and those that are to be.
+
+    Args:
+        node_id: Of the controller, as errors name it.
+        finalized: What is finalized; a feature that is off has no entry.
+        wanted: Of all the features that are changed together.
+    """
+
+    def __init__(
+        self, node_id: int, finalized: Mapping[str, int], wanted: Mapping[str, int]
+    ) -> None:
+        self._node_id = node_id
+        self._finalized = finalized
+        self._wanted = wanted
+
+    def check(self, name: str, upgrade_type: UpgradeType) -> None:
+        """Refuse the change of one feature that cannot be made.
+
+        Raises:
+            InvalidUpdateVersionError: Says why, as Kafka words it.
+        """
+        level, current = self._wanted[name], self._finalized.get(name, 0)
+        problem = self._problem(name, level, current, upgrade_type)
+        if problem is not None:
+            raise InvalidUpdateVersionError(
+                f"Invalid update version {level} for feature {name}. {problem}"
+            )
+        if name == METADATA_VERSION and level < current:
+            _check_downgrade(level, current, upgrade_type)
+
+    def _problem(
+        self, name: str, level: int, current: int, upgrade_type: UpgradeType
+    ) -> str | None:
+        upgrades = upgrade_type is UpgradeType.UPGRADE
+        if upgrade_type is UpgradeType.UNKNOWN:
+            return "The controller does not support the given upgrade type."
+        if level < 0:
+            return "A feature version cannot be less than 0."
+        if (problem := self._not_supported(name, level)) is not None:
+            return problem
+        if level < current and upgrades:
+            return (
+                "Can't downgrade the version of this feature without setting the upgrade type to "
+                "either safe or unsafe downgrade."
+            )
+        if level > current and not upgrades:
+            return "Can't downgrade to a newer version."
+        if name == KRAFT_VERSION:
+            return _kraft_problem(level, current)
+        return self._missing(name, level)
+
+    def _not_supported(self, name: str, level: int) -> str | None:
+        low, high = SUPPORTED_FEATURES.get(name, (0, 0))
+        if low <= level <= high:
+            return None if name in SUPPORTED_FEATURES else f"Feature {name} not found."
+        reason = (
+            f"only supports versions {low}-{high}" if high else "does not support this feature."
+        )
+        return f"Local controller {self._node_id} {reason}"
+
+    def _missing(self, name: str, level: int) -> str | None:
+        other, needed = _NEEDS.get((name, level), (name, 0))
+        if self._wanted.get(other, self._finalized.get(other, 0)) >= needed:
+            return None
+        return f"{name} could not be set to {level} because it depends on {other} level {needed}"
+
+
+def _kraft_problem(level: int, current: int) -> str | None:
+    if level < current:
+        return "Can't downgrade the version of this feature."
+    # The voters of a quorum that may change are control records, which are not written here.
+    return None if level == current else "Raising it is not built yet."
+
+
+def _check_downgrade(level: int, current: int, upgrade_type: UpgradeType) -> None:
+    if level >= LAST_METADATA_CHANGE:
+        return
+    reason = "Unsafe metadata downgrade is not supported in this version."
+    if upgrade_type is not UpgradeType.UNSAFE_DOWNGRADE:
+        reason = (
+            "Refusing to perform the requested downgrade because it might delete metadata "
+            "information."
+        )
+    raise InvalidUpdateVersionError(
+        f"Unsupported metadata.version downgrade from {current} to {level}. {reason}"
+    )

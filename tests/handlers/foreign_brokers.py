@@ -1,0 +1,67 @@
+"""What a directory of a larger cluster leaves behind: partitions whose other replicas are on brokers that are gone."""
+
+from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Propose
+from pykafka_core.metadata.image.image import Partition
+from pykafka_core.protocol.messages import (
+    HeartbeatResponse,
+    Message,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+SELF = 1
+GONE = 2
+TOPIC_ID = bytes(15) + b"\7"
+SELF_DIRECTORY = bytes(15) + b"\1"
+GONE_DIRECTORY = bytes(15) + b"\2"
+
+
+def commit(broker: SimulatedBroker, *records: Message) -> None:
+    """Have the metadata log hold these records."""
+
+    def decide(_context: Context) -> Propose:
+        return Propose(records, lambda _code: HeartbeatResponse())
+
+    broker.dispatcher.ask(LocalRequest(decide))
+    broker.run()
+
+
+def register_gone(broker: SimulatedBroker) -> None:
+    """A broker that is registered, and fenced."""
+    record = RegisterBrokerRecord(
+        broker_id=GONE,
+        incarnation_id=bytes(15) + b"\3",
+        broker_epoch=1,
+        end_points=[],
+        features=[],
+        fenced=True,
+        log_dirs=[GONE_DIRECTORY],
+    )
+    commit(broker, record)
+
+
+def make_orders(broker: SimulatedBroker, replicas: list[int], isr: list[int], leader: int) -> None:
+    """Topic ``orders`` with one partition."""
+    directories = {SELF: SELF_DIRECTORY, GONE: GONE_DIRECTORY}
+    commit(
+        broker,
+        TopicRecord(name="orders", topic_id=TOPIC_ID),
+        PartitionRecord(
+            topic_id=TOPIC_ID,
+            partition_id=0,
+            replicas=replicas,
+            isr=isr,
+            leader=leader,
+            leader_epoch=4,
+            directories=[directories[node] for node in replicas],
+        ),
+    )
+
+
+def orders(broker: SimulatedBroker) -> Partition:
+    """The partition as committed."""
+    return broker.image.topics.by_id[TOPIC_ID].partitions[0]

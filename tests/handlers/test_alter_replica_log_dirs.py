@@ -1,0 +1,77 @@
+"""AlterReplicaLogDirs: KIP-113. The codes are Apache Kafka 4.2.1's for the same requests."""
+
+import pytest
+
+from pykafka_core.protocol.messages import AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.handlers.foreign_brokers import GONE, SELF, make_orders, register_gone
+
+HERE = "memory"
+"""The log directory of a broker without one."""
+UNKNOWN, NOT_AVAILABLE, INVALID_TOPIC, NOT_FOUND = 3, 9, 17, 57
+Move = tuple[str, str, list[int]]
+
+
+def move(broker: SimulatedBroker, *moves: Move, version: int = 2) -> dict[tuple[str, int], int]:
+    dirs = [
+        AlterReplicaLogDirsRequest.AlterReplicaLogDir(
+            path=path,
+            topics=[
+                AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic(name=name, partitions=indexes)
+            ],
+        )
+        for path, name, indexes in moves
+    ]
+    answer = broker.ask(AlterReplicaLogDirsRequest(dirs=dirs), version)
+    assert isinstance(answer, AlterReplicaLogDirsResponse)
+    rows = [
+        ((topic.topic_name, p.partition_index), p.error_code)
+        for topic in answer.results
+        for p in topic.partitions
+    ]
+    assert len(dict(rows)) == len(rows), "each partition is answered once"
+    return dict(rows)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_replica_can_stay_where_it_is(broker: SimulatedBroker, version: int) -> None:
+    make_orders(broker, replicas=[SELF], isr=[SELF], leader=SELF)
+    assert move(broker, (HERE, "orders", [0, 9, -1]), version=version) == {
+        ("orders", 0): 0,
+        ("orders", 9): UNKNOWN,
+        ("orders", -1): UNKNOWN,
+    }
+
+
+@pytest.mark.parametrize("path", ["/no/such/place", "", "rel", f"{HERE}/"])
+@pytest.mark.parametrize("name", ["orders", "nobody"])
+def test_a_directory_that_is_not_the_brokers_is_not_found(
+    broker: SimulatedBroker, path: str, name: str
+) -> None:
+    make_orders(broker, replicas=[SELF], isr=[SELF], leader=SELF)
+    assert move(broker, (path, name, [0])) == {(name, 0): NOT_FOUND}
+
+
+@pytest.mark.parametrize(("length", "code"), [(213, UNKNOWN), (214, INVALID_TOPIC)])
+def test_a_name_whose_copy_would_have_too_long_a_file_name_is_refused(
+    broker: SimulatedBroker, length: int, code: int
+) -> None:
+    name = "x" * length
+    assert move(broker, (HERE, name, [0])) == {(name, 0): code}
+
+
+def test_the_last_directory_named_for_a_partition_counts(broker: SimulatedBroker) -> None:
+    make_orders(broker, replicas=[SELF], isr=[SELF], leader=SELF)
+    there, here = ("/no", "orders", [0]), (HERE, "orders", [0, 0])
+    assert move(broker, here, there) == {("orders", 0): NOT_FOUND}
+    assert move(broker, there, here) == {("orders", 0): 0}
+
+
+def test_a_partition_without_a_replica_here_is_not_available(broker: SimulatedBroker) -> None:
+    register_gone(broker)
+    make_orders(broker, replicas=[GONE], isr=[GONE], leader=-1)
+    assert move(broker, (HERE, "orders", [0])) == {("orders", 0): NOT_AVAILABLE}
+
+
+def test_nothing_asked_is_nothing_answered(broker: SimulatedBroker) -> None:
+    assert move(broker) == move(broker, ("/no", "orders", [])) == {}

@@ -1,0 +1,146 @@
+"""ElectLeaders: KIP-183, KIP-460. The codes are Apache Kafka 4.2.1's for the same requests."""
+
+import pytest
+
+from pykafka_core.protocol.messages import (
+    CreateTopicsRequest,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+)
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.handlers.foreign_brokers import GONE, SELF, make_orders, orders, register_gone
+
+PREFERRED, UNCLEAN = 0, 1
+UNKNOWN, TIMED_OUT, INVALID, PREFERRED_NOT_AVAILABLE, ELIGIBLE_NOT_AVAILABLE, NOT_NEEDED = (
+    3, 7, 42, 80, 83, 84,
+)  # fmt: skip
+Named = tuple[str, list[int]]
+
+
+def ask(
+    broker: SimulatedBroker,
+    named: list[Named] | None,
+    kind: int = PREFERRED,
+    *,
+    version: int = 2,
+    timeout_ms: int = 1000,
+) -> ElectLeadersResponse:
+    partitions = None
+    if named is not None:
+        partitions = [
+            ElectLeadersRequest.TopicPartitions(topic=topic, partitions=indexes)
+            for topic, indexes in named
+        ]
+    request = ElectLeadersRequest(
+        election_type=kind, topic_partitions=partitions, timeout_ms=timeout_ms
+    )
+    answer = broker.ask(request, version)
+    assert isinstance(answer, ElectLeadersResponse)
+    return answer
+
+
+def codes(answer: ElectLeadersResponse) -> list[tuple[str, list[tuple[int, int]]]]:
+    return [
+        (topic.topic, [(p.partition_id, p.error_code) for p in topic.partition_result])
+        for topic in answer.replica_election_results
+    ]
+
+
+def create(broker: SimulatedBroker) -> None:
+    topic = CreateTopicsRequest.CreatableTopic(
+        name="orders", num_partitions=2, replication_factor=1
+    )
+    broker.ask(CreateTopicsRequest(topics=[topic]))
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_a_led_partition_needs_no_election_in_every_version(
+    broker: SimulatedBroker, version: int
+) -> None:
+    create(broker)
+    for kind in (PREFERRED, UNCLEAN) if version else (PREFERRED,):
+        answer = ask(broker, [("orders", [0, 5, -1]), ("none", [0])], kind, version=version)
+        assert answer.error_code == 0
+        assert codes(answer) == [
+            ("orders", [(0, NOT_NEEDED), (5, UNKNOWN), (-1, UNKNOWN)]),
+            ("none", [(0, UNKNOWN)]),
+        ]
+
+
+def test_errors_are_worded_as_kafka_words_them(broker: SimulatedBroker) -> None:
+    create(broker)
+    answer = ask(broker, [("orders", [0, 5]), ("none", [0])])
+    assert [
+        p.error_message for t in answer.replica_election_results for p in t.partition_result
+    ] == [
+        "Leader election not needed for topic partition.",
+        "No such partition as orders-5",
+        "No such topic as none",
+    ]
+
+
+def test_null_asks_for_all_and_names_none_that_needs_no_election(broker: SimulatedBroker) -> None:
+    create(broker)
+    assert codes(ask(broker, None)) == [("orders", [])]
+
+
+@pytest.mark.parametrize("kind", [-1, 2, 99])
+def test_an_unknown_election_type_is_refused_for_every_partition(
+    broker: SimulatedBroker, kind: int
+) -> None:
+    answer = ask(broker, [("orders", [0, 1])], kind)
+    assert (answer.error_code, codes(answer)) == (
+        INVALID,
+        [("orders", [(0, INVALID), (1, INVALID)])],
+    )
+    assert ask(broker, None, kind).error_code == INVALID
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+@pytest.mark.parametrize("version", range(3))
+def test_without_time_nothing_is_elected(
+    broker: SimulatedBroker, timeout_ms: int, version: int
+) -> None:
+    answer = ask(broker, [("orders", [0])], timeout_ms=timeout_ms, version=version)
+    assert answer.error_code == (TIMED_OUT if version else 0)
+    assert codes(answer) == [("orders", [(0, TIMED_OUT)])]
+
+
+@pytest.mark.parametrize("kind", [PREFERRED, 99])
+def test_no_partitions_are_no_request(broker: SimulatedBroker, kind: int) -> None:
+    answer = ask(broker, [], kind, timeout_ms=0)
+    assert (answer.error_code, codes(answer)) == (0, [])
+
+
+def test_a_preferred_leader_that_is_gone_is_not_available(broker: SimulatedBroker) -> None:
+    register_gone(broker)
+    make_orders(broker, replicas=[GONE, SELF], isr=[SELF], leader=SELF)
+    assert codes(ask(broker, [("orders", [0])])) == [("orders", [(0, PREFERRED_NOT_AVAILABLE)])]
+    assert codes(ask(broker, None)) == [("orders", [(0, PREFERRED_NOT_AVAILABLE)])]
+    assert orders(broker).leader == SELF
+
+
+def test_the_preferred_leader_leads_when_it_is_in_sync(broker: SimulatedBroker) -> None:
+    register_gone(broker)
+    make_orders(broker, replicas=[SELF, GONE], isr=[SELF, GONE], leader=GONE)
+    assert codes(ask(broker, [("orders", [0, 0])])) == [("orders", [(0, 0), (0, 0)])]
+    elected = orders(broker)
+    assert (elected.leader, elected.leader_epoch, elected.isr) == (SELF, 5, (SELF, GONE))
+
+
+def test_an_unclean_election_makes_a_replica_lead_that_is_not_in_sync(
+    broker: SimulatedBroker,
+) -> None:
+    register_gone(broker)
+    make_orders(broker, replicas=[GONE, SELF], isr=[GONE], leader=-1)
+    assert codes(ask(broker, [("orders", [0])])) == [("orders", [(0, PREFERRED_NOT_AVAILABLE)])]
+    assert codes(ask(broker, None, UNCLEAN)) == [("orders", [(0, 0)])]
+    elected = orders(broker)
+    assert (elected.leader, elected.isr, elected.recovering) == (SELF, (SELF,), True)
+
+
+def test_nobody_leads_a_partition_whose_replicas_are_gone(broker: SimulatedBroker) -> None:
+    register_gone(broker)
+    make_orders(broker, replicas=[GONE], isr=[GONE], leader=-1)
+    answer = ask(broker, [("orders", [0])], UNCLEAN)
+    assert codes(answer) == [("orders", [(0, ELIGIBLE_NOT_AVAILABLE)])]

@@ -1,0 +1,211 @@
+"""UpdateFeatures: KIP-584, KIP-778. Codes and texts are Apache Kafka 4.2.1's for the same requests."""
+
+import pytest
+
+from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
+from pykafka_core.protocol.messages import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from pykafka_core.types import RESOURCE_BROKER
+from tests.handlers.foreign_brokers import commit
+
+UNKNOWN, UPGRADE, SAFE, UNSAFE = 0, 1, 2, 3
+INVALID = 95
+ALL_FAILED = "The update failed for all features since the following feature had an error: "
+ELR, KRAFT, METADATA, TRANSACTION = (
+    "eligible.leader.replicas.version", "kraft.version", "metadata.version", "transaction.version",
+)  # fmt: skip
+Update = tuple[str, int, int]
+
+
+def ask(
+    broker: SimulatedBroker, *updates: Update, version: int = 2, validate_only: bool = False
+) -> UpdateFeaturesResponse:
+    keys = [_key(*update, version) for update in updates]
+    request = UpdateFeaturesRequest(feature_updates=keys, validate_only=validate_only)
+    answer = broker.ask(request, version)
+    assert isinstance(answer, UpdateFeaturesResponse)
+    return answer
+
+
+def _key(name: str, level: int, kind: int, version: int) -> UpdateFeaturesRequest.FeatureUpdateKey:
+    key = UpdateFeaturesRequest.FeatureUpdateKey(feature=name, max_version_level=level)
+    if version:
+        key.upgrade_type = kind
+    else:
+        key.allow_downgrade = kind > UPGRADE
+    return key
+
+
+def refusal(broker: SimulatedBroker, *updates: Update, version: int = 2) -> str:
+    before = dict(broker.image.features)
+    answer = ask(broker, *updates, version=version)
+    assert answer.error_code == INVALID
+    assert answer.error_message is not None
+    assert answer.error_message.startswith(ALL_FAILED)
+    assert broker.image.features == before
+    return answer.error_message.removeprefix(ALL_FAILED)
+
+
+def invalid(name: str, level: int, reason: str) -> str:
+    return f"Invalid update version {level} for feature {name}. {reason}"
+
+
+NO_DOWNGRADE = (
+    "Can't downgrade the version of this feature without setting the upgrade type to "
+    "either safe or unsafe downgrade."
+)
+NO_TYPE = "The controller does not support the given upgrade type."
+NEGATIVE = "A feature version cannot be less than 0."
+
+
+@pytest.mark.parametrize(
+    ("update", "reason"),
+    [
+        *(((name, -1, UNKNOWN), NO_TYPE) for name in (*SUPPORTED_FEATURES, "no.such", "")),
+        *(((name, -1, kind), NEGATIVE) for name in (METADATA, "no.such") for kind in (1, 2, 3)),
+        *(((TRANSACTION, 1, kind), NO_TYPE) for kind in (UNKNOWN, 4, -1)),
+        (("no.such", 0, UPGRADE), "Feature no.such not found."),
+        (("", 0, SAFE), "Feature  not found."),
+        (("no.such", 1, UPGRADE), "Local controller 1 does not support this feature."),
+        ((TRANSACTION, 3, UNSAFE), "Local controller 1 only supports versions 0-2"),
+        ((METADATA, 6, SAFE), "Local controller 1 only supports versions 7-29"),
+        ((METADATA, 30, UPGRADE), "Local controller 1 only supports versions 7-29"),
+        ((TRANSACTION, 1, UPGRADE), NO_DOWNGRADE),
+        ((METADATA, 28, UPGRADE), NO_DOWNGRADE),
+        ((ELR, 0, UPGRADE), NO_DOWNGRADE),
+    ],
+    ids=str,
+)
+def test_a_change_that_cannot_be_is_refused(
+    broker: SimulatedBroker, update: Update, reason: str
+) -> None:
+    name, level, _ = update
+    assert refusal(broker, update) == invalid(name, level, reason)
+
+
+def test_version_0_cannot_downgrade_whatever_its_flag_says(broker: SimulatedBroker) -> None:
+    refused = refusal(broker, (TRANSACTION, 1, SAFE), version=0)
+    assert refused == invalid(TRANSACTION, 1, NO_DOWNGRADE)
+
+
+def test_levels_go_down_and_up(broker: SimulatedBroker) -> None:
+    for level, kind in [(1, SAFE), (0, UNSAFE), (2, UPGRADE)]:
+        answer = ask(broker, (TRANSACTION, level, kind))
+        assert (answer.error_code, answer.error_message) == (0, None)
+        assert broker.image.features.get(TRANSACTION, 0) == level
+
+
+def test_a_downgrade_type_does_not_upgrade(broker: SimulatedBroker) -> None:
+    commit(broker, FeatureLevelRecord(name=TRANSACTION, feature_level=0))
+    refused = refusal(broker, (TRANSACTION, 2, SAFE))
+    assert refused == invalid(TRANSACTION, 2, "Can't downgrade to a newer version.")
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_results_are_named_before_version_2(broker: SimulatedBroker, version: int) -> None:
+    twice = [(TRANSACTION, 2, UPGRADE)] * 2
+    answer = ask(broker, *twice, version=version)
+    assert (answer.error_code, answer.error_message) == (0, None)
+    named = [(result.feature, result.error_code, result.error_message) for result in answer.results]
+    assert named == ([(TRANSACTION, 0, "NONE")] * 2 if version < 2 else [])
+
+
+def test_one_that_cannot_be_hinders_all(broker: SimulatedBroker) -> None:
+    refused = refusal(broker, (TRANSACTION, 1, SAFE), ("no.such", 1, UPGRADE))
+    assert refused == invalid("no.such", 1, "Local controller 1 does not support this feature.")
+
+
+def test_the_last_change_of_a_feature_counts(broker: SimulatedBroker) -> None:
+    ask(broker, (TRANSACTION, 99, UPGRADE), (TRANSACTION, 1, SAFE))
+    assert broker.image.features[TRANSACTION] == 1
+
+
+def test_validation_changes_nothing(broker: SimulatedBroker) -> None:
+    assert ask(broker, (TRANSACTION, 1, SAFE), validate_only=True).error_code == 0
+    assert broker.image.features[TRANSACTION] == 2
+    assert ask(broker).error_code == 0
+
+
+@pytest.mark.parametrize("level", range(23, 30))
+@pytest.mark.parametrize("kind", [SAFE, UNSAFE])
+def test_the_metadata_version_goes_down_while_records_are_the_same(
+    broker: SimulatedBroker, level: int, kind: int
+) -> None:
+    assert ask(broker, (METADATA, level, kind)).error_code == 0
+    assert broker.image.features[METADATA] == level
+    assert ask(broker, (METADATA, 29, UPGRADE)).error_code == 0
+
+
+@pytest.mark.parametrize("level", [7, 22])
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        (
+            SAFE,
+            "Refusing to perform the requested downgrade because it might delete metadata "
+            "information.",
+        ),
+        (UNSAFE, "Unsafe metadata downgrade is not supported in this version."),
+    ],
+    ids=["safe", "unsafe"],
+)
+def test_the_metadata_version_does_not_go_down_behind_its_last_change(
+    broker: SimulatedBroker, level: int, kind: int, reason: str
+) -> None:
+    refused = refusal(broker, (METADATA, level, kind))
+    assert refused == f"Unsupported metadata.version downgrade from 29 to {level}. {reason}"
+
+
+def test_a_level_needs_another_features_level(broker: SimulatedBroker) -> None:
+    commit(
+        broker,
+        FeatureLevelRecord(name=METADATA, feature_level=22),
+        FeatureLevelRecord(name=ELR, feature_level=0),
+    )
+    needs = "eligible.leader.replicas.version could not be set to 1 because it depends on "
+    refused = refusal(broker, (ELR, 1, UPGRADE))
+    assert refused == invalid(ELR, 1, needs + "metadata.version level 23")
+    assert ask(broker, (ELR, 1, UPGRADE), (METADATA, 23, UPGRADE)).error_code == 0
+
+
+def test_the_voters_version_stays_as_it_is(broker: SimulatedBroker) -> None:
+    assert ask(broker, (KRAFT, 0, UPGRADE)).error_code == 0
+    assert ask(broker, (KRAFT, 0, SAFE)).error_code == 0
+    refused = refusal(broker, (KRAFT, 1, UPGRADE))
+    assert refused == invalid(KRAFT, 1, "Raising it is not built yet.")
+    assert KRAFT not in broker.image.features
+
+
+def test_with_eligible_leader_replicas_the_least_isr_is_the_clusters() -> None:
+    broker = SimulatedBroker({"min.insync.replicas": "3"})
+
+    def least(name: str, value: str | None) -> ConfigRecord:
+        return ConfigRecord(
+            resource_type=RESOURCE_BROKER,
+            resource_name=name,
+            name="min.insync.replicas",
+            value=value,
+        )
+
+    assert ask(broker, (ELR, 0, SAFE)).error_code == 0
+    commit(broker, least("", None), least("1", "2"), least("9", "4"))
+    assert ask(broker, (ELR, 1, UPGRADE)).error_code == 0
+    configs = broker.image.configs
+    assert configs.of(RESOURCE_BROKER, "")["min.insync.replicas"] == "3"
+    for name in ("1", "9"):
+        assert "min.insync.replicas" not in configs.of(RESOURCE_BROKER, name)
+
+
+def test_what_the_cluster_has_as_its_least_isr_stays(broker: SimulatedBroker) -> None:
+    ask(broker, (ELR, 0, SAFE))
+    record = ConfigRecord(
+        resource_type=RESOURCE_BROKER, resource_name="", name="min.insync.replicas", value="2"
+    )
+    commit(broker, record)
+    ask(broker, (ELR, 1, UPGRADE))
+    assert broker.image.configs.of(RESOURCE_BROKER, "")["min.insync.replicas"] == "2"
