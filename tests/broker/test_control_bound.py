@@ -22,6 +22,8 @@ from pykafka_core.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest,
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
     CreatePartitionsRequest,
@@ -36,6 +38,7 @@ from pykafka_core.protocol.messages import (
     DescribeProducersRequest,
     DescribeQuorumRequest,
     DescribeTransactionsRequest,
+    ElectLeadersRequest,
     EndTxnRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
@@ -45,6 +48,7 @@ from pykafka_core.protocol.messages import (
     LeaveGroupRequest,
     ListConfigResourcesRequest,
     ListGroupsRequest,
+    ListPartitionReassignmentsRequest,
     ListTransactionsRequest,
     Message,
     OffsetCommitRequest,
@@ -52,6 +56,7 @@ from pykafka_core.protocol.messages import (
     OffsetFetchRequest,
     SyncGroupRequest,
     TxnOffsetCommitRequest,
+    UpdateFeaturesRequest,
     WriteTxnMarkersRequest,
 )
 from pykafka_core.testing import fake_core
@@ -343,6 +348,49 @@ def consumer_group_heartbeat() -> Message:
     )
 
 
+def elect_leaders() -> Message:
+    of = ElectLeadersRequest.TopicPartitions
+    topics = partitions_of(lambda name, indexes: of(topic=name, partitions=list(indexes)))
+    return ElectLeadersRequest(topic_partitions=topics)
+
+
+def alter_partition_reassignments() -> Message:
+    of = AlterPartitionReassignmentsRequest
+    topics = partitions_of(
+        lambda name, indexes: of.ReassignableTopic(
+            name=name,
+            partitions=[
+                of.ReassignablePartition(partition_index=index, replicas=[1]) for index in indexes
+            ],
+        )
+    )
+    return of(topics=topics)
+
+
+def list_partition_reassignments() -> Message:
+    of = ListPartitionReassignmentsRequest
+    topics = partitions_of(
+        lambda name, indexes: of.ListPartitionReassignmentsTopics(
+            name=name, partition_indexes=list(indexes)
+        )
+    )
+    return of(topics=topics)
+
+
+def alter_replica_log_dirs() -> Message:
+    of = AlterReplicaLogDirsRequest
+    topics = partitions_of(
+        lambda name, indexes: of.AlterReplicaLogDirTopic(name=name, partitions=list(indexes))
+    )
+    return of(dirs=[of.AlterReplicaLogDir(path="/nowhere", topics=topics)])
+
+
+def update_features() -> Message:
+    of = UpdateFeaturesRequest
+    updates = [of.FeatureUpdateKey(feature=f"f{n}", max_version_level=1) for n in range(20_000)]
+    return of(feature_updates=updates)
+
+
 def add_partitions_to_txn() -> Message:
     of = AddPartitionsToTxnRequest
     topics = partitions_of(
@@ -405,6 +453,12 @@ LARGEST: list[tuple[int, Callable[[], Message]]] = [
     (68, consumer_group_heartbeat),
     (69, lambda: ConsumerGroupDescribeRequest(group_ids=[f"g{n}" for n in range(GROUPS)])),
     (24, add_partitions_to_txn),
+    (34, alter_replica_log_dirs),
+    (43, elect_leaders),
+    (43, lambda: ElectLeadersRequest(topic_partitions=None)),
+    (45, alter_partition_reassignments),
+    (46, list_partition_reassignments),
+    (57, update_features),
     (25, lambda: AddOffsetsToTxnRequest(transactional_id="t", group_id="g0")),
     (26, lambda: EndTxnRequest(transactional_id="t")),
     (27, write_txn_markers),

@@ -19,6 +19,8 @@ from pykafka_core.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest,
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
     CreatePartitionsRequest,
@@ -33,6 +35,7 @@ from pykafka_core.protocol.messages import (
     DescribeProducersRequest,
     DescribeQuorumRequest,
     DescribeTransactionsRequest,
+    ElectLeadersRequest,
     EndTxnRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
@@ -42,6 +45,7 @@ from pykafka_core.protocol.messages import (
     LeaveGroupRequest,
     ListConfigResourcesRequest,
     ListGroupsRequest,
+    ListPartitionReassignmentsRequest,
     ListTransactionsRequest,
     Message,
     MetadataRequest,
@@ -50,6 +54,7 @@ from pykafka_core.protocol.messages import (
     OffsetFetchRequest,
     SyncGroupRequest,
     TxnOffsetCommitRequest,
+    UpdateFeaturesRequest,
     WriteTxnMarkersRequest,
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
@@ -127,6 +132,7 @@ def requests() -> Iterator[Message]:
         yield DeleteRecordsRequest(topics=[deleted])
     yield from group_requests()
     yield from transaction_requests()
+    yield from cluster_requests()
     yield from consumer_group_requests()
     yield from (InitProducerIdRequest(transactional_id=name) for name in (None, "t"))
     yield DescribeQuorumRequest()
@@ -180,6 +186,28 @@ def consumer_group_requests() -> Iterator[Message]:
             topic_partitions=[],
         )
     yield ConsumerGroupDescribeRequest(group_ids=["c", "missing"])
+
+
+def cluster_requests() -> Iterator[Message]:
+    yield ElectLeadersRequest(topic_partitions=None)
+    for name in ("orders", "missing"):
+        of = ElectLeadersRequest.TopicPartitions
+        yield ElectLeadersRequest(topic_partitions=[of(topic=name, partitions=[0, 7])])
+    for name in ("orders", "missing"):
+        for replicas in (None, [1], [7]):
+            one = AlterPartitionReassignmentsRequest.ReassignablePartition(replicas=replicas)
+            topic = AlterPartitionReassignmentsRequest.ReassignableTopic(
+                name=name, partitions=[one]
+            )
+            yield AlterPartitionReassignmentsRequest(topics=[topic])
+    yield ListPartitionReassignmentsRequest(topics=None)
+    moved = AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic(name="orders", partitions=[0, 7])
+    yield AlterReplicaLogDirsRequest(
+        dirs=[AlterReplicaLogDirsRequest.AlterReplicaLogDir(path="/nowhere", topics=[moved])]
+    )
+    for feature in ("transaction.version", "missing"):
+        update = UpdateFeaturesRequest.FeatureUpdateKey(feature=feature, max_version_level=9)
+        yield UpdateFeaturesRequest(feature_updates=[update])
 
 
 def transaction_requests() -> Iterator[Message]:

@@ -14,6 +14,8 @@ from pykafka_core.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     AlterConfigsRequest,
+    AlterPartitionReassignmentsRequest,
+    AlterReplicaLogDirsRequest,
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
     CreatePartitionsRequest,
@@ -28,6 +30,7 @@ from pykafka_core.protocol.messages import (
     DescribeProducersRequest,
     DescribeQuorumRequest,
     DescribeTransactionsRequest,
+    ElectLeadersRequest,
     EndTxnRequest,
     FindCoordinatorRequest,
     HeartbeatRequest,
@@ -37,6 +40,7 @@ from pykafka_core.protocol.messages import (
     LeaveGroupRequest,
     ListConfigResourcesRequest,
     ListGroupsRequest,
+    ListPartitionReassignmentsRequest,
     ListTransactionsRequest,
     Message,
     OffsetCommitRequest,
@@ -44,6 +48,7 @@ from pykafka_core.protocol.messages import (
     OffsetFetchRequest,
     SyncGroupRequest,
     TxnOffsetCommitRequest,
+    UpdateFeaturesRequest,
     WriteTxnMarkersRequest,
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
@@ -301,6 +306,38 @@ def consumer_group_describe(name: str, _: int) -> Iterator[Message]:
     yield ConsumerGroupDescribeRequest(group_ids=[name])
 
 
+def elect_leaders(name: str, _: int) -> Iterator[Message]:
+    partitions = ElectLeadersRequest.TopicPartitions(topic=name, partitions=[0])
+    yield ElectLeadersRequest(topic_partitions=[partitions])
+
+
+def alter_partition_reassignments(name: str, _: int) -> Iterator[Message]:
+    for replicas in (None, [1], [7]):
+        partition = AlterPartitionReassignmentsRequest.ReassignablePartition(replicas=replicas)
+        topic = AlterPartitionReassignmentsRequest.ReassignableTopic(
+            name=name, partitions=[partition]
+        )
+        yield AlterPartitionReassignmentsRequest(topics=[topic])
+
+
+def list_partition_reassignments(name: str, _: int) -> Iterator[Message]:
+    of = ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
+    yield ListPartitionReassignmentsRequest(topics=[of(name=name, partition_indexes=[0])])
+
+
+def alter_replica_log_dirs(name: str, _: int) -> Iterator[Message]:
+    topic = AlterReplicaLogDirsRequest.AlterReplicaLogDirTopic(name=name, partitions=[0])
+    for path in (name, "/" + name[:100]):
+        yield AlterReplicaLogDirsRequest(
+            dirs=[AlterReplicaLogDirsRequest.AlterReplicaLogDir(path=path, topics=[topic])]
+        )
+
+
+def update_features(name: str, _: int) -> Iterator[Message]:
+    update = UpdateFeaturesRequest.FeatureUpdateKey(feature=name, max_version_level=1)
+    yield UpdateFeaturesRequest(feature_updates=[update])
+
+
 REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
     make.__name__: make
     for make in (
@@ -310,7 +347,9 @@ REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
         list_config_resources, offset_commit, offset_fetch, offset_delete, join_group, heartbeat,
         leave_group, sync_group, describe_groups, list_groups, delete_groups, add_partitions_to_txn,
         add_offsets_to_txn, end_txn, write_txn_markers, txn_offset_commit, describe_transactions,
-        list_transactions, consumer_group_heartbeat, consumer_group_describe,
+        list_transactions, consumer_group_heartbeat, consumer_group_describe, elect_leaders,
+        alter_partition_reassignments, list_partition_reassignments, alter_replica_log_dirs,
+        update_features,
     )
 }  # fmt: skip
 
@@ -363,4 +402,10 @@ def test_error_messages_are_those_of_errors() -> None:
         "str(error)",
         "str(error_of(code)())",
         "found.error_message",
+        "None if isinstance(error, NoReassignmentInProgressError) else str(error)",
+        # Of a number, or fixed.
+        "error_message",
+        "text",
+        "'NONE'",
+        "''",
     }

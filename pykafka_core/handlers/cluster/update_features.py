@@ -89,8 +89,6 @@ def _response(
 
 
 def _failed(error: InvalidUpdateVersionError) -> UpdateFeaturesResponse:
-    return UpdateFeaturesResponse(
-        error_code=error.code,
-        error_message="The update failed for all features since the following feature had an "
-        f"error: {error}",
-    )
+    text = "The update failed for all features since the following feature had an error"
+    error = InvalidUpdateVersionError(f"{text}: {error}")
+    return UpdateFeaturesResponse(error_code=error.code, error_message=str(error))
