@@ -321,7 +321,7 @@ def join_group(member_id: str = "") -> Message:
         rebalance_timeout_ms=10_000,
         member_id=member_id,
         protocol_type="consumer",
-        protocols=[protocol(name=f"p{n}") for n in range(1_000)],
+        protocols=[protocol(name=f"p{n}") for n in range(100)],
     )
 
 

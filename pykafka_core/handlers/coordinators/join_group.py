@@ -17,7 +17,7 @@ from pykafka_core.protocol.messages import JoinGroupRequest, JoinGroupResponse, 
 
 NULL_PROTOCOL_VERSION = 7
 """From here on the name of the protocol may be null."""
-PROTOCOLS_MAX = 1_000
+PROTOCOLS_MAX = 100
 """Of one member. Clients have up to five; Kafka has no limit."""
 PROTOCOLS_BYTES_MAX = 1024 * 1024
 """Of one member. With more its group cannot be stored, so it never becomes stable: Kafka says so with the same code
