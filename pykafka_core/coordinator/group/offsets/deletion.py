@@ -35,8 +35,7 @@ def topics_deleted(state: GroupState, topics: Mapping[str, bytes], turn: Turn) -
         topics: Ids by name. What is committed for a new topic of such a name is kept.
         turn: Of now.
     """
-    for name, topic_id in topics.items():
-        state.offsets.gone.setdefault(name, set()).update((topic_id, NO_TOPIC_ID))
+    state.offsets.gone.append(topics)
     state.offsets.to_search.clear()  # from the first group on
     search_soon(state, turn)
 
@@ -51,9 +50,9 @@ def remove_of_absent_topics(state: GroupState, turn: Turn) -> None:
         current = state.topic_id(name)
         kept = {current} if current is None else {current, NO_TOPIC_ID}
         if absent := ids - kept:
-            offsets.gone.setdefault(name, set()).update(absent)
+            offsets.absent.setdefault(name, set()).update(absent)
     offsets.replayed.clear()
-    if offsets.gone:
+    if offsets.absent:
         search_soon(state, turn)
 
 

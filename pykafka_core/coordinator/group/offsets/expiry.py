@@ -53,7 +53,7 @@ def expire(state: GroupState, turn: Turn) -> None:
     if offsets.to_search:
         search_soon(state, turn)
     else:
-        offsets.gone.clear()
+        offsets.forget_gone()
         arm_expiry(state, turn)
 
 
@@ -64,11 +64,12 @@ def _search(state: GroupState, group: AnyGroup, turn: Turn) -> bool:
         (topic, partition)
         for topic, partitions in offsets.topics(group_id).items()
         for partition, committed in partitions.items()
-        if _is_gone(state, topic, committed) or _can_expire(state, group, (topic, partition), turn)
+        if offsets.is_gone(topic, committed.topic_id)
+        or _can_expire(state, group, (topic, partition), turn)
     ]
-    if offsets.gone:
+    if offsets.gone or offsets.absent:
         pending = offsets.pending_places(group_id).difference(places)
-        places += [place for place in pending if place[0] in offsets.gone]
+        places += [place for place in pending if offsets.is_gone(place[0])]
     count = turn.append_some([offset_tombstone(group_id, *place) for place in places])
     for place in places[:count]:
         offsets.remove(group_id, *place)
@@ -76,11 +77,6 @@ def _search(state: GroupState, group: AnyGroup, turn: Turn) -> bool:
         return False
     has_offsets = next(offsets.places(group_id), None) is not None
     return has_offsets or _remove_group(state, group, turn)
-
-
-def _is_gone(state: GroupState, topic: str, committed: Committed) -> bool:
-    """Whether it was committed for a topic that was deleted."""
-    return committed.topic_id in state.offsets.gone.get(topic, ())
 
 
 def _can_expire(state: GroupState, group: AnyGroup, place: Place, turn: Turn) -> bool:

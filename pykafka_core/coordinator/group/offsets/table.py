@@ -40,12 +40,23 @@ class OffsetTable:
     An offset of a transaction waits until its marker. It then counts unless a later one was committed meanwhile.
 
     Attributes:
-        gone: Topics that were deleted since the last search for what can be removed, by name: their ids.
+        gone: Topics that were deleted since the last search for what can be removed: ids by name, a mapping for each
+            time. All shards share a mapping: thousands of topics cost each of them nothing.
+        absent: Topics of stored offsets that were not there any more when the shard was loaded: ids by name.
         replayed: Topics that stored offsets are of, by name: their ids. Empty once the shard is used.
         to_search: Groups that this search has not come to.
     """
 
-    __slots__ = ("_groups", "_number", "_pending", "_writers", "gone", "replayed", "to_search")
+    __slots__ = (
+        "_groups",
+        "_number",
+        "_pending",
+        "_writers",
+        "absent",
+        "gone",
+        "replayed",
+        "to_search",
+    )
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[str, dict[int, Committed]]] = {}
@@ -54,7 +65,8 @@ class OffsetTable:
         self._writers: dict[str, dict[Place, set[int]]] = {}
         """Producer ids that have a place pending."""
         self._number = 0
-        self.gone: dict[str, set[bytes]] = {}
+        self.gone: list[Mapping[str, bytes]] = []
+        self.absent: dict[str, set[bytes]] = {}
         self.replayed: dict[str, set[bytes]] = {}
         self.to_search: deque[str] = deque()
 
@@ -86,6 +98,19 @@ class OffsetTable:
     def pending_places(self, group_id: str) -> frozenset[Place]:
         """Where open transactions have committed offsets."""
         return frozenset(self._writers.get(group_id, ()))
+
+    def is_gone(self, topic: str, topic_id: bytes | None = None) -> bool:
+        """Whether a topic was deleted, or the one of that id; old records do not have the id of theirs."""
+        ids = {of.get(topic) for of in self.gone} - {None}
+        if topic_id is None:
+            return bool(ids) or topic in self.absent
+        is_deleted = topic_id in ids or (topic_id == NO_TOPIC_ID and bool(ids))
+        return is_deleted or topic_id in self.absent.get(topic, ())
+
+    def forget_gone(self) -> None:
+        """All their offsets were searched for."""
+        self.gone.clear()
+        self.absent.clear()
 
     def put(self, group_id: str, topic: str, partition: int, committed: Committed) -> None:
         """Commit an offset outside of transactions."""
