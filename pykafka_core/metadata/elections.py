@@ -1,6 +1,6 @@
 """Who leads once the only broker has (re)started."""
 
-from pykafka_core.metadata.image.image import MetadataImage, Partition
+from pykafka_core.metadata.image.image import NO_LEADER, MetadataImage, Partition
 from pykafka_core.protocol.messages import Message, PartitionChangeRecord
 
 RECOVERING = 1
@@ -71,6 +71,24 @@ def unclean(image: MetadataImage, topic_id: bytes, index: int) -> Message | None
         return PartitionChangeRecord(topic_id=topic_id, partition_id=index, leader=clean[0])
     alive.sort(key=lambda node: node not in partition.elr)
     return _elect(topic_id, index, partition, alive[0]) if alive else None
+
+
+def left(image: MetadataImage, topic_id: bytes, index: int, node_id: int) -> Message | None:
+    """The record that takes a broker that is gone out of the ISR and the lead; None if it has neither.
+
+    The last replica in sync stays in the ISR: only it has all records.
+    """
+    partition = image.topics.by_id[topic_id].partitions[index]
+    isr = [node for node in partition.isr if node != node_id]
+    record = PartitionChangeRecord(topic_id=topic_id, partition_id=index)
+    if isr and len(isr) < len(partition.isr):
+        record.isr = isr
+    if partition.leader == node_id:
+        alive = (node for node in partition.replicas if node in isr and _is_alive(image, node))
+        record.leader = next(alive, NO_LEADER)
+    elif record.isr is None:
+        return None
+    return record
 
 
 def _is_alive(image: MetadataImage, node_id: int) -> bool:

@@ -1,1 +1,1 @@
-"""The cluster and its quorum described."""
+"""The cluster, its quorum and its features."""

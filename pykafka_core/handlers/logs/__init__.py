@@ -1,1 +1,1 @@
-"""What partitions' logs hold: records deleted, sizes and producers described."""
+"""What partitions' logs hold, and where: records deleted, sizes and producers described."""

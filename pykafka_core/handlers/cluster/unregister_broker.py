@@ -1,0 +1,52 @@
+"""UnregisterBroker (64): KIP-631; ``ReplicationControlManager.unregisterBroker`` in Kafka."""
+
+from pykafka_core.errors import (
+    BrokerIdNotRegisteredError,
+    InvalidRequestError,
+    KafkaError,
+    error_of,
+)
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Outcome, Propose, Slices, bounded
+from pykafka_core.metadata.elections import left
+from pykafka_core.metadata.image.image import Broker
+from pykafka_core.protocol.messages import (
+    Message,
+    UnregisterBrokerRecord,
+    UnregisterBrokerRequest,
+    UnregisterBrokerResponse,
+)
+
+
+def handle(context: Context, request: UnregisterBrokerRequest) -> Slices[Outcome]:
+    """Forget a broker that is gone for good; it is in sync with nothing any longer."""
+    try:
+        broker = _registered(context, request.broker_id)
+        records: list[Message] = []
+        for topic in context.image.topics.by_id.values():
+            for index in topic.partitions:
+                yield
+                record = left(context.image, topic.topic_id, index, broker.node_id)
+                if record is not None:
+                    records.append(record)
+        records.append(UnregisterBrokerRecord(broker_id=broker.node_id, broker_epoch=broker.epoch))
+        bounded(len(records))
+    except KafkaError as error:
+        return _response(error)
+    return Propose(records, lambda code: _response(error_of(code)() if code else None))
+
+
+def _registered(context: Context, broker_id: int) -> Broker:
+    broker = context.image.brokers.get(broker_id)
+    if broker is None:
+        raise BrokerIdNotRegisteredError(f"Broker ID {broker_id} is not currently registered")
+    if broker_id == context.node.node_id:
+        # Kafka would, and the broker would serve nothing until it is started again.
+        raise InvalidRequestError(f"Broker {broker_id} is the one that answers")
+    return broker
+
+
+def _response(error: KafkaError | None) -> UnregisterBrokerResponse:
+    if error is None:
+        return UnregisterBrokerResponse(error_message=None)
+    return UnregisterBrokerResponse(error_code=error.code, error_message=str(error))

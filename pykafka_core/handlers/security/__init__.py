@@ -1,0 +1,1 @@
+"""APIs about who may do what."""

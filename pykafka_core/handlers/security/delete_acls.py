@@ -1,0 +1,16 @@
+"""DeleteAcls (31): ``AclApis.handleDeleteAcls`` in Kafka. Authorizers are not built: as in a broker without one."""
+
+from pykafka_core.errors import SecurityDisabledError
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Slices, collect
+from pykafka_core.protocol.messages import DeleteAclsRequest, DeleteAclsResponse
+
+
+def handle(_context: Context, request: DeleteAclsRequest) -> Slices[DeleteAclsResponse]:
+    """Refuse each filter: there is no authorizer."""
+    refused = DeleteAclsResponse.DeleteAclsFilterResult(
+        error_code=SecurityDisabledError.code,
+        error_message="No Authorizer is configured.",
+        matching_acls=[],
+    )
+    return DeleteAclsResponse(filter_results=(yield from collect(refused for _ in request.filters)))

@@ -1,0 +1,22 @@
+"""CreateAcls without an authorizer, as Apache Kafka 4.2.1 answers it."""
+
+import pytest
+
+from pykafka_core.protocol.messages import CreateAclsRequest, CreateAclsResponse
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+REFUSED = (54, "No Authorizer is configured.")
+
+
+@pytest.mark.parametrize("version", range(1, 4))
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_without_an_authorizer_each_is_refused(
+    broker: SimulatedBroker, version: int, count: int
+) -> None:
+    creation = CreateAclsRequest.AclCreation(
+        resource_type=2, resource_name="t", principal="User:a", host="*", operation=3
+    )
+    answer = broker.ask(CreateAclsRequest(creations=[creation] * count), version)
+    assert isinstance(answer, CreateAclsResponse)
+    assert [(r.error_code, r.error_message) for r in answer.results] == [REFUSED] * count
+    assert broker.image.acls == {}

@@ -1,0 +1,20 @@
+"""DeleteAcls without an authorizer, as Apache Kafka 4.2.1 answers it."""
+
+import pytest
+
+from pykafka_core.protocol.messages import DeleteAclsRequest, DeleteAclsResponse
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+REFUSED = (54, "No Authorizer is configured.", 0)
+
+
+@pytest.mark.parametrize("version", range(1, 4))
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_without_an_authorizer_each_filter_is_refused(
+    broker: SimulatedBroker, version: int, count: int
+) -> None:
+    acl_filter = DeleteAclsRequest.DeleteAclsFilter(resource_type_filter=1, operation=1)
+    answer = broker.ask(DeleteAclsRequest(filters=[acl_filter] * count), version)
+    assert isinstance(answer, DeleteAclsResponse)
+    refused = [(r.error_code, r.error_message, len(r.matching_acls)) for r in answer.filter_results]
+    assert refused == [REFUSED] * count

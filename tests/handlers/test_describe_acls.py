@@ -1,0 +1,17 @@
+"""DescribeAcls without an authorizer, as Apache Kafka 4.2.1 answers it."""
+
+import pytest
+
+from pykafka_core.protocol.messages import DescribeAclsRequest, DescribeAclsResponse
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+SECURITY_DISABLED = 54
+
+
+@pytest.mark.parametrize("version", range(1, 4))
+def test_without_an_authorizer_there_are_no_acls(broker: SimulatedBroker, version: int) -> None:
+    request = DescribeAclsRequest(resource_type_filter=1, operation=1, permission_type=1)
+    answer = broker.ask(request, version)
+    assert isinstance(answer, DescribeAclsResponse)
+    assert (answer.error_code, answer.resources) == (SECURITY_DISABLED, [])
+    assert answer.error_message == "No Authorizer is configured on the broker"

@@ -1,0 +1,60 @@
+"""UnregisterBroker: KIP-631."""
+
+import pytest
+
+from pykafka_core.protocol.messages import UnregisterBrokerRequest, UnregisterBrokerResponse
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.handlers.foreign_brokers import GONE, SELF, make_orders, orders, register_gone
+
+INVALID_REQUEST, NOT_REGISTERED = 42, 102
+
+
+def unregister(broker: SimulatedBroker, broker_id: int) -> tuple[int, str | None]:
+    answer = broker.ask(UnregisterBrokerRequest(broker_id=broker_id))
+    assert isinstance(answer, UnregisterBrokerResponse)
+    return answer.error_code, answer.error_message
+
+
+@pytest.mark.parametrize("broker_id", [77, -1, GONE])
+def test_who_is_not_registered_cannot_be_unregistered(
+    broker: SimulatedBroker, broker_id: int
+) -> None:
+    text = f"Broker ID {broker_id} is not currently registered"
+    assert unregister(broker, broker_id) == (NOT_REGISTERED, text)
+
+
+def test_the_only_broker_that_is_alive_stays(broker: SimulatedBroker) -> None:
+    assert unregister(broker, SELF)[0] == INVALID_REQUEST
+    assert SELF in broker.image.brokers
+
+
+def test_a_broker_that_is_gone_is_forgotten(broker: SimulatedBroker) -> None:
+    register_gone(broker)
+    assert unregister(broker, GONE) == (0, None)
+    assert broker.image.brokers.keys() == {SELF}
+    assert unregister(broker, GONE)[0] == NOT_REGISTERED
+
+
+@pytest.mark.parametrize(
+    ("replicas", "isr", "leader", "isr_after", "leader_after"),
+    [
+        ([SELF], [SELF], SELF, (SELF,), SELF),
+        ([SELF, GONE], [SELF, GONE], SELF, (SELF,), SELF),
+        ([GONE, SELF], [GONE, SELF], GONE, (SELF,), SELF),
+        ([GONE, SELF], [GONE], GONE, (GONE,), -1),
+        ([GONE], [GONE], -1, (GONE,), -1),
+    ],
+    ids=["no replica", "in sync", "leads", "leads alone", "alone"],
+)
+def test_what_is_gone_is_not_in_sync_and_leads_nothing(
+    broker: SimulatedBroker,
+    replicas: list[int],
+    isr: list[int],
+    leader: int,
+    isr_after: tuple[int, ...],
+    leader_after: int,
+) -> None:
+    register_gone(broker)
+    make_orders(broker, replicas=replicas, isr=isr, leader=leader)
+    assert unregister(broker, GONE) == (0, None)
+    assert (orders(broker).isr, orders(broker).leader) == (isr_after, leader_after)
