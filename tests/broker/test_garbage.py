@@ -23,11 +23,14 @@ from pykafka_core.protocol.messages import (
     AlterReplicaLogDirsRequest,
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
+    CreateAclsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteAclsRequest,
     DeleteGroupsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
+    DescribeAclsRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
@@ -54,6 +57,7 @@ from pykafka_core.protocol.messages import (
     OffsetFetchRequest,
     SyncGroupRequest,
     TxnOffsetCommitRequest,
+    UnregisterBrokerRequest,
     UpdateFeaturesRequest,
     WriteTxnMarkersRequest,
 )
@@ -205,6 +209,9 @@ def cluster_requests() -> Iterator[Message]:
     yield AlterReplicaLogDirsRequest(
         dirs=[AlterReplicaLogDirsRequest.AlterReplicaLogDir(path="/nowhere", topics=[moved])]
     )
+    yield from (DescribeAclsRequest(), UnregisterBrokerRequest(broker_id=7))
+    yield CreateAclsRequest(creations=[CreateAclsRequest.AclCreation()])
+    yield DeleteAclsRequest(filters=[DeleteAclsRequest.DeleteAclsFilter()])
     for feature in ("transaction.version", "missing"):
         update = UpdateFeaturesRequest.FeatureUpdateKey(feature=feature, max_version_level=9)
         yield UpdateFeaturesRequest(feature_updates=[update])

@@ -18,11 +18,14 @@ from pykafka_core.protocol.messages import (
     AlterReplicaLogDirsRequest,
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
+    CreateAclsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteAclsRequest,
     DeleteGroupsRequest,
     DeleteRecordsRequest,
     DeleteTopicsRequest,
+    DescribeAclsRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
@@ -48,6 +51,7 @@ from pykafka_core.protocol.messages import (
     OffsetFetchRequest,
     SyncGroupRequest,
     TxnOffsetCommitRequest,
+    UnregisterBrokerRequest,
     UpdateFeaturesRequest,
     WriteTxnMarkersRequest,
 )
@@ -338,6 +342,24 @@ def update_features(name: str, _: int) -> Iterator[Message]:
     yield UpdateFeaturesRequest(feature_updates=[update])
 
 
+def describe_acls(name: str, _: int) -> Iterator[Message]:
+    yield DescribeAclsRequest(resource_name_filter=name, principal_filter=name, host_filter=name)
+
+
+def create_acls(name: str, _: int) -> Iterator[Message]:
+    creation = CreateAclsRequest.AclCreation(resource_name=name, principal=name, host=name)
+    yield CreateAclsRequest(creations=[creation])
+
+
+def delete_acls(name: str, _: int) -> Iterator[Message]:
+    of = DeleteAclsRequest.DeleteAclsFilter
+    yield DeleteAclsRequest(filters=[of(resource_name_filter=name, principal_filter=name)])
+
+
+def unregister_broker(_name: str, _version: int) -> Iterator[Message]:
+    yield UnregisterBrokerRequest(broker_id=7)
+
+
 REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
     make.__name__: make
     for make in (
@@ -349,7 +371,7 @@ REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
         add_offsets_to_txn, end_txn, write_txn_markers, txn_offset_commit, describe_transactions,
         list_transactions, consumer_group_heartbeat, consumer_group_describe, elect_leaders,
         alter_partition_reassignments, list_partition_reassignments, alter_replica_log_dirs,
-        update_features,
+        update_features, describe_acls, create_acls, delete_acls, unregister_broker,
     )
 }  # fmt: skip
 
@@ -408,4 +430,6 @@ def test_error_messages_are_those_of_errors() -> None:
         "text",
         "'NONE'",
         "''",
+        "'No Authorizer is configured.'",
+        "'No Authorizer is configured on the broker'",
     }
