@@ -10,12 +10,15 @@ import pytest
 from pykafka_core.coordinator.group.offsets import commit as commit_module
 from pykafka_core.coordinator.group.offsets import records
 from pykafka_core.handlers.coordinators import offset_commit as handler
+from pykafka_core.handlers.coordinators import offset_fetch
 from pykafka_core.protocol.messages import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     DescribeGroupsRequest,
     JoinGroupRequest,
     JoinGroupResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import broker_with_coordinator, join_request
@@ -75,6 +78,19 @@ def test_a_group_that_is_named_many_times_does_not_multiply_the_answer() -> None
     request = broker.send(DescribeGroupsRequest(groups=["g"] * 2_000), 5)
     broker.run()
     assert len(broker.core.replies[request] or b"") < 8 * 1024 * 1024
+
+
+def test_offsets_of_a_group_that_is_named_many_times_do_not_multiply_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(offset_fetch, "ROWS_MAX", 5)
+    broker = broker_with_topic()
+    commit(broker, {0: 1, 1: 1, 2: 1})
+    named = OffsetFetchRequest.OffsetFetchRequestGroup(group_id="g", topics=None)
+    answer = broker.ask(OffsetFetchRequest(groups=[named] * 4), 9)
+    assert isinstance(answer, OffsetFetchResponse)
+    assert [group.error_code for group in answer.groups] == [0, 0, 15, 15]
+    assert [len(group.topics) for group in answer.groups] == [1, 1, 0, 0]
 
 
 def test_a_member_whose_metadata_no_record_takes_is_refused() -> None:

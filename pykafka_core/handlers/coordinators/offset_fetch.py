@@ -6,7 +6,11 @@ from typing import NamedTuple
 
 from pykafka_core.coordinator.group.offsets.fetch import Fetched, fetch_offsets
 from pykafka_core.coordinator.group.offsets.table import Committed
-from pykafka_core.errors import UnknownTopicIdError, UnstableOffsetCommitError
+from pykafka_core.errors import (
+    CoordinatorNotAvailableError,
+    UnknownTopicIdError,
+    UnstableOffsetCommitError,
+)
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.groups import coordinate_each
 from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices
@@ -19,9 +23,13 @@ BATCHED_VERSION = 8
 IDS_VERSION = 10
 """From here on it names topics by their ids."""
 
+ROWS_MAX = 200_000
+"""In an answer: some 8 MiB. Groups behind that are to be asked for again; one named many times is large many times."""
+
 _Group = OffsetFetchResponse.OffsetFetchResponseGroup
 _Topic = OffsetFetchResponse.OffsetFetchResponseTopics
 _Row = OffsetFetchResponse.OffsetFetchResponsePartitions
+_LATER = Coordinated(CoordinatorNotAvailableError.code)
 _NOTHING = Committed(-1, -1, "", -1)
 
 
@@ -105,9 +113,13 @@ def _answer(
     results: Sequence[Coordinated],
 ) -> Slices[OffsetFetchResponse]:
     groups: list[OffsetFetchResponse.OffsetFetchResponseGroup] = []
+    rows_left = ROWS_MAX
     for one, result in zip(wanted, results, strict=True):
         yield
-        groups.append((yield from _group(context, one, result, request.require_stable)))
+        # The first group is answered in any case: it may be as large as it is.
+        came = result if rows_left > 0 or not groups else _LATER
+        groups.append((yield from _group(context, one, came, request.require_stable)))
+        rows_left -= sum(len(topic.partitions) for topic in groups[-1].topics)
     if context.caller.api_version >= BATCHED_VERSION:
         return OffsetFetchResponse(groups=groups)
     return (yield from _unbatched(groups[0]))
