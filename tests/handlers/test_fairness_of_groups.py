@@ -15,6 +15,7 @@ from pykafka_core.protocol.messages import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,
     DescribeGroupsRequest,
+    IncrementalAlterConfigsRequest,
     JoinGroupRequest,
     JoinGroupResponse,
     OffsetFetchRequest,
@@ -99,3 +100,17 @@ def test_a_member_whose_metadata_no_record_takes_is_refused() -> None:
     answer = broker.ask(join_request(protocols=[protocol]), 3)
     assert isinstance(answer, JoinGroupResponse)
     assert answer.error_code != 0
+
+
+def test_a_lowered_limit_of_the_topic_refuses_what_does_not_fit_and_nothing_else() -> None:
+    broker = broker_with_topic()
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=2,
+        resource_name="__consumer_offsets",
+        configs=[
+            IncrementalAlterConfigsRequest.AlterableConfig(name="max.message.bytes", value="1000")
+        ],
+    )
+    broker.ask(IncrementalAlterConfigsRequest(resources=[resource]))
+    assert commit(broker, {0: 1}, metadata="m" * 2000) == [28]
+    assert commit(broker, {0: 1}) == [0]

@@ -151,7 +151,8 @@ class ShardHost(Generic[S]):
     ) -> None:
         self.place = place
         self._make = make
-        self._bytes_max = batch_bytes_max - _BATCH_OVERHEAD
+        self._bytes_max = 0
+        self.limit_batches(batch_bytes_max)
         self._core = core
         self._completions = completions
         self._timers = timers
@@ -192,6 +193,10 @@ class ShardHost(Generic[S]):
             self._queue.append(_Queued(run, waiter, now_ns))
         else:
             self._run(self._machine, _Queued(run, waiter, now_ns))
+
+    def limit_batches(self, bytes_max: int) -> None:
+        """``max.message.bytes`` of the partition from now on. What was gathered before may not fit any more."""
+        self._bytes_max = max(bytes_max - _BATCH_OVERHEAD, 0)
 
     def flush(self) -> None:
         """Append what was gathered, unless a batch is in flight."""

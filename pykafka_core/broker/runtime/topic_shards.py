@@ -58,6 +58,7 @@ class TopicShards(Generic[S]):
         self._hosts: dict[int, ShardHost[S]] = {}
         self._loading: deque[Slices[None]] = deque()
         self._followed: Topic | None = None
+        self._bytes_max = 0
         self.follow(publisher.image)
         publisher.followers.append(self.follow)
 
@@ -100,24 +101,33 @@ class TopicShards(Generic[S]):
             deleted: Topics that it does not have any more: ids by name.
         """
         topic = image.topics.by_name.get(self.topic)
+        if topic is not None:
+            self._follow_limit(image)
         if topic is not self._followed:
             self._followed = topic
-            self._follow_topic(image, topic)
+            self._follow_topic(topic)
         if deleted:
             for host in self._hosts.values():
                 host.topics_deleted(deleted)
 
-    def _follow_topic(self, image: MetadataImage, topic: Topic | None) -> None:
+    def _follow_limit(self, image: MetadataImage) -> None:
+        """The topic's settings may be altered while its shards are used."""
+        overrides = image.configs.of(RESOURCE_TOPIC, self.topic)
+        bytes_max = int(self._publisher.settings.topic_value("max.message.bytes", overrides) or 0)
+        if bytes_max != self._bytes_max:
+            self._bytes_max = bytes_max
+            for host in self._hosts.values():
+                host.limit_batches(bytes_max)
+
+    def _follow_topic(self, topic: Topic | None) -> None:
         led = {} if topic is None else dict(self._led(topic))
         for index, host in list(self._hosts.items()):
             if led.get(index) != host.place:
                 del self._hosts[index]
                 host.close(NotCoordinatorError.code)
-        overrides = image.configs.of(RESOURCE_TOPIC, self.topic)
-        bytes_max = int(self._publisher.settings.topic_value("max.message.bytes", overrides) or 0)
         for index, place in led.items():
             if index not in self._hosts:
-                self._hosts[index] = self._host(place, self._make, batch_bytes_max=bytes_max)
+                self._hosts[index] = self._host(place, self._make, batch_bytes_max=self._bytes_max)
 
     def _led(self, topic: Topic) -> Iterator[tuple[int, ShardPlace]]:
         for index, partition in topic.partitions.items():
