@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 
+from pykafka_core.coordinator.group.classic.group import GENERATION_MAX
 from pykafka_core.coordinator.group.classic.join import PENDING_MEMBERS_MAX
 from pykafka_core.coordinator.group.classic.session import NEW_MEMBER_TIMEOUT_MS, touch
 from pykafka_core.coordinator.group.state import GroupState
@@ -351,3 +352,11 @@ def test_time_is_in_milliseconds_to_clients_and_in_nanoseconds_to_deadlines() ->
     (member,) = world.stable("A")
     key = world.group.members[member].session_key
     assert world.state.deadlines.get(key) == (world.now_ms + SESSION_MS) * MS
+
+
+def test_the_last_generation_that_a_record_can_hold_is_followed_by_the_first() -> None:
+    world = World()
+    (leader,) = world.stable("A")
+    world.group.generation_id = GENERATION_MAX
+    world.submit(join(leader, protocols=CHANGED))
+    assert world.group.generation_id == 1

@@ -17,6 +17,7 @@ from pykafka_core.errors import (
     UnknownMemberIdError,
 )
 
+GENERATION_MAX = 2**31 - 1
 CONSUMER_PROTOCOL = "consumer"
 """The protocol type whose metadata names topics (``ConsumerProtocol.PROTOCOL_TYPE``)."""
 
@@ -265,7 +266,8 @@ class ClassicGroup:
 
     def begin_generation(self, now_ms: int) -> None:
         """A rebalance completes: with these members, or without any."""
-        self.generation_id += 1
+        # A record may hold the last one there is. No member that lives knows the first ones any more.
+        self.generation_id = self.generation_id % GENERATION_MAX + 1
         self.pending_sync.clear()
         members = self.members.values()
         self.protocol_name = selected_protocol(members) if members else None
