@@ -93,4 +93,5 @@ def test_configs_are_altered_and_described(bootstrap: str) -> None:
 def test_broker_api_versions_lists_what_we_advertise(bootstrap: str) -> None:
     listed = tool("BrokerApiVersionsCommand", bootstrap)
     assert re.search(r"Fetch\(1\): 4 to 18 \[usable: 18\]", listed)
-    assert re.search(r"ConsumerGroupHeartbeat\(68\): UNSUPPORTED", listed)
+    assert re.search(r"ConsumerGroupHeartbeat\(68\): 0 to 1 \[usable: 1\]", listed)
+    assert re.search(r"ShareGroupHeartbeat\(76\): UNSUPPORTED", listed)

@@ -66,11 +66,12 @@ def test_fenced_brokers_are_not_told() -> None:
 
 
 def test_features_without_their_coordinator_are_not_offered() -> None:
-    levels = {"metadata.version": 29, "transaction.version": 2, "group.version": 1}
+    offered = {"metadata.version": 29, "transaction.version": 2, "group.version": 1}
+    levels = {**offered, "share.version": 1}
     records = [FeatureLevelRecord(name=name, feature_level=level) for name, level in levels.items()]
     image = draft_of(MetadataImage(), [*records]).image
     assert image.features == levels
-    assert whole(image).features == (-1, {"metadata.version": 29, "transaction.version": 2})
+    assert whole(image).features == (-1, offered)
 
 
 def test_what_did_not_change_is_none() -> None:
