@@ -35,6 +35,7 @@ from pykafka_core.protocol.messages import (
     OffsetDeleteResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
+    UpdateFeaturesRequest,
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.group_requests import (
@@ -313,3 +314,13 @@ def deleted(broker: SimulatedBroker) -> int:
     answer = broker.ask(DeleteGroupsRequest(groups_names=["g"]), 2)
     assert isinstance(answer, DeleteGroupsResponse)
     return answer.results[0].error_code
+
+
+def test_without_group_version_the_protocol_is_not_supported() -> None:
+    broker = broker_with_topic()
+    update = UpdateFeaturesRequest.FeatureUpdateKey(
+        feature="group.version", max_version_level=0, upgrade_type=2
+    )
+    broker.ask(UpdateFeaturesRequest(feature_updates=[update]))
+    assert "group.version" not in broker.image.features
+    assert beat(broker).error_code == 35

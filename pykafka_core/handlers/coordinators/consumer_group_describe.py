@@ -121,7 +121,7 @@ def _member(context: Context, described: DescribedMember) -> ConsumerGroupDescri
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.topic_names),
-        subscribed_topic_regex=member.topic_regex,
+        subscribed_topic_regex=member.topic_regex or "",
         assignment=_assignment(context, member.assigned),
         target_assignment=_assignment(context, described.target),
         member_type=CONSUMER_MEMBER,

@@ -18,11 +18,13 @@ from pykafka_core.errors import (
     InvalidRequestError,
     KafkaError,
     UnsupportedAssignorError,
+    UnsupportedVersionError,
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.consumer_topics import ImageTopics
 from pykafka_core.handlers.coordinators.groups import coordinate
 from pykafka_core.handlers.outcome import Coordinate
+from pykafka_core.metadata.image.features import GROUP_VERSION
 from pykafka_core.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -41,6 +43,8 @@ def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Coordina
     """Answered at once, when what it changes is committed."""
     settings = ConsumerGroupSettings.of(context.settings)
     try:
+        if not context.image.features.get(GROUP_VERSION):
+            raise UnsupportedVersionError
         _check(request, context.caller.api_version, settings)
     except KafkaError as error:
         return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=str(error))
