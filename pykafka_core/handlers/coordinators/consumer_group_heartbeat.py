@@ -33,7 +33,7 @@ from pykafka_core.protocol.messages import (
 
 MEMBER_ID_VERSION = 1
 """From here on a member makes its own id (KIP-1082)."""
-NAMES_MAX = 10_000
+NAMES_MAX = 2_000
 """Topics that one member may name or own; a turn can take so many. Kafka has no limit."""
 OWNED_MAX = 200_000
 """Partitions that one member may say it owns."""
