@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import NewPartitions
 
+from pykafka_core import Broker
 from pykafka_core.errors import (
     ConfigurationError,
     ConsumerError,
@@ -70,19 +71,22 @@ class World:
 
 
 @pytest.fixture
-def world(kafka_broker: Any, database: Database) -> Iterator[World]:
-    broker = kafka_broker
-    make_topic(broker.bootstrap_servers, "orders", 2)
-    yield World(broker.bootstrap_servers, database)
-    delete_topic(broker.bootstrap_servers, "orders")
+def bootstrap() -> Iterator[str]:
+    """A broker of the test's own with a topic of two partitions."""
+    with Broker() as broker:
+        broker.create_topic("orders", 2)
+        yield broker.bootstrap_servers
 
 
 @pytest.fixture
-def sqlite_world(kafka_broker: Any, tmp_path: Path) -> Iterator[World]:
+def world(bootstrap: str, database: Database) -> World:
+    return World(bootstrap, database)
+
+
+@pytest.fixture
+def sqlite_world(bootstrap: str, tmp_path: Path) -> World:
     """Where the database makes no difference."""
-    make_topic(kafka_broker.bootstrap_servers, "orders", 2)
-    yield World(kafka_broker.bootstrap_servers, SQLiteDatabase(tmp_path / "ledger.db"))
-    delete_topic(kafka_broker.bootstrap_servers, "orders")
+    return World(bootstrap, SQLiteDatabase(tmp_path / "ledger.db"))
 
 
 def values(prefix: str, count: int) -> list[str]:
