@@ -121,6 +121,7 @@ class Driven:
         core = cast("_core.Core", self._catching)
         self._machine = start(core, _core, planned).control.dispatcher
         self._ids = count(2**40)
+        self._events: list[_core.Event] = []
 
     def ask(self, api_key: int, request: Message) -> tuple[Message, int]:
         """The answer, and the calls of the turn that made the most."""
@@ -132,12 +133,13 @@ class Driven:
             body=encode_request(request, version),
             received_ns=self.core.now_ns(),
         )
-        events: list[_core.Event] = [event]
+        self._events.append(event)
         calls_max = 0
         while event.id not in self._catching.replies:
-            is_busy, calls = self._turn(events)
+            is_busy, calls = self._turn(self._events)
             calls_max = max(calls_max, calls)
-            events = self.core.wait(0 if is_busy else self.core.now_ns() + 10**8)
+            # What comes behind the answer belongs to the next turn.
+            self._events = self.core.wait(0 if is_busy else self.core.now_ns() + 10**8)
         body = self._catching.replies.pop(event.id)
         return decode_response(api_key, version, body), calls_max
 
