@@ -42,6 +42,14 @@ class Recorder:
             asked.abandon(error_code)
 
 
+class Advancing(Recorder):
+    """Notes too when it may carry on."""
+
+    def advance(self) -> bool:
+        self.notes.append("advanced")
+        return False
+
+
 def nothing(context: Context) -> Outcome:
     raise AssertionError("nobody decides")
 
@@ -81,6 +89,16 @@ def test_a_timer_is_judged_by_the_oldest_request_that_nobody_has_read() -> None:
     for _ in range(3):
         loop.turn()
     assert notes == ["Request"] * 600 + ["timer"]
+
+
+def test_what_a_timer_leaves_to_the_machine_does_not_wait_for_an_event() -> None:
+    """A transaction's partitions that are asked for again were added, and stored when anything else happened."""
+    core, notes = FakeCore(), list[str]()
+    loop = loop_of(core, notes, timer(notes))
+    loop._machine = Advancing(notes)
+    loop.turn()
+    assert notes == ["advanced", "timer", "advanced"]
+    assert core.clock_ns == 10_000_000
 
 
 def test_a_timer_that_was_due_before_an_unread_request_runs() -> None:

@@ -149,7 +149,9 @@ class ControlLoop:
         for _ in range(len(self._asked)):
             self._machine.ask(self._asked.popleft())
         self._is_busy = self._machine.advance()
-        self._timers.run(self._core.horizon_ns(), lambda: self._stopping)
+        if self._timers.run(self._core.horizon_ns(), lambda: self._stopping):
+            # What they left to the machine must not wait for an event: there may be none for a long time.
+            self._is_busy = self._machine.advance() or self._is_busy
 
     def _drain(self) -> None:
         self._ended = True

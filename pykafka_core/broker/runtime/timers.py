@@ -81,14 +81,19 @@ class Timers:
             self._cancelled_count -= 1
         return self._heap[0][0] if self._heap else FOREVER_NS
 
-    def run(self, horizon_ns: int, is_stopping: Callable[[], bool] = lambda: False) -> None:
+    def run(self, horizon_ns: int, is_stopping: Callable[[], bool] = lambda: False) -> bool:
         """Run what is due at the horizon, in the order of the times; a stop is looked at between any two.
 
         What an action arms waits for the next call.
+
+        Returns:
+            Whether anything was due.
         """
-        limit = next(self._numbers)
+        limit, ran = next(self._numbers), False
         while self.next_due_ns() <= horizon_ns and self._heap[0][1] < limit and not is_stopping():
             self._run_one(heappop(self._heap)[2], horizon_ns)
+            ran = True
+        return ran
 
     def note_cancelled(self) -> None:
         """A timer in the heap is over."""
