@@ -8,6 +8,7 @@ import pytest
 from pykafka_core import _core
 from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.reloads import CALM_NS, FIRST_NS, LONGEST_NS, Reloads
 from pykafka_core.broker.runtime.shard_host import (
     LOAD_BYTES,
     LOAD_PATIENCE_NS,
@@ -323,6 +324,61 @@ def test_a_refused_append_forgets_what_was_not_committed(error_code: int, expect
     assert world.refusals == dict.fromkeys((first, second, waiting), expected)
     assert world.ask(b"k") == b"committed"
     assert world.ask(b"l") is None
+
+
+def fail_appends(world: World, count: int) -> None:
+    """Each load is followed by an append that is refused, as one of the shard's own may be."""
+    for _ in range(count):
+        waiter = world.submit(partial(put, b"k", b"v"))
+        world.run()
+        world.core.complete_append(STORAGE_ERROR)
+        world.run()
+        assert world.refusals[waiter] == NOT_AVAILABLE
+
+
+def test_a_log_that_takes_nothing_is_not_loaded_over_and_over() -> None:
+    """A decided transaction was completed as soon as it was loaded: thousands of loads a second, with markers each."""
+    world = World(hold_appends=True)
+    fail_appends(world, 2)
+    assert world.host.is_loading
+    world.timers.run(FIRST_NS - 1)
+    world.run()
+    assert world.host.is_loading
+    world.timers.run(FIRST_NS)
+    world.run()
+    assert not world.host.is_loading
+
+
+def test_a_shard_that_waits_for_its_load_can_be_closed() -> None:
+    world = World(hold_appends=True)
+    fail_appends(world, 2)
+    waiter = world.submit(partial(get, b"k"))
+    world.host.close(NOT_COORDINATOR)
+    assert world.refusals[waiter] == NOT_COORDINATOR
+    assert len(world.timers) == 0
+
+
+def test_deadlines_run_after_a_load_that_was_put_off() -> None:
+    world = World(hold_appends=True)
+    fail_appends(world, 2)
+    world.timers.run(FIRST_NS)
+    world.run()
+    world.submit(partial(arm, FIRST_NS + 5))
+    world.core.clock_ns = FIRST_NS + 5
+    world.timers.run(world.core.clock_ns)
+    world.core.complete_append()
+    world.run()
+    assert world.log.end == 1
+
+
+def test_pauses_between_loads_grow_to_a_bound_and_are_over_after_a_calm_time() -> None:
+    reloads, now_ns = Reloads(), 0
+    pauses = []
+    for _ in range(9):
+        pauses.append(reloads.pause_ns(now_ns))
+        now_ns += pauses[-1]
+    assert pauses == [0, *(FIRST_NS << doubled for doubled in range(6)), LONGEST_NS, LONGEST_NS]
+    assert reloads.pause_ns(now_ns + CALM_NS + 1) == 0
 
 
 def test_a_bug_in_an_operation_forgets_what_it_began() -> None:

@@ -1,10 +1,16 @@
 """EndTxn: the decision is stored, the answer leaves, markers follow, and the transaction is complete."""
 
+from itertools import count
+from typing import Any
+
 import pytest
 
+from pykafka_core._core import Appended
 from pykafka_core.errors import KafkaStorageError
 from pykafka_core.protocol.messages import DeleteTopicsRequest, EndTxnRequest, EndTxnResponse
+from pykafka_core.testing.fake_core import FakeCore, PartitionId
 from pykafka_core.testing.simulated_broker import SimulatedBroker
+from pykafka_core.types import TRANSACTION_TOPIC
 from tests.handlers.group_requests import pass_ms
 from tests.handlers.offset_requests import TOPIC, fetch, topic_id
 from tests.handlers.transaction_requests import (
@@ -77,6 +83,36 @@ def test_a_marker_that_fails_is_written_again() -> None:
     broker.run()
     assert describe(broker).transaction_state == "PrepareCommit"
     pass_ms(broker, 100)
+    assert describe(broker).transaction_state == "CompleteCommit"
+
+
+def test_a_log_that_does_not_take_the_end_costs_no_endless_markers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The shard was loaded again at once, and had the markers written again, thousands of times a second."""
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    add(broker, producer, 0)
+    decided = broker.image.topics.by_name[TRANSACTION_TOPIC].topic_id
+    real_append, appends = FakeCore.append, count()
+
+    def append(
+        core: FakeCore, token: int, partition: PartitionId, *rest: Any, **named: Any
+    ) -> None:
+        # The first is the decision; without a bound a broker that never rests would not fail.
+        if partition[0] == decided and 0 < next(appends) < 100:
+            core.push(Appended(token, KafkaStorageError.code, -1))
+        else:
+            real_append(core, token, partition, *rest, **named)
+
+    monkeypatch.setattr(FakeCore, "append", append)
+    assert end(broker, producer, commit=True)[0] == 0
+    for _ in range(100):
+        pass_ms(broker, 100)
+    assert 5 < next(appends) < 20
+    assert broker.core.logs[topic_id(broker), 0].end < 20
+    monkeypatch.undo()
+    pass_ms(broker, 2_000)
     assert describe(broker).transaction_state == "CompleteCommit"
 
 

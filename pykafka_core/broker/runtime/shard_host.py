@@ -9,7 +9,7 @@ Operations wait in the queue while the shard is loaded, and while `UNCOMMITTED_B
 `UNCOMMITTED_ANSWERS_MAX` wait for the disk: their connections are mute meanwhile.
 
 When an append fails, whoever waits is refused, the machine is dropped, and the partition is loaded again: what was not
-committed is forgotten as a whole.
+committed is forgotten as a whole. If that fails again and again, loads are ever further apart (`Reloads`).
 """
 
 from collections import deque
@@ -22,6 +22,7 @@ from pykafka_core._records import Record, RecordBatchReader
 from pykafka_core.broker.guarded_log import SURVIVED, GuardedLogger
 from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.reloads import Reloads
 from pykafka_core.broker.runtime.timers import Timer, Timers
 from pykafka_core.coordinator.shard import (
     FOREVER_NS,
@@ -171,6 +172,7 @@ class ShardHost(Generic[S]):
         self._timer: Timer | None = None
         self._replaying: Slices[None] | None = None
         self._load_began_ns = 0
+        self._reloads = Reloads()
         self._begin_load()
 
     @property
@@ -336,7 +338,13 @@ class ShardHost(Generic[S]):
 
     def _fail(self, error_code: int) -> None:
         self._drop(error_code)
-        self._begin_load()
+        now_ns = self._load_began_ns = self._core.now_ns()
+        pause_ns = self._reloads.pause_ns(now_ns)
+        if pause_ns:
+            name = f"the load of {self.place}"
+            self._timer = self._timers.once(name, now_ns + pause_ns, self._begin_load)
+        else:
+            self._begin_load()
 
     def _drop(self, error_code: int) -> None:
         """Refuse all, and forget the machine."""
@@ -353,6 +361,7 @@ class ShardHost(Generic[S]):
             self._answers.refused(waiter, error_code)
 
     def _begin_load(self) -> None:
+        self._timer = None
         self._load_began_ns = self._core.now_ns()
         self._read(self._make(), 0)
 
