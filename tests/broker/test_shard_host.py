@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import count as numbers
 
 import pytest
 
@@ -10,6 +11,7 @@ from pykafka_core.broker.runtime.completions import Completed, Completions, Mark
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.reloads import CALM_NS, FIRST_NS, LONGEST_NS, Reloads
 from pykafka_core.broker.runtime.shard_host import (
+    DUE_NS,
     LOAD_BYTES,
     LOAD_PATIENCE_NS,
     UNCOMMITTED_ANSWERS_MAX,
@@ -420,6 +422,25 @@ def test_a_deadline_runs_once_the_horizon_has_passed_it() -> None:
     world.timers.run(6_000)
     world.run()
     assert len(world.log.batches) == 1
+
+
+def test_many_deadlines_at_once_leave_time_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """25,000 transactions whose time was over at the start were aborted in one turn of half a second."""
+    world = World()
+    machine = world.host.machine
+    assert machine is not None
+    for number in range(1000):
+        machine.deadlines.set(number, 5_000)
+    world.submit(partial(arm, 5_000))
+    world.core.clock_ns = 5_000
+    now_ns, passed = world.core.now_ns, numbers()
+    monkeypatch.setattr(world.core, "now_ns", lambda: now_ns() + next(passed) * DUE_NS // 10)
+    world.timers.run(5_000)
+    assert 0 < 1000 - len(machine.deadlines) < 20
+    for _ in range(200):
+        world.timers.run(5_000)
+        world.run()
+    assert world.log.end == 1001
 
 
 def test_closing_refuses_whoever_waits_and_whoever_comes() -> None:

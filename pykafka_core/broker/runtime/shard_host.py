@@ -51,6 +51,9 @@ LOAD_BYTES = 256 * 1024
 """Read at once while loading."""
 LOAD_PATIENCE_NS = 500_000_000
 """How long operations wait for a load before they are told to come again, as Kafka tells them at once."""
+DUE_NS = 200_000
+"""How long deadlines are run before events are looked at again: after a start, those of all transactions may be past.
+All shards may have some."""
 _BATCH_OVERHEAD = 128
 """What a batch takes beside its records, and more."""
 
@@ -433,10 +436,14 @@ class ShardHost(Generic[S]):
         machine, now_ns = self._machine, self._core.horizon_ns()
         if machine is None:
             return
+        stop_ns = self._core.now_ns() + DUE_NS
         try:
             while machine.next_due_ns() <= now_ns and self._machine is machine:
                 self._take(machine.run_due, now_ns)
-            self._arm()
+                if self._core.now_ns() > stop_ns:
+                    break
+            if self._machine is machine:
+                self._arm()
         except SURVIVED as fault:
             self._faults.caught(f"a deadline of {self.place}", fault)
             self._fail(UnknownServerError.code)
