@@ -86,7 +86,6 @@ class Coordinators:
     ) -> None:
         self._core = core
         self._requests = requests
-        self._faults = faults
         self._markers = TransactionMarkers(
             core=core,
             publisher=publisher,
@@ -152,10 +151,11 @@ class Coordinators:
     @property
     def is_busy(self) -> bool:
         """Whether `advance` has something to do without an event."""
-        return self._groups.is_busy or self._transactions.is_busy
+        return self._groups.is_busy or self._transactions.is_busy or self._markers.is_busy
 
     def advance(self, deadline_ns: int) -> None:
-        """Replay what was read, and append what operations came to."""
+        """Write markers, replay what was read, and append what operations came to."""
+        self._markers.advance()
         self._transactions.advance(deadline_ns)
         self._groups.advance(deadline_ns)
 
@@ -176,7 +176,7 @@ class Coordinators:
     def committed(self, place: ShardPlace, effect: object) -> None:
         """A shard wants something to be done."""
         assert isinstance(effect, WriteMarkers), "the only effect there is"
-        self._faults.guard(f"markers of {place}", partial(self._markers.begin, place, effect))
+        self._markers.begin(place, effect)
 
     def _settle(self, waiter: Waiter, result: Coordinated) -> None:
         assert isinstance(waiter, _Slot | _Inner), "waiters are made here"

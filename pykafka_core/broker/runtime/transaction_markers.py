@@ -3,15 +3,19 @@
 Theory of operation. The decision is committed before this begins (contract/replication.md#T1). Markers of
 partitions with clients' records are written by the core, those of `__consumer_offsets` by the group shards, which hold
 the offsets that wait for them. What fails is tried again until it is written or the partition is gone. Then the
-shard of the transaction is told, once. A shard that is loaded again asks for its markers again; a marker may be written
+shard of the transaction is told. A shard that is loaded again asks for its markers again; a marker may be written
 twice.
+
+A commit, or a load, may decide thousands of transactions. So they wait in a queue, which is worked off in slices.
 """
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 
 from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.notices import Notices
 from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
@@ -22,7 +26,10 @@ from pykafka_core.coordinator.shard import TransactionEnd
 from pykafka_core.coordinator.transaction.effects import WriteMarkers
 from pykafka_core.coordinator.transaction.markers_written import markers_written
 from pykafka_core.errors import (
+    CoordinatorLoadInProgressError,
+    CoordinatorNotAvailableError,
     InvalidProducerEpochError,
+    NotCoordinatorError,
     NotLeaderOrFollowerError,
     TransactionCoordinatorFencedError,
     UnknownServerError,
@@ -39,11 +46,24 @@ from pykafka_core.handlers.outcome import (
 from pykafka_core.types import GROUP_TOPIC
 
 RETRY_NS = 100_000_000
-"""Between two tries, as ``request.timeout.ms`` and its backoff are between brokers of Kafka."""
+"""Between the first two tries; then twice as long each time."""
+RETRY_NS_MAX = 2_000_000_000
+"""As thousands of transactions may wait for one partition."""
+SLICE_NS = 2_000_000
+"""How long the queue is worked off before others have their turn."""
 
 _FENCED = frozenset({InvalidProducerEpochError.code, TransactionCoordinatorFencedError.code})
 """A newer coordinator, or a newer instance of the producer, has written there."""
 _GONE = frozenset({UnknownTopicIdError.code, UnknownTopicOrPartitionError.code})
+_LOADED_AGAIN = frozenset(
+    {
+        CoordinatorLoadInProgressError.code,
+        CoordinatorNotAvailableError.code,
+        NotCoordinatorError.code,
+        UnknownServerError.code,
+    }
+)
+"""The shard of the transaction was dropped. Once it is loaded, here or elsewhere, it asks for the markers again."""
 
 _log = GuardedLogger(__name__)
 
@@ -54,13 +74,14 @@ Run = Callable[[ShardOperation, Callable[[Coordinated], None]], None]
 class _Ending:
     """One transaction that ends. ``left`` are partitions without a marker, of which ``waiting`` are under way."""
 
-    __slots__ = "effect", "left", "place", "waiting"
+    __slots__ = "effect", "left", "pause_ns", "place", "waiting"
 
     def __init__(self, place: ShardPlace, effect: WriteMarkers) -> None:
         self.place = place
         self.effect = effect
         self.left = set(effect.partitions)
         self.waiting = 0
+        self.pause_ns = RETRY_NS
 
     def end(self) -> TransactionEnd:
         effect = self.effect
@@ -102,23 +123,39 @@ class TransactionMarkers:
         self._faults = faults
         self._run = run
         self._endings: dict[str, _Ending] = {}
+        self._queue: deque[_Ending] = deque()
+        """Whose markers are to be written now, or again."""
+        self._notices = Notices(core.now_ns)
 
     def __len__(self) -> int:
         return len(self._endings)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether `advance` has something to do."""
+        return bool(self._queue)
+
     def begin(self, place: ShardPlace, effect: WriteMarkers) -> None:
-        """End a transaction on all its partitions.
+        """End a transaction on all its partitions; `advance` does it.
 
         Args:
             place: The shard that decided it; its leader epoch is the coordinator's.
             effect: What was decided.
         """
         ending = self._endings[effect.transactional_id] = _Ending(place, effect)
-        self._write(ending)
+        self._queue.append(ending)
+
+    def advance(self) -> None:
+        """Write markers, for as long as one may."""
+        stop_ns = self._core.now_ns() + SLICE_NS
+        while self._queue and self._core.now_ns() < stop_ns:
+            ending = self._queue.popleft()
+            self._faults.guard(f"markers of {ending.place}", partial(self._write, ending))
 
     def drop_all(self) -> None:
         """The broker stops: the next start asks again."""
         self._endings.clear()
+        self._queue.clear()
 
     def _is_current(self, ending: _Ending) -> bool:
         return self._endings.get(ending.effect.transactional_id) is ending
@@ -187,7 +224,8 @@ class TransactionMarkers:
                 *partition,
                 error_of(code).name,
             )
-        elif code != NotLeaderOrFollowerError.code:
+        elif code != NotLeaderOrFollowerError.code and self._notices.admit(code) is not None:
+            # Of thousands of partitions that fail ten times a second, one is named.
             name = error_of(code).name
             _log.warning("a transaction's marker for %s-%d is tried again: %s", *partition, name)
 
@@ -195,16 +233,30 @@ class TransactionMarkers:
         if ending.waiting or not self._is_current(ending):
             return
         if ending.left:
-            due_ns = self._core.now_ns() + RETRY_NS
-            self._timers.once("transaction markers", due_ns, partial(self._write, ending))
+            self._try_again(ending)
             return
         effect = ending.effect
-        del self._endings[effect.transactional_id]
         run = partial(
             markers_written, effect.transactional_id, effect.producer_id, effect.producer_epoch
         )
-        self._run(TransactionOperation(ending.place.partition, run), _nothing)
+        operation = TransactionOperation(ending.place.partition, run)
+        self._run(operation, partial(self._on_complete, ending))
 
+    def _try_again(self, ending: _Ending) -> None:
+        due_ns = self._core.now_ns() + ending.pause_ns
+        ending.pause_ns = min(2 * ending.pause_ns, RETRY_NS_MAX)
+        again = partial(self._queue.append, ending)
+        self._timers.once("transaction markers", due_ns, again)
 
-def _nothing(_: Coordinated) -> None:
-    """A shard that is not here any more is loaded elsewhere, and asks again."""
+    def _on_complete(self, ending: _Ending, result: Coordinated) -> None:
+        if not self._is_current(ending):
+            return
+        code = result.error_code
+        if code == 0 or code in _LOADED_AGAIN:
+            del self._endings[ending.effect.transactional_id]
+            return
+        # Such as RECORD_LIST_TOO_LARGE, where ``max.message.bytes`` was lowered: it may be raised again.
+        if self._notices.admit(("complete", code)) is not None:
+            name, transactional_id = error_of(code).name, ending.effect.transactional_id
+            _log.warning("the transaction of %r cannot be completed: %s", transactional_id, name)
+        self._try_again(ending)

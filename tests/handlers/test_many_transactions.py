@@ -1,0 +1,140 @@
+"""Thousands of transactions that end together do not keep the control thread from others, or from their own end."""
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from pykafka_core.broker.runtime.transaction_markers import SLICE_NS
+from pykafka_core.errors import KafkaStorageError
+from pykafka_core.protocol.messages import EndTxnRequest, IncrementalAlterConfigsRequest
+from pykafka_core.testing.fake_core import FakeCore
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from pykafka_core.types import RESOURCE_TOPIC, TRANSACTION_TOPIC
+from tests.handlers.group_requests import pass_ms
+from tests.handlers.transaction_requests import (
+    ID,
+    Producer,
+    add,
+    describe,
+    producer_of,
+    transactional_broker,
+)
+
+MANY = 60
+
+
+def begin_many(broker: SimulatedBroker) -> dict[str, Producer]:
+    producers = {f"{ID}-{number}": (-1, -1) for number in range(MANY)}
+    for name in producers:
+        producers[name] = producer_of(broker, name)
+        assert add(broker, producers[name], 0, name=name) == [0]
+    return producers
+
+
+def send_commit(broker: SimulatedBroker, name: str, producer: Producer) -> None:
+    request = EndTxnRequest(
+        transactional_id=name,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        committed=True,
+    )
+    broker.send(request, 4)
+
+
+def decide(broker: SimulatedBroker, producers: dict[str, Producer]) -> None:
+    """All are decided, and nothing has followed yet."""
+    broker.core.hold_appends = True
+    for name, producer in producers.items():
+        send_commit(broker, name, producer)
+    broker.run()
+    while broker.core._held:
+        broker.core.complete_append()
+    broker.core.hold_appends = False
+
+
+def limit_batches(broker: SimulatedBroker, bytes_max: int) -> None:
+    """``max.message.bytes`` of the transactions' topic."""
+    changed = IncrementalAlterConfigsRequest.AlterableConfig(
+        name="max.message.bytes", value=str(bytes_max)
+    )
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=RESOURCE_TOPIC, resource_name=TRANSACTION_TOPIC, configs=[changed]
+    )
+    broker.ask(IncrementalAlterConfigsRequest(resources=[resource]))
+
+
+def refuse_marker(core: FakeCore, settling: Any, place: int, _marker: object) -> None:
+    core._settle(settling, place, KafkaStorageError.code)
+
+
+def test_markers_of_many_transactions_leave_time_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those of all that a commit or a load had decided were begun in one turn: half a second for 8,000."""
+    broker = transactional_broker()
+    producers = begin_many(broker)
+    decide(broker, producers)
+    written, passed = list[int](), count()
+    write, now_ns = broker.core.write_markers, broker.core.now_ns
+
+    def write_markers(token: int, markers: Any) -> None:
+        written.append(len(markers))
+        write(token, markers)
+
+    monkeypatch.setattr(broker.core, "write_markers", write_markers)
+    monkeypatch.setattr(broker.core, "now_ns", lambda: now_ns() + next(passed) * SLICE_NS // 10)
+    for event in broker.core.wait(0, 1000):
+        broker.dispatcher.take(event)
+    assert written == []
+    assert broker.dispatcher.advance()
+    assert 0 < len(written) < 20
+    broker.run()
+    assert written == [1] * MANY
+    states = {describe(broker, name).transaction_state for name in producers}
+    assert states == {"CompleteCommit"}
+
+
+def test_an_end_that_no_batch_takes_is_stored_when_one_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was refused once, and the transaction stayed decided until the next start."""
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    add(broker, producer, 0)
+    monkeypatch.setattr(FakeCore, "_write_marker", refuse_marker)
+    send_commit(broker, ID, producer)
+    broker.run()
+    limit_batches(broker, 10)
+    monkeypatch.undo()
+    pass_ms(broker, 100)
+    assert describe(broker).transaction_state == "PrepareCommit"
+    limit_batches(broker, 1_000_000)
+    pass_ms(broker, 2_000)
+    assert describe(broker).transaction_state == "CompleteCommit"
+
+
+def test_markers_that_fail_again_and_again_are_reported_once_a_minute(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each of 10,000 partitions had a line, ten times a second."""
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    add(broker, producer, 0, 1, 2)
+    tried = 0
+
+    def refuse(core: FakeCore, settling: Any, place: int, _marker: object) -> None:
+        nonlocal tried
+        tried += 1
+        refuse_marker(core, settling, place, _marker)
+
+    monkeypatch.setattr(FakeCore, "_write_marker", refuse)
+    send_commit(broker, ID, producer)
+    broker.run()
+    for _ in range(200):
+        pass_ms(broker, 100)
+    assert 3 * 5 < tried < 3 * 20
+    assert caplog.text.count("is tried again: KAFKA_STORAGE_ERROR") == 1
+    monkeypatch.undo()
+    pass_ms(broker, 2_000)
+    assert describe(broker).transaction_state == "CompleteCommit"
