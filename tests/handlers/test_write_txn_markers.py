@@ -7,8 +7,10 @@ from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import GROUP_TOPIC
 from tests.handlers.offset_requests import TOPIC, fetch, topic_id
 from tests.handlers.transaction_requests import (
+    add_offsets,
     commit_offsets,
     describe,
+    end,
     producer_of,
     transactional_broker,
 )
@@ -21,11 +23,15 @@ def mark(
     *,
     topic: str = TOPIC,
     commit: bool = False,
+    coordinator_epoch: int = 0,
+    transaction_version: int = 0,
     version: int = 2,
 ) -> int:
     marker = WriteTxnMarkersRequest.WritableTxnMarker(
         producer_id=producer[0],
         producer_epoch=producer[1],
+        coordinator_epoch=coordinator_epoch,
+        transaction_version=transaction_version,
         transaction_result=commit,
         topics=[
             WriteTxnMarkersRequest.WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])
@@ -66,3 +72,35 @@ def test_offsets_of_a_transaction_that_hangs_are_aborted() -> None:
     (place,) = describe(broker).topics
     assert mark(broker, producer, place.partitions[0], topic=GROUP_TOPIC) == 0
     assert fetch(broker, [0], require_stable=True)[0] == (-1, -1, "", 0)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "coordinator_epoch", "transaction_version", "code"),
+    [(0, 0, 0, 47), (-1, 0, 0, 47), (1, 0, 2, 47), (1, -1, 0, 52), (2, 0, 2, 0), (1, 0, 0, 0)],
+)
+def test_an_abort_that_the_log_refuses_leaves_the_groups_alone(
+    epoch: int, coordinator_epoch: int, transaction_version: int, code: int
+) -> None:
+    """One with an old epoch was appended, refused, and the groups of the whole partition were loaded again."""
+    broker = transactional_broker()
+    producer_of(broker)
+    producer = producer_of(broker)
+    for offset in (5, 6):
+        add_offsets(broker, producer)
+        assert commit_offsets(broker, producer, {0: offset}) == [0]
+        if offset == 5:
+            end(broker, producer, commit=True)
+    (place,) = describe(broker).topics
+    shard = broker.dispatcher._coordinators._groups.get(place.partitions[0])
+    assert shard is not None
+    machine = shard.machine
+    answered = mark(
+        broker,
+        (producer[0], epoch),
+        place.partitions[0],
+        topic=GROUP_TOPIC,
+        coordinator_epoch=coordinator_epoch,
+        transaction_version=transaction_version,
+    )
+    assert answered == code
+    assert shard.machine is machine

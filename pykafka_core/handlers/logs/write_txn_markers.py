@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pykafka_core.coordinator.group.offsets.transaction import end_transaction
 from pykafka_core.coordinator.shard import TransactionEnd
+from pykafka_core.coordinator.transaction.transaction import TV2
 from pykafka_core.errors import (
     ClusterAuthorizationFailedError,
+    InvalidProducerEpochError,
     NotLeaderOrFollowerError,
+    TransactionCoordinatorFencedError,
     UnknownTopicOrPartitionError,
 )
 from pykafka_core.handlers.context import Context
@@ -116,15 +119,21 @@ def _abort(
 
 
 def _hanging(wanted: Sequence[_Wanted], described: Sequence[Maintained]) -> Iterator[_Wanted]:
-    """Those whose transaction is open; the others are told why they are not."""
+    """Those whose transaction is open; the others are told why they are not aborted."""
     for one, result in zip(wanted, described, strict=True):
         producers = cast("Sequence[ProducerState]", result.answer or ())
-        if any(_is_open(state, one.end) for state in producers):
+        states = (state for state in producers if state.producer_id == one.end.producer_id)
+        one.row.error_code = result.error_code or _refusal(next(states, None), one.end)
+        if not one.row.error_code:
             yield one
-        else:
-            refused = ClusterAuthorizationFailedError.code
-            one.row.error_code = result.error_code or refused
 
 
-def _is_open(state: "ProducerState", end: TransactionEnd) -> bool:
-    return state.producer_id == end.producer_id and state.current_txn_start_offset >= 0
+def _refusal(state: "ProducerState | None", end: TransactionEnd) -> int:
+    """What the log would say as well; but a batch that it refuses costs a group's shard all that it holds."""
+    if state is None or state.current_txn_start_offset < 0:
+        return ClusterAuthorizationFailedError.code
+    raises_epoch = end.transaction_version >= TV2
+    if end.producer_epoch < state.producer_epoch + raises_epoch:
+        return InvalidProducerEpochError.code
+    is_fenced = end.coordinator_epoch < state.coordinator_epoch
+    return TransactionCoordinatorFencedError.code if is_fenced else 0
