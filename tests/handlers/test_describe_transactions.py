@@ -1,6 +1,17 @@
 """DescribeTransactions: who a transactional id belongs to, and what it has open."""
 
+from typing import Any
+
+import pytest
+
+from pykafka_core.coordinator.transaction.describe import describe_transaction
+from pykafka_core.handlers.coordinators import describe_transactions as handler
+from pykafka_core.protocol.messages import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
 from tests.handlers.transaction_requests import (
+    ID,
     TIMEOUT_MS,
     add,
     describe,
@@ -25,6 +36,27 @@ def test_an_open_transaction_is_described() -> None:
 def test_an_unknown_id_is_an_error() -> None:
     row = describe(transactional_broker(), "nobody's")
     assert (row.transactional_id, row.error_code) == ("nobody's", 105)
+
+
+def test_a_transaction_that_is_named_many_times_does_not_multiply_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One of 9,000 partitions, named 500 times in some kilobytes, was an answer of 18 MB."""
+    broker = transactional_broker()
+    add(broker, producer_of(broker), 0, 1)
+    described = []
+
+    def counting(*arguments: Any) -> None:
+        described.append(arguments)
+        describe_transaction(*arguments)
+
+    monkeypatch.setattr(handler, "describe_transaction", counting)
+    monkeypatch.setattr(handler, "ANSWER_BYTES_MAX", 500)
+    answer = broker.ask(DescribeTransactionsRequest(transactional_ids=[ID, "absent", ID, ID, ID]))
+    assert isinstance(answer, DescribeTransactionsResponse)
+    assert [row.error_code for row in answer.transaction_states] == [0, 105, 0, 15, 15]
+    assert [len(row.topics) for row in answer.transaction_states] == [1, 0, 1, 0, 0]
+    assert len(described) == 2
 
 
 def test_without_a_coordinator_it_is_not_available() -> None:

@@ -1,6 +1,6 @@
 """DescribeTransactions (65): KIP-664."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from pykafka_core.coordinator.transaction.describe import describe_transaction
@@ -17,25 +17,48 @@ from pykafka_core.types import TRANSACTION_TOPIC
 _State = DescribeTransactionsResponse.TransactionState
 
 
+ANSWER_BYTES_MAX = 8 * 1024 * 1024
+"""Of an answer that names many transactions, or one of them often: those that come behind so much are refused."""
+_PARTITION_BYTES = 4
+_TOPIC_BYTES = 250
+"""Of a topic in an answer at most, beside its partitions."""
+
+
 def handle(context: Context, request: DescribeTransactionsRequest) -> Slices[Coordinate]:
-    """Each transactional id by itself."""
-    operations: list[TransactionOperation | None] = []
+    """Each transactional id by itself, and once."""
+    named: dict[str, TransactionOperation | None] = {}
     for name in request.transactional_ids:
         yield
-        shard = shard_of(context, TRANSACTION_TOPIC, name)
-        run = partial(describe_transaction, name)
-        operations.append(None if shard is None else TransactionOperation(shard, run))
+        if name not in named:
+            shard = shard_of(context, TRANSACTION_TOPIC, name)
+            run = partial(describe_transaction, name)
+            named[name] = None if shard is None else TransactionOperation(shard, run)
 
     def reply(results: Sequence[Coordinated]) -> Slices[DescribeTransactionsResponse]:
         came = iter(results)
         absent = Coordinated(CoordinatorNotAvailableError.code)
-        rows = []
-        for name, operation in zip(request.transactional_ids, operations, strict=True):
-            yield
-            rows.append(_row(name, next(came) if operation else absent))
-        return DescribeTransactionsResponse(transaction_states=rows)
+        by_name = {name: next(came) if operation else absent for name, operation in named.items()}
+        return _answer(request, by_name)
 
-    return Coordinate([one for one in operations if one], reply)
+    return Coordinate([one for one in named.values() if one], reply)
+
+
+def _answer(
+    request: DescribeTransactionsRequest, results: Mapping[str, Coordinated]
+) -> Slices[DescribeTransactionsResponse]:
+    rows = []
+    bytes_left = ANSWER_BYTES_MAX
+    for name in request.transactional_ids:
+        yield
+        result = results[name]
+        if bytes_left <= 0:
+            result = Coordinated(CoordinatorNotAvailableError.code)
+        row = _row(name, result)
+        bytes_left -= sum(
+            _TOPIC_BYTES + _PARTITION_BYTES * len(topic.partitions) for topic in row.topics
+        )
+        rows.append(row)
+    return DescribeTransactionsResponse(transaction_states=rows)
 
 
 def _row(name: str, result: Coordinated) -> DescribeTransactionsResponse.TransactionState:
