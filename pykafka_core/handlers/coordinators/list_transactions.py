@@ -7,22 +7,28 @@ from pykafka_core._core import Pattern
 from pykafka_core.coordinator.transaction.list_transactions import (
     TransactionFilters,
     list_transactions,
+    listed,
 )
-from pykafka_core.coordinator.transaction.states import TransactionState
+from pykafka_core.coordinator.transaction.states import BY_NAME
 from pykafka_core.errors import InvalidRegularExpressionError, NotCoordinatorError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Coordinate, Coordinated, Slices, TransactionOperation
+from pykafka_core.handlers.outcome import (
+    Coordinate,
+    Coordinated,
+    Slices,
+    TransactionOperation,
+    collect,
+)
 from pykafka_core.protocol.messages import ListTransactionsRequest, ListTransactionsResponse
 from pykafka_core.types import TRANSACTION_TOPIC
 
 
 def handle(
     context: Context, request: ListTransactionsRequest
-) -> Coordinate | ListTransactionsResponse:
+) -> Slices[Coordinate | ListTransactionsResponse]:
     """Ask all shards here. Unknown states are named in the answer, and match nothing."""
-    by_name = {state.kafka_name: state for state in TransactionState}
-    known = [by_name[name] for name in request.state_filters if name in by_name]
-    unknown = [name for name in request.state_filters if name not in by_name]
+    named = yield from collect(request.state_filters)
+    unknown = [name for name in named if name not in BY_NAME]
     topic = context.image.topics.by_name.get(TRANSACTION_TOPIC)
     if topic is None:
         return ListTransactionsResponse(unknown_state_filters=unknown)
@@ -31,21 +37,23 @@ def handle(
         pattern = Pattern(text) if text else None
     except ValueError:
         return ListTransactionsResponse(error_code=InvalidRegularExpressionError.code)
-    wanted = TransactionFilters(
-        states=frozenset(known) if request.state_filters else None,
-        producer_ids=frozenset(request.producer_id_filters),
+    filters = TransactionFilters(
+        states={BY_NAME[name] for name in named if name in BY_NAME} if named else None,
+        producer_ids=set((yield from collect(request.producer_id_filters))),
         duration_ms=request.duration_filter,
         matches=pattern.matches if pattern else None,
     )
     led = [
-        TransactionOperation(index, partial(list_transactions, wanted))
+        TransactionOperation(index, list_transactions)
         for index, partition in topic.partitions.items()
         if partition.leader == context.node.node_id
     ]
-    return Coordinate(led, partial(_answer, unknown))
+    return Coordinate(led, partial(_answer, filters, context.now_ms, unknown))
 
 
-def _answer(unknown: list[str], results: Sequence[Coordinated]) -> Slices[ListTransactionsResponse]:
+def _answer(
+    filters: TransactionFilters, now_ms: int, unknown: list[str], results: Sequence[Coordinated]
+) -> Slices[ListTransactionsResponse]:
     rows: list[ListTransactionsResponse.TransactionState] = []
     for result in results:
         if result.error_code == NotCoordinatorError.code:
@@ -53,7 +61,8 @@ def _answer(unknown: list[str], results: Sequence[Coordinated]) -> Slices[ListTr
         if result.error_code:
             return ListTransactionsResponse(error_code=result.error_code)
         assert isinstance(result.answer, tuple), "transactions are listed in a tuple"
-        for row in result.answer:
+        for transaction in result.answer:
             yield
-            rows.append(row)
+            if filters.take(transaction, now_ms):
+                rows.append(listed(transaction))
     return ListTransactionsResponse(unknown_state_filters=unknown, transaction_states=rows)

@@ -8,6 +8,7 @@ from pykafka_core.coordinator.transaction.describe import describe_transaction
 from pykafka_core.coordinator.transaction.list_transactions import (
     TransactionFilters,
     list_transactions,
+    listed,
 )
 from pykafka_core.protocol.messages import DescribeTransactionsResponse, ListTransactionsResponse
 from tests.coordinator.transaction.world import (
@@ -69,14 +70,13 @@ ALL = ["empty", "old", "new", "ended"]
 def test_only_what_passes_all_filters_is_listed(
     filters: TransactionFilters, names: list[str]
 ) -> None:
-    answer = World(*STORED).ask(partial(list_transactions, filters))
-    assert isinstance(answer, tuple)
-    assert [row.transactional_id for row in answer] == names
+    answer = World(*STORED).ask(list_transactions)
+    assert answer == STORED
+    assert [one.transactional_id for one in STORED if filters.take(one, NOW_MS)] == names
 
 
 def test_a_row_has_the_producer_id_and_the_state() -> None:
-    answer = World(STORED[3]).ask(partial(list_transactions, TransactionFilters()))
     expected = ListTransactionsResponse.TransactionState(
         transactional_id="ended", producer_id=4, transaction_state="CompleteCommit"
     )
-    assert answer == (expected,)
+    assert listed(STORED[3]) == expected
