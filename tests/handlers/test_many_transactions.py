@@ -5,17 +5,19 @@ from typing import Any
 
 import pytest
 
-from pykafka_core.broker.runtime.transaction_markers import SLICE_NS
+from pykafka_core.broker.runtime.transaction_markers import PARTITIONS_AT_ONCE, SLICE_NS
 from pykafka_core.errors import KafkaStorageError
 from pykafka_core.protocol.messages import EndTxnRequest, IncrementalAlterConfigsRequest
 from pykafka_core.testing.fake_core import FakeCore
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import RESOURCE_TOPIC, TRANSACTION_TOPIC
 from tests.handlers.group_requests import pass_ms
+from tests.handlers.offset_requests import create_topic
 from tests.handlers.transaction_requests import (
     ID,
     Producer,
     add,
+    add_offsets,
     describe,
     producer_of,
     transactional_broker,
@@ -93,6 +95,31 @@ def test_markers_of_many_transactions_leave_time_for_others(
     assert written == [1] * MANY
     states = {describe(broker, name).transaction_state for name in producers}
     assert states == {"CompleteCommit"}
+
+
+def test_markers_of_many_partitions_are_several_calls_of_the_core(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those of 9,000 partitions were one call: 170 ms."""
+    broker = transactional_broker()
+    partitions = 2 * PARTITIONS_AT_ONCE + 5
+    create_topic(broker, partitions, "many")
+    producer = producer_of(broker)
+    assert set(add(broker, producer, *range(partitions), topic="many")) == {0}
+    assert add_offsets(broker, producer) == 0
+    written = list[int]()
+    write = broker.core.write_markers
+
+    def write_markers(token: int, markers: Any) -> None:
+        written.append(len(markers))
+        write(token, markers)
+
+    monkeypatch.setattr(broker.core, "write_markers", write_markers)
+    send_commit(broker, ID, producer)
+    broker.run()
+    assert max(written) <= PARTITIONS_AT_ONCE
+    assert sum(written) == partitions + 1
+    assert describe(broker).transaction_state == "CompleteCommit"
 
 
 def test_an_end_that_no_batch_takes_is_stored_when_one_does(

@@ -6,11 +6,12 @@ the offsets that wait for them. What fails is tried again until it is written or
 shard of the transaction is told. A shard that is loaded again asks for its markers again; a marker may be written
 twice.
 
-A commit, or a load, may decide thousands of transactions. So they wait in a queue, which is worked off in slices.
+A commit, or a load, may decide thousands of transactions, and one may have thousands of partitions. So they wait in
+a queue, `PARTITIONS_AT_ONCE` by `PARTITIONS_AT_ONCE`, which is worked off in slices.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from pykafka_core._core import Core
@@ -25,6 +26,7 @@ from pykafka_core.coordinator.group.offsets.transaction import end_transaction
 from pykafka_core.coordinator.shard import TransactionEnd
 from pykafka_core.coordinator.transaction.effects import WriteMarkers
 from pykafka_core.coordinator.transaction.markers_written import markers_written
+from pykafka_core.coordinator.transaction.transaction import TopicPartition
 from pykafka_core.errors import (
     CoordinatorLoadInProgressError,
     CoordinatorNotAvailableError,
@@ -49,6 +51,8 @@ RETRY_NS = 100_000_000
 """Between the first two tries; then twice as long each time."""
 RETRY_NS_MAX = 2_000_000_000
 """As thousands of transactions may wait for one partition."""
+PARTITIONS_AT_ONCE = 100
+"""Some 2 ms of the core's time."""
 SLICE_NS = 2_000_000
 """How long the queue is worked off before others have their turn."""
 
@@ -123,8 +127,8 @@ class TransactionMarkers:
         self._faults = faults
         self._run = run
         self._endings: dict[str, _Ending] = {}
-        self._queue: deque[_Ending] = deque()
-        """Whose markers are to be written now, or again."""
+        self._queue: deque[tuple[ShardPlace, Callable[[], None]]] = deque()
+        """What is to be done now, and for which shard."""
         self._notices = Notices(core.now_ns)
 
     def __len__(self) -> int:
@@ -143,14 +147,14 @@ class TransactionMarkers:
             effect: What was decided.
         """
         ending = self._endings[effect.transactional_id] = _Ending(place, effect)
-        self._queue.append(ending)
+        self._write_soon(ending)
 
     def advance(self) -> None:
         """Write markers, for as long as one may."""
         stop_ns = self._core.now_ns() + SLICE_NS
         while self._queue and self._core.now_ns() < stop_ns:
-            ending = self._queue.popleft()
-            self._faults.guard(f"markers of {ending.place}", partial(self._write, ending))
+            place, work = self._queue.popleft()
+            self._faults.guard(f"markers of {place}", work)
 
     def drop_all(self) -> None:
         """The broker stops: the next start asks again."""
@@ -160,11 +164,25 @@ class TransactionMarkers:
     def _is_current(self, ending: _Ending) -> bool:
         return self._endings.get(ending.effect.transactional_id) is ending
 
+    def _write_soon(self, ending: _Ending) -> None:
+        self._queue.append((ending.place, partial(self._write, ending)))
+
     def _write(self, ending: _Ending) -> None:
         if not self._is_current(ending):
             return
-        own, others = self._divide(ending)
-        ending.waiting = len(own) + bool(others)
+        left = list(ending.left)
+        starts = range(0, len(left), PARTITIONS_AT_ONCE)
+        first, *others = [left[start : start + PARTITIONS_AT_ONCE] for start in starts] or [[]]
+        ending.waiting = 1 + len(others)
+        for some in others:
+            self._queue.append((ending.place, partial(self._write_some, ending, some)))
+        self._write_some(ending, first)
+
+    def _write_some(self, ending: _Ending, partitions: Sequence[TopicPartition]) -> None:
+        if not self._is_current(ending):
+            return
+        own, others = self._divide(ending, partitions)
+        ending.waiting += len(own) + bool(others) - 1
         end = ending.end()
         if others:
             self._write_others(ending, others, end)
@@ -174,7 +192,7 @@ class TransactionMarkers:
         self._go_on(ending)
 
     def _write_others(
-        self, ending: _Ending, others: list[tuple[str, int]], end: TransactionEnd
+        self, ending: _Ending, others: list[TopicPartition], end: TransactionEnd
     ) -> None:
         ids = self._publisher.image.topics.by_name
         markers = [(ids[topic].topic_id, index, *end) for topic, index in others]
@@ -185,10 +203,13 @@ class TransactionMarkers:
             codes = MarkerCodes([UnknownServerError.code] * len(markers))
             self._completions.complete(token, Completed(0, -1, codes))
 
-    def _divide(self, ending: _Ending) -> tuple[list[int], list[tuple[str, int]]]:
+    def _divide(
+        self, ending: _Ending, partitions: Sequence[TopicPartition]
+    ) -> tuple[list[int], list[TopicPartition]]:
         """Partitions of groups, and those of clients; without those that are gone."""
-        own, others = [], []
-        for topic, index in list(ending.left):
+        own: list[int] = []
+        others: list[TopicPartition] = []
+        for topic, index in partitions:
             found = self._publisher.image.topics.by_name.get(topic)
             if found is None or index not in found.partitions:
                 ending.left.discard((topic, index))
@@ -204,7 +225,7 @@ class TransactionMarkers:
         self._go_on(ending)
 
     def _on_written(
-        self, ending: _Ending, partitions: list[tuple[str, int]], completed: Completed
+        self, ending: _Ending, partitions: list[TopicPartition], completed: Completed
     ) -> None:
         written = completed.answer
         assert isinstance(written, MarkerCodes), "markers complete with a code for each"
@@ -213,7 +234,7 @@ class TransactionMarkers:
         ending.waiting -= 1
         self._go_on(ending)
 
-    def _note(self, ending: _Ending, partition: tuple[str, int], code: int) -> None:
+    def _note(self, ending: _Ending, partition: TopicPartition, code: int) -> None:
         if code == 0 or code in _GONE:
             ending.left.discard(partition)
         elif code in _FENCED and self._is_current(ending):
@@ -245,8 +266,7 @@ class TransactionMarkers:
     def _try_again(self, ending: _Ending) -> None:
         due_ns = self._core.now_ns() + ending.pause_ns
         ending.pause_ns = min(2 * ending.pause_ns, RETRY_NS_MAX)
-        again = partial(self._queue.append, ending)
-        self._timers.once("transaction markers", due_ns, again)
+        self._timers.once("transaction markers", due_ns, partial(self._write_soon, ending))
 
     def _on_complete(self, ending: _Ending, result: Coordinated) -> None:
         if not self._is_current(ending):
