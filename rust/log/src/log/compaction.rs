@@ -23,10 +23,10 @@ mod transactions;
 
 use std::sync::Arc;
 
-use pykafka_record::{Batch, Cancellation, Limits};
+use pykafka_record::{Batch, Cancellation};
 
 use self::filter::{Fate, Filter, LastBatches, Rules};
-use self::keys::KeyMap;
+use self::keys::{KeyMap, Notes};
 use self::output::Output;
 use self::plan::Plan;
 use self::transactions::Aborted;
@@ -319,7 +319,7 @@ fn note_keys(
     cancellation: &Cancellation,
 ) -> Result<i64, Stopped> {
     let mut end = None;
-    let mut scratch = Vec::new();
+    let mut notes = Notes::default();
     for segment in plan.dirty() {
         let position = segment.files.position_of(plan.first_dirty)?;
         walk(segment, position, cancellation, |_, batch| {
@@ -331,7 +331,7 @@ fn note_keys(
                 return Ok(false);
             }
             if !batch.is_control() && !aborted.has(batch) {
-                note_batch(batch, plan.first_dirty, keys, &mut scratch);
+                notes.note(batch, plan.first_dirty, keys);
             }
             Ok(true)
         })?;
@@ -340,19 +340,6 @@ fn note_keys(
         }
     }
     Ok(end.unwrap_or(plan.upper))
-}
-
-/// Notes the keys of a batch. One that cannot be read is left as it is ([`filter`]).
-fn note_batch(batch: &Batch<'_>, first_dirty: i64, keys: &mut KeyMap, scratch: &mut Vec<u8>) {
-    let Ok(records) = batch.records(scratch, Limits::default()) else { return };
-    if records.clone().any(|record| record.is_err()) {
-        return;
-    }
-    for record in records.flatten().filter(|record| record.offset >= first_dirty) {
-        if let Some(key) = record.key {
-            keys.note(key, record.offset);
-        }
-    }
 }
 
 /// Calls `see` for each batch from a position on, until it returns `false`. Each has a valid CRC.

@@ -41,7 +41,8 @@ impl Rules<'_> {
 
     fn keeps(&self, record: &Record<'_>, keeps_tombstones: bool) -> bool {
         let Some(key) = record.key else { return false };
-        !self.keys.has_later(key, record.offset) && (record.value.is_some() || keeps_tombstones)
+        !self.keys.has_later(self.keys.hash(key), record.offset)
+            && (record.value.is_some() || keeps_tombstones)
     }
 
     fn retention(&self, batch: &BatchHeader<'_>, gets_horizon: bool) -> Retention {
@@ -99,6 +100,8 @@ pub(crate) enum Fate {
 pub(crate) struct Filter {
     open_data: OpenData,
     rewriter: BatchRewriter,
+    /// Of each record of the batch that passes, whether it is kept.
+    kept: Vec<bool>,
     scratch: Vec<u8>,
     /// Offset of the last marker that went.
     pub(crate) last_marker_gone: Option<i64>,
@@ -153,7 +156,8 @@ impl Filter {
         match (control, batch.delete_horizon_ms()) {
             (Control::Marker, None) => {
                 let retention = rules.retention(batch, true);
-                self.write(batch, retention, |_| true, out).unwrap_or(Fate::Kept)
+                self.keep_all(batch);
+                self.write(batch, retention, out).unwrap_or(Fate::Kept)
             }
             (Control::Marker, Some(horizon_ms)) if horizon_ms <= rules.now_ms && !must_stay => {
                 self.last_marker_gone = Some(batch.last_offset());
@@ -182,9 +186,8 @@ impl Filter {
             return self.empty(batch, batch.records_count(), must_stay, out);
         }
         let keeps_tombstones = self.keeps_tombstones || !rules.is_due(batch);
-        let is_kept = |record: &Record<'_>| rules.keeps(record, keeps_tombstones);
         // What cannot be read has keys that nobody knows: none of it goes.
-        let Ok(left) = self.judge(batch, is_kept) else { return self.leave() };
+        let Ok(left) = self.judge(rules, batch, keeps_tombstones) else { return self.leave() };
         let gets_horizon = left.has_tombstone
             && batch.delete_horizon_ms().is_none()
             && batch.last_offset() >= rules.first_dirty;
@@ -196,7 +199,7 @@ impl Filter {
         }
         let retention = rules.retention(batch, gets_horizon);
         // A timestamp that no delta reaches, or a codec that fails: what may go stays.
-        let Ok(fate) = self.write(batch, retention, is_kept, out) else { return self.leave() };
+        let Ok(fate) = self.write(batch, retention, out) else { return self.leave() };
         self.note_gone(left.gone);
         fate
     }
@@ -221,6 +224,11 @@ impl Filter {
         self.records_gone += u64::try_from(records).unwrap_or(0);
     }
 
+    fn keep_all(&mut self, batch: &Batch<'_>) {
+        self.kept.clear();
+        self.kept.resize(usize::try_from(batch.records_count()).unwrap_or(0), true);
+    }
+
     /// Leaves a batch as it is, of which something was to go.
     fn leave(&mut self) -> Fate {
         self.keeps_tombstones = true;
@@ -229,18 +237,19 @@ impl Filter {
 
     fn judge(
         &mut self,
+        rules: &Rules<'_>,
         batch: &Batch<'_>,
-        is_kept: impl Fn(&Record<'_>) -> bool,
+        keeps_tombstones: bool,
     ) -> Result<Left, RecordError> {
+        self.kept.clear();
         let mut left = Left::default();
         for record in batch.records(&mut self.scratch, Limits::default())? {
             let record = record?;
-            if is_kept(&record) {
-                left.count += 1;
-                left.has_tombstone |= record.value.is_none();
-            } else {
-                left.gone += 1;
-            }
+            let is_kept = rules.keeps(&record, keeps_tombstones);
+            left.count += i32::from(is_kept);
+            left.gone += i32::from(!is_kept);
+            left.has_tombstone |= is_kept && record.value.is_none();
+            self.kept.push(is_kept);
         }
         Ok(left)
     }
@@ -250,17 +259,13 @@ impl Filter {
         &mut self,
         batch: &Batch<'_>,
         retention: Retention,
-        is_kept: impl Fn(&Record<'_>) -> bool,
         out: &mut Vec<u8>,
     ) -> Result<Fate, BuildError> {
-        let Filter { rewriter, scratch, .. } = self;
+        let Filter { rewriter, scratch, kept, .. } = self;
         let records = batch.records(scratch, Limits::default()).map_err(|_| BuildError::Empty)?;
         rewriter.begin(batch, retention);
-        for record in records {
-            let record = record.map_err(|_| BuildError::Empty)?;
-            if is_kept(&record) {
-                rewriter.append(batch, &record)?;
-            }
+        for (record, _) in records.zip(kept).filter(|(_, is_kept)| **is_kept) {
+            rewriter.append(batch, &record.map_err(|_| BuildError::Empty)?)?;
         }
         rewriter.finish(batch, retention, out)?;
         Ok(Fate::Changed)

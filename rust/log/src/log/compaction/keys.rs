@@ -1,41 +1,108 @@
 //! The offset of the last record of each key, in bounded memory.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 
-/// What an entry takes beside its key: the slot at the table's lowest load, the allocation's own bytes.
+use pykafka_record::{Batch, Limits, Record};
+use siphasher::sip128::SipHasher13;
+
+/// What an entry takes at most: a slot of 25 bytes in a table that is a little less than half full, and in the table of
+/// half the size that it was moved from.
 const ENTRY_BYTES: usize = 96;
 
-/// Keys are kept whole: two of the same hash would take a record of one of them from the log.
+/// 128 bits under a secret of this process. That two keys of a log have the same would take a record of one of them from
+/// it; nobody can look for such keys, and among 10 million the chance is one in 10²⁴.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct KeyHash(u64, u64);
+
+impl std::hash::Hash for KeyHash {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write_u64(self.0);
+    }
+}
+
+/// Passes on what is a hash already.
+#[derive(Debug, Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("a KeyHash writes one u64");
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// Keys are kept by their hashes, so that one costs the same whatever its length.
 #[derive(Debug)]
 pub(crate) struct KeyMap {
-    offsets: HashMap<Box<[u8]>, i64>,
-    bytes: usize,
+    hasher: SipHasher13,
+    offsets: HashMap<KeyHash, i64, BuildHasherDefault<Hashed>>,
     bytes_max: usize,
 }
 
 impl KeyMap {
     pub(crate) fn new(bytes_max: usize) -> KeyMap {
-        KeyMap { offsets: HashMap::new(), bytes: 0, bytes_max }
+        let secret = || RandomState::new().hash_one(0);
+        let hasher = SipHasher13::new_with_keys(secret(), secret());
+        KeyMap { hasher, offsets: HashMap::default(), bytes_max }
+    }
+
+    pub(crate) fn hash(&self, key: &[u8]) -> KeyHash {
+        let hash = self.hasher.hash(key);
+        KeyHash(hash.h1, hash.h2)
     }
 
     /// Whether no further batch may be noted. An empty map takes one, however large.
     pub(crate) fn is_full(&self) -> bool {
-        self.bytes >= self.bytes_max && !self.offsets.is_empty()
+        self.offsets.len() * ENTRY_BYTES >= self.bytes_max && !self.offsets.is_empty()
     }
 
     /// Notes a record; they come in the order of their offsets.
-    pub(crate) fn note(&mut self, key: &[u8], offset: i64) {
-        if let Some(last) = self.offsets.get_mut(key) {
-            *last = offset;
-            return;
-        }
-        self.bytes += key.len() + ENTRY_BYTES;
-        self.offsets.insert(key.into(), offset);
+    pub(crate) fn note(&mut self, key: KeyHash, offset: i64) {
+        self.offsets.insert(key, offset);
     }
 
     /// Whether a later record of this key was noted.
-    pub(crate) fn has_later(&self, key: &[u8], offset: i64) -> bool {
-        self.offsets.get(key).is_some_and(|last| *last > offset)
+    pub(crate) fn has_later(&self, key: KeyHash, offset: i64) -> bool {
+        self.offsets.get(&key).is_some_and(|last| *last > offset)
+    }
+}
+
+/// Records whose keys wait to be noted. A larger batch is read twice, which costs time in place of memory.
+const NOTED_AT_ONCE: i32 = 8192;
+
+/// What is noted of a batch once all of its records could be read.
+#[derive(Default)]
+pub(crate) struct Notes {
+    found: Vec<(KeyHash, i64)>,
+    scratch: Vec<u8>,
+}
+
+impl Notes {
+    /// Notes the keys of a batch. One that cannot be read is left as it is, by the filter too.
+    pub(crate) fn note(&mut self, batch: &Batch<'_>, first_dirty: i64, keys: &mut KeyMap) {
+        let Ok(mut records) = batch.records(&mut self.scratch, Limits::default()) else { return };
+        let mut left = batch.records_count();
+        if left > NOTED_AT_ONCE && records.clone().any(|record| record.is_err()) {
+            return;
+        }
+        while left > 0 {
+            self.found.clear();
+            for record in records.by_ref().take(NOTED_AT_ONCE as usize) {
+                let Ok(Record { key, offset, .. }) = record else { return };
+                let noted = key.filter(|_| offset >= first_dirty);
+                self.found.extend(noted.map(|key| (keys.hash(key), offset)));
+            }
+            self.found.iter().for_each(|(key, offset)| keys.note(*key, *offset));
+            left -= NOTED_AT_ONCE;
+        }
     }
 }
 
@@ -46,18 +113,24 @@ mod tests {
     #[test]
     fn the_last_offset_of_a_key_counts() {
         let mut keys = KeyMap::new(1000);
-        keys.note(b"a", 3);
-        keys.note(b"b", 4);
-        keys.note(b"a", 9);
-        assert!(keys.has_later(b"a", 3) && !keys.has_later(b"a", 9) && !keys.has_later(b"b", 4));
-        assert!(!keys.has_later(b"c", 0));
+        let [a, b, c] = [b"a", b"b", b"c"].map(|key| keys.hash(key));
+        keys.note(a, 3);
+        keys.note(b, 4);
+        keys.note(a, 9);
+        assert!(keys.has_later(a, 3) && !keys.has_later(a, 9) && !keys.has_later(b, 4));
+        assert!(!keys.has_later(c, 0));
     }
 
     #[test]
     fn a_map_without_room_takes_one_batch() {
         let mut keys = KeyMap::new(0);
         assert!(!keys.is_full());
-        keys.note(b"a", 3);
+        keys.note(keys.hash(b"a"), 3);
         assert!(keys.is_full());
+    }
+
+    #[test]
+    fn a_hash_is_of_the_map_that_made_it() {
+        assert_ne!(KeyMap::new(0).hash(b"a"), KeyMap::new(0).hash(b"a"));
     }
 }
