@@ -5,11 +5,12 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use common::{Bench, LEADER, NOW_MS, all};
 use pykafka_log::{
-    CompactionOptions, CompactionReport, Log, LogOptions, OpenMode, ProducerEntry, StorageError,
+    Clock, CompactionOptions, CompactionReport, Log, LogOptions, OpenMode, ProducerEntry,
+    StorageError,
 };
 use pykafka_record::{
     Batch, BatchBuilder, BatchOptions, Compression, EndTransactionMarker, LeaderEpoch, Limits,
@@ -432,6 +433,44 @@ fn retention_and_truncation_beside_a_compaction_end_it_early() {
     append(&log, &[("c", Some("1"))]);
     log.roll().unwrap();
     assert!(compact(&log).is_complete);
+}
+
+#[test]
+fn of_a_batch_with_many_records_the_last_of_each_key_stays() {
+    let mut bench = bench();
+    bench.config.segment_bytes = 1 << 20;
+    let (log, _) = bench.open(true);
+    let names: Vec<String> = (0..20_000).map(|n| (n % 7_001).to_string()).collect();
+    append(&log, &names.iter().map(|name| (name.as_str(), Some("v"))).collect::<Vec<_>>());
+    log.roll().unwrap();
+    assert_eq!(compact(&log).records_removed, 20_000 - 7_001);
+    let left = records(&log);
+    assert!(left.iter().map(|(offset, ..)| *offset).eq(20_000 - 7_001..20_000));
+}
+
+#[test]
+fn a_pace_is_kept() {
+    let bench = bench();
+    let (log, _) = bench.open(true);
+    append(&log, &[("a", Some("1")), ("b", Some("1"))]);
+    append(&log, &[("a", Some("1"))]);
+    log.roll().unwrap();
+    let (clock, calls) = (bench.clock.clone(), AtomicU64::new(0));
+    // More often than there are batches: it is asked while the compaction waits.
+    let hook = move || {
+        if calls.fetch_add(1, Ordering::SeqCst) == 10 {
+            clock.advance_ms(3_600_000);
+        }
+        false
+    };
+    let options = CompactionOptions {
+        cancellation: pykafka_record::Cancellation::when(hook),
+        bytes_per_second_max: 1.0,
+        ..at_end(&log)
+    };
+    let begun = bench.clock.now_ms();
+    assert_eq!(log.compact(&options, NOW_MS).unwrap().records_removed, 1);
+    assert_eq!(bench.clock.now_ms() - begun, 3_600_000);
 }
 
 #[test]

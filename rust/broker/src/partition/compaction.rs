@@ -42,9 +42,13 @@ pub(crate) fn compact_due(ctx: &Arc<Context>, _: &MayWait) {
         done.insert((partition.topic_id, partition.index));
         let stopping = Arc::downgrade(ctx);
         let is_over = move || stopping.upgrade().is_none_or(|ctx| ctx.is_stopping());
+        let image = ctx.image.load();
+        let settings = &image.settings;
         let options = CompactionOptions {
             high_watermark: partition.high_watermark(),
-            key_bytes_max: ctx.image.load().settings.cleaner_key_bytes_max,
+            key_bytes_max: settings.cleaner_used_key_bytes_max(),
+            write_bytes: settings.cleaner_write_bytes,
+            bytes_per_second_max: settings.cleaner_bytes_per_second_max,
             cancellation: Cancellation::when(is_over),
             ..CompactionOptions::default()
         };
@@ -207,6 +211,23 @@ mod tests {
         broker.ctx.stopping.store(true, Ordering::Release);
         compact(&broker);
         assert_eq!(records_size(&log), before);
+    }
+
+    #[test]
+    fn a_round_begins_as_often_as_the_backoff_tells() {
+        let (mut broker, log) = filled(&[]);
+        log.flush().unwrap();
+        let settings = [("log.cleaner.backoff.ms".to_owned(), "100".to_owned())];
+        let broker_settings = Some(settings.into());
+        broker.apply(ImageDelta { broker_settings, ..ImageDelta::default() });
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_time().start_paused(true).build().unwrap();
+        let upkeep = runtime.spawn(crate::partition::maintenance::run(broker.ctx.clone()));
+        let while_it_runs = std::time::Duration::from_millis(400);
+        runtime.block_on(async move { tokio::time::sleep(while_it_runs).await });
+        broker.ctx.partitions.host().lane.wait_idle(&MayWait::as_documented());
+        upkeep.abort();
+        assert!(records_size(&log) < 3 * batch("key").len() as u64);
     }
 
     #[test]

@@ -23,9 +23,11 @@ pub async fn run(ctx: Arc<Context>) {
     let compactions = Arc::new(());
     loop {
         let host = ctx.partitions.host().clone();
+        let backoff = Duration::from_millis(ctx.image.load().settings.cleaner_backoff_ms);
         let tick = if host.dirty.lock().is_empty() {
+            let idle_tick = backoff.clamp(DIRTY_TICK, CHECKPOINT_TICK);
             tokio::select! {
-                () = tokio::time::sleep(CHECKPOINT_TICK) => CHECKPOINT_TICK,
+                () = tokio::time::sleep(idle_tick) => idle_tick,
                 () = host.dirty_added.notified() => Duration::ZERO,
             }
         } else {
@@ -39,7 +41,6 @@ pub async fn run(ctx: Arc<Context>) {
             tokio::spawn(checkpoint(ctx.clone(), checkpoints.clone()));
         }
         since_compaction += tick;
-        let backoff = Duration::from_millis(ctx.image.load().settings.cleaner_backoff_ms);
         if since_compaction >= backoff && Arc::strong_count(&compactions) == 1 {
             since_compaction = Duration::ZERO;
             compaction::begin(&ctx, compactions.clone());

@@ -15,7 +15,7 @@ pub struct SettingError {
 }
 
 /// Effective values; the defaults are Kafka's.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// `socket.request.max.bytes`: a larger size prefix closes the connection.
     pub socket_request_bytes_max: usize,
@@ -56,6 +56,12 @@ pub struct Settings {
     pub cleaner_backoff_ms: u64,
     /// `log.cleaner.dedupe.buffer.size`: memory for the keys of a compaction.
     pub cleaner_key_bytes_max: usize,
+    /// `log.cleaner.io.buffer.load.factor`: share of that memory that is used.
+    pub cleaner_load_factor: f64,
+    /// `log.cleaner.io.buffer.size`: what a compaction writes at once.
+    pub cleaner_write_bytes: usize,
+    /// `log.cleaner.io.max.bytes.per.second`: what compactions read and write.
+    pub cleaner_bytes_per_second_max: f64,
 }
 
 impl Default for Settings {
@@ -80,6 +86,9 @@ impl Default for Settings {
             cleaner_enable: true,
             cleaner_backoff_ms: 15_000,
             cleaner_key_bytes_max: 128 << 20,
+            cleaner_load_factor: 0.9,
+            cleaner_write_bytes: 512 << 10,
+            cleaner_bytes_per_second_max: f64::MAX,
         }
     }
 }
@@ -131,9 +140,19 @@ impl Settings {
             "log.cleaner.enable" => self.cleaner_enable = parse(value)?,
             "log.cleaner.backoff.ms" => self.cleaner_backoff_ms = parse(value)?,
             "log.cleaner.dedupe.buffer.size" => self.cleaner_key_bytes_max = parse(value)?,
+            "log.cleaner.io.buffer.load.factor" => self.cleaner_load_factor = parse(value)?,
+            "log.cleaner.io.buffer.size" => self.cleaner_write_bytes = parse(value)?,
+            "log.cleaner.io.max.bytes.per.second" => {
+                self.cleaner_bytes_per_second_max = parse(value)?;
+            }
             _ => {}
         }
         Ok(())
+    }
+
+    /// What the keys of a compaction may take.
+    pub fn cleaner_used_key_bytes_max(&self) -> usize {
+        (self.cleaner_key_bytes_max as f64 * self.cleaner_load_factor) as usize
     }
 }
 

@@ -17,6 +17,7 @@
 mod filter;
 mod keys;
 mod output;
+mod pace;
 mod plan;
 mod replace;
 mod transactions;
@@ -28,6 +29,7 @@ use pykafka_record::{Batch, Cancellation};
 use self::filter::{Fate, Filter, LastBatches, Rules};
 use self::keys::{KeyMap, Notes};
 use self::output::Output;
+use self::pace::Pace;
 use self::plan::Plan;
 use self::transactions::Aborted;
 use super::snapshot::Snapshot;
@@ -45,17 +47,23 @@ pub struct CompactionOptions {
     pub high_watermark: i64,
     /// What the map of keys may take. One batch more than fits is noted.
     pub key_bytes_max: usize,
-    /// Asked between batches; what was replaced by then stays replaced.
+    /// Bytes that are written at once; a larger batch is written whole.
+    pub write_bytes: usize,
+    /// What is read and written in a second, on average.
+    pub bytes_per_second_max: f64,
+    /// Asked between batches, and while it waits for its pace; what was replaced by then stays replaced.
     pub cancellation: Cancellation,
 }
 
 impl Default for CompactionOptions {
-    /// Everything, in Kafka's `log.cleaner.dedupe.buffer.size`.
+    /// Everything, at once, in Kafka's `log.cleaner.dedupe.buffer.size` and `log.cleaner.io.buffer.size`.
     fn default() -> Self {
         CompactionOptions {
             clean_offset: 0,
             high_watermark: i64::MAX,
             key_bytes_max: 128 << 20,
+            write_bytes: 512 << 10,
+            bytes_per_second_max: f64::INFINITY,
             cancellation: Cancellation::default(),
         }
     }
@@ -165,9 +173,11 @@ impl Log {
     ) -> Result<(), Stopped> {
         let first = plan.segments.first().map_or(0, Segment::base_offset);
         let mut keys = KeyMap::new(options.key_bytes_max);
+        let pace =
+            Pace::new(options.bytes_per_second_max, &options.cancellation, &*self.shared.clock);
         let mut look = || {
             let aborted = Aborted::of(&snapshot.aborted_transactions(first..plan.upper)?);
-            let end = note_keys(plan, &aborted, &mut keys, &options.cancellation)?;
+            let end = note_keys(plan, &aborted, &mut keys, &pace)?;
             Ok((aborted, end))
         };
         let (aborted, end) = excused(&plan.segments, look())?;
@@ -185,7 +195,7 @@ impl Log {
         for group in plan.groups(&config, end) {
             let sources = &plan.segments[group];
             let records_gone = filter.records_gone;
-            let cleaned = self.clean(sources, &rules, &mut filter, &options.cancellation);
+            let cleaned = self.clean(sources, &rules, &mut filter, options.write_bytes, &pace);
             let Some(cleaned) = excused(sources, cleaned)? else { continue };
             let (size, gone) = (cleaned.size, filter.last_marker_gone);
             if !self.replace(sources, cleaned, report.truncations, gone)? {
@@ -208,17 +218,18 @@ impl Log {
         sources: &[Segment],
         rules: &Rules<'_>,
         filter: &mut Filter,
-        cancellation: &Cancellation,
+        write_bytes: usize,
+        pace: &Pace<'_>,
     ) -> Result<Option<Segment>, Stopped> {
         let (Some(first), Some(last)) = (sources.first(), sources.last()) else { return Ok(None) };
         let interval = rules.config.index_interval_bytes as u64;
-        let mut output = Output::create(&self.shared, first.base_offset(), interval)?;
+        let mut output = Output::create(&self.shared, first.base_offset(), interval, write_bytes)?;
         let mut is_changed = sources.len() > 1;
         let mut has_room = true;
         for source in sources {
             let aborted = source.files.aborted()?;
             let is_last_source = Arc::ptr_eq(&source.files, &last.files);
-            walk(source, 0, cancellation, |stored, batch| {
+            walk(source, 0, pace, |stored, batch| {
                 if !has_room {
                     output.buffer.clear();
                 }
@@ -237,6 +248,7 @@ impl Log {
                 // Written again, with another level, batches may be larger than they were.
                 has_room &= i32::try_from(output.size()).is_ok();
                 if has_room {
+                    pace.spend(output.buffer.len() - start);
                     output.note(start)?;
                 }
                 Ok(true)
@@ -316,13 +328,13 @@ fn note_keys(
     plan: &Plan,
     aborted: &Aborted,
     keys: &mut KeyMap,
-    cancellation: &Cancellation,
+    pace: &Pace<'_>,
 ) -> Result<i64, Stopped> {
     let mut end = None;
     let mut notes = Notes::default();
     for segment in plan.dirty() {
         let position = segment.files.position_of(plan.first_dirty)?;
-        walk(segment, position, cancellation, |_, batch| {
+        walk(segment, position, pace, |_, batch| {
             if batch.last_offset() < plan.first_dirty {
                 return Ok(true);
             }
@@ -346,7 +358,7 @@ fn note_keys(
 fn walk(
     segment: &Segment,
     position: u64,
-    cancellation: &Cancellation,
+    pace: &Pace<'_>,
     mut see: impl FnMut(&StoredBatch<'_>, &Batch<'_>) -> Result<bool, StorageError>,
 ) -> Result<(), Stopped> {
     let files = &*segment.files;
@@ -354,7 +366,7 @@ fn walk(
     let mut scanner = BatchScanner::new(&*file, position, segment.size);
     let mut buffer = Vec::new();
     loop {
-        cancellation.check().map_err(|_| Stopped::Early)?;
+        pace.keep().map_err(|_| Stopped::Early)?;
         let at = scanner.position();
         let stored = match scanner.next() {
             Ok(Some(stored)) => stored,
@@ -362,6 +374,7 @@ fn walk(
             Err(error) => return Err(unreadable(files, at, error).into()),
         };
         let batch = stored.read(&mut buffer).map_err(|error| unreadable(files, at, error))?;
+        pace.spend(batch.size());
         if !batch.is_crc_valid() {
             return Err(malformed(files, at, "its checksum is wrong".to_owned()).into());
         }

@@ -13,9 +13,6 @@ use crate::segment::time_index::TimeEntry;
 use crate::segment::transaction_index::AbortedTxn;
 use crate::segment::{CLEANED_SUFFIX, FileKind, Segment, SegmentFiles};
 
-/// Written at once.
-const WRITE_BYTES: usize = 1 << 20;
-
 /// See the module. Dropped before [`Output::finish`], its files go.
 pub(crate) struct Output<'a> {
     shared: &'a Shared,
@@ -23,6 +20,7 @@ pub(crate) struct Output<'a> {
     log: Arc<dyn DiskFile>,
     indexes: Indexes,
     interval: u64,
+    write_bytes: usize,
     max_timestamp: TimeEntry,
     aborted: Vec<AbortedTxn>,
     /// Batches that are not written yet, behind `position`.
@@ -36,6 +34,7 @@ impl<'a> Output<'a> {
         shared: &'a Shared,
         base_offset: i64,
         interval: u64,
+        write_bytes: usize,
     ) -> Result<Output<'a>, StorageError> {
         let (dir, disk) = (shared.dir.clone(), shared.disk.clone());
         let files = SegmentFiles::new_cleaned(dir, base_offset, disk);
@@ -49,6 +48,7 @@ impl<'a> Output<'a> {
             log,
             indexes: Indexes::new(base_offset),
             interval,
+            write_bytes,
             max_timestamp: TimeEntry::none(base_offset),
             aborted: Vec::new(),
             buffer: Vec::new(),
@@ -69,7 +69,7 @@ impl<'a> Output<'a> {
             let position = self.position + start as u64;
             self.indexes.note(&batch, position, self.max_timestamp, self.interval);
         }
-        if self.buffer.len() >= WRITE_BYTES { self.write() } else { Ok(()) }
+        if self.buffer.len() >= self.write_bytes { self.write() } else { Ok(()) }
     }
 
     pub(crate) fn note_aborted(&mut self, aborted: AbortedTxn) {
