@@ -57,6 +57,7 @@ bench: .venv/built-release ## time kernels, log, wire, control and start; result
 
 peers: need-test .venv/built-release ## compare with Apache Kafka and librdkafka's mock (PEERS="--rounds 3 --only raw" picks)
 	python -m bench.peers $(PEERS)
+	$(if $(PEERS),,python -m bench.peers.compaction)
 
 fairness: need-test .venv/built-release ## how long clients wait beside floods, slow disks and attacks, here and on Apache Kafka (FAIRNESS="--only SIGTERM" picks)
 	python -m bench.fairness $(FAIRNESS)

@@ -78,6 +78,7 @@ class Ours:
         folder: Where its files go.
         durability: As of `serve`.
         environment: Variables beside this process's own.
+        config: Settings that are not to be its defaults.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class Ours:
         folder: Path,
         durability: str = "os",
         environment: Mapping[str, str] | None = None,
+        config: Mapping[str, str] | None = None,
     ) -> None:
         self.name = f"pykafka_core {durability}"
         self._folder = folder / durability
@@ -97,6 +99,8 @@ class Ours:
             "--data",
             str(self._folder),
         ]
+        for name, value in (config or {}).items():
+            command += ["--set", f"{name}={value}"]
         self._process = subprocess.Popen(
             [*command, "--listen", "127.0.0.1:0", "--durability", durability],
             stdout=subprocess.PIPE,
