@@ -123,8 +123,8 @@ pub struct Host {
     pub(crate) uncleanable: Mutex<HashSet<PartitionId>>,
     /// Partitions with unsynced data and a time to sync it by (`flush.ms`).
     pub dirty: Mutex<Vec<Arc<Partition>>>,
-    /// Told when one is listed.
-    pub dirty_added: Notify,
+    /// Told when one is listed, and when settings change.
+    pub upkeep_changed: Notify,
     /// Partitions whose logs were used and not released since.
     pub listed: Mutex<Vec<Weak<Partition>>>,
 }

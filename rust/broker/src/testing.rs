@@ -116,9 +116,7 @@ impl Broker {
         self.metadata_offset += 1;
         let delta = ImageDelta { metadata_offset: self.metadata_offset, ..delta };
         let step = self.ctx.image.load().step(delta).unwrap();
-        self.ctx.partitions.apply(&step.image, &step.changed, &step.deleted);
-        self.ctx.image.store(Arc::new(step.image));
-        self.ctx.partitions.free(step.deleted);
+        self.ctx.carry_out(step);
     }
 
     /// Creates `t` with `partitions` partitions, led here in epoch 0.

@@ -21,6 +21,7 @@ use crate::partition::partition_table::{PartitionOptions, PartitionTable};
 use crate::partition::purgatory::Purgatory;
 use crate::seam::event::queue::EventQueue;
 use crate::seam::image::Image;
+use crate::seam::image::step::Step;
 use crate::seam::log_ring::LogRing;
 use crate::seam::requests::ParkedRequests;
 use crate::seam::statistics::Statistics;
@@ -109,6 +110,14 @@ impl Context {
             serving: watch::Sender::new(false),
             stopping: AtomicBool::new(false),
         }
+    }
+
+    /// Makes the image after a delta the one that is seen, partitions first.
+    pub(crate) fn carry_out(&self, step: Step) {
+        self.partitions.apply(&step.image, &step.changed, &step.deleted);
+        self.image.store(Arc::new(step.image));
+        self.partitions.host().upkeep_changed.notify_one();
+        self.partitions.free(step.deleted);
     }
 
     /// Whether `stop` has begun: new work is refused.

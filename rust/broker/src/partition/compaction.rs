@@ -214,17 +214,21 @@ mod tests {
     }
 
     #[test]
-    fn a_round_begins_as_often_as_the_backoff_tells() {
+    fn a_round_begins_as_often_as_the_backoff_tells_once_it_is_set() {
         let (mut broker, log) = filled(&[]);
         log.flush().unwrap();
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_time().start_paused(true).build().unwrap();
+        let pass = |ms| {
+            let time = std::time::Duration::from_millis(ms);
+            runtime.block_on(async move { tokio::time::sleep(time).await });
+        };
+        let upkeep = runtime.spawn(crate::partition::maintenance::run(broker.ctx.clone()));
+        pass(1);
         let settings = [("log.cleaner.backoff.ms".to_owned(), "100".to_owned())];
         let broker_settings = Some(settings.into());
         broker.apply(ImageDelta { broker_settings, ..ImageDelta::default() });
-        let mut builder = tokio::runtime::Builder::new_current_thread();
-        let runtime = builder.enable_time().start_paused(true).build().unwrap();
-        let upkeep = runtime.spawn(crate::partition::maintenance::run(broker.ctx.clone()));
-        let while_it_runs = std::time::Duration::from_millis(400);
-        runtime.block_on(async move { tokio::time::sleep(while_it_runs).await });
+        pass(400);
         broker.ctx.partitions.host().lane.wait_idle(&MayWait::as_documented());
         upkeep.abort();
         assert!(records_size(&log) < 3 * batch("key").len() as u64);

@@ -6,8 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::api::context::Context;
-use crate::partition::{Partition, compaction};
+use crate::partition::{Host, Partition, compaction};
 
 /// How late a `flush.ms` may be noticed.
 const DIRTY_TICK: Duration = Duration::from_millis(20);
@@ -22,30 +24,32 @@ pub async fn run(ctx: Arc<Context>) {
     let mut since_compaction = Duration::ZERO;
     let compactions = Arc::new(());
     loop {
-        let host = ctx.partitions.host().clone();
         let backoff = Duration::from_millis(ctx.image.load().settings.cleaner_backoff_ms);
-        let tick = if host.dirty.lock().is_empty() {
-            let idle_tick = backoff.clamp(DIRTY_TICK, CHECKPOINT_TICK);
-            tokio::select! {
-                () = tokio::time::sleep(idle_tick) => idle_tick,
-                () = host.dirty_added.notified() => Duration::ZERO,
-            }
-        } else {
-            tokio::time::sleep(DIRTY_TICK).await;
-            DIRTY_TICK
-        };
+        let waited = wait(ctx.partitions.host(), backoff).await;
         ctx.partitions.sync_due();
-        since_checkpoint += tick;
+        since_checkpoint += waited;
         if since_checkpoint >= CHECKPOINT_TICK && Arc::strong_count(&checkpoints) == 1 {
             since_checkpoint = Duration::ZERO;
             tokio::spawn(checkpoint(ctx.clone(), checkpoints.clone()));
         }
-        since_compaction += tick;
+        since_compaction += waited;
         if since_compaction >= backoff && Arc::strong_count(&compactions) == 1 {
             since_compaction = Duration::ZERO;
             compaction::begin(&ctx, compactions.clone());
         }
     }
+}
+
+/// Waits until there may be something to do; returns how long.
+async fn wait(host: &Host, backoff: Duration) -> Duration {
+    let begun = Instant::now();
+    if host.dirty.lock().is_empty() {
+        let tick = backoff.clamp(DIRTY_TICK, CHECKPOINT_TICK);
+        let _ = tokio::time::timeout(tick, host.upkeep_changed.notified()).await;
+    } else {
+        tokio::time::sleep(DIRTY_TICK).await;
+    }
+    begun.elapsed()
 }
 
 /// Of all partitions, by a thread that no client's request has.

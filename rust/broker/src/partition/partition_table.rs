@@ -107,7 +107,7 @@ impl PartitionTable {
             uncleanable: Mutex::default(),
             directory: options.directory,
             dirty: Mutex::default(),
-            dirty_added: Notify::new(),
+            upkeep_changed: Notify::new(),
             listed: Mutex::default(),
         };
         PartitionTable {

@@ -84,7 +84,7 @@ impl Turn<'_> {
         let partition = self.partition();
         if !std::mem::replace(&mut self.sync.listed_as_dirty, true) {
             partition.host.dirty.lock().extend(partition.me.upgrade());
-            partition.host.dirty_added.notify_one();
+            partition.host.upkeep_changed.notify_one();
         }
     }
 

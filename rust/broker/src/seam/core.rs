@@ -187,9 +187,7 @@ impl Core {
                 .log(Level::Error, TARGET, || format!("a committed change is left out: {refusal}"));
         }
         self.ctx.memory.set(&step.image.settings);
-        self.ctx.partitions.apply(&step.image, &step.changed, &step.deleted);
-        self.ctx.image.store(Arc::new(step.image));
-        self.ctx.partitions.free(step.deleted);
+        self.ctx.carry_out(step);
         self.ctx.connections.limit_changed();
         Ok(())
     }
