@@ -11,13 +11,13 @@ import os
 import random
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.faults.rebuilt import Indexes, reopened, stored
-from tests.support.java import java
+from tests.support.dump import assert_files_are_sound
 from tests.support.server import Server, serving
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "3"))
@@ -29,9 +29,6 @@ TOPIC_CONFIG = {
     "internal.segment.bytes": "65536",
     "index.interval.bytes": str(INDEX_INTERVAL_BYTES),
 }
-
-# One argument of a command has at most 128 KiB.
-FILES_PER_DUMP = 500
 
 Place = tuple[int, int]
 
@@ -159,34 +156,6 @@ def assert_indexes_equal_rebuilt_ones(data: Path, after_kill: Indexes) -> None:
         assert found[name] == sorted({*entries, *forced}), name
 
 
-def assert_files_are_sound(dirs: Sequence[Path]) -> None:
-    """Kafka's own reader finds no fault in any file of servers that stopped cleanly."""
-    logs = [str(path) for data in dirs for path in sorted(data.glob("load-*/*.log"))]
-    indexes = [
-        str(path)
-        for data in dirs
-        for path in sorted(data.glob("load-*/*index"))
-        if path.suffix in {".index", ".timeindex"}
-    ]
-    assert len(indexes) == 2 * len(logs)
-    for files in batched(logs, FILES_PER_DUMP):
-        printed = dump("--deep-iteration", files)
-        assert printed.count("isvalid: true") > 0
-        assert "isvalid: false" not in printed
-    for files in batched(indexes, FILES_PER_DUMP):
-        printed = dump("--verify-index-only", files)
-        assert "ismatch" not in printed.lower(), printed
-        assert "rror" not in printed, printed
-
-
-def batched(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
-
-
-def dump(option: str, files: Sequence[str]) -> str:
-    return java("kafka.tools.DumpLogSegments", option, "--files", ",".join(files))
-
-
 def create_topic(server: Server) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -217,4 +186,4 @@ def test_kill_9_under_load_loses_nothing_acknowledged(durability: str, tmp_path:
             assert server.stop() == 0
         assert_indexes_equal_rebuilt_ones(data, recovered_indexes(killed))
         shutil.rmtree(killed)
-    assert_files_are_sound(dirs)
+    assert_files_are_sound([folder for data in dirs for folder in sorted(data.glob("load-*"))])
