@@ -55,7 +55,7 @@ class Layers:
         broker: Altered for this broker (ConfigRecords of its id).
     """
 
-    __slots__ = "broker", "cluster_default", "static"
+    __slots__ = "_typed_values", "broker", "cluster_default", "static"
 
     def __init__(
         self,
@@ -66,6 +66,7 @@ class Layers:
         self.static = static
         self.cluster_default = cluster_default
         self.broker = broker
+        self._typed_values: dict[str, Value] = {}
 
     def int(self, name: str) -> Int:
         """Return the effective value of a broker setting that is a number and has a default."""
@@ -142,9 +143,13 @@ class Layers:
         return None, None
 
     def _typed(self, name: str) -> Value:
-        text = self.broker_value(name)
-        assert text is not None, f"{name} has a default"
-        return broker_settings()[name].parse(text)
+        """Parsed once: handlers ask at each request."""
+        value = self._typed_values.get(name)
+        if value is None:
+            text = self.broker_value(name)
+            assert text is not None, f"{name} has a default"
+            value = self._typed_values[name] = broker_settings()[name].parse(text)
+        return value
 
     def _found(self, names: tuple[str, ...]) -> Iterator[ConfigValue]:
         layers = (

@@ -32,6 +32,9 @@ class ResultRow(Protocol):
 
 R = TypeVar("R", bound=ResultRow)
 
+ROWS_A_SLICE = 16
+"""A row takes some ten microseconds, a yield two."""
+
 
 class JudgedOffsets:
     """What is committed if the group takes it.
@@ -71,8 +74,9 @@ class JudgedOffsets:
             unknown_code: Of each partition of an unknown topic.
         """
         rows = []
-        for one in partitions:
-            yield
+        for number, one in enumerate(partitions):
+            if number % ROWS_A_SLICE == ROWS_A_SLICE - 1:
+                yield
             code = unknown_code if topic is None else _code(topic, one, length_max)
             result = row(one.partition_index, code)
             rows.append(result)
@@ -96,11 +100,15 @@ class JudgedOffsets:
 def _code(topic: Topic, one: AskedOffset, length_max: int) -> int:
     if one.partition_index not in topic.partitions:
         return UnknownTopicOrPartitionError.code
-    # Kafka compares characters of UTF-16, whatever the setting's name says.
     text = one.committed_metadata or ""
-    if len(text.encode("utf-16-be", "surrogatepass")) // 2 > length_max:
+    if 2 * len(text) > length_max and _utf16_length(text) > length_max:
         return OffsetMetadataTooLargeError.code
     return NONE
+
+
+def _utf16_length(text: str) -> int:
+    """What Kafka compares, whatever the setting's name says. At most two for each character."""
+    return len(text.encode("utf-16-be", "surrogatepass")) // 2
 
 
 def _new(topic: Topic, one: AskedOffset) -> NewOffset:
