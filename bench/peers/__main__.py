@@ -39,6 +39,12 @@ def consuming(bootstrap: str, topic: str) -> work.Figures:
     return work.confluent_consume(bootstrap, topic, 500_000)
 
 
+def java_consuming(bootstrap: str, topic: str) -> work.Figures:
+    """Fill a topic with 2,000,000 records of 100 bytes, then consume it in a group."""
+    work.java_produce(bootstrap, topic, 100, 2_000_000)
+    return work.java_consume(bootstrap, topic, 2_000_000)
+
+
 WORK: dict[str, tuple[Work, int]] = {
     "confluent produce 100 B": (
         lambda b, t: work.confluent_produce(b, t, 100, 1_000_000),
@@ -53,6 +59,9 @@ WORK: dict[str, tuple[Work, int]] = {
     "raw fetch 1 MB": (fetching(MB), 0),
     "raw fetch 8 MB": (fetching(8 * MB), 0),
     "confluent consume": (consuming, 500_000),
+    "java consume": (java_consuming, 2_000_000),
+    "transactions": (lambda b, t: work.transactions(b, t, 1000), 0),
+    "joining a group": (lambda b, t: work.group_joins(b, t, 10), 0),
     "latency": (lambda b, t: work.latency(b, t, 2000), 0),
     "1,000 topics": (lambda b, t: work.many_topics(b, t, 1000), 0),
 }
@@ -65,13 +74,17 @@ NOT_FOR_THE_MOCK = {
     "raw fetch 1 MB",
     "raw fetch 8 MB",
     "confluent consume",
+    "java consume",
+    "transactions",
+    "joining a group",
 }
 
+AT_ONCE = {"group.initial.rebalance.delay.ms": "0"}
 PEERS: dict[str, Callable[[Path], Peer]] = {
-    "ours": Ours,
-    "kafka": ApacheKafka,
+    "ours": lambda folder: Ours(folder, config=AT_ONCE),
+    "kafka": lambda folder: ApacheKafka(folder, AT_ONCE),
     "mock": Mock,
-    "fsync": lambda folder: Ours(folder, "fsync"),
+    "fsync": lambda folder: Ours(folder, "fsync", config=AT_ONCE),
 }
 """The first is compared with the others; Kafka's default is that of `os`, so the last stands beside it."""
 

@@ -157,6 +157,7 @@ class ApacheKafka:
             f"advertised.listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}\n"
             "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
             f"log.dirs={self._folder / 'data'}\noffsets.topic.replication.factor=1\n"
+            "transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n"
             + "".join(f"{name}={value}\n" for name, value in (config or {}).items())
         )
         java = ["java", *jvm, "-cp", self.classpath()]

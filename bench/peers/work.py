@@ -137,6 +137,68 @@ def java_produce(bootstrap: str, topic: str, size: int, count: int) -> Figures:
     return {"records/s": float(last.split(",")[1].split()[0])}
 
 
+def java_consume(bootstrap: str, topic: str, count: int) -> Figures:
+    """Kafka's ConsumerPerformance in a group of its own: records/s of fetching, as it says."""
+    printed = subprocess.run(
+        [
+            "java",
+            "-Xmx512m",
+            "-cp",
+            ApacheKafka.classpath(),
+            "org.apache.kafka.tools.ConsumerPerformance",
+        ]
+        + ["--bootstrap-server", bootstrap, "--topic", topic, "--num-records", str(count)]
+        + ["--group", topic, "--timeout", "30000"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    head, last = (line.split(", ") for line in printed.strip().splitlines()[-2:])
+    figures = dict(zip(head, last, strict=True))
+    assert int(figures["data.consumed.in.nMsg"]) >= count, printed
+    return {"records/s": float(figures["fetch.nMsg.sec"])}
+
+
+def transactions(bootstrap: str, topic: str, count: int) -> Figures:
+    """librdkafka's transactions of one record each, one after the other."""
+    from confluent_kafka import Producer
+
+    create_topic(bootstrap, topic)
+    settings = {"bootstrap.servers": bootstrap, "transactional.id": topic, "linger.ms": 0}
+    producer, took = Producer(settings), []
+    producer.init_transactions(30)
+    for _ in range(count):
+        begun = time.perf_counter()
+        producer.begin_transaction()
+        producer.produce(topic, b"v" * 100)
+        producer.commit_transaction(30)
+        took.append(time.perf_counter() - begun)
+    return {
+        "transactions/s": count / sum(took),
+        "p50 s": statistics.median(took),
+        "p99 s": sorted(took)[count * 99 // 100],
+    }
+
+
+def group_joins(bootstrap: str, topic: str, count: int) -> Figures:
+    """librdkafka's consumer in a new group, until its first record: seconds."""
+    from confluent_kafka import Consumer
+
+    confluent_produce(bootstrap, topic, 100, 1)
+    took = []
+    for number in range(count):
+        settings = {"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest"}
+        consumer = Consumer(settings | {"group.id": f"{topic}-{number}"})
+        begun = time.perf_counter()
+        consumer.subscribe([topic])
+        record = None
+        while record is None or record.error():
+            record = consumer.poll(0.05)
+        took.append(time.perf_counter() - begun)
+        consumer.close()
+    return {"until the first record p50 s": statistics.median(took)}
+
+
 def raw_produce(bootstrap: str, topic: str, batch_bytes: int, total_bytes: int) -> Figures:
     """Ready batches, 5 in flight on one connection: bytes/s."""
     create_topic(bootstrap, topic)
