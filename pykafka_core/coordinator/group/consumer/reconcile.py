@@ -60,8 +60,8 @@ def reconciled(
         case MemberState.UNREVOKED_PARTITIONS:
             if _still_owns(owned, member.revoking):
                 return member
-            # It has given up what it was to in this epoch; there may be a newer target meanwhile.
-            return _next(member, member.epoch + 1, target, owned, is_free)
+            # If a newer target takes more away, the member keeps its epoch: its commits must not become stale.
+            return _next(member, member.epoch, target, owned, is_free)
         case MemberState.UNRELEASED_PARTITIONS:
             return _next(member, member.epoch, target, owned, is_free)
         case MemberState.UNKNOWN:

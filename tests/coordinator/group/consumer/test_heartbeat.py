@@ -74,6 +74,18 @@ def test_partitions_are_given_up_before_another_member_has_them() -> None:
     assert world.group.state.value == "Stable"
 
 
+def test_who_has_to_give_up_more_keeps_the_epoch_of_its_commits() -> None:
+    world = World()
+    world.join("a")
+    world.join("b")
+    first = world.beat("a", 1, owned={T: frozenset(range(6))})
+    world.join("c")
+    second = world.beat("a", 1, owned=assigned(first))
+    assert len(assigned(second)[T]) < len(assigned(first)[T])
+    assert second.member_epoch == 1
+    assert world.beat("a", 1, owned=assigned(second)).member_epoch == world.group.epoch
+
+
 def test_the_states_of_a_group_are_those_that_kafka_names() -> None:
     world, states = World(), []
     for step in (
