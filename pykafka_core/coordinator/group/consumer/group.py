@@ -15,6 +15,7 @@ from pykafka_core.coordinator.group.consumer.topics import NO_METADATA_HASH
 from pykafka_core.errors import (
     FencedInstanceIdError,
     FencedMemberEpochError,
+    IllegalGenerationError,
     StaleMemberEpochError,
     UnknownMemberIdError,
     UnsupportedVersionError,
@@ -22,6 +23,8 @@ from pykafka_core.errors import (
 
 REFRESH_INTERVAL_MS = 10_000
 """Until regular expressions are matched again, as ``REGEX_BATCH_REFRESH_MIN_INTERVAL_MS`` of Kafka."""
+NO_EPOCH = -1
+"""Of a commit that names no member."""
 COMMIT_VERSION = 9
 """From here on OffsetCommit has a member epoch."""
 
@@ -201,23 +204,25 @@ class ConsumerGroup:
 
         Args:
             member_id: Who commits.
-            group_instance_id: Not looked at; the epoch says enough.
+            group_instance_id: Not looked at of members; the epoch says enough.
             member_epoch: Its epoch; negative if it is no member.
-            api_version: Of OffsetCommit; None within a transaction.
+            api_version: Of OffsetCommit; None within a transaction, where nobody has to be named.
 
         Raises:
             UnknownMemberIdError: The group has members, and this is none of them.
             UnsupportedVersionError: That version has no member epoch.
             StaleMemberEpochError: It is in another epoch.
+            IllegalGenerationError: The same within a transaction: its clients know this one.
         """
-        del group_instance_id
-        if member_epoch < 0 and not self.members:
+        transactional = api_version is None
+        is_named = member_epoch != NO_EPOCH or member_id or group_instance_id is not None
+        if (member_epoch < 0 and not self.members) or (transactional and not is_named):
             return
         member = self.member(member_id)
         if api_version is not None and api_version < COMMIT_VERSION:
             raise UnsupportedVersionError
         if member_epoch != member.epoch:
-            raise StaleMemberEpochError
+            raise IllegalGenerationError if transactional else StaleMemberEpochError
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Refuse to tell offsets, as ``ConsumerGroup.validateOffsetFetch``.
