@@ -4,9 +4,13 @@ from pykafka_core.coordinator.group.consumer.keys import ConsumerDue
 from pykafka_core.coordinator.group.consumer.keys import DueInConsumerGroup as DueInConsumerGroup
 from pykafka_core.coordinator.group.consumer.leave import remove_members
 from pykafka_core.coordinator.group.consumer.member import MemberState
-from pykafka_core.coordinator.group.consumer.session import touch, watch_revocation
+from pykafka_core.coordinator.group.consumer.session import NS_PER_MS, touch, watch_revocation
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn
+from pykafka_core.errors import RecordListTooLargeError
+
+RETRY_MS = 5_000
+"""Until a member is removed again whose records did not fit: ``max.message.bytes`` may be larger then."""
 
 
 def run_consumer_due(state: GroupState, key: DueInConsumerGroup, turn: Turn) -> None:
@@ -16,7 +20,11 @@ def run_consumer_due(state: GroupState, key: DueInConsumerGroup, turn: Turn) -> 
     if group is None or member is None:
         return
     if key.consumer_due is ConsumerDue.SESSION or member.state is MemberState.UNREVOKED_PARTITIONS:
-        remove_members(state, group, [key.member_id], None, turn)
+        try:
+            remove_members(state, group, [key.member_id], None, turn)
+        except RecordListTooLargeError:
+            # Out of here it would cost all groups of the shard, which would be loaded again.
+            state.deadlines.set(key, turn.now_ns + RETRY_MS * NS_PER_MS)
 
 
 def arm_loaded_consumers(state: GroupState, turn: Turn) -> None:

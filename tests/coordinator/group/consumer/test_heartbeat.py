@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pykafka_core.coordinator.group.consumer.due import RETRY_MS
 from pykafka_core.coordinator.group.settings import ConsumerGroupSettings
 from pykafka_core.errors import (
     FencedInstanceIdError,
@@ -16,6 +17,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.protocol.messages import ConsumerGroupHeartbeatResponse
 from tests.coordinator.group.consumer.world import (
+    BYTES_MAX,
     GROUP,
     INTERVAL_MS,
     REBALANCE_MS,
@@ -282,6 +284,21 @@ def test_who_gave_its_partitions_up_is_not_removed() -> None:
     b.beat()
     world.pass_ms(2_000)
     assert set(world.group.members) == {"a", "b"}
+
+
+@pytest.mark.parametrize("due_ms", [SESSION_MS, 30_000])
+def test_a_removal_whose_records_do_not_fit_is_tried_again(due_ms: int) -> None:
+    world = World()
+    everything = {T: frozenset(range(6))}
+    Client(world, "a", rebalance_timeout_ms=due_ms)
+    Client(world, "b")
+    world.beat("a", 1, owned=everything)
+    world.bytes_max = 10
+    world.pass_ms(due_ms)
+    assert "a" in world.group.members
+    world.bytes_max = BYTES_MAX
+    world.pass_ms(RETRY_MS)
+    assert "a" not in world.group.members
 
 
 def test_sessions_of_loaded_members_begin_again() -> None:
