@@ -15,7 +15,7 @@ from pykafka_core.coordinator.group.consumer.records import (
     member_tombstones,
 )
 from pykafka_core.coordinator.group.consumer.regexes import unused_regexes
-from pykafka_core.coordinator.group.consumer.session import forget_deadlines
+from pykafka_core.coordinator.group.consumer.session import forget_deadlines, watch_revocation
 from pykafka_core.coordinator.group.consumer.topics import (
     NO_METADATA_HASH,
     TopicsView,
@@ -59,6 +59,7 @@ def _go_away(state: GroupState, group: ConsumerGroup, member: ConsumerMember, tu
     """Keep its partitions for the static member until its session ends; it has given up what it was to."""
     away = member._replace(epoch=LEAVE_STATIC_EPOCH, revoking=NOTHING)
     Draft(group).commit(state, turn, [current_record(group.group_id, away)])
+    watch_revocation(state, group.group_id, away, turn.now_ns)
 
 
 def remove_members(

@@ -1,7 +1,11 @@
 """Deadlines of a consumer group's members: their sessions, and the time they have to give partitions up."""
 
 from pykafka_core.coordinator.group.consumer.keys import ConsumerDue, DueInConsumerGroup
-from pykafka_core.coordinator.group.consumer.member import ConsumerMember, MemberState
+from pykafka_core.coordinator.group.consumer.member import (
+    LEAVE_STATIC_EPOCH,
+    ConsumerMember,
+    MemberState,
+)
 from pykafka_core.coordinator.group.state import GroupState
 
 NS_PER_MS = 1_000_000
@@ -14,9 +18,10 @@ def touch(state: GroupState, group_id: str, member_id: str, now_ns: int, timeout
 
 
 def watch_revocation(state: GroupState, group_id: str, member: ConsumerMember, now_ns: int) -> None:
-    """Begin or end the time in which a member is to give its partitions up."""
+    """Begin or end the time in which a member is to give its partitions up; one that is away has done so."""
     key = DueInConsumerGroup(ConsumerDue.REBALANCE, group_id, member.member_id)
-    if member.state is MemberState.UNREVOKED_PARTITIONS:
+    is_away = member.epoch == LEAVE_STATIC_EPOCH
+    if member.state is MemberState.UNREVOKED_PARTITIONS and not is_away:
         state.deadlines.set(key, now_ns + max(member.rebalance_timeout_ms, 0) * NS_PER_MS)
     else:
         state.deadlines.cancel(key)

@@ -339,6 +339,21 @@ def test_a_static_member_that_stays_away_is_removed() -> None:
     assert world.join("a2", instance_id="i").error_code == 0
 
 
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_a_static_member_that_is_away_has_given_its_partitions_up(is_loaded: bool) -> None:
+    world = World()
+    Client(world, "a", instance_id="i", rebalance_timeout_ms=1_000)
+    Client(world, "b")
+    world.beat("a", 1, owned={T: frozenset(range(6))}, instance_id="i")
+    world.leave("a", -2, "i")
+    if is_loaded:
+        world.shard = world.reloaded()
+        world.shard.loaded(world._turn())
+    world.pass_ms(SESSION_MS - 1)
+    assert set(world.group.members) == {"a", "b"}
+    assert world.join("a2", instance_id="i").member_epoch == world.group.epoch
+
+
 def test_an_instance_id_has_one_member() -> None:
     world = World()
     world.join("a", instance_id="i")
