@@ -1,0 +1,216 @@
+"""A fake core whose appends wait, partition by partition, and which takes produce requests of transactions."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pykafka_core._core import Appended, VerifyTransaction
+from pykafka_core.errors import (
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+    OutOfOrderSequenceNumberError,
+    RequestTimedOutError,
+)
+from pykafka_core.testing import fake_core
+from pykafka_core.testing.fake_core import FakeCore, PartitionId, ProducerState, _Append
+
+if TYPE_CHECKING:
+    from pykafka_core._core import EncodedMessage, Event
+
+METADATA_ID = bytes(15) + b"\1"
+"""Of the topic whose records are committed at once: without it there is no broker."""
+_FIRST_OWN_TOKEN = 2**60
+
+Producers = dict[int, ProducerState]
+
+
+class Produce(NamedTuple):
+    """One record of a transactional producer."""
+
+    partition: PartitionId
+    transactional_id: str
+    producer: tuple[int, int]
+    sequence: int
+    value: bytes
+    adds: bool
+    """Whether it adds its partition to the transaction (TV2)."""
+
+
+class _Held(NamedTuple):
+    append: _Append
+    producers: Producers
+    """Before it."""
+
+
+Done = Callable[[int], None]
+
+
+class SimulatedCore(FakeCore):
+    """Appends of a partition end in their order when the simulation says so; a failed one takes the later ones along.
+
+    Args:
+        logs: Of an earlier core, for a restart.
+        on_reply: Is told of each reply.
+    """
+
+    def __init__(
+        self, on_reply: Callable[[int, bytes], None], logs: "dict[PartitionId, Any] | None" = None
+    ) -> None:
+        super().__init__(logs=logs, hold_appends=True)
+        self.waiting: dict[PartitionId, deque[_Held]] = {}
+        self.on_reply = on_reply
+        self._guards: dict[tuple[PartitionId, int], int] = {}
+        self._numbers = count(_FIRST_OWN_TOKEN)
+        self._asked: dict[int, tuple[Produce, int, Done]] = {}
+        self._produced: dict[int, Done] = {}
+
+    def respond(self, replies: "Sequence[tuple[int, bytes | EncodedMessage]]") -> None:
+        for request, body in replies:
+            assert request not in self.replies, "a request is answered once"
+            self.replies[request] = bytes(body)
+            self.on_reply(request, self.replies[request])
+
+    @property
+    def has_events(self) -> bool:
+        """Whether the broker has something to take."""
+        return bool(self._events)
+
+    # Appends.
+
+    def append(self, token: int, partition: PartitionId, *rest: Any, **named: Any) -> None:
+        log = self.logs.get(partition)
+        before = {} if log is None else dict(log.producers)
+        super().append(token, partition, *rest, **named)
+        self._adopt(before)
+
+    def _write_marker(self, settling: Any, place: int, marker: fake_core.Marker) -> None:
+        partition, producer_id = (marker[0], marker[1]), marker[2]
+        log = self.logs.get(partition)
+        before = {} if log is None else dict(log.producers)
+        super()._write_marker(settling, place, marker)
+        if not self._adopt(before) or log is None:
+            return
+        self._guards.pop((partition, producer_id), None)
+        known = before.get(producer_id)
+        if known is not None and known.producer_epoch == marker[3]:
+            now = log.producers[producer_id]
+            log.producers[producer_id] = replace(now, last_sequence=known.last_sequence)
+
+    def _adopt(self, before: Producers) -> bool:
+        """Whether something was written."""
+        if not self._held:
+            return False
+        append = self._held.pop()
+        held = self.waiting.setdefault(append.partition, deque())
+        held.append(_Held(append, before))
+        if append.partition[0] == METADATA_ID:
+            self.complete(append.partition)
+        return True
+
+    def complete(self, partition: PartitionId, error_code: int = 0) -> None:
+        """End the oldest append of a partition; all of them if it fails."""
+        held = self.waiting[partition]
+        first = held.popleft()
+        self._end(first, error_code)
+        if error_code:
+            while held:
+                self._end(held.popleft(), error_code)
+            log = self.logs[partition]
+            log.end, log.producers = first.append.base_offset, first.producers
+            for place in [place for place in self._guards if place[0] == partition]:
+                del self._guards[place]
+        if not held:
+            del self.waiting[partition]
+
+    def _end(self, held: _Held, error_code: int) -> None:
+        self._held.append(held.append)
+        self.complete_append(error_code)
+
+    def push(self, event: "Event") -> None:
+        if isinstance(event, Appended) and event.token in self._produced:
+            self._produced.pop(event.token)(event.error_code)
+        else:
+            super().push(event)
+
+    # Produce requests.
+
+    def produce(self, asked: Produce, done: Done) -> None:
+        """As the data plane does: the first record of a transaction waits for its coordinator."""
+        refusal = self._judge(asked)
+        if refusal is not None:
+            done(refusal)
+        elif self._is_open(asked):
+            self._take(asked, done)
+        else:
+            place = asked.partition, asked.producer[0]
+            guard = self._guards.setdefault(place, next(self._numbers))
+            token = next(self._numbers)
+            self._asked[token] = (asked, guard, done)
+            super().push(
+                VerifyTransaction(
+                    token=token,
+                    transactional_id=asked.transactional_id,
+                    producer_id=asked.producer[0],
+                    producer_epoch=asked.producer[1],
+                    partitions=[asked.partition],
+                    add=asked.adds,
+                    received_ns=self.clock_ns,
+                )
+            )
+
+    def verified(self, token: int, error_codes: Sequence[int]) -> None:
+        asked, guard, done = self._asked.pop(token)
+        place = asked.partition, asked.producer[0]
+        refusal = error_codes[0] or self._judge(asked)
+        if refusal is not None:
+            done(refusal)
+        elif not self._is_open(asked) and self._guards.get(place) != guard:
+            done(InvalidTxnStateError.code)
+        else:
+            self._take(asked, done)
+
+    def _known(self, asked: Produce) -> ProducerState | None:
+        return self.logs[asked.partition].producers.get(asked.producer[0])
+
+    def _is_open(self, asked: Produce) -> bool:
+        known = self._known(asked)
+        is_open = known is not None and known.current_txn_start_offset >= 0
+        return is_open and known is not None and known.producer_epoch == asked.producer[1]
+
+    def _judge(self, asked: Produce) -> int | None:
+        """An error code, 0 for a record that is there already, None for one that may be written."""
+        known, epoch = self._known(asked), asked.producer[1]
+        if known is None:
+            return None
+        if epoch < known.producer_epoch:
+            return InvalidProducerEpochError.code
+        last = known.last_sequence if epoch == known.producer_epoch else -1
+        if asked.sequence <= last:
+            return RequestTimedOutError.code if asked.partition in self.waiting else 0
+        return None if asked.sequence == last + 1 else OutOfOrderSequenceNumberError.code
+
+    def _take(self, asked: Produce, done: Done) -> None:
+        log, token = self.logs[asked.partition], next(self._numbers)
+        self._produced[token] = done
+        self.append(token, asked.partition, log.leader_epoch, [(None, asked.value)], asked.producer)
+        known = log.producers.get(asked.producer[0])
+        if known is not None and token in self._produced:
+            log.producers[asked.producer[0]] = replace(known, last_sequence=asked.sequence)
+            self._guards.pop((asked.partition, asked.producer[0]), None)
+
+    # Restarts.
+
+    def crash(self, keep: Callable[[int], int]) -> None:
+        """Nothing is told any more; of each partition's waiting appends as many are there as ``keep`` says."""
+        self._produced.clear()
+        for partition, held in list(self.waiting.items()):
+            log = self.logs[partition]
+            kept = keep(len(held))
+            if kept < len(held):
+                first = held[kept]
+                log.batches = [one for one in log.batches if one[0] < first.append.base_offset]
+                log.end, log.producers = first.append.base_offset, first.producers
+            log.high_watermark = log.end
+        self.waiting.clear()

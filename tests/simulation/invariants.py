@@ -1,0 +1,188 @@
+"""What must hold after each step of a simulation, of each answer, and when all is over."""
+
+from typing import TYPE_CHECKING, Any
+
+from pykafka_core.coordinator.transaction.states import TransactionState
+from pykafka_core.protocol.messages import (
+    AddPartitionsToTxnRequest,
+    ConsumerGroupHeartbeatRequest,
+    EndTxnRequest,
+    HeartbeatRequest,
+    InitProducerIdRequest,
+    Message,
+    OffsetCommitRequest,
+    SyncGroupRequest,
+    TxnOffsetCommitRequest,
+)
+from pykafka_core.testing.fake_core import PartitionId
+from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
+from tests.faults.history import check
+from tests.simulation.committed import Committed
+from tests.simulation.ledger import DataView, Tail
+from tests.simulation.memory import differences
+from tests.simulation.recorder import Recorder
+
+if TYPE_CHECKING:
+    from tests.simulation.core import Produce
+    from tests.simulation.world import World
+
+
+class Violation(Exception):
+    """Something that must not be."""
+
+
+class Invariants:
+    """Watches one world."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self.found: list[tuple[str, object]] = []
+        self.committed = Committed(self.report)
+        self.recorder = Recorder(world.now)
+        self.views: dict[PartitionId, DataView] = {}
+        self._tails: dict[PartitionId, Tail] = {}
+        by_name = world.broker.image.topics.by_name
+        self._groups_id = by_name[GROUP_TOPIC].topic_id
+        self._transactions_id = by_name[TRANSACTION_TOPIC].topic_id
+
+    def report(self, kind: str, detail: object) -> None:
+        """Note a violation; it is raised after the step, out of reach of the broker's own guards."""
+        self.found.append((kind, detail))
+
+    # Steps.
+
+    def after_step(self) -> None:
+        """Raise what was found."""
+        self._read_logs()
+        if self.world.broker.control.faults.count:
+            self.report("the broker caught a fault", self.world.broker.control.faults.count)
+        if self.found:
+            raise Violation(*self.found[0])
+
+    def _read_logs(self) -> None:
+        for partition, log in self.world.core.logs.items():
+            topic_id = partition[0]
+            if topic_id == self.world.topic_id:
+                self.views.setdefault(partition, DataView()).advance(log)
+            elif topic_id in (self._groups_id, self._transactions_id):
+                take = (
+                    self.committed.group_batch
+                    if topic_id == self._groups_id
+                    else self.committed.transaction_batch
+                )
+                for batch in self._tails.setdefault(partition, Tail()).advance(log):
+                    take(batch)
+
+    def restarted(self) -> None:
+        """A new broker has the logs."""
+
+    # Answers.
+
+    def before(self, request: Message) -> object:
+        """What was committed when a request arrived."""
+        self.recorder.asked(request)
+        self._read_logs()
+        generation = getattr(request, "generation_id", None)
+        if isinstance(request, OffsetCommitRequest):
+            generation = request.generation_id_or_member_epoch
+        group = getattr(request, "group_id", None)
+        known = self.committed.generations.get(group or "", -1)
+        is_stale = isinstance(generation, int) and 0 <= generation < known
+        return is_stale, self.world.now()
+
+    def produced(self, record: "Produce") -> None:
+        """A record is acknowledged."""
+        self._read_logs()
+        fates = self.views[record.partition].fates.values()
+        if not any(value == record.value.decode() for value, _ in fates):
+            self.report("a record was acknowledged that is not committed", record)
+        self.recorder.produced(record)
+
+    def replied(self, request: Message, answer: Any, before: Any) -> None:
+        """An answer leaves."""
+        self._read_logs()
+        is_stale, began = before
+        self.recorder.replied(request, answer, began)
+        if is_stale and _is_fine(answer):
+            self.report("a stale generation was accepted", (request, answer))
+        if _is_fine(answer) and not self._is_kept(request, answer):
+            self.report("an answer was not committed", (request, answer))
+
+    def _is_kept(self, request: Any, answer: Any) -> bool:
+        committed = self.committed
+        match request:
+            case InitProducerIdRequest() if request.transactional_id:
+                known = committed.transactions.get(request.transactional_id)
+                got = answer.producer_id, answer.producer_epoch
+                return known is not None and (known.producer_id, known.producer_epoch) >= got
+            case EndTxnRequest():
+                known = committed.transactions.get(request.transactional_id)
+                has_moved = known is not None and known.producer_epoch > request.producer_epoch
+                return known is not None and (
+                    has_moved or known.state is not TransactionState.ONGOING
+                )
+            case AddPartitionsToTxnRequest():
+                return self._are_added(request)
+            case OffsetCommitRequest() | TxnOffsetCommitRequest():
+                rows = [row for topic in request.topics for row in topic.partitions]
+                return all((row.committed_metadata or "") in committed.texts for row in rows)
+            case SyncGroupRequest():
+                known_generation = committed.generations.get(request.group_id, -1)
+                return known_generation >= request.generation_id
+            case ConsumerGroupHeartbeatRequest() if answer.member_epoch > 0:
+                epoch = committed.epochs.get((request.group_id, answer.member_id), -1)
+                return epoch >= answer.member_epoch
+        return True
+
+    def _are_added(self, request: AddPartitionsToTxnRequest) -> bool:
+        known = self.committed.transactions.get(request.v3_and_below_transactional_id)
+        if known is None:
+            return False
+        wanted = {(t.name, index) for t in request.v3_and_below_topics for index in t.partitions}
+        has_moved = known.producer_epoch > request.v3_and_below_producer_epoch
+        return has_moved or known.state is not TransactionState.ONGOING or wanted <= known.partitions
+
+    # The end.
+
+    def at_end(self) -> None:
+        """Everything is quiet."""
+        self.after_step()
+        self._nothing_is_left()
+        for detail in differences(self.world.broker):
+            self.report("memory is not what the log says", detail)
+        for (_, index), view in self.views.items():
+            log = self.world.core.logs[self.world.partition(index)]
+            if not view.last_stable_offset == log.last_stable_offset == log.high_watermark:
+                self.report("the last stable offset does not move", index)
+            self.recorder.final(index, view)
+        for history in self.recorder.histories():
+            for anomaly in check(history):
+                self.report(*anomaly)
+        self.after_step()
+
+    def _nothing_is_left(self) -> None:
+        dispatcher = self.world.broker.dispatcher
+        left = {
+            "requests": len(dispatcher._requests),
+            "completions": len(dispatcher._completions),
+            "markers": len(dispatcher._coordinators._markers),
+            "verifications": len(self.world.core._asked),
+            "produced": len(self.world.core._produced),
+        }
+        if any(left.values()):
+            self.report("something is left behind", left)
+
+
+def _is_fine(answer: Any) -> bool:
+    """Whether no part of it is an error."""
+    if getattr(answer, "error_code", 0):
+        return False
+    topics = getattr(answer, "topics", None) or ()
+    rows = [row for topic in topics for row in topic.partitions if hasattr(topic, "partitions")]
+    rows += [
+        row
+        for topic in getattr(answer, "results_by_topic_v3_and_below", None) or ()
+        for row in topic.results_by_partition
+    ]
+    codes = [getattr(row, "error_code", getattr(row, "partition_error_code", 0)) for row in rows]
+    return not any(codes)

@@ -1,0 +1,331 @@
+"""One seeded history: clients, a broker on a faulty core, and a clock; whoever acts next is drawn by lot.
+
+A client is a generator. It yields what it does and is sent what came of it: `Ask` a request and get its answer or None
+where that was lost, `Put` a record and get its error code or None, `Wait`.
+"""
+
+import hashlib
+from collections.abc import Callable, Generator
+from itertools import count
+from random import Random
+from typing import Any, NamedTuple
+
+from pykafka_core.errors import (
+    KafkaStorageError,
+    NotLeaderOrFollowerError,
+    RequestTimedOutError,
+)
+from pykafka_core.protocol.messages import (
+    CreateTopicsRequest,
+    FindCoordinatorRequest,
+    Message,
+)
+from pykafka_core.testing.fake_core import PartitionId
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.simulation.core import Produce, SimulatedCore
+from tests.simulation.invariants import Invariants, Violation
+
+TOPIC = "orders"
+PARTITIONS = 3
+NS_PER_MS = 1_000_000
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "group.consumer.session.timeout.ms": "45000",
+}
+FAILURES = (KafkaStorageError.code, NotLeaderOrFollowerError.code, RequestTimedOutError.code)
+JUMPS_MS = (1, 5, 100, 700, 3_000, 12_000, 61_000)
+SETTLING_MS = 200_000
+"""Longer than every timeout of every client."""
+STEPS_MAX = 20_000
+
+
+class Ask(NamedTuple):
+    """Send a request."""
+
+    request: Message
+    version: int
+
+
+class Put(NamedTuple):
+    """Produce a record."""
+
+    record: Produce
+
+
+class Wait(NamedTuple):
+    """Do nothing."""
+
+    duration_ms: int
+
+
+Script = Generator[Ask | Put | Wait, Any, None]
+
+
+class Faults(NamedTuple):
+    """How often what fails; chances of one action."""
+
+    lost: float
+    fail: float
+    restart: float
+    jump: float
+
+    @staticmethod
+    def drawn(random: Random) -> "Faults":
+        """Some seeds are calm, some are bad."""
+        scale = random.choice((0.0, 0.3, 1.0, 2.0))
+        return Faults(0.05 * scale, 0.02 * scale, 0.002 * scale, 0.01 + 0.01 * scale)
+
+
+NO_FAULTS = Faults(0.0, 0.0, 0.0, 0.02)
+
+
+class Client:
+    """A script, and what it waits for."""
+
+    def __init__(self, name: str, script: Script) -> None:
+        self.name = name
+        self.script = script
+        self.call = 0
+        """What it waits for; what comes for an earlier call is too late."""
+        self.wake_ns: int | None = 0
+        self.is_over = False
+
+
+class _Sent(NamedTuple):
+    client: Client
+    call: int
+    what: Ask | Put
+
+
+class World:
+    """Runs one seed.
+
+    Args:
+        seed: Of everything.
+        scripts: Makes the clients.
+    """
+
+    def __init__(self, seed: int, scripts: Callable[["World"], dict[str, Script]]) -> None:
+        self.random = Random(seed)
+        self.ticks = count(1)
+        self.digest = hashlib.blake2b(digest_size=16)
+        self.faults = NO_FAULTS
+        self.is_calm = False
+        self.names = count(1)
+        self.core = SimulatedCore(self._on_reply)
+        self.broker = SimulatedBroker(SETTINGS, self.core)
+        self._sent: dict[int, tuple[_Sent, Any]] = {}
+        self._outgoing: list[_Sent] = []
+        self._incoming: list[tuple[_Sent, Any]] = []
+        self._prepare()
+        self.invariants = Invariants(self)
+        self.clients = [Client(name, script) for name, script in scripts(self).items()]
+        self.faults = Faults.drawn(self.random)
+
+    def _prepare(self) -> None:
+        for key_type in (0, 1):
+            self._at_once(FindCoordinatorRequest(key="", key_type=key_type), 3)
+        topic = CreateTopicsRequest.CreatableTopic(
+            name=TOPIC, num_partitions=PARTITIONS, replication_factor=1
+        )
+        self._at_once(CreateTopicsRequest(topics=[topic]), 7)
+        self.topic_id = self.broker.image.topics.by_name[TOPIC].topic_id
+
+    def _at_once(self, request: Message, version: int) -> None:
+        self.broker.send(request, version)
+        self.broker.run()
+
+    # What clients see.
+
+    def now(self) -> float:
+        """Each call is later than the one before; the order of what happened."""
+        return float(next(self.ticks))
+
+    def partition(self, index: int) -> PartitionId:
+        """Of the topic of clients."""
+        return self.topic_id, index
+
+    def chance(self, probability: float) -> bool:
+        """Whether something rare happens."""
+        return self.random.random() < probability
+
+    # The run.
+
+    def run(self) -> str:
+        """Faults, then calm; the digest of all that happened."""
+        steps = self.random.choice((200, 400, 800))
+        for _ in range(steps):
+            self.step()
+        self.faults, self.is_calm = NO_FAULTS, True
+        for _ in range(STEPS_MAX):
+            if all(client.is_over for client in self.clients):
+                break
+            self.step()
+        else:
+            raise Violation("clients never end", [one.name for one in self.clients if not one.is_over])
+        self._settle()
+        self.invariants.at_end()
+        return self.digest.hexdigest()
+
+    def step(self) -> None:
+        """One action of somebody."""
+        actions: list[Callable[[], None]] = [self._turn] * 3
+        if self._outgoing:
+            actions += [self._deliver] * 3
+        if self._incoming:
+            actions += [self._hand_over] * 3
+        if self._held():
+            actions += [self._complete] * 4
+        if len(actions) == 3 or self.chance(0.1):
+            actions += [self._tick] * 2
+        if self.chance(self.faults.restart):
+            actions = [self._restart]
+        elif self.chance(self.faults.jump):
+            actions = [self._jump]
+        action = self.random.choice(actions)
+        self._note(action.__name__)
+        action()
+        self._wake()
+        self.invariants.after_step()
+
+    def _settle(self) -> None:
+        """Everything that is due happens."""
+        until_ns = self.core.clock_ns + SETTLING_MS * NS_PER_MS
+        while True:
+            self._work_off()
+            due_ns = self.broker.control.timers.next_due_ns()
+            if due_ns > until_ns:
+                return
+            self._pass_to(max(due_ns, self.core.clock_ns))
+
+    def _work_off(self) -> None:
+        self._run_broker(256)
+        while self._outgoing or self.core.waiting or self.core.has_events:
+            if self._outgoing:
+                self._deliver()
+            for partition in self._held():
+                self.core.complete(partition)
+            self._run_broker(256)
+            self.invariants.after_step()
+
+    def _note(self, *what: object) -> None:
+        self.digest.update(repr(what).encode())
+
+    def _held(self) -> list[PartitionId]:
+        return sorted(self.core.waiting)
+
+    # The broker.
+
+    def _turn(self) -> None:
+        self._run_broker(self.random.choice((1, 3, 256)))
+
+    def _run_broker(self, events_max: int) -> None:
+        dispatcher, core = self.broker.dispatcher, self.core
+        for event in core.wait(core.clock_ns, events_max):
+            dispatcher.take(event)
+        self.broker.control.timers.run(core.horizon_ns())
+        while dispatcher.advance():
+            pass
+
+    def _complete(self) -> None:
+        partition = self.random.choice(self._held())
+        code = self.random.choice(FAILURES) if self.chance(self.faults.fail) else 0
+        self._note(partition, code)
+        self.core.complete(partition, code)
+
+    def _restart(self) -> None:
+        self.core.crash(lambda held: self.random.randrange(held + 1))
+        old, lost = self.core, self._sent
+        self.core = SimulatedCore(self._on_reply, old.logs)
+        self.core.clock_ns, self.core.clock_ms = old.clock_ns, old.clock_ms
+        self.broker = SimulatedBroker(SETTINGS, self.core, self.broker.ids)
+        self._sent = {}
+        self.invariants.restarted()
+        for sent, _ in lost.values():
+            self._lose(sent)
+
+    # Time.
+
+    def _tick(self) -> None:
+        self._pass(self.random.choice(JUMPS_MS[:4]))
+
+    def _jump(self) -> None:
+        self._pass(self.random.choice(JUMPS_MS))
+
+    def _pass(self, duration_ms: int) -> None:
+        self._pass_to(self.core.clock_ns + duration_ms * NS_PER_MS)
+
+    def _pass_to(self, now_ns: int) -> None:
+        self.core.clock_ms += (now_ns - self.core.clock_ns) // NS_PER_MS
+        self.core.clock_ns = now_ns
+
+    # Clients.
+
+    def _wake(self) -> None:
+        for client in self.clients:
+            if client.wake_ns is not None and client.wake_ns <= self.core.clock_ns:
+                self._resume(client, None)
+
+    def _resume(self, client: Client, result: Any) -> None:
+        client.call += 1
+        client.wake_ns = None
+        try:
+            what = client.script.send(result)
+        except StopIteration:
+            client.is_over = True
+            return
+        if isinstance(what, Wait):
+            client.wake_ns = self.core.clock_ns + what.duration_ms * NS_PER_MS
+        else:
+            client.wake_ns = self.core.clock_ns + 30_000 * NS_PER_MS
+            sent = _Sent(client, client.call, what)
+            if self.chance(self.faults.lost):
+                self._lose(sent)
+            else:
+                self._outgoing.append(sent)
+
+    def _lose(self, sent: _Sent) -> None:
+        """The client is told soon that the connection broke."""
+        if sent.client.call == sent.call:
+            sent.client.wake_ns = self.core.clock_ns + self.random.choice(JUMPS_MS[:4]) * NS_PER_MS
+
+    def _deliver(self) -> None:
+        sent = self._outgoing.pop(self.random.randrange(len(self._outgoing)))
+        what = sent.what
+        if isinstance(what, Put):
+            self._note(sent.client.name, what.record)
+            self.core.produce(what.record, lambda code: self._on_produced(sent, code))
+        else:
+            self._note(sent.client.name, type(what.request).__name__)
+            request = self.broker.send(what.request, what.version)
+            self._sent[request] = (sent, self.invariants.before(what.request))
+
+    def _on_produced(self, sent: _Sent, code: int) -> None:
+        assert isinstance(sent.what, Put)
+        if code == 0:
+            self.invariants.produced(sent.what.record)
+        self._queue_answer(sent, code)
+
+    def _on_reply(self, request: int, body: bytes) -> None:
+        if request not in self._sent:
+            return
+        sent, before = self._sent.pop(request)
+        assert isinstance(sent.what, Ask)
+        self.digest.update(body)
+        answer = self.broker.answer(request)
+        assert answer is not None
+        self.invariants.replied(sent.what.request, answer, before)
+        self._queue_answer(sent, answer)
+
+    def _queue_answer(self, sent: _Sent, answer: Any) -> None:
+        if self.chance(self.faults.lost):
+            self._lose(sent)
+        else:
+            self._incoming.append((sent, answer))
+
+    def _hand_over(self) -> None:
+        sent, answer = self._incoming.pop(self.random.randrange(len(self._incoming)))
+        if sent.client.call == sent.call:
+            self._resume(sent.client, answer)
