@@ -31,6 +31,7 @@ class Committed:
         generations: Of classic groups.
         texts: All metadata of offset commits.
         epochs: Of members of consumer groups, by group and member id.
+        epochs_seen: Likewise, of those too that are gone.
         held: What those members hold: topic ids and partitions.
     """
 
@@ -41,6 +42,7 @@ class Committed:
         self.texts: set[str] = set()
         self.group_epochs: dict[str, int] = {}
         self.epochs: dict[tuple[str, str], int] = {}
+        self.epochs_seen: set[tuple[str, str, int]] = set()
         self.held: dict[tuple[str, str], set[tuple[bytes, int]]] = {}
         self._rules: dict[str, Callable[[Any, Any], None]] = {
             "OffsetCommitKey": self._offset,
@@ -118,6 +120,7 @@ class Committed:
         if value.member_epoch < self.epochs.get(place, 0):
             self._report("a member's epoch went back", (place, value))
         self.epochs[place] = value.member_epoch
+        self.epochs_seen.add((*place, value.member_epoch))
         rows = (*value.assigned_partitions, *value.partitions_pending_revocation)
         self.held[place] = {(row.topic_id, index) for row in rows for index in row.partitions}
 

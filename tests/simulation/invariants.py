@@ -44,6 +44,8 @@ class Invariants:
         by_name = world.broker.image.topics.by_name
         self._groups_id = by_name[GROUP_TOPIC].topic_id
         self._transactions_id = by_name[TRANSACTION_TOPIC].topic_id
+        self.coordinators_ids = (self._groups_id, self._transactions_id)
+        self._read_to: dict[PartitionId, int] = {}
 
     def report(self, kind: str, detail: object) -> None:
         """Note a violation; it is raised after the step, out of reach of the broker's own guards."""
@@ -61,6 +63,9 @@ class Invariants:
 
     def _read_logs(self) -> None:
         for partition, log in self.world.core.logs.items():
+            if self._read_to.get(partition) == log.high_watermark:
+                continue
+            self._read_to[partition] = log.high_watermark
             topic_id = partition[0]
             if topic_id == self.world.topic_id:
                 self.views.setdefault(partition, DataView()).advance(log)
@@ -130,8 +135,8 @@ class Invariants:
                 known_generation = committed.generations.get(request.group_id, -1)
                 return known_generation >= request.generation_id
             case ConsumerGroupHeartbeatRequest() if answer.member_epoch > 0:
-                epoch = committed.epochs.get((request.group_id, answer.member_id), -1)
-                return epoch >= answer.member_epoch
+                told = (request.group_id, answer.member_id, answer.member_epoch)
+                return told in committed.epochs_seen
         return True
 
     def _are_added(self, request: AddPartitionsToTxnRequest) -> bool:

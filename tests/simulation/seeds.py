@@ -1,12 +1,24 @@
 """A seed's world with all kinds of clients."""
 
+from tests.simulation.groups import committer, groups
 from tests.simulation.producers import producers
+from tests.simulation.readers import deleter, reader
 from tests.simulation.world import Script, World
 
 
 def scripts(world: World) -> dict[str, Script]:
-    """The clients of a world."""
-    return producers(world)
+    """The clients of a world; some worlds have transactions alone, or groups alone."""
+    made: dict[str, Script] = {}
+    has_transactions = world.chance(0.8)
+    if has_transactions:
+        made |= producers(world)
+        made["reader"] = reader(world, "reader")
+        made["fetcher"] = committer(world, "x-t0")
+    if not has_transactions or world.chance(0.5):
+        made |= groups(world)
+    if world.chance(0.3):
+        made["deleter"] = deleter(world)
+    return made
 
 
 def run_seed(seed: int) -> str:

@@ -75,7 +75,7 @@ class Faults(NamedTuple):
     def drawn(random: Random) -> "Faults":
         """Some seeds are calm, some are bad."""
         scale = random.choice((0.0, 0.3, 1.0, 2.0))
-        return Faults(0.05 * scale, 0.02 * scale, 0.002 * scale, 0.01 + 0.01 * scale)
+        return Faults(0.04 * scale, 0.03 * scale, 0.003 * scale, 0.005 + 0.01 * scale)
 
 
 NO_FAULTS = Faults(0.0, 0.0, 0.0, 0.02)
@@ -157,6 +157,8 @@ class World:
         """Faults, then calm; the digest of all that happened."""
         steps = self.random.choice((200, 400, 800))
         for _ in range(steps):
+            if all(client.is_over for client in self.clients):
+                break
             self.step()
         self.faults, self.is_calm = NO_FAULTS, True
         for _ in range(STEPS_MAX):
@@ -171,14 +173,14 @@ class World:
 
     def step(self) -> None:
         """One action of somebody."""
-        actions: list[Callable[[], None]] = [self._turn] * 3
+        actions: list[Callable[[], None]] = [self._turn] * (3 if self.core.has_events else 1)
         if self._outgoing:
             actions += [self._deliver] * 3
         if self._incoming:
             actions += [self._hand_over] * 3
         if self._held():
             actions += [self._complete] * 4
-        if len(actions) == 3 or self.chance(0.1):
+        if len(actions) == 1 or self.chance(0.1):
             actions += [self._tick] * 2
         if self.chance(self.faults.restart):
             actions = [self._restart]
