@@ -103,18 +103,20 @@ class ClassicMember:
             member = LeaveGroupRequest.MemberIdentity(member_id=self.member_id)
             yield Ask(LeaveGroupRequest(group_id=self.group, members=[member]), 3)
 
+    def _join_request(self) -> JoinGroupRequest:
+        protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"m")
+        return JoinGroupRequest(
+            group_id=self.group,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
+            member_id=self.member_id,
+            protocol_type="consumer",
+            protocols=[protocol],
+        )
+
     def _join(self) -> Step:
         for _ in range(TRIES):
-            protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"m")
-            request = JoinGroupRequest(
-                group_id=self.group,
-                session_timeout_ms=SESSION_MS,
-                rebalance_timeout_ms=REBALANCE_MS,
-                member_id=self.member_id,
-                protocol_type="consumer",
-                protocols=[protocol],
-            )
-            answer = yield Ask(request, self.world.random.choice((3, 5)))
+            answer = yield Ask(self._join_request(), self.world.random.choice((3, 5)))
             code = code_of(answer)
             if code == 0:
                 self.member_id, self.generation = answer.member_id, answer.generation_id
@@ -169,6 +171,8 @@ class ClassicMember:
                 return
             if world.chance(0.05):
                 yield Wait(SESSION_MS + 2_000)  # as if it were paused
+            if world.chance(0.1):
+                yield Ask(self._join_request(), 5)  # and what it is told is forgotten
 
     def _ask(self, owned: list[int]) -> Ask:
         choice = self.world.random.random()

@@ -74,7 +74,7 @@ class Faults(NamedTuple):
     @staticmethod
     def drawn(random: Random) -> "Faults":
         """Some seeds are calm, some are bad."""
-        scale = random.choice((0.0, 0.3, 1.0, 2.0))
+        scale = random.choice((0.0, 0.5, 1.0, 2.0, 4.0))
         return Faults(0.04 * scale, 0.03 * scale, 0.003 * scale, 0.005 + 0.01 * scale)
 
 
