@@ -25,6 +25,14 @@ def differences(broker: SimulatedBroker) -> Iterator[tuple[str, object, object]]
                 yield from _compare(broker, host)
 
 
+def waiting_offsets(broker: SimulatedBroker) -> Iterator[object]:
+    """Offsets of transactions that have not ended."""
+    for host in broker.dispatcher._coordinators._groups._hosts.values():
+        machine = host.machine
+        if machine is not None and machine.offsets._writers:
+            yield machine.offsets._writers
+
+
 def _compare(broker: SimulatedBroker, host: ShardHost[Any]) -> Iterator[tuple[str, object, object]]:
     log = broker.core.logs[host.place.topic_id, host.place.partition]
     fresh = host._make()

@@ -210,7 +210,7 @@ class Producer:
             answer = yield what
             if code_of(answer) not in RETRIED:
                 return answer
-            if self.world.chance(0.02):
+            if self.world.chance(0.15):
                 break
             yield Wait(self.world.random.choice((1, 20, 100)))
         return None

@@ -118,6 +118,8 @@ class World:
         self.broker = SimulatedBroker(SETTINGS, self.core)
         self._sent: dict[int, tuple[_Sent, Any]] = {}
         self._outgoing: list[_Sent] = []
+        self._late: list[tuple[int, _Sent]] = []
+        """On their way for so long that their clients have given them up: when they arrive."""
         self._incoming: list[tuple[_Sent, Any]] = []
         self._prepare()
         self.invariants = Invariants(self)
@@ -203,6 +205,8 @@ class World:
             self._pass_to(max(due_ns, self.core.clock_ns))
 
     def _work_off(self) -> None:
+        self._outgoing += [sent for _, sent in self._late]
+        self._late.clear()
         self._run_broker(256)
         while self._outgoing or self.core.waiting or self.core.has_events:
             if self._outgoing:
@@ -266,6 +270,10 @@ class World:
     # Clients.
 
     def _wake(self) -> None:
+        now_ns = self.core.clock_ns
+        if self._late:
+            self._outgoing += [sent for due_ns, sent in self._late if due_ns <= now_ns]
+            self._late = [(due_ns, sent) for due_ns, sent in self._late if due_ns > now_ns]
         for client in self.clients:
             if client.wake_ns is not None and client.wake_ns <= self.core.clock_ns:
                 self._resume(client, None)
@@ -285,6 +293,9 @@ class World:
             sent = _Sent(client, client.call, what)
             if self.chance(self.faults.lost):
                 self._lose(sent)
+                if self.chance(0.5):
+                    delay_ms = self.random.choice(JUMPS_MS)
+                    self._late.append((self.core.clock_ns + delay_ms * NS_PER_MS, sent))
             else:
                 self._outgoing.append(sent)
 
