@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test histories perturbed turns bench peers fairness bounds bench-spark fuzz torture wheel settings verify fix clean
+.PHONY: help build demo test histories simulate perturbed turns bench peers fairness bounds bench-spark fuzz torture wheel settings verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -42,6 +42,9 @@ test: need-test .venv/built ## every test, TEST_JOBS (one a core) files at a tim
 
 histories: ## 2,000 random histories of a log with damaged files, under a model (PYKAFKA_HISTORIES sets the number)
 	PYKAFKA_HISTORIES=$${PYKAFKA_HISTORIES:-2000} cargo test --locked -q -p pykafka-log --test histories -- --nocapture
+
+simulate: .venv/built ## seeded histories of the coordinators under faults, SIMULATION_SEEDS (10,000) of them
+	PYTHONHASHSEED=0 python -m tests.simulation --seeds $${SIMULATION_SEEDS:-10000}
 
 PERTURBED ?= pykafka-log pykafka-broker
 perturbed: ## the tests of log and broker, PERTURBED_ROUNDS (10) times, with random delays where threads hand over work

@@ -24,7 +24,8 @@ def main() -> int:
             run_seed(seed)
         except Exception:
             traceback.print_exc()
-            print(f"seed {seed} failed; again: python -m tests.simulation --first {seed} --seeds 1")
+            again = f"PYTHONHASHSEED=0 python -m tests.simulation --first {seed} --seeds 1"
+            print(f"seed {seed} failed; again: {again}")
             return 1
         now = time.monotonic()
         if now > said + PROGRESS_SECONDS or number == options.seeds:

@@ -94,7 +94,9 @@ class Invariants:
         known = self.committed.generations.get(group or "", -1)
         is_stale = isinstance(generation, int) and 0 <= generation < known
         if isinstance(request, HeartbeatRequest) and self._were_loaded_since(0):
-            is_stale = False  # who beats while the group is loaded is told that all is well, as by Kafka
+            is_stale = (
+                False  # who beats while the group is loaded is told that all is well, as by Kafka
+            )
         return is_stale, self.world.now(), self.world.core.clock_ns
 
     def _were_loaded_since(self, began_ns: int) -> bool:
@@ -155,7 +157,9 @@ class Invariants:
             return False
         wanted = {(t.name, index) for t in request.v3_and_below_topics for index in t.partitions}
         has_moved = known.producer_epoch > request.v3_and_below_producer_epoch
-        return has_moved or known.state is not TransactionState.ONGOING or wanted <= known.partitions
+        return (
+            has_moved or known.state is not TransactionState.ONGOING or wanted <= known.partitions
+        )
 
     # The end.
 

@@ -115,9 +115,8 @@ class Producer:
     def _send(self, transaction: str) -> Step:
         world = self.world
         index = world.random.randrange(PARTITIONS)
-        if not self.is_tv2 and index not in self.added:
-            if not (yield from self._add(index)):
-                return False
+        if not self.is_tv2 and index not in self.added and not (yield from self._add(index)):
+            return False
         record = Produce(
             world.partition(index),
             self.transactional_id,

@@ -113,7 +113,9 @@ class Recorder:
                 for topic in group.topics if not group.error_code else ():
                     for row in topic.partitions:
                         if not row.error_code:
-                            fetched = OffsetFetched(row.partition_index, row.committed_offset, began)
+                            fetched = OffsetFetched(
+                                row.partition_index, row.committed_offset, began
+                            )
                             self.fetches[group.group_id].append(fetched)
 
     def _committed(self, request: OffsetCommitRequest, answer: Any) -> None:
