@@ -6,6 +6,8 @@ where that was lost, `Put` a record and get its error code or None, `Wait`.
 
 import hashlib
 from collections.abc import Callable, Generator
+from dataclasses import replace
+from functools import cache
 from itertools import count
 from random import Random
 from typing import Any, NamedTuple
@@ -118,30 +120,19 @@ class World:
         self.faults = NO_FAULTS
         self.is_calm = False
         self.names = count(1)
-        self.core = SimulatedCore(self._on_reply)
-        self.broker = SimulatedBroker(SETTINGS, self.core)
+        logs, first_id = _prepared()
+        self.core = SimulatedCore(self._on_reply, _copied(logs))
+        self.broker = SimulatedBroker(SETTINGS, self.core, count(first_id))
         self._sent: dict[int, tuple[_Sent, Any]] = {}
         self._outgoing: list[_Sent] = []
         self._late: list[tuple[int, _Sent]] = []
         """On their way for so long that their clients have given them up: when they arrive."""
         self._incoming: list[tuple[_Sent, Any]] = []
-        self._prepare()
+        self.broker.run()
+        self.topic_id = self.broker.image.topics.by_name[TOPIC].topic_id
         self.invariants = Invariants(self)
         self.clients = [Client(name, script) for name, script in scripts(self).items()]
         self.faults = Faults.drawn(self.random)
-
-    def _prepare(self) -> None:
-        for key_type in (0, 1):
-            self._at_once(FindCoordinatorRequest(key="", key_type=key_type), 3)
-        topic = CreateTopicsRequest.CreatableTopic(
-            name=TOPIC, num_partitions=PARTITIONS, replication_factor=1
-        )
-        self._at_once(CreateTopicsRequest(topics=[topic]), 7)
-        self.topic_id = self.broker.image.topics.by_name[TOPIC].topic_id
-
-    def _at_once(self, request: Message, version: int) -> None:
-        self.broker.send(request, version)
-        self.broker.run()
 
     # What clients see.
 
@@ -161,7 +152,7 @@ class World:
 
     def run(self) -> str:
         """Faults, then calm; the digest of all that happened."""
-        steps = self.random.choice((200, 400, 800))
+        steps = self.random.choice((100, 200, 400, 600))
         for _ in range(steps):
             if all(client.is_over for client in self.clients):
                 break
@@ -181,14 +172,18 @@ class World:
 
     def step(self) -> None:
         """One action of somebody."""
-        actions: list[Callable[[], None]] = [self._turn] * (3 if self.core.has_events else 1)
+        timers = self.broker.control.timers
+        is_due = self.core.has_events or timers.next_due_ns() <= self.core.clock_ns
+        actions: list[Callable[[], None]] = [self._turn] * (3 if is_due else 0)
         if self._outgoing:
             actions += [self._deliver] * 3
         if self._incoming:
             actions += [self._hand_over] * 3
         if self._held():
             actions += [self._complete] * 4
-        if len(actions) == 1 or self.chance(0.1):
+        if not actions:
+            actions = [self._to_next]
+        elif self.chance(0.1):
             actions += [self._tick] * 2
         if self.chance(self.faults.restart):
             actions = [self._restart]
@@ -259,6 +254,14 @@ class World:
             self._lose(sent)
 
     # Time.
+
+    def _to_next(self) -> None:
+        """Nothing happens before somebody wakes."""
+        wakes = [client.wake_ns for client in self.clients if client.wake_ns is not None]
+        wakes += [due_ns for due_ns, _ in self._late]
+        wakes.append(self.broker.control.timers.next_due_ns())
+        soonest, now_ns = min(wakes), self.core.clock_ns
+        self._pass_to(max(min(soonest, now_ns + JUMPS_MS[-1] * NS_PER_MS), now_ns))
 
     def _tick(self) -> None:
         self._pass(self.random.choice(JUMPS_MS[:4]))
@@ -350,6 +353,27 @@ class World:
         sent, answer = self._incoming.pop(self.random.randrange(len(self._incoming)))
         if sent.client.call == sent.call:
             self._resume(sent.client, answer)
+
+
+@cache
+def _prepared() -> tuple[dict[PartitionId, Any], int]:
+    """The logs of a broker that has its topics, and the next id."""
+    core = SimulatedCore(lambda *_: None)
+    broker = SimulatedBroker(SETTINGS, core)
+    for key_type in (0, 1):
+        broker.ask(FindCoordinatorRequest(key="", key_type=key_type), 3)
+    topic = CreateTopicsRequest.CreatableTopic(
+        name=TOPIC, num_partitions=PARTITIONS, replication_factor=1
+    )
+    broker.ask(CreateTopicsRequest(topics=[topic]), 7)
+    return core.logs, next(broker.ids)
+
+
+def _copied(logs: dict[PartitionId, Any]) -> dict[PartitionId, Any]:
+    return {
+        partition: replace(log, batches=list(log.batches), producers=dict(log.producers))
+        for partition, log in logs.items()
+    }
 
 
 def _harms_next_transaction(what: Ask | Put) -> bool:
