@@ -1,4 +1,4 @@
-"""LeaveGroup in a classic group."""
+"""LeaveGroup."""
 
 from collections.abc import Sequence
 
@@ -7,6 +7,7 @@ from pykafka_core.coordinator.group.classic.member import REASON_LENGTH_MAX
 from pykafka_core.coordinator.group.classic.rebalance import rebalance_or_complete, remove_member
 from pykafka_core.coordinator.group.classic.session import drop_pending_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.consumer.leave_group import leave_consumer_group
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import NONE, KafkaError, UnknownMemberIdError
@@ -26,7 +27,11 @@ def leave_group(
 
     Raises:
         UnknownMemberIdError: There is no such group.
+        RecordListTooLargeError: It is a consumer group, and the members' tombstones do not fit.
     """
+    if group_id in state.consumer_groups:
+        leave_consumer_group(state.consumer_groups[group_id], leaving, state, waiter, turn)
+        return
     group = state.groups.get(group_id)
     if group is None:
         raise UnknownMemberIdError

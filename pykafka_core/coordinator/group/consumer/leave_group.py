@@ -1,0 +1,47 @@
+"""LeaveGroup of members of a consumer group: that is how administrators remove them."""
+
+from collections.abc import Sequence
+
+from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.consumer.leave import remove_members
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.errors import NONE, KafkaError, UnknownMemberIdError
+from pykafka_core.protocol.messages import LeaveGroupRequest
+
+
+def leave_consumer_group(
+    group: ConsumerGroup,
+    leaving: Sequence[LeaveGroupRequest.MemberIdentity],
+    state: GroupState,
+    waiter: Waiter,
+    turn: Turn,
+) -> None:
+    """Remove members; answered with a tuple of error codes, one for each of them.
+
+    Raises:
+        RecordListTooLargeError: Their tombstones do not fit into one batch; all of them stay.
+    """
+    found = [_found(group, identity) for identity in leaving]
+    # One that is named twice leaves once.
+    member_ids = list(dict.fromkeys(one for one in found if isinstance(one, str)))
+    if member_ids:
+        remove_members(state, group, member_ids, None, turn)
+    turn.answer(waiter, tuple(NONE if isinstance(one, str) else one for one in found))
+
+
+def _found(group: ConsumerGroup, identity: LeaveGroupRequest.MemberIdentity) -> str | int:
+    """The id of the member, or an error's code."""
+    try:
+        return _member_id(group, identity.member_id, identity.group_instance_id)
+    except KafkaError as error:
+        return error.code
+
+
+def _member_id(group: ConsumerGroup, member_id: str, instance_id: str | None) -> str:
+    if member_id or instance_id is None:
+        return group.member_of(member_id, instance_id).member_id
+    member = group.static_member(instance_id)
+    if member is None:
+        raise UnknownMemberIdError
+    return member.member_id
