@@ -79,12 +79,12 @@ def _update_member(beat: Heartbeat, before: ConsumerMember, draft: Draft) -> boo
     after = _updated(beat, before)
     if after != draft.group.members.get(after.member_id):
         draft.add([member_record(beat.group_id, after)])
-    return _wishes(after) != _wishes(before)
+    return _subscription(after) != _subscription(before)
 
 
-def _wishes(member: ConsumerMember) -> tuple[frozenset[str], str | None, str | None]:
-    """What an assignment depends on."""
-    return member.topic_names, member.topic_regex, member.server_assignor
+def _subscription(member: ConsumerMember) -> tuple[frozenset[str], str | None]:
+    """What brings another epoch. Another assignor does not: it is asked when there is something to assign."""
+    return member.topic_names, member.topic_regex
 
 
 def _updated(beat: Heartbeat, member: ConsumerMember) -> ConsumerMember:

@@ -181,8 +181,10 @@ def test_another_subscription_brings_another_epoch() -> None:
     assert a.epoch == 2
 
 
-@pytest.mark.parametrize("said", [{"rack_id": "r"}, {"client_id": "other"}])
-def test_what_does_not_concern_partitions_brings_no_epoch(said: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "said", [{"rack_id": "r"}, {"client_id": "other"}, {"server_assignor": "range"}]
+)
+def test_what_does_not_concern_the_subscription_brings_no_epoch(said: dict[str, str]) -> None:
     world = World()
     a = Client(world, "a")
     stored = len(world.records)
