@@ -30,7 +30,7 @@ class _Step(NamedTuple):
     kept: Assignment
     revoked: Assignment
     gained: Assignment
-    """Of the target, and held by nobody."""
+    """Of the target, and held by nobody else: what the member has given up by now may come back to it."""
     is_waiting: bool
     """Whether others hold partitions of the target."""
 
@@ -47,7 +47,7 @@ def reconciled(
         member: As it is.
         target: Where it is to come.
         owned: What it says it owns; None if it does not say.
-        is_free: Whether nobody holds a partition.
+        is_free: Whether nobody holds a partition, not even the member.
 
     Raises:
         FencedMemberEpochError: A later version wrote its state, and it still owns partitions.
@@ -81,7 +81,7 @@ def _next(
     owned: Assignment | None,
     is_free: Callable[[bytes, int], bool],
 ) -> ConsumerMember:
-    step = _step(member.assigned, target.partitions, is_free)
+    step = _step(member, target.partitions, is_free)
     if step.revoked and _still_owns(owned, step.revoked):
         state, assigned, revoking = MemberState.UNREVOKED_PARTITIONS, step.kept, step.revoked
     else:
@@ -100,13 +100,18 @@ def _next(
     )
 
 
-def _step(assigned: Assignment, target: Assignment, is_free: Callable[[bytes, int], bool]) -> _Step:
+def _step(
+    member: ConsumerMember, target: Assignment, is_free: Callable[[bytes, int], bool]
+) -> _Step:
     kept, revoked, gained, is_waiting = {}, {}, {}, False
-    for topic_id in assigned.keys() | target.keys():
-        has = assigned.get(topic_id, frozenset())
+    for topic_id in member.assigned.keys() | target.keys():
+        has = member.assigned.get(topic_id, frozenset())
+        gave_up = member.revoking.get(topic_id, frozenset())
         wanted = target.get(topic_id, frozenset())
         missing = wanted - has
-        free = frozenset(number for number in missing if is_free(topic_id, number))
+        free = frozenset(
+            number for number in missing if number in gave_up or is_free(topic_id, number)
+        )
         kept[topic_id], revoked[topic_id], gained[topic_id] = has & wanted, has - wanted, free
         is_waiting |= free != missing
     return _Step(_filled(kept), _filled(revoked), _filled(gained), is_waiting)

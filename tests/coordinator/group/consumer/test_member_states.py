@@ -53,6 +53,9 @@ CASES = [
     Case(UNREVOKED, some(1, 2, 4), some(1, 2), STABLE, TARGET_EPOCH, some(1, 2, 4)),
     Case(UNREVOKED, some(1, 2, 8), some(1, 2), UNRELEASED, TARGET_EPOCH, some(1, 2)),
     Case(UNREVOKED, some(1), some(1, 2), UNREVOKED, EPOCH, some(1), some(2)),
+    Case(UNREVOKED, some(1, 2, 3), some(1, 2), STABLE, TARGET_EPOCH, some(1, 2, 3)),
+    Case(UNREVOKED, some(1, 2, 3, 8), some(1, 2), UNRELEASED, TARGET_EPOCH, some(1, 2, 3)),
+    Case(UNREVOKED, some(1, 3), some(1, 2), UNREVOKED, EPOCH, some(1), some(2)),
     # Its target's partitions are held by others.
     Case(UNRELEASED, some(1, 2, 8), some(1, 2), UNRELEASED, TARGET_EPOCH, some(1, 2)),
     Case(UNRELEASED, some(1, 2, 4), some(1, 2), STABLE, TARGET_EPOCH, some(1, 2, 4)),
