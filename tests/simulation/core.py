@@ -47,20 +47,31 @@ class _Held(NamedTuple):
 Done = Callable[[int], None]
 
 
+class Door:
+    """Is told what goes through it; this one does not care."""
+
+    def replied(self, request: int, body: bytes) -> None:
+        """A request is answered."""
+
+    def begins(self, partition: PartitionId, producer: tuple[int, int]) -> None:
+        """A transaction writes to a partition for the first time."""
+
+    def marks(self, marker: fake_core.Marker) -> None:
+        """A transaction ends in a partition."""
+
+
 class SimulatedCore(FakeCore):
     """Appends of a partition end in their order when the simulation says so; a failed one takes the later ones along.
 
     Args:
         logs: Of an earlier core, for a restart.
-        on_reply: Is told of each reply.
+        door: Is told what happens.
     """
 
-    def __init__(
-        self, on_reply: Callable[[int, bytes], None], logs: "dict[PartitionId, Any] | None" = None
-    ) -> None:
+    def __init__(self, door: Door, logs: "dict[PartitionId, Any] | None" = None) -> None:
         super().__init__(logs=logs, hold_appends=True)
         self.waiting: dict[PartitionId, deque[_Held]] = {}
-        self.on_reply = on_reply
+        self._door = door
         self._guards: dict[tuple[PartitionId, int], int] = {}
         self._numbers = count(_FIRST_OWN_TOKEN)
         self._asked: dict[int, tuple[Produce, int, Done]] = {}
@@ -70,7 +81,7 @@ class SimulatedCore(FakeCore):
         for request, body in replies:
             assert request not in self.replies, "a request is answered once"
             self.replies[request] = bytes(body)
-            self.on_reply(request, self.replies[request])
+            self._door.replied(request, self.replies[request])
 
     @property
     def has_events(self) -> bool:
@@ -83,7 +94,11 @@ class SimulatedCore(FakeCore):
         log = self.logs.get(partition)
         before = {} if log is None else dict(log.producers)
         super().append(token, partition, *rest, **named)
-        self._adopt(before)
+        producer = named.get("producer")
+        if self._adopt(before) and producer is not None:
+            known = before.get(producer[0])
+            if known is None or known.current_txn_start_offset < 0:
+                self._door.begins(partition, producer)
 
     def _write_marker(self, settling: Any, place: int, marker: fake_core.Marker) -> None:
         partition, producer_id = (marker[0], marker[1]), marker[2]
@@ -92,6 +107,7 @@ class SimulatedCore(FakeCore):
         super()._write_marker(settling, place, marker)
         if not self._adopt(before) or log is None:
             return
+        self._door.marks(marker)
         self._guards.pop((partition, producer_id), None)
         known = before.get(producer_id)
         if known is not None and known.producer_epoch == marker[3]:
@@ -194,7 +210,8 @@ class SimulatedCore(FakeCore):
     def _take(self, asked: Produce, done: Done) -> None:
         log, token = self.logs[asked.partition], next(self._numbers)
         self._produced[token] = done
-        self.append(token, asked.partition, log.leader_epoch, [(None, asked.value)], asked.producer)
+        records, producer = [(None, asked.value)], asked.producer
+        self.append(token, asked.partition, log.leader_epoch, records, producer=producer)
         known = log.producers.get(asked.producer[0])
         if known is not None and token in self._produced:
             log.producers[asked.producer[0]] = replace(known, last_sequence=asked.sequence)

@@ -70,7 +70,7 @@ def committer(world: World, group: str) -> Script:
 def settled_fetch(world: World, group: str) -> Step:
     """What is there when all is calm."""
     while not world.is_calm:
-        yield Wait(500)
+        yield Wait(3_000)
     for _ in range(50):
         answer = yield Ask(fetch_request(group, list(range(PARTITIONS))), 9)
         if answer is not None and answer.groups[0].error_code == 0:

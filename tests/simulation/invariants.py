@@ -14,7 +14,7 @@ from pykafka_core.protocol.messages import (
     SyncGroupRequest,
     TxnOffsetCommitRequest,
 )
-from pykafka_core.testing.fake_core import PartitionId
+from pykafka_core.testing.fake_core import Marker, PartitionId
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.faults.history import check
 from tests.simulation.committed import Committed
@@ -124,6 +124,28 @@ class Invariants:
             self.report("a stale generation was accepted", (request, answer))
         if _is_fine(answer) and not self._is_kept(request, answer):
             self.report("an answer was not committed", (request, answer))
+
+    # The core's door.
+
+    def begins(self, partition: PartitionId, producer: tuple[int, int]) -> None:
+        """A transaction writes to a partition that has none of it: its coordinator must know."""
+        self._read_logs()
+        topics = self.world.broker.image.topics.by_id
+        place = topics[partition[0]].name, partition[1]
+        for known in self.committed.transactions.values():
+            if known.producer_id == producer[0] and place in known.partitions:
+                return
+        self.report("a transaction began that its coordinator does not know", (place, producer))
+
+    def marks(self, marker: Marker) -> None:
+        """A marker is written: so it was decided."""
+        self._read_logs()
+        producer_id, is_commit = marker[2], marker[5]
+        decided = TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT
+        for known in self.committed.transactions.values():
+            if known.producer_id == producer_id and known.state is decided:
+                return
+        self.report("a marker was written that was not decided", marker)
 
     def _is_kept(self, request: Any, answer: Any) -> bool:
         committed = self.committed

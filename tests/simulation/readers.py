@@ -11,7 +11,7 @@ def reader(world: World, name: str) -> Script:
     """Polls now and then; it begins where retention has left it."""
     positions = [0] * PARTITIONS
     while not world.is_calm:
-        yield Wait(world.random.choice((1, 20, 400)))
+        yield Wait(world.random.choice((1, 100, 700, 3_000)))
         index = world.random.randrange(PARTITIONS)
         view = world.invariants.views.get(world.partition(index), DataView())
         start = max(positions[index], world.core.logs[world.partition(index)].start)

@@ -24,9 +24,9 @@ from pykafka_core.protocol.messages import (
     Message,
     TxnOffsetCommitRequest,
 )
-from pykafka_core.testing.fake_core import PartitionId
+from pykafka_core.testing.fake_core import Marker, PartitionId
 from pykafka_core.testing.simulated_broker import SimulatedBroker
-from tests.simulation.core import Produce, SimulatedCore
+from tests.simulation.core import Door, Produce, SimulatedCore
 from tests.simulation.invariants import Invariants, Violation
 
 TOPIC = "orders"
@@ -105,7 +105,7 @@ class _Sent(NamedTuple):
     what: Ask | Put
 
 
-class World:
+class World(Door):
     """Runs one seed.
 
     Args:
@@ -121,7 +121,7 @@ class World:
         self.is_calm = False
         self.names = count(1)
         logs, first_id = _prepared()
-        self.core = SimulatedCore(self._on_reply, _copied(logs))
+        self.core = SimulatedCore(self, _copied(logs))
         self.broker = SimulatedBroker(SETTINGS, self.core, count(first_id))
         self._sent: dict[int, tuple[_Sent, Any]] = {}
         self._outgoing: list[_Sent] = []
@@ -245,7 +245,7 @@ class World:
     def _restart(self) -> None:
         self.core.crash(lambda held: self.random.randrange(held + 1))
         old, lost = self.core, self._sent
-        self.core = SimulatedCore(self._on_reply, old.logs)
+        self.core = SimulatedCore(self, old.logs)
         self.core.clock_ns, self.core.clock_ms = old.clock_ns, old.clock_ms
         self.broker = SimulatedBroker(SETTINGS, self.core, self.broker.ids)
         self._sent = {}
@@ -332,7 +332,13 @@ class World:
             self.invariants.produced(sent.what.record)
         self._queue_answer(sent, code)
 
-    def _on_reply(self, request: int, body: bytes) -> None:
+    def begins(self, partition: PartitionId, producer: tuple[int, int]) -> None:
+        self.invariants.begins(partition, producer)
+
+    def marks(self, marker: Marker) -> None:
+        self.invariants.marks(marker)
+
+    def replied(self, request: int, body: bytes) -> None:
         if request not in self._sent:
             return
         sent, before = self._sent.pop(request)
@@ -358,7 +364,7 @@ class World:
 @cache
 def _prepared() -> tuple[dict[PartitionId, Any], int]:
     """The logs of a broker that has its topics, and the next id."""
-    core = SimulatedCore(lambda *_: None)
+    core = SimulatedCore(Door())
     broker = SimulatedBroker(SETTINGS, core)
     for key_type in (0, 1):
         broker.ask(FindCoordinatorRequest(key="", key_type=key_type), 3)
