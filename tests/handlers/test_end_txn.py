@@ -8,9 +8,9 @@ import pytest
 from pykafka_core._core import Appended
 from pykafka_core.errors import KafkaStorageError
 from pykafka_core.protocol.messages import DeleteTopicsRequest, EndTxnRequest, EndTxnResponse
-from pykafka_core.testing.fake_core import FakeCore, PartitionId
+from pykafka_core.testing.fake_core import FakeCore, PartitionId, encode_batch
 from pykafka_core.testing.simulated_broker import SimulatedBroker
-from pykafka_core.types import TRANSACTION_TOPIC
+from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.handlers.group_requests import pass_ms
 from tests.handlers.offset_requests import TOPIC, fetch, topic_id
 from tests.handlers.transaction_requests import (
@@ -133,6 +133,33 @@ def test_a_decided_transaction_ends_after_a_restart() -> None:
     again = SimulatedBroker(core=broker.core, ids=broker.ids)
     again.run()
     assert describe(again).transaction_state == "CompleteCommit"
+
+
+def test_a_group_shard_that_cannot_be_loaded_is_tried_once_at_a_time() -> None:
+    """It refuses at once, and each try was followed by two."""
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    add_offsets(broker, producer)
+    broker.core.hold_appends = True
+    request = EndTxnRequest(
+        transactional_id=ID, producer_id=producer[0], producer_epoch=producer[1], committed=True
+    )
+    broker.send(request, 4)
+    broker.run()
+    broker.core.complete_append()
+    broker.core.hold_appends = False
+    groups = broker.image.topics.by_name[GROUP_TOPIC]
+    damaged = encode_batch(0, 0, 0, [(None, b"a record without a key")], False)
+    for index in groups.partitions:
+        log = broker.core.logs[groups.topic_id, index]
+        log.batches, log.end, log.high_watermark = [(0, 1, damaged)], 1, 1
+    again = SimulatedBroker(core=FakeCore(logs=broker.core.logs), ids=broker.ids)
+    again.run()
+    timers = len(again.control.timers)
+    assert describe(again).transaction_state == "PrepareCommit"
+    for _ in range(100):
+        pass_ms(again, 100)
+    assert len(again.control.timers) == timers
 
 
 @pytest.mark.parametrize(("version", "code"), [(0, 47), (1, 47), (2, 90), (5, 90)])
