@@ -217,17 +217,22 @@ class SimulatedCore(FakeCore):
             log.producers[asked.producer[0]] = replace(known, last_sequence=asked.sequence)
             self._guards.pop((asked.partition, asked.producer[0]), None)
 
-    # Restarts.
+    # Restarts and other leaders.
 
     def crash(self, keep: Callable[[int], int]) -> None:
         """Nothing is told any more; of each partition's waiting appends as many are there as ``keep`` says."""
         self._produced.clear()
-        for partition, held in list(self.waiting.items()):
-            log = self.logs[partition]
-            kept = keep(len(held))
-            if kept < len(held):
-                first = held[kept]
-                log.batches = [one for one in log.batches if one[0] < first.append.base_offset]
-                log.end, log.producers = first.append.base_offset, first.producers
-            log.high_watermark = log.end
-        self.waiting.clear()
+        for partition in list(self.waiting):
+            self.cut(partition, keep)
+
+    def cut(self, partition: PartitionId, keep: Callable[[int], int]) -> None:
+        """Likewise in one partition."""
+        held, log = self.waiting.pop(partition, None), self.logs[partition]
+        if held is None:
+            return
+        kept = keep(len(held))
+        if kept < len(held):
+            first = held[kept]
+            log.batches = [one for one in log.batches if one[0] < first.append.base_offset]
+            log.end, log.producers = first.append.base_offset, first.producers
+        log.high_watermark = log.end

@@ -20,8 +20,10 @@ from pykafka_core.protocol.messages import (
     SyncGroupRequest,
 )
 from tests.faults.history import Owned
+from tests.simulation.prepared import PARTITIONS, TOPIC
 from tests.simulation.producers import RETRIED, code_of
-from tests.simulation.world import PARTITIONS, TOPIC, Ask, Script, Wait, World
+from tests.simulation.script import Ask, Script, Wait
+from tests.simulation.world import World
 
 SESSION_MS, REBALANCE_MS = 10_000, 20_000
 FOREVER = 1e18

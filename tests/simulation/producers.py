@@ -22,7 +22,9 @@ from pykafka_core.protocol.messages import (
 )
 from tests.faults.history import Outcome
 from tests.simulation.core import Produce
-from tests.simulation.world import PARTITIONS, TOPIC, Ask, Put, Script, Wait, World
+from tests.simulation.prepared import PARTITIONS, TOPIC
+from tests.simulation.script import Ask, Put, Script, Wait
+from tests.simulation.world import World
 
 RETRIED = {
     None,

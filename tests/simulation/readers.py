@@ -4,7 +4,9 @@ from typing import Any
 
 from pykafka_core.protocol.messages import DeleteRecordsRequest
 from tests.simulation.ledger import DataView, read_batch
-from tests.simulation.world import PARTITIONS, TOPIC, Ask, Script, Wait, World
+from tests.simulation.prepared import PARTITIONS, TOPIC
+from tests.simulation.script import Ask, Script, Wait
+from tests.simulation.world import World
 
 
 def reader(world: World, name: str) -> Script:

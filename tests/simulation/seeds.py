@@ -3,7 +3,8 @@
 from tests.simulation.groups import committer, groups
 from tests.simulation.producers import producers
 from tests.simulation.readers import deleter, reader
-from tests.simulation.world import Script, World
+from tests.simulation.script import Script
+from tests.simulation.world import World
 
 
 def scripts(world: World) -> dict[str, Script]:

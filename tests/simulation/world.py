@@ -1,108 +1,25 @@
-"""One seeded history: clients, a broker on a faulty core, and a clock; whoever acts next is drawn by lot.
-
-A client is a generator. It yields what it does and is sent what came of it: `Ask` a request and get its answer or None
-where that was lost, `Put` a record and get its error code or None, `Wait`.
-"""
+"""One seeded history: clients, a broker on a faulty core, and a clock; whoever acts next is drawn by lot."""
 
 import hashlib
-from collections.abc import Callable, Generator
-from dataclasses import replace
-from functools import cache
+from collections.abc import Callable
 from itertools import count
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
-from pykafka_core.errors import (
-    KafkaStorageError,
-    NotLeaderOrFollowerError,
-    RequestTimedOutError,
-)
-from pykafka_core.protocol.messages import (
-    CreateTopicsRequest,
-    EndTxnRequest,
-    FindCoordinatorRequest,
-    Message,
-    TxnOffsetCommitRequest,
-)
 from pykafka_core.testing.fake_core import Marker, PartitionId
 from pykafka_core.testing.simulated_broker import SimulatedBroker
-from tests.simulation.core import Door, Produce, SimulatedCore
+from tests.simulation.core import Door, SimulatedCore
+from tests.simulation.faults import FAILURES, NO_FAULTS, Faults
 from tests.simulation.invariants import Invariants, Violation
+from tests.simulation.leadership import Leadership
+from tests.simulation.prepared import SETTINGS, TOPIC, prepared_logs
+from tests.simulation.script import Ask, Client, Put, Script, Sent, Wait, harms_next_transaction
 
-TOPIC = "orders"
-PARTITIONS = 3
 NS_PER_MS = 1_000_000
-SETTINGS = {
-    "group.initial.rebalance.delay.ms": "0",
-    "offsets.topic.num.partitions": "2",
-    "transaction.state.log.num.partitions": "2",
-    "group.consumer.session.timeout.ms": "45000",
-}
-FAILURES = (KafkaStorageError.code, NotLeaderOrFollowerError.code, RequestTimedOutError.code)
 JUMPS_MS = (1, 5, 100, 700, 3_000, 12_000, 61_000)
 SETTLING_MS = 200_000
 """Longer than every timeout of every client."""
-TV2_VERSION = 5
-"""Of EndTxn and TxnOffsetCommit."""
 STEPS_MAX = 20_000
-
-
-class Ask(NamedTuple):
-    """Send a request."""
-
-    request: Message
-    version: int
-
-
-class Put(NamedTuple):
-    """Produce a record."""
-
-    record: Produce
-
-
-class Wait(NamedTuple):
-    """Do nothing."""
-
-    duration_ms: int
-
-
-Script = Generator[Ask | Put | Wait, Any, None]
-
-
-class Faults(NamedTuple):
-    """How often what fails; chances of one action."""
-
-    lost: float
-    fail: float
-    restart: float
-    jump: float
-
-    @staticmethod
-    def drawn(random: Random) -> "Faults":
-        """Some seeds are calm, some are bad."""
-        scale = random.choice((0.0, 0.5, 1.0, 2.0, 4.0))
-        return Faults(0.04 * scale, 0.03 * scale, 0.003 * scale, 0.005 + 0.01 * scale)
-
-
-NO_FAULTS = Faults(0.0, 0.0, 0.0, 0.02)
-
-
-class Client:
-    """A script, and what it waits for."""
-
-    def __init__(self, name: str, script: Script) -> None:
-        self.name = name
-        self.script = script
-        self.call = 0
-        """What it waits for; what comes for an earlier call is too late."""
-        self.wake_ns: int | None = 0
-        self.is_over = False
-
-
-class _Sent(NamedTuple):
-    client: Client
-    call: int
-    what: Ask | Put
 
 
 class World(Door):
@@ -120,17 +37,18 @@ class World(Door):
         self.faults = NO_FAULTS
         self.is_calm = False
         self.names = count(1)
-        logs, first_id = _prepared()
-        self.core = SimulatedCore(self, _copied(logs))
+        logs, first_id = prepared_logs()
+        self.core = SimulatedCore(self, logs)
         self.broker = SimulatedBroker(SETTINGS, self.core, count(first_id))
-        self._sent: dict[int, tuple[_Sent, Any]] = {}
-        self._outgoing: list[_Sent] = []
-        self._late: list[tuple[int, _Sent]] = []
+        self._sent: dict[int, tuple[Sent, Any]] = {}
+        self._outgoing: list[Sent] = []
+        self._late: list[tuple[int, Sent]] = []
         """On their way for so long that their clients have given them up: when they arrive."""
-        self._incoming: list[tuple[_Sent, Any]] = []
+        self._incoming: list[tuple[Sent, Any]] = []
         self.broker.run()
         self.topic_id = self.broker.image.topics.by_name[TOPIC].topic_id
         self.invariants = Invariants(self)
+        self.leadership = Leadership(self)
         self.clients = [Client(name, script) for name, script in scripts(self).items()]
         self.faults = Faults.drawn(self.random)
 
@@ -158,6 +76,7 @@ class World(Door):
                 break
             self.step()
         self.faults, self.is_calm = NO_FAULTS, True
+        self.leadership.regain_all()
         for _ in range(STEPS_MAX):
             if all(client.is_over for client in self.clients):
                 break
@@ -187,6 +106,8 @@ class World(Door):
             actions += [self._tick] * 2
         if self.chance(self.faults.restart):
             actions = [self._restart]
+        elif self.chance(self.faults.move):
+            actions = [self._move]
         elif self.chance(self.faults.jump):
             actions = [self._jump]
         action = self.random.choice(actions)
@@ -253,6 +174,9 @@ class World(Door):
         for sent, _ in lost.values():
             self._lose(sent)
 
+    def _move(self) -> None:
+        self.leadership.change()
+
     # Time.
 
     def _to_next(self) -> None:
@@ -299,7 +223,7 @@ class World(Door):
             client.wake_ns = self.core.clock_ns + what.duration_ms * NS_PER_MS
         else:
             client.wake_ns = self.core.clock_ns + 30_000 * NS_PER_MS
-            sent = _Sent(client, client.call, what)
+            sent = Sent(client, client.call, what)
             if self.chance(self.faults.lost):
                 self._lose(sent)
                 if self.chance(0.5):
@@ -308,15 +232,15 @@ class World(Door):
             else:
                 self._outgoing.append(sent)
 
-    def _lose(self, sent: _Sent) -> None:
+    def _lose(self, sent: Sent) -> None:
         """The client is told soon that the connection broke."""
-        if sent.client.call == sent.call:
+        if not sent.is_given_up:
             sent.client.wake_ns = self.core.clock_ns + self.random.choice(JUMPS_MS[:4]) * NS_PER_MS
 
     def _deliver(self) -> None:
         sent = self._outgoing.pop(self.random.randrange(len(self._outgoing)))
         what = sent.what
-        if sent.client.call != sent.call and _harms_next_transaction(what):
+        if sent.is_given_up and harms_next_transaction(what):
             return
         if isinstance(what, Put):
             self._note(sent.client.name, what.record)
@@ -326,7 +250,7 @@ class World(Door):
             request = self.broker.send(what.request, what.version)
             self._sent[request] = (sent, self.invariants.before(what.request))
 
-    def _on_produced(self, sent: _Sent, code: int) -> None:
+    def _on_produced(self, sent: Sent, code: int) -> None:
         assert isinstance(sent.what, Put)
         if code == 0:
             self.invariants.produced(sent.what.record)
@@ -349,7 +273,7 @@ class World(Door):
         self.invariants.replied(sent.what.request, answer, before)
         self._queue_answer(sent, answer)
 
-    def _queue_answer(self, sent: _Sent, answer: Any) -> None:
+    def _queue_answer(self, sent: Sent, answer: Any) -> None:
         if self.chance(self.faults.lost):
             self._lose(sent)
         else:
@@ -357,34 +281,5 @@ class World(Door):
 
     def _hand_over(self) -> None:
         sent, answer = self._incoming.pop(self.random.randrange(len(self._incoming)))
-        if sent.client.call == sent.call:
+        if not sent.is_given_up:
             self._resume(sent.client, answer)
-
-
-@cache
-def _prepared() -> tuple[dict[PartitionId, Any], int]:
-    """The logs of a broker that has its topics, and the next id."""
-    core = SimulatedCore(Door())
-    broker = SimulatedBroker(SETTINGS, core)
-    for key_type in (0, 1):
-        broker.ask(FindCoordinatorRequest(key="", key_type=key_type), 3)
-    topic = CreateTopicsRequest.CreatableTopic(
-        name=TOPIC, num_partitions=PARTITIONS, replication_factor=1
-    )
-    broker.ask(CreateTopicsRequest(topics=[topic]), 7)
-    return core.logs, next(broker.ids)
-
-
-def _copied(logs: dict[PartitionId, Any]) -> dict[PartitionId, Any]:
-    return {
-        partition: replace(log, batches=list(log.batches), producers=dict(log.producers))
-        for partition, log in logs.items()
-    }
-
-
-def _harms_next_transaction(what: Ask | Put) -> bool:
-    """Whether it cannot be told from one of the same producer's next transaction: so it is in TV1, in Kafka too."""
-    is_named = isinstance(what, Ask) and isinstance(
-        what.request, EndTxnRequest | TxnOffsetCommitRequest
-    )
-    return is_named and isinstance(what, Ask) and what.version < TV2_VERSION
