@@ -28,6 +28,7 @@ class Committed:
 
     Attributes:
         transactions: By transactional id.
+        identities: All that producers ever were, by transactional id.
         generations: Of classic groups.
         texts: All metadata of offset commits.
         epochs: Of members of consumer groups, by group and member id.
@@ -38,6 +39,7 @@ class Committed:
     def __init__(self, report: Report) -> None:
         self._report = report
         self.transactions: dict[str, Transaction] = {}
+        self.identities: set[tuple[str, int, int]] = set()
         self.generations: dict[str, int] = {}
         self.texts: set[str] = set()
         self.group_epochs: dict[str, int] = {}
@@ -64,6 +66,7 @@ class Committed:
     def _transaction(self, new: Transaction) -> None:
         old = self.transactions.get(new.transactional_id)
         self.transactions[new.transactional_id] = new
+        self.identities.add((new.transactional_id, new.producer_id, new.producer_epoch))
         if old is None:
             return
         if old.producer_id == new.producer_id and new.producer_epoch < old.producer_epoch:

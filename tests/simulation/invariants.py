@@ -1,6 +1,6 @@
 """What must hold after each step of a simulation, of each answer, and when all is over."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafka_core.coordinator.transaction.states import TransactionState
 from pykafka_core.protocol.messages import (
@@ -21,6 +21,7 @@ from tests.simulation.committed import Committed
 from tests.simulation.ledger import DataView, Tail
 from tests.simulation.memory import differences, waiting_offsets
 from tests.simulation.recorder import Recorder
+from tests.simulation.sessions import Sessions
 
 if TYPE_CHECKING:
     from tests.simulation.core import Produce
@@ -31,6 +32,16 @@ class Violation(Exception):
     """Something that must not be."""
 
 
+class Arrival(NamedTuple):
+    """What was so when a request arrived."""
+
+    is_stale: bool
+    """Its generation was over."""
+    is_excused: bool
+    at: float
+    clock_ns: int
+
+
 class Invariants:
     """Watches one world."""
 
@@ -39,6 +50,7 @@ class Invariants:
         self.found: list[tuple[str, object]] = []
         self.committed = Committed(self.report)
         self.recorder = Recorder(world.now)
+        self._sessions = Sessions(self.report)
         self.views: dict[PartitionId, DataView] = {}
         self._tails: dict[PartitionId, Tail] = {}
         by_name = world.broker.image.topics.by_name
@@ -83,9 +95,10 @@ class Invariants:
 
     # Answers.
 
-    def before(self, request: Message) -> object:
+    def before(self, request: Message) -> Arrival:
         """What was committed when a request arrived."""
         self.recorder.asked(request)
+        self._sessions.asked(request)
         self._read_logs()
         generation = getattr(request, "generation_id", None)
         if isinstance(request, OffsetCommitRequest):
@@ -93,11 +106,9 @@ class Invariants:
         group = getattr(request, "group_id", None)
         known = self.committed.generations.get(group or "", -1)
         is_stale = isinstance(generation, int) and 0 <= generation < known
-        if isinstance(request, HeartbeatRequest) and self._were_loaded_since(0):
-            is_stale = (
-                False  # who beats while the group is loaded is told that all is well, as by Kafka
-            )
-        return is_stale, self.world.now(), self.world.core.clock_ns
+        # Who beats while the group is loaded is told that all is well, as by Kafka.
+        is_excused = isinstance(request, HeartbeatRequest) and self._were_loaded_since(0)
+        return Arrival(is_stale, is_excused, self.world.now(), self.world.core.clock_ns)
 
     def _were_loaded_since(self, began_ns: int) -> bool:
         """Whether groups are being loaded, or began to be since then (0: nothing but the former)."""
@@ -114,13 +125,17 @@ class Invariants:
             self.report("a record was acknowledged that is not committed", record)
         self.recorder.produced(record)
 
-    def replied(self, request: Message, answer: Any, before: Any) -> None:
+    def replied(self, request: Message, answer: Any, arrival: Arrival) -> None:
         """An answer leaves."""
         self._read_logs()
-        is_stale, began, began_ns = before
-        self.recorder.replied(request, answer, began)
-        is_excused = isinstance(request, HeartbeatRequest) and self._were_loaded_since(began_ns)
-        if is_stale and not is_excused and _is_fine(answer):
+        self.recorder.replied(request, answer, arrival.at)
+        is_heartbeat = isinstance(request, HeartbeatRequest)
+        is_excused = arrival.is_excused or (
+            is_heartbeat and self._were_loaded_since(arrival.clock_ns)
+        )
+        if not is_excused:
+            self._sessions.replied(request, answer, arrival.clock_ns)
+        if arrival.is_stale and not is_excused and _is_fine(answer):
             self.report("a stale generation was accepted", (request, answer))
         if _is_fine(answer) and not self._is_kept(request, answer):
             self.report("an answer was not committed", (request, answer))
@@ -151,9 +166,8 @@ class Invariants:
         committed = self.committed
         match request:
             case InitProducerIdRequest() if request.transactional_id:
-                known = committed.transactions.get(request.transactional_id)
-                got = answer.producer_id, answer.producer_epoch
-                return known is not None and (known.producer_id, known.producer_epoch) >= got
+                got = request.transactional_id, answer.producer_id, answer.producer_epoch
+                return got in committed.identities
             case EndTxnRequest():
                 known = committed.transactions.get(request.transactional_id)
                 has_moved = known is not None and known.producer_epoch > request.producer_epoch

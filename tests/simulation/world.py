@@ -12,7 +12,7 @@ from tests.simulation.core import Door, SimulatedCore
 from tests.simulation.faults import FAILURES, NO_FAULTS, Faults
 from tests.simulation.invariants import Invariants, Violation
 from tests.simulation.leadership import Leadership
-from tests.simulation.prepared import SETTINGS, TOPIC, prepared_logs
+from tests.simulation.prepared import SETTINGS, TOPIC, exhaust, prepared_logs
 from tests.simulation.script import Ask, Client, Put, Script, Sent, Wait, harms_next_transaction
 
 NS_PER_MS = 1_000_000
@@ -38,6 +38,8 @@ class World(Door):
         self.is_calm = False
         self.names = count(1)
         logs, first_id = prepared_logs()
+        if self.chance(0.25):
+            exhaust(logs, "t0", self.random.randrange(5))
         self.core = SimulatedCore(self, logs)
         self.broker = SimulatedBroker(SETTINGS, self.core, count(first_id))
         self._sent: dict[int, tuple[Sent, Any]] = {}
@@ -153,9 +155,11 @@ class World(Door):
         dispatcher, core = self.broker.dispatcher, self.core
         for event in core.wait(core.clock_ns, events_max):
             dispatcher.take(event)
-        self.broker.control.timers.run(core.horizon_ns())
         while dispatcher.advance():
             pass
+        if self.broker.control.timers.run(core.horizon_ns()):
+            while dispatcher.advance():
+                pass
 
     def _complete(self) -> None:
         partition = self.random.choice(self._held())

@@ -1,0 +1,47 @@
+"""A member whose last request was taken is known for as long as its session lasts."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pykafka_core.errors import UnknownMemberIdError
+from pykafka_core.protocol.messages import (
+    ConsumerGroupHeartbeatRequest,
+    HeartbeatRequest,
+    LeaveGroupRequest,
+    Message,
+)
+
+SESSION_NS = 10_000_000_000
+"""The shortest there is; rebalance timeouts are longer."""
+
+Member = tuple[str, str]
+
+
+class Sessions:
+    """Follows members by the times at which their requests arrived."""
+
+    def __init__(self, report: Callable[[str, object], None]) -> None:
+        self._report = report
+        self._heard_ns: dict[Member, int] = {}
+
+    def asked(self, request: Message) -> None:
+        """Who leaves, even by a request that was long on its way, has no session."""
+        if isinstance(request, LeaveGroupRequest):
+            for one in request.members:
+                self._heard_ns.pop((request.group_id, one.member_id), None)
+        elif isinstance(request, ConsumerGroupHeartbeatRequest) and request.member_epoch < 0:
+            self._heard_ns.pop((request.group_id, request.member_id), None)
+
+    def replied(self, request: Message, answer: Any, arrived_ns: int) -> None:
+        """An answer leaves to a request that was not excused."""
+        if not isinstance(request, HeartbeatRequest | ConsumerGroupHeartbeatRequest):
+            return
+        member = request.group_id, request.member_id
+        heard_ns = self._heard_ns.get(member)
+        if answer.error_code == UnknownMemberIdError.code and heard_ns is not None:
+            if arrived_ns < heard_ns + SESSION_NS:
+                self._report("a live member was forgotten", (request, heard_ns, arrived_ns))
+            del self._heard_ns[member]
+        is_member = getattr(request, "member_epoch", 0) >= 0
+        if answer.error_code == 0 and is_member:
+            self._heard_ns[member] = max(arrived_ns, heard_ns or 0)
