@@ -6,6 +6,10 @@ from typing import Any
 import pytest
 
 from pykafka_core._core import Appended
+from pykafka_core.coordinator.partitions import coordinator_partition
+from pykafka_core.coordinator.transaction.records import transaction_record
+from pykafka_core.coordinator.transaction.states import TransactionState
+from pykafka_core.coordinator.transaction.transaction import EXHAUSTED_EPOCH, TV2, Transaction
 from pykafka_core.errors import KafkaStorageError
 from pykafka_core.protocol.messages import DeleteTopicsRequest, EndTxnRequest, EndTxnResponse
 from pykafka_core.testing.fake_core import FakeCore, PartitionId, encode_batch
@@ -132,6 +136,34 @@ def test_a_decided_transaction_ends_after_a_restart() -> None:
     broker.core.hold_appends = False
     again = SimulatedBroker(core=broker.core, ids=broker.ids)
     again.run()
+    assert describe(again).transaction_state == "CompleteCommit"
+
+
+def test_the_last_epoch_of_a_producer_ends_after_a_restart_too() -> None:
+    """The broker has no producer ids then, and what asks for more of them was refused."""
+    broker = transactional_broker()
+    producer = (7, EXHAUSTED_EPOCH)
+    last = Transaction(
+        transactional_id=ID,
+        state=TransactionState.ONGOING,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        last_producer_epoch=-1,
+        previous_producer_id=-1,
+        next_producer_id=-1,
+        timeout_ms=60_000,
+        partitions=frozenset({(TOPIC, 0)}),
+        start_ms=broker.core.clock_ms,
+        last_update_ms=broker.core.clock_ms,
+        client_version=TV2,
+    )
+    transactions = broker.image.topics.by_name[TRANSACTION_TOPIC]
+    index = coordinator_partition(ID, len(transactions.partitions))
+    broker.core.append(0, (transactions.topic_id, index), 0, [transaction_record(last)])
+    again = SimulatedBroker(core=FakeCore(logs=broker.core.logs), ids=broker.ids)
+    again.run()
+    assert end(again, producer, commit=True, version=5)[0] == 14
+    assert end(again, producer, commit=True, version=5) == (0, (1, 0))
     assert describe(again).transaction_state == "CompleteCommit"
 
 

@@ -84,7 +84,9 @@ def new_producer_id() -> LocalRequest:
     from pykafka_core.handlers.coordinators import init_producer_id as handler
     from pykafka_core.protocol.messages import InitProducerIdRequest
 
-    return LocalRequest(lambda context: handler.handle(context, InitProducerIdRequest()))
+    # The schema has "" for whoever says nothing, and an empty id is refused.
+    request = InitProducerIdRequest(transactional_id=None)
+    return LocalRequest(lambda context: handler.handle(context, request))
 
 
 def raise_first_error(answer: Message) -> None:
