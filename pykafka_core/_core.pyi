@@ -799,7 +799,7 @@ class Pattern:
     """A regular expression that a client sent: RE2's syntax, by Rust's ``regex`` crate, which takes linear time.
 
     Raises:
-        ValueError: It is none, nested more than 100 times, or takes more than 1 MiB compiled.
+        ValueError: It is none, nested more than 100 times, or takes more than 512 KiB compiled.
     """
 
     def __new__(cls, text: str, /) -> Self: ...
