@@ -12,6 +12,7 @@ from pykafka_core.protocol.coordinator_records import (
     decode_record_value,
 )
 from tests.simulation.ledger import Batch
+from tests.simulation.offsets import OffsetsModel
 
 Report = Callable[[str, object], None]
 
@@ -28,11 +29,13 @@ class Committed:
 
     Attributes:
         transactions: By transactional id.
+        offsets: Of groups, by partition of `__consumer_offsets`.
         identities: All that producers ever were, by transactional id.
         generations: Of classic groups.
         texts: All metadata of offset commits.
         epochs: Of members of consumer groups, by group and member id.
         epochs_seen: Likewise, of those too that are gone.
+        revoking: Those members that have partitions to give up, for which they have a time of their own.
         held: What those members hold: topic ids and partitions.
     """
 
@@ -40,11 +43,13 @@ class Committed:
         self._report = report
         self.transactions: dict[str, Transaction] = {}
         self.identities: set[tuple[str, int, int]] = set()
+        self.offsets: dict[int, OffsetsModel] = {}
         self.generations: dict[str, int] = {}
         self.texts: set[str] = set()
         self.group_epochs: dict[str, int] = {}
         self.epochs: dict[tuple[str, str], int] = {}
         self.epochs_seen: set[tuple[str, str, int]] = set()
+        self.revoking: set[tuple[str, str]] = set()
         self.held: dict[tuple[str, str], set[tuple[bytes, int]]] = {}
         self._rules: dict[str, Callable[[Any, Any], None]] = {
             "OffsetCommitKey": self._offset,
@@ -80,18 +85,23 @@ class Committed:
             if not (is_epoch_fence or is_tv2_abort):
                 self._report("a transaction ended that was not open", (old, new))
 
-    def group_batch(self, batch: Batch) -> None:
+    def group_batch(self, index: int, batch: Batch) -> None:
         """Of `__consumer_offsets`."""
+        model = self.offsets.setdefault(index, OffsetsModel())
         if batch.is_control:
+            model.marker(batch.producer_id, committed=batch.is_commit)
             return
-        for key, value in batch.records:
+        for position, (key, value) in enumerate(batch.records, batch.base_offset):
             assert key is not None
             kind = GROUP_KEYS[int.from_bytes(key[:2], "big")]
             rule = self._rules.get(kind)
             if rule is not None:
                 name = kind.removesuffix("Key") + "Value"
                 read = None if value is None else decode_record_value(name, value)
-                rule(decode_record_key(GROUP_KEYS, key), read)
+                read_key = decode_record_key(GROUP_KEYS, key)
+                rule(read_key, read)
+                if kind == "OffsetCommitKey":
+                    model.offset(batch, position, read_key, read)
         self._check_owners()
 
     def _offset(self, key: Any, value: Any) -> None:
@@ -124,6 +134,10 @@ class Committed:
             self._report("a member's epoch went back", (place, value))
         self.epochs[place] = value.member_epoch
         self.epochs_seen.add((*place, value.member_epoch))
+        if value.partitions_pending_revocation:
+            self.revoking.add(place)
+        else:
+            self.revoking.discard(place)
         rows = (*value.assigned_partitions, *value.partitions_pending_revocation)
         self.held[place] = {(row.topic_id, index) for row in rows for index in row.partitions}
 

@@ -57,11 +57,11 @@ def fetch_request(group: str, indexes: list[int]) -> OffsetFetchRequest:
     return OffsetFetchRequest(groups=[wanted], require_stable=True)
 
 
-def committer(world: World, group: str) -> Script:
+def committer(world: World, group: str, *, is_writing: bool) -> Script:
     """Commits and fetches, alone or beside transactions."""
     for _ in range(world.random.randrange(3, 12)):
         indexes = world.random.sample(range(PARTITIONS), world.random.randrange(1, PARTITIONS + 1))
-        if group.startswith("s") and world.chance(0.6):
+        if is_writing and world.chance(0.6):
             yield Ask(commit_request(world, group, indexes), 9)
         else:
             yield Ask(fetch_request(group, indexes), 9)
@@ -260,7 +260,7 @@ def groups(world: World) -> dict[str, Script]:
     """Some of each kind."""
     scripts: dict[str, Script] = {}
     for number in range(world.random.choice((0, 1, 2))):
-        scripts[f"committer{number}"] = committer(world, f"s{number}")
+        scripts[f"committer{number}"] = committer(world, f"s{number}", is_writing=True)
     if world.chance(0.7):
         for number in range(world.random.randrange(1, 4)):
             scripts[f"classic{number}"] = ClassicMember(world, "classic").script()

@@ -19,13 +19,17 @@ from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.faults.history import check
 from tests.simulation.committed import Committed
 from tests.simulation.ledger import DataView, Tail
-from tests.simulation.memory import differences, waiting_offsets
+from tests.simulation.memory import differences, other_offsets, unloaded, waiting_offsets
 from tests.simulation.recorder import Recorder
 from tests.simulation.sessions import Sessions
 
 if TYPE_CHECKING:
     from tests.simulation.core import Produce
     from tests.simulation.world import World
+
+
+COMPARED = 0.02
+"""How often memory is compared with the logs."""
 
 
 class Violation(Exception):
@@ -50,7 +54,7 @@ class Invariants:
         self.found: list[tuple[str, object]] = []
         self.committed = Committed(self.report)
         self.recorder = Recorder(world.now)
-        self._sessions = Sessions(self.report)
+        self._sessions = Sessions(self.report, self.committed)
         self.views: dict[PartitionId, DataView] = {}
         self._tails: dict[PartitionId, Tail] = {}
         by_name = world.broker.image.topics.by_name
@@ -68,10 +72,18 @@ class Invariants:
     def after_step(self) -> None:
         """Raise what was found."""
         self._read_logs()
+        if self.world.random.random() < COMPARED:
+            self._compare()
         if self.world.broker.control.faults.count:
             self.report("the broker caught a fault", self.world.broker.control.faults.count)
         if self.found:
             raise Violation(*self.found[0])
+
+    def _compare(self) -> None:
+        for detail in differences(self.world.broker):
+            self.report("memory is not what the log says", detail)
+        for detail in other_offsets(self.world.broker, self.committed.offsets):
+            self.report("offsets are not what the log says", detail)
 
     def _read_logs(self) -> None:
         for partition, log in self.world.core.logs.items():
@@ -81,17 +93,12 @@ class Invariants:
             topic_id = partition[0]
             if topic_id == self.world.topic_id:
                 self.views.setdefault(partition, DataView()).advance(log)
-            elif topic_id in (self._groups_id, self._transactions_id):
-                take = (
-                    self.committed.group_batch
-                    if topic_id == self._groups_id
-                    else self.committed.transaction_batch
-                )
+            elif topic_id in self.coordinators_ids:
                 for batch in self._tails.setdefault(partition, Tail()).advance(log):
-                    take(batch)
-
-    def restarted(self) -> None:
-        """A new broker has the logs."""
+                    if topic_id == self._groups_id:
+                        self.committed.group_batch(partition[1], batch)
+                    else:
+                        self.committed.transaction_batch(batch)
 
     # Answers.
 
@@ -208,8 +215,9 @@ class Invariants:
                 self.report("the last stable offset does not move", partition)
         for detail in waiting_offsets(self.world.broker):
             self.report("an offset waits for a marker for ever", detail)
-        for detail in differences(self.world.broker):
-            self.report("memory is not what the log says", detail)
+        for place in unloaded(self.world.broker):
+            self.report("a shard is not there", place)
+        self._compare()
         for (_, index), view in self.views.items():
             log = self.world.core.logs[self.world.partition(index)]
             if view.last_stable_offset != log.high_watermark:

@@ -18,6 +18,13 @@ class Batch(NamedTuple):
     is_control: bool
     records: list[tuple[bytes | None, bytes | None]]
 
+    @property
+    def is_commit(self) -> bool:
+        """Of a marker."""
+        key = self.records[0][0]
+        assert key is not None
+        return key[3] == 1
+
 
 def read_batch(data: bytes) -> Batch:
     """The batch, with its control records."""
@@ -67,10 +74,8 @@ class DataView:
     def advance(self, log: Any) -> None:
         for batch in self.tail.advance(log):
             if batch.is_control:
-                key = batch.records[0][0]
-                assert key is not None
                 for offset in self._open.pop(batch.producer_id, ()):
-                    self.fates[offset] = (self.fates[offset][0], key[3] == 1)
+                    self.fates[offset] = (self.fates[offset][0], batch.is_commit)
                 continue
             for place, (_, value) in enumerate(batch.records, batch.base_offset):
                 assert value is not None

@@ -145,11 +145,12 @@ class Recorder:
             self._reads,
             final=final_of(self._final),
         )
+        # Where a group commits both ways, what counts is the order of the log, which clients do not know.
+        both = {group for rows in self._offsets.values() for group, *_ in rows} & set(self.commits)
         self._transactional_commits()
         for group in sorted({*self.commits, *self.fetches, *self.owned}):
-            yield History(
-                owned=self.owned[group], commits=self.commits[group], fetches=self.fetches[group]
-            )
+            fetches = [] if group in both else self.fetches[group]
+            yield History(owned=self.owned[group], commits=self.commits[group], fetches=fetches)
 
     def _transactional_commits(self) -> None:
         for transaction, offsets in self._offsets.items():

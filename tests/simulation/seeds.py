@@ -14,7 +14,7 @@ def scripts(world: World) -> dict[str, Script]:
     if has_transactions:
         made |= producers(world)
         made["reader"] = reader(world, "reader")
-        made["fetcher"] = committer(world, "x-t0")
+        made["fetcher"] = committer(world, "x-t0", is_writing=world.chance(0.3))
     if not has_transactions or world.chance(0.5):
         made |= groups(world)
     if world.chance(0.3):

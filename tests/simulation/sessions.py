@@ -10,6 +10,7 @@ from pykafka_core.protocol.messages import (
     LeaveGroupRequest,
     Message,
 )
+from tests.simulation.committed import Committed
 
 SESSION_NS = 10_000_000_000
 """The shortest there is; rebalance timeouts are longer."""
@@ -20,8 +21,9 @@ Member = tuple[str, str]
 class Sessions:
     """Follows members by the times at which their requests arrived."""
 
-    def __init__(self, report: Callable[[str, object], None]) -> None:
+    def __init__(self, report: Callable[[str, object], None], committed: Committed) -> None:
         self._report = report
+        self._committed = committed
         self._heard_ns: dict[Member, int] = {}
 
     def asked(self, request: Message) -> None:
@@ -43,5 +45,7 @@ class Sessions:
                 self._report("a live member was forgotten", (request, heard_ns, arrived_ns))
             del self._heard_ns[member]
         is_member = getattr(request, "member_epoch", 0) >= 0
-        if answer.error_code == 0 and is_member:
+        if member in self._committed.revoking:
+            self._heard_ns.pop(member, None)
+        elif answer.error_code == 0 and is_member:
             self._heard_ns[member] = max(arrived_ns, heard_ns or 0)

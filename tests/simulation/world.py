@@ -174,7 +174,6 @@ class World(Door):
         self.core.clock_ns, self.core.clock_ms = old.clock_ns, old.clock_ms
         self.broker = SimulatedBroker(SETTINGS, self.core, self.broker.ids)
         self._sent = {}
-        self.invariants.restarted()
         for sent, _ in lost.values():
             self._lose(sent)
 
