@@ -11,14 +11,21 @@ from pykafka_core.coordinator.transaction.records import transaction_record
 from pykafka_core.coordinator.transaction.states import TransactionState
 from pykafka_core.coordinator.transaction.transaction import EXHAUSTED_EPOCH, TV2, Transaction
 from pykafka_core.errors import KafkaStorageError
-from pykafka_core.protocol.messages import DeleteTopicsRequest, EndTxnRequest, EndTxnResponse
+from pykafka_core.protocol.messages import (
+    AddPartitionsToTxnRequest,
+    DeleteTopicsRequest,
+    EndTxnRequest,
+    EndTxnResponse,
+    FindCoordinatorRequest,
+)
 from pykafka_core.testing.fake_core import FakeCore, PartitionId, encode_batch
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.handlers.group_requests import pass_ms
-from tests.handlers.offset_requests import TOPIC, fetch, topic_id
+from tests.handlers.offset_requests import TOPIC, create_topic, fetch, topic_id
 from tests.handlers.transaction_requests import (
     ID,
+    Producer,
     add,
     add_offsets,
     commit_offsets,
@@ -28,6 +35,22 @@ from tests.handlers.transaction_requests import (
     producer_of,
     transactional_broker,
 )
+
+
+def ending(producer: Producer) -> EndTxnRequest:
+    return EndTxnRequest(
+        transactional_id=ID, producer_id=producer[0], producer_epoch=producer[1], committed=True
+    )
+
+
+def beginning(name: str, producer: Producer) -> AddPartitionsToTxnRequest:
+    topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=TOPIC, partitions=[1])
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=name,
+        v3_and_below_producer_id=producer[0],
+        v3_and_below_producer_epoch=producer[1],
+        v3_and_below_topics=[topic],
+    )
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -137,6 +160,30 @@ def test_a_decided_transaction_ends_after_a_restart() -> None:
     again = SimulatedBroker(core=broker.core, ids=broker.ids)
     again.run()
     assert describe(again).transaction_state == "CompleteCommit"
+
+
+def test_a_shard_that_is_loaded_again_has_the_end_after_all_markers() -> None:
+    """The first markers' end came before the second ones, which could then end the producer's next transaction."""
+    broker = SimulatedBroker({"transaction.state.log.num.partitions": "1"})
+    broker.ask(FindCoordinatorRequest(key=ID, key_type=1), 3)
+    create_topic(broker)
+    producer, other = producer_of(broker), producer_of(broker, "other")
+    add(broker, producer, 0)
+    broker.core.hold_appends = True
+    broker.send(ending(producer), 4)
+    broker.run()
+    broker.send(beginning("other", other), 3)
+    broker.run()
+    broker.core.complete_append()  # the decision
+    broker.run()
+    broker.core.complete_append(KafkaStorageError.code)  # what another transaction has begun
+    broker.core.complete_append()  # the marker; it is told while the shard is loaded
+    broker.run()
+    assert describe(broker).transaction_state == "PrepareCommit"
+    broker.core.hold_appends = False
+    broker.core.complete_append()
+    broker.run()
+    assert describe(broker).transaction_state == "CompleteCommit"
 
 
 def test_the_last_epoch_of_a_producer_ends_after_a_restart_too() -> None:

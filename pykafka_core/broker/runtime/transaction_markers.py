@@ -23,9 +23,10 @@ from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.shard_host import ShardPlace
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.coordinator.group.offsets.transaction import end_transaction
-from pykafka_core.coordinator.shard import TransactionEnd
+from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter
 from pykafka_core.coordinator.transaction.effects import WriteMarkers
 from pykafka_core.coordinator.transaction.markers_written import markers_written
+from pykafka_core.coordinator.transaction.state import Transactions
 from pykafka_core.coordinator.transaction.transaction import TopicPartition
 from pykafka_core.errors import (
     CoordinatorLoadInProgressError,
@@ -259,12 +260,16 @@ class TransactionMarkers:
         if ending.left:
             self._try_again(ending)
             return
-        effect = ending.effect
-        run = partial(
-            markers_written, effect.transactional_id, effect.producer_id, effect.producer_epoch
-        )
-        operation = TransactionOperation(ending.place.partition, run)
+        operation = TransactionOperation(ending.place.partition, partial(self._complete, ending))
         self._run(operation, partial(self._on_complete, ending))
+
+    def _complete(self, ending: _Ending, state: Transactions, waiter: Waiter, turn: Turn) -> None:
+        """Unless its shard was loaded again, and asks for markers that would come after the end."""
+        if not self._is_current(ending):
+            raise CoordinatorNotAvailableError
+        effect = ending.effect
+        producer = effect.producer_id, effect.producer_epoch
+        markers_written(effect.transactional_id, *producer, state, waiter, turn)
 
     def _try_again(self, ending: _Ending) -> None:
         due_ns = self._core.now_ns() + ending.pause_ns
