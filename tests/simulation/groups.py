@@ -88,6 +88,7 @@ class ClassicMember:
 
     world: World
     group: str
+    instance_id: str | None = None
     member_id: str = ""
     generation: int = -1
 
@@ -112,13 +113,16 @@ class ClassicMember:
             session_timeout_ms=SESSION_MS,
             rebalance_timeout_ms=REBALANCE_MS,
             member_id=self.member_id,
+            group_instance_id=self.instance_id,
             protocol_type="consumer",
             protocols=[protocol],
         )
 
     def _join(self) -> Step:
         for _ in range(TRIES):
-            answer = yield Ask(self._join_request(), self.world.random.choice((3, 5)))
+            answer = yield Ask(
+                self._join_request(), 5 if self.instance_id else self.world.random.choice((3, 5))
+            )
             code = code_of(answer)
             if code == 0:
                 self.member_id, self.generation = answer.member_id, answer.generation_id
@@ -135,6 +139,7 @@ class ClassicMember:
             group_id=self.group,
             generation_id=self.generation,
             member_id=self.member_id,
+            group_instance_id=self.instance_id,
             assignments=self._assignments(joined),
         )
         answer = yield Ask(request, 3)
@@ -159,7 +164,7 @@ class ClassicMember:
         recorder, since = world.invariants.recorder, world.now()
         for index in owned:
             recorder.owned[self.group].append(
-                Owned(self.member_id, self.generation, index, since, FOREVER)
+                Owned(self.instance_id or self.member_id, self.generation, index, since, FOREVER)
             )
         for _ in range(world.random.randrange(1, 8)):
             yield Wait(world.random.choice((10, 1_000, 3_000)))
@@ -180,11 +185,15 @@ class ClassicMember:
         choice = self.world.random.random()
         if choice < 0.4 or not owned:
             beat = HeartbeatRequest(
-                group_id=self.group, generation_id=self.generation, member_id=self.member_id
+                group_id=self.group,
+                generation_id=self.generation,
+                member_id=self.member_id,
+                group_instance_id=self.instance_id,
             )
             return Ask(beat, 3)
         if choice < 0.8:
             commit = commit_request(self.world, self.group, owned, self.generation, self.member_id)
+            commit.group_instance_id = self.instance_id
             return Ask(commit, 7)
         return Ask(fetch_request(self.group, owned), 9)
 
@@ -263,7 +272,9 @@ def groups(world: World) -> dict[str, Script]:
         scripts[f"committer{number}"] = committer(world, f"s{number}", is_writing=True)
     if world.chance(0.7):
         for number in range(world.random.randrange(1, 4)):
-            scripts[f"classic{number}"] = ClassicMember(world, "classic").script()
+            # Two may be of one instance: the later one takes the place of the earlier.
+            instance_id = world.random.choice((None, None, "i0", "i1"))
+            scripts[f"classic{number}"] = ClassicMember(world, "classic", instance_id).script()
     if world.chance(0.5):
         for number in range(world.random.randrange(1, 4)):
             scripts[f"consumer{number}"] = ConsumerMember(world, "consumer", f"c{number}").script()

@@ -103,6 +103,8 @@ class Producer:
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id,
             transaction_timeout_ms=self.world.random.choice(TIMEOUTS_MS),
+            producer_id=self.identity[0],
+            producer_epoch=self.identity[1],
         )
         answer = yield from self._ask(request, 5 if self.is_tv2 else 4)
         if answer is None or answer.error_code:
@@ -196,7 +198,8 @@ class Producer:
         if self.is_tv2:
             self._renew((answer.producer_id, answer.producer_epoch))
         elif not is_good:
-            raise Fenced  # as KIP-360 has it, a new epoch: the last record may still be on its way
+            # The last record may still be on its way: it needs a new epoch (KIP-360).
+            yield from self._init()
 
     # Asking.
 
