@@ -6,7 +6,7 @@ from pykafka_core.coordinator.group.consumer.assignors.range import assign_range
 from pykafka_core.coordinator.group.consumer.assignors.spec import Assignor, MemberSpec
 from pykafka_core.coordinator.group.consumer.assignors.uniform import assign_uniform
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
-from pykafka_core.coordinator.group.consumer.member import Assignment, ConsumerMember
+from pykafka_core.coordinator.group.consumer.member import Assignment
 from pykafka_core.coordinator.group.consumer.records import target_epoch_record, target_record
 from pykafka_core.coordinator.group.consumer.topics import TopicsView, found_topics
 from pykafka_core.coordinator.shard import KeyValue
@@ -32,17 +32,25 @@ def target_records(group: ConsumerGroup, view: TopicsView, default_assignor: str
     topics = found_topics(view, set(group.subscribed_names()))
     counts = {topic.topic_id: topic.partitions_count for topic in topics.values()}
     ids = {name: topic.topic_id for name, topic in topics.items()}
-    made = assign([_spec(group, member, ids) for member in group.members.values()], counts)
+    made = assign(_specs(group, ids), counts)
     changed = _changed(group, made)
     records = [target_record(group.group_id, member_id, made[member_id]) for member_id in changed]
     return [*records, target_epoch_record(group.group_id, group.epoch)]
 
 
-def _spec(group: ConsumerGroup, member: ConsumerMember, ids: Mapping[str, bytes]) -> MemberSpec:
-    topic_ids = frozenset(ids[name] for name in group.names_of(member) if name in ids)
-    return MemberSpec(
-        member.member_id, member.instance_id, topic_ids, group.target(member.member_id)
-    )
+def _specs(group: ConsumerGroup, ids: Mapping[str, bytes]) -> list[MemberSpec]:
+    """All members; those of equal subscriptions share one set of topics, since that is made topic by topic."""
+    known: dict[tuple[frozenset[str], str | None], frozenset[bytes]] = {}
+    specs = []
+    for member_id, member in group.members.items():
+        subscription = member.topic_names, member.topic_regex
+        topic_ids = known.get(subscription)
+        if topic_ids is None:
+            names = group.names_of(member)
+            topic_ids = known[subscription] = frozenset(ids[name] for name in names if name in ids)
+        target = group.target(member_id)
+        specs.append(MemberSpec(member_id, member.instance_id, topic_ids, target))
+    return specs
 
 
 def _changed(group: ConsumerGroup, made: Mapping[str, Assignment]) -> Iterable[str]:

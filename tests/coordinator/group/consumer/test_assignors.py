@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykafka_core.coordinator.group.consumer.assignors.range import assign_range
-from pykafka_core.coordinator.group.consumer.assignors.spec import MemberSpec
+from pykafka_core.coordinator.group.consumer.assignors.spec import MemberSpec, subscribers_of
 from pykafka_core.coordinator.group.consumer.assignors.uniform import assign_uniform
 from pykafka_core.coordinator.group.consumer.member import Assignment
 from pykafka_core.coordinator.group.consumer.target import ASSIGNORS
@@ -109,7 +109,7 @@ def test_uniform_moves_no_more_than_it_must(before: int, after: int, partitions:
 
 
 def test_uniform_gives_a_topic_to_its_only_subscriber() -> None:
-    specs = [MemberSpec("a", None, {T}), MemberSpec("b", None, {T, U})]
+    specs = [MemberSpec("a", None, frozenset((T,))), MemberSpec("b", None, frozenset((T, U)))]
     made = assign_uniform(specs, {T: 4, U: 4})
     assert made == {"a": {T: frozenset(range(4))}, "b": {U: frozenset(range(4))}}
 
@@ -125,12 +125,21 @@ def test_range_gives_runs_and_the_first_ones_one_more() -> None:
 
 def test_range_orders_static_members_first_and_by_instance_id() -> None:
     specs = [
-        MemberSpec("a", None, {T}),
-        MemberSpec("b", "2", {T}),
-        MemberSpec("c", "1", {T}),
+        MemberSpec("a", None, frozenset((T,))),
+        MemberSpec("b", "2", frozenset((T,))),
+        MemberSpec("c", "1", frozenset((T,))),
     ]
     made = assign_range(specs, {T: 3})
     assert made == {"c": {T: frozenset((0,))}, "b": {T: frozenset((1,))}, "a": {T: frozenset((2,))}}
+
+
+def test_subscribers_of_equal_and_of_different_subscriptions() -> None:
+    both, one, none = frozenset((T, U)), frozenset((T,)), frozenset[bytes]()
+    found = subscribers_of([both, one, none, frozenset((U, T))])
+    assert {topic_id: sorted(places) for topic_id, places in found.items()} == {
+        T: [0, 1, 3],
+        U: [0, 3],
+    }
 
 
 def test_many_members_and_partitions_are_assigned_in_a_turn() -> None:

@@ -6,7 +6,7 @@ same runs; the first ones have one partition more. It does not look at what memb
 
 from collections.abc import Collection, Mapping
 
-from pykafka_core.coordinator.group.consumer.assignors.spec import MemberSpec
+from pykafka_core.coordinator.group.consumer.assignors.spec import MemberSpec, subscribers_of
 from pykafka_core.coordinator.group.consumer.member import Assignment
 
 
@@ -16,10 +16,11 @@ def assign_range(
     """An `Assignor`."""
     ordered = sorted(members, key=_order)
     made: dict[str, dict[bytes, frozenset[int]]] = {one.member_id: {} for one in ordered}
+    subscribers = subscribers_of([one.topic_ids for one in ordered])
     for topic_id, count in counts.items():
-        subscribers = [one.member_id for one in ordered if topic_id in one.topic_ids]
-        if subscribers:
-            _share(topic_id, count, subscribers, made)
+        numbers = sorted(subscribers.get(topic_id, ()))
+        if numbers:
+            _share(topic_id, count, [ordered[number].member_id for number in numbers], made)
     return made
 
 
@@ -36,7 +37,7 @@ def _share(
 ) -> None:
     quota, extra = divmod(count, len(subscribers))
     start = 0
-    for place, member_id in enumerate(subscribers):
+    for place, member_id in enumerate(subscribers[:count]):
         end = start + quota + (place < extra)
         if start < end:
             made[member_id][topic_id] = frozenset(range(start, end))

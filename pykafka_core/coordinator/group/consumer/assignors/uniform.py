@@ -13,7 +13,7 @@ Kafka has two builders, for equal and for different subscriptions (``UniformHomo
 from collections.abc import Collection, Iterable, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 
-from pykafka_core.coordinator.group.consumer.assignors.spec import MemberSpec
+from pykafka_core.coordinator.group.consumer.assignors.spec import MemberSpec, subscribers_of
 from pykafka_core.coordinator.group.consumer.member import Assignment
 
 PASSES_MAX = 16
@@ -41,11 +41,9 @@ class _Balance:
         self._members = sorted(members, key=lambda one: one.member_id)
         self._counts = counts
         self._sizes = [0] * len(self._members)
-        self._subscribers: dict[bytes, list[int]] = {topic_id: [] for topic_id in counts}
+        self._subscribers = subscribers_of([one.topic_ids for one in self._members])
         self._owners: dict[bytes, dict[int, int]] = {topic_id: {} for topic_id in counts}
         for number, member in enumerate(self._members):
-            for topic_id in member.topic_ids:
-                self._subscribers[topic_id].append(number)
             self._keep(number, member)
 
     def _keep(self, number: int, member: MemberSpec) -> None:
@@ -58,7 +56,7 @@ class _Balance:
 
     def ordered_topics(self) -> list[bytes]:
         """Topics that somebody subscribes to: those with most partitions for each subscriber first."""
-        subscribed = [topic_id for topic_id in self._counts if self._subscribers[topic_id]]
+        subscribed = [topic_id for topic_id in self._counts if topic_id in self._subscribers]
         return sorted(
             subscribed,
             key=lambda one: (-self._counts[one] / len(self._subscribers[one]), one),
@@ -68,6 +66,8 @@ class _Balance:
         """Give what nobody has of a topic to those who have fewest."""
         owners = self._owners[topic_id]
         free = [number for number in range(self._counts[topic_id]) if number not in owners]
+        if not free:
+            return
         least = self._heap(self._subscribers[topic_id])
         for partition in free:
             _, number = least[0]
@@ -77,6 +77,8 @@ class _Balance:
 
     def level(self, topic_id: bytes) -> int:
         """Move partitions of a topic from those who have most to those who have fewest; how many moved."""
+        if max(self._sizes) - min(self._sizes) <= 1:
+            return 0  # costs less than to look at the topic's subscribers
         owned: dict[int, list[int]] = {}
         for partition in sorted(self._owners[topic_id]):
             owned.setdefault(self._owners[topic_id][partition], []).append(partition)
