@@ -189,6 +189,10 @@ class ConsumerGroup:
         """Whether a member subscribes by this regular expression."""
         return regex in self._regexes
 
+    def is_only_one_with(self, regex: str | None) -> bool:
+        """Whether one member alone subscribes by this regular expression."""
+        return self._regexes[regex or ""] == 1
+
     def preferred_assignor(self) -> str | None:
         """What most of those members like who say so; None if none does."""
         return max(self._assignors, key=lambda name: (self._assignors[name], name), default=None)

@@ -57,7 +57,7 @@ def consumer_heartbeat(
         RecordListTooLargeError: What changes does not fit into one batch.
     """
     draft = opened(beat.group_id, beat.member_epoch, state)
-    check_regex(beat.topic_regex, draft.group)
+    check_regex(beat.topic_regex, beat.member_id, draft.group)
     member_id = beat.member_id or (state.new_uuid() if beat.member_epoch == JOIN_EPOCH else "")
     before, replaced = admitted(beat, member_id, draft, state)
     is_new_epoch = _update_member(beat, before, draft)

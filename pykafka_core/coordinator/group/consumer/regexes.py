@@ -20,13 +20,17 @@ REGEXES_MAX = 10
 """Different ones in a group, so that a turn can match them all. Kafka has no limit."""
 
 
-def check_regex(regex: str | None, group: ConsumerGroup) -> None:
+def check_regex(regex: str | None, member_id: str, group: ConsumerGroup) -> None:
     """Refuse one expression too many.
 
     Raises:
-        InvalidRegularExpressionError: The group has `REGEXES_MAX` others.
+        InvalidRegularExpressionError: The group's other members have `REGEXES_MAX` others.
     """
-    if regex and not group.has_regex(regex) and len(group.regexes) >= REGEXES_MAX:
+    if not regex or group.has_regex(regex):
+        return
+    member = group.members.get(member_id)
+    gives_up = member is not None and group.is_only_one_with(member.topic_regex)
+    if sum(1 for _ in group.own_regexes()) - gives_up >= REGEXES_MAX:
         raise InvalidRegularExpressionError
 
 

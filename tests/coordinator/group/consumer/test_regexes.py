@@ -81,3 +81,13 @@ def test_a_group_has_only_so_many_expressions() -> None:
     refused = world.join("more", topic_regex="u.*")
     assert refused == InvalidRegularExpressionError.code
     assert world.join("more", topic_regex="t0.*").error_code == 0
+
+
+def test_a_member_of_a_full_group_may_change_an_expression_that_is_its_own() -> None:
+    world = World(TOPICS)
+    for number in range(REGEXES_MAX):
+        Client(world, f"m{number}", topic_names=EMPTY, topic_regex=f"t{number}.*")
+    Client(world, "shares", topic_names=EMPTY, topic_regex="t1.*")
+    assert world.join("m0", topic_regex="u.*").error_code == 0
+    assert world.join("m1", topic_regex="v.*") == InvalidRegularExpressionError.code
+    assert len(world.group.regexes) == REGEXES_MAX
