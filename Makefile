@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test histories simulate perturbed turns bench peers fairness bounds bench-spark fuzz torture wheel settings verify fix clean
+.PHONY: help build demo test streams histories simulate perturbed turns bench peers fairness bounds bench-spark fuzz torture wheel settings verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,9 @@ need-spark need-test need-torture need-fuzz: need-%:
 test: need-test .venv/built ## every test, TEST_JOBS (one a core) files at a time
 	cargo test --locked --workspace -q
 	python -m pytest -n $(or $(TEST_JOBS),auto) --dist loadgroup
+
+streams: need-test .venv/built ## Kafka Streams with exactly_once_v2, killed STREAMS_KILLS (10) times, and Kafka Connect without one of its workers
+	STREAMS_KILLS=$${STREAMS_KILLS:-10} python -m pytest -p no:xdist --timeout 900 tests/clients/streams
 
 histories: ## 2,000 random histories of a log with damaged files, under a model (PYKAFKA_HISTORIES sets the number)
 	PYKAFKA_HISTORIES=$${PYKAFKA_HISTORIES:-2000} cargo test --locked -q -p pykafka-log --test histories -- --nocapture

@@ -6,8 +6,10 @@ from pathlib import Path
 
 from tests.support.alone import alone
 
-FOLDER = Path(__file__).resolve().parent.parent / "clients" / "java"
-TARGET = FOLDER / "target"
+CLIENTS = Path(__file__).resolve().parent.parent / "clients"
+FOLDER, STREAMS = CLIENTS / "java", CLIENTS / "streams"
+"""Each has a pom.xml and programs of ours: the client and its tools; Kafka Streams and Kafka Connect."""
+QUICK_TO_START = ("-Xshare:auto", "-XX:TieredStopAtLevel=1")
 
 
 def _is_older(made: Path, source: Path) -> bool:
@@ -15,19 +17,21 @@ def _is_older(made: Path, source: Path) -> bool:
 
 
 @functools.cache
-def classpath() -> str:
-    """Kafka's jars and our compiled driver, fetched and compiled when first asked for."""
-    listed, pom, driver = TARGET / "classpath", FOLDER / "pom.xml", FOLDER / "Driver.java"
-    with alone(TARGET):
+def classpath(folder: Path = FOLDER) -> str:
+    """The jars of a folder and its compiled programs, fetched and compiled when first asked for."""
+    target = folder / "target"
+    listed, pom = target / "classpath", folder / "pom.xml"
+    with alone(target):
         if _is_older(listed, pom):
             command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:build-classpath"]
             part = listed.with_suffix(".part")
             subprocess.run([*command, f"-Dmdep.outputFile={part}"], check=True)
             part.replace(listed)
-        if _is_older(TARGET / "Driver.class", driver):
-            jars = listed.read_text().strip()
-            subprocess.run(["javac", "-cp", jars, "-d", str(TARGET), str(driver)], check=True)
-    return f"{TARGET}:{listed.read_text().strip()}"
+        for program in folder.glob("*.java"):
+            if _is_older(target / f"{program.stem}.class", program):
+                jars = listed.read_text().strip()
+                subprocess.run(["javac", "-cp", jars, "-d", str(target), str(program)], check=True)
+    return f"{target}:{listed.read_text().strip()}"
 
 
 def java(main_class: str, *arguments: str, stdin: str = "", timeout: float = 400) -> str:
@@ -35,8 +39,7 @@ def java(main_class: str, *arguments: str, stdin: str = "", timeout: float = 400
     done = subprocess.run(
         [
             "java",
-            "-Xshare:auto",
-            "-XX:TieredStopAtLevel=1",
+            *QUICK_TO_START,
             "-cp",
             classpath(),
             main_class,

@@ -1,0 +1,113 @@
+"""Kafka Streams and Kafka Connect as child processes that can be killed."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+from bench.peers.brokers import reserve_port
+from tests.support.java import QUICK_TO_START, STREAMS, classpath
+
+PATIENCE_S = 120.0
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    """Ask again and again, for a while."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, f"not yet: {what}"
+        time.sleep(0.1)
+
+
+class Program:
+    """A main class of the jars; `start` again after `kill`."""
+
+    def __init__(self, main_class: str, *arguments: str, log: Path) -> None:
+        self._command = ["java", *QUICK_TO_START, "-Xmx256m", "-cp", classpath(STREAMS)]
+        self._command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", main_class, *arguments]
+        self._log = log
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(self._command, stdout=log, stderr=log)
+
+    def check(self) -> None:
+        """It runs."""
+        assert self.process is not None
+        if self.process.poll() is not None:
+            raise AssertionError(self._log.read_text()[-4000:])
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+
+
+@contextmanager
+def running(*programs: Program) -> Iterator[None]:
+    """Started, and killed in any case."""
+    try:
+        for program in programs:
+            program.start()
+        yield
+    finally:
+        for program in programs:
+            if program.process is not None and program.process.poll() is None:
+                program.kill()
+
+
+class Worker(Program):
+    """One of the workers of a Connect cluster, with its REST interface."""
+
+    def __init__(self, folder: Path, name: str, bootstrap: str) -> None:
+        self._reserved = reserve_port()
+        self.address = f"127.0.0.1:{self._reserved.getsockname()[1]}"
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = {
+            "bootstrap.servers": bootstrap,
+            "group.id": "connect",
+            "listeners": f"http://{self.address}",
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "offset.flush.interval.ms": "300",
+            "scheduled.rebalance.max.delay.ms": "0",
+            "session.timeout.ms": "6000",
+            "heartbeat.interval.ms": "500",
+        }
+        for kind in ("config", "offset", "status"):
+            settings[f"{kind}.storage.topic"] = f"connect-{kind}"
+            settings[f"{kind}.storage.replication.factor"] = "1"
+        file = folder / f"{name}.properties"
+        file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+        main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
+        super().__init__(main_class, str(file), log=folder / f"{name}.log")
+
+    def ask(self, path: str, body: object = None) -> Any:
+        """GET, or PUT a JSON body."""
+        data = None if body is None else json.dumps(body).encode()
+        method = "GET" if body is None else "PUT"
+        request = Request(f"http://{self.address}{path}", data, method=method)
+        request.add_header("Content-Type", "application/json")
+        with urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def ask_until(self, path: str, wanted: Any, body: object = None) -> Any:
+        """Ask again until the answer is wanted; workers refuse while they rebalance."""
+        deadline, seen = time.monotonic() + PATIENCE_S, None
+        while time.monotonic() < deadline:
+            self.check()
+            try:
+                seen = self.ask(path, body)
+                if wanted(seen):
+                    return seen
+            except (URLError, OSError) as error:
+                seen = error
+            time.sleep(0.1)
+        raise AssertionError(f"{path}: {seen!r}")

@@ -1,0 +1,132 @@
+"""Kafka Streams, exactly once, killed and started again: its results are those of the input.
+
+`STREAMS_KILLS` sets the kills (`make streams`: 10).
+"""
+
+import os
+import random
+import shutil
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.clients.streams.programs import PATIENCE_S, Program, running
+from tests.support.server import serving
+
+KILLS = int(os.environ.get("STREAMS_KILLS", "1"))
+PARTITIONS = 2
+WORDS = [f"word{number}" for number in range(50)]
+ORDERS = 300
+QUICK = {"log_level": 0, "reconnect.backoff.max.ms": 200}
+
+
+class Input(threading.Thread):
+    """Lines, orders and payments, in pieces until it is told to end."""
+
+    def __init__(self, bootstrap: str) -> None:
+        super().__init__(name="input")
+        self.words: Counter[str] = Counter()
+        self.orders: list[str] = []
+        self.stopping = threading.Event()
+        self._producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", **QUICK})
+        self._random = random.Random(1)
+
+    def run(self) -> None:
+        while not self.stopping.wait(0.05):
+            self._piece()
+        assert self._producer.flush(PATIENCE_S) == 0
+
+    def _piece(self) -> None:
+        for _ in range(20):
+            words = self._random.choices(WORDS, k=5)
+            self.words.update(words)
+            self._producer.produce("lines", " ".join(words).encode())
+        order = str(len(self.orders))
+        self.orders.append(order)
+        for topic in self._random.sample(["orders", "payments"], 2):
+            self._producer.produce(topic, f"{topic}-{order}".encode(), key=order.encode())
+        self._producer.poll(0)
+
+
+def committed(bootstrap: str, topic: str) -> list[tuple[str, str]]:
+    """Keys and values of all that is committed now, in the order of each partition."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "nobody", **QUICK}
+    wanted = {"isolation.level": "read_committed", "enable.partition.eof": True}
+    consumer = Consumer({**settings, **wanted})
+    consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
+    found: list[tuple[str, str]] = []
+    ended, deadline = set[int](), time.monotonic() + PATIENCE_S
+    while len(ended) < PARTITIONS:
+        assert time.monotonic() < deadline, f"{topic} cannot be read"
+        for message in consumer.consume(1000, 0.2):
+            if message.error() is None:
+                found.append((message.key().decode(), message.value().decode()))
+            else:
+                ended.add(message.partition())
+    consumer.close()
+    return found
+
+
+def wait_for_results(bootstrap: str, program: Program, count: int) -> None:
+    """Until so many counts are committed."""
+    deadline = time.monotonic() + PATIENCE_S
+    while len(committed(bootstrap, "counts")) < count:
+        program.check()
+        assert time.monotonic() < deadline, "Streams makes no progress"
+        time.sleep(0.1)
+
+
+def totals(rows: list[tuple[str, str]]) -> dict[str, int]:
+    """The last count of each word. Each is larger than the one before: none was written twice."""
+    last: dict[str, int] = {}
+    for word, count in rows:
+        assert int(count) > last.get(word, 0), (word, count, last[word])
+        last[word] = int(count)
+    return last
+
+
+def wait_until_all_is_there(bootstrap: str, program: Program, given: Input) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        counted = totals(committed(bootstrap, "counts"))
+        paid = committed(bootstrap, "paid")
+        if counted == given.words and len(paid) >= len(given.orders):
+            return
+        program.check()
+        assert time.monotonic() < deadline, (given.words - Counter(counted), len(paid))
+        time.sleep(0.2)
+
+
+def test_streams_counts_and_joins_exactly_once_whatever_is_killed(tmp_path: Path) -> None:
+    delay = ("--set", "group.initial.rebalance.delay.ms=0")
+    with serving(tmp_path / "data", "--durability", "os", *delay) as server:
+        admin = AdminClient({"bootstrap.servers": server.address, **QUICK})
+        topics = ["lines", "orders", "payments", "counts", "paid"]
+        made = admin.create_topics([NewTopic(topic, PARTITIONS, 1) for topic in topics])
+        for future in made.values():
+            future.result(PATIENCE_S)
+        state, given = tmp_path / "state", Input(server.address)
+        program = Program("Pipelines", server.address, str(state), log=tmp_path / "streams.log")
+        with running(program):
+            given.start()
+            try:
+                seen = 0
+                for number in range(KILLS):
+                    wait_for_results(server.address, program, seen + 100)
+                    program.kill()
+                    if number % 3 == 1:
+                        shutil.rmtree(state)
+                    seen = len(committed(server.address, "counts"))
+                    program.start()
+                wait_for_results(server.address, program, seen + 100)
+            finally:
+                given.stopping.set()
+                given.join(PATIENCE_S)
+            wait_until_all_is_there(server.address, program, given)
+        assert totals(committed(server.address, "counts")) == given.words
+        wanted = Counter((order, f"orders-{order}+payments-{order}") for order in given.orders)
+        assert Counter(committed(server.address, "paid")) == wanted
