@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test streams histories simulate perturbed turns bench peers fairness bounds bench-spark fuzz torture wheel settings verify fix clean
+.PHONY: help build demo test clients streams histories simulate perturbed turns bench peers fairness bounds bench-spark fuzz torture wheel settings verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,13 +32,28 @@ else
 endif
 
 # First among a target's prerequisites: what is missing is named before anything runs.
-.PHONY: need-spark need-test need-torture need-fuzz
-need-spark need-test need-torture need-fuzz: need-%:
+.PHONY: need-spark need-test need-clients need-torture need-fuzz
+need-spark need-test need-clients need-torture need-fuzz: need-%:
 	@tools/need $*
 
 test: need-test .venv/built ## every test, TEST_JOBS (one a core) files at a time
 	cargo test --locked --workspace -q
 	python -m pytest -n $(or $(TEST_JOBS),auto) --dist loadgroup
+
+CLIENT_TESTS := tests/clients/groups
+clients: need-clients .venv/built target/clients/golang target/clients/kafkajs/package.json ## members of groups by eight client libraries; then writes the table of docs/guides/clients.md
+	PYKAFKA_CLIENTS=all python -m pytest -p no:xdist $(CLIENT_TESTS)
+	python -m tests.clients.groups.table
+
+target/clients/golang: $(wildcard $(CLIENT_TESTS)/drivers/golang/*)
+	go -C $(CLIENT_TESTS)/drivers/golang build -o $(CURDIR)/$@ .
+
+# npm needs package.json before it starts; without it the next make installs again.
+target/clients/kafkajs/package.json: $(wildcard $(CLIENT_TESTS)/drivers/kafkajs/package*.json)
+	mkdir -p $(@D)
+	cp $(CLIENT_TESTS)/drivers/kafkajs/package-lock.json $(@D)
+	cp $(CLIENT_TESTS)/drivers/kafkajs/package.json $(@D)
+	npm ci --prefix $(@D) --no-audit --no-fund || { rm $@; exit 1; }
 
 streams: need-test .venv/built ## Kafka Streams with exactly_once_v2, killed STREAMS_KILLS (10) times, and Kafka Connect without one of its workers
 	STREAMS_KILLS=$${STREAMS_KILLS:-10} python -m pytest -p no:xdist --timeout 900 tests/clients/streams

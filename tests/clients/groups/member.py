@@ -1,0 +1,162 @@
+"""One member of a group, in a process of its own, whatever client it is made of."""
+
+import json
+import queue
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from tests.clients.groups.checks import Place
+from tests.faults.history import Owned
+
+PATIENCE_S = 60.0
+
+
+class Seen(NamedTuple):
+    """A record that came, in the order of all members' records."""
+
+    place: Place
+    value: str
+    at: float
+
+
+class Member:
+    """Starts a driver, tells it what to do and keeps what it told. `close` or `kill` ends it."""
+
+    def __init__(self, name: str, command: list[str], environment: dict[str, str]) -> None:
+        self.name = name
+        self.seen: list[Seen] = []
+        self.owned: set[int] = set()
+        self.changes = 0
+        self.spans: list[Owned] = []
+        self._since: dict[int, tuple[float, int]] = {}
+        self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115 - `_end` closes it
+        self._is_ending = False
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            env=environment,
+        )
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    # What it is told.
+
+    def ask(self, do: str, answer: str, **fields: object) -> dict[str, Any]:
+        """Send a command and wait for its answer."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"do": do, **fields}) + "\n")
+        self._process.stdin.flush()
+        answers: list[dict[str, Any]] = []
+
+        def take(event: dict[str, Any]) -> None:
+            if event["event"] == answer:
+                answers.append(event)
+
+        self._wait(lambda: bool(answers), take)
+        return answers[0]
+
+    def commit(self) -> None:
+        self.ask("commit", "committed")
+
+    def lag(self) -> dict[int, int]:
+        found = self.ask("lag", "lag")["lag"]
+        return {int(partition): count for partition, count in found.items()}
+
+    def close(self) -> None:
+        """It leaves, by its client's own close; nothing if it has ended."""
+        if self._process.poll() is None:
+            self._is_ending = True
+            self.ask("close", "closed")
+            self._end()
+
+    def kill(self) -> None:
+        """SIGKILL: it tells the group nothing."""
+        self._is_ending = True
+        self._process.kill()
+        self._end()
+
+    def _end(self) -> None:
+        self._process.wait(PATIENCE_S)
+        self._reader.join(PATIENCE_S)
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+        self._drain()
+        self._errors.close()
+        self._own(set(), None, time.monotonic())
+
+    # What it tells.
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            event = json.loads(line)
+            event["at"] = time.monotonic()
+            self._events.put(event)
+        self._events.put(None)
+
+    def step(self, timeout_s: float = 0.05) -> dict[str, Any] | None:
+        """Take in the next event, if one comes in time."""
+        try:
+            event = self._events.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+        if event is not None:
+            self._take(event)
+        else:
+            assert self._is_ending, f"{self.name} died: {self._said()}"
+        return event
+
+    def _said(self) -> str:
+        """The end of what it wrote to stderr."""
+        self._errors.seek(0)
+        return self._errors.read()[-2000:]
+
+    def _drain(self) -> None:
+        while not self._events.empty():
+            self.step()
+
+    def _wait(self, is_done: Callable[[], bool], take: Callable[[dict[str, Any]], object]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not is_done():
+            assert time.monotonic() < deadline, f"{self.name} did not answer"
+            event = self.step()
+            if event is not None:
+                take(event)
+
+    def _take(self, event: dict[str, Any]) -> None:
+        kind = event["event"]
+        assert kind != "error", f"{self.name}: {event}"
+        if kind == "record":
+            place = event["partition"], event["offset"]
+            self.seen.append(Seen(place, event["value"], event["at"]))
+        elif kind in ("assigned", "revoked"):
+            self.changes += set(event["partitions"]) != self.owned
+            self._own(set(event["partitions"]), event["generation"], event["at"])
+
+    def _own(self, partitions: set[int], generation: int | None, at: float) -> None:
+        for partition in self.owned - partitions:
+            since, began = self._since.pop(partition)
+            self.spans.append(Owned(self.name, began, partition, since, at))
+        for partition in partitions - self.owned:
+            self._since[partition] = at, -1 if generation is None else generation
+        self.owned = partitions
+
+
+def wait(members: Iterable[Member], is_done: Callable[[], bool], what: str) -> None:
+    """Take in what members tell until a condition holds."""
+    members = list(members)
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_done():
+        state = [(one.name, sorted(one.owned), len(one.seen)) for one in members]
+        assert time.monotonic() < deadline, f"{what}: {state}"
+        for member in members:
+            member.step()

@@ -1,0 +1,232 @@
+"""What members of one group do, written once for all clients.
+
+Each scenario gets a `Group` whose topic holds `RECORDS` records over `PARTITIONS` partitions, number n in partition
+n % PARTITIONS. When it is over, `Group.check` looks at everything that the members told.
+"""
+
+from collections.abc import Callable, Mapping
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.clients.groups.checks import Place, anomalies
+from tests.clients.groups.clients import Client
+from tests.clients.groups.member import PATIENCE_S, Member, wait
+from tests.faults.history import Anomaly, Read
+
+PARTITIONS = 6
+RECORDS = 60
+SHORT_SESSION_MS = 6_000
+NOTHING: Mapping[str, object] = {}
+
+
+class Group:
+    """A group of one client on a topic of its own, and all the members it has had."""
+
+    def __init__(
+        self, client: Client, bootstrap: str, name: str, strategy: str | None = None
+    ) -> None:
+        self.client, self.bootstrap, self.name = client, bootstrap, name
+        self.strategy = strategy
+        self.written: list[str] = []
+        self.members: list[Member] = []
+        self.repeated: set[Place] = set()
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(PATIENCE_S)
+        self.write(RECORDS)
+
+    def write(self, count: int) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for _ in range(count):
+            number = len(self.written)
+            producer.produce(self.name, f"{number}", partition=number % PARTITIONS)
+            self.written.append(f"{number}")
+        assert producer.flush(PATIENCE_S) == 0
+
+    def join(self, **settings: object) -> Member:
+        given = {
+            "bootstrap": self.bootstrap,
+            "group": self.name,
+            "topic": self.name,
+            "strategy": self.strategy,
+        }
+        # A static member that comes back is the same one to the group.
+        name = str(settings.get("instance", f"member-{len(self.members)}"))
+        member = self.client.start(name, given | settings)
+        self.members.append(member)
+        return member
+
+    def wait(self, is_done: Callable[[], bool], what: str) -> None:
+        wait(self.members, is_done, what)
+
+    def wait_for_shares(self, *shares: int) -> None:
+        """Until the living members own so many partitions each, and all of them."""
+
+        def is_shared() -> bool:
+            owning = [len(one.owned) for one in self.members if one.owned]
+            return sorted(owning) == sorted(shares)
+
+        self.wait(is_shared, f"shares {shares}")
+
+    def wait_for_all(self) -> None:
+        """Until every record that was written was seen."""
+        self.wait(lambda: self.seen == set(self.written), "every record seen")
+
+    @property
+    def seen(self) -> set[str]:
+        return {seen.value for one in self.members for seen in one.seen}
+
+    def commit(self) -> None:
+        """Each living member commits what it has seen."""
+        for member in self.members:
+            if member.owned:
+                member.commit()
+
+    def assignor(self) -> str:
+        """The strategy on which the broker says that the members agreed."""
+        described = self._admin.describe_consumer_groups([self.name])[self.name]
+        return str(described.result(PATIENCE_S).partition_assignor)
+
+    def close(self) -> None:
+        for member in self.members:
+            member.close()
+
+    def check(self) -> list[Anomaly]:
+        """What was wrong; after `close`."""
+        reads = [
+            Read(one.name, 0, *seen.place, seen.value, seen.at)
+            for one in self.members
+            for seen in one.seen
+        ]
+        owned = [span for one in self.members for span in one.spans if self.client.tells_owners]
+        return anomalies(reads, owned, written=self.written, repeated=self.repeated)
+
+
+def join(group: Group) -> None:
+    """One member owns everything and sees each record once."""
+    group.join()
+    group.wait_for_shares(PARTITIONS)
+    group.wait_for_all()
+
+
+def two(
+    group: Group, first: Mapping[str, object] = NOTHING, second: Mapping[str, object] = NOTHING
+) -> tuple[Member, Member]:
+    """Two members with half of the partitions each; all there is was committed, so nothing may come again."""
+    alone = group.join(**first)
+    group.wait_for_all()
+    group.commit()
+    other = group.join(**second)
+    group.wait_for_shares(3, 3)
+    return alone, other
+
+
+def rebalance(group: Group) -> None:
+    """A second member gets half, and the first one gets it back when that one leaves."""
+    _, second = two(group)
+    assert group.strategy is not None
+    assert group.assignor() == group.client.strategies[group.strategy]
+    group.write(12)
+    group.wait_for_all()
+    group.commit()
+    second.close()
+    group.wait_for_shares(PARTITIONS)
+    group.write(6)
+    group.wait_for_all()
+
+
+def static_restart(group: Group) -> None:
+    """A static member goes and comes back to its partitions; the other one's assignment does not change."""
+    stays, returns = two(group, {"instance": "stays"}, {"instance": "returns"})
+    owned, changes = set(returns.owned), stays.changes
+    returns.close()
+    again = group.join(instance="returns")
+    group.wait(lambda: again.owned == owned, "its partitions again")
+    group.write(12)
+    group.wait_for_all()
+    assert stays.changes == changes
+
+
+def commit_and_resume(group: Group) -> None:
+    """A member that comes later goes on behind what an earlier one committed."""
+    first = group.join()
+    group.wait_for_all()
+    first.commit()
+    first.close()
+    group.write(12)
+    group.join()
+    group.wait_for_all()
+
+
+def seek(group: Group) -> None:
+    """A member goes back to an offset and reads on from there."""
+    member = group.join()
+    group.wait_for_all()
+    again = [(0, offset) for offset in range(3, RECORDS // PARTITIONS)]
+    group.repeated |= set(again)
+    before = len(member.seen)
+    member.ask("seek", "sought", partition=0, offset=3)
+    group.wait(lambda: len(member.seen) == before + len(again), "records after the seek")
+    assert [seen.place for seen in member.seen[before:]] == again
+
+
+def pause(group: Group) -> None:
+    """Nothing comes of a paused partition until it is resumed, and then all of it."""
+    member = group.join()
+    group.wait_for_all()
+    member.ask("pause", "paused", partition=0)
+    # A fetch that was under way may still bring the partition. New records end it.
+    _wait_for_others(group)
+    assert _wait_for_others(group) not in group.seen
+    member.ask("resume", "resumed", partition=0)
+    group.wait_for_all()
+
+
+def _wait_for_others(group: Group) -> str:
+    """Write a record to each partition and wait for those of all but the first; what the first one got."""
+    first = len(group.written)
+    group.write(PARTITIONS)
+    paused, *others = group.written[first:]
+    group.wait(lambda: set(others) <= group.seen, "records of the others")
+    return paused
+
+
+def lag(group: Group) -> None:
+    """The client's own calls say how far the group is behind."""
+    member = group.join()
+    group.wait_for_all()
+    member.commit()
+    assert member.lag() == dict.fromkeys(range(PARTITIONS), 0)
+    group.write(12)
+    group.wait_for_all()
+    assert member.lag() == dict.fromkeys(range(PARTITIONS), 2)
+
+
+def take_over(group: Group) -> None:
+    """After SIGKILL the other member goes on where the killed one had committed, not later and not earlier."""
+    settings = {"session_ms": SHORT_SESSION_MS}
+    stays, dies = two(group, settings, settings)
+    group.write(12)
+    group.wait_for_all()
+    stays.commit()
+    # One that commits by itself may die between a poll and its commit, so these may come again.
+    group.repeated |= {seen.place for seen in dies.seen}
+    uncommitted = set() if group.client.commits_itself else set(group.repeated)
+    dies.kill()
+    group.wait_for_shares(PARTITIONS)
+    group.write(6)
+    group.wait_for_all()
+    group.wait(lambda: uncommitted <= {seen.place for seen in stays.seen}, "what was not committed")
+
+
+FOR_ALL: dict[str, Callable[[Group], None]] = {
+    "join": join,
+    "commit and resume": commit_and_resume,
+    "take-over": take_over,
+}
+IF_OFFERED: dict[str, Callable[[Group], None]] = {
+    "static restart": static_restart,
+    "seek": seek,
+    "pause": pause,
+    "lag": lag,
+}
