@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pykafka_core.coordinator.group.offsets import commit as commit_module
-from pykafka_core.coordinator.group.offsets import records
+from pykafka_core.coordinator.group.offsets.records import OffsetRecords
 from pykafka_core.handlers.coordinators import offset_commit as handler
 from pykafka_core.handlers.coordinators import offset_fetch
 from pykafka_core.protocol.messages import (
@@ -45,13 +45,13 @@ def test_no_turn_encodes_the_records_of_a_commit(
         in_turns.append(len(made) - before)
 
     made: list[object] = []
-    real_commit, real_record = commit_module.commit_offsets, records.offset_record
+    real_commit, real_record = commit_module.commit_offsets, OffsetRecords.of
 
     def record(*arguments: Any) -> Any:
         made.append(arguments)
         return real_record(*arguments)
 
-    monkeypatch.setattr(commit_module, "offset_record", record)
+    monkeypatch.setattr(OffsetRecords, "of", record)
     monkeypatch.setattr(handler, "commit_offsets", counting)
     codes = commit(broker, dict.fromkeys(range(MANY), 1), metadata=metadata)
     assert set(codes) == {28 if metadata else 0}

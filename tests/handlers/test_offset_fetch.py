@@ -3,7 +3,7 @@
 import pytest
 
 from pykafka_core._core import crc32c
-from pykafka_core.coordinator.group.offsets.records import offset_record
+from pykafka_core.coordinator.group.offsets.records import OffsetRecords
 from pykafka_core.coordinator.group.offsets.table import Committed
 from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.coordinator.shard import KeyValue
@@ -119,7 +119,7 @@ def of_transaction(records: list[KeyValue], control: bool = False) -> bytes:
 
 
 def offset_of_transaction(offset: int, partition: int) -> bytes:
-    return of_transaction([offset_record("g", TOPIC, partition, Committed(offset, 4, "t", 0))])
+    return of_transaction([OffsetRecords("g", TOPIC).of(partition, Committed(offset, 4, "t", 0))])
 
 
 COMMIT_MARKER = of_transaction([(b"\0\0\0\1", bytes(6))], control=True)

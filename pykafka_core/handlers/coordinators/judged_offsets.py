@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
 from pykafka_core.coordinator.group.offsets.commit import NewOffset, StoredOffset, stored_offset
+from pykafka_core.coordinator.group.offsets.records import OffsetRecords
 from pykafka_core.errors import (
     NONE,
     InvalidCommitOffsetSizeError,
@@ -74,6 +75,7 @@ class JudgedOffsets:
             unknown_code: Of each partition of an unknown topic.
         """
         rows = []
+        records = None if topic is None else OffsetRecords(self._group_id, topic.name)
         for number, one in enumerate(partitions):
             if number % ROWS_A_SLICE == ROWS_A_SLICE - 1:
                 yield
@@ -82,9 +84,9 @@ class JudgedOffsets:
             rows.append(result)
             if code in (NONE, OffsetMetadataTooLargeError.code):
                 self.asked.append(result)
-            if topic is not None and code == NONE:
+            if topic is not None and records is not None and code == NONE:
                 new = _new(topic, one)
-                stored = stored_offset(self._group_id, new, self._retention_ms, self._now_ms)
+                stored = stored_offset(records, new, self._retention_ms, self._now_ms)
                 self.offsets.append(stored)
         return rows
 

@@ -13,7 +13,7 @@ from pykafka_core.coordinator.group.offsets.commit import (
 )
 from pykafka_core.coordinator.group.offsets.deletion import delete_offsets
 from pykafka_core.coordinator.group.offsets.fetch import Fetched, fetch_offsets
-from pykafka_core.coordinator.group.offsets.records import offset_record
+from pykafka_core.coordinator.group.offsets.records import OffsetRecords
 from pykafka_core.coordinator.group.offsets.table import Committed
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter, Within
@@ -58,7 +58,9 @@ class ShardWorld:
 
     def write(self, producer_id: int, row: Row, committed: Committed) -> None:
         """Have an offset in the log that a transaction committed."""
-        self._replay((producer_id, *offset_record(*row, committed)))
+        group_id, topic, partition = row
+        record = OffsetRecords(group_id, topic).of(partition, committed)
+        self._replay((producer_id, *record))
 
     def end(self, producer_id: int, *, committed: bool) -> None:
         """Have a transaction's marker in the log."""
@@ -127,7 +129,10 @@ def commit(
     """OffsetCommit; by default of nobody's."""
 
     def run(state: GroupState, waiter: Waiter, turn: Turn) -> None:
-        stored = [stored_offset(group_id, one, retention_ms, turn.now_ms) for one in offsets]
+        stored = [
+            stored_offset(OffsetRecords(group_id, one.topic), one, retention_ms, turn.now_ms)
+            for one in offsets
+        ]
         wanted = Commit(group_id, member_id, None, generation_id, stored, api_version)
         commit_offsets(wanted, state, waiter, turn)
 

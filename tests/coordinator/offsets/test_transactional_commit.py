@@ -10,6 +10,7 @@ from pykafka_core.coordinator.group.offsets.commit import (
     NewOffset,
     stored_offset,
 )
+from pykafka_core.coordinator.group.offsets.records import OffsetRecords
 from pykafka_core.coordinator.group.offsets.transaction import (
     TransactionalCommit,
     begin_commit,
@@ -41,7 +42,10 @@ def asked(
         member_id,
         None,
         generation_id,
-        [stored_offset("g", one, NO_RETENTION, 1_000) for one in offsets or (at(5),)],
+        [
+            stored_offset(OffsetRecords("g", one.topic), one, NO_RETENTION, 1_000)
+            for one in offsets or (at(5),)
+        ],
         None,
     )
     return TransactionalCommit(wanted, producer_id, producer_epoch)

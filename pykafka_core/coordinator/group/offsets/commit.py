@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.classic.session import touch
-from pykafka_core.coordinator.group.offsets.records import ensure_group, offset_record
+from pykafka_core.coordinator.group.offsets.records import OffsetRecords, ensure_group
 from pykafka_core.coordinator.group.offsets.table import NO_EPOCH, NO_EXPIRY, NO_TOPIC_ID, Committed
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import KeyValue, Turn, Waiter
@@ -36,17 +36,19 @@ class StoredOffset(NamedTuple):
     record: KeyValue
 
 
-def stored_offset(group_id: str, new: NewOffset, retention_ms: int, now_ms: int) -> StoredOffset:
+def stored_offset(
+    records: OffsetRecords, new: NewOffset, retention_ms: int, now_ms: int
+) -> StoredOffset:
     """How an offset is stored. Takes some microseconds: many are made in slices, before their shard's turn.
 
     Args:
-        group_id: Of the group that commits it.
+        records: Of the group that commits it, and its topic.
         new: What is committed.
         retention_ms: How long it is kept, or `NO_RETENTION`: as the broker's settings say.
         now_ms: The wall clock.
     """
     committed = _committed(new, retention_ms, now_ms)
-    record = offset_record(group_id, new.topic, new.partition, committed)
+    record = records.of(new.partition, committed)
     return StoredOffset(new.topic, new.partition, committed, record)
 
 

@@ -19,6 +19,7 @@ from pykafka_core.protocol.messages import OffsetCommitKey, OffsetCommitValue
 VALUE_VERSION = 4
 EXPIRING_VALUE_VERSION = 1
 """The only version that says when an offset expires."""
+_PARTITION_BYTES = 4
 
 
 def replay_offset(state: GroupState, producer_id: int, key: bytes, value: bytes | None) -> None:
@@ -61,21 +62,29 @@ def ensure_group(state: GroupState, group_id: str) -> None:
         state.groups[group_id] = ClassicGroup(group_id)
 
 
-def offset_record(group_id: str, topic: str, partition: int, committed: Committed) -> KeyValue:
-    """An offset as it is stored."""
-    expires = committed.expire_timestamp_ms != NO_EXPIRY
-    version = EXPIRING_VALUE_VERSION if expires else VALUE_VERSION
-    value = OffsetCommitValue(
-        offset=committed.offset,
-        metadata=committed.metadata,
-        commit_timestamp=committed.commit_timestamp_ms,
-    )
-    if expires:
-        value.expire_timestamp = committed.expire_timestamp_ms
-    else:
+class OffsetRecords:
+    """Makes the records of one group's offsets in one topic: what all have in common is made once."""
+
+    __slots__ = "_key", "_value"
+
+    def __init__(self, group_id: str, topic: str) -> None:
+        # The partition is the last field.
+        self._key = _key(group_id, topic, 0)[:-_PARTITION_BYTES]
+        self._value = OffsetCommitValue()
+
+    def of(self, partition: int, committed: Committed) -> KeyValue:
+        """An offset as it is stored."""
+        value = self._value
+        value.offset = committed.offset
         value.leader_epoch = committed.leader_epoch
+        value.metadata = committed.metadata
+        value.commit_timestamp = committed.commit_timestamp_ms
+        value.expire_timestamp = committed.expire_timestamp_ms
         value.topic_id = committed.topic_id
-    return _key(group_id, topic, partition), encode_record_value(value, version)
+        expires = committed.expire_timestamp_ms != NO_EXPIRY
+        version = EXPIRING_VALUE_VERSION if expires else VALUE_VERSION
+        key = self._key + partition.to_bytes(_PARTITION_BYTES, "big", signed=True)
+        return key, encode_record_value(value, version)
 
 
 def offset_tombstone(group_id: str, topic: str, partition: int) -> KeyValue:

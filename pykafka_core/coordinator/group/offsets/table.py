@@ -115,7 +115,8 @@ class OffsetTable:
     def put(self, group_id: str, topic: str, partition: int, committed: Committed) -> None:
         """Commit an offset outside of transactions."""
         self._store(group_id, topic, partition, committed)
-        self._overtake(group_id, (topic, partition), self._number + 1)
+        if group_id in self._writers:
+            self._overtake(group_id, (topic, partition), self._number + 1)
 
     def put_pending(
         self, producer_id: int, group_id: str, place: Place, committed: Committed
@@ -155,7 +156,11 @@ class OffsetTable:
             self.remove(group_id, topic, partition)
 
     def _store(self, group_id: str, topic: str, partition: int, committed: Committed) -> None:
-        self._groups.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
+        try:
+            self._groups[group_id][topic][partition] = committed
+        except KeyError:
+            topics = self._groups.setdefault(group_id, {})
+            topics.setdefault(topic, {})[partition] = committed
 
     def _overtake(self, group_id: str, place: Place, number: int) -> None:
         """Pending offsets that came before ``number`` do not count any more."""
