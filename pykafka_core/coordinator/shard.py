@@ -69,6 +69,11 @@ class Turn:
         self.effects: list[object] = []
         self.stamp: Within | TransactionEnd | None = None
 
+    @property
+    def is_written(self) -> bool:
+        """Whether it left something to append."""
+        return bool(self.records) or isinstance(self.stamp, TransactionEnd)
+
     def append(self, records: Sequence[KeyValue]) -> None:
         """Have records appended, all or none.
 

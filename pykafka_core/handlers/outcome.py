@@ -119,6 +119,8 @@ class Coordinate(NamedTuple):
 
 
 Outcome = Message | Propose | Maintain | Coordinate
+OUTCOMES = (Message, Propose, Maintain, Coordinate)
+"""For `isinstance`, which is faster with them than with a union."""
 
 Slices = Generator[None, None, T]
 """Work that yields after each item, where other work may be done, and returns what it made. Whatever grows with a

@@ -52,19 +52,11 @@ def decode_request_in_parts(
     return message
 
 
-def encode_response_in_parts(
-    message: Message, version: int
-) -> Generator[None, None, EncodedMessage]:
-    """As `encode_response`, yielding where other work may be done. Nobody may change the message meanwhile."""
-    encoder = MessageEncoder(message, version)
-    while (body := encoder.write(FIELDS_MAX)) is None:
-        yield
-    return body
-
-
 __all__ = [
+    "FIELDS_MAX",
     "EncodedMessage",
     "Message",
+    "MessageEncoder",
     "ProtocolError",
     "api_versions",
     "decode_message",
@@ -81,7 +73,6 @@ __all__ = [
     "encode_record_value",
     "encode_request",
     "encode_response",
-    "encode_response_in_parts",
     "is_flexible",
     "message_versions",
 ]

@@ -213,7 +213,7 @@ def test_a_reply_that_cannot_be_encoded_costs_its_connection(
     monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
     world = World()
-    raise_once(monkeypatch, requests_module, "encode_response_in_parts", at)
+    raise_once(monkeypatch, requests_module, "MessageEncoder", at)
     asked = world.exercise()
     world.run()
     assert world.ended is None

@@ -121,6 +121,7 @@ class World:
             PLACE,
             Register,
             batch_bytes_max=batch_bytes_max,
+            ready=lambda _: None,
             core=self.core,  # type: ignore[arg-type]
             completions=self.completions,
             timers=self.timers,

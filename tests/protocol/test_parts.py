@@ -14,7 +14,6 @@ from pykafka_core.protocol import (
     decode_request_in_parts,
     decode_response,
     encode_message,
-    encode_response_in_parts,
 )
 from pykafka_core.protocol.messages import (
     DeleteTopicsRequest,
@@ -127,7 +126,6 @@ def test_a_list_that_becomes_shorter_meanwhile_is_an_error() -> None:
 
 def test_parts_are_generators_for_the_control_thread() -> None:
     message = nested(10_000, 1)
-    body = bytes(finish(encode_response_in_parts(message, 1)))
-    assert body == encode_message(message, 1)
+    body = encode_message(message, 1)
     assert finish(decode_request_in_parts(INCREMENTAL_ALTER_CONFIGS, 1, body)) == message
     assert len(list(decode_request_in_parts(INCREMENTAL_ALTER_CONFIGS, 1, body))) > 5

@@ -14,7 +14,7 @@ class Leadership:
 
     def __init__(self, world: "World") -> None:
         self._world = world
-        self._away: list[tuple[TopicShards[Any], int, Any]] = []
+        self._away: list[tuple[TopicShards[Any], Any]] = []
 
     def change(self) -> None:
         """One partition comes back, or goes."""
@@ -44,11 +44,11 @@ class Leadership:
         partition = (host.place.topic_id, host.place.partition)
         world.core.cut(partition, lambda held: world.random.randrange(held + 1))
         host.close(NotCoordinatorError.code)
-        self._away.append((shards, index, host.place))
+        self._away.append((shards, host.place))
 
     def _regain(self, number: int) -> None:
-        shards, index, place = self._away.pop(number)
+        shards, place = self._away.pop(number)
         log = self._world.core.logs[place.topic_id, place.partition]
         log.leader_epoch += 1
         place = place._replace(leader_epoch=log.leader_epoch)
-        shards._hosts[index] = shards._host(place, shards._make, batch_bytes_max=shards._bytes_max)
+        shards._begin(place)

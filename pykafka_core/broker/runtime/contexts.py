@@ -48,17 +48,18 @@ class Contexts:
 
     def _context(self, asked: Asked, image: MetadataImage, next_offset: int) -> Context:
         broker = image.brokers.get(self._node.node_id)
+        # By position: there is one for each request, and names would double its time.
         return Context(
-            image=image,
-            settings=self._publisher.settings,
-            quorum=self._quorum.quorum,
-            producer_ids=self._producer_ids,
-            node=self._node,
-            broker_epoch=broker.epoch if broker else -1,
-            next_offset=next_offset,
-            now_ms=self._core.time_ms(),
-            caller=asked.caller,
-            warn=self._warn,
+            image,
+            self._publisher.settings,
+            self._quorum.quorum,
+            self._producer_ids,
+            self._node,
+            broker.epoch if broker else -1,
+            next_offset,
+            self._core.time_ms(),
+            asked.caller,
+            self._warn,
         )
 
     def _warn(self, kind: str, text: str) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from pykafka_core._core import Core, VerifyTransaction
 from pykafka_core.broker.runtime.completions import Completions
@@ -37,11 +37,14 @@ class _Waits(Protocol):
     def settle(self, result: Coordinated) -> None: ...
 
 
-class _Slot(NamedTuple):
+class _Slot:
     """A place in the answer to a request."""
 
-    gathering: Gathering[Coordinated]
-    place: int
+    __slots__ = "gathering", "place"
+
+    def __init__(self, gathering: Gathering[Coordinated], place: int) -> None:
+        self.gathering = gathering
+        self.place = place
 
     def settle(self, result: Coordinated) -> None:
         self.gathering.add(self.place, result)
@@ -130,15 +133,15 @@ class Coordinators:
 
     def begin(self, asked: Asked, outcome: Coordinate, answer: Answer) -> Slices[None]:
         """Run a request's operations; ``answer`` gets its reply when all are answered."""
-        count = len(outcome.operations)
-        gathering = Gathering(asked, count, outcome.reply, answer)
-        if self._requests.is_open(asked):
-            self._requests.when_over(asked, gathering.drop)
+        gathering = Gathering(asked, len(outcome.operations), outcome.reply, answer)
         now_ns = asked.caller.received_ns or self._core.now_ns()
         for place, operation in enumerate(outcome.operations):
+            if place:
+                yield
             self._submit(operation, _Slot(gathering, place), now_ns)
-            yield
         gathering.answer_if_complete()
+        if not gathering.is_over:
+            self._requests.when_over(asked, gathering.drop)
 
     def run(self, operation: ShardOperation, settle: Callable[[Coordinated], None]) -> None:
         """Run an operation of the runtime's own; ``settle`` gets what came of it, once, unless the broker stops."""
@@ -179,7 +182,7 @@ class Coordinators:
         self._markers.begin(place, effect)
 
     def _settle(self, waiter: Waiter, result: Coordinated) -> None:
-        assert isinstance(waiter, _Slot | _Inner), "waiters are made here"
+        assert isinstance(waiter, (_Slot, _Inner)), "waiters are made here"
         waiter.settle(result)
 
     def _submit(self, operation: ShardOperation, waiter: _Slot | _Inner, now_ns: int) -> None:

@@ -10,11 +10,12 @@ What stands alone (a request, an answer, a fact from the core) fails alone: it c
 proposes, commits and applies raises out of `take` and `advance`, which ends the control thread (`faults`).
 """
 
-from functools import partial
-from typing import TYPE_CHECKING, assert_never
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar, assert_never
 
 from pykafka_core import _core
 from pykafka_core._core import Core
+from pykafka_core.broker.guarded_log import SURVIVED
 from pykafka_core.broker.runtime.completions import Completed, Completions, MarkerCodes
 from pykafka_core.broker.runtime.coordinators import Coordinators
 from pykafka_core.broker.runtime.faults import Faults
@@ -29,6 +30,8 @@ from pykafka_core.handlers.registry import BY_KEY, Owner
 
 if TYPE_CHECKING:
     from pykafka_core._core import Event
+
+E = TypeVar("E")
 
 
 class Dispatcher:
@@ -86,40 +89,34 @@ class Dispatcher:
         """Take in one event. Raises only what ends the broker: a commit that cannot be carried out."""
         match event:
             case _core.Request():
-                action = partial(self._on_request, event)
+                self._guard(event, self._on_request)
             case _core.Appended() | _core.Maintained():
                 self._completions.complete(event.token, Completed(event.error_code, event.offset))
-                return
             case _core.LogDirs():
                 self._completions.complete(event.token, Completed(0, -1, event))
-                return
             case _core.Producers():
                 completed = Completed(event.error_code, -1, event.states)
                 self._completions.complete(event.token, completed)
-                return
             case _core.RecordsRead():
                 self._completions.complete(event.token, Completed(event.error_code, -1, event))
-                return
             case _core.MarkersWritten():
                 self._completions.complete(
                     event.token, Completed(0, -1, MarkerCodes(event.error_codes))
                 )
-                return
             case _core.VerifyTransaction():
-                action = partial(self._coordinators.verify, event)
+                self._guard(event, self._coordinators.verify)
             case _core.Cancelled():
-                action = partial(self._requests.cancel, event.id)
+                self._guard(event, self._on_cancelled)
             case _core.TopicsMissing():
-                action = partial(self._on_topics_missing, event)
+                self._guard(event, self._on_topics_missing)
             case _core.PartitionState():
-                action = partial(self._levels.partition, event)
+                self._guard(event, self._levels.partition)
             case _core.DiskState():
-                action = partial(self._levels.disk, event)
+                self._guard(event, self._levels.disk)
             case _core.Replica():
-                return  # a follower's progress: there is none on a single node
+                pass  # a follower's progress: there is none on a single node
             case _:
-                action = partial(assert_never, event)
-        self._faults.guard(f"event {type(event).__name__}", action)
+                self._guard(event, assert_never)
 
     def ask(self, asked: Asked) -> None:
         """Take in one request of this process."""
@@ -141,6 +138,16 @@ class Dispatcher:
         self._controller.drop_all()
         self._jobs.drop_all()
         self._coordinators.drop_all()
+
+    def _guard(self, event: E, action: Callable[[E], object]) -> None:
+        """Have one event dealt with that stands alone."""
+        try:
+            action(event)
+        except SURVIVED as fault:
+            self._faults.caught(f"event {type(event).__name__}", fault)
+
+    def _on_cancelled(self, event: _core.Cancelled) -> None:
+        self._requests.cancel(event.id)
 
     def _on_request(self, event: _core.Request) -> None:
         row = BY_KEY.get(event.api_key)

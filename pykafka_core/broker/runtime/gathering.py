@@ -43,6 +43,11 @@ class Gathering(Generic[R]):
             self._results.setdefault(slot, result)
             self.answer_if_complete()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the answer is being made, or not needed any more."""
+        return self._asked is None
+
     def answer_if_complete(self) -> None:
         """To be called by itself only where there may be no parts."""
         asked = self._asked

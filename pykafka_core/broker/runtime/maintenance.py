@@ -61,8 +61,7 @@ class Maintenance:
     def begin(self, asked: Asked, outcome: Maintain, answer: Answer) -> Slices[None]:
         """Send a request's commands; ``answer`` gets its reply when all are over, or its time is."""
         waiting = _Waiting(asked, outcome, answer)
-        if self._requests.is_open(asked):
-            self._requests.when_over(asked, partial(self._cancel, waiting))
+        self._requests.when_over(asked, partial(self._cancel, waiting))
         for slot, command in enumerate(outcome.commands):
             if not self._requests.is_open(asked):
                 return

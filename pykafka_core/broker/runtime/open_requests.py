@@ -16,7 +16,7 @@ from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.requests import Asked, Replies
 from pykafka_core.errors import UnknownServerError
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome, Slices
+from pykafka_core.handlers.outcome import OUTCOMES, Outcome, Slices
 from pykafka_core.protocol import ProtocolError
 from pykafka_core.protocol.messages import Message
 
@@ -51,13 +51,18 @@ class OpenRequests:
         return asked.key in self._open
 
     def when_over(self, asked: Asked, action: Callable[[], object]) -> None:
-        """Call ``action`` when an open request is over: what it waits for is not needed any more."""
-        self._when_over.setdefault(asked.key, []).append(action)
+        """Call ``action`` when a request is over, or now if it is: what it waits for is not needed any more."""
+        if asked.key in self._open:
+            self._when_over.setdefault(asked.key, []).append(action)
+        else:
+            action()
 
     def decide(self, asked: Asked, context: Callable[[], Context]) -> Slices[Outcome | None]:
         """Ask a request's handler; None when it raised, which ends the request, or nobody waits any more."""
         try:
             work = asked.decide(context())
+            if isinstance(work, OUTCOMES):
+                return work
             while asked.key in self._open:
                 try:
                     next(work)
@@ -81,15 +86,19 @@ class OpenRequests:
 
     def answer(self, asked: Asked, answer: Message | Slices[Message]) -> Slices[None]:
         """Make an answer and send it, as long as somebody waits for it; a bug in it costs the connection."""
-        work = asked.answer(answer) if isinstance(answer, Message) else _send(asked, answer)
+        if asked.key not in self._open:
+            return
         try:
-            while asked.key in self._open:
+            work = asked.answer(answer) if isinstance(answer, Message) else _send(asked, answer)
+            while work is not None:
                 try:
                     next(work)
                 except StopIteration:
-                    self._close(asked)
-                    return
+                    break
                 yield
+                if asked.key not in self._open:
+                    return
+            self._close(asked)
         except SURVIVED as fault:
             self._fail(asked, fault)
 
@@ -146,5 +155,6 @@ class OpenRequests:
 
 
 def _send(asked: Asked, answer: Slices[Message]) -> Slices[None]:
-    message = yield from answer
-    yield from asked.answer(message)
+    work = asked.answer((yield from answer))
+    if work is not None:
+        yield from work

@@ -7,24 +7,19 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from pykafka_core._core import Core, EncodedMessage
 from pykafka_core.errors import error_of
 from pykafka_core.handlers.context import Caller, Context
-from pykafka_core.handlers.outcome import (
-    Coordinate,
-    Maintain,
-    Outcome,
-    Propose,
-    Slices,
-    Steps,
-    in_slices,
-)
+from pykafka_core.handlers.outcome import OUTCOMES, Outcome, Slices, Steps
 from pykafka_core.handlers.registry import Owner, Row, handler_of
-from pykafka_core.protocol import decode_request, decode_request_in_parts, encode_response_in_parts
+from pykafka_core.protocol import (
+    FIELDS_MAX,
+    MessageEncoder,
+    decode_request,
+    decode_request_in_parts,
+)
 from pykafka_core.protocol.messages import Message
 
 if TYPE_CHECKING:
     from pykafka_core import _core
 
-
-_OUTCOMES = (Message, Propose, Maintain, Coordinate)
 
 SMALL_BYTES_MAX = 4096
 """A request up to this size is decoded at once: it has fewer fields than are decoded between two yields."""
@@ -62,15 +57,15 @@ class Asked(Protocol):
     def key(self) -> Hashable:
         """What the table of open requests knows it by: the id that `Cancelled` names, or an object of its own."""
 
-    def decide(self, context: Context) -> Steps:
+    def decide(self, context: Context) -> Outcome | Steps:
         """What is to be done.
 
         Raises:
             ValueError: The request cannot be decoded.
         """
 
-    def answer(self, message: Message) -> Slices[None]:
-        """Send the answer; it is sent when this is at its end."""
+    def answer(self, message: Message) -> Slices[None] | None:
+        """Send the answer: it is sent when this is at its end, or was at once."""
 
     def refuse(self, reason: str) -> None:
         """There is no answer to such a request."""
@@ -95,20 +90,31 @@ class RemoteRequest:
         self.owner = row.owner
         self.caller: Caller = event
 
-    def decide(self, context: Context) -> Steps:
+    def decide(self, context: Context) -> Outcome | Steps:
         """Decode the request, now that it is its turn, and ask its handler."""
         event = self._event
         key, version, body = event.api_key, event.api_version, event.body
         if len(body) <= SMALL_BYTES_MAX:
-            request = decode_request(key, version, body)
-        else:
-            request = yield from decode_request_in_parts(key, version, body)
-        begun = handler_of(self._row.api_key)(context, request)
-        return begun if isinstance(begun, _OUTCOMES) else (yield from begun)
+            return handler_of(key)(context, decode_request(key, version, body))
+        return self._decide_in_parts(context, key, version, body)
 
-    def answer(self, message: Message) -> Slices[None]:
+    def _decide_in_parts(self, context: Context, key: int, version: int, body: bytes) -> Steps:
+        request = yield from decode_request_in_parts(key, version, body)
+        begun = handler_of(key)(context, request)
+        return begun if isinstance(begun, OUTCOMES) else (yield from begun)
+
+    def answer(self, message: Message) -> Slices[None] | None:
         """Encode and queue the answer."""
-        body = yield from encode_response_in_parts(message, self._event.api_version)
+        encoder = MessageEncoder(message, self._event.api_version)
+        body = encoder.write(FIELDS_MAX)
+        if body is None:
+            return self._answer_in_parts(encoder)
+        self._replies.append((self._event.id, body))
+        return None
+
+    def _answer_in_parts(self, encoder: MessageEncoder) -> Slices[None]:
+        while (body := encoder.write(FIELDS_MAX)) is None:
+            yield
         self._replies.append((self._event.id, body))
 
     def refuse(self, reason: str) -> None:
@@ -150,13 +156,12 @@ class LocalRequest:
         self._answer: Message | None = None
         self._error: Exception | None = None
 
-    def decide(self, context: Context) -> Steps:
+    def decide(self, context: Context) -> Outcome | Steps:
         """What is to be done."""
-        return in_slices(self._decide(context))
+        return self._decide(context)
 
-    def answer(self, message: Message) -> Slices[None]:
+    def answer(self, message: Message) -> None:
         """Wake who waits."""
-        yield from ()
         self._answer = message
         self._done.set()
         if self._answered is not None:

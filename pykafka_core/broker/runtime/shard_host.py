@@ -134,6 +134,7 @@ class ShardHost(Generic[S]):
         place: Its partition.
         make: Makes an empty machine.
         batch_bytes_max: ``max.message.bytes`` of the partition.
+        ready: Called when there is something for `carry_on_loading` or `flush`.
         core: Has the log, and the clocks.
         completions: Where appends and reads are waited for.
         timers: Run what is due in the machine.
@@ -147,6 +148,7 @@ class ShardHost(Generic[S]):
         make: Callable[[], S],
         *,
         batch_bytes_max: int,
+        ready: "Callable[[ShardHost[S]], object]",
         core: Core,
         completions: Completions,
         timers: Timers,
@@ -155,6 +157,7 @@ class ShardHost(Generic[S]):
     ) -> None:
         self.place = place
         self._make = make
+        self._ready = ready
         self._bytes_max = 0
         self.limit_batches(batch_bytes_max)
         self._core = core
@@ -167,7 +170,7 @@ class ShardHost(Generic[S]):
         self._refusal: int | None = None
         """Why it is not used any more."""
         self._queue: deque[_Queued[S]] = deque()
-        self._waiters: dict[Waiter, None] = {}
+        self._waiters: dict[Waiter, bool] = {}
         """Who was taken by the machine and has no answer that left."""
         self._gathered: deque[_Batch] = deque()
         self._in_flight: _Batch | None = None
@@ -197,7 +200,7 @@ class ShardHost(Generic[S]):
         elif self._machine is None or self._queue or self._is_full:
             self._queue.append(_Queued(run, waiter, now_ns))
         else:
-            self._run(self._machine, _Queued(run, waiter, now_ns))
+            self._run(self._machine, run, waiter, now_ns)
 
     def limit_batches(self, bytes_max: int) -> None:
         """``max.message.bytes`` of the partition from now on. What was gathered before may not fit any more."""
@@ -232,17 +235,20 @@ class ShardHost(Generic[S]):
 
     @property
     def _is_full(self) -> bool:
-        return (
-            sum(batch.size for batch in self._gathered) > UNCOMMITTED_BYTES_MAX
-            or sum(len(batch.answers) for batch in self._gathered) > UNCOMMITTED_ANSWERS_MAX
+        gathered = self._gathered
+        return bool(gathered) and (
+            sum(batch.size for batch in gathered) > UNCOMMITTED_BYTES_MAX
+            or sum(len(batch.answers) for batch in gathered) > UNCOMMITTED_ANSWERS_MAX
         )
 
-    def _run(self, machine: S, queued: _Queued[S]) -> None:
-        self._waiters[queued.waiter] = None
+    def _run(
+        self, machine: S, run: Callable[[S, Waiter, Turn], None], waiter: Waiter, now_ns: int
+    ) -> None:
+        self._waiters[waiter] = True
         try:
-            self._take(partial(queued.run, machine, queued.waiter), queued.now_ns)
+            self._take(partial(run, machine, waiter), now_ns)
         except KafkaError as error:
-            self._refuse(queued.waiter, error.code)
+            self._refuse(waiter, error.code)
         except SURVIVED as fault:
             # It may have changed the machine: what is not committed is forgotten.
             self._faults.caught(f"an operation of {self.place}", fault)
@@ -251,35 +257,31 @@ class ShardHost(Generic[S]):
     def _take(self, run: Callable[[Turn], None], now_ns: int) -> None:
         turn = Turn(now_ns, self._core.time_ms(), self._bytes_max)
         run(turn)
-        is_written = bool(turn.records) or isinstance(turn.stamp, TransactionEnd)
-        if is_written or turn.answers or turn.effects:
-            self._gather(turn)
-        if not is_written and self._in_flight is None and len(self._gathered) == 1:
-            self._release_unwritten()
+        self._gather(turn)
         self._arm()
 
     def _gather(self, turn: Turn) -> None:
+        """Its answers leave at once if they wait for nothing."""
+        if not turn.is_written and self._in_flight is None and not self._gathered:
+            self._release(turn)
+            return
+        if not (turn.is_written or turn.answers or turn.effects):
+            return
         size = self._bytes_max - turn.bytes_left
         if not self._gathered or not self._gathered[-1].takes(turn, size):
             self._gathered.append(_Batch(self._bytes_max, turn.stamp))
         self._gathered[-1].add(turn, size)
-
-    def _release_unwritten(self) -> None:
-        """Nothing is in flight or gathered but answers that wait for nothing."""
-        if not self._gathered[0].is_written:
-            self._release(self._gathered.popleft())
+        self._ready(self)
 
     def _work_off(self) -> None:
         while self._queue and self._machine is not None and not self._is_full:
-            self._run(self._machine, self._queue.popleft())
+            self._run(self._machine, *self._queue.popleft())
 
     def _refuse(self, waiter: Waiter, error_code: int) -> None:
         """Behind what is in flight: the operation may have seen what is not committed."""
         turn = Turn(0, 0, self._bytes_max)
         turn.answer(waiter, error_code)
         self._gather(turn)
-        if self._in_flight is None and len(self._gathered) == 1:
-            self._release_unwritten()
 
     # Appends.
 
@@ -323,15 +325,14 @@ class ShardHost(Generic[S]):
             self._answer([(waiter, error_code) for waiter, _ in batch.answers])
         self._fail((NotCoordinatorError if not_here else CoordinatorNotAvailableError).code)
 
-    def _release(self, batch: _Batch) -> None:
-        self._answer(batch.answers)
-        for effect in batch.effects:
+    def _release(self, done: _Batch | Turn) -> None:
+        self._answer(done.answers)
+        for effect in done.effects:
             self._answers.committed(self.place, effect)
 
     def _answer(self, answers: Sequence[tuple[Waiter, object]]) -> None:
         for waiter, answer in answers:
-            if waiter in self._waiters:
-                del self._waiters[waiter]
+            if self._waiters.pop(waiter, False):
                 if isinstance(answer, int):
                     self._answers.refused(waiter, answer)
                 else:
@@ -384,6 +385,7 @@ class ShardHost(Generic[S]):
             self._load_failed(error_of(completed.error_code).name)
             return
         self._replaying = self._replay(machine, read)
+        self._ready(self)
 
     def _replay(self, machine: S, read: RecordsRead) -> Slices[None]:
         try:

@@ -22,7 +22,12 @@ class MakeHost(Protocol[S]):
     """Begins to host a shard."""
 
     def __call__(
-        self, place: ShardPlace, make: Callable[[], S], *, batch_bytes_max: int
+        self,
+        place: ShardPlace,
+        make: Callable[[], S],
+        *,
+        batch_bytes_max: int,
+        ready: Callable[[ShardHost[S]], object],
     ) -> ShardHost[S]:
         """As `ShardHost`."""
 
@@ -56,6 +61,8 @@ class TopicShards(Generic[S]):
         self._host = host
         self._make = make
         self._hosts: dict[int, ShardHost[S]] = {}
+        self._ready: dict[ShardHost[S], None] = {}
+        """Those that have something to replay or to append, in the order in which they said so."""
         self._loading: deque[Slices[None]] = deque()
         self._followed: Topic | None = None
         self._bytes_max = 0
@@ -72,23 +79,26 @@ class TopicShards(Generic[S]):
     @property
     def is_busy(self) -> bool:
         """Whether `advance` has something to do without an event."""
-        return bool(self._loading)
+        return bool(self._loading or self._ready)
 
     def advance(self, deadline_ns: int) -> None:
         """Replay what was read, and append what operations came to."""
-        for host in self._hosts.values():
+        for host in self._ready:
             work = host.carry_on_loading()
             if work is not None:
                 self._loading.append(work)
         while self._loading and self._core.now_ns() < deadline_ns:
             if advanced(self._loading[0], self._core, deadline_ns):
                 self._loading.popleft()
-        for host in self._hosts.values():
+        # What a flush leads to is for the next time.
+        ready, self._ready = self._ready, {}
+        for host in ready:
             host.flush()
 
     def drop_all(self) -> None:
         """The broker stops: whoever waited has been told."""
         self._hosts.clear()
+        self._ready.clear()
         self._loading.clear()
 
     def follow(
@@ -127,7 +137,15 @@ class TopicShards(Generic[S]):
                 host.close(NotCoordinatorError.code)
         for index, place in led.items():
             if index not in self._hosts:
-                self._hosts[index] = self._host(place, self._make, batch_bytes_max=self._bytes_max)
+                self._begin(place)
+
+    def _begin(self, place: ShardPlace) -> None:
+        self._hosts[place.partition] = self._host(
+            place, self._make, batch_bytes_max=self._bytes_max, ready=self._note_ready
+        )
+
+    def _note_ready(self, host: ShardHost[S]) -> None:
+        self._ready[host] = None
 
     def _led(self, topic: Topic) -> Iterator[tuple[int, ShardPlace]]:
         for index, partition in topic.partitions.items():
