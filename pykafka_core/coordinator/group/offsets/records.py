@@ -1,5 +1,6 @@
 """Committed offsets as they are stored: OffsetCommitKey and OffsetCommitValue."""
 
+from functools import lru_cache
 from sys import intern
 from typing import cast
 
@@ -7,6 +8,7 @@ from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.offsets.table import NO_EXPIRY, Committed
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import KeyValue
+from pykafka_core.protocol import ProtocolError
 from pykafka_core.protocol.coordinator_records import (
     GROUP_KEYS,
     decode_record_key,
@@ -28,14 +30,17 @@ def replay_offset(state: GroupState, producer_id: int, key: bytes, value: bytes 
     Raises:
         ProtocolError: The bytes are no such record.
     """
-    stored_key = cast("OffsetCommitKey", decode_record_key(GROUP_KEYS, key))
-    topic, partition = intern(stored_key.topic), stored_key.partition
+    prefix = _prefix(key[:-_PARTITION_BYTES])
+    if prefix is None:
+        group_id, topic, partition = _decode_key(key)
+    else:
+        group_id, topic = prefix
+        partition = int.from_bytes(key[-_PARTITION_BYTES:], "big", signed=True)
     if value is None:
-        state.offsets.remove(stored_key.group, topic, partition)
+        state.offsets.remove(group_id, topic, partition)
         return
     stored = cast("OffsetCommitValue", decode_record_value("OffsetCommitValue", value))
-    state.offsets.replayed.setdefault(topic, set()).add(stored.topic_id)
-    group_id = intern(stored_key.group)
+    state.offsets.note_replayed(topic, stored.topic_id)
     ensure_group(state, group_id)
     committed = Committed(
         stored.offset,
@@ -90,6 +95,25 @@ class OffsetRecords:
 def offset_tombstone(group_id: str, topic: str, partition: int) -> KeyValue:
     """That an offset was removed."""
     return _key(group_id, topic, partition), None
+
+
+@lru_cache(maxsize=16)
+def _prefix(data: bytes) -> tuple[str, str] | None:
+    """Group and topic of all keys that begin so and go on with a partition; None if no key does.
+
+    A group commits many partitions of a topic at once.
+    """
+    key = data + bytes(_PARTITION_BYTES)
+    try:
+        group_id, topic, _ = _decode_key(key)
+    except ProtocolError:
+        return None
+    return (group_id, topic) if _key(group_id, topic, 0) == key else None
+
+
+def _decode_key(key: bytes) -> tuple[str, str, int]:
+    stored = cast("OffsetCommitKey", decode_record_key(GROUP_KEYS, key))
+    return intern(stored.group), intern(stored.topic), stored.partition
 
 
 def _key(group_id: str, topic: str, partition: int) -> bytes:

@@ -112,6 +112,13 @@ class OffsetTable:
         self.gone.clear()
         self.absent.clear()
 
+    def note_replayed(self, topic: str, topic_id: bytes) -> None:
+        """A stored offset is of this topic."""
+        ids = self.replayed.get(topic)
+        if ids is None:
+            ids = self.replayed[topic] = set()
+        ids.add(topic_id)
+
     def put(self, group_id: str, topic: str, partition: int, committed: Committed) -> None:
         """Commit an offset outside of transactions."""
         self._store(group_id, topic, partition, committed)
