@@ -14,7 +14,7 @@ from pykafka_core.coordinator.group.offsets.commit import (
 from pykafka_core.coordinator.group.offsets.deletion import delete_offsets
 from pykafka_core.coordinator.group.offsets.fetch import Fetched, fetch_offsets
 from pykafka_core.coordinator.group.offsets.records import OffsetRecords
-from pykafka_core.coordinator.group.offsets.table import Committed
+from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID, Committed
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter, Within
 from pykafka_core.errors import KafkaError
@@ -33,8 +33,8 @@ class ShardWorld:
         log: In the order in which it is replayed.
     """
 
-    def __init__(self, bytes_max: int = BYTES_MAX) -> None:
-        self.shard = GroupShard(SETTINGS, lambda: "uuid", lambda _: bytes(16))
+    def __init__(self, bytes_max: int = BYTES_MAX, topic_id: bytes = NO_TOPIC_ID) -> None:
+        self.shard = GroupShard(SETTINGS, lambda: "uuid", lambda _: topic_id)
         self.now_ms = 1_000
         self.bytes_max = bytes_max
         self.log: list[Logged] = []
@@ -85,9 +85,17 @@ class ShardWorld:
         pending_places = self.shard.offsets.pending_places
         return {(name, *place) for name in self.shard.groups for place in pending_places(name)}
 
-    def reload(self) -> "ShardWorld":
-        """A world that knows only the log."""
-        other = ShardWorld(self.bytes_max)
+    def pass_ms(self, duration_ms: int) -> None:
+        """Let time pass, and what is due happen."""
+        self.now_ms += duration_ms
+        while self.shard.next_due_ns() <= self.now_ms * MS:
+            turn = self._turn()
+            self.shard.run_due(turn)
+            self._take(turn)
+
+    def reload(self, topic_id: bytes = NO_TOPIC_ID) -> "ShardWorld":
+        """A world that knows only the log. All topics have one id."""
+        other = ShardWorld(self.bytes_max, topic_id)
         other.now_ms = self.now_ms
         for logged in self.log:
             other._replay(logged)
@@ -147,11 +155,15 @@ def delete(group_id: str, *places: tuple[str, int]) -> Operation:
     return partial(delete_offsets, group_id, topics)
 
 
-def at(offset: int, topic: str = "t", partition: int = 0) -> NewOffset:
+def at(
+    offset: int, topic: str = "t", partition: int = 0, topic_id: bytes = NO_TOPIC_ID
+) -> NewOffset:
     """To be committed."""
-    return NewOffset(topic, partition, offset, leader_epoch=3, metadata="m")
+    return NewOffset(topic, partition, offset, leader_epoch=3, metadata="m", topic_id=topic_id)
 
 
-def stored(offset: int) -> Committed:
+def stored(offset: int, topic_id: bytes = NO_TOPIC_ID) -> Committed:
     """As a transaction commits it."""
-    return Committed(offset, leader_epoch=3, metadata="m", commit_timestamp_ms=1_000)
+    return Committed(
+        offset, leader_epoch=3, metadata="m", commit_timestamp_ms=1_000, topic_id=topic_id
+    )

@@ -64,26 +64,26 @@ def _search(state: GroupState, group: AnyGroup, turn: Turn) -> bool:
         (topic, partition)
         for topic, partitions in offsets.topics(group_id).items()
         for partition, committed in partitions.items()
-        if offsets.is_gone(topic, committed.topic_id)
-        or _can_expire(state, group, (topic, partition), turn)
+        if _can_expire(state, group, (topic, partition), committed, turn)
     ]
     if offsets.gone or offsets.absent:
-        pending = offsets.pending_places(group_id).difference(places)
-        places += [place for place in pending if offsets.is_gone(place[0])]
+        places = list(dict.fromkeys([*places, *offsets.gone_places(group_id)]))
     count = turn.append_some([offset_tombstone(group_id, *place) for place in places])
     for place in places[:count]:
         offsets.remove(group_id, *place)
     if count < len(places):
         return False
+    if offsets.gone or offsets.absent:
+        offsets.hide_gone(group_id)
     has_offsets = next(offsets.places(group_id), None) is not None
     return has_offsets or _remove_group(state, group, turn)
 
 
-def _can_expire(state: GroupState, group: AnyGroup, place: Place, turn: Turn) -> bool:
-    committed = state.offsets.get(group.group_id, *place)
+def _can_expire(
+    state: GroupState, group: AnyGroup, place: Place, committed: Committed, turn: Turn
+) -> bool:
     return (
-        committed is not None
-        and _has_expired(state, group, committed, turn.now_ms)
+        _has_expired(state, group, committed, turn.now_ms)
         and not group.is_subscribed(place[0])
         and not state.offsets.is_pending(group.group_id, *place)
     )

@@ -99,13 +99,33 @@ class OffsetTable:
         """Where open transactions have committed offsets."""
         return frozenset(self._writers.get(group_id, ()))
 
-    def is_gone(self, topic: str, topic_id: bytes | None = None) -> bool:
-        """Whether a topic was deleted, or the one of that id; old records do not have the id of theirs."""
+    def is_gone(self, topic: str, topic_id: bytes) -> bool:
+        """Whether the topic of that id was deleted; old records do not have the id of theirs."""
         ids = {of.get(topic) for of in self.gone} - {None}
-        if topic_id is None:
-            return bool(ids) or topic in self.absent
         is_deleted = topic_id in ids or (topic_id == NO_TOPIC_ID and bool(ids))
         return is_deleted or topic_id in self.absent.get(topic, ())
+
+    def gone_places(self, group_id: str) -> list[Place]:
+        """Where a group has offsets of deleted topics only: all that may count are."""
+        return [
+            (topic, partition)
+            for topic, partition in self.places(group_id)
+            if all(
+                self.is_gone(topic, one.topic_id)
+                for one in self._that_count(group_id, (topic, partition))
+            )
+        ]
+
+    def hide_gone(self, group_id: str) -> None:
+        """Forget the offsets of deleted topics where a transaction has committed one of the next topic of the name.
+
+        A tombstone there would remove that too. Without one the log still has the old offset, and each load finds it
+        until another is committed.
+        """
+        for topic, partition in self._writers.get(group_id, ()):
+            committed = self.get(group_id, topic, partition)
+            if committed is not None and self.is_gone(topic, committed.topic_id):
+                self._remove_committed(group_id, topic, partition)
 
     def forget_gone(self) -> None:
         """All their offsets were searched for."""
@@ -145,13 +165,7 @@ class OffsetTable:
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
         """Forget an offset, committed or pending."""
-        topics = self._groups.get(group_id, {})
-        partitions = topics.get(topic, {})
-        partitions.pop(partition, None)
-        if topics and not partitions:
-            topics.pop(topic, None)
-            if not topics:
-                del self._groups[group_id]
+        self._remove_committed(group_id, topic, partition)
         place = (topic, partition)
         for producer_id in list(self._writers.get(group_id, {}).get(place, ())):
             del self._pending[producer_id][group_id][place]
@@ -161,6 +175,25 @@ class OffsetTable:
         """Forget all offsets of a group."""
         for topic, partition in list(self.places(group_id)):
             self.remove(group_id, topic, partition)
+
+    def _that_count(self, group_id: str, place: Place) -> Iterator[Committed]:
+        """What was committed there last, and what counts once its transaction is committed."""
+        committed = self.get(group_id, *place)
+        if committed is not None:
+            yield committed
+        for producer_id in self._writers.get(group_id, {}).get(place, ()):
+            pending = self._pending[producer_id][group_id][place]
+            if pending is not None:
+                yield pending.committed
+
+    def _remove_committed(self, group_id: str, topic: str, partition: int) -> None:
+        topics = self._groups.get(group_id, {})
+        partitions = topics.get(topic, {})
+        partitions.pop(partition, None)
+        if topics and not partitions:
+            topics.pop(topic, None)
+            if not topics:
+                del self._groups[group_id]
 
     def _store(self, group_id: str, topic: str, partition: int, committed: Committed) -> None:
         try:
