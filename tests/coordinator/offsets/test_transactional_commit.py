@@ -19,7 +19,9 @@ from pykafka_core.coordinator.group.offsets.transaction import (
 )
 from pykafka_core.coordinator.group.offsets.transactions import ENDS_KEPT, Guard, OpenTransactions
 from pykafka_core.coordinator.shard import TransactionEnd
+from pykafka_core.coordinator.transaction.transaction import TV1, TV2
 from pykafka_core.errors import (
+    CoordinatorLoadInProgressError,
     IllegalGenerationError,
     InvalidTxnStateError,
     UnknownMemberIdError,
@@ -51,8 +53,15 @@ def asked(
     return TransactionalCommit(wanted, producer_id, producer_epoch)
 
 
-def end(world: ShardWorld, *, committed: bool, producer_id: int = PRODUCER) -> None:
-    marker = TransactionEnd(producer_id, EPOCH, 0, committed, 2)
+def end(
+    world: ShardWorld,
+    *,
+    committed: bool,
+    producer_id: int = PRODUCER,
+    epoch: int = EPOCH,
+    version: int = TV1,
+) -> None:
+    marker = TransactionEnd(producer_id, epoch, 0, committed, version)
     assert world.ask(partial(end_transaction, marker)) is None
 
 
@@ -118,23 +127,51 @@ def test_the_marker_of_another_producer_overtakes_nothing() -> None:
     assert world.ask(partial(commit_in_transaction, asked(), guard)) is None
 
 
-def test_a_guard_of_another_life_of_the_shard_does_not_hold() -> None:
+@pytest.mark.parametrize(
+    ("version", "marker_epoch", "expected"),
+    [
+        (TV2, EPOCH, None),
+        (TV2, EPOCH + 1, InvalidTxnStateError.code),
+        (TV2, EPOCH + 2, InvalidTxnStateError.code),
+        (TV1, EPOCH - 1, None),
+        (TV1, EPOCH, InvalidTxnStateError.code),
+        (TV1, EPOCH + 1, InvalidTxnStateError.code),
+    ],
+)
+def test_the_marker_of_the_transaction_before_overtakes_nothing(
+    version: int, marker_epoch: int, expected: int | None
+) -> None:
+    """A client of TV2 begins the next transaction when the last one is decided: its markers may still be on their way.
+
+    Any marker refused the commit, with an error that ends the Java producer.
+    """
+    world = ShardWorld()
+    guard = guard_of(world, asked())
+    end(world, committed=True, epoch=marker_epoch, version=version)
+    assert world.ask(partial(commit_in_transaction, asked(), guard)) == expected
+
+
+def test_who_asked_another_life_of_the_shard_asks_again() -> None:
     world = ShardWorld()
     guard = guard_of(world, asked())
     again = world.reload()
-    assert again.ask(partial(commit_in_transaction, asked(), guard)) == InvalidTxnStateError.code
+    code = again.ask(partial(commit_in_transaction, asked(), guard))
+    assert code == CoordinatorLoadInProgressError.code
+    assert not again.pending()
 
 
-def test_guards_hold_as_long_as_the_ends_since_are_known() -> None:
+def test_guards_are_known_as_long_as_the_ends_since_are() -> None:
     table = OpenTransactions()
     first = table.guard()
     for producer_id in range(ENDS_KEPT):
-        table.end(producer_id)
-    assert table.holds(first, ENDS_KEPT)
-    assert not table.holds(first, 0)
-    table.end(ENDS_KEPT)
-    assert not table.holds(first, ENDS_KEPT + 1)
-    assert table.holds(table.guard(), 0)
+        table.end(TransactionEnd(producer_id, EPOCH, 0, True, TV1))
+    assert table.knows(first)
+    assert table.has_ended(first, 0, EPOCH)
+    assert not table.has_ended(first, ENDS_KEPT, EPOCH)
+    table.end(TransactionEnd(ENDS_KEPT, EPOCH, 0, True, TV1))
+    assert not table.knows(first)
+    assert table.knows(table.guard())
+    assert not table.has_ended(table.guard(), 1, EPOCH)
 
 
 def test_a_group_with_members_needs_no_name_within_a_transaction() -> None:

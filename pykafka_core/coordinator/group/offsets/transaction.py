@@ -2,8 +2,8 @@
 
 Theory of operation. The first commit of a transaction is taken when the transaction's coordinator has said that this
 partition is part of it. Between the question and the commit the transaction may end, and the offsets would
-wait for a marker that never comes. So the question is asked under a `Guard`, which a marker of the producer ends
-(contract/replication.md#T6).
+wait for a marker that never comes. So the question is asked under a `Guard`, which the marker of that transaction ends
+(contract/replication.md#T6). The marker of the one before, which may still be on its way, does not.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from pykafka_core.coordinator.group.offsets.records import ensure_group
 from pykafka_core.coordinator.group.offsets.transactions import Guard
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import TransactionEnd, Turn, Waiter, Within
-from pykafka_core.errors import InvalidTxnStateError
+from pykafka_core.errors import CoordinatorLoadInProgressError, InvalidTxnStateError
 
 
 class TransactionalCommit(NamedTuple):
@@ -43,11 +43,14 @@ def commit_in_transaction(
     """Commit what was verified under ``guard``; answered with None. The offsets wait for the marker.
 
     Raises:
-        InvalidTxnStateError: The producer's transaction has ended meanwhile, or the shard was loaded again.
+        InvalidTxnStateError: The producer's transaction has ended meanwhile.
+        CoordinatorLoadInProgressError: It may have: the shard was loaded again. The client asks again.
         KafkaError: The group refuses it, as it does `commit_offsets`.
         RecordListTooLargeError: They do not fit into one batch.
     """
-    if not state.transactions.holds(guard, asked.producer_id):
+    if not state.transactions.knows(guard):
+        raise CoordinatorLoadInProgressError
+    if state.transactions.has_ended(guard, asked.producer_id, asked.producer_epoch):
         raise InvalidTxnStateError
     _commit(asked, state, waiter, turn)
 
@@ -55,7 +58,7 @@ def commit_in_transaction(
 def end_transaction(end: TransactionEnd, state: GroupState, waiter: Waiter, turn: Turn) -> None:
     """Write the marker: a producer's offsets count, or are forgotten; answered with None."""
     turn.stamp = end
-    state.transactions.end(end.producer_id)
+    state.transactions.end(end)
     state.offsets.end_transaction(end.producer_id, committed=end.committed)
     turn.answer(waiter, None)
 

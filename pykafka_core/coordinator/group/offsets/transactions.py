@@ -3,15 +3,26 @@
 from collections import OrderedDict
 from typing import NamedTuple
 
+from pykafka_core.coordinator.shard import TransactionEnd
+
+MARKER_RAISES_EPOCH = 2
+"""From this transaction version on a marker's epoch is one higher than that of the records (KIP-890)."""
 ENDS_KEPT = 10_000
 """More transactions than may end while one commit is verified."""
 
 
 class Guard(NamedTuple):
-    """Holds until a marker of the producer is written. ``owner`` is the table that gave it."""
+    """Holds until the transaction that is verified under it ends. ``owner`` is the table that gave it."""
 
     owner: "OpenTransactions"
     number: int
+
+
+class _End(NamedTuple):
+    """The last end of a producer's transactions, and the epoch of what ended."""
+
+    number: int
+    epoch: int
 
 
 class OpenTransactions:
@@ -24,7 +35,7 @@ class OpenTransactions:
 
     def __init__(self) -> None:
         self._epochs: dict[int, int] = {}
-        self._ends: OrderedDict[int, int] = OrderedDict()
+        self._ends: OrderedDict[int, _End] = OrderedDict()
         self._number = 0
         self._floor = 0
         """Ends up to this number may be forgotten."""
@@ -41,16 +52,23 @@ class OpenTransactions:
         """Made before a transaction is verified."""
         return Guard(self, self._number)
 
-    def holds(self, guard: Guard, producer_id: int) -> bool:
-        """Whether no marker of the producer was written since."""
-        is_known = guard.owner is self and guard.number >= self._floor
-        return is_known and self._ends.get(producer_id, 0) <= guard.number
+    def knows(self, guard: Guard) -> bool:
+        """Whether all ends since are known."""
+        return guard.owner is self and guard.number >= self._floor
 
-    def end(self, producer_id: int) -> None:
+    def has_ended(self, guard: Guard, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a producer's transaction in that epoch, or a later one, has ended since a guard that is known."""
+        last = self._ends.get(producer_id)
+        return last is not None and last.number > guard.number and last.epoch >= producer_epoch
+
+    def end(self, end: TransactionEnd) -> None:
         """A marker is written."""
-        self._epochs.pop(producer_id, None)
+        self._epochs.pop(end.producer_id, None)
         self._number += 1
-        self._ends[producer_id] = self._number
-        self._ends.move_to_end(producer_id)
+        # A client of TV2 goes on in the marker's epoch, maybe before that is written.
+        epoch = end.producer_epoch - (end.transaction_version >= MARKER_RAISES_EPOCH)
+        self._ends[end.producer_id] = _End(self._number, epoch)
+        self._ends.move_to_end(end.producer_id)
         if len(self._ends) > ENDS_KEPT:
-            _, self._floor = self._ends.popitem(last=False)
+            _, forgotten = self._ends.popitem(last=False)
+            self._floor = forgotten.number
