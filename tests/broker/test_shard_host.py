@@ -539,3 +539,33 @@ def test_what_the_log_says_of_a_producer_is_for_who_asked_in_its_name() -> None:
         asked: InvalidProducerEpochError.code,
         other: CoordinatorNotAvailableError.code,
     }
+
+
+def test_a_read_that_waits_for_a_producers_records_is_not_told_of_the_producer() -> None:
+    """A heartbeat was answered with INVALID_PRODUCER_EPOCH, if its answer had joined such a batch."""
+    world = World(hold_appends=True)
+    asked = world.submit(partial(write_within, Within(7, 1)))
+    world.run()
+    ended = world.submit(partial(end, MARKER))
+    readers = [world.submit(partial(get, b"missing")), world.submit(partial(arm, 10**12))]
+    world.run()
+    world.core.complete_append()
+    world.run()
+    world.core.complete_append(InvalidProducerEpochError.code)
+    world.run()
+    assert list(world.answers) == [asked]
+    assert world.refusals == {
+        ended: InvalidProducerEpochError.code,
+        **dict.fromkeys(readers, NOT_AVAILABLE),
+    }
+
+
+@pytest.mark.parametrize("error_code", [STORAGE_ERROR, UNKNOWN_SERVER])
+def test_what_the_log_says_of_itself_sends_producers_to_their_coordinator(error_code: int) -> None:
+    """Kafka's clients end for an error that they do not know, and know few in answer to TxnOffsetCommit."""
+    world = World(hold_appends=True)
+    asked = world.submit(partial(write_within, Within(7, 1)))
+    world.run()
+    world.core.complete_append(error_code)
+    world.run()
+    assert world.refusals == {asked: NOT_AVAILABLE}

@@ -60,6 +60,9 @@ _BATCH_OVERHEAD = 128
 _NOT_HERE = frozenset({3, 6, 74, 75, 100})
 """Codes of an append that say that another node, or nobody, has the partition."""
 
+_OF_PRODUCER = frozenset({45, 47, 48, 52, 59, 90, 120})
+"""Codes of an append that judge the producer of a transaction; the others judge the log."""
+
 _log = GuardedLogger(__name__)
 
 
@@ -91,12 +94,14 @@ class Answers(Protocol):
 class _Batch:
     """What turns came to that are appended together: records of one transaction, or of none, or one marker."""
 
-    __slots__ = "answers", "bytes_left", "effects", "records", "size", "stamp"
+    __slots__ = "answers", "bytes_left", "effects", "in_its_name", "records", "size", "stamp"
 
     def __init__(self, bytes_max: int, stamp: Within | TransactionEnd | None = None) -> None:
         self.stamp = stamp
         self.records: list[KeyValue] = []
         self.answers: list[tuple[Waiter, object]] = []
+        self.in_its_name: list[Waiter] = []
+        """Who asked for what is stamped; answers to others may have joined them."""
         self.effects: list[object] = []
         self.bytes_left = bytes_max
         self.size = 0
@@ -116,6 +121,8 @@ class _Batch:
     def add(self, turn: Turn, size: int) -> None:
         self.records += turn.records
         self.answers += turn.answers
+        if turn.stamp is not None:
+            self.in_its_name += (waiter for waiter, _ in turn.answers)
         self.effects += turn.effects
         self.bytes_left -= size
         self.size += size
@@ -320,9 +327,8 @@ class ShardHost(Generic[S]):
         name = error_of(error_code).name
         _log.error("%s refused %d records with %s", self.place, len(batch.records), name)
         not_here = error_code in _NOT_HERE
-        if batch.stamp is not None and not not_here:
-            # What the log says of a producer is for who asked in its name.
-            self._answer([(waiter, error_code) for waiter, _ in batch.answers])
+        if error_code in _OF_PRODUCER:
+            self._answer([(waiter, error_code) for waiter in batch.in_its_name])
         self._fail((NotCoordinatorError if not_here else CoordinatorNotAvailableError).code)
 
     def _release(self, done: _Batch | Turn) -> None:
