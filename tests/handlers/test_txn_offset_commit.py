@@ -2,6 +2,11 @@
 
 import pytest
 
+from pykafka_core.errors import (
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+    TransactionAbortableError,
+)
 from pykafka_core.types import GROUP_TOPIC
 from tests.handlers.group_requests import joined
 from tests.handlers.offset_requests import fetch
@@ -19,7 +24,8 @@ from tests.handlers.transaction_requests import (
 def test_the_groups_partition_must_be_in_the_transaction(version: int) -> None:
     broker = transactional_broker()
     producer = producer_of(broker)
-    assert commit_offsets(broker, producer, {0: 5}, version) == [120]
+    refused = InvalidTxnStateError if version < 4 else TransactionAbortableError
+    assert commit_offsets(broker, producer, {0: 5}, version) == [refused.code]
     add_offsets(broker, producer)
     assert commit_offsets(broker, producer, {0: 5, 1: 6}, version) == [0, 0]
     end(broker, producer, commit=True)
@@ -47,7 +53,8 @@ def test_a_fenced_producer_commits_nothing() -> None:
     broker = transactional_broker()
     old = producer_of(broker)
     producer_of(broker)
-    assert commit_offsets(broker, old, {0: 5}, 5) == [90]
+    for version in range(6):
+        assert commit_offsets(broker, old, {0: 5}, version) == [InvalidProducerEpochError.code]
     assert fetch(broker, [0], require_stable=True)[0] == (-1, -1, "", 0)
 
 

@@ -17,7 +17,14 @@ from pykafka_core.coordinator.group.offsets.transactions import Guard
 from pykafka_core.coordinator.transaction.add_partitions import add_partitions
 from pykafka_core.coordinator.transaction.transaction import TV2
 from pykafka_core.coordinator.transaction.verify_partitions import verify_partitions
-from pykafka_core.errors import NONE, CoordinatorNotAvailableError
+from pykafka_core.errors import (
+    NONE,
+    CoordinatorNotAvailableError,
+    InvalidProducerEpochError,
+    InvalidTxnStateError,
+    ProducerFencedError,
+    TransactionAbortableError,
+)
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.judged_offsets import JudgedOffsets
 from pykafka_core.handlers.coordinators.shards import (
@@ -31,6 +38,8 @@ from pykafka_core.types import GROUP_TOPIC
 
 ADDS_VERSION = 5
 """From here on the group's partition is added to the transaction by the commit."""
+ABORTABLE_VERSION = 4
+"""From here on clients know TRANSACTION_ABORTABLE."""
 
 _TopicRow = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
 
@@ -65,7 +74,7 @@ def handle(
         codes = result.answer if isinstance(result.answer, dict) else {}
         code = result.error_code or codes.get((GROUP_TOPIC, shard), NONE)
         if code:
-            return answer(code)
+            return answer(_told(context, code))
         run = partial(commit_in_transaction, asked, guard)
         return Coordinate([GroupOperation(shard, run)], committed)
 
@@ -88,6 +97,15 @@ def _verify(
         partial(add_partitions, *wanted, TV2) if adds else partial(verify_partitions, *wanted)
     )
     return coordinate_transaction(context, request.transactional_id, run, reply)
+
+
+def _told(context: Context, code: int) -> int:
+    """What clients are told of the transaction coordinator's refusal, as by ``AddPartitionsToTxnManager``."""
+    if code == ProducerFencedError.code:
+        return InvalidProducerEpochError.code
+    is_old = context.caller.api_version < ABORTABLE_VERSION
+    is_abortable = code == TransactionAbortableError.code
+    return InvalidTxnStateError.code if is_old and is_abortable else code
 
 
 def _commit(request: TxnOffsetCommitRequest, offsets: Sequence[StoredOffset]) -> Commit:
