@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -60,6 +60,19 @@ class Door:
         """A transaction ends in a partition."""
 
 
+@dataclass
+class _Guard:
+    """As `rust/log/src/log/verification.rs` has it."""
+
+    number: int
+    epoch: int
+    adds: bool
+
+    def is_of_next(self, marker: fake_core.Marker) -> bool:
+        """Whether it is the marker of the transaction before: each raises the epoch if commits add partitions."""
+        return self.adds and marker[3] == self.epoch
+
+
 class SimulatedCore(FakeCore):
     """Appends of a partition end in their order when the simulation says so; a failed one takes the later ones along.
 
@@ -72,7 +85,7 @@ class SimulatedCore(FakeCore):
         super().__init__(logs=logs, hold_appends=True)
         self.waiting: dict[PartitionId, deque[_Held]] = {}
         self._door = door
-        self._guards: dict[tuple[PartitionId, int], int] = {}
+        self._guards: dict[tuple[PartitionId, int], _Guard] = {}
         self._numbers = count(_FIRST_OWN_TOKEN)
         self._asked: dict[int, tuple[Produce, int, Done]] = {}
         self._produced: dict[int, Done] = {}
@@ -108,7 +121,9 @@ class SimulatedCore(FakeCore):
         if not self._adopt(before) or log is None:
             return
         self._door.marks(marker)
-        self._guards.pop((partition, producer_id), None)
+        guard = self._guards.get((partition, producer_id))
+        if guard is not None and not guard.is_of_next(marker):
+            del self._guards[partition, producer_id]
         known = before.get(producer_id)
         if known is not None and known.producer_epoch == marker[3]:
             now = log.producers[producer_id]
@@ -161,9 +176,11 @@ class SimulatedCore(FakeCore):
             self._take(asked, done)
         else:
             place = asked.partition, asked.producer[0]
-            guard = self._guards.setdefault(place, next(self._numbers))
+            number, epoch = next(self._numbers), asked.producer[1]
+            guard = self._guards.setdefault(place, _Guard(number, epoch, asked.adds))
+            guard.epoch = max(guard.epoch, epoch)
             token = next(self._numbers)
-            self._asked[token] = (asked, guard, done)
+            self._asked[token] = (asked, guard.number, done)
             super().push(
                 VerifyTransaction(
                     token=token,
@@ -177,12 +194,13 @@ class SimulatedCore(FakeCore):
             )
 
     def verified(self, token: int, error_codes: Sequence[int]) -> None:
-        asked, guard, done = self._asked.pop(token)
-        place = asked.partition, asked.producer[0]
+        asked, number, done = self._asked.pop(token)
+        guard = self._guards.get((asked.partition, asked.producer[0]))
+        holds = guard is not None and guard.number == number
         refusal = error_codes[0] or self._judge(asked)
         if refusal is not None:
             done(refusal)
-        elif not self._is_open(asked) and self._guards.get(place) != guard:
+        elif not self._is_open(asked) and not holds:
             done(InvalidTxnStateError.code)
         else:
             self._take(asked, done)

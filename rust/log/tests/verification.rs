@@ -149,6 +149,28 @@ fn a_marker_takes_the_guard_away_even_where_no_transaction_is_open() {
 }
 
 #[test]
+fn a_marker_leaves_the_guard_of_the_transaction_that_follows() {
+    let log = log();
+    let next = FirstBatch { supports_epoch_bump: true, ..first(NINE, 1, 0) };
+    let guard = log.begin_verification(&next);
+    mark(&log, NINE, 1, 0, 2).unwrap();
+    append(&log, &next, TransactionRule::Verified(guard)).unwrap();
+    // It has begun: its own marker has the epoch behind its own.
+    mark(&log, NINE, 2, 0, 2).unwrap();
+    assert!(is_stale(&append(&log, &next, TransactionRule::Verified(guard))));
+}
+
+#[test]
+fn a_marker_of_a_later_epoch_takes_the_guard_away() {
+    let log = log();
+    let batch = FirstBatch { supports_epoch_bump: true, ..first(NINE, 1, 0) };
+    let guard = log.begin_verification(&batch);
+    // The coordinator ended the transaction because its time was up.
+    mark(&log, NINE, 2, 0, 2).unwrap();
+    assert_ne!(log.begin_verification(&batch), guard);
+}
+
+#[test]
 fn guards_of_two_logs_differ() {
     assert_ne!(begin(&log(), 0, 0), begin(&log(), 0, 0));
 }

@@ -21,7 +21,7 @@ impl State {
     pub(crate) fn note_producer(&mut self, batch: &Batch<'_>) -> Option<AbortedTxn> {
         let aborted = note_batch(&mut self.producers, batch, Some(*batch));
         if batch.is_transactional() && batch.has_producer_id() {
-            self.transactions.appended(&self.producers, batch.producer_id());
+            self.transactions.appended(&self.producers, batch);
         }
         aborted
     }

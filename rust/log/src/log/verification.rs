@@ -6,7 +6,8 @@
 //! So the partition's leader asks the coordinator before the first batch is appended, and the log holds a *guard* meanwhile.
 //! The append presents that guard. A marker, or another batch of the transaction, takes the guard away, so that an answer
 //! which a marker has overtaken appends nothing: `InvalidTxnState`. Guards are unique, so that the answer for one
-//! transaction is never taken for the next one.
+//! transaction is never taken for the next one. Where each transaction raises the epoch, a marker has the epoch of the
+//! transaction that follows: the guard of that one stays, however late the marker is.
 //!
 //! The guard's entry also keeps the lowest sequence that was seen: while the first batch is retried, none behind it is
 //! appended in its place.
@@ -21,7 +22,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
-use pykafka_record::{ProducerEpoch, ProducerId};
+use pykafka_record::{Batch, ProducerEpoch, ProducerId};
 
 use super::producer_state::{BatchSummary, Expected, ProducerStateManager};
 
@@ -82,6 +83,13 @@ impl Entry {
             producer_epoch: batch.producer_epoch,
             supports_epoch_bump: batch.supports_epoch_bump,
         }
+    }
+
+    /// Whether `batch` is the marker of the transaction before.
+    fn is_of_next(&self, batch: &Batch<'_>) -> bool {
+        self.supports_epoch_bump
+            && batch.is_control()
+            && batch.producer_epoch() == self.producer_epoch
     }
 
     fn see(&mut self, batch: &FirstBatch) {
@@ -151,9 +159,12 @@ impl Transactions {
     }
 
     /// A batch or a marker of a transaction was appended, by whomever.
-    pub(crate) fn appended(&self, producers: &ProducerStateManager, producer_id: ProducerId) {
+    pub(crate) fn appended(&self, producers: &ProducerStateManager, batch: &Batch<'_>) {
+        let producer_id = batch.producer_id();
         let mut known = self.0.lock();
-        known.entries.remove(&producer_id);
+        if known.entries.get(&producer_id).is_some_and(|entry| !entry.is_of_next(batch)) {
+            known.entries.remove(&producer_id);
+        }
         match producers.open_epoch(producer_id) {
             Some(producer_epoch) => known.open.insert(producer_id, producer_epoch),
             None => known.open.remove(&producer_id),
