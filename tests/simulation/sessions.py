@@ -7,6 +7,7 @@ from pykafka_core.errors import UnknownMemberIdError
 from pykafka_core.protocol.messages import (
     ConsumerGroupHeartbeatRequest,
     HeartbeatRequest,
+    JoinGroupRequest,
     LeaveGroupRequest,
     Message,
 )
@@ -25,14 +26,21 @@ class Sessions:
         self._report = report
         self._committed = committed
         self._heard_ns: dict[Member, int] = {}
+        self._static: dict[Member, set[str]] = {}
+        """Member ids by group and instance id."""
 
     def asked(self, request: Message) -> None:
-        """Who leaves, even by a request that was long on its way, has no session."""
+        """Who leaves, even by a request that was long on its way, has no session; nor who is replaced by name."""
         if isinstance(request, LeaveGroupRequest):
             for one in request.members:
                 self._heard_ns.pop((request.group_id, one.member_id), None)
         elif isinstance(request, ConsumerGroupHeartbeatRequest) and request.member_epoch < 0:
             self._heard_ns.pop((request.group_id, request.member_id), None)
+        elif isinstance(request, JoinGroupRequest) and request.group_instance_id is not None:
+            known = self._static.get((request.group_id, request.group_instance_id), set())
+            for member_id in known - {request.member_id}:
+                self._heard_ns.pop((request.group_id, member_id), None)
+            known.intersection_update({request.member_id})
 
     def replied(self, request: Message, answer: Any, arrived_ns: int) -> None:
         """An answer leaves to a request that was not excused."""
@@ -49,3 +57,6 @@ class Sessions:
             self._heard_ns.pop(member, None)
         elif answer.error_code == 0 and is_member:
             self._heard_ns[member] = max(arrived_ns, heard_ns or 0)
+            if isinstance(request, HeartbeatRequest) and request.group_instance_id is not None:
+                instance = request.group_id, request.group_instance_id
+                self._static.setdefault(instance, set()).add(request.member_id)
