@@ -1,0 +1,55 @@
+"""Threads that hog the GIL in the broker's process make no group rebalance.
+
+`HOG_SECONDS` sets the time (`make torture`: 600).
+"""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench.members import HEARTBEAT, Member, error_of, find_coordinator, join
+
+SECONDS = float(os.environ.get("HOG_SECONDS", "8"))
+HOGS, MEMBERS = 4, 200
+SESSION_TIMEOUT_MS = 6_000
+INTERVAL_S = SESSION_TIMEOUT_MS / 3000
+"""As clients are told to set it: a third of their session."""
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_200_members_stay_beside_threads_that_hog_the_gil() -> None:
+    command = [sys.executable, "-m", "tests.faults.hogged_broker", str(HOGS)]
+    with (
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT
+        ) as child,
+        ExitStack() as open_ones,
+    ):
+        assert child.stdout is not None
+        bootstrap = child.stdout.readline().strip()
+        find_coordinator(bootstrap)
+        members = [Member(bootstrap, "group", SESSION_TIMEOUT_MS) for _ in range(MEMBERS)]
+        for member in members:
+            open_ones.enter_context(member.connection)
+        join(members)
+        codes = beat(members, time.monotonic() + SECONDS)
+    assert set(codes) == {0}, codes
+    assert codes[0] >= MEMBERS
+
+
+def beat(members: list[Member], end: float) -> Counter[int]:
+    """All members' heartbeats, again and again; how often each error code came."""
+    codes: Counter[int] = Counter()
+    while time.monotonic() < end:
+        begun = time.monotonic()
+        for member in members:
+            member.connection.send(member.heartbeat())
+        for member in members:
+            codes[error_of(HEARTBEAT, member.connection.receive())] += 1
+        threading.Event().wait(max(begun + INTERVAL_S - time.monotonic(), 0))
+    return codes
