@@ -23,13 +23,13 @@ but for names that `--set` gives: their alterations are undone at the start.
 SCOPES = {
     Scope.TOPIC: ("Topic settings", ""),
     Scope.BROKER: ("Broker settings", ""),
-    Scope.GROUP: ("Group settings", "Stored; honoured when the coordinators come."),
+    Scope.GROUP: ("Group settings", ""),
     Scope.CLIENT_METRICS: ("Client metrics settings", "Stored."),
 }
 
 CLASSES = {
     Support.HONOURED: ("Honoured", "They do here what they do in Kafka."),
-    Support.STORED: ("Stored", "Kept and listed; honoured when coordinators come."),
+    Support.STORED: ("Stored", "Kept and listed; what they are for is not built."),
     Support.NO_MEANING: ("No meaning here", "Accepted, with one warning that names them."),
     Support.NOT_BUILT: ("Not built", "Refused by name, unless set to their default."),
 }

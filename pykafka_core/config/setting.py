@@ -53,7 +53,7 @@ class Support(Enum):
 
     HONOURED = "honoured"
     STORED = "stored"
-    """Kept and listed now; honoured when the coordinators come."""
+    """Kept and listed; what it is for is not built."""
     NO_MEANING = "no-meaning"
     """Accepted, with a warning that names it."""
     NOT_BUILT = "not-built"

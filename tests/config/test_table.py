@@ -111,7 +111,13 @@ def test_settings_of_what_is_not_built_are_stored() -> None:
 def test_settings_of_groups_without_meaning_are_few() -> None:
     named = [s for n, s in settings(Scope.BROKER).items() if n.startswith(("group.", "offsets."))]
     meaningless = {s.name for s in named if s.support is Support.NO_MEANING}
-    assert meaningless == {"group.coordinator.threads"}
+    assert meaningless == {
+        "group.consumer.regex.refresh.interval.ms",  # patterns are matched when topics come
+        "group.coordinator.append.linger.ms",  # a batch is what came while the last one was written
+        "group.coordinator.threads",
+        "offsets.commit.timeout.ms",
+        "offsets.load.buffer.size",
+    }
 
 
 def test_broker_forms_are_treated_as_their_topic_settings() -> None:

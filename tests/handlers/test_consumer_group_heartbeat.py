@@ -18,6 +18,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.coordinators.consumer_group_heartbeat import NAMES_MAX
 from pykafka_core.protocol.messages import (
+    ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
     CreateTopicsRequest,
@@ -25,6 +26,7 @@ from pykafka_core.protocol.messages import (
     DeleteGroupsResponse,
     HeartbeatRequest,
     HeartbeatResponse,
+    IncrementalAlterConfigsRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
     ListGroupsRequest,
@@ -38,6 +40,7 @@ from pykafka_core.protocol.messages import (
     UpdateFeaturesRequest,
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
+from pykafka_core.types import RESOURCE_GROUP
 from tests.handlers.group_requests import (
     broker_with_coordinator,
     join_request,
@@ -87,6 +90,41 @@ def test_a_member_joins_lives_and_leaves(version: int) -> None:
     last = beat(broker, -1, version)
     assert (last.error_code, last.member_id, last.member_epoch) == (0, "m", -1)
     assert beat(broker, 1, version).error_code == UnknownMemberIdError.code
+
+
+def set_for_group(broker: SimulatedBroker, **values: str) -> None:
+    alterable = IncrementalAlterConfigsRequest.AlterableConfig
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=RESOURCE_GROUP,
+        resource_name="g",
+        configs=[
+            alterable(name=f"consumer.{name.replace('_', '.')}", config_operation=0, value=value)
+            for name, value in values.items()
+        ],
+    )
+    answer: Any = broker.ask(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+    assert answer.responses[0].error_code == 0, answer
+
+
+def is_member(broker: SimulatedBroker) -> bool:
+    """Without a heartbeat, which would be one."""
+    answer: Any = broker.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), 0)
+    return bool(answer.groups[0].members)
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_is_set_for_a_group_counts_for_its_members(restarts: bool) -> None:
+    broker = broker_with_topic()
+    set_for_group(broker, session_timeout_ms="55000", heartbeat_interval_ms="7000")
+    assert beat(broker).heartbeat_interval_ms == 7_000
+    assert beat(broker, group_id="other").heartbeat_interval_ms == 5_000
+    if restarts:
+        broker = SimulatedBroker(core=broker.core)
+        broker.run()
+    pass_ms(broker, 54_000)
+    assert is_member(broker)
+    pass_ms(broker, 1_001)
+    assert not is_member(broker)
 
 
 def test_a_member_of_version_0_may_be_given_its_id() -> None:

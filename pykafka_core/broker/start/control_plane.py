@@ -1,5 +1,6 @@
 """The parts of a control plane, put together."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -25,6 +26,7 @@ from pykafka_core.coordinator.group.settings import GroupSettings
 from pykafka_core.coordinator.transaction.settings import TransactionSettings
 from pykafka_core.coordinator.transaction.transaction_shard import TransactionShard
 from pykafka_core.handlers.context import Node, ProducerIds
+from pykafka_core.types import RESOURCE_GROUP
 
 
 class ControlPlane(NamedTuple):
@@ -69,6 +71,7 @@ def assemble(
             GroupSettings.of(publisher.settings),
             partial(_new_uuid, node),
             partial(_topic_id, publisher),
+            partial(_group_settings, publisher),
         ),
         make_transaction_shard=partial(
             TransactionShard, TransactionSettings.of(publisher.settings), producer_ids.take_or_ask
@@ -111,6 +114,11 @@ def _topic_id(publisher: Publisher, name: str) -> bytes | None:
     """By the committed image."""
     topic = publisher.image.topics.by_name.get(name)
     return None if topic is None else topic.topic_id
+
+
+def _group_settings(publisher: Publisher, group_id: str) -> Mapping[str, str]:
+    """By the committed image."""
+    return publisher.image.configs.of(RESOURCE_GROUP, group_id)
 
 
 def _new_uuid(node: Node) -> str:

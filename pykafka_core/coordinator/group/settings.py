@@ -1,11 +1,18 @@
-"""The settings of the group coordinator. None of them can be altered while the broker runs."""
+"""The settings of the group coordinator. Those of the broker cannot be altered while it runs, those of a group can."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from pykafka_core.config import BrokerConfigs
+from pykafka_core.config import BrokerConfigs, Scope
+from pykafka_core.config import settings as table
 
 ASSIGNOR_NAMES = ("uniform", "range")
 _JAVA_PACKAGE = "org.apache.kafka.coordinator.group.assignor."
+SESSION_TIMEOUT, HEARTBEAT_INTERVAL = (
+    "consumer.session.timeout.ms",
+    "consumer.heartbeat.interval.ms",
+)
+"""What can be set for one group."""
 _NAMES = {name: name for name in ASSIGNOR_NAMES} | {
     f"{_JAVA_PACKAGE}{name.capitalize()}Assignor": name for name in ASSIGNOR_NAMES
 }
@@ -34,6 +41,21 @@ class ConsumerGroupSettings(NamedTuple):
             max_size=settings.int("group.consumer.max.size"),
             assignors=tuple(dict.fromkeys(named)) or ASSIGNOR_NAMES,
         )
+
+    def with_own(self, own: Mapping[str, str]) -> "ConsumerGroupSettings":
+        """With what was set for one group (KIP-848, resource GROUP); a value that cannot be used counts as not set."""
+        session_ms, heartbeat_ms = _own(SESSION_TIMEOUT, own), _own(HEARTBEAT_INTERVAL, own)
+        return self._replace(
+            session_timeout_ms=session_ms or self.session_timeout_ms,
+            heartbeat_interval_ms=heartbeat_ms or self.heartbeat_interval_ms,
+        )
+
+
+def _own(name: str, own: Mapping[str, str]) -> int | None:
+    """Both are positive."""
+    text = own.get(name)
+    usable = None if text is None else table(Scope.GROUP)[name].usable(text)
+    return None if usable is None else int(usable)
 
 
 class GroupSettings(NamedTuple):

@@ -1,6 +1,6 @@
 """What a group coordinator's shard holds: the groups of one partition of `__consumer_offsets`, and their offsets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pykafka_core.coordinator.deadlines import Deadlines
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
@@ -10,6 +10,10 @@ from pykafka_core.coordinator.group.offsets.transactions import OpenTransactions
 from pykafka_core.coordinator.group.settings import GroupSettings
 
 
+def _nothing(_group_id: str) -> Mapping[str, str]:
+    return {}
+
+
 class GroupState:
     """Data alone; what happens to it is in functions, a file for each request.
 
@@ -17,6 +21,7 @@ class GroupState:
         settings: Of the coordinator.
         new_uuid: A random UUID's text at each call; member ids end with one.
         topic_id: The id of a topic by its name, None if there is no such topic now.
+        own_settings: What was set for a group, by its id.
 
     Attributes:
         groups: Classic groups by group id. A group that has offsets only ("simple") is one without members.
@@ -33,6 +38,7 @@ class GroupState:
         "groups",
         "new_uuid",
         "offsets",
+        "own_settings",
         "settings",
         "topic_id",
         "transactions",
@@ -43,10 +49,12 @@ class GroupState:
         settings: GroupSettings,
         new_uuid: Callable[[], str],
         topic_id: Callable[[str], bytes | None],
+        own_settings: Callable[[str], Mapping[str, str]] = _nothing,
     ) -> None:
         self.settings = settings
         self.new_uuid = new_uuid
         self.topic_id = topic_id
+        self.own_settings = own_settings
         self.groups: dict[str, ClassicGroup] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.offsets = OffsetTable()

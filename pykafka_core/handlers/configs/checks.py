@@ -30,6 +30,38 @@ UNKNOWN_NAMES_MAX: Final = 1_000
 """Settings that no broker knows, of one resource: Kafka keeps them for plugins, of which this broker has none. They are
 in every snapshot and every start reads them."""
 _MIN_ISR = "min.insync.replicas"
+_BOUNDS = {
+    "consumer.heartbeat.interval.ms": (
+        "group.consumer.min.heartbeat.interval.ms",
+        "group.consumer.max.heartbeat.interval.ms",
+    ),
+    "consumer.session.timeout.ms": (
+        "group.consumer.min.session.timeout.ms",
+        "group.consumer.max.session.timeout.ms",
+    ),
+    "share.heartbeat.interval.ms": (
+        "group.share.min.heartbeat.interval.ms",
+        "group.share.max.heartbeat.interval.ms",
+    ),
+    "share.record.lock.duration.ms": (
+        "group.share.min.record.lock.duration.ms",
+        "group.share.max.record.lock.duration.ms",
+    ),
+    "share.session.timeout.ms": (
+        "group.share.min.session.timeout.ms",
+        "group.share.max.session.timeout.ms",
+    ),
+    "streams.heartbeat.interval.ms": (
+        "group.streams.min.heartbeat.interval.ms",
+        "group.streams.max.heartbeat.interval.ms",
+    ),
+    "streams.session.timeout.ms": (
+        "group.streams.min.session.timeout.ms",
+        "group.streams.max.session.timeout.ms",
+    ),
+    "streams.num.standby.replicas": (None, "group.streams.max.standby.replicas"),
+}
+"""Broker settings that a group's own one must not be below, and not above."""
 _INTERVAL_MS = (100, 3_600_000)
 _MATCHES = frozenset(
     {
@@ -197,12 +229,10 @@ def check_group(future: Mapping[str, str], broker: BrokerConfigs) -> None:
 
 
 def _check_bounds(name: str, value: int, broker: BrokerConfigs) -> None:
-    kind, _, rest = name.partition(".")
-    low = f"group.{kind}.min.{rest}"
-    high = f"group.{kind}.max.{rest.removeprefix('num.')}"
-    if low in broker_settings() and value < broker.int(low):
+    low, high = _BOUNDS.get(name, (None, None))
+    if low is not None and value < broker.int(low):
         raise InvalidConfigError(f"{name} must be greater than or equal to {low}")
-    if high in broker_settings() and value > broker.int(high):
+    if high is not None and value > broker.int(high):
         raise InvalidConfigError(f"{name} must be less than or equal to {high}")
 
 

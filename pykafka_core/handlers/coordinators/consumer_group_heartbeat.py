@@ -30,6 +30,7 @@ from pykafka_core.protocol.messages import (
     ConsumerGroupHeartbeatResponse,
     Message,
 )
+from pykafka_core.types import RESOURCE_GROUP
 
 MEMBER_ID_VERSION = 1
 """From here on a member makes its own id (KIP-1082)."""
@@ -41,7 +42,8 @@ OWNED_MAX = 200_000
 
 def handle(context: Context, request: ConsumerGroupHeartbeatRequest) -> Coordinate | Message:
     """Answered at once, when what it changes is committed."""
-    settings = ConsumerGroupSettings.of(context.settings)
+    own = context.image.configs.of(RESOURCE_GROUP, request.group_id)
+    settings = ConsumerGroupSettings.of(context.settings).with_own(own)
     try:
         if not context.image.features.get(GROUP_VERSION):
             raise UnsupportedVersionError

@@ -29,8 +29,9 @@ def run_consumer_due(state: GroupState, key: DueInConsumerGroup, turn: Turn) -> 
 
 def arm_loaded_consumers(state: GroupState, turn: Turn) -> None:
     """Sessions of loaded members begin, and the time in which they are to give up partitions."""
-    timeout_ms = state.settings.consumer.session_timeout_ms
     for group in state.consumer_groups.values():
+        own = state.own_settings(group.group_id)
+        timeout_ms = state.settings.consumer.with_own(own).session_timeout_ms
         for member in group.members.values():
             touch(state, group.group_id, member.member_id, turn.now_ns, timeout_ms)
             watch_revocation(state, group.group_id, member, turn.now_ns)
