@@ -24,6 +24,9 @@ from pykafka_core.types import TRANSACTION_TOPIC
 
 RETRY_NS = 2_000_000
 """A transaction that ends is complete soon, and a client begins the next one at once."""
+RETRY_NS_MAX = 20_000_000
+"""The pause doubles up to this, Kafka's ``add.partitions.to.txn.retry.backoff.ms``: a slow disk holds up the ends of
+all transactions, and a thousand questions each 2 ms are all that the control thread does."""
 
 Run = Callable[[ShardOperation, Callable[[Coordinated], None]], None]
 """`Coordinators.run`."""
@@ -37,6 +40,7 @@ class _Verified(NamedTuple):
     event: VerifyTransaction
     places: Sequence[_Place | None]
     give_up_ns: int
+    pause_ns: int = RETRY_NS
 
 
 class Verification:
@@ -89,8 +93,9 @@ class Verification:
     def _on_result(self, asked: _Verified, result: Coordinated) -> None:
         code, now_ns = result.error_code, self._core.now_ns()
         if code == ConcurrentTransactionsError.code and now_ns < asked.give_up_ns:
-            again = partial(self._ask, asked)
-            self._timers.once("a transaction's partitions", now_ns + RETRY_NS, again)
+            pause_ns = min(2 * asked.pause_ns, RETRY_NS_MAX)
+            again = partial(self._ask, asked._replace(pause_ns=pause_ns))
+            self._timers.once("a transaction's partitions", now_ns + asked.pause_ns, again)
             return
         codes = result.answer
         self._answer(asked, code, codes if isinstance(codes, dict) else {})

@@ -1,0 +1,71 @@
+"""A produce request that begins to write while its producer's last transaction ends: asked again, and not too often."""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import pytest
+
+from pykafka_core._core import VerifyTransaction
+from pykafka_core.broker.runtime.verification import RETRY_NS, RETRY_NS_MAX, Verification
+from pykafka_core.errors import ConcurrentTransactionsError
+from pykafka_core.handlers.outcome import Coordinated, ShardOperation
+from tests.handlers.group_requests import pass_ms
+from tests.handlers.offset_requests import topic_id
+from tests.handlers.transaction_requests import (
+    Producer,
+    producer_of,
+    transactional_broker,
+)
+
+PATIENCE_MS = 100
+
+
+class World:
+    """A coordinator that has a transaction end for as long as a test wants."""
+
+    def __init__(self) -> None:
+        self.broker = transactional_broker()
+        self.producer: Producer = producer_of(self.broker)
+        self.asked_ns: list[int] = []
+        self.is_complete = False
+        coordinators = self.broker.dispatcher._coordinators
+        self._verification = Verification(
+            core=coordinators._core,
+            publisher=coordinators._verification._publisher,
+            timers=coordinators._verification._timers,
+            faults=coordinators._verification._faults,
+            run=self._run,
+        )
+
+    def begin(self) -> None:
+        partitions = [(topic_id(self.broker), 1)]
+        now_ns = self.broker.core.clock_ns
+        event = VerifyTransaction(7, "transfers", *self.producer, partitions, True, now_ns)
+        self._verification.begin(event)
+
+    def _run(self, operation: ShardOperation, settle: Callable[[Coordinated], None]) -> None:
+        self.asked_ns.append(self.broker.core.clock_ns)
+        settle(Coordinated(0 if self.is_complete else ConcurrentTransactionsError.code))
+
+
+def test_a_transaction_that_is_complete_soon_is_asked_for_soon() -> None:
+    world = World()
+    world.begin()
+    world.is_complete = True
+    pass_ms(world.broker, RETRY_NS // 1_000_000)
+    assert world.broker.core.verdicts[7] == [0]
+
+
+def test_questions_about_a_transaction_that_takes_long_are_ever_further_apart() -> None:
+    """A thousand producers on a slow disk asked every 2 ms each, and the control thread did nothing else."""
+    world = World()
+    world.begin()
+    for _ in range(2 * PATIENCE_MS):
+        pass_ms(world.broker, 1)
+    asked = world.asked_ns
+    pauses = [later - earlier for earlier, later in pairwise(asked)]
+    assert pauses == sorted(pauses)
+    assert (pauses[0], pauses[-1]) == (RETRY_NS, RETRY_NS_MAX)
+    assert len(asked) < 12
+    assert world.broker.core.verdicts[7] == [ConcurrentTransactionsError.code]
+    assert asked[-1] - asked[0] == pytest.approx(PATIENCE_MS * 1_000_000, abs=RETRY_NS_MAX)
