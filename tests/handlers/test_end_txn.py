@@ -18,7 +18,7 @@ from pykafka_core.protocol.messages import (
     EndTxnResponse,
     FindCoordinatorRequest,
 )
-from pykafka_core.testing.fake_core import FakeCore, PartitionId, encode_batch
+from pykafka_core.testing.fake_core import FakeCore, PartitionId, ProducerState, encode_batch
 from pykafka_core.testing.simulated_broker import SimulatedBroker
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
 from tests.handlers.group_requests import pass_ms
@@ -247,6 +247,39 @@ def test_an_older_producer_is_fenced(version: int, code: int) -> None:
     old = producer_of(broker)
     producer_of(broker)
     assert end(broker, old, commit=True, version=version)[0] == code
+
+
+def test_a_partition_with_a_later_epoch_holds_up_nothing_else(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One such partition ended the writing of markers: the transaction stayed decided, and no new producer came in.
+
+    It happens where the coordinator's last records were lost, and the partition's were not.
+    """
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    add(broker, producer, 0, 1, 2)
+    later = ProducerState(producer_id=producer[0], producer_epoch=producer[1] + 5)
+    broker.core.logs[topic_id(broker), 1].producers[producer[0]] = later
+    ends = [broker.core.logs[topic_id(broker), index].end for index in range(3)]
+    assert end(broker, producer, commit=True)[0] == 0
+    assert describe(broker).transaction_state == "CompleteCommit"
+    grown = [broker.core.logs[topic_id(broker), index].end for index in range(3)]
+    assert grown == [ends[0] + 1, ends[1], ends[2] + 1]
+    assert init(broker)[0] == 0
+    assert "the transaction of 'transfers' does not end in orders-1" in caplog.text
+
+
+def test_a_partition_that_knows_a_later_coordinator_leaves_the_end_to_that() -> None:
+    broker = transactional_broker()
+    producer = producer_of(broker)
+    add(broker, producer, 0)
+    known = ProducerState(
+        producer_id=producer[0], producer_epoch=producer[1], coordinator_epoch=1_000
+    )
+    broker.core.logs[topic_id(broker), 0].producers[producer[0]] = known
+    assert end(broker, producer, commit=True)[0] == 0
+    assert describe(broker).transaction_state == "PrepareCommit"
 
 
 def test_an_empty_transaction_cannot_be_committed() -> None:

@@ -57,8 +57,6 @@ PARTITIONS_AT_ONCE = 100
 SLICE_NS = 2_000_000
 """How long the queue is worked off before others have their turn."""
 
-_FENCED = frozenset({InvalidProducerEpochError.code, TransactionCoordinatorFencedError.code})
-"""A newer coordinator, or a newer instance of the producer, has written there."""
 _GONE = frozenset({UnknownTopicIdError.code, UnknownTopicOrPartitionError.code})
 _LOADED_AGAIN = frozenset(
     {
@@ -239,16 +237,20 @@ class TransactionMarkers:
         self._go_on(ending)
 
     def _note(self, ending: _Ending, partition: TopicPartition, code: int) -> None:
+        named = (ending.effect.transactional_id, *partition)
         if code == 0 or code in _GONE:
             ending.left.discard(partition)
-        elif code in _FENCED and self._is_current(ending):
-            del self._endings[ending.effect.transactional_id]
+        elif code == InvalidProducerEpochError.code:
+            # A newer instance of the producer has written there, of which the coordinator has lost what it knew. What
+            # is open there is not this transaction; its other partitions, and its id, must not wait for ever.
+            ending.left.discard(partition)
             _log.error(
-                "the transaction of %r cannot end in %s-%d: %s",
-                ending.effect.transactional_id,
-                *partition,
-                error_of(code).name,
+                "the transaction of %r does not end in %s-%d: %s", *named, error_of(code).name
             )
+        elif code == TransactionCoordinatorFencedError.code and self._is_current(ending):
+            # A newer coordinator has written there, and ends all of it.
+            del self._endings[ending.effect.transactional_id]
+            _log.error("the transaction of %r cannot end in %s-%d: %s", *named, error_of(code).name)
         elif code != NotLeaderOrFollowerError.code and self._notices.admit(code) is not None:
             # Of thousands of partitions that fail ten times a second, one is named.
             name = error_of(code).name
