@@ -1,0 +1,87 @@
+"""A process that copies one topic to another in transactions, by librdkafka, until it is killed.
+
+Usage: copier_child.py BOOTSTRAP INPUT OUTPUT TRANSACTIONAL_ID TIMEOUT_MS; its group has the name of the input.
+"""
+
+import sys
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+PATIENCE_S = 60.0
+TRANSACTION_SIZE = 20
+QUICK = {
+    "reconnect.backoff.max.ms": 200,
+    "retry.backoff.max.ms": 200,
+    "log_level": 0,
+    # Else a transaction may wait for ever for a coordinator that was dropped: librdkafka's issue 5511.
+    "metadata.recovery.strategy": "none",
+}
+
+
+def consumer_of(bootstrap: str, topic: str) -> Consumer:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": topic,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "session.timeout.ms": 2000,
+            "heartbeat.interval.ms": 300,
+            **QUICK,
+        }
+    )
+    consumer.subscribe([topic])
+    return consumer
+
+
+def producer_of(bootstrap: str, transactional_id: str, timeout_ms: int) -> Producer:
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": timeout_ms,
+            **QUICK,
+        }
+    )
+    producer.init_transactions(PATIENCE_S)
+    return producer
+
+
+def copy(consumer: Consumer, producer: Producer, records: list[Any], output: str) -> None:
+    """One transaction; it raises where the records were not copied, or where nobody knows."""
+    producer.begin_transaction()
+    for record in records:
+        producer.produce(output, record.value(), record.key(), partition=record.partition())
+        producer.poll(0)
+    places = consumer.position(consumer.assignment())
+    known = [place for place in places if place.offset >= 0]
+    producer.send_offsets_to_transaction(known, consumer.consumer_group_metadata(), PATIENCE_S)
+    producer.commit_transaction(PATIENCE_S)
+
+
+def go_back(consumer: Consumer) -> None:
+    """To what is committed: what was read since then is not copied."""
+    for place in consumer.committed(consumer.assignment(), PATIENCE_S):
+        consumer.seek(TopicPartition(place.topic, place.partition, max(place.offset, 0)))
+
+
+def main(bootstrap: str, source: str, output: str, transactional_id: str, timeout_ms: str) -> None:
+    producer = producer_of(bootstrap, transactional_id, int(timeout_ms))
+    consumer = consumer_of(bootstrap, source)
+    while True:
+        records = [one for one in consumer.consume(TRANSACTION_SIZE, 0.2) if one.error() is None]
+        if not records:
+            continue
+        try:
+            copy(consumer, producer, records, output)
+        except KafkaException as error:
+            if not error.args[0].txn_requires_abort():
+                raise
+            producer.abort_transaction(PATIENCE_S)
+            go_back(consumer)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

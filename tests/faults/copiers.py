@@ -1,0 +1,200 @@
+"""Processes that copy topics in transactions, and what their topics hold."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    IsolationLevel,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from tests.faults.copier_child import QUICK
+from tests.support.java import classpath
+
+CHILD = Path(__file__).with_name("copier_child.py")
+PATIENCE_S = 90.0
+JVM = ("java", "-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx96m")
+
+
+class Copy(NamedTuple):
+    """From a topic to a topic of as many partitions."""
+
+    source: str
+    output: str
+
+
+class Copier:
+    """One process; it has the same transactional id each time it starts."""
+
+    def __init__(self, command: Iterable[str], log: Path) -> None:
+        self._command, self._log = list(command), log
+        self._process: subprocess.Popen[bytes] | None = None
+        self.failures: list[str] = []
+
+    def start(self) -> None:
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+
+    def is_running(self) -> bool:
+        """Also notes how it failed, if it ended by itself and not well."""
+        if self._process is None:
+            return False
+        code = self._process.poll()
+        if code is not None:
+            self._process = None
+            if code != 0:
+                self.failures.append(f"{code}: {self._log.read_text()[-4000:]}")
+        return code is None
+
+    def kill(self) -> None:
+        """SIGKILL, if it runs."""
+        if self.is_running():
+            assert self._process is not None
+            self._process.kill()
+            self._process.wait(PATIENCE_S)
+            self._process = None
+
+
+def java_copier(
+    bootstrap: str, name: str, copy: Copy, timeout_ms: int, size: int, log: Path
+) -> Copier:
+    """Kafka's own, in the group `copiers`. It ends when it has read what was there when it got its partitions."""
+    tool = "org.apache.kafka.tools.TransactionalMessageCopier"
+    options = {
+        "--broker-list": bootstrap,
+        "--input-topic": copy.source,
+        "--input-partition": "-1",
+        "--output-topic": copy.output,
+        "--transactional-id": name,
+        "--consumer-group": "copiers",
+        "--transaction-size": str(size),
+        "--transaction-timeout": str(timeout_ms),
+    }
+    pairs = [word for pair in options.items() for word in pair]
+    flags = ("--group-mode", "--use-group-metadata", "--enable-random-aborts")
+    return Copier([*JVM, "-cp", classpath(), tool, *pairs, *flags], log)
+
+
+def librdkafka_copier(bootstrap: str, name: str, copy: Copy, timeout_ms: int, log: Path) -> Copier:
+    arguments = (bootstrap, copy.source, copy.output, name, str(timeout_ms))
+    return Copier([sys.executable, str(CHILD), *arguments], log)
+
+
+class Feeder:
+    """Fills topics with keyed values, each of which is there once."""
+
+    def __init__(self, bootstrap: str, keys: int) -> None:
+        settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, **QUICK}
+        self._producer, self._keys = Producer(settings), keys
+        self.fed: Counter[str] = Counter()
+
+    def feed(self, topic: str, count: int) -> None:
+        for number in range(self.fed[topic], self.fed[topic] + count):
+            key = f"{topic}-{number % self._keys}"
+            self._producer.produce(topic, b"%d" % number, key.encode())
+            self._producer.poll(0)
+        self.fed[topic] += max(count, 0)
+
+    def flush(self) -> None:
+        assert self._producer.flush(PATIENCE_S) == 0
+
+
+Values = dict[bytes, list[int]]
+"""The values of each key, in the order of their partition."""
+
+
+class Watcher(threading.Thread):
+    """Reads what is committed in some topics, all the time, and counts it."""
+
+    def __init__(self, bootstrap: str, topics: Iterable[str], partitions: int) -> None:
+        super().__init__(name="watcher")
+        self.values: dict[str, Values] = {topic: defaultdict(list) for topic in topics}
+        self.counts: Counter[str] = Counter()
+        self.stopping = threading.Event()
+        self._settings = {
+            "bootstrap.servers": bootstrap,
+            "group.id": "nobody",
+            "isolation.level": "read_committed",
+            **QUICK,
+        }
+        self._places = [
+            TopicPartition(topic, index, OFFSET_BEGINNING)
+            for topic in self.values
+            for index in range(partitions)
+        ]
+
+    def run(self) -> None:
+        consumer = Consumer(self._settings)
+        consumer.assign(self._places)
+        while not self.stopping.is_set():
+            for message in consumer.consume(500, 0.1):
+                if message.error() is None:
+                    self._note(message)
+        consumer.close()
+
+    def _note(self, message: Any) -> None:
+        self.values[message.topic()][message.key()].append(int(message.value()))
+        self.counts[message.topic()] += 1
+
+
+class Stall(NamedTuple):
+    """How long a partition's last stable offset stood still behind its high watermark."""
+
+    seconds: float
+    topic: str
+    partition: int
+    offset: int
+
+
+class StableOffsets(threading.Thread):
+    """Asks again and again where partitions end, and keeps the longest stall."""
+
+    def __init__(self, bootstrap: str, places: Iterable[tuple[str, int]]) -> None:
+        super().__init__(name="stable offsets")
+        self.longest = Stall(0.0, "", 0, 0)
+        self.stopping = threading.Event()
+        self._asked = {TopicPartition(*place): OffsetSpec.latest() for place in places}
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, **QUICK})
+        self._stuck: dict[tuple[str, int], tuple[int, float]] = {}
+
+    def run(self) -> None:
+        while not self.stopping.wait(0.25):
+            try:
+                # The high watermark first: it never goes back, so what is behind it stays behind.
+                ends = self._ends(IsolationLevel.READ_UNCOMMITTED)
+                self._compare(ends, self._ends(IsolationLevel.READ_COMMITTED))
+            except KafkaException:
+                continue  # The broker is down; the time runs on.
+
+    def _ends(self, isolation: IsolationLevel) -> dict[tuple[str, int], int]:
+        asked = self._admin.list_offsets(
+            self._asked, isolation_level=isolation, request_timeout=5.0
+        )
+        return {
+            (place.topic, place.partition): result.result().offset
+            for place, result in asked.items()
+        }
+
+    def _compare(
+        self, ends: dict[tuple[str, int], int], stable: dict[tuple[str, int], int]
+    ) -> None:
+        now = time.monotonic()
+        for place, end in ends.items():
+            if stable[place] >= end:
+                self._stuck.pop(place, None)
+                continue
+            offset, since = self._stuck.get(place, (-1, now))
+            if offset != stable[place]:
+                offset, since = self._stuck[place] = stable[place], now
+            self.longest = max(self.longest, Stall(now - since, *place, offset))

@@ -1,0 +1,179 @@
+"""kill -9 of programs that copy in transactions, and of their broker: each record is copied once, each key's in order.
+
+Three of Kafka's TransactionalMessageCopier share a group, with transactions of version 2; beside them one of librdkafka
+copies with version 1. `TORTURE_ROUNDS` sets the rounds (`make torture`: 50), of about twelve seconds each: a Java
+member that was killed is missed after its session of ten seconds, which its program fixes.
+"""
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.faults.copier_child import QUICK
+from tests.faults.copiers import (
+    PATIENCE_S,
+    Copier,
+    Copy,
+    Feeder,
+    StableOffsets,
+    Values,
+    Watcher,
+    java_copier,
+    librdkafka_copier,
+)
+from tests.support.server import Server, serving
+
+ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "2"))
+PARTITIONS, KEYS = 6, 30
+JAVA, LIBRDKAFKA = Copy("orders", "copied-orders"), Copy("bills", "copied-bills")
+# What lies before the copiers of a topic. The Java ones end when they run dry; the other one only waits.
+BACKLOG = {JAVA: 6000, LIBRDKAFKA: 60}
+MORE = {JAVA: (200, 1200), LIBRDKAFKA: (60, 300)}
+TRANSACTION_SIZE, TIMEOUT_MS = 20, 10_000
+OPTIONS = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 1000,
+    "offsets.topic.num.partitions": 3,
+    "transaction.state.log.num.partitions": 3,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
+}
+# A timed out transaction is found by the next look for such, and a broker that was killed starts first.
+STALL_S_MAX = TIMEOUT_MS / 1000 + 5
+
+
+class Run:
+    """The copiers of one broker, their input and their output."""
+
+    def __init__(self, server: Server, folder: Path, seed: int) -> None:
+        self._server, self._chance = server, random.Random(seed)
+        address = server.address
+        self._java = [
+            java_copier(address, f"j{n}", JAVA, TIMEOUT_MS, TRANSACTION_SIZE, folder / f"j{n}")
+            for n in range(3)
+        ]
+        self._librdkafka = librdkafka_copier(address, "c0", LIBRDKAFKA, TIMEOUT_MS, folder / "c0")
+        self.copiers = [*self._java, self._librdkafka]
+        self.feeder = Feeder(address, KEYS)
+        self.watcher = Watcher(address, [*JAVA, *LIBRDKAFKA], PARTITIONS)
+        offsets = [("__consumer_offsets", n) for n in range(3)]
+        outputs = [(copy.output, n) for copy in BACKLOG for n in range(PARTITIONS)]
+        self.stable = StableOffsets(address, [*offsets, *outputs])
+
+    @contextmanager
+    def going(self) -> Iterator[None]:
+        self.feed()
+        threads = (self.watcher, self.stable)
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            for copier in self.copiers:
+                copier.kill()
+            for thread in threads:
+                thread.stopping.set()
+            for thread in threads:
+                thread.join(PATIENCE_S)
+
+    def feed(self) -> None:
+        for copy, backlog in BACKLOG.items():
+            waiting = self.feeder.fed[copy.source] - self.copied(copy)
+            if waiting < backlog / 2:
+                self.feeder.feed(copy.source, backlog - waiting)
+
+    def kill_some(self, *, broker: bool) -> None:
+        """Some copiers, and the broker before or after them; at times all but one start again at once."""
+        victims = self._chance.sample(self._java, self._chance.randint(1, 2))
+        if self._chance.random() < 0.7:
+            victims.append(self._librdkafka)
+        kills: list[Callable[[], None]] = [victim.kill for victim in victims]
+        if broker:
+            kills.insert(self._chance.randint(0, len(kills)), self._server.kill)
+        for kill in kills:
+            kill()
+        if broker:
+            self._server.start()
+        # Its transaction is left to the timeout, and its partitions to the others.
+        late = victims[0] if self._chance.random() < 0.3 else None
+        self.restart(but=late)
+
+    def restart(self, but: Copier | None = None) -> None:
+        for copier in self.copiers:
+            if copier is not but and not copier.is_running():
+                copier.start()
+
+    def copied(self, copy: Copy) -> int:
+        return self.watcher.counts[copy.output]
+
+    def wait_for_progress(self) -> None:
+        """Until each has copied some more since it was killed."""
+        goals = {
+            copy: self.copied(copy) + self._chance.randint(*more) for copy, more in MORE.items()
+        }
+        deadline = time.monotonic() + PATIENCE_S
+        while any(self.copied(copy) < goal for copy, goal in goals.items()):
+            assert time.monotonic() < deadline, (goals, self.watcher.counts)
+            self.feed()
+            self._restart_where_all_ended()
+            time.sleep(0.01)
+
+    def wait_for_the_rest(self) -> None:
+        """Nothing more is fed. A Java copier without anything to copy ends, so they start again only together."""
+        self.feeder.flush()
+        deadline = time.monotonic() + PATIENCE_S
+        while any(self.copied(copy) < self.feeder.fed[copy.source] for copy in BACKLOG):
+            assert time.monotonic() < deadline, (self.feeder.fed, self.watcher.counts)
+            self._restart_where_all_ended()
+            time.sleep(0.01)
+
+    def _restart_where_all_ended(self) -> None:
+        if not any(copier.is_running() for copier in self._java):
+            self.restart()
+
+
+def rounds(run: Run) -> None:
+    with run.going():
+        run.restart()
+        for number in range(ROUNDS):
+            run.wait_for_progress()
+            run.kill_some(broker=number % 2 == 1)
+        run.restart()
+        run.wait_for_the_rest()
+
+
+def read_all(bootstrap: str, before: Watcher) -> dict[str, Values]:
+    """What a new reader finds, who stops when he has as much as the one before."""
+    reader = Watcher(bootstrap, [*JAVA, *LIBRDKAFKA], PARTITIONS)
+    reader.start()
+    deadline = time.monotonic() + PATIENCE_S
+    while reader.counts.total() < before.counts.total() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    reader.stopping.set()
+    reader.join(PATIENCE_S)
+    return reader.values
+
+
+@pytest.mark.timeout(300 + 60 * ROUNDS)
+def test_each_record_is_copied_once_and_in_order_of_its_key(tmp_path: Path) -> None:
+    options = [word for name, value in OPTIONS.items() for word in ("--set", f"{name}={value}")]
+    with serving(tmp_path / "data", *options) as server:
+        admin = AdminClient({"bootstrap.servers": server.address, **QUICK})
+        topics = [NewTopic(topic, PARTITIONS, 1) for topic in (*JAVA, *LIBRDKAFKA)]
+        for created in admin.create_topics(topics).values():
+            created.result(PATIENCE_S)
+        run = Run(server, tmp_path, seed=5)
+        rounds(run)
+        assert [copier.failures for copier in run.copiers] == [[]] * 4
+        left = read_all(server.address, run.watcher)
+    for copy in BACKLOG:
+        # Of each key, hence also the whole of it: nothing is lost, and nothing there twice.
+        assert run.watcher.values[copy.output] == run.watcher.values[copy.source]
+        assert run.watcher.counts[copy.source] == run.feeder.fed[copy.source]
+    assert left == run.watcher.values
+    assert run.stable.longest.seconds < STALL_S_MAX, run.stable.longest
