@@ -1,0 +1,173 @@
+"""Members of groups by raw requests, who keep their ids and go on after their broker has started again."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from pykafka_core.protocol import messages as m
+from tests.faults.raw import NONE, PATIENCE_S, Keys
+from tests.support.wire import Connection
+
+REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED = 27, 79
+MODERN = "modern-member"
+
+
+class ClassicGroup:
+    """A group of a static and of a dynamic member, each with an assignment that only its bytes tell."""
+
+    def __init__(self, address: str, name: str) -> None:
+        self._name = name
+        self.generation, self.static, self.dynamic, self.fenced = -1, "", "", ""
+        with Connection(address) as first, Connection(address) as second:
+            self._join(first, second)
+
+    def _join(self, first: Connection, second: Connection) -> None:
+        """The static member alone, and again with the dynamic one, who waits for it."""
+        alone = self._ask_to_join(first, instance="s")
+        self.static = alone.member_id
+        self._sync(first, alone, instance="s")
+        self.dynamic = self._ask_to_join(second).member_id
+        with ThreadPoolExecutor(1) as pool:
+            waiting = pool.submit(self._ask_to_join, second, self.dynamic)
+            self.generation = alone.generation_id
+            deadline = time.monotonic() + PATIENCE_S
+            while self._beat(first, self.static, "s") != REBALANCE_IN_PROGRESS:
+                assert time.monotonic() < deadline, "the join of the second has no effect"
+            static = self._ask_to_join(first, self.static, instance="s")
+            dynamic = waiting.result(PATIENCE_S)
+        self.generation = static.generation_id
+        for connection, joined, instance in ((first, static, "s"), (second, dynamic, None)):
+            if joined.leader == joined.member_id:
+                self._sync(connection, joined, instance)
+        for connection, joined, instance in ((first, static, "s"), (second, dynamic, None)):
+            if joined.leader != joined.member_id:
+                self._sync(connection, joined, instance)
+
+    def _ask_to_join(
+        self, connection: Connection, member_id: str = "", instance: str | None = None
+    ) -> Any:
+        protocol = m.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"topics")
+        request = m.JoinGroupRequest(
+            group_id=self._name,
+            session_timeout_ms=300_000,
+            rebalance_timeout_ms=60_000,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type="consumer",
+            protocols=[protocol],
+        )
+        answer = connection.ask(Keys.JOIN_GROUP, 9, request)
+        is_new = not member_id and instance is None
+        assert answer.error_code == (MEMBER_ID_REQUIRED if is_new else NONE), answer
+        return answer
+
+    def _sync(self, connection: Connection, joined: Any, instance: str | None = None) -> None:
+        part = m.SyncGroupRequest.SyncGroupRequestAssignment
+        given = [
+            part(member_id=one.member_id, assignment=b"of " + one.member_id.encode())
+            for one in joined.members
+        ]
+        request = m.SyncGroupRequest(
+            group_id=self._name,
+            generation_id=joined.generation_id,
+            member_id=joined.member_id,
+            group_instance_id=instance,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=given,
+        )
+        answer = connection.ask(Keys.SYNC_GROUP, 5, request)
+        assert answer.error_code == NONE
+        assert answer.assignment == b"of " + joined.member_id.encode()
+
+    def _beat(self, connection: Connection, member_id: str, instance: str | None = None) -> int:
+        request = m.HeartbeatRequest(
+            group_id=self._name,
+            generation_id=self.generation,
+            member_id=member_id,
+            group_instance_id=instance,
+        )
+        return int(connection.ask(Keys.HEARTBEAT, 4, request).error_code)
+
+    def beats(self, connection: Connection) -> list[int]:
+        """Error codes: of the static member, of the dynamic one, and of who was the static one before."""
+        before = [self._beat(connection, self.fenced, "s")] if self.fenced else []
+        now = [self._beat(connection, self.static, "s"), self._beat(connection, self.dynamic)]
+        return now + before
+
+    def replace_the_static_member(self, connection: Connection) -> None:
+        """By one with the same instance id; the group stays stable."""
+        joined = self._ask_to_join(connection, instance="s")
+        assert joined.generation_id == self.generation
+        self.fenced, self.static = self.static, joined.member_id
+
+    def commit(self, connection: Connection, topic: str, offset: int) -> int:
+        """By the static member; the error code."""
+        member = self.generation, self.static
+        return commit(connection, self._name, topic, offset, *member, instance="s")
+
+
+class ConsumerGroup:
+    """A group of the consumer protocol (KIP-848) with one static member."""
+
+    def __init__(self, connection: Connection, name: str, topics: list[str]) -> None:
+        self._name, self._topics = name, topics
+        self.epoch, self.owned = 0, list[Any]()
+        self.subscribe(connection, topics)
+
+    def beat(self, connection: Connection) -> Any:
+        own = m.ConsumerGroupHeartbeatRequest.TopicPartitions
+        request = m.ConsumerGroupHeartbeatRequest(
+            group_id=self._name,
+            member_id=MODERN,
+            member_epoch=self.epoch,
+            instance_id="i",
+            rebalance_timeout_ms=60_000,
+            subscribed_topic_names=self._topics,
+            topic_partitions=[
+                own(topic_id=one.topic_id, partitions=one.partitions) for one in self.owned
+            ],
+        )
+        return connection.ask(Keys.CONSUMER_GROUP_HEARTBEAT, 1, request)
+
+    def subscribe(self, connection: Connection, topics: list[str]) -> None:
+        """And own what that brings."""
+        self._topics, before = topics, self.epoch
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            assert time.monotonic() < deadline, "the member gets nothing"
+            answer = self.beat(connection)
+            assert answer.error_code == NONE, answer
+            self.epoch = answer.member_epoch
+            if answer.assignment is not None:
+                self.owned = answer.assignment.topic_partitions
+            if self.epoch > before and len(self.owned) == len(topics):
+                break
+        assert self.beat(connection).error_code == NONE
+
+    def commit(self, connection: Connection, topic: str, offset: int) -> int:
+        return commit(connection, self._name, topic, offset, self.epoch, MODERN, instance="i")
+
+
+def commit(
+    connection: Connection,
+    group: str,
+    topic: str,
+    offset: int,
+    generation: int = -1,
+    member_id: str = "",
+    instance: str | None = None,
+) -> int:
+    """An offset with metadata that tells it too; the error code."""
+    row = m.OffsetCommitRequest.OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=offset, committed_metadata=f"at {offset}"
+    )
+    request = m.OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        group_instance_id=instance,
+        topics=[m.OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=[row])],
+    )
+    answer = connection.ask(Keys.OFFSET_COMMIT, 9, request)
+    return int(answer.topics[0].partitions[0].error_code)

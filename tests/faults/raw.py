@@ -1,0 +1,42 @@
+"""What every raw request here needs: numbers, topics and coordinators."""
+
+import time
+from collections.abc import Iterable
+
+from pykafka_core.protocol import messages as m
+from tests.support.wire import Connection
+
+NONE, LOADING = 0, 14
+PATIENCE_S = 60.0
+
+
+class Keys:
+    """Numbers of the APIs that are asked here."""
+
+    PRODUCE, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 0, 2, 8, 9, 10
+    JOIN_GROUP, HEARTBEAT, SYNC_GROUP, DESCRIBE_GROUPS, CREATE_TOPICS = 11, 12, 14, 15, 19
+    INIT_PRODUCER_ID, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT = 22, 24, 25, 26, 28
+    DELETE_GROUPS, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS = 42, 61, 65
+    CONSUMER_GROUP_HEARTBEAT, CONSUMER_GROUP_DESCRIBE = 68, 69
+
+
+def find_coordinator(connection: Connection, kind: int, name: str) -> None:
+    """Have the coordinators' topic made: 0 for groups, 1 for transactions."""
+    request = m.FindCoordinatorRequest(key_type=kind, coordinator_keys=[name])
+    deadline = time.monotonic() + PATIENCE_S
+    while connection.ask(Keys.FIND_COORDINATOR, 4, request).coordinators[0].error_code != NONE:
+        assert time.monotonic() < deadline, "there is no coordinator"
+
+
+def create_topics(connection: Connection, names: Iterable[str]) -> None:
+    topics = [
+        m.CreateTopicsRequest.CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+        for name in names
+    ]
+    answer = connection.ask(Keys.CREATE_TOPICS, 7, m.CreateTopicsRequest(topics=topics))
+    assert {row.error_code for row in answer.topics} == {NONE}
+
+
+def delete_group(connection: Connection, name: str) -> None:
+    answer = connection.ask(Keys.DELETE_GROUPS, 2, m.DeleteGroupsRequest(groups_names=[name]))
+    assert answer.results[0].error_code == NONE

@@ -1,0 +1,117 @@
+"""Producers by raw requests, who keep their id, epoch and sequence and go on after their broker has started again."""
+
+import time
+from typing import Any, NamedTuple
+
+from pykafka_core._core import build_batch
+from pykafka_core.protocol import messages as m
+from tests.faults.raw import NONE, Keys
+from tests.support.wire import Connection
+
+
+class Appended(NamedTuple):
+    error_code: int
+    base_offset: int
+
+
+class Writer:
+    """A producer of partition 0 of a topic that numbers its records; with a name it is a transactional one."""
+
+    def __init__(
+        self, connection: Connection, topic: str, name: str | None = None, timeout_ms: int = 60_000
+    ) -> None:
+        self.name, self.topic, self.sequence, self.written = name, topic, 0, 0
+        request = m.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms)
+        answer = connection.ask(Keys.INIT_PRODUCER_ID, 5, request)
+        assert answer.error_code == NONE
+        self.id, self.epoch = answer.producer_id, answer.producer_epoch
+
+    def write(self, connection: Connection, count: int, version: int = 12) -> Appended:
+        done = self.append(connection, count, self.sequence, version)
+        if done.error_code == NONE:
+            self.sequence += count
+            self.written += count
+        return done
+
+    def append(
+        self, connection: Connection, count: int, sequence: int, version: int = 12
+    ) -> Appended:
+        """At a sequence that may be wrong; nothing is noted."""
+        key = (self.name or "idempotent").encode()
+        numbers = range(self.written, self.written + count)
+        batch = build_batch(
+            [(key, b"%d" % number) for number in numbers],
+            producer_id=self.id,
+            producer_epoch=self.epoch,
+            base_sequence=sequence,
+            transactional=self.name is not None,
+            # Without a time the producer would be an expired one.
+            timestamp_default=time.time_ns() // 1_000_000,
+        )
+        partition = m.ProduceRequest.PartitionProduceData(index=0, records=batch)
+        topic = m.ProduceRequest.TopicProduceData(name=self.topic, partition_data=[partition])
+        request = m.ProduceRequest(
+            transactional_id=self.name, acks=-1, timeout_ms=30_000, topic_data=[topic]
+        )
+        row = connection.ask(Keys.PRODUCE, version, request).responses[0].partition_responses[0]
+        return Appended(row.error_code, row.base_offset)
+
+
+class Transactions(Writer):
+    """Transactions of one id; ``version`` is that of KIP-890: 1 names the partitions first, 2 does not."""
+
+    def __init__(
+        self, connection: Connection, name: str, version: int, timeout_ms: int = 60_000
+    ) -> None:
+        super().__init__(connection, name, name, timeout_ms)
+        self.version, self.opened = version, 0
+
+    def open(self, connection: Connection, group: str, offset: int) -> None:
+        """Write records, and commit an offset for a group."""
+        if self.version == 1:
+            self._name_the_partition(connection)
+        self.opened = 3
+        produced = self.write(connection, self.opened, 11 if self.version == 1 else 12)
+        assert produced.error_code == NONE
+        if self.version == 1:
+            added = m.AddOffsetsToTxnRequest(group_id=group, **self._own())
+            assert connection.ask(Keys.ADD_OFFSETS, 3, added).error_code == NONE
+        self._commit_offset(connection, group, offset)
+
+    def _own(self) -> dict[str, Any]:
+        return {
+            "transactional_id": self.name,
+            "producer_id": self.id,
+            "producer_epoch": self.epoch,
+        }
+
+    def _name_the_partition(self, connection: Connection) -> None:
+        topic = m.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=self.topic, partitions=[0])
+        request = m.AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.name or "",
+            v3_and_below_producer_id=self.id,
+            v3_and_below_producer_epoch=self.epoch,
+            v3_and_below_topics=[topic],
+        )
+        answer = connection.ask(Keys.ADD_PARTITIONS, 3, request)
+        (row,) = answer.results_by_topic_v3_and_below[0].results_by_partition
+        assert row.partition_error_code == NONE
+
+    def _commit_offset(self, connection: Connection, group: str, offset: int) -> None:
+        row = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
+            partition_index=0, committed_offset=offset, committed_metadata=f"at {offset}"
+        )
+        topic = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
+            name=self.topic, partitions=[row]
+        )
+        request = m.TxnOffsetCommitRequest(group_id=group, topics=[topic], **self._own())
+        answer = connection.ask(Keys.TXN_OFFSET_COMMIT, 3 if self.version == 1 else 5, request)
+        assert answer.topics[0].partitions[0].error_code == NONE
+
+    def end(self, connection: Connection, *, commits: bool) -> int:
+        """The error code. With version 2 the producer has another epoch then."""
+        request = m.EndTxnRequest(committed=commits, **self._own())
+        answer = connection.ask(Keys.END_TXN, 4 if self.version == 1 else 5, request)
+        if answer.error_code == NONE and self.version == 2:
+            self.id, self.epoch, self.sequence = answer.producer_id, answer.producer_epoch, 0
+        return int(answer.error_code)
