@@ -9,18 +9,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import (
-    OFFSET_BEGINNING,
-    Consumer,
-    IsolationLevel,
-    KafkaException,
-    Producer,
-    TopicPartition,
-)
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
+from pykafka_core.protocol import messages as m
 from tests.faults.copier_child import QUICK
+from tests.faults.raw import NONE, Keys
 from tests.support.java import classpath
+from tests.support.wire import Connection
 
 CHILD = Path(__file__).with_name("copier_child.py")
 PATIENCE_S = 90.0
@@ -157,41 +152,60 @@ class Stall(NamedTuple):
     offset: int
 
 
+Ends = dict[tuple[str, int], int]
+"""By topic and partition."""
+
+
 class StableOffsets(threading.Thread):
     """Asks again and again where partitions end, and keeps the longest stall."""
 
-    def __init__(self, bootstrap: str, places: Iterable[tuple[str, int]]) -> None:
+    def __init__(self, bootstrap: str, partitions: dict[str, int]) -> None:
         super().__init__(name="stable offsets")
         self.longest = Stall(0.0, "", 0, 0)
+        self.comparisons = 0
         self.stopping = threading.Event()
-        self._asked = {TopicPartition(*place): OffsetSpec.latest() for place in places}
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, **QUICK})
+        self._address, self._partitions = bootstrap, partitions
         self._stuck: dict[tuple[str, int], tuple[int, float]] = {}
 
     def run(self) -> None:
-        while not self.stopping.wait(0.25):
+        while not self.stopping.wait(0.05):
             try:
-                # The high watermark first: it never goes back, so what is behind it stays behind.
-                ends = self._ends(IsolationLevel.READ_UNCOMMITTED)
-                self._compare(ends, self._ends(IsolationLevel.READ_COMMITTED))
-            except KafkaException:
+                with Connection(self._address) as connection:
+                    self._watch(connection)
+            except (OSError, AssertionError):
                 continue  # The broker is down; the time runs on.
 
-    def _ends(self, isolation: IsolationLevel) -> dict[tuple[str, int], int]:
-        asked = self._admin.list_offsets(
-            self._asked, isolation_level=isolation, request_timeout=5.0
-        )
+    def _watch(self, connection: Connection) -> None:
+        while not self.stopping.wait(0.1):
+            # The high watermark first: it never goes back, so what is behind it stays behind.
+            ends = self._ends(connection, isolation=0)
+            self._compare(ends, self._ends(connection, isolation=1))
+
+    def _ends(self, connection: Connection, isolation: int) -> Ends:
+        asked = m.ListOffsetsRequest
+        topics = [
+            asked.ListOffsetsTopic(
+                name=name,
+                partitions=[
+                    asked.ListOffsetsPartition(partition_index=index, timestamp=-1)
+                    for index in range(count)
+                ],
+            )
+            for name, count in self._partitions.items()
+        ]
+        request = asked(replica_id=-1, isolation_level=isolation, topics=topics)
         return {
-            (place.topic, place.partition): result.result().offset
-            for place, result in asked.items()
+            (topic.name, row.partition_index): row.offset
+            for topic in connection.ask(Keys.LIST_OFFSETS, 9, request).topics
+            for row in topic.partitions
+            if row.error_code == NONE
         }
 
-    def _compare(
-        self, ends: dict[tuple[str, int], int], stable: dict[tuple[str, int], int]
-    ) -> None:
+    def _compare(self, ends: Ends, stable: Ends) -> None:
         now = time.monotonic()
-        for place, end in ends.items():
-            if stable[place] >= end:
+        self.comparisons += 1
+        for place in ends.keys() & stable.keys():
+            if stable[place] >= ends[place]:
                 self._stuck.pop(place, None)
                 continue
             offset, since = self._stuck.get(place, (-1, now))

@@ -1,7 +1,10 @@
-"""What a broker tells of its groups, offsets, producers and transactions, to be compared with what it told before."""
+"""What a broker tells of its groups, offsets, producers and transactions, to be compared with what it told before.
+
+All in the order that was asked for: Kafka answers in any.
+"""
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from pykafka_core.protocol import messages as m
@@ -32,7 +35,7 @@ def described(connection: Connection, named: Named) -> dict[str, Any]:
             "offsets": [committed(connection, *place) for place in named.committed],
             "ends": {topic: ends(connection, topic) for topic in named.topics},
         }
-        if LOADING not in error_codes(found):
+        if not LOADING.intersection(error_codes(found)):
             return found
         assert time.monotonic() < deadline, "the coordinators do not load"
 
@@ -49,16 +52,17 @@ def error_codes(found: Any) -> Iterator[int]:
         yield from error_codes(one)
 
 
-def describe_groups(connection: Connection, names: Iterable[str]) -> list[Any]:
-    request = m.DescribeGroupsRequest(groups=list(names))
-    groups = list(connection.ask(Keys.DESCRIBE_GROUPS, 6, request).groups)
+def describe_groups(connection: Connection, names: list[str]) -> list[Any]:
+    request = m.DescribeGroupsRequest(groups=names)
+    answer = connection.ask(Keys.DESCRIBE_GROUPS, 6, request)
+    groups = sorted(answer.groups, key=lambda one: names.index(one.group_id))
     for group in groups:
         group.members.sort(key=lambda one: one.member_id)
     return groups
 
 
-def describe_consumer_groups(connection: Connection, names: Iterable[str]) -> list[Any]:
-    request = m.ConsumerGroupDescribeRequest(group_ids=list(names))
+def describe_consumer_groups(connection: Connection, names: list[str]) -> list[Any]:
+    request = m.ConsumerGroupDescribeRequest(group_ids=names)
     groups = list(connection.ask(Keys.CONSUMER_GROUP_DESCRIBE, 1, request).groups)
     for group in groups:
         for member in group.members:
@@ -67,21 +71,23 @@ def describe_consumer_groups(connection: Connection, names: Iterable[str]) -> li
     return groups
 
 
-def describe_producers(connection: Connection, topics: Iterable[str]) -> list[Any]:
+def describe_producers(connection: Connection, topics: list[str]) -> list[Any]:
     asked = [
         m.DescribeProducersRequest.TopicRequest(name=name, partition_indexes=[0]) for name in topics
     ]
     request = m.DescribeProducersRequest(topics=asked)
     answer = connection.ask(Keys.DESCRIBE_PRODUCERS, 0, request)
-    partitions = [topic.partitions[0] for topic in answer.topics]
+    found = sorted(answer.topics, key=lambda one: topics.index(one.name))
+    partitions = [one.partitions[0] for one in found]
     for partition in partitions:
         partition.active_producers.sort(key=lambda one: one.producer_id)
     return partitions
 
 
-def describe_transactions(connection: Connection, names: Iterable[str]) -> list[Any]:
-    request = m.DescribeTransactionsRequest(transactional_ids=list(names))
-    states = list(connection.ask(Keys.DESCRIBE_TRANSACTIONS, 0, request).transaction_states)
+def describe_transactions(connection: Connection, names: list[str]) -> list[Any]:
+    request = m.DescribeTransactionsRequest(transactional_ids=names)
+    answer = connection.ask(Keys.DESCRIBE_TRANSACTIONS, 0, request)
+    states = sorted(answer.transaction_states, key=lambda one: names.index(one.transactional_id))
     for state in states:
         state.topics.sort(key=lambda one: one.topic)
     return states

@@ -1,5 +1,6 @@
 """Members of groups by raw requests, who keep their ids and go on after their broker has started again."""
 
+import struct
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,6 +11,8 @@ from tests.support.wire import Connection
 
 REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED = 27, 79
 MODERN = "modern-member"
+# To one topic, without user data; in version 0 of the protocol of consumers.
+SUBSCRIPTION = struct.pack(">hih6si", 0, 1, 6, b"orders", -1)
 
 
 class ClassicGroup:
@@ -46,7 +49,7 @@ class ClassicGroup:
     def _ask_to_join(
         self, connection: Connection, member_id: str = "", instance: str | None = None
     ) -> Any:
-        protocol = m.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"topics")
+        protocol = m.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=SUBSCRIPTION)
         request = m.JoinGroupRequest(
             group_id=self._name,
             session_timeout_ms=300_000,

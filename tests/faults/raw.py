@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from pykafka_core.protocol import messages as m
 from tests.support.wire import Connection
 
-NONE, LOADING = 0, 14
+NONE = 0
+LOADING = frozenset((14, 15, 16))
+"""What a broker answers whose coordinators are not ready: still loading, not there yet, not here yet."""
 PATIENCE_S = 60.0
 
 

@@ -61,9 +61,8 @@ class Run:
         self.copiers = [*self._java, self._librdkafka]
         self.feeder = Feeder(address, KEYS)
         self.watcher = Watcher(address, [*JAVA, *LIBRDKAFKA], PARTITIONS)
-        offsets = [("__consumer_offsets", n) for n in range(3)]
-        outputs = [(copy.output, n) for copy in BACKLOG for n in range(PARTITIONS)]
-        self.stable = StableOffsets(address, [*offsets, *outputs])
+        watched = {copy.output: PARTITIONS for copy in BACKLOG} | {"__consumer_offsets": 3}
+        self.stable = StableOffsets(address, watched)
 
     @contextmanager
     def going(self) -> Iterator[None]:
@@ -176,4 +175,5 @@ def test_each_record_is_copied_once_and_in_order_of_its_key(tmp_path: Path) -> N
         assert run.watcher.values[copy.output] == run.watcher.values[copy.source]
         assert run.watcher.counts[copy.source] == run.feeder.fed[copy.source]
     assert left == run.watcher.values
+    assert run.stable.comparisons > 10 * ROUNDS
     assert run.stable.longest.seconds < STALL_S_MAX, run.stable.longest

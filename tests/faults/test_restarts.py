@@ -38,6 +38,9 @@ class Clients:
             create_topics(connection, [*TOPICS, ABANDONED])
             for kind, name in ((0, "classic"), (1, "tv1")):
                 find_coordinator(connection, kind, name)
+            described(
+                connection, Named(["classic", "simple", "once-0"], ["modern"], [], TOPICS, [])
+            )
             self.classic = ClassicGroup(address, "classic")
             self.modern = ConsumerGroup(connection, "modern", ["orders"])
             self.numbered = Writer(connection, "numbered")
@@ -151,7 +154,7 @@ def assert_all_is_there(found: dict[str, Any], number: int) -> None:
     """The comparison is of something: nobody may compare what is not there with what is not there either."""
     groups = [(one.error_code, one.group_state, len(one.members)) for one in found["groups"]]
     gone = (GROUP_ID_NOT_FOUND, "Dead", 0)
-    assert groups == [(NONE, "Stable", 2), (NONE, "Empty", 0), (NONE, "Empty", 0), gone]
+    assert groups == [(NONE, "Stable", 2), (NONE, "Empty", 0), (NONE, "Empty", 0), gone], groups
     (modern,) = found["consumer groups"]
     assert (modern.group_state, len(modern.members)) == ("Stable", 1)
     assert [one.transaction_state for one in found["transactions"]] == ["Ongoing"] * 2

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from pykafka_core._core import build_batch
 from pykafka_core.protocol import messages as m
-from tests.faults.raw import NONE, Keys
+from tests.faults.raw import LOADING, NONE, PATIENCE_S, Keys
 from tests.support.wire import Connection
 
 
@@ -22,7 +22,9 @@ class Writer:
     ) -> None:
         self.name, self.topic, self.sequence, self.written = name, topic, 0, 0
         request = m.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms)
-        answer = connection.ask(Keys.INIT_PRODUCER_ID, 5, request)
+        deadline = time.monotonic() + PATIENCE_S
+        while (answer := connection.ask(Keys.INIT_PRODUCER_ID, 5, request)).error_code in LOADING:
+            assert time.monotonic() < deadline, "there are no producer ids"
         assert answer.error_code == NONE
         self.id, self.epoch = answer.producer_id, answer.producer_epoch
 
