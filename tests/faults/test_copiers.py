@@ -1,7 +1,7 @@
 """kill -9 of programs that copy in transactions, and of their broker: each record is copied once, each key's in order.
 
 Three of Kafka's TransactionalMessageCopier share a group, with transactions of version 2; beside them one of librdkafka
-copies with version 1. `TORTURE_ROUNDS` sets the rounds (`make torture`: 50), of about twelve seconds each: a Java
+copies with version 1. `TORTURE_ROUNDS` sets the rounds (`make torture`: 50), of about eight seconds each: a Java
 member that was killed is missed after its session of ten seconds, which its program fixes.
 """
 
@@ -27,14 +27,16 @@ from tests.faults.copiers import (
     java_copier,
     librdkafka_copier,
 )
+from tests.faults.described import describe_transactions
 from tests.support.server import Server, serving
+from tests.support.wire import Connection
 
 ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "2"))
 PARTITIONS, KEYS = 6, 30
 JAVA, LIBRDKAFKA = Copy("orders", "copied-orders"), Copy("bills", "copied-bills")
 # What lies before the copiers of a topic. The Java ones end when they run dry; the other one only waits.
 BACKLOG = {JAVA: 6000, LIBRDKAFKA: 60}
-MORE = {JAVA: (200, 1200), LIBRDKAFKA: (60, 300)}
+MORE = {JAVA: (100, 800), LIBRDKAFKA: (60, 300)}
 TRANSACTION_SIZE, TIMEOUT_MS = 20, 10_000
 OPTIONS = {
     "group.initial.rebalance.delay.ms": 0,
@@ -136,11 +138,21 @@ class Run:
             self.restart()
 
 
-def rounds(run: Run) -> None:
+def assert_versions(run: Run, address: str) -> None:
+    """Nobody was killed yet. With version 2 each transaction has an epoch of its own, with version 1 a producer has."""
+    with Connection(address) as connection:
+        *java, librdkafka = describe_transactions(connection, ["j0", "j1", "j2", "c0"])
+    assert sum(one.producer_epoch for one in java) >= run.copied(JAVA) / TRANSACTION_SIZE
+    assert librdkafka.producer_epoch == 0
+
+
+def rounds(run: Run, address: str) -> None:
     with run.going():
         run.restart()
         for number in range(ROUNDS):
             run.wait_for_progress()
+            if number == 0:
+                assert_versions(run, address)
             run.kill_some(broker=number % 2 == 1)
         run.restart()
         run.wait_for_the_rest()
@@ -167,7 +179,7 @@ def test_each_record_is_copied_once_and_in_order_of_its_key(tmp_path: Path) -> N
         for created in admin.create_topics(topics).values():
             created.result(PATIENCE_S)
         run = Run(server, tmp_path, seed=5)
-        rounds(run)
+        rounds(run, server.address)
         assert [copier.failures for copier in run.copiers] == [[]] * 4
         left = read_all(server.address, run.watcher)
     for copy in BACKLOG:
