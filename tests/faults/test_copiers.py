@@ -60,6 +60,7 @@ class Run:
             for n in range(3)
         ]
         self._librdkafka = librdkafka_copier(address, "c0", LIBRDKAFKA, TIMEOUT_MS, folder / "c0")
+        self._away_until: dict[Copier, float] = {}
         self.copiers = [*self._java, self._librdkafka]
         self.feeder = Feeder(address, KEYS)
         self.watcher = Watcher(address, [*JAVA, *LIBRDKAFKA], PARTITIONS)
@@ -89,7 +90,7 @@ class Run:
                 self.feeder.feed(copy.source, backlog - waiting)
 
     def kill_some(self, *, broker: bool) -> None:
-        """Some copiers, and the broker before or after them; at times all but one start again at once."""
+        """Some copiers, and the broker before or after them; at times one of them stays away for a while."""
         victims = self._chance.sample(self._java, self._chance.randint(1, 2))
         if self._chance.random() < 0.7:
             victims.append(self._librdkafka)
@@ -100,13 +101,15 @@ class Run:
             kill()
         if broker:
             self._server.start()
-        # Its transaction is left to the timeout, and its partitions to the others.
-        late = victims[0] if self._chance.random() < 0.3 else None
-        self.restart(but=late)
+        if self._chance.random() < 0.3:
+            # Its transaction is left to the timeout, and its partitions to the others.
+            self._away_until[victims[0]] = time.monotonic() + STALL_S_MAX + 1
+        self.restart()
 
-    def restart(self, but: Copier | None = None) -> None:
+    def restart(self) -> None:
+        now = time.monotonic()
         for copier in self.copiers:
-            if copier is not but and not copier.is_running():
+            if not copier.is_running() and self._away_until.get(copier, now) <= now:
                 copier.start()
 
     def copied(self, copy: Copy) -> int:
@@ -119,7 +122,7 @@ class Run:
         }
         deadline = time.monotonic() + PATIENCE_S
         while any(self.copied(copy) < goal for copy, goal in goals.items()):
-            assert time.monotonic() < deadline, (goals, self.watcher.counts)
+            assert time.monotonic() < deadline, (goals, *self._situation())
             self.feed()
             self._restart_where_all_ended()
             time.sleep(0.01)
@@ -129,9 +132,14 @@ class Run:
         self.feeder.flush()
         deadline = time.monotonic() + PATIENCE_S
         while any(self.copied(copy) < self.feeder.fed[copy.source] for copy in BACKLOG):
-            assert time.monotonic() < deadline, (self.feeder.fed, self.watcher.counts)
+            assert time.monotonic() < deadline, self._situation()
             self._restart_where_all_ended()
             time.sleep(0.01)
+
+    def _situation(self) -> tuple[object, ...]:
+        """For those who read why the test failed."""
+        failures = [copier.failures for copier in self.copiers if not copier.is_running()]
+        return self.feeder.fed, self.watcher.counts, failures
 
     def _restart_where_all_ended(self) -> None:
         if not any(copier.is_running() for copier in self._java):
