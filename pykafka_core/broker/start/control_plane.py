@@ -22,6 +22,7 @@ from pykafka_core.broker.runtime.requests import Replies
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.coordinator.group.group_shard import GroupShard
+from pykafka_core.coordinator.group.member_memory import MemberMemory
 from pykafka_core.coordinator.group.settings import GroupSettings
 from pykafka_core.coordinator.transaction.settings import TransactionSettings
 from pykafka_core.coordinator.transaction.transaction_shard import TransactionShard
@@ -72,6 +73,7 @@ def assemble(
             partial(_new_uuid, node),
             partial(_topic_id, publisher),
             partial(_group_settings, publisher),
+            MemberMemory(),
         ),
         make_transaction_shard=partial(
             TransactionShard, TransactionSettings.of(publisher.settings), producer_ids.take_or_ask

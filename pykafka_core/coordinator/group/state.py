@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from pykafka_core.coordinator.deadlines import Deadlines
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.member_memory import MemberMemory
 from pykafka_core.coordinator.group.offsets.table import OffsetTable
 from pykafka_core.coordinator.group.offsets.transactions import OpenTransactions
 from pykafka_core.coordinator.group.settings import GroupSettings
@@ -22,6 +23,7 @@ class GroupState:
         new_uuid: A random UUID's text at each call; member ids end with one.
         topic_id: The id of a topic by its name, None if there is no such topic now.
         own_settings: What was set for a group, by its id.
+        member_memory: Counts the members of classic groups, also of other shards; by default of this one alone.
 
     Attributes:
         groups: Classic groups by group id. A group that has offsets only ("simple") is one without members.
@@ -36,6 +38,7 @@ class GroupState:
         "consumer_groups",
         "deadlines",
         "groups",
+        "member_memory",
         "new_uuid",
         "offsets",
         "own_settings",
@@ -50,11 +53,13 @@ class GroupState:
         new_uuid: Callable[[], str],
         topic_id: Callable[[str], bytes | None],
         own_settings: Callable[[str], Mapping[str, str]] = _nothing,
+        member_memory: MemberMemory | None = None,
     ) -> None:
         self.settings = settings
         self.new_uuid = new_uuid
         self.topic_id = topic_id
         self.own_settings = own_settings
+        self.member_memory = MemberMemory() if member_memory is None else member_memory
         self.groups: dict[str, ClassicGroup] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}
         self.offsets = OffsetTable()

@@ -3,7 +3,12 @@
 from typing import NamedTuple
 
 from pykafka_core.coordinator.group.classic.group import ClassicGroup, selected_protocol
-from pykafka_core.coordinator.group.classic.member import REASON_LENGTH_MAX, Member, Protocols
+from pykafka_core.coordinator.group.classic.member import (
+    REASON_LENGTH_MAX,
+    Member,
+    Protocols,
+    bytes_of,
+)
 from pykafka_core.coordinator.group.classic.rebalance import (
     answer_join,
     complete_if_all_joined,
@@ -21,6 +26,7 @@ from pykafka_core.coordinator.group.classic.session import (
 )
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.consumer.records import group_tombstones
+from pykafka_core.coordinator.group.member_memory import MemberMemory
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import (
@@ -74,6 +80,7 @@ def join_group(join: Join, state: GroupState, waiter: Waiter, turn: Turn) -> Non
         UnknownMemberIdError: Neither group nor member has that id.
         FencedInstanceIdError: Another member id has the instance id.
         GroupMaxSizeReachedError: The group is full.
+        CoordinatorNotAvailableError: All groups together hold as much as they may.
         InconsistentGroupProtocolError: It supports no protocol that all members do.
         UnknownServerError: The group with it is too large to be stored; or who joins with an instance id was to join
             without one.
@@ -91,6 +98,7 @@ def join_group(join: Join, state: GroupState, waiter: Waiter, turn: Turn) -> Non
         return
     if not group.supports(join.protocol_type, [name for name, _ in join.protocols]):
         raise InconsistentGroupProtocolError
+    _check_memory(state, group, join)
     if not join.member_id:
         _join_without_id(state, group, join, waiter, turn)
     elif join.member_id in group.pending_members:
@@ -119,6 +127,23 @@ def _has_room(state: GroupState, group: ClassicGroup, member: Member | None) -> 
             return waits or group.awaiting_join < size_max
         case _:
             return member is not None or len(group.members) < size_max
+
+
+def _check_memory(state: GroupState, group: ClassicGroup, join: Join) -> None:
+    """Refuse who needs more than there is; what it held before counts as room."""
+    instance_id = join.group_instance_id
+    known_id = join.member_id
+    if not known_id and instance_id is not None:
+        known_id = group.static_members.get(instance_id, "")
+    known = group.members.get(known_id)
+    if known is None:
+        growth = bytes_of(join.client_id, instance_id, join.protocols)
+    else:
+        # Who joins again keeps the names it came with, but for a static member in the place of another one.
+        client_id = known.client_id if join.member_id else join.client_id
+        own = bytes_of(client_id, known.group_instance_id, join.protocols)
+        growth = own + len(known.assignment) - known.held_bytes
+    state.member_memory.check_join(growth, is_new=known is None)
 
 
 def _turn_away(
@@ -195,7 +220,7 @@ def _join_again(
 def _add(
     state: GroupState, group: ClassicGroup, member_id: str, join: Join, waiter: Waiter, turn: Turn
 ) -> None:
-    member = _member(join, member_id)
+    member = _member(join, member_id, state.member_memory)
     member.is_new = True
     if not group.members:
         group.protocol_type = join.protocol_type
@@ -206,7 +231,7 @@ def _add(
     rebalance_or_complete(state, group, f"member {member_id} joined: {member.reason}", turn)
 
 
-def _member(join: Join, member_id: str) -> Member:
+def _member(join: Join, member_id: str, memory: MemberMemory) -> Member:
     member = Member(
         join.group_id,
         member_id,
@@ -216,6 +241,7 @@ def _member(join: Join, member_id: str) -> Member:
         session_timeout_ms=join.session_timeout_ms,
         rebalance_timeout_ms=join.rebalance_timeout_ms,
         protocols=join.protocols,
+        memory=memory,
     )
     member.reason = join.reason[:REASON_LENGTH_MAX]
     return member
@@ -241,7 +267,7 @@ def _join_as_static(
     turn: Turn,
 ) -> None:
     """Take the place of the member with the same instance id, which is fenced from here on."""
-    new = _member(join, member_id)
+    new = _member(join, member_id, state.member_memory)
     new.assignment = old.assignment
     led = group.leader_id == old.member_id
     stays = group.state is ClassicGroupState.STABLE and _selects_the_same(group, old, new)

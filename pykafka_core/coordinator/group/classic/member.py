@@ -1,8 +1,10 @@
 """A member of a classic group."""
 
 from collections.abc import Set
+from sys import getsizeof
 
 from pykafka_core.coordinator.group.classic.keys import Due, DueInGroup
+from pykafka_core.coordinator.group.member_memory import MemberMemory
 from pykafka_core.coordinator.shard import Waiter
 
 Protocols = tuple[tuple[str, bytes], ...]
@@ -10,16 +12,26 @@ Protocols = tuple[tuple[str, bytes], ...]
 
 REASON_LENGTH_MAX = 255
 """As long as clients make their reasons (KIP-800)."""
+_OVERHEAD = 1024
+"""What Python takes for a member without protocols, and more."""
+_PROTOCOL_OVERHEAD = 160
+"""Likewise of a protocol."""
+
+
+def bytes_of(client_id: str, group_instance_id: str | None, protocols: Protocols) -> int:
+    """What a member takes in memory before it has an assignment; its member id begins with one of its names."""
+    # A character takes up to four bytes, so texts are not counted by their length.
+    names = 2 * (getsizeof(client_id) + getsizeof(group_instance_id or ""))
+    said = sum(_PROTOCOL_OVERHEAD + getsizeof(name) + len(metadata) for name, metadata in protocols)
+    return _OVERHEAD + names + said
 
 
 class Member:
-    """One member.
+    """One member. It is counted in ``memory`` as long as it is an object, by what it holds.
 
     Attributes:
         member_id: Made here, so it is unique.
         group_instance_id: A static member's.
-        protocols: What it supports; at least one after it joined.
-        assignment: The leader's, of this generation; empty while there is none.
         join_waiter: Waits for the answer to its JoinGroup.
         sync_waiter: Waits for the answer to its SyncGroup.
         is_new: It has joined, and no generation has had it: it may not know its member id, so it sends no heartbeats,
@@ -29,14 +41,16 @@ class Member:
     """
 
     __slots__ = (
-        "assignment",
+        "_assignment",
+        "_bytes",
+        "_memory",
+        "_protocols",
         "client_host",
         "client_id",
         "group_instance_id",
         "is_new",
         "join_waiter",
         "member_id",
-        "protocols",
         "reason",
         "rebalance_timeout_ms",
         "session_key",
@@ -55,8 +69,13 @@ class Member:
         session_timeout_ms: int,
         rebalance_timeout_ms: int,
         protocols: Protocols,
+        memory: MemberMemory,
         assignment: bytes = b"",
     ) -> None:
+        self._memory = memory
+        self._bytes = 0
+        self._protocols: Protocols = ()
+        self._assignment = b""
         self.member_id = member_id
         self.group_instance_id = group_instance_id
         self.client_id = client_id
@@ -70,6 +89,39 @@ class Member:
         self.is_new = False
         self.reason = ""
         self.session_key = DueInGroup(Due.SESSION, group_id, member_id)
+
+    def __del__(self) -> None:
+        self._grow(-self._bytes)
+
+    @property
+    def held_bytes(self) -> int:
+        """What it is counted with."""
+        return self._bytes
+
+    @property
+    def protocols(self) -> Protocols:
+        """What it supports; at least one after it joined."""
+        return self._protocols
+
+    @protocols.setter
+    def protocols(self, protocols: Protocols) -> None:
+        own = bytes_of(self.client_id, self.group_instance_id, protocols)
+        self._grow(own + len(self._assignment) - self._bytes)
+        self._protocols = protocols
+
+    @property
+    def assignment(self) -> bytes:
+        """The leader's, of this generation; empty while there is none."""
+        return self._assignment
+
+    @assignment.setter
+    def assignment(self, assignment: bytes) -> None:
+        self._grow(len(assignment) - len(self._assignment))
+        self._assignment = assignment
+
+    def _grow(self, growth: int) -> None:
+        self._bytes += growth
+        self._memory.held += growth
 
     @property
     def is_heard_of(self) -> bool:

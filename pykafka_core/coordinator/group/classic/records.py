@@ -76,13 +76,13 @@ def replay_group(state: GroupState, key: bytes, value: bytes | None) -> None:
         state.groups.pop(group_id, None)
         return
     stored = cast("GroupMetadataValue", decode_record_value("GroupMetadataValue", value))
-    state.groups[group_id] = _loaded(group_id, stored)
+    state.groups[group_id] = _loaded(state, group_id, stored)
 
 
-def _loaded(group_id: str, stored: GroupMetadataValue) -> ClassicGroup:
+def _loaded(state: GroupState, group_id: str, stored: GroupMetadataValue) -> ClassicGroup:
     group = ClassicGroup(group_id)
     for member in stored.members:
-        group.add(_loaded_member(group_id, stored.protocol, member))
+        group.add(_loaded_member(state, group_id, stored.protocol, member))
     group.state = ClassicGroupState.STABLE if stored.members else ClassicGroupState.EMPTY
     timestamp_ms = stored.current_state_timestamp
     group.state_timestamp_ms = None if timestamp_ms == NO_TIMESTAMP else timestamp_ms
@@ -95,7 +95,10 @@ def _loaded(group_id: str, stored: GroupMetadataValue) -> ClassicGroup:
 
 
 def _loaded_member(
-    group_id: str, protocol_name: str | None, stored: GroupMetadataValue.MemberMetadata
+    state: GroupState,
+    group_id: str,
+    protocol_name: str | None,
+    stored: GroupMetadataValue.MemberMetadata,
 ) -> Member:
     rebalance_timeout_ms = stored.rebalance_timeout
     if rebalance_timeout_ms == NO_REBALANCE_TIMEOUT:
@@ -109,5 +112,6 @@ def _loaded_member(
         session_timeout_ms=stored.session_timeout,
         rebalance_timeout_ms=rebalance_timeout_ms,
         protocols=((protocol_name or "", stored.subscription),),
+        memory=state.member_memory,
         assignment=stored.assignment,
     )

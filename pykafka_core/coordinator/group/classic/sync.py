@@ -18,6 +18,7 @@ from pykafka_core.coordinator.group.history import What
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import (
+    CoordinatorNotAvailableError,
     InconsistentGroupProtocolError,
     RebalanceInProgressError,
     RecordListTooLargeError,
@@ -89,6 +90,10 @@ def _assign(
     state: GroupState, group: ClassicGroup, assignments: Mapping[str, bytes], turn: Turn
 ) -> None:
     """Have the leader's assignment stored, and tell everybody who waits for it."""
+    if not _has_room(state, group, assignments):
+        drop_assignment(state, group, CoordinatorNotAvailableError.code, turn)
+        rebalance_or_complete(state, group, "there is no room for the assignment", turn)
+        return
     try:
         turn.append([_assigned_record(group, assignments)])
     except RecordListTooLargeError:
@@ -105,6 +110,15 @@ def _assign(
     group.history.note(
         What.ASSIGNED, f"leader {group.leader_id} brought the assignment", turn.now_ms
     )
+
+
+def _has_room(state: GroupState, group: ClassicGroup, assignments: Mapping[str, bytes]) -> bool:
+    """Whether all groups together may hold it. One no larger than the group's last always has room."""
+    growth = sum(
+        len(assignments.get(member.member_id, b"")) - len(member.assignment)
+        for member in group.members.values()
+    )
+    return state.member_memory.has_room(growth)
 
 
 def _assigned_record(

@@ -1,0 +1,142 @@
+"""What the members of all groups hold is counted exactly, and has a bound.
+
+Metadata of 1 MiB a member, from clients that go away at once, stayed until the session
+timeouts: 150 groups held 600 MB.
+"""
+
+from sys import getsizeof
+
+from hypothesis import given
+
+from pykafka_core.coordinator.group.classic.delete import delete_group
+from pykafka_core.coordinator.group.member_memory import MemberMemory
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.errors import CoordinatorNotAvailableError
+from tests.coordinator.classic.test_properties import Life, steps
+from tests.coordinator.classic.world import REBALANCE_MS, World, code_of, join, joined_as, sync
+
+NOT_AVAILABLE = CoordinatorNotAvailableError.code
+LARGE = (("range", bytes(50_000)),)
+
+
+def of_members(state: GroupState) -> int:
+    """Counted by looking at everything that a client sent."""
+    return sum(
+        1024
+        + 2 * (getsizeof(member.client_id) + getsizeof(member.group_instance_id or ""))
+        + sum(160 + getsizeof(name) + len(metadata) for name, metadata in member.protocols)
+        + len(member.assignment)
+        for group in state.groups.values()
+        for member in group.members.values()
+    )
+
+
+def full_world() -> tuple[World, str]:
+    """A member of a stable group, and room for no other one."""
+    world = World()
+    (member_id,) = world.stable("a", protocols=LARGE)
+    world.state.member_memory.bytes_max = world.state.member_memory.held
+    return world, member_id
+
+
+@given(steps)
+def test_the_count_is_the_sum_over_all_members_after_any_history(
+    history: list[tuple[str, *tuple[object, ...]]],
+) -> None:
+    life = Life(0, 5)
+    for kind, *arguments in history:
+        life.step(kind, *arguments)
+        assert life.state.member_memory.held == of_members(life.state)
+        other = life.reload()
+        assert other.state.member_memory.held == of_members(other.state)
+
+
+def test_a_group_that_is_loaded_over_is_counted_once() -> None:
+    world = World()
+    world.stable("a", protocols=LARGE)
+    world.records *= 3
+    other = world.reload()
+    assert other.state.member_memory.held == of_members(other.state) > 50_000
+
+
+def test_a_shard_that_is_forgotten_gives_back_what_it_held() -> None:
+    memory = MemberMemory()
+    world = World()
+    world.state.member_memory = memory
+    world.stable("a", "b")
+    assert memory.held
+    del world
+    assert memory.held == 0
+
+
+def test_wide_characters_are_counted_as_wide() -> None:
+    """One of them makes Python keep four bytes for each character of its text."""
+    plain, wide = World(), World()
+    plain.stable("a" * 32_001)
+    wide.stable("a" * 32_000 + "\N{GRINNING FACE}")
+    growth = wide.state.member_memory.held - plain.state.member_memory.held
+    assert growth > 90_000
+
+
+def test_a_deleted_group_gives_back_what_it_held() -> None:
+    world = World()
+    world.stable("a")
+    world.pass_ms(REBALANCE_MS)
+    world.submit(lambda state, waiter, turn: delete_group("g", state, waiter, turn))
+    assert "g" not in world.state.groups
+    assert world.state.member_memory.held == 0
+
+
+def test_a_member_for_which_there_is_no_room_is_told_to_come_again() -> None:
+    world, _ = full_world()
+    assert code_of(world.ask(join(group_id="h"))) == NOT_AVAILABLE
+    assert code_of(world.ask(join(group_id="h", api_version=9))) == NOT_AVAILABLE
+    assert "h" not in world.state.groups
+
+
+def test_it_joins_when_others_have_gone() -> None:
+    world, _ = full_world()
+    world.pass_ms(REBALANCE_MS)
+    joined_as(world.ask(join(group_id="h")))
+
+
+def test_members_that_there_are_go_on_while_there_is_no_room() -> None:
+    world, member_id = full_world()
+    for generation_id in (2, 3):
+        assert joined_as(world.ask(join(member_id, protocols=LARGE))).generation_id == generation_id
+        part = {member_id: member_id.encode()}
+        assert code_of(world.ask(sync(member_id, generation_id, part))) == 0
+        assert world.group.state.value == "Stable"
+
+
+def test_a_static_member_takes_its_place_back_while_there_is_no_room() -> None:
+    world = World()
+    world.stable("a", instance="i", protocols=LARGE)
+    world.state.member_memory.bytes_max = world.state.member_memory.held
+    joined_as(world.ask(join(instance="i", client_id="a", protocols=LARGE, api_version=9)))
+
+
+def test_a_member_that_grows_beyond_the_bound_stays_what_it_was() -> None:
+    world, member_id = full_world()
+    grown = (*LARGE, ("sticky", b""))
+    assert code_of(world.ask(join(member_id, protocols=grown))) == NOT_AVAILABLE
+    assert world.group.members[member_id].protocols == LARGE
+    assert world.group.state.value == "Stable"
+
+
+def test_an_assignment_for_which_there_is_no_room_is_not_kept() -> None:
+    world, member_id = full_world()
+    joined_as(world.ask(join(member_id, protocols=LARGE)))
+    answer = world.ask(sync(member_id, 2, {member_id: bytes(1_000)}))
+    assert code_of(answer) == NOT_AVAILABLE
+    assert world.state.member_memory.held <= world.state.member_memory.bytes_max
+    assert world.group.state.value == "PreparingRebalance"
+
+
+def test_what_joins_may_not_use_is_left_for_assignments() -> None:
+    world, member_id = full_world()
+    memory = world.state.member_memory
+    memory.bytes_max = memory.held + 2_000
+    assert code_of(world.ask(join(group_id="h"))) == NOT_AVAILABLE
+    joined_as(world.ask(join(member_id, protocols=LARGE)))
+    assert code_of(world.ask(sync(member_id, 2, {member_id: bytes(1_000)}))) == 0
