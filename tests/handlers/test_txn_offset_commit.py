@@ -3,6 +3,7 @@
 import pytest
 
 from pykafka_core.errors import (
+    InvalidGroupIdError,
     InvalidProducerEpochError,
     InvalidTxnStateError,
     TransactionAbortableError,
@@ -64,6 +65,14 @@ def test_partitions_that_do_not_exist_keep_no_other_from_its_commit() -> None:
     assert commit_offsets(broker, producer, {0: 5, 9: 1}, 5) == [0, 3]
     assert commit_offsets(broker, producer, {0: 5}, 5, topic="absent") == [3]
     assert commit_offsets(broker, producer, {1: 5}, 5, metadata="m" * 4097) == [12]
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_a_group_needs_a_name_in_a_transaction(version: int) -> None:
+    broker = transactional_broker()
+    assert commit_offsets(broker, producer_of(broker), {0: 5}, version, group_id="") == [
+        InvalidGroupIdError.code
+    ]
 
 
 def test_members_are_checked_from_version_3_on() -> None:

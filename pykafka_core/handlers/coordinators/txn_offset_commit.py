@@ -20,6 +20,7 @@ from pykafka_core.coordinator.transaction.verify_partitions import verify_partit
 from pykafka_core.errors import (
     NONE,
     CoordinatorNotAvailableError,
+    InvalidGroupIdError,
     InvalidProducerEpochError,
     InvalidTxnStateError,
     ProducerFencedError,
@@ -57,6 +58,8 @@ def handle(
         yield from judged.refuse(code)
         return TxnOffsetCommitResponse(topics=topics)
 
+    if not request.group_id:
+        return (yield from answer(InvalidGroupIdError.code))
     shard = shard_of(context, GROUP_TOPIC, request.group_id)
     if shard is None:
         return (yield from answer(CoordinatorNotAvailableError.code))
