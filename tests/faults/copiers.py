@@ -30,10 +30,10 @@ class Copy(NamedTuple):
 
 
 class Copier:
-    """One process; it has the same transactional id each time it starts."""
+    """One process; it has the same transactional id, its name, each time it starts."""
 
-    def __init__(self, command: Iterable[str], log: Path) -> None:
-        self._command, self._log = list(command), log
+    def __init__(self, name: str, command: Iterable[str], log: Path) -> None:
+        self.name, self._command, self._log = name, list(command), log
         self._process: subprocess.Popen[bytes] | None = None
         self.failures: list[str] = []
 
@@ -78,12 +78,12 @@ def java_copier(
     }
     pairs = [word for pair in options.items() for word in pair]
     flags = ("--group-mode", "--use-group-metadata", "--enable-random-aborts")
-    return Copier([*JVM, "-cp", classpath(), tool, *pairs, *flags], log)
+    return Copier(name, [*JVM, "-cp", classpath(), tool, *pairs, *flags], log)
 
 
 def librdkafka_copier(bootstrap: str, name: str, copy: Copy, timeout_ms: int, log: Path) -> Copier:
     arguments = (bootstrap, copy.source, copy.output, name, str(timeout_ms))
-    return Copier([sys.executable, str(CHILD), *arguments], log)
+    return Copier(name, [sys.executable, str(CHILD), *arguments], log)
 
 
 class Feeder:

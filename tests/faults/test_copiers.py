@@ -38,6 +38,8 @@ JAVA, LIBRDKAFKA = Copy("orders", "copied-orders"), Copy("bills", "copied-bills"
 BACKLOG = {JAVA: 6000, LIBRDKAFKA: 60}
 MORE = {JAVA: (100, 800), LIBRDKAFKA: (60, 300)}
 TRANSACTION_SIZE, TIMEOUT_MS = 20, 10_000
+# Rounds in which nobody waits for a timeout.
+QUICK_ROUNDS = 2
 OPTIONS = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 1000,
@@ -61,6 +63,7 @@ class Run:
         ]
         self._librdkafka = librdkafka_copier(address, "c0", LIBRDKAFKA, TIMEOUT_MS, folder / "c0")
         self._away_until: dict[Copier, float] = {}
+        self.left_open = 0
         self.copiers = [*self._java, self._librdkafka]
         self.feeder = Feeder(address, KEYS)
         self.watcher = Watcher(address, [*JAVA, *LIBRDKAFKA], PARTITIONS)
@@ -89,8 +92,8 @@ class Run:
             if waiting < backlog / 2:
                 self.feeder.feed(copy.source, backlog - waiting)
 
-    def kill_some(self, *, broker: bool) -> None:
-        """Some copiers, and the broker before or after them; at times one of them stays away for a while."""
+    def kill_some(self, *, broker: bool) -> list[Copier]:
+        """Some copiers, and the broker before or after them."""
         victims = self._chance.sample(self._java, self._chance.randint(1, 2))
         if self._chance.random() < 0.7:
             victims.append(self._librdkafka)
@@ -101,10 +104,18 @@ class Run:
             kill()
         if broker:
             self._server.start()
-        if self._chance.random() < 0.3:
-            # Its transaction is left to the timeout, and its partitions to the others.
-            self._away_until[victims[0]] = time.monotonic() + STALL_S_MAX + 1
-        self.restart()
+        return victims
+
+    def leave_one_away(self, victims: list[Copier]) -> None:
+        """Half the times a Java one with an open transaction: that is left to its timeout, what it read to others."""
+        with Connection(self._server.address) as connection:
+            states = describe_transactions(connection, [one.name for one in victims])
+        for victim, state in zip(victims, states, strict=True):
+            is_open = state.transaction_state == "Ongoing"
+            if is_open and victim is not self._librdkafka and self._chance.random() < 0.5:
+                self._away_until[victim] = time.monotonic() + STALL_S_MAX + 1
+                self.left_open += 1
+                return
 
     def restart(self) -> None:
         now = time.monotonic()
@@ -161,8 +172,10 @@ def rounds(run: Run, address: str) -> None:
             run.wait_for_progress()
             if number == 0:
                 assert_versions(run, address)
-            run.kill_some(broker=number % 2 == 1)
-        run.restart()
+            victims = run.kill_some(broker=number % 2 == 1)
+            if number >= QUICK_ROUNDS:
+                run.leave_one_away(victims)
+            run.restart()
         run.wait_for_the_rest()
 
 
@@ -196,4 +209,5 @@ def test_each_record_is_copied_once_and_in_order_of_its_key(tmp_path: Path) -> N
         assert run.watcher.counts[copy.source] == run.feeder.fed[copy.source]
     assert left == run.watcher.values
     assert run.stable.comparisons > 10 * ROUNDS
+    assert run.left_open or ROUNDS < 10 * QUICK_ROUNDS
     assert run.stable.longest.seconds < STALL_S_MAX, run.stable.longest
