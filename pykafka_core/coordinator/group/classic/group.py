@@ -1,7 +1,7 @@
 """One classic group: its members and where they are in a rebalance. What requests do to it is in files of their own."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from typing import NamedTuple
 
 from pykafka_core.coordinator.group.classic.keys import Due, DueInGroup
@@ -270,7 +270,8 @@ class ClassicGroup:
         self.generation_id = self.generation_id % GENERATION_MAX + 1
         self.pending_sync.clear()
         members = self.members.values()
-        self.protocol_name = selected_protocol(members) if members else None
+        common = {name for name, count in self._supporters.items() if count == len(members)}
+        self.protocol_name = _liked_best(members, common) if members else None
         self.remember_subscriptions()
         states = ClassicGroupState
         self.move_to(states.COMPLETING_REBALANCE if members else states.EMPTY, now_ms)
@@ -294,7 +295,14 @@ def selected_protocol(members: Collection[Member]) -> str:
     """The protocol that all support and most like best. There is at least one that all support, and one member."""
     supporters = Counter(name for member in members for name in _names(member.protocols))
     candidates = {name for name, count in supporters.items() if count == len(members)}
-    votes = Counter(member.vote(candidates) for member in members)
+    return _liked_best(members, candidates)
+
+
+def _liked_best(members: Collection[Member], candidates: Set[str]) -> str:
+    """The candidate with most votes."""
+    if len(candidates) == 1:
+        return next(iter(candidates))
+    votes = Counter([member.vote(candidates) for member in members])
     ((name, _),) = votes.most_common(1)
     return name
 

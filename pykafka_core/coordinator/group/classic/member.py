@@ -116,7 +116,10 @@ class Member:
 
     @assignment.setter
     def assignment(self, assignment: bytes) -> None:
-        self._grow(len(assignment) - len(self._assignment))
+        # Set for each member in one turn: no calls that can be spared.
+        if growth := len(assignment) - len(self._assignment):
+            self._bytes += growth
+            self._memory.held += growth
         self._assignment = assignment
 
     def _grow(self, growth: int) -> None:
@@ -130,8 +133,14 @@ class Member:
 
     def metadata(self, protocol_name: str | None) -> bytes:
         """What it says for a protocol; nothing for one that it does not support."""
-        return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
+        for name, metadata in self._protocols:
+            if name == protocol_name:
+                return metadata
+        return b""
 
     def vote(self, candidates: Set[str]) -> str:
         """The one it likes best. All members support each of them."""
-        return next(name for name, _ in self.protocols if name in candidates)
+        for name, _ in self._protocols:
+            if name in candidates:
+                return name
+        raise AssertionError("all members support each candidate")

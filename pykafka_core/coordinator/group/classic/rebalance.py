@@ -132,11 +132,12 @@ def joined(group: ClassicGroup, member: Member) -> JoinGroupResponse:
 
 
 def _with_metadata(group: ClassicGroup) -> list[JoinGroupResponse.JoinGroupResponseMember]:
+    row, protocol_name = JoinGroupResponse.JoinGroupResponseMember, group.protocol_name
     return [
-        JoinGroupResponse.JoinGroupResponseMember(
+        row(
             member_id=member.member_id,
             group_instance_id=member.group_instance_id,
-            metadata=member.metadata(group.protocol_name),
+            metadata=member.metadata(protocol_name),
         )
         for member in group.members.values()
     ]
@@ -214,8 +215,10 @@ def _elect_leader(group: ClassicGroup) -> bool:
 
 def _answer_joins(state: GroupState, group: ClassicGroup, turn: Turn) -> None:
     for member in group.members.values():
-        answer_join(group, member, joined(group, member), turn)
+        waiter = group.take_join_waiter(member)
+        if waiter is not None:
+            turn.answer(waiter, joined(group, member))
         touch_member(state, member, turn.now_ns)
         member.is_new = False
-        group.pending_sync.add(member.member_id)
+    group.pending_sync.update(group.members)
     state.deadlines.set(group.sync_key, turn.now_ns + group.rebalance_timeout_ms * NS_PER_MS)

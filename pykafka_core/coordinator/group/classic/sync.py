@@ -102,8 +102,9 @@ def _assign(
         return
     for member in group.members.values():
         member.assignment = assignments.get(member.member_id, b"")
-        waiter, member.sync_waiter = member.sync_waiter, None
+        waiter = member.sync_waiter
         if waiter is not None:
+            member.sync_waiter = None
             turn.answer(waiter, synced(group, member))
             touch_member(state, member, turn.now_ns)
     group.move_to(ClassicGroupState.STABLE, turn.now_ms)
@@ -114,6 +115,8 @@ def _assign(
 
 def _has_room(state: GroupState, group: ClassicGroup, assignments: Mapping[str, bytes]) -> bool:
     """Whether all groups together may hold it. One no larger than the group's last always has room."""
+    if state.member_memory.has_room(sum(map(len, assignments.values()))):
+        return True  # no need to look at each member
     growth = sum(
         len(assignments.get(member.member_id, b"")) - len(member.assignment)
         for member in group.members.values()
