@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 from pykafka_core._core import Core, VerifyTransaction
 from pykafka_core.broker.runtime.completions import Completions
@@ -11,6 +10,7 @@ from pykafka_core.broker.runtime.gathering import Answer, Gathering
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.broker.runtime.settling import Settling
 from pykafka_core.broker.runtime.shard_host import ShardHost, ShardPlace
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.runtime.topic_shards import TopicShards
@@ -29,12 +29,6 @@ from pykafka_core.handlers.outcome import (
     Slices,
 )
 from pykafka_core.types import GROUP_TOPIC, TRANSACTION_TOPIC
-
-
-class _Waits(Protocol):
-    """Who gets the result of one operation."""
-
-    def settle(self, result: Coordinated) -> None: ...
 
 
 class _Slot:
@@ -89,6 +83,7 @@ class Coordinators:
     ) -> None:
         self._core = core
         self._requests = requests
+        self._settling = Settling(core)
         self._markers = TransactionMarkers(
             core=core,
             publisher=publisher,
@@ -154,19 +149,26 @@ class Coordinators:
     @property
     def is_busy(self) -> bool:
         """Whether `advance` has something to do without an event."""
-        return self._groups.is_busy or self._transactions.is_busy or self._markers.is_busy
+        return (
+            self._groups.is_busy
+            or self._transactions.is_busy
+            or self._markers.is_busy
+            or self._settling.is_busy
+        )
 
     def advance(self, deadline_ns: int) -> None:
-        """Write markers, replay what was read, and append what operations came to."""
+        """Write markers, replay what was read, append what operations came to, and tell what is committed."""
         self._markers.advance()
         self._transactions.advance(deadline_ns)
         self._groups.advance(deadline_ns)
+        self._settling.advance(deadline_ns)
 
     def drop_all(self) -> None:
         """The broker stops: whoever waited has been told."""
         self._groups.drop_all()
         self._transactions.drop_all()
         self._markers.drop_all()
+        self._settling.drop_all()
 
     def answered(self, waiter: Waiter, answer: object) -> None:
         """A shard's answer to one of those that are made here."""
@@ -183,7 +185,7 @@ class Coordinators:
 
     def _settle(self, waiter: Waiter, result: Coordinated) -> None:
         assert isinstance(waiter, (_Slot, _Inner)), "waiters are made here"
-        waiter.settle(result)
+        self._settling.settle(waiter, result)
 
     def _submit(self, operation: ShardOperation, waiter: _Slot | _Inner, now_ns: int) -> None:
         if isinstance(operation, GroupOperation):

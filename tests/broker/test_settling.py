@@ -1,0 +1,94 @@
+"""Answers of shards are told in order and once each; many at once are spread over turns."""
+
+from typing import TYPE_CHECKING, cast
+
+from pykafka_core.broker.runtime.settling import AT_ONCE, Settling
+from pykafka_core.handlers.outcome import Coordinated
+from pykafka_core.protocol.messages import FindCoordinatorRequest, JoinGroupResponse
+from pykafka_core.testing.fake_core import FakeCore
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.broker.test_slices import TickingCore, step
+from tests.handlers.group_requests import join_request
+from tests.support.calls import counting_calls
+
+if TYPE_CHECKING:
+    from pykafka_core._core import Core
+
+MEMBERS = 2_000
+FOREVER_NS = 2**62
+CALLS_MAX = 34
+"""Of the largest turn, for each member: the rebalance itself, and the first `AT_ONCE` answers."""
+
+
+class Listener:
+    def __init__(self, number: int, told: list[int]) -> None:
+        self._number, self._told = number, told
+
+    def settle(self, result: Coordinated) -> None:
+        self._told.append(self._number)
+
+
+def settled(core: FakeCore, count: int) -> tuple[Settling, list[int]]:
+    settling, told = Settling(cast("Core", core)), list[int]()
+    for number in range(count):
+        settling.settle(Listener(number, told), Coordinated(0))
+    return settling, told
+
+
+def test_as_many_as_a_batch_of_events_are_told_at_once() -> None:
+    settling, told = settled(FakeCore(), AT_ONCE)
+    assert told == list(range(AT_ONCE))
+    assert not settling.is_busy
+
+
+def test_the_others_are_told_in_their_order_and_once() -> None:
+    settling, told = settled(FakeCore(), 3 * AT_ONCE)
+    assert len(told) == AT_ONCE
+    assert settling.is_busy
+    settling.advance(FOREVER_NS)
+    settling.advance(FOREVER_NS)
+    assert told == list(range(3 * AT_ONCE))
+    assert not settling.is_busy
+
+
+def test_a_turn_tells_one_even_if_its_time_is_over_and_no_more() -> None:
+    settling, told = settled(TickingCore(), 2 * AT_ONCE)
+    settling.advance(0)
+    assert len(told) == AT_ONCE + 1
+    assert settling.is_busy
+
+
+def test_who_is_told_while_others_are_left_does_not_overtake_them() -> None:
+    settling, told = settled(FakeCore(), AT_ONCE + 1)
+    settling.settle(Listener(-1, told), Coordinated(0))
+    settling.advance(FOREVER_NS)
+    assert told[-2:] == [AT_ONCE, -1]
+
+
+def test_a_stop_forgets_those_that_are_left() -> None:
+    settling, told = settled(FakeCore(), 2 * AT_ONCE)
+    settling.drop_all()
+    assert not settling.is_busy
+    settling.advance(FOREVER_NS)
+    assert len(told) == AT_ONCE
+
+
+def test_a_rebalance_answers_all_members_of_a_large_group_in_many_turns() -> None:
+    broker = SimulatedBroker({"group.initial.rebalance.delay.ms": "1000"}, core=TickingCore())
+    broker.ask(FindCoordinatorRequest(key="g", key_type=0), 3)
+    asked = [broker.send(join_request(rebalance_timeout_ms=1_000), 3) for _ in range(MEMBERS)]
+    broker.run()
+    broker.core.clock_ns += 2_000_000_000
+    with counting_calls() as calls:
+        broker.control.timers.run(broker.core.clock_ns)
+    largest, is_busy = calls.count, True
+    while is_busy:
+        with counting_calls() as calls:
+            is_busy = step(broker)
+        largest = max(largest, calls.count)
+    answers = [broker.answer(one) for one in asked]
+    generations = {one.generation_id for one in answers if isinstance(one, JoinGroupResponse)}
+    assert generations == {1}
+    assert len(answers) == MEMBERS
+    assert None not in answers
+    assert largest < CALLS_MAX * MEMBERS
