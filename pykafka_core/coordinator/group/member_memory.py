@@ -1,7 +1,7 @@
-"""What the members of all classic groups on a node hold in memory, and the bound of it.
+"""What the members of all groups on a node hold in memory, and the bound of it.
 
-A member is counted by itself from its first moment to its last (`Member`): a group that is deleted, loaded again or
-led by another node gives its share back by being forgotten, so no code has to remember to do it.
+A classic group's member, and a consumer group, has a `Share` from its first moment to its last: a group that is
+deleted, loaded again or led by another node gives it back by being forgotten, so no code has to remember to do it.
 """
 
 from pykafka_core.errors import CoordinatorNotAvailableError
@@ -35,3 +35,21 @@ class MemberMemory:
     def has_room(self, growth: int) -> bool:
         """Whether members that there are may take that much more."""
         return growth <= 0 or self.held + growth <= self.bytes_max
+
+
+class Share:
+    """A part of the count, for as long as this object lives. Whose bytes they are holds it, and nobody else."""
+
+    __slots__ = ("memory", "size")
+
+    def __init__(self, memory: MemberMemory) -> None:
+        self.memory = memory
+        self.size = 0
+
+    def __del__(self) -> None:
+        self.memory.held -= self.size
+
+    def grow(self, growth: int) -> None:
+        """Count more bytes, or fewer."""
+        self.size += growth
+        self.memory.held += growth

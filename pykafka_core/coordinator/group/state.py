@@ -23,7 +23,7 @@ class GroupState:
         new_uuid: A random UUID's text at each call; member ids end with one.
         topic_id: The id of a topic by its name, None if there is no such topic now.
         own_settings: What was set for a group, by its id.
-        member_memory: Counts the members of classic groups, also of other shards; by default of this one alone.
+        member_memory: Counts what members of groups hold, also of other shards; by default of this one alone.
 
     Attributes:
         groups: Classic groups by group id. A group that has offsets only ("simple") is one without members.

@@ -4,7 +4,7 @@ from collections.abc import Set
 from sys import getsizeof
 
 from pykafka_core.coordinator.group.classic.keys import Due, DueInGroup
-from pykafka_core.coordinator.group.member_memory import MemberMemory
+from pykafka_core.coordinator.group.member_memory import MemberMemory, Share
 from pykafka_core.coordinator.shard import Waiter
 
 Protocols = tuple[tuple[str, bytes], ...]
@@ -42,9 +42,8 @@ class Member:
 
     __slots__ = (
         "_assignment",
-        "_bytes",
-        "_memory",
         "_protocols",
+        "_share",
         "client_host",
         "client_id",
         "group_instance_id",
@@ -72,8 +71,7 @@ class Member:
         memory: MemberMemory,
         assignment: bytes = b"",
     ) -> None:
-        self._memory = memory
-        self._bytes = 0
+        self._share = Share(memory)
         self._protocols: Protocols = ()
         self._assignment = b""
         self.member_id = member_id
@@ -90,13 +88,10 @@ class Member:
         self.reason = ""
         self.session_key = DueInGroup(Due.SESSION, group_id, member_id)
 
-    def __del__(self) -> None:
-        self._grow(-self._bytes)
-
     @property
     def held_bytes(self) -> int:
         """What it is counted with."""
-        return self._bytes
+        return self._share.size
 
     @property
     def protocols(self) -> Protocols:
@@ -106,7 +101,7 @@ class Member:
     @protocols.setter
     def protocols(self, protocols: Protocols) -> None:
         own = bytes_of(self.client_id, self.group_instance_id, protocols)
-        self._grow(own + len(self._assignment) - self._bytes)
+        self._share.grow(own + len(self._assignment) - self._share.size)
         self._protocols = protocols
 
     @property
@@ -118,13 +113,8 @@ class Member:
     def assignment(self, assignment: bytes) -> None:
         # Set for each member in one turn: no calls that can be spared.
         if growth := len(assignment) - len(self._assignment):
-            self._bytes += growth
-            self._memory.held += growth
+            self._share.grow(growth)
         self._assignment = assignment
-
-    def _grow(self, growth: int) -> None:
-        self._bytes += growth
-        self._memory.held += growth
 
     @property
     def is_heard_of(self) -> bool:

@@ -12,6 +12,7 @@ from pykafka_core.coordinator.group.consumer.member import (
     is_subset,
 )
 from pykafka_core.coordinator.group.consumer.topics import NO_METADATA_HASH
+from pykafka_core.coordinator.group.member_memory import MemberMemory, Share
 from pykafka_core.errors import (
     FencedInstanceIdError,
     FencedMemberEpochError,
@@ -67,6 +68,7 @@ class ConsumerGroup:
     __slots__ = (
         "_assignors",
         "_regexes",
+        "_share",
         "_subscribers",
         "assignment_epoch",
         "epoch",
@@ -81,8 +83,9 @@ class ConsumerGroup:
         "topics_version",
     )
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, memory: MemberMemory) -> None:
         self.group_id = group_id
+        self._share = Share(memory)
         self.epoch = 0
         self.metadata_hash = NO_METADATA_HASH
         self.assignment_epoch = 0
@@ -242,7 +245,8 @@ class ConsumerGroup:
 
     def copy(self) -> "ConsumerGroup":
         """Another group that is the same so far; neither changes the other."""
-        other = ConsumerGroup(self.group_id)
+        other = ConsumerGroup(self.group_id, self._share.memory)
+        other._share.grow(self._share.size)
         for name in (
             "epoch",
             "metadata_hash",
@@ -264,6 +268,7 @@ class ConsumerGroup:
         """Add a member, or replace what is known of it."""
         self._withdraw(self.members.get(member.member_id))
         self.members[member.member_id] = member
+        self._share.grow(member.size)
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
         self._subscribers.update(member.topic_names)
@@ -281,6 +286,7 @@ class ConsumerGroup:
     def _withdraw(self, member: ConsumerMember | None) -> None:
         if member is None:
             return
+        self._share.grow(-member.size)
         if self.static_members.get(member.instance_id or "") == member.member_id:
             del self.static_members[member.instance_id or ""]
         for name in member.topic_names:

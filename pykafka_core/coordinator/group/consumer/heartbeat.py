@@ -49,6 +49,7 @@ def consumer_heartbeat(
     Raises:
         GroupIdNotFoundError: There is no such group, or it is a classic one with members.
         GroupMaxSizeReachedError: It has members enough.
+        CoordinatorNotAvailableError: All groups together hold as much as they may.
         UnknownMemberIdError: There is no such member.
         UnreleasedInstanceIdError: Another member has the instance id, and has not left.
         FencedInstanceIdError: The same, of a member that has joined already.
@@ -60,7 +61,7 @@ def consumer_heartbeat(
     check_regex(beat.topic_regex, beat.member_id, draft.group)
     member_id = beat.member_id or (state.new_uuid() if beat.member_epoch == JOIN_EPOCH else "")
     before, replaced = admitted(beat, member_id, draft, state)
-    is_new_epoch = _update_member(beat, before, draft)
+    is_new_epoch = _update_member(beat, before, draft, state)
     is_new_epoch |= resolve_regexes(draft, view, turn.now_ms)
     _refresh_epoch(view, draft, is_new_epoch)
     if draft.group.epoch > draft.group.assignment_epoch:
@@ -74,10 +75,15 @@ def consumer_heartbeat(
     turn.answer(waiter, _answer(beat, after, is_news=is_news))
 
 
-def _update_member(beat: Heartbeat, before: ConsumerMember, draft: Draft) -> bool:
+def _update_member(
+    beat: Heartbeat, before: ConsumerMember, draft: Draft, state: GroupState
+) -> bool:
     """Take in what a member says of itself; whether the group needs another assignment."""
     after = _updated(beat, before)
-    if after != draft.group.members.get(after.member_id):
+    known = draft.group.members.get(after.member_id)
+    if after != known:
+        growth = after.size - (0 if known is None else known.size)
+        state.member_memory.check_join(growth, is_new=known is None)
         draft.add([member_record(beat.group_id, after)])
     return _subscription(after) != _subscription(before)
 

@@ -37,7 +37,8 @@ def opened(group_id: str, member_epoch: int, state: GroupState) -> Draft:
     is_empty = classic is None or classic.state is ClassicGroupState.EMPTY
     if member_epoch != JOIN_EPOCH or not is_empty:
         raise GroupIdNotFoundError
-    return Draft(ConsumerGroup(group_id), [] if classic is None else [group_tombstone(group_id)])
+    first = [] if classic is None else [group_tombstone(group_id)]
+    return Draft(ConsumerGroup(group_id, state.member_memory), first)
 
 
 def admitted(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Set
 from enum import Enum, IntEnum
+from sys import getsizeof
 from typing import NamedTuple
 
 JOIN_EPOCH = 0
@@ -14,6 +15,11 @@ Assignment = Mapping[bytes, frozenset[int]]
 """Partitions by topic id; no topic is without partitions. Never changed."""
 
 NOTHING: Assignment = {}
+
+_OVERHEAD = 2048
+"""What Python takes for a member without names, and more."""
+_NAME_OVERHEAD = 64
+"""Likewise of a name in a set."""
 
 
 class MemberState(IntEnum):
@@ -73,6 +79,16 @@ class ConsumerMember(NamedTuple):
     def is_reconciled_to(self, epoch: int) -> bool:
         """Whether it has all that the target of that epoch gives it."""
         return self.state is MemberState.STABLE and self.epoch == epoch
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory by what its client sent, and more; partitions are not the client's."""
+        texts = (self.client_id, self.instance_id, self.rack_id, self.topic_regex)
+        return (
+            _OVERHEAD
+            + sum(getsizeof(text) for text in texts)
+            + sum(_NAME_OVERHEAD + getsizeof(name) for name in self.topic_names)
+        )
 
     def held(self) -> Iterable[tuple[bytes, int]]:
         """Partitions that nobody else may have: those it may read, and those it has not given up."""

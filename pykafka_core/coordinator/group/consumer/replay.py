@@ -38,7 +38,7 @@ def replay_consumer_group(state: GroupState, key: bytes, value: bytes | None) ->
     elif stored is not None and group_id not in state.consumer_groups:
         # It takes the place of a classic one: that is simple, or a tombstone of it came before.
         state.groups.pop(group_id, None)
-        state.consumer_groups[group_id] = ConsumerGroup(group_id)
+        state.consumer_groups[group_id] = ConsumerGroup(group_id, state.member_memory)
     group = state.consumer_groups.get(group_id)
     if group is not None:
         _REPLAYED[name](group, stored_key, stored)

@@ -1,0 +1,77 @@
+"""What members of consumer groups say is in the same account as that of classic groups' members."""
+
+from sys import getsizeof
+
+from hypothesis import settings
+from hypothesis.stateful import invariant
+
+from pykafka_core.coordinator.group.group_shard import GroupShard
+from pykafka_core.errors import CoordinatorNotAvailableError
+from tests.coordinator.group.consumer.test_converges import Members
+from tests.coordinator.group.consumer.world import World
+
+NOT_AVAILABLE = CoordinatorNotAvailableError.code
+MANY = tuple(f"topic-{number}" for number in range(500))
+
+
+def said(shard: GroupShard) -> int:
+    """Counted by looking at everything that a client sent."""
+    return sum(
+        2048
+        + sum(
+            getsizeof(text)
+            for text in (one.client_id, one.instance_id, one.rack_id, one.topic_regex)
+        )
+        + sum(64 + getsizeof(name) for name in one.topic_names)
+        for group in shard.consumer_groups.values()
+        for one in group.members.values()
+    )
+
+
+class CountedMembers(Members):
+    @invariant()
+    def the_count_is_the_sum_over_all_members(self) -> None:
+        shard = self.world.shard
+        assert shard.member_memory.held == said(shard)
+        other = self.world.reloaded()
+        assert other.member_memory.held == said(other)
+
+
+TestCount = CountedMembers.TestCase
+TestCount.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+
+
+def full_world() -> World:
+    """A member, and room for no other one."""
+    world = World()
+    world.join("a", *MANY)
+    world.shard.member_memory.bytes_max = world.shard.member_memory.held
+    return world
+
+
+def test_who_joins_while_there_is_no_room_is_told_to_come_again() -> None:
+    world = full_world()
+    assert world.join("b") == NOT_AVAILABLE
+    assert set(world.group.members) == {"a"}
+
+
+def test_it_joins_when_others_have_gone() -> None:
+    world = full_world()
+    world.leave("a")
+    assert world.join("b").error_code == 0
+
+
+def test_a_member_goes_on_and_may_say_less_while_there_is_no_room() -> None:
+    world = full_world()
+    epoch = world.group.members["a"].epoch
+    assert world.beat("a", epoch).error_code == 0
+    assert world.beat("a", epoch, topic_names=frozenset(MANY[:9])).error_code == 0
+
+
+def test_a_member_that_grows_beyond_the_bound_stays_what_it_was() -> None:
+    world = full_world()
+    epoch = world.group.members["a"].epoch
+    held = world.shard.member_memory.held
+    assert world.beat("a", epoch, topic_names=frozenset((*MANY, "t"))) == NOT_AVAILABLE
+    assert world.group.members["a"].topic_names == frozenset(MANY)
+    assert world.shard.member_memory.held == held
