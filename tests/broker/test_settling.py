@@ -46,6 +46,8 @@ def test_the_others_are_told_in_their_order_and_once() -> None:
     assert len(told) == AT_ONCE
     assert settling.is_busy
     settling.advance(FOREVER_NS)
+    assert told == list(range(2 * AT_ONCE))
+    settling.advance(FOREVER_NS)
     settling.advance(FOREVER_NS)
     assert told == list(range(3 * AT_ONCE))
     assert not settling.is_busy

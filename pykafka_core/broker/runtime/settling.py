@@ -18,7 +18,7 @@ class Waits(Protocol):
 
 
 class Settling:
-    """Tells results: the first of a turn at once, the others in their order, in the time that there is."""
+    """Tells results: the first of a turn at once, the others in their order, as many in each later turn."""
 
     def __init__(self, core: Core) -> None:
         self._core = core
@@ -39,9 +39,9 @@ class Settling:
             waits.settle(result)
 
     def advance(self, deadline_ns: int) -> None:
-        """A turn is over: tell what is left, at least one of them, and more until the deadline."""
+        """A turn is over: tell what is left, at least one of them, and up to `AT_ONCE` until the deadline."""
         self._told = 0
-        while self._left:
+        for _ in range(min(len(self._left), AT_ONCE)):
             waits, result = self._left.popleft()
             waits.settle(result)
             if self._core.now_ns() >= deadline_ns:
