@@ -4,8 +4,12 @@ A key begins with two bytes that name the kind of record, a value with two bytes
 version; the message follows. (The kinds of one topic say nothing about those of another.)
 """
 
+import struct
+
 from pykafka_core._core import ProtocolError, decode_message, encode_message
 from pykafka_core.protocol.messages import Message
+
+_NUMBER = struct.Struct(">h")
 
 GROUP_KEYS: tuple[str, ...] = (
     "LegacyOffsetCommitKey",
@@ -73,6 +77,8 @@ def encode_record_value(value: Message, version: int) -> bytes:
 
 
 def _leading_number(data: bytes) -> int:
-    if len(data) < 2:
-        raise ProtocolError(f"2 bytes needed, {len(data)} remain")
-    return int.from_bytes(data[:2], "big", signed=True)
+    try:
+        (number,) = _NUMBER.unpack_from(data)
+    except struct.error:
+        raise ProtocolError(f"2 bytes needed, {len(data)} remain") from None
+    return int(number)

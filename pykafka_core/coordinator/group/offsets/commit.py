@@ -14,6 +14,7 @@ from pykafka_core.errors import GroupIdNotFoundError, IllegalGenerationError
 NOT_FOUND_VERSION = 9
 """From here on clients know GROUP_ID_NOT_FOUND."""
 NO_RETENTION = -1
+_TIMESTAMP_MAX = 2**63 - 1
 
 
 class NewOffset(NamedTuple):
@@ -114,4 +115,5 @@ def _committed(new: NewOffset, retention_ms: int, now_ms: int) -> Committed:
         return Committed(
             new.offset, new.leader_epoch, new.metadata, now_ms, NO_EXPIRY, new.topic_id
         )
-    return Committed(new.offset, NO_EPOCH, new.metadata, now_ms, now_ms + retention_ms)
+    expire_ms = min(now_ms + retention_ms, _TIMESTAMP_MAX)
+    return Committed(new.offset, NO_EPOCH, new.metadata, now_ms, expire_ms)

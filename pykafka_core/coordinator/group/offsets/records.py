@@ -63,7 +63,7 @@ def replay_marker(state: GroupState, producer_id: int, *, committed: bool) -> No
 
 def ensure_group(state: GroupState, group_id: str) -> None:
     """Offsets belong to a group: a simple one is made for those that belong to none."""
-    if state.any_group(group_id) is None:
+    if group_id not in state.groups and group_id not in state.consumer_groups:
         state.groups[group_id] = ClassicGroup(group_id)
 
 

@@ -4,24 +4,11 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from pykafka_core._offsets import Committed as Committed
+
 NO_EPOCH = -1
 NO_EXPIRY = -1
 NO_TOPIC_ID = bytes(16)
-
-
-class Committed(NamedTuple):
-    """What was committed for a partition.
-
-    Attributes:
-        expire_timestamp_ms: Given by clients that set a retention time themselves; else `NO_EXPIRY`.
-    """
-
-    offset: int
-    leader_epoch: int
-    metadata: str
-    commit_timestamp_ms: int
-    expire_timestamp_ms: int = NO_EXPIRY
-    topic_id: bytes = NO_TOPIC_ID
 
 
 class _Pending(NamedTuple):
