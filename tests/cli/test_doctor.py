@@ -18,7 +18,7 @@ from pykafka_core.cli import main
 from pykafka_core.cli.doctor import limits
 from pykafka_core.cli.doctor import port as ports
 from pykafka_core.cli.doctor.finding import Finding, Level
-from pykafka_core.cli.doctor.processes import listening
+from pykafka_core.cli.doctor.processes import listening, socket_holder
 
 Capture = pytest.CaptureFixture[str]
 KILLED = Path(__file__).parent.parent / "formats" / "golden" / "killed" / "data"
@@ -202,6 +202,13 @@ def test_a_port_that_is_open_to_the_network_is_a_warning(capsys: Capture) -> Non
     assert open_to_all.level is Level.WARNING
     assert f"0.0.0.0:{port}" in open_to_all.text
     assert f"process {os.getpid()} (" in about(found, "port").text
+
+
+def test_a_holder_is_found_behind_a_file_that_is_closed_after_it_was_listed() -> None:
+    with socket.socket() as lower, socket.create_server(("127.0.0.1", 0)) as server:
+        (one,) = listening(server.getsockname()[1])
+        lower.close()  # The listing of the open files takes this number, below the server's.
+        assert socket_holder(one.inode) == os.getpid()
 
 
 def test_addresses_are_read_as_the_system_writes_them() -> None:

@@ -67,10 +67,17 @@ def socket_holder(inode: str) -> int | None:
     """Return a process that has a socket; other users' processes cannot be seen into."""
     wanted = f"socket:[{inode}]"
     for process in _PROC.glob("[0-9]*"):
-        with suppress(OSError):
-            if any(os.readlink(one) == wanted for one in (process / "fd").iterdir()):
-                return int(process.name)
+        if wanted in _open_files(process):
+            return int(process.name)
     return None
+
+
+def _open_files(process: Path) -> Iterator[str]:
+    with suppress(OSError):
+        for one in (process / "fd").iterdir():
+            # A file may be closed after it was listed; among ours is the listed directory itself.
+            with suppress(FileNotFoundError):
+                yield os.readlink(one)
 
 
 def command_of(process: int) -> str:
