@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pykafka_core.coordinator.group.classic.keys import Due, DueInGroup
 from pykafka_core.coordinator.group.classic.member import Member, Protocols
 from pykafka_core.coordinator.group.classic.states import FOLLOWING, ClassicGroupState
-from pykafka_core.coordinator.group.classic.subscription import subscribed_topics
+from pykafka_core.coordinator.group.classic.subscription import topics_of
 from pykafka_core.coordinator.group.history import History
 from pykafka_core.coordinator.shard import Waiter
 from pykafka_core.errors import (
@@ -51,9 +51,7 @@ class ClassicGroup:
     """
 
     __slots__ = (
-        "_subscriptions",
         "_supporters",
-        "_topics",
         "awaiting_join",
         "generation_id",
         "group_id",
@@ -95,10 +93,6 @@ class ClassicGroup:
         self.sync_key = DueInGroup(Due.SYNC, group_id)
         self._supporters: Counter[str] = Counter()
         """How many members support a protocol."""
-        self._subscriptions: tuple[bytes, ...] = ()
-        """Members' metadata of the selected protocol when this generation began."""
-        self._topics: frozenset[str] | None = None
-        """What they subscribe to; read when first asked for. None when that is unknown."""
 
     # Questions.
 
@@ -185,14 +179,15 @@ class ClassicGroup:
         if self.state is ClassicGroupState.COMPLETING_REBALANCE and not transactional:
             raise RebalanceInProgressError
 
-    def is_subscribed(self, topic: str) -> bool:
-        """Whether members may read a topic, so that its offsets are kept; so it is of all topics if that is unknown."""
-        if not self.members:
-            return False
-        if self._topics is None and self._subscriptions:
-            self._topics = _all_topics(self._subscriptions)
-            self._subscriptions = ()
-        return self._topics is None or topic in self._topics
+    def subscribed_among(self, topics: Collection[str]) -> frozenset[str]:
+        """Those topics that members may read, so that their offsets are kept: all of them if that is unknown.
+
+        Nothing of it is remembered: members may say much, and few ask.
+        """
+        if not self.members or not topics:
+            return frozenset()
+        known = self._subscribed_topics() if self.protocol_type == CONSUMER_PROTOCOL else None
+        return frozenset(topics) if known is None else known.intersection(topics)
 
     def supports(self, protocol_type: str, names: Collection[str]) -> bool:
         """Whether who supports those protocols can be a member besides those there are."""
@@ -272,17 +267,12 @@ class ClassicGroup:
         members = self.members.values()
         common = {name for name, count in self._supporters.items() if count == len(members)}
         self.protocol_name = _liked_best(members, common) if members else None
-        self.remember_subscriptions()
         states = ClassicGroupState
         self.move_to(states.COMPLETING_REBALANCE if members else states.EMPTY, now_ms)
 
-    def remember_subscriptions(self) -> None:
-        """From now on `is_subscribed` answers for the members as they are."""
-        self._subscriptions, self._topics = (), None
-        if self.protocol_type == CONSUMER_PROTOCOL:
-            self._subscriptions = tuple(
-                member.metadata(self.protocol_name) for member in self.members.values()
-            )
+    def _subscribed_topics(self) -> frozenset[str] | None:
+        name = self.protocol_name
+        return topics_of(member.metadata(name) for member in self.members.values())
 
     def _withdraw(self, member: Member) -> None:
         for name in _names(member.protocols):
@@ -310,13 +300,3 @@ def _liked_best(members: Collection[Member], candidates: Set[str]) -> str:
 def _names(protocols: Protocols) -> Iterable[str]:
     """Names, each once: a client may repeat one."""
     return dict(protocols).keys()
-
-
-def _all_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    found: set[str] = set()
-    for metadata in subscriptions:
-        topics = subscribed_topics(metadata)
-        if topics is None:
-            return None
-        found |= topics
-    return frozenset(found)

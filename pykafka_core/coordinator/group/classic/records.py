@@ -90,7 +90,6 @@ def _loaded(state: GroupState, group_id: str, stored: GroupMetadataValue) -> Cla
     group.protocol_type = stored.protocol_type or None
     group.protocol_name = stored.protocol
     group.leader_id = stored.leader
-    group.remember_subscriptions()
     return group
 
 

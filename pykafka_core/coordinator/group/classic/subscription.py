@@ -1,34 +1,53 @@
 """The one thing that a coordinator reads in a consumer's metadata: the topics it subscribes to."""
 
+from collections.abc import Iterable
 from struct import Struct, error
 
+NAMES_MAX = 10_000
+"""Names that are read at once, which is one turn: about 10 ms. Members of one application have the same ones, and
+those are read once."""
 _COUNT = Struct(">hi")  # version, topics
 _LENGTH = Struct(">h")
+_VERSION_SIZE = 2
+_LATEST = 16
+"""Lists of names that are compared with the next one."""
 
 
-def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
-    """Topics of a ``ConsumerProtocolSubscription``, read as version 0, with which all versions begin.
+def topics_of(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
+    """Topics of many ``ConsumerProtocolSubscription``, read as version 0, with which all versions begin.
 
     Returns:
-        None when it is something else.
+        None when one of them is something else, or they have more names than are read.
     """
-    try:
-        version, count = _COUNT.unpack_from(metadata)
-        if version < 0 or not 0 <= count <= len(metadata) // _LENGTH.size:
+    found: set[str] = set()
+    lists: list[bytes] = []
+    left = NAMES_MAX
+    for metadata in subscriptions:
+        known = any(metadata.startswith(one, _VERSION_SIZE) for one in lists)
+        if known and metadata[0] < 0x80:  # no negative version
+            continue
+        try:
+            names, end = _read(metadata, left)
+        except (error, ValueError):
             return None
-        return frozenset(_strings(metadata, count))
-    except (error, ValueError):
-        return None
+        found.update(names)
+        left -= len(names)
+        lists = [metadata[_VERSION_SIZE:end], *lists[: _LATEST - 1]]
+    return frozenset(found)
 
 
-def _strings(data: bytes, count: int) -> list[str]:
-    strings, position = [], _COUNT.size
+def _read(metadata: bytes, names_max: int) -> tuple[list[str], int]:
+    """Its names, and where they end."""
+    version, count = _COUNT.unpack_from(metadata)
+    if version < 0 or not 0 <= count <= names_max:
+        raise ValueError("no subscription, or a large one")
+    names, position = [], _COUNT.size
     for _ in range(count):
-        (length,) = _LENGTH.unpack_from(data, position)
+        (length,) = _LENGTH.unpack_from(metadata, position)
         position += _LENGTH.size
-        text = data[position : position + length]
+        text = metadata[position : position + length]
         if length < 0 or len(text) < length:
             raise ValueError("a topic's name is cut short")
-        strings.append(text.decode())
+        names.append(text.decode())
         position += length
-    return strings
+    return names, position

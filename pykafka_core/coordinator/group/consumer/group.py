@@ -184,6 +184,10 @@ class ConsumerGroup:
             topic in self.regexes[regex].topics for regex in self._regexes if regex in self.regexes
         )
 
+    def subscribed_among(self, topics: Collection[str]) -> frozenset[str]:
+        """Those topics that members may read."""
+        return frozenset(filter(self.is_subscribed, topics))
+
     def own_regexes(self) -> Iterator[str]:
         """The members' regular expressions, each once."""
         return iter(self._regexes)

@@ -75,7 +75,7 @@ def delete_offsets(
         raise GroupIdNotFoundError
     if isinstance(group, ClassicGroup) and not _knows_topics(group):
         raise NonEmptyGroupError
-    kept = frozenset(topic for topic in topics if group.is_subscribed(topic))
+    kept = group.subscribed_among(topics)
     places = [
         (topic, partition)
         for topic in topics.keys() - kept

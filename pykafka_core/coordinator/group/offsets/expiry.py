@@ -66,6 +66,8 @@ def _search(state: GroupState, group: AnyGroup, turn: Turn) -> bool:
         for partition, committed in partitions.items()
         if _can_expire(state, group, (topic, partition), committed, turn)
     ]
+    kept = group.subscribed_among({topic for topic, _ in places})
+    places = [place for place in places if place[0] not in kept]
     if offsets.gone or offsets.absent:
         places = list(dict.fromkeys([*places, *offsets.gone_places(group_id)]))
     count = turn.append_some([offset_tombstone(group_id, *place) for place in places])
@@ -82,10 +84,8 @@ def _search(state: GroupState, group: AnyGroup, turn: Turn) -> bool:
 def _can_expire(
     state: GroupState, group: AnyGroup, place: Place, committed: Committed, turn: Turn
 ) -> bool:
-    return (
-        _has_expired(state, group, committed, turn.now_ms)
-        and not group.is_subscribed(place[0])
-        and not state.offsets.is_pending(group.group_id, *place)
+    return _has_expired(state, group, committed, turn.now_ms) and not state.offsets.is_pending(
+        group.group_id, *place
     )
 
 
