@@ -361,6 +361,28 @@ def test_a_shard_that_waits_for_its_load_can_be_closed() -> None:
     assert len(world.timers) == 0
 
 
+@pytest.mark.parametrize(("count", "replayed"), [(0, 0), (1, 0), (1, 1), (10, 1)])
+def test_a_shard_that_is_closed_while_it_loads_never_comes_up(count: int, replayed: int) -> None:
+    """It ran its deadlines, and wrote, beside who had the partition after it."""
+    world = World(load=False)
+    world.write(*[(b"k", bytes(LOAD_BYTES // 3))] * count)
+    world.host = world.make_host()
+    (read,) = world.core.wait(0)
+    assert isinstance(read, _core.RecordsRead)
+    world.completions.complete(read.token, Completed(read.error_code, -1, read))
+    work = world.host.carry_on_loading()
+    assert work is not None
+    for _ in range(replayed):
+        next(work)
+    waiter = world.submit(partial(get, b"k"))
+    world.host.close(NOT_COORDINATOR)
+    finish(work)
+    world.run()
+    assert world.refusals == {waiter: NOT_COORDINATOR}
+    assert world.host.machine is None
+    assert len(world.timers) == 0
+
+
 def test_deadlines_run_after_a_load_that_was_put_off() -> None:
     world = World(hold_appends=True)
     fail_appends(world, 2)

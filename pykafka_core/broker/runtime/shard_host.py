@@ -398,9 +398,13 @@ class ShardHost(Generic[S]):
             for record in RecordBatchReader(read.records, start=read.offset, control=True):
                 _replay_one(machine, record)
                 yield
+                if self._refusal is not None:
+                    break
         except SURVIVED as fault:
             self._load_failed(f"{type(fault).__name__}: {fault}")
             return
+        if self._refusal is not None:
+            return  # closed meanwhile: others have the partition
         if self._core.now_ns() > self._load_began_ns + LOAD_PATIENCE_NS:
             self._refuse_queued(CoordinatorLoadInProgressError.code)
         if read.next_offset < read.log_end_offset:
