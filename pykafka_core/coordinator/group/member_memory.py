@@ -1,7 +1,8 @@
 """What the members of all groups on a node hold in memory, and the bound of it.
 
-A classic group's member, and a consumer group, has a `Share` from its first moment to its last: a group that is
-deleted, loaded again or led by another node gives it back by being forgotten, so no code has to remember to do it.
+A classic group's member, who is to become one, and a consumer group, has a `Share` from its first moment to its last:
+a group that is deleted, loaded again or led by another node gives it back by being forgotten, so no code has to
+remember to do it.
 """
 
 from pykafka_core.errors import CoordinatorNotAvailableError

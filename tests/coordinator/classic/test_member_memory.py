@@ -4,29 +4,45 @@ Metadata of 1 MiB a member, from clients that go away at once, stayed until the 
 timeouts: 150 groups held 600 MB.
 """
 
+from collections.abc import Callable
 from sys import getsizeof
 
+import pytest
 from hypothesis import given
 
 from pykafka_core.coordinator.group.classic.delete import delete_group
 from pykafka_core.coordinator.group.member_memory import MemberMemory
 from pykafka_core.coordinator.group.state import GroupState
-from pykafka_core.errors import CoordinatorNotAvailableError
+from pykafka_core.errors import CoordinatorNotAvailableError, MemberIdRequiredError
+from pykafka_core.protocol.messages import JoinGroupResponse
 from tests.coordinator.classic.test_properties import Life, steps
-from tests.coordinator.classic.world import REBALANCE_MS, World, code_of, join, joined_as, sync
+from tests.coordinator.classic.world import (
+    REBALANCE_MS,
+    SESSION_MS,
+    Operation,
+    World,
+    code_of,
+    join,
+    joined_as,
+    leave,
+    sync,
+)
 
 NOT_AVAILABLE = CoordinatorNotAvailableError.code
+MEMBER_ID_REQUIRED = MemberIdRequiredError.code
 LARGE = (("range", bytes(50_000)),)
 
 
 def of_members(state: GroupState) -> int:
     """Counted by looking at everything that a client sent."""
-    return sum(
+    groups = state.groups.values()
+    pending = sum(1024 + getsizeof(one) for group in groups for one in group.pending_members)
+    return pending + sum(
         1024
         + 2 * (getsizeof(member.client_id) + getsizeof(member.group_instance_id or ""))
         + sum(160 + getsizeof(name) + len(metadata) for name, metadata in member.protocols)
         + len(member.assignment)
-        for group in state.groups.values()
+        for group in groups
         for member in group.members.values()
     )
 
@@ -76,6 +92,36 @@ def test_wide_characters_are_counted_as_wide() -> None:
     wide.stable("a" * 32_000 + "\N{GRINNING FACE}")
     growth = wide.state.member_memory.held - plain.state.member_memory.held
     assert growth > 90_000
+
+
+def test_member_ids_that_nobody_has_joined_with_are_counted() -> None:
+    """They stay until the session timeouts of those who asked: 6,000 of them held 195 MB."""
+    world = World()
+    memory = world.state.member_memory
+    memory.bytes_max = 1_000_000
+    wide = "a" * 7_999 + "\N{GRINNING FACE}"
+    codes = [
+        code_of(world.ask(join(client_id=wide, group_id=f"g{number % 10}", api_version=9)))
+        for number in range(100)
+    ]
+    assert 10 < codes.count(MEMBER_ID_REQUIRED) < 1_000_000 / (4 * len(wide))
+    assert set(codes) == {MEMBER_ID_REQUIRED, NOT_AVAILABLE}
+    assert memory.held == of_members(world.state) <= memory.bytes_max
+    world.pass_ms(SESSION_MS)
+    assert memory.held == 0
+
+
+@pytest.mark.parametrize("goes", [leave, lambda one: join(one, group_id="g", api_version=9)])
+def test_a_member_id_that_is_used_or_given_up_is_counted_no_more(
+    goes: Callable[[str], Operation],
+) -> None:
+    world = World()
+    answer = world.ask(join(api_version=9))
+    assert isinstance(answer, JoinGroupResponse)
+    assert world.state.member_memory.held
+    world.submit(goes(answer.member_id))
+    assert not world.group.pending_members
+    assert world.state.member_memory.held == of_members(world.state)
 
 
 def test_a_deleted_group_gives_back_what_it_held() -> None:

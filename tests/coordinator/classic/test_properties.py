@@ -104,7 +104,7 @@ class Life(World):
             instances.pop(None, None)
             assert instances == group.static_members
             assert group.pending_sync <= members.keys()
-            assert not group.pending_members & members.keys()
+            assert not group.pending_members.keys() & members.keys()
 
 
 @given(steps, st.sampled_from([0, 3_000]), st.sampled_from([2, 1_000]))

@@ -7,6 +7,7 @@ import pytest
 from pykafka_core.coordinator.group.classic.group import GENERATION_MAX
 from pykafka_core.coordinator.group.classic.join import PENDING_MEMBERS_MAX
 from pykafka_core.coordinator.group.classic.session import NEW_MEMBER_TIMEOUT_MS, touch
+from pykafka_core.coordinator.group.member_memory import Share
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.protocol.messages import JoinGroupResponse
@@ -263,7 +264,8 @@ def test_who_was_given_an_id_may_leave_with_it() -> None:
 def test_ids_that_are_given_are_bounded() -> None:
     world = World()
     world.submit(join(api_version=4))
-    world.group.pending_members |= {str(number) for number in range(PENDING_MEMBERS_MAX - 1)}
+    share = Share(world.state.member_memory)
+    world.group.pending_members |= {str(n): share for n in range(PENDING_MEMBERS_MAX - 1)}
     assert code_of(world.ask(join(api_version=4))) == 81
     assert code_of(world.ask(join(api_version=3))) == 0
 

@@ -9,6 +9,7 @@ from pykafka_core.coordinator.group.classic.member import Member, Protocols
 from pykafka_core.coordinator.group.classic.states import FOLLOWING, ClassicGroupState
 from pykafka_core.coordinator.group.classic.subscription import topics_of
 from pykafka_core.coordinator.group.history import History
+from pykafka_core.coordinator.group.member_memory import Share
 from pykafka_core.coordinator.shard import Waiter
 from pykafka_core.errors import (
     FencedInstanceIdError,
@@ -41,7 +42,7 @@ class ClassicGroup:
         leader_id: A member while there are any.
         members: By member id, in the order in which they came. Changed by `add`, `remove` and `update` alone.
         static_members: Member ids by group instance id.
-        pending_members: Member ids given to those who are to join again with them.
+        pending_members: Member ids given to those who are to join again with them, with what they are counted with.
         pending_sync: Member ids of those who joined this generation and have not synced.
         awaiting_join: How many members have a ``join_waiter``.
         initial_delay: While the first rebalance of an empty group waits for more members.
@@ -82,7 +83,7 @@ class ClassicGroup:
         self.leader_id: str | None = None
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}
-        self.pending_members: set[str] = set()
+        self.pending_members: dict[str, Share] = {}
         self.pending_sync: set[str] = set()
         self.awaiting_join = 0
         self.initial_delay: InitialDelay | None = None
@@ -215,7 +216,7 @@ class ClassicGroup:
             self.static_members[member.group_instance_id] = member.member_id
         if self.leader_id is None:
             self.leader_id = member.member_id
-        self.pending_members.discard(member.member_id)
+        self.pending_members.pop(member.member_id, None)
         self._supporters.update(_names(member.protocols))
 
     def remove(self, member: Member) -> None:
