@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from pykafka_core.coordinator.group.consumer.beat import NO_TIMEOUT, Heartbeat
 from pykafka_core.coordinator.group.consumer.draft import Draft
+from pykafka_core.coordinator.group.consumer.epochs import next_epoch
 from pykafka_core.coordinator.group.consumer.join import admitted, opened
 from pykafka_core.coordinator.group.consumer.member import (
     JOIN_EPOCH,
@@ -55,6 +56,7 @@ def consumer_heartbeat(
         FencedInstanceIdError: The same, of a member that has joined already.
         FencedMemberEpochError: It is in another epoch: it has to give up its partitions and to join again.
         InvalidRegularExpressionError: The group has too many of them.
+        UnknownServerError: It needs another epoch, and the group is in the last one.
         RecordListTooLargeError: What changes does not fit into one batch.
     """
     draft = opened(beat.group_id, beat.member_epoch, state)
@@ -121,7 +123,7 @@ def _refresh_epoch(view: TopicsView, draft: Draft, is_new_epoch: bool) -> None:
         return
     found = metadata_hash(found_topics(view, set(group.subscribed_names())).values())
     if is_new_epoch or found != group.metadata_hash:
-        draft.add([epoch_record(group.group_id, group.epoch + 1, found)])
+        draft.add([epoch_record(group.group_id, next_epoch(group), found)])
 
 
 def _reconcile(

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from pykafka_core.coordinator.group.consumer.draft import Draft
+from pykafka_core.coordinator.group.consumer.epochs import epoch_after_removal
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.member import (
     LEAVE_STATIC_EPOCH,
@@ -83,7 +84,7 @@ def remove_members(
         draft.add(member_tombstones(group_id, member_id))
     draft.add(unused_regexes(draft.group))
     found = _hash(draft.group, view)
-    draft.commit(state, turn, [epoch_record(group_id, group.epoch + 1, found)])
+    draft.commit(state, turn, [epoch_record(group_id, epoch_after_removal(group), found)])
     draft.group.topics_version = None if view is None else view.version
     for member_id in member_ids:
         forget_deadlines(state, group_id, member_id)

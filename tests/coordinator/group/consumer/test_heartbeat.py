@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from pykafka_core.coordinator.group.consumer.due import RETRY_MS
+from pykafka_core.coordinator.group.consumer.epochs import EPOCH_MAX
+from pykafka_core.coordinator.group.consumer.records import epoch_record
 from pykafka_core.coordinator.group.settings import ConsumerGroupSettings
 from pykafka_core.errors import (
     FencedInstanceIdError,
@@ -13,6 +15,7 @@ from pykafka_core.errors import (
     GroupIdNotFoundError,
     GroupMaxSizeReachedError,
     UnknownMemberIdError,
+    UnknownServerError,
     UnreleasedInstanceIdError,
 )
 from pykafka_core.protocol.messages import ConsumerGroupHeartbeatResponse
@@ -386,6 +389,35 @@ def test_records_that_do_not_fit_change_nothing() -> None:
     assert world.join("a") == 18
     assert world.records == []
     assert world.shard.consumer_groups == {}
+
+
+def in_the_last_epoch() -> World:
+    """Two members that have their partitions, in the last epoch that a record can hold."""
+    world = World()
+    clients = [Client(world, name) for name in "ab"]
+    settle(clients)
+    key, value = epoch_record(GROUP, EPOCH_MAX, world.group.metadata_hash)
+    world.shard.replay(-1, key, value)
+    world.records.append((key, value))
+    settle(clients)
+    assert [client.epoch for client in clients] == [EPOCH_MAX, EPOCH_MAX]
+    return world
+
+
+def test_what_needs_an_epoch_after_the_last_one_is_refused() -> None:
+    world = in_the_last_epoch()
+    assert world.join("c") == UnknownServerError.code
+    assert world.beat("a", EPOCH_MAX, topic_names=frozenset("u")) == UnknownServerError.code
+    world.topics.set("t", 7)
+    assert world.beat("a", EPOCH_MAX) == UnknownServerError.code
+
+
+def test_members_can_be_removed_in_the_last_epoch() -> None:
+    world = in_the_last_epoch()
+    assert world.leave("a").member_epoch == -1
+    world.pass_ms(SESSION_MS)
+    assert not world.group.has_members
+    assert world.group.epoch == EPOCH_MAX
 
 
 def test_tombstones_come_in_the_order_of_kafka() -> None:
