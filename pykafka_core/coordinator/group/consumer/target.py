@@ -55,5 +55,9 @@ def _specs(group: ConsumerGroup, ids: Mapping[str, bytes]) -> list[MemberSpec]:
 
 def _changed(group: ConsumerGroup, made: Mapping[str, Assignment]) -> Iterable[str]:
     return [
-        member_id for member_id in group.members if group.targets.get(member_id) != made[member_id]
+        member_id
+        for member_id in group.members
+        # Most have the same object again, which need not be compared partition by partition.
+        if (known := group.targets.get(member_id)) is not made[member_id]
+        and known != made[member_id]
     ]

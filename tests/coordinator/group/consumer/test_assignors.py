@@ -147,3 +147,26 @@ def test_many_members_and_partitions_are_assigned_in_a_turn() -> None:
     specs = members(200, *counts)
     made = assign_uniform(specs, counts)
     assert sizes(made) == [25] * 200
+
+
+def test_a_member_that_joins_takes_something_of_every_topic() -> None:
+    counts = dict.fromkeys(TOPICS, 8)
+    alone = again(members(2, *TOPICS), ASSIGNORS["uniform"](members(1, *TOPICS), counts))
+    made = ASSIGNORS["uniform"](alone, counts)
+    assert [len(numbers) for numbers in made["m01"].values()] == [4, 4, 4, 4]
+
+
+def test_who_keeps_all_it_had_is_not_looked_at_partition_by_partition() -> None:
+    """Its assignment is the object that it was, which needs no comparing."""
+    counts = {T: 7, U: 7}
+    specs = again(members(3, T, U), assign_uniform(members(3, T, U), counts))
+    made = assign_uniform(specs, counts)
+    assert all(made[spec.member_id] is spec.target for spec in specs)
+
+
+def test_a_partition_of_two_members_stays_with_one() -> None:
+    """Damaged records may say so."""
+    specs = [spec._replace(target={T: frozenset({0, 1, 99})}) for spec in members(2)]
+    made = assign_uniform(specs, {T: 4})
+    assert_valid(specs, {T: 4}, made)
+    assert made["m00"] == {T: frozenset({0, 1})}

@@ -1,18 +1,18 @@
 """The assignor `uniform`: every member has as many partitions as its subscription allows, and keeps what it can.
 
-Theory of operation. First everybody keeps what it had, if it is still subscribed to it. Then what nobody has goes,
-topic by topic, to the subscriber with the fewest partitions; topics with fewer subscribers for each partition first,
-as there is less choice for them. At last partitions move, again topic by topic, from the subscriber that has most to
-the one that has fewest, until these two differ by no more than one, for all topics. With equal subscriptions all
-members so differ by no more than one, and no fewer partitions could have moved.
+Theory of operation, for different subscriptions; equal ones are simpler (`equal`). First everybody keeps what it had,
+if it is still subscribed to it. Then what nobody has goes, topic by topic, to the subscriber with the fewest
+partitions; topics with fewer subscribers for each partition first, as there is less choice for them. At last
+partitions move, again topic by topic, from the subscriber that has most to the one that has fewest, until these two
+differ by no more than one, for all topics.
 
-Kafka has two builders, for equal and for different subscriptions (``UniformHomogeneousAssignmentBuilder``,
-``UniformHeterogeneousAssignmentBuilder``); this is like the second.
+Kafka has two builders as well (``UniformHomogeneousAssignmentBuilder``, ``UniformHeterogeneousAssignmentBuilder``).
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from heapq import heapify, heappop, heappush, heapreplace
 
+from pykafka_core.coordinator.group.consumer.assignors.equal import assign_equal
 from pykafka_core.coordinator.group.consumer.assignors.spec import MemberSpec, subscribers_of
 from pykafka_core.coordinator.group.consumer.member import Assignment
 
@@ -24,6 +24,8 @@ def assign_uniform(
     members: Collection[MemberSpec], counts: Mapping[bytes, int]
 ) -> Mapping[str, Assignment]:
     """An `Assignor`."""
+    if len({member.topic_ids for member in members}) <= 1:
+        return assign_equal(members, counts)
     balance = _Balance(members, counts)
     topics = balance.ordered_topics()
     for topic_id in topics:
