@@ -142,6 +142,10 @@ def test_a_member_of_version_0_may_be_given_its_id() -> None:
         (0, {"group_id": ""}, "GroupId can't be empty."),
         (0, {"instance_id": ""}, "InstanceId can't be empty."),
         (0, {"rack_id": ""}, "RackId can't be empty."),
+        (0, {"member_id": " "}, "MemberId can't be empty."),
+        (0, {"group_id": "\t"}, "GroupId can't be empty."),
+        (0, {"instance_id": "\0"}, "InstanceId can't be empty."),
+        (0, {"rack_id": " \x1f"}, "RackId can't be empty."),
         (0, {"rebalance_timeout_ms": -1}, "RebalanceTimeoutMs must be provided in first request."),
         (0, {"topic_partitions": None}, "TopicPartitions must be empty when (re-)joining."),
         (

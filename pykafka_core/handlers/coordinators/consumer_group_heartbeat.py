@@ -69,10 +69,10 @@ def _check(
     epoch = request.member_epoch
     makes_id = api_version >= MEMBER_ID_VERSION
     if makes_id or epoch > JOIN_EPOCH or epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
-        _refuse(not request.member_id, "MemberId can't be empty.")
-    _refuse(not request.group_id, "GroupId can't be empty.")
-    _refuse(request.instance_id == "", "InstanceId can't be empty.")
-    _refuse(request.rack_id == "", "RackId can't be empty.")
+        _refuse(_is_blank(request.member_id), "MemberId can't be empty.")
+    _refuse(_is_blank(request.group_id), "GroupId can't be empty.")
+    _refuse(_is_blank(request.instance_id), "InstanceId can't be empty.")
+    _refuse(_is_blank(request.rack_id), "RackId can't be empty.")
     if epoch == JOIN_EPOCH:
         _check_join(request)
     elif epoch == LEAVE_STATIC_EPOCH:
@@ -80,6 +80,11 @@ def _check(
     _refuse(epoch < LEAVE_STATIC_EPOCH, "MemberEpoch is invalid.")
     _check_size(request)
     _check_known(request, settings)
+
+
+def _is_blank(text: str | None) -> bool:
+    """Whether nothing is left of it after Java's ``String.trim``, which knows no other blanks."""
+    return text is not None and all(character <= " " for character in text)
 
 
 def _check_size(request: ConsumerGroupHeartbeatRequest) -> None:
