@@ -9,7 +9,7 @@ drops it, refuses whoever waits, and loads the partition again. So a machine has
 An operation that is refused raises a `KafkaError` before it changes anything; so it appends before it changes.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from pykafka_core.errors import RecordListTooLargeError
@@ -24,6 +24,11 @@ FOREVER_NS = 2**62
 
 _RECORD_OVERHEAD = 32
 """At least what a record's framing and its share of a batch's header take."""
+
+
+def _size(record: KeyValue) -> int:
+    key, value = record
+    return _RECORD_OVERHEAD + len(key) + len(value or b"")
 
 
 class Within(NamedTuple):
@@ -74,26 +79,32 @@ class Turn:
         """Whether it left something to append."""
         return bool(self.records) or isinstance(self.stamp, TransactionEnd)
 
-    def append(self, records: Sequence[KeyValue]) -> None:
-        """Have records appended, all or none.
+    def append(self, records: Iterable[KeyValue]) -> None:
+        """Have records appended, all or none. No more of them are made than fit.
 
         Raises:
             RecordListTooLargeError: They do not fit into one batch with those of this turn so far.
         """
-        size = sum(_RECORD_OVERHEAD + len(key) + len(value or b"") for key, value in records)
-        if size > self.bytes_left:
-            raise RecordListTooLargeError
-        self.bytes_left -= size
-        self.records += records
+        taken = []
+        left = self.bytes_left
+        for record in records:
+            left -= _size(record)
+            if left < 0:
+                raise RecordListTooLargeError
+            taken.append(record)
+        self.bytes_left = left
+        self.records += taken
 
-    def append_some(self, records: Sequence[KeyValue]) -> int:
+    def append_some(self, records: Iterable[KeyValue]) -> int:
         """Have as many of the first records appended as still fit; how many."""
-        for count, record in enumerate(records):
-            try:
-                self.append((record,))
-            except RecordListTooLargeError:
-                return count
-        return len(records)
+        before = len(self.records)
+        for record in records:
+            size = _size(record)
+            if size > self.bytes_left:
+                break
+            self.bytes_left -= size
+            self.records.append(record)
+        return len(self.records) - before
 
     def answer(self, waiter: Waiter, answer: object) -> None:
         """Answer somebody; once each, in this turn or in a later one."""

@@ -5,8 +5,8 @@ from itertools import islice
 
 from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL, ClassicGroup
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
-from pykafka_core.coordinator.group.offsets.expiry import search_soon
-from pykafka_core.coordinator.group.offsets.records import offset_tombstone
+from pykafka_core.coordinator.group.offsets.expiry import REMOVED_MAX, search_soon
+from pykafka_core.coordinator.group.offsets.records import offset_tombstones
 from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
@@ -14,14 +14,12 @@ from pykafka_core.errors import GroupIdNotFoundError, NonEmptyGroupError
 
 MORE = "more"
 """The answer to a removal that goes on in another turn: it is to be asked for again."""
-REMOVED_MAX = 1_000
-"""Offsets in a turn: some milliseconds."""
 
 
 def remove_some(state: GroupState, group_id: str, turn: Turn) -> bool:
     """Remove the offsets of a group, as many as a turn takes; whether none is left."""
     places = list(islice(state.offsets.places(group_id), REMOVED_MAX))
-    count = turn.append_some([offset_tombstone(group_id, *place) for place in places])
+    count = turn.append_some(offset_tombstones(group_id, places))
     for place in places[:count]:
         state.offsets.remove(group_id, *place)
     return next(state.offsets.places(group_id), None) is None
@@ -36,7 +34,7 @@ def topics_deleted(state: GroupState, topics: Mapping[str, bytes], turn: Turn) -
         turn: Of now.
     """
     state.offsets.gone.append(topics)
-    state.offsets.to_search.clear()  # from the first group on
+    state.offsets.search.end()  # it begins again with the first group
     search_soon(state, turn)
 
 
@@ -83,7 +81,7 @@ def delete_offsets(
         if state.offsets.get(group_id, topic, partition) is not None
         or state.offsets.is_pending(group_id, topic, partition)
     ]
-    turn.append([offset_tombstone(group_id, *place) for place in places])
+    turn.append(offset_tombstones(group_id, places))
     for topic, partition in places:
         state.offsets.remove(group_id, topic, partition)
     turn.answer(waiter, kept)

@@ -1,8 +1,13 @@
 """Expiry of committed offsets, as ``OffsetMetadataManager.cleanupExpiredOffsets``.
 
-All groups are searched at an interval, some in each turn. A group that is left without members and
+All groups are searched at an interval, some topics of theirs in each turn. A group that is left without members and
 offsets is removed.
 """
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from enum import Enum, auto
+from itertools import islice
 
 from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL, ClassicGroup
 from pykafka_core.coordinator.group.classic.records import group_tombstone
@@ -10,7 +15,7 @@ from pykafka_core.coordinator.group.classic.session import NS_PER_MS, drop_pendi
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.removal import remove_empty_consumer_group
-from pykafka_core.coordinator.group.offsets.records import offset_tombstone
+from pykafka_core.coordinator.group.offsets.records import offset_tombstones
 from pykafka_core.coordinator.group.offsets.table import NO_EXPIRY, Committed, Place
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn
@@ -20,7 +25,9 @@ EXPIRY = "offsets expiry"
 AnyGroup = ClassicGroup | ConsumerGroup
 
 SEARCHED_MAX = 1_000
-"""Groups and offsets in a turn: about a millisecond."""
+"""Groups, topics and offsets in a turn, up to the end of a topic: about a millisecond."""
+REMOVED_MAX = 1_000
+"""Offsets of a group in a turn: some milliseconds."""
 PAUSE_NS = NS_PER_MS
 """Until the search goes on, so that requests are served meanwhile."""
 
@@ -37,48 +44,111 @@ def search_soon(state: GroupState, turn: Turn) -> None:
 
 
 def expire(state: GroupState, turn: Turn) -> None:
-    """Search some groups, and arm the next turn."""
-    offsets, searched, fits = state.offsets, 0, True
-    if not offsets.to_search:
-        offsets.to_search.extend(state.groups)
-        offsets.to_search.extend(state.consumer_groups)
-    while fits and offsets.to_search and searched < SEARCHED_MAX:
-        group_id = offsets.to_search[0]
-        group = state.any_group(group_id)
-        searched += 1 + sum(map(len, offsets.topics(group_id).values()))
-        fits = group is None or _search(state, group, turn)
-        # What does not even fit alone must not end the search.
-        if fits or not turn.records:
-            offsets.to_search.popleft()
-    if offsets.to_search:
+    """Search on for a while, and arm the next turn."""
+    search, left = state.offsets.search, SEARCHED_MAX
+    if not search.groups:
+        search.groups.extend(state.groups)
+        search.groups.extend(state.consumer_groups)
+    while left > 0 and search.groups:
+        group = state.any_group(search.groups[0])
+        if group is None:
+            search.next_group()
+            left -= 1
+        else:
+            left -= _search_topics(state, group, turn, left) or _end_group(state, group, turn)
+    if search.groups:
         search_soon(state, turn)
     else:
-        offsets.forget_gone()
+        state.offsets.forget_gone()
         arm_expiry(state, turn)
 
 
-def _search(state: GroupState, group: AnyGroup, turn: Turn) -> bool:
-    """Remove what can go of a group, and the group with its last offset; whether all tombstones fitted."""
-    group_id, offsets = group.group_id, state.offsets
+def _search_topics(state: GroupState, group: AnyGroup, turn: Turn, left: int) -> int:
+    """Remove what can go of the group's next topics; how much was looked at, 0 if there are no more."""
+    search, topics = state.offsets.search, state.offsets.topics(group.group_id)
+    if search.topics is None:
+        if not _search_pending(state, group, turn):
+            return left
+        search.topics = deque(topics)
+    looked_at, count, found = list[str](), 0, list[tuple[_Why, Place]]()
+    while search.topics and count < left and len(found) < REMOVED_MAX:
+        topic = search.topics.popleft()
+        looked_at.append(topic)
+        count += 1 + len(topics.get(topic, ()))
+        found += islice(_removable(state, group, topic, turn), REMOVED_MAX)
+    for why, place in found:
+        if why is _Why.HIDDEN:
+            state.offsets.hide_gone(group.group_id, place)
+    kept = group.subscribed_among({place[0] for why, place in found if why is _Why.EXPIRED})
     places = [
-        (topic, partition)
-        for topic, partitions in offsets.topics(group_id).items()
-        for partition, committed in partitions.items()
-        if _can_expire(state, group, (topic, partition), committed, turn)
+        place
+        for why, place in found
+        if why is _Why.GONE or (why is _Why.EXPIRED and place[0] not in kept)
     ]
-    kept = group.subscribed_among({topic for topic, _ in places})
-    places = [place for place in places if place[0] not in kept]
-    if offsets.gone or offsets.absent:
-        places = list(dict.fromkeys([*places, *offsets.gone_places(group_id)]))
-    count = turn.append_some([offset_tombstone(group_id, *place) for place in places])
+    if not _remove(state, group, places, turn):
+        search.topics.extendleft(reversed(looked_at))
+        return left
+    return count
+
+
+class _Why(Enum):
+    """Why an offset can go."""
+
+    GONE = auto()
+    """Its topic was deleted."""
+    HIDDEN = auto()
+    """The same, and a transaction has committed one of the next topic of that name."""
+    EXPIRED = auto()
+    """It goes unless a member subscribes to the topic."""
+
+
+def _removable(
+    state: GroupState, group: AnyGroup, topic: str, turn: Turn
+) -> Iterator[tuple[_Why, Place]]:
+    """Where the offsets of a topic can go."""
+    offsets = state.offsets
+    seeks_gone = bool(offsets.gone or offsets.absent)
+    for partition, committed in offsets.topics(group.group_id).get(topic, {}).items():
+        place = (topic, partition)
+        if seeks_gone and offsets.is_gone(topic, committed.topic_id):
+            yield _Why.GONE if offsets.has_gone(group.group_id, place) else _Why.HIDDEN, place
+        elif _can_expire(state, group, place, committed, turn):
+            yield _Why.EXPIRED, place
+
+
+def _remove(state: GroupState, group: AnyGroup, places: Sequence[Place], turn: Turn) -> bool:
+    """Remove offsets, as many as fit; False if there may be others for the next turn to remove."""
+    count = turn.append_some(offset_tombstones(group.group_id, places))
     for place in places[:count]:
-        offsets.remove(group_id, *place)
-    if count < len(places):
-        return False
-    if offsets.gone or offsets.absent:
-        offsets.hide_gone(group_id)
-    has_offsets = next(offsets.places(group_id), None) is not None
-    return has_offsets or _remove_group(state, group, turn)
+        state.offsets.remove(group.group_id, *place)
+    # What does not even fit alone must not keep the search from going on.
+    return count == len(places) < REMOVED_MAX or not turn.records
+
+
+def _search_pending(state: GroupState, group: AnyGroup, turn: Turn) -> bool:
+    """Remove what transactions wait with for deleted topics; whether that was all.
+
+    It goes first: no more of it comes, and what is committed later would be in a topic that was looked at.
+    """
+    offsets, group_id = state.offsets, group.group_id
+    if not (offsets.gone or offsets.absent):
+        return True
+    gone = []
+    for place in offsets.pending_places(group_id):
+        if offsets.has_gone(group_id, place):
+            gone.append(place)
+        else:
+            offsets.hide_gone(group_id, place)
+    return _remove(state, group, gone[:REMOVED_MAX], turn)
+
+
+def _end_group(state: GroupState, group: AnyGroup, turn: Turn) -> int:
+    """All its topics were looked at: the group goes if nothing is left of it. What that cost."""
+    has_offsets = next(state.offsets.places(group.group_id), None) is not None
+    if has_offsets or _remove_group(state, group, turn) or not turn.records:
+        state.offsets.search.next_group()
+        return 1
+    return SEARCHED_MAX
 
 
 def _can_expire(

@@ -1,11 +1,12 @@
 """Committed offsets as they are stored: OffsetCommitKey and OffsetCommitValue."""
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from sys import intern
 from typing import cast
 
 from pykafka_core.coordinator.group.classic.group import ClassicGroup
-from pykafka_core.coordinator.group.offsets.table import NO_EXPIRY, Committed
+from pykafka_core.coordinator.group.offsets.table import NO_EXPIRY, Committed, Place
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import KeyValue
 from pykafka_core.protocol import ProtocolError
@@ -88,13 +89,21 @@ class OffsetRecords:
         value.topic_id = committed.topic_id
         expires = committed.expire_timestamp_ms != NO_EXPIRY
         version = EXPIRING_VALUE_VERSION if expires else VALUE_VERSION
-        key = self._key + partition.to_bytes(_PARTITION_BYTES, "big", signed=True)
-        return key, encode_record_value(value, version)
+        return self.key(partition), encode_record_value(value, version)
+
+    def key(self, partition: int) -> bytes:
+        """Under which an offset is stored."""
+        return self._key + partition.to_bytes(_PARTITION_BYTES, "big", signed=True)
 
 
-def offset_tombstone(group_id: str, topic: str, partition: int) -> KeyValue:
-    """That an offset was removed."""
-    return _key(group_id, topic, partition), None
+def offset_tombstones(group_id: str, places: Iterable[Place]) -> Iterator[KeyValue]:
+    """That offsets were removed."""
+    by_topic: dict[str, OffsetRecords] = {}
+    for topic, partition in places:
+        records = by_topic.get(topic)
+        if records is None:
+            records = by_topic[topic] = OffsetRecords(group_id, topic)
+        yield records.key(partition), None
 
 
 @lru_cache(maxsize=16)

@@ -21,6 +21,31 @@ Place = tuple[str, int]
 """Topic and partition, within a group."""
 
 
+class Search:
+    """How far a search through all groups has come; not begun, or at its end, if no group is left.
+
+    Attributes:
+        groups: Groups that it has not done with.
+        topics: Of the first of them: topics that it has not looked at; None before it has come to that group.
+    """
+
+    __slots__ = "groups", "topics"
+
+    def __init__(self) -> None:
+        self.groups: deque[str] = deque()
+        self.topics: deque[str] | None = None
+
+    def next_group(self) -> None:
+        """It has done with the first group."""
+        self.groups.popleft()
+        self.topics = None
+
+    def end(self) -> None:
+        """It looks at nothing more."""
+        self.groups.clear()
+        self.topics = None
+
+
 class OffsetTable:
     """The offsets of all groups of a shard.
 
@@ -31,7 +56,7 @@ class OffsetTable:
             time. All shards share a mapping: thousands of topics cost each of them nothing.
         absent: Topics of stored offsets that were not there any more when the shard was loaded: ids by name.
         replayed: Topics that stored offsets are of, by name: their ids. Empty once the shard is used.
-        to_search: Groups that this search has not come to.
+        search: For what can be removed.
     """
 
     __slots__ = (
@@ -42,7 +67,7 @@ class OffsetTable:
         "absent",
         "gone",
         "replayed",
-        "to_search",
+        "search",
     )
 
     def __init__(self) -> None:
@@ -55,7 +80,7 @@ class OffsetTable:
         self.gone: list[Mapping[str, bytes]] = []
         self.absent: dict[str, set[bytes]] = {}
         self.replayed: dict[str, set[bytes]] = {}
-        self.to_search: deque[str] = deque()
+        self.search = Search()
 
     def __len__(self) -> int:
         return sum(len(parts) for topics in self._groups.values() for parts in topics.values())
@@ -92,27 +117,27 @@ class OffsetTable:
         is_deleted = topic_id in ids or (topic_id == NO_TOPIC_ID and bool(ids))
         return is_deleted or topic_id in self.absent.get(topic, ())
 
-    def gone_places(self, group_id: str) -> list[Place]:
-        """Where a group has offsets of deleted topics only: all that may count are."""
-        return [
-            (topic, partition)
-            for topic, partition in self.places(group_id)
-            if all(
-                self.is_gone(topic, one.topic_id)
-                for one in self._that_count(group_id, (topic, partition))
-            )
-        ]
+    def has_gone(self, group_id: str, place: Place) -> bool:
+        """Whether a group has offsets of deleted topics only there: all that may count are."""
+        return all(
+            self.is_gone(place[0], one.topic_id) for one in self._that_count(group_id, place)
+        )
 
-    def hide_gone(self, group_id: str) -> None:
+    def hide_gone(self, group_id: str, place: Place) -> None:
         """Forget the offsets of deleted topics where a transaction has committed one of the next topic of the name.
 
-        A tombstone there would remove that too. Without one the log still has the old offset, and each load finds it
+        A tombstone there would remove that too. Without one the log still has the old ones, and each load finds them
         until another is committed.
         """
-        for topic, partition in self._writers.get(group_id, ()):
-            committed = self.get(group_id, topic, partition)
-            if committed is not None and self.is_gone(topic, committed.topic_id):
-                self._remove_committed(group_id, topic, partition)
+        topic, partition = place
+        committed = self.get(group_id, topic, partition)
+        if committed is not None and self.is_gone(topic, committed.topic_id):
+            self._remove_committed(group_id, topic, partition)
+        for producer_id in self._writers.get(group_id, {}).get(place, ()):
+            places = self._pending[producer_id][group_id]
+            pending = places[place]
+            if pending is not None and self.is_gone(topic, pending.committed.topic_id):
+                places[place] = None
 
     def forget_gone(self) -> None:
         """All their offsets were searched for."""

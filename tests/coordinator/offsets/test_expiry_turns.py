@@ -1,0 +1,88 @@
+"""However many offsets a group has, a turn removes a bounded number of them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from pykafka_core.coordinator.group.offsets.records import OffsetRecords
+from pykafka_core.coordinator.group.offsets.table import NO_TOPIC_ID
+from pykafka_core.errors import RecordListTooLargeError
+from tests.coordinator.classic.world import MS
+from tests.coordinator.offsets.shard_world import ShardWorld, at, commit, delete, stored
+
+COUNT, IN_A_TURN, WEEK_MS = 3_500, 1_000, 7 * 24 * 3_600_000
+OLD_ID, NEW_ID = b"o" * 16, b"n" * 16
+
+
+def _expired(world: ShardWorld) -> None:
+    world.now_ms += 2 * WEEK_MS
+
+
+def _deleted(world: ShardWorld) -> None:
+    world.shard.topics_deleted({"t": NO_TOPIC_ID}, world._turn())
+    world.now_ms += 2
+
+
+@pytest.mark.parametrize("go", [_expired, _deleted])
+def test_many_offsets_go_in_many_turns(go: Callable[[ShardWorld], None]) -> None:
+    world = ShardWorld(bytes_max=1_000_000)
+    assert world.ask(commit(*(at(5, partition=number) for number in range(COUNT)))) is None
+    go(world)
+    removed = []
+    while world.shard.groups:
+        assert world.shard.next_due_ns() <= world.now_ms * MS
+        turn = world._turn()
+        world.shard.run_due(turn)
+        world._take(turn)
+        removed.append(len(turn.records))
+        world.now_ms += 2
+    # The last is the tombstone of the group.
+    assert max(removed) <= IN_A_TURN + 1
+    assert sum(removed) == COUNT + 1
+    assert world.reload().rows() == world.rows() == {}
+
+
+def test_a_turn_looks_at_some_topics_and_the_next_goes_on() -> None:
+    world = ShardWorld(bytes_max=1_000_000)
+    offsets = (at(5, topic=f"t{number}") for number in range(COUNT))
+    assert world.ask(commit(*offsets)) is None
+    world.shard.topics_deleted({"t0": NO_TOPIC_ID, f"t{COUNT - 1}": NO_TOPIC_ID}, world._turn())
+    left = []
+    while world.rows().keys() & {("g", f"t{COUNT - 1}", 0)}:
+        world.pass_ms(1)
+        topics = world.shard.offsets.search.topics
+        left.append(0 if topics is None else len(topics))
+    # A topic with one offset counts twice.
+    assert left[:3] == [COUNT - IN_A_TURN // 2 * turns for turns in (1, 2, 3)]
+    assert len(world.rows()) == COUNT - 2
+
+
+def test_a_transaction_that_commits_during_a_search_brings_nothing_of_a_deleted_topic() -> None:
+    world = ShardWorld(bytes_max=120, topic_id=NEW_ID)
+    for partition in range(4):
+        world.write(1, ("g", "t", partition), stored(5, OLD_ID))
+    world.write(2, ("g", "t", 3), stored(6, NEW_ID))
+    world.shard.topics_deleted({"t": OLD_ID}, world._turn())
+    world.pass_ms(1)
+    world.end(1, committed=True)
+    while world.shard.offsets.search.groups:
+        world.pass_ms(1)
+    assert world.rows() == {}
+    world.end(2, committed=True)
+    assert set(world.rows()) == {("g", "t", 3)}
+
+
+def test_offsets_that_do_not_fit_are_not_all_encoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = ShardWorld(bytes_max=1_000_000)
+    world.ask(commit(*(at(5, partition=number) for number in range(COUNT))))
+    world.bytes_max, key = 1_000, OffsetRecords.key
+    made: list[int] = []
+
+    def noted(records: OffsetRecords, partition: int) -> bytes:
+        made.append(partition)
+        return key(records, partition)
+
+    monkeypatch.setattr(OffsetRecords, "key", noted)
+    every = (("t", number) for number in range(COUNT))
+    assert world.ask(delete("g", *every)) == RecordListTooLargeError.code
+    assert 10 < len(made) < 30
