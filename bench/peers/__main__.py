@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench.peers import work
+from bench.peers import groups, transactions, work
 from bench.peers.brokers import ApacheKafka, Mock, Ours, Peer, cpu_seconds, resident_bytes
 
 MB = 1 << 20
@@ -60,8 +60,11 @@ WORK: dict[str, tuple[Work, int]] = {
     "raw fetch 8 MB": (fetching(8 * MB), 0),
     "confluent consume": (consuming, 500_000),
     "java consume": (java_consuming, 2_000_000),
-    "transactions": (lambda b, t: work.transactions(b, t, 1000), 0),
-    "joining a group": (lambda b, t: work.group_joins(b, t, 10), 0),
+    "transactions": (lambda b, t: transactions.by_librdkafka(b, t, 1000), 0),
+    "transactions by requests, version 1": (lambda b, t: transactions.by_requests(b, t, 1, 500), 0),
+    "transactions by requests, version 2": (lambda b, t: transactions.by_requests(b, t, 2, 500), 0),
+    "joining a group": (lambda b, t: groups.first_records(b, t, 10), 0),
+    "ten members join a group": (lambda b, t: groups.stable(b, t, 10, 5), 0),
     "latency": (lambda b, t: work.latency(b, t, 2000), 0),
     "1,000 topics": (lambda b, t: work.many_topics(b, t, 1000), 0),
 }
@@ -76,7 +79,10 @@ NOT_FOR_THE_MOCK = {
     "confluent consume",
     "java consume",
     "transactions",
+    "transactions by requests, version 1",
+    "transactions by requests, version 2",
     "joining a group",
+    "ten members join a group",
 }
 
 AT_ONCE = {"group.initial.rebalance.delay.ms": "0"}

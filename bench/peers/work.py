@@ -159,46 +159,6 @@ def java_consume(bootstrap: str, topic: str, count: int) -> Figures:
     return {"records/s": float(figures["fetch.nMsg.sec"])}
 
 
-def transactions(bootstrap: str, topic: str, count: int) -> Figures:
-    """librdkafka's transactions of one record each, one after the other."""
-    from confluent_kafka import Producer
-
-    create_topic(bootstrap, topic)
-    settings = {"bootstrap.servers": bootstrap, "transactional.id": topic, "linger.ms": 0}
-    producer, took = Producer(settings), []
-    producer.init_transactions(30)
-    for _ in range(count):
-        begun = time.perf_counter()
-        producer.begin_transaction()
-        producer.produce(topic, b"v" * 100)
-        producer.commit_transaction(30)
-        took.append(time.perf_counter() - begun)
-    return {
-        "transactions/s": count / sum(took),
-        "p50 s": statistics.median(took),
-        "p99 s": sorted(took)[count * 99 // 100],
-    }
-
-
-def group_joins(bootstrap: str, topic: str, count: int) -> Figures:
-    """librdkafka's consumer in a new group, until its first record: seconds."""
-    from confluent_kafka import Consumer
-
-    confluent_produce(bootstrap, topic, 100, 1)
-    took = []
-    for number in range(count):
-        settings = {"bootstrap.servers": bootstrap, "auto.offset.reset": "earliest"}
-        consumer = Consumer(settings | {"group.id": f"{topic}-{number}"})
-        begun = time.perf_counter()
-        consumer.subscribe([topic])
-        record = None
-        while record is None or record.error():
-            record = consumer.poll(0.05)
-        took.append(time.perf_counter() - begun)
-        consumer.close()
-    return {"until the first record p50 s": statistics.median(took)}
-
-
 def raw_produce(bootstrap: str, topic: str, batch_bytes: int, total_bytes: int) -> Figures:
     """Ready batches, 5 in flight on one connection: bytes/s."""
     create_topic(bootstrap, topic)

@@ -71,7 +71,7 @@ class Transactions(Writer):
     def open(self, connection: Connection, group: str, offset: int) -> None:
         """Write records, and commit an offset for a group."""
         if self.version == 1:
-            self._name_the_partition(connection)
+            assert self.name_the_partition(connection) == NONE
         self.opened = 3
         produced = self.write(connection, self.opened, 11 if self.version == 1 else 12)
         assert produced.error_code == NONE
@@ -87,7 +87,8 @@ class Transactions(Writer):
             "producer_epoch": self.epoch,
         }
 
-    def _name_the_partition(self, connection: Connection) -> None:
+    def name_the_partition(self, connection: Connection) -> int:
+        """Of version 1, before the first record: the error code."""
         topic = m.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=self.topic, partitions=[0])
         request = m.AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self.name or "",
@@ -97,7 +98,7 @@ class Transactions(Writer):
         )
         answer = connection.ask(Keys.ADD_PARTITIONS, 3, request)
         (row,) = answer.results_by_topic_v3_and_below[0].results_by_partition
-        assert row.partition_error_code == NONE
+        return int(row.partition_error_code)
 
     def _commit_offset(self, connection: Connection, group: str, offset: int) -> None:
         row = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
