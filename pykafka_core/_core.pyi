@@ -267,6 +267,8 @@ class ImageDelta:
         finalized_features: name → level, with their epoch; what ApiVersions says.
         api_versions: Version ranges of the APIs that Python answers; the core adds its own; a range given for one of
             them narrows it.
+        client_quotas: Limits of clients, replaced whole: whom each names (``user`` or ``client-id`` and its name, None
+            for the default), its key, and bytes per second. What Rust does not honour is left out.
     """
 
     def __new__(
@@ -283,6 +285,7 @@ class ImageDelta:
         finalized_features: tuple[int, Mapping[str, int]] | None = None,
         api_versions: Mapping[int, tuple[int, int]] | None = None,
         supported_features: Mapping[str, tuple[int, int]] | None = None,
+        client_quotas: Sequence[tuple[Sequence[tuple[str, str | None]], str, float]] | None = None,
     ) -> Self: ...
 
 # Events. The core makes them; a simulator does too.

@@ -72,6 +72,8 @@ ROWS: tuple[Row, ...] = (
     Row(45, "topics.alter_partition_reassignments", (0, 1), Owner.CONTROLLER),
     Row(46, "topics.list_partition_reassignments", (0, 0), Owner.IMAGE),
     Row(47, "coordinators.offset_delete", (0, 0), Owner.SHARD),
+    Row(48, "quotas.describe_client_quotas", (0, 1), Owner.IMAGE),
+    Row(49, "quotas.alter_client_quotas", (0, 1), Owner.CONTROLLER),
     Row(55, "cluster.describe_quorum", (0, 2), Owner.IMAGE),
     Row(57, "cluster.update_features", (0, 2), Owner.CONTROLLER),
     Row(60, "cluster.describe_cluster", (0, 2), Owner.IMAGE),

@@ -99,6 +99,7 @@ class ImageDelta:
     finalized_features: tuple[int, Mapping[str, int]] | None = None
     api_versions: Mapping[int, tuple[int, int]] | None = None
     supported_features: Mapping[str, tuple[int, int]] | None = None
+    client_quotas: Sequence[tuple[Sequence[tuple[str, str | None]], str, float]] | None = None
 
 
 def request(

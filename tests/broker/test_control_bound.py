@@ -16,11 +16,13 @@ from pykafka_core import _core
 from pykafka_core.broker.start.startup import plan, start
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.configs.checks import UNKNOWN_NAMES_MAX
+from pykafka_core.handlers.quotas.alter_client_quotas import QUOTAS_MAX
 from pykafka_core.handlers.registry import BY_KEY, ROWS
 from pykafka_core.protocol import decode_response, encode_request
 from pykafka_core.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
+    AlterClientQuotasRequest,
     AlterConfigsRequest,
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDirsRequest,
@@ -34,6 +36,7 @@ from pykafka_core.protocol.messages import (
     DeleteRecordsRequest,
     DeleteTopicsRequest,
     DescribeAclsRequest,
+    DescribeClientQuotasRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
@@ -424,6 +427,18 @@ def write_txn_markers() -> Message:
     return of(markers=[of.WritableTxnMarker(topics=topics)])
 
 
+def alter_client_quotas() -> Message:
+    of = AlterClientQuotasRequest
+    entries = [
+        of.EntryData(
+            entity=[of.EntityData(entity_type="user", entity_name=f"u{n}")],
+            ops=[of.OpData(key="producer_byte_rate", value=1.0)],
+        )
+        for n in range(QUOTAS_MAX)
+    ]
+    return of(entries=entries)
+
+
 LARGEST: list[tuple[int, Callable[[], Message]]] = [
     (10, lambda: FindCoordinatorRequest(coordinator_keys=[f"g{n}" for n in range(16_000)])),
     (22, lambda: InitProducerIdRequest(transactional_id=None)),
@@ -469,6 +484,8 @@ LARGEST: list[tuple[int, Callable[[], Message]]] = [
     (45, alter_partition_reassignments),
     (46, list_partition_reassignments),
     (57, update_features),
+    (49, alter_client_quotas),
+    (48, DescribeClientQuotasRequest),
     (25, lambda: AddOffsetsToTxnRequest(transactional_id="t", group_id="g0")),
     (26, lambda: EndTxnRequest(transactional_id="t")),
     (27, write_txn_markers),

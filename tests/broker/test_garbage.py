@@ -18,6 +18,7 @@ from pykafka_core.handlers.registry import ROWS
 from pykafka_core.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
+    AlterClientQuotasRequest,
     AlterConfigsRequest,
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDirsRequest,
@@ -31,6 +32,7 @@ from pykafka_core.protocol.messages import (
     DeleteRecordsRequest,
     DeleteTopicsRequest,
     DescribeAclsRequest,
+    DescribeClientQuotasRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
@@ -209,6 +211,16 @@ def cluster_requests() -> Iterator[Message]:
     yield AlterReplicaLogDirsRequest(
         dirs=[AlterReplicaLogDirsRequest.AlterReplicaLogDir(path="/nowhere", topics=[moved])]
     )
+    quotas = AlterClientQuotasRequest
+    for kind in ("user", "missing"):
+        limited = quotas.EntryData(
+            entity=[quotas.EntityData(entity_type=kind, entity_name="u")],
+            ops=[quotas.OpData(key="producer_byte_rate", value=1e9)],
+        )
+        yield quotas(entries=[limited])
+    yield DescribeClientQuotasRequest()
+    wrong = DescribeClientQuotasRequest.ComponentData(entity_type="missing")
+    yield DescribeClientQuotasRequest(components=[wrong])
     yield from (DescribeAclsRequest(), UnregisterBrokerRequest(broker_id=7))
     yield CreateAclsRequest(creations=[CreateAclsRequest.AclCreation()])
     yield DeleteAclsRequest(filters=[DeleteAclsRequest.DeleteAclsFilter()])

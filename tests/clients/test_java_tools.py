@@ -90,6 +90,18 @@ def test_configs_are_altered_and_described(bootstrap: str) -> None:
     assert "retention.bytes" not in java(*configs, *topic, "--describe")
 
 
+def test_quotas_of_a_client_are_set_described_and_removed(bootstrap: str) -> None:
+    configs = ("kafka.admin.ConfigCommand", "--bootstrap-server", bootstrap)
+    client = ("--entity-type", "clients", "--entity-name", "shop")
+    limits = "producer_byte_rate=1024,consumer_byte_rate=2048"
+    java(*configs, *client, "--alter", "--add-config", limits)
+    described = java(*configs, *client, "--describe")
+    assert "producer_byte_rate=1024" in described
+    assert "consumer_byte_rate=2048" in described
+    java(*configs, *client, "--alter", "--delete-config", "producer_byte_rate,consumer_byte_rate")
+    assert "byte_rate" not in java(*configs, *client, "--describe")
+
+
 def test_broker_api_versions_lists_what_we_advertise(bootstrap: str) -> None:
     listed = tool("BrokerApiVersionsCommand", bootstrap)
     assert re.search(r"Fetch\(1\): 4 to 18 \[usable: 18\]", listed)

@@ -13,6 +13,7 @@ from pykafka_core.protocol import ProtocolError, encode_request
 from pykafka_core.protocol.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
+    AlterClientQuotasRequest,
     AlterConfigsRequest,
     AlterPartitionReassignmentsRequest,
     AlterReplicaLogDirsRequest,
@@ -26,6 +27,7 @@ from pykafka_core.protocol.messages import (
     DeleteRecordsRequest,
     DeleteTopicsRequest,
     DescribeAclsRequest,
+    DescribeClientQuotasRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeGroupsRequest,
@@ -356,6 +358,21 @@ def delete_acls(name: str, _: int) -> Iterator[Message]:
     yield DeleteAclsRequest(filters=[of(resource_name_filter=name, principal_filter=name)])
 
 
+def describe_client_quotas(name: str, _: int) -> Iterator[Message]:
+    for kind in ("user", name):
+        component = DescribeClientQuotasRequest.ComponentData(entity_type=kind, match=name)
+        yield DescribeClientQuotasRequest(components=[component])
+
+
+def alter_client_quotas(name: str, _: int) -> Iterator[Message]:
+    of = AlterClientQuotasRequest
+    for kind, key in (("user", "producer_byte_rate"), ("user", name), (name, name)):
+        entity = of.EntityData(entity_type=kind, entity_name=name)
+        for count in (1, 2):
+            ops = [of.OpData(key=key, value=1.0)] * count
+            yield of(entries=[of.EntryData(entity=[entity], ops=ops)])
+
+
 def unregister_broker(_name: str, _version: int) -> Iterator[Message]:
     yield UnregisterBrokerRequest(broker_id=7)
 
@@ -371,7 +388,8 @@ REQUESTS: dict[str, Callable[[str, int], Iterator[Message]]] = {
         add_offsets_to_txn, end_txn, write_txn_markers, txn_offset_commit, describe_transactions,
         list_transactions, consumer_group_heartbeat, consumer_group_describe, elect_leaders,
         alter_partition_reassignments, list_partition_reassignments, alter_replica_log_dirs,
-        update_features, describe_acls, create_acls, delete_acls, unregister_broker,
+        update_features, describe_client_quotas, alter_client_quotas, describe_acls, create_acls,
+        delete_acls, unregister_broker,
     )
 }  # fmt: skip
 
@@ -423,6 +441,7 @@ def test_error_messages_are_those_of_errors() -> None:
         "UnknownTopicOrPartitionError.text",
         "str(error)",
         "str(error_of(code)())",
+        "str(error) if error else None",
         "found.error_message",
         "None if isinstance(error, NoReassignmentInProgressError) else str(error)",
         # Of a number, or fixed.

@@ -142,6 +142,7 @@ class Projection:
             finalized_features=delta.features,
             api_versions=api_versions,
             supported_features=supported_features,
+            client_quotas=_client_quotas(delta),
         )
 
     def _brokers(self, brokers: tuple[Broker, ...]) -> "list[BrokerEndpoint]":
@@ -201,3 +202,11 @@ class _Partitions:
             elr=partition.elr,
             last_known_elr=partition.last_known_elr,
         )
+
+
+def _client_quotas(
+    delta: Delta,
+) -> "list[tuple[tuple[tuple[str, str | None], ...], str, float]] | None":
+    if delta.client_quotas is None:
+        return None
+    return [(key.entity, key.limit, value) for key, value in delta.client_quotas.items()]

@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 
 from pykafka_core.metadata.image.draft import Changes
 from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
-from pykafka_core.metadata.image.image import Broker, MetadataImage, Topic
+from pykafka_core.metadata.image.image import Broker, MetadataImage, QuotaKey, Topic
 from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
 
 PIECE_MAX = 250
@@ -33,6 +33,8 @@ class Delta(NamedTuple):
     brokers: tuple[Broker, ...] | None = None
     features: tuple[int, Mapping[str, int]] | None = None
     """Epoch, and the finalised levels that this version offers."""
+    client_quotas: Mapping[QuotaKey, float] | None = None
+    """All limits of clients."""
     settings_changed: bool = False
     """Broker settings have to be resolved again."""
     piece: int = 0
@@ -69,6 +71,7 @@ class Delta(NamedTuple):
             },
             brokers=None if place else self.brokers,
             features=None if place else self.features,
+            client_quotas=None if place else self.client_quotas,
             settings_changed=self.settings_changed and not place,
         )
 
@@ -183,6 +186,7 @@ def delta_in_slices(
         },
         brokers=live_brokers(image) if changes.brokers else None,
         features=offered_features(image) if changes.features else None,
+        client_quotas=image.client_quotas if changes.client_quotas else None,
         settings_changed=settings_changed,
     )
 
@@ -213,6 +217,7 @@ def whole(image: MetadataImage) -> Delta:
         overrides={topic.name: image.configs.of(RESOURCE_TOPIC, topic.name) for topic in topics},
         brokers=live_brokers(image),
         features=offered_features(image),
+        client_quotas=image.client_quotas,
         settings_changed=True,
     )
 

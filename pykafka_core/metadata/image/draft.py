@@ -31,13 +31,14 @@ class Changes:
         deleted_topics: Topics of the base that are gone, as they were.
     """
 
-    __slots__ = "brokers", "configs", "deleted_topics", "features", "topics"
+    __slots__ = "brokers", "client_quotas", "configs", "deleted_topics", "features", "topics"
 
     def __init__(self) -> None:
         self.topics: dict[bytes, set[int] | None] = {}
         self.deleted_topics: dict[bytes, Topic] = {}
         self.configs: set[ConfigResource] = set()
         self.brokers = False
+        self.client_quotas = False
         self.features = False
 
 

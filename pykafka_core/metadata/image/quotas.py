@@ -13,6 +13,7 @@ def apply_client_quota(draft: Draft, record: "ClientQuotaRecord") -> None:
     """Set or remove one limit of one entity."""
     image = draft.image
     image.client_quotas = table = draft.own("client_quotas", image.client_quotas)
+    draft.changes.client_quotas = True
     entity = tuple(
         sorted(
             ((part.entity_type, part.entity_name) for part in record.entity),

@@ -14,6 +14,7 @@ pub(crate) mod list_offsets;
 pub(crate) mod metadata;
 pub(crate) mod offset_for_leader_epoch;
 pub(crate) mod produce;
+pub(crate) mod quota;
 pub(crate) mod reply;
 mod topic_name;
 

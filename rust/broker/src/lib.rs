@@ -34,6 +34,7 @@ pub use seam::event::{
     DiskStateKind, Event, PartitionStateKind, RecordsRead, ReplicaStateKind, RequestEvent, Token,
     VerifyTransaction,
 };
+pub use seam::image::client_quotas::{ClientQuota, Metered, Named};
 pub use seam::image::delta::{ImageDelta, TopicImage};
 pub use seam::image::step::{Refusal, Step};
 pub use seam::image::{

@@ -228,6 +228,7 @@ pub(crate) fn connection() -> ConnectionInfo {
         listener: Arc::from("PLAINTEXT"),
         client_host: Arc::from("127.0.0.1"),
         principal: Arc::from("User:ANONYMOUS"),
+        mute: Arc::default(),
     }
 }
 
@@ -237,6 +238,7 @@ pub(crate) fn header(api_key: ApiKey, api_version: i16) -> Header {
         api_version,
         correlation_id: 1,
         client_id: Arc::from("client"),
+        bytes: 0,
         received_ns: 0,
         received_ms: START_MS,
     }

@@ -74,12 +74,14 @@ impl Request {
             listener: Arc::from(listener),
             client_host: Arc::from(client_host),
             principal: Arc::from(principal),
+            mute: Arc::default(),
         };
         let header = Header {
             api_key: ApiKey(api_key),
             api_version,
             correlation_id: 0,
             client_id: Arc::from(client_id),
+            bytes: 0,
             received_ns,
             received_ms,
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pykafka_broker::{
-    BrokerEndpoint, FinalizedFeatures, ImageDelta, PartitionEntry, TopicId, TopicImage,
+    BrokerEndpoint, ClientQuota, FinalizedFeatures, ImageDelta, PartitionEntry, TopicId, TopicImage,
 };
 use pykafka_record::LeaderEpoch;
 use pyo3::exceptions::PyValueError;
@@ -141,6 +141,9 @@ impl PyTopicImage {
     }
 }
 
+/// Whom it names, its key, and its value.
+type PyClientQuota = (Vec<(String, Option<String>)>, String, f64);
+
 #[pyclass(frozen, name = "ImageDelta", module = "pykafka_core._core")]
 pub(super) struct PyImageDelta {
     pub(super) delta: ImageDelta,
@@ -151,7 +154,8 @@ impl PyImageDelta {
     #[new]
     #[pyo3(signature = (
         *, metadata_offset, piece=0, brokers=None, controller_id=None, topics=Vec::new(), deleted=Vec::new(),
-        log_defaults=None, broker_settings=None, finalized_features=None, api_versions=None, supported_features=None
+        log_defaults=None, broker_settings=None, finalized_features=None, api_versions=None, supported_features=None,
+        client_quotas=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
@@ -167,12 +171,19 @@ impl PyImageDelta {
         finalized_features: Option<(i64, Bound<'_, PyAny>)>,
         api_versions: Option<&Bound<'_, PyAny>>,
         supported_features: Option<&Bound<'_, PyAny>>,
+        client_quotas: Option<Vec<PyClientQuota>>,
     ) -> PyResult<PyImageDelta> {
         let endpoints = |brokers: Vec<PyRef<'_, PyBrokerEndpoint>>| {
             brokers.iter().map(|broker| broker.endpoint.clone()).collect()
         };
         let features = |(epoch, levels): (i64, Bound<'_, PyAny>)| {
             mapping(&levels).map(|levels| FinalizedFeatures { epoch, levels })
+        };
+        let quotas = |quotas: Vec<PyClientQuota>| {
+            let quotas = quotas.into_iter();
+            quotas
+                .filter_map(|(entity, key, value)| ClientQuota::of_record(entity, &key, value))
+                .collect()
         };
         let delta = ImageDelta {
             metadata_offset,
@@ -186,6 +197,7 @@ impl PyImageDelta {
             finalized_features: finalized_features.map(features).transpose()?,
             api_versions: api_versions.map(mapping).transpose()?,
             supported_features: supported_features.map(mapping).transpose()?,
+            client_quotas: client_quotas.map(quotas),
         };
         Ok(PyImageDelta { delta })
     }

@@ -12,6 +12,7 @@ use pykafka_wire::ApiKey;
 use tokio::sync::watch;
 
 use crate::api::fetch_session::FetchSessions;
+use crate::api::quota::{Mute, Rates};
 use crate::api::reply::Reply;
 use crate::network::connections::Connections;
 use crate::network::memory::Memory;
@@ -50,6 +51,7 @@ pub struct Context {
     /// Sessions of consumers.
     pub fetch_sessions: FetchSessions,
     pub(crate) memory: Memory,
+    pub(crate) rates: Rates,
     pub(crate) requests: ParkedRequests,
     pub(crate) verifications: Verifications,
     pub(crate) connections: Connections,
@@ -102,6 +104,7 @@ impl Context {
             log_ring,
             clock: options.clock,
             statistics: Statistics::default(),
+            rates: Rates::default(),
             requests: ParkedRequests::new(memory.requests.clone()),
             verifications: Verifications::new(),
             memory,
@@ -143,6 +146,8 @@ pub struct ConnectionInfo {
     pub client_host: Arc<str>,
     /// `User:ANONYMOUS` until there is authentication.
     pub principal: Arc<str>,
+    /// By its quota.
+    pub mute: Arc<Mute>,
 }
 
 /// A request's header, owned, so that the frame belongs to the handler.
@@ -156,6 +161,8 @@ pub struct Header {
     pub correlation_id: i32,
     /// `""` for null, as Kafka has it (contract/kafka.md#2).
     pub client_id: Arc<str>,
+    /// Of the whole request, without the size in front of it.
+    pub bytes: usize,
     /// Monotonic time at which the frame was complete.
     pub received_ns: u64,
     /// Wall clock of the same moment.

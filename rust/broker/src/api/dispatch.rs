@@ -42,6 +42,7 @@ pub(crate) fn dispatch(
     mut frame: BytesMut,
     (received_ns, received_ms): (u64, i64),
 ) -> (Option<Header>, Outcome) {
+    let bytes = frame.len();
     let (header, body_size) = match RequestHeader::decode(&frame) {
         Ok((header, body)) => {
             let header = Header {
@@ -49,6 +50,7 @@ pub(crate) fn dispatch(
                 api_version: header.api_version,
                 correlation_id: header.correlation_id,
                 client_id: last.shared(header.client_id.unwrap_or_default()),
+                bytes,
                 received_ns,
                 received_ms,
             };

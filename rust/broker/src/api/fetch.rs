@@ -20,6 +20,7 @@ use self::respond::{Answer, refuse};
 use self::target::{Opened, Targets};
 use crate::api::PARTITIONS_AT_ONCE_MAX;
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::quota::Client;
 use crate::kafka_error::KafkaError;
 use crate::network::answers::WIDENED_BYTES_MIN;
 use crate::network::memory::budget::Share;
@@ -53,12 +54,12 @@ pub fn handle(
         Err(error) => return Outcome::malformed(error),
     };
     if partitions_count(ctx, &request) <= PARTITIONS_AT_ONCE_MAX {
-        return begin(ctx, &conn.listener, version, &request, room);
+        return begin(ctx, Client::new(conn, header), version, &request, room);
     }
-    let (ctx, listener, body) = (ctx.clone(), conn.listener.clone(), body.clone());
+    let (ctx, client, body) = (ctx.clone(), Client::new(conn, header), body.clone());
     let host = ctx.partitions.host().clone();
     Outcome::elsewhere(&host, move || match Request::decode(version, &body) {
-        Ok(request) => begin(&ctx, &listener, version, &request, room),
+        Ok(request) => begin(&ctx, client, version, &request, room),
         Err(error) => Outcome::malformed(error),
     })
 }
@@ -71,7 +72,7 @@ fn partitions_count(ctx: &Context, request: &Request<'_>) -> usize {
 
 fn begin(
     ctx: &Arc<Context>,
-    listener: &Arc<str>,
+    client: Client,
     version: i16,
     request: &Request<'_>,
     room: Share,
@@ -83,7 +84,8 @@ fn begin(
         return refuse(version, request, KafkaError::UnknownServerError);
     };
     let image = ctx.image.load();
-    let bytes_max = bytes_max(ctx, request.max_bytes.min(image.settings.fetch_bytes_max));
+    let wanted = request.max_bytes.min(image.settings.fetch_bytes_max);
+    let bytes_max = bytes_max(ctx, wanted.min(client.fetch_bytes_max(ctx)));
     let limits = Limits {
         version,
         isolation,
@@ -97,7 +99,7 @@ fn begin(
     };
     let targets = Targets::resolve(ctx, &image, opened);
     drop(image);
-    let answer = Answer { ctx: ctx.clone(), listener: listener.clone(), limits, targets };
+    let answer = Answer { ctx: ctx.clone(), client, limits, targets };
     match opening::of(answer.targets.partitions()) {
         None => read_or_wait(answer, room),
         Some(opened) => Outcome::Pending(Box::pin(async move {

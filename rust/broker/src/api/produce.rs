@@ -23,6 +23,7 @@ pub(crate) use self::respond::code_of;
 use self::respond::{PartitionResult, TopicResults};
 use self::verification::{Rule, Verification};
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::quota::Client;
 use crate::kafka_error::KafkaError;
 use crate::partition::waiters::Promise;
 use crate::partition::{Partition, opening};
@@ -123,7 +124,8 @@ fn begin(
         }
         topics.push(results);
     }
-    let answer = respond::Answer { version: header.api_version, topics };
+    let throttle_ms = Client::new(conn, header).produced(ctx, header.bytes);
+    let answer = respond::Answer { version: header.api_version, throttle_ms, topics };
     if refusal.is_some() {
         return answer.once_there_is_room(ctx, &conn.listener);
     }

@@ -174,6 +174,9 @@ impl<T: Transport> Connection<T> {
 
     /// Whether the request at the head of the input may begin; while its API is not known, only if nothing is in hand.
     fn may_begin(&self) -> bool {
+        if self.link.muted().is_some() {
+            return false;
+        }
         match self.reader.input.next_api_key() {
             Some(api_key) => {
                 self.pipeline.accepts(api_key) && !self.reader.input.is_full(self.pipeline.bytes())
@@ -236,21 +239,24 @@ impl<T: Transport> Connection<T> {
     /// Waits for an answer, or for something new from the peer.
     async fn wait(&mut self) -> Result<(), Ended> {
         let intake = self.intake()?;
+        let muted = self.link.muted();
         tokio::select! {
             biased;
             () = self.pipeline.decided() => Ok(()),
+            () = sleep(muted.unwrap_or_default()), if muted.is_some() => Ok(()),
             read = self.reader.read_on(&self.link, intake, &mut self.output) => read,
         }
     }
 
     fn intake(&self) -> Result<Intake, Ended> {
-        let nothing_left = self.reader.has_finished() || self.link.closing.is_draining();
-        if nothing_left {
+        let is_muted = self.link.muted().is_some() && !self.reader.input.is_empty();
+        let nothing_comes = self.reader.has_finished();
+        if self.link.closing.is_draining() || (nothing_comes && !is_muted) {
             return if self.pipeline.is_empty() { Err(Ended::Peer) } else { Ok(Intake::Nothing) };
         }
         Ok(match self.reader.input.size() {
             _ if self.may_begin() => Intake::Frame,
-            size if size < READ_AHEAD_BYTES_MAX => Intake::Ahead,
+            size if size < READ_AHEAD_BYTES_MAX && !nothing_comes => Intake::Ahead,
             _ => Intake::Nothing,
         })
     }
@@ -308,6 +314,11 @@ impl<T: Transport> Connection<T> {
 impl<T: Transport> Link<T> {
     fn settings(&self) -> Arc<Settings> {
         self.ctx.image.load().settings.clone()
+    }
+
+    /// How long the client's quota keeps the connection silent.
+    fn muted(&self) -> Option<Duration> {
+        self.info.mute.remaining(|| self.ctx.clock.now_ns())
     }
 
     async fn wait_serving(&self) -> Result<(), Ended> {

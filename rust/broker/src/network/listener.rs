@@ -87,6 +87,7 @@ async fn admit(ctx: &Arc<Context>, name: &Arc<str>, stream: TcpStream, peer: Soc
         listener: name.clone(),
         client_host: Arc::from(peer.ip().to_string()),
         principal: Arc::from(ANONYMOUS),
+        mute: Arc::default(),
     };
     let ctx = ctx.clone();
     tokio::spawn(async move {

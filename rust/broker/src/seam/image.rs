@@ -3,6 +3,7 @@
 //! Python owns the truth (committed metadata records) and sends steps (`delta`), each of which makes the next image (`step`).
 //! A request loads one image and answers from it alone, so an answer is never made of two steps.
 
+pub(crate) mod client_quotas;
 pub(crate) mod delta;
 pub(crate) mod step;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use pykafka_log::LogConfig;
 use pykafka_record::LeaderEpoch;
 
+use crate::seam::image::client_quotas::ClientQuotas;
 use crate::seam::settings::Settings;
 use crate::seam::shared::{Indexed, Pages, Shards};
 
@@ -124,6 +126,8 @@ pub struct Image {
     pub supported_features: Arc<BTreeMap<String, (i16, i16)>>,
     /// Version ranges of the APIs that Python answers, and narrower ranges of ours.
     pub api_versions: Arc<BTreeMap<i16, (i16, i16)>>,
+    /// Limits of clients.
+    pub client_quotas: Arc<ClientQuotas>,
     by_name: Shards<Arc<str>, Arc<TopicEntry>>,
     by_id: Shards<TopicId, Arc<TopicEntry>>,
     /// New topics of which pieces are still to come.
@@ -144,6 +148,7 @@ impl Image {
             finalized_features: Arc::new(FinalizedFeatures { epoch: -1, levels: BTreeMap::new() }),
             supported_features: Arc::default(),
             api_versions: Arc::default(),
+            client_quotas: Arc::default(),
             by_name: Shards::default(),
             by_id: Shards::default(),
             unfinished: Shards::default(),

@@ -46,6 +46,10 @@ pub struct Settings {
     pub producer_id_expiration_ms: i64,
     /// `transaction.partition.verification.enable`: whether a transaction that a client has begun by itself is verified.
     pub transaction_verification_enable: bool,
+    /// `quota.window.num`: windows over which the rates of clients are measured.
+    pub quota_windows: usize,
+    /// `quota.window.size.seconds`.
+    pub quota_window_ms: u64,
     /// `replica.lag.time.max.ms`.
     pub replica_lag_ms_max: u64,
     /// `auto.create.topics.enable`: whether Metadata tells Python of topics that are missing.
@@ -81,6 +85,8 @@ impl Default for Settings {
             fetch_session_slots: 1_000,
             producer_id_expiration_ms: 86_400_000,
             transaction_verification_enable: true,
+            quota_windows: 11,
+            quota_window_ms: 1_000,
             replica_lag_ms_max: 30_000,
             auto_create_topics_enable: true,
             cleaner_enable: true,
@@ -134,6 +140,10 @@ impl Settings {
             "producer.id.expiration.ms" => self.producer_id_expiration_ms = parse(value)?,
             "transaction.partition.verification.enable" => {
                 self.transaction_verification_enable = parse(value)?;
+            }
+            "quota.window.num" => self.quota_windows = parse(value)?,
+            "quota.window.size.seconds" => {
+                self.quota_window_ms = 1_000 * u64::from(parse::<u32>(value)?);
             }
             "replica.lag.time.max.ms" => self.replica_lag_ms_max = parse(value)?,
             "auto.create.topics.enable" => self.auto_create_topics_enable = parse(value)?,

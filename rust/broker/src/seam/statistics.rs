@@ -39,6 +39,8 @@ pub struct Statistics {
     pub bytes_sent: Counter,
     /// Requests handed to Python.
     pub control_requests: Counter,
+    /// Requests whose client was told to keep silent, by a quota.
+    pub clients_throttled: Counter,
     /// Requests answered here, in the order of [`HOT_APIS`].
     pub hot_requests: [Counter; HOT_APIS.len()],
 }
@@ -80,6 +82,7 @@ impl Statistics {
             ("bytes_received", &self.bytes_received),
             ("bytes_sent", &self.bytes_sent),
             ("control_requests", &self.control_requests),
+            ("clients_throttled", &self.clients_throttled),
         ];
         put_all(out, &counters);
         for (api, counter) in HOT_APIS.iter().zip(&self.hot_requests) {

@@ -17,6 +17,7 @@ use crate::api::PARTITIONS_AT_ONCE_MAX;
 use crate::api::context::{Context, Outcome};
 use crate::api::fetch_session::{FetchedState, SESSION_NONE, TopicKey};
 use crate::api::leader_hint::{endpoints_of, leader_of};
+use crate::api::quota::Client;
 use crate::api::reply::{Reply, StoredRecords};
 use crate::kafka_error::KafkaError;
 use crate::partition::Read;
@@ -85,7 +86,7 @@ fn encode(version: i16, response: &Response<'_>, slices: Vec<StoredRecords>) -> 
 /// All that is needed to answer, now or later.
 pub(super) struct Answer {
     pub(super) ctx: Arc<Context>,
-    pub(super) listener: Arc<str>,
+    pub(super) client: Client,
     pub(super) limits: Limits,
     pub(super) targets: Targets,
 }
@@ -98,6 +99,10 @@ impl Answer {
 
     /// Tells the session what is answered, leaves out what it may, and encodes.
     pub(super) fn encode(mut self, fetched: &[Fetched]) -> Outcome {
+        let throttle_ms = self.client.fetched(&self.ctx, records_bytes(fetched));
+        if throttle_ms > 0 {
+            return self.throttled(throttle_ms);
+        }
         let (session_id, told) = self.tell_session(fetched);
         let image = self.ctx.image.load();
         let mut leaders: Vec<i32> = Vec::new();
@@ -133,11 +138,31 @@ impl Answer {
                 topic.partitions.push(partition);
             }
         }
-        let node_endpoints = endpoints_of(&image, &self.listener, &leaders);
+        let node_endpoints = endpoints_of(&image, &self.client.conn.listener, &leaders);
         let response =
             Response { throttle_time_ms: 0, error_code: 0, session_id, responses, node_endpoints };
         encode(self.limits.version, &response, slices)
     }
+
+    /// Nothing yet, by the client's quota. A session goes on as if there had been nothing to tell; none is granted.
+    fn throttled(&self, throttle_time_ms: i32) -> Outcome {
+        let session_id = match &self.targets.session {
+            SessionUse::None | SessionUse::New(_) => SESSION_NONE,
+            SessionUse::Continued(id, _) => *id,
+        };
+        let response = Response {
+            throttle_time_ms,
+            error_code: 0,
+            session_id,
+            responses: Vec::new(),
+            node_endpoints: Vec::new(),
+        };
+        encode(self.limits.version, &response, Vec::new())
+    }
+}
+
+fn records_bytes(fetched: &[Fetched]) -> usize {
+    fetched.iter().flatten().map(|read| read.records.len()).sum()
 }
 
 impl Answer {

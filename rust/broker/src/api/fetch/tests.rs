@@ -9,6 +9,7 @@ use pykafka_wire::fetch::{
 use crate::api::PARTITIONS_AT_ONCE_MAX;
 use crate::api::context::{Outcome, PendingOutcome};
 use crate::partition::threads::pool::MayWait;
+use crate::seam::image::client_quotas::{ClientQuota, Metered, Named};
 use crate::seam::image::delta::ImageDelta;
 use crate::testing::{Broker, TOPIC, batch, led_here, pending, poll, replied, settled, topic};
 
@@ -17,6 +18,7 @@ use crate::testing::{Broker, TOPIC, batch, led_here, pending, poll, replied, set
 struct Answer {
     error_code: i16,
     session_id: i32,
+    throttle_time_ms: i32,
     partitions: Vec<PartitionResponse>,
 }
 
@@ -26,6 +28,7 @@ fn answer(version: i16, outcome: Outcome) -> Answer {
     Answer {
         error_code: response.error_code,
         session_id: response.session_id,
+        throttle_time_ms: response.throttle_time_ms,
         partitions: response.responses.into_iter().flat_map(|topic| topic.partitions).collect(),
     }
 }
@@ -431,4 +434,48 @@ fn hidden_topics_do_not_exist_for_clients() {
         let answer = answer(version, broker.fetch(version, &request(vec![wanting(0, 0)])));
         assert_eq!(answer.partitions[0].error_code, code);
     }
+}
+
+fn with_quota(mut broker: Broker, bytes_per_second: f64) -> Broker {
+    let quota = ClientQuota {
+        user: Named::Nobody,
+        client_id: Named::Default,
+        metered: Metered::Fetched,
+        bytes_per_second,
+    };
+    broker.apply(ImageDelta { client_quotas: Some(vec![quota]), ..ImageDelta::default() });
+    broker
+}
+
+/// contract/kafka.md#33.
+#[test]
+fn a_fetch_over_the_quota_brings_nothing_and_its_session_goes_on() {
+    let broker = with_quota(broker(), 100.0);
+    let records = batch(&["x".repeat(900).as_str()]);
+    broker.append(&records);
+    let first =
+        answer(12, broker.fetch(12, &Request { session_epoch: 0, ..request(vec![wanting(0, 0)]) }));
+    assert_eq!(values_count(first.partitions[0].records.as_ref()), 1);
+    let next =
+        Request { session_id: first.session_id, session_epoch: 1, ..request(vec![wanting(0, 0)]) };
+    let throttled = answer(12, broker.fetch(12, &next));
+    assert_eq!((throttled.error_code, throttled.session_id), (0, first.session_id));
+    assert!(throttled.partitions.is_empty());
+    assert!(throttled.throttle_time_ms > 1_000, "{}", throttled.throttle_time_ms);
+    broker.clock.advance_ms(11_000);
+    let again = Request { session_epoch: 2, topics: Vec::new(), ..next };
+    let answered = answer(12, broker.fetch(12, &again));
+    assert_eq!((answered.throttle_time_ms, answered.session_id), (0, first.session_id));
+    assert_eq!(values_count(answered.partitions[0].records.as_ref()), 1);
+}
+
+/// What a quota never allows at once is not waited for.
+#[test]
+fn a_fetch_waits_for_no_more_than_its_quota_allows() {
+    let broker = with_quota(broker(), 100.0);
+    broker.append(&batch(&["x".repeat(600).as_str()]));
+    broker.append(&batch(&["x".repeat(600).as_str()]));
+    let wanted = Request { min_bytes: 1 << 20, max_wait_ms: 1_000, ..request(vec![wanting(0, 0)]) };
+    let answer = answer(12, broker.fetch(12, &wanted));
+    assert_eq!(values_count(answer.partitions[0].records.as_ref()), 1);
 }

@@ -209,6 +209,7 @@ impl TopicResults {
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) version: i16,
+    pub(super) throttle_ms: i32,
     pub(super) topics: Vec<TopicResults>,
 }
 
@@ -234,7 +235,7 @@ impl Answer {
         let responses =
             self.topics.iter().map(|topic| topic.encoded(image, hints, &mut leaders)).collect();
         let node_endpoints: Vec<NodeEndpoint<'_>> = endpoints_of(image, listener, &leaders);
-        let response = Response { responses, throttle_time_ms: 0, node_endpoints };
+        let response = Response { responses, throttle_time_ms: self.throttle_ms, node_endpoints };
         let mut chunks = Chunks::new();
         match response.encode(self.version, &mut chunks) {
             Ok(()) => Outcome::Reply(chunks.into()),

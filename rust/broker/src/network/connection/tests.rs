@@ -6,15 +6,16 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::pin;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use pykafka_wire::frame::{RequestHeader, decode_response_header};
-use pykafka_wire::{ApiKey, api_versions, metadata};
+use pykafka_wire::{ApiKey, api_versions, metadata, produce};
 use tokio::task;
 
 use super::*;
 use crate::network::transport::memory::{Files, Peer, connected};
 use crate::network::turn::TURN_FRAMES_MAX;
 use crate::seam::event::{Event, RequestEvent};
+use crate::seam::image::client_quotas::{ClientQuota, Metered, Named};
 use crate::seam::image::delta::ImageDelta;
 use crate::testing;
 
@@ -439,4 +440,68 @@ async fn a_peer_that_takes_its_answers_too_slowly_is_closed_however_often_it_tak
         assert!(client.peer.receive(1_000).await.is_some(), "it is closed for another reason");
     }
     broker.assert_logged("too slowly");
+}
+
+const PRODUCE_VERSION: i16 = 9;
+
+/// Appends a batch of two kilobytes to `t`-0.
+fn produce_body(acks: i16) -> Vec<u8> {
+    let batch = testing::batch(&["x".repeat(2_000).as_str()]);
+    let request = testing::request_of(acks, &[(0, Some(&batch))]);
+    let mut body = BytesMut::new();
+    request.encode(PRODUCE_VERSION, &mut body).unwrap();
+    body.to_vec()
+}
+
+/// A broker on which clients may produce 100 bytes a second, and so about 1,000 at once.
+fn broker_with_quota() -> Broker {
+    let mut broker = Broker::start(&[]);
+    let quota = ClientQuota {
+        user: Named::Nobody,
+        client_id: Named::Default,
+        metered: Metered::Produced,
+        bytes_per_second: 100.0,
+    };
+    broker.0.apply(ImageDelta { client_quotas: Some(vec![quota]), ..ImageDelta::default() });
+    broker
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_over_its_quota_is_answered_at_once_and_then_not_heard_as_long_as_it_was_told() {
+    let broker = broker_with_quota();
+    let mut client = broker.connect();
+    client.send(ApiKey::PRODUCE, PRODUCE_VERSION, &produce_body(1));
+    client.send_metadata();
+    let answered = client.receive(ApiKey::PRODUCE, PRODUCE_VERSION);
+    let (waited_ms, (_, body)) = elapsed_ms(answered).await;
+    assert_eq!(waited_ms, 0);
+    let response = produce::Response::decode(PRODUCE_VERSION, &body).unwrap();
+    assert_eq!(response.responses[0].partitions[0].error_code, 0);
+    let told_ms = response.throttle_time_ms as u128;
+    assert!(told_ms > 10_000, "{told_ms}");
+    broker.connect().ask_metadata().await;
+    let (waited_ms, _) = elapsed_ms(client.receive_metadata()).await;
+    assert!((told_ms - 5..told_ms + 5).contains(&waited_ms), "{waited_ms} of {told_ms}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_muted_client_has_sent_before_it_ended_its_side_is_handled_all_the_same() {
+    let broker = broker_with_quota();
+    let mut client = broker.connect();
+    client.send(ApiKey::PRODUCE, PRODUCE_VERSION, &produce_body(0));
+    client.send(ApiKey::PRODUCE, PRODUCE_VERSION, &produce_body(0));
+    client.peer.finish();
+    assert!(client.peer.is_closed().await);
+    assert_eq!(broker.0.offsets().log_end_offset, 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_does_not_wait_for_a_muted_client() {
+    let broker = broker_with_quota();
+    let mut client = broker.connect();
+    client.send(ApiKey::PRODUCE, PRODUCE_VERSION, &produce_body(1));
+    client.send_metadata();
+    client.receive(ApiKey::PRODUCE, PRODUCE_VERSION).await;
+    broker.0.ctx.connections.drain_all();
+    assert_eq!(elapsed_ms(client.peer.is_closed()).await, (0, true));
 }

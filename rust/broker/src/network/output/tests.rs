@@ -22,6 +22,7 @@ fn header(correlation_id: i32) -> Header {
         api_version: 9,
         correlation_id,
         client_id: Arc::from(""),
+        bytes: 0,
         received_ns: 0,
         received_ms: 0,
     }

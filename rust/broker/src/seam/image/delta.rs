@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::client_quotas::ClientQuota;
 use super::{BrokerEndpoint, FinalizedFeatures, PartitionEntry, TopicId};
 
 /// A topic of a delta: new, replaced whole, or with some partitions added or replaced.
@@ -52,4 +53,6 @@ pub struct ImageDelta {
     pub api_versions: Option<BTreeMap<i16, (i16, i16)>>,
     /// What `ApiVersions` says.
     pub supported_features: Option<BTreeMap<String, (i16, i16)>>,
+    /// Limits of clients, replaced whole.
+    pub client_quotas: Option<Vec<ClientQuota>>,
 }

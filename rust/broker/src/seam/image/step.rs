@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pykafka_log::{ConfigError, LogConfig};
 
+use super::client_quotas::ClientQuotas;
 use super::delta::{ImageDelta, TopicImage};
 use super::{Image, PartitionEntry, TopicEntry, TopicId};
 use crate::seam::settings::{SettingError, Settings};
@@ -107,6 +108,9 @@ impl Image {
         }
         if let Some(versions) = delta.api_versions {
             image.api_versions = Arc::new(versions);
+        }
+        if let Some(quotas) = delta.client_quotas {
+            image.client_quotas = Arc::new(ClientQuotas::new(quotas));
         }
         if let Some(values) = delta.log_defaults {
             let defaults = config(&image.durability_defaults, &values, "defaults", &mut refusals);

@@ -36,12 +36,14 @@ fn request(id: u64, received_ns: u64) -> Event {
         listener: text.clone(),
         client_host: text.clone(),
         principal: text.clone(),
+        mute: Arc::default(),
     };
     let header = Header {
         api_key: ApiKey(60),
         api_version: 0,
         correlation_id: 0,
         client_id: text,
+        bytes: 0,
         received_ns,
         received_ms: 0,
     };

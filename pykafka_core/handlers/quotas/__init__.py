@@ -1,0 +1,1 @@
+"""Limits of clients: altered and described."""

@@ -1,0 +1,147 @@
+//! A rate over the last seconds, as Kafka's `Rate` of a `SampledStat` measures it.
+
+use std::collections::VecDeque;
+
+/// How a rate is measured: `quota.window.num` samples of `quota.window.size.seconds` each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Windows {
+    pub(super) count: usize,
+    pub(super) ms: u64,
+}
+
+impl Windows {
+    /// After this long without an event nothing of a rate is left.
+    pub(super) fn total_ms(self) -> u64 {
+        (self.count as u64).saturating_mul(self.ms)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sample {
+    start_ms: u64,
+    last_event_ms: u64,
+    bytes: i64,
+}
+
+/// Bytes of the last windows.
+#[derive(Debug, Default)]
+pub(super) struct Rate {
+    samples: VecDeque<Sample>,
+}
+
+impl Rate {
+    /// Adds `bytes`; what was added in vain is taken back as negative ones.
+    pub(super) fn record(&mut self, bytes: i64, now_ms: u64, windows: Windows) {
+        match self.samples.back_mut() {
+            Some(last) if now_ms.saturating_sub(last.start_ms) < windows.ms => {
+                last.bytes += bytes;
+                last.last_event_ms = now_ms;
+            }
+            _ => {
+                // One more than the windows: the oldest overlaps the time that is measured.
+                while self.samples.len() > windows.count {
+                    self.samples.pop_front();
+                }
+                self.samples.push_back(Sample { start_ms: now_ms, last_event_ms: now_ms, bytes });
+            }
+        }
+    }
+
+    /// How long a client must keep silent so that its rate is `bytes_per_second` again; 0 if it is no higher.
+    pub(super) fn throttle_ms(
+        &mut self,
+        bytes_per_second: f64,
+        now_ms: u64,
+        windows: Windows,
+    ) -> u64 {
+        self.forget(now_ms, windows);
+        let bytes: i64 = self.samples.iter().map(|sample| sample.bytes).sum();
+        let elapsed_ms = self.elapsed_ms(now_ms, windows) as f64;
+        let excess_ms = bytes as f64 * 1_000.0 / bytes_per_second - elapsed_ms;
+        // Negative becomes 0, and what is too large the largest.
+        excess_ms.round() as u64
+    }
+
+    /// Whether nothing of it counts any more.
+    pub(super) fn is_over(&mut self, now_ms: u64, windows: Windows) -> bool {
+        self.forget(now_ms, windows);
+        self.samples.is_empty()
+    }
+
+    fn forget(&mut self, now_ms: u64, windows: Windows) {
+        let age_ms = |sample: &Sample| now_ms.saturating_sub(sample.last_event_ms);
+        while self.samples.front().is_some_and(|oldest| age_ms(oldest) >= windows.total_ms()) {
+            self.samples.pop_front();
+        }
+    }
+
+    /// The time that the samples stand for: that since the oldest, and at least all windows but one.
+    fn elapsed_ms(&self, now_ms: u64, windows: Windows) -> u64 {
+        let oldest_ms = self.samples.front().map_or(now_ms, |oldest| oldest.start_ms);
+        let elapsed_ms = now_ms.saturating_sub(oldest_ms);
+        let missing =
+            (windows.count as u64).saturating_sub(1).saturating_sub(elapsed_ms / windows.ms);
+        elapsed_ms.saturating_add(missing.saturating_mul(windows.ms)).max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const WINDOWS: Windows = Windows { count: 11, ms: 1_000 };
+
+    #[test]
+    fn a_burst_is_allowed_what_ten_seconds_are() {
+        let mut rate = Rate::default();
+        rate.record(10_000, 5_000, WINDOWS);
+        assert_eq!(rate.throttle_ms(1_000.0, 5_000, WINDOWS), 0);
+        rate.record(1, 5_000, WINDOWS);
+        assert_eq!(rate.throttle_ms(1_000.0, 5_000, WINDOWS), 1);
+        rate.record(4_999, 5_000, WINDOWS);
+        assert_eq!(rate.throttle_ms(1_000.0, 5_000, WINDOWS), 5_000);
+        // Half a second later the measured time is as much longer.
+        assert_eq!(rate.throttle_ms(1_000.0, 5_500, WINDOWS), 4_500);
+    }
+
+    #[test]
+    fn what_is_older_than_the_windows_does_not_count() {
+        let mut rate = Rate::default();
+        rate.record(1_000_000, 0, WINDOWS);
+        assert!(rate.throttle_ms(1_000.0, 10_999, WINDOWS) > 0);
+        assert_eq!(rate.throttle_ms(1_000.0, 11_000, WINDOWS), 0);
+        assert!(rate.is_over(11_000, WINDOWS));
+    }
+
+    #[test]
+    fn what_is_taken_back_does_not_count() {
+        let mut rate = Rate::default();
+        rate.record(20_000, 0, WINDOWS);
+        rate.record(-20_000, 0, WINDOWS);
+        assert_eq!(rate.throttle_ms(1.0, 0, WINDOWS), 0);
+    }
+
+    proptest! {
+        /// Who keeps silent as told gets its limit in the long run, whatever it sends and when.
+        #[test]
+        fn a_client_that_obeys_keeps_to_its_limit(
+            requests in prop::collection::vec((0_i64..50_000, 0_u64..3_000), 100..300),
+            windows in (1_usize..12, 1_u64..3).prop_map(|(count, s)| Windows { count, ms: s * 1_000 }),
+        ) {
+            let limit = 10_000.0;
+            let (mut rate, mut now_ms, mut sent) = (Rate::default(), 0, 0);
+            for (bytes, pause_ms) in requests {
+                now_ms += pause_ms;
+                rate.record(bytes, now_ms, windows);
+                sent += bytes;
+                now_ms += rate.throttle_ms(limit, now_ms, windows).min(windows.total_ms());
+                prop_assert!(rate.samples.len() <= windows.count + 1);
+            }
+            // Beside the burst of the first windows. What leaves the windows while a client is silent is forgotten with it.
+            let allowed = limit * (now_ms + windows.total_ms()) as f64 / 1_000.0;
+            prop_assert!(sent as f64 <= allowed * 2.0 + 100_000.0, "{sent} of {allowed}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+"""Requests about client quotas, and what is said of them."""
+
+from collections.abc import Mapping
+
+from pykafka_core.protocol.messages import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+)
+from pykafka_core.testing.simulated_broker import SimulatedBroker
+
+INVALID_REQUEST, UNSUPPORTED_VERSION, POLICY_VIOLATION = 42, 35, 44
+EXACT, DEFAULT, SPECIFIED = 0, 1, 2
+
+Entity = Mapping[str, str | None]
+Entry = AlterClientQuotasRequest.EntryData
+Component = tuple[str, int, str | None]
+CLIENT: Entity = {"client-id": "a"}
+
+
+def entry(entity: Entity, limits: Mapping[str, float | None]) -> Entry:
+    """A limit of None is removed."""
+    request = AlterClientQuotasRequest
+    return Entry(
+        entity=[request.EntityData(entity_type=k, entity_name=name) for k, name in entity.items()],
+        ops=[
+            request.OpData(key=key, value=value or 0.0, remove=value is None)
+            for key, value in limits.items()
+        ],
+    )
+
+
+def alter(
+    broker: SimulatedBroker, *entries: Entry, validate_only: bool = False
+) -> list[tuple[int, str | None]]:
+    answer = broker.ask(
+        AlterClientQuotasRequest(entries=list(entries), validate_only=validate_only)
+    )
+    assert isinstance(answer, AlterClientQuotasResponse)
+    return [(entry.error_code, entry.error_message) for entry in answer.entries]
+
+
+def limit(
+    broker: SimulatedBroker, entity: Entity, limits: Mapping[str, float | None]
+) -> tuple[int, str | None]:
+    [answered] = alter(broker, entry(entity, limits))
+    return answered
+
+
+def describe(
+    broker: SimulatedBroker, *components: Component, strict: bool = False
+) -> DescribeClientQuotasResponse:
+    answer = broker.ask(
+        DescribeClientQuotasRequest(
+            components=[
+                DescribeClientQuotasRequest.ComponentData(
+                    entity_type=kind, match_type=match_type, match=match
+                )
+                for kind, match_type, match in components
+            ],
+            strict=strict,
+        )
+    )
+    assert isinstance(answer, DescribeClientQuotasResponse)
+    return answer
+
+
+def described(
+    broker: SimulatedBroker, *components: Component, strict: bool = False
+) -> list[tuple[Entity, Mapping[str, float]]]:
+    answer = describe(broker, *components, strict=strict)
+    assert (answer.error_code, answer.error_message) == (0, "")
+    assert answer.entries is not None
+    return [
+        (
+            {part.entity_type: part.entity_name for part in entry.entity},
+            {value.key: value.value for value in entry.values},
+        )
+        for entry in answer.entries
+    ]
