@@ -9,6 +9,8 @@ from tests.support.wire import Connection
 NONE = 0
 LOADING = frozenset((14, 15, 16))
 """What a broker answers whose coordinators are not ready: still loading, not there yet, not here yet."""
+BEING_ENDED = 51
+"""What a transactional producer is answered whose last transaction is not over."""
 PATIENCE_S = 60.0
 
 
@@ -16,7 +18,8 @@ class Keys:
     """Numbers of the APIs that are asked here."""
 
     PRODUCE, LIST_OFFSETS, OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR = 0, 2, 8, 9, 10
-    JOIN_GROUP, HEARTBEAT, SYNC_GROUP, DESCRIBE_GROUPS, CREATE_TOPICS = 11, 12, 14, 15, 19
+    JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
+    DESCRIBE_GROUPS, CREATE_TOPICS = 15, 19
     INIT_PRODUCER_ID, ADD_PARTITIONS, ADD_OFFSETS, END_TXN, TXN_OFFSET_COMMIT = 22, 24, 25, 26, 28
     DELETE_GROUPS, DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS = 42, 61, 65
     CONSUMER_GROUP_HEARTBEAT, CONSUMER_GROUP_DESCRIBE = 68, 69

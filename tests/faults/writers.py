@@ -1,12 +1,17 @@
 """Producers by raw requests, who keep their id, epoch and sequence and go on after their broker has started again."""
 
 import time
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from pykafka_core._core import build_batch
 from pykafka_core.protocol import messages as m
-from tests.faults.raw import LOADING, NONE, PATIENCE_S, Keys
-from tests.support.wire import Connection
+from tests.faults.raw import BEING_ENDED, LOADING, NONE, PATIENCE_S, Keys
+
+
+class Asked(Protocol):
+    """A connection, or what stands for one."""
+
+    def ask(self, api_key: int, version: int, request: Any) -> Any: ...
 
 
 class Appended(NamedTuple):
@@ -18,26 +23,27 @@ class Writer:
     """A producer of partition 0 of a topic that numbers its records; with a name it is a transactional one."""
 
     def __init__(
-        self, connection: Connection, topic: str, name: str | None = None, timeout_ms: int = 60_000
+        self, connection: Asked, topic: str, name: str | None = None, timeout_ms: int = 60_000
     ) -> None:
         self.name, self.topic, self.sequence, self.written = name, topic, 0, 0
         request = m.InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=timeout_ms)
         deadline = time.monotonic() + PATIENCE_S
-        while (answer := connection.ask(Keys.INIT_PRODUCER_ID, 5, request)).error_code in LOADING:
+        while True:
+            answer = connection.ask(Keys.INIT_PRODUCER_ID, 5, request)
+            if answer.error_code not in LOADING | {BEING_ENDED}:
+                break
             assert time.monotonic() < deadline, "there are no producer ids"
         assert answer.error_code == NONE
         self.id, self.epoch = answer.producer_id, answer.producer_epoch
 
-    def write(self, connection: Connection, count: int, version: int = 12) -> Appended:
+    def write(self, connection: Asked, count: int, version: int = 12) -> Appended:
         done = self.append(connection, count, self.sequence, version)
         if done.error_code == NONE:
             self.sequence += count
             self.written += count
         return done
 
-    def append(
-        self, connection: Connection, count: int, sequence: int, version: int = 12
-    ) -> Appended:
+    def append(self, connection: Asked, count: int, sequence: int, version: int = 12) -> Appended:
         """At a sequence that may be wrong; nothing is noted."""
         key = (self.name or "idempotent").encode()
         numbers = range(self.written, self.written + count)
@@ -63,12 +69,12 @@ class Transactions(Writer):
     """Transactions of one id; ``version`` is that of KIP-890: 1 names the partitions first, 2 does not."""
 
     def __init__(
-        self, connection: Connection, name: str, version: int, timeout_ms: int = 60_000
+        self, connection: Asked, name: str, version: int, timeout_ms: int = 60_000
     ) -> None:
         super().__init__(connection, name, name, timeout_ms)
         self.version, self.opened = version, 0
 
-    def open(self, connection: Connection, group: str, offset: int) -> None:
+    def open(self, connection: Asked, group: str, offset: int) -> None:
         """Write records, and commit an offset for a group."""
         if self.version == 1:
             assert self.name_the_partition(connection) == NONE
@@ -76,9 +82,8 @@ class Transactions(Writer):
         produced = self.write(connection, self.opened, 11 if self.version == 1 else 12)
         assert produced.error_code == NONE
         if self.version == 1:
-            added = m.AddOffsetsToTxnRequest(group_id=group, **self._own())
-            assert connection.ask(Keys.ADD_OFFSETS, 3, added).error_code == NONE
-        self._commit_offset(connection, group, offset)
+            assert self.name_the_group(connection, group) == NONE
+        assert self.commit_offset(connection, group, offset) == NONE
 
     def _own(self) -> dict[str, Any]:
         return {
@@ -87,7 +92,7 @@ class Transactions(Writer):
             "producer_epoch": self.epoch,
         }
 
-    def name_the_partition(self, connection: Connection) -> int:
+    def name_the_partition(self, connection: Asked) -> int:
         """Of version 1, before the first record: the error code."""
         topic = m.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=self.topic, partitions=[0])
         request = m.AddPartitionsToTxnRequest(
@@ -100,7 +105,13 @@ class Transactions(Writer):
         (row,) = answer.results_by_topic_v3_and_below[0].results_by_partition
         return int(row.partition_error_code)
 
-    def _commit_offset(self, connection: Connection, group: str, offset: int) -> None:
+    def name_the_group(self, connection: Asked, group: str) -> int:
+        """Of version 1, before the first offset: the error code."""
+        request = m.AddOffsetsToTxnRequest(group_id=group, **self._own())
+        return int(connection.ask(Keys.ADD_OFFSETS, 3, request).error_code)
+
+    def commit_offset(self, connection: Asked, group: str, offset: int) -> int:
+        """Of partition 0, as part of the transaction: the error code."""
         row = m.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
             partition_index=0, committed_offset=offset, committed_metadata=f"at {offset}"
         )
@@ -109,9 +120,9 @@ class Transactions(Writer):
         )
         request = m.TxnOffsetCommitRequest(group_id=group, topics=[topic], **self._own())
         answer = connection.ask(Keys.TXN_OFFSET_COMMIT, 3 if self.version == 1 else 5, request)
-        assert answer.topics[0].partitions[0].error_code == NONE
+        return int(answer.topics[0].partitions[0].error_code)
 
-    def end(self, connection: Connection, *, commits: bool) -> int:
+    def end(self, connection: Asked, *, commits: bool) -> int:
         """The error code. With version 2 the producer has another epoch then."""
         request = m.EndTxnRequest(committed=commits, **self._own())
         answer = connection.ask(Keys.END_TXN, 4 if self.version == 1 else 5, request)

@@ -32,13 +32,21 @@ class Connection:
 
     def ask(self, api_key: int, version: int, request: Any) -> Any:
         """Send and wait for the answer."""
-        head = struct.pack(">hhih4sb", api_key, version, 7, 4, b"test", 0)
-        body = head + encode_request(request, version)
-        self._socket.sendall(struct.pack(">i", len(body)) + body)
+        self.send(api_key, version, request)
         (size,) = struct.unpack(">i", self._read(4))
         answer = self._read(size)
         assert answer[:5] == struct.pack(">ib", 7, 0)
         return decode_response(api_key, version, answer[5:])
+
+    def send(self, api_key: int, version: int, request: Any) -> None:
+        """Send, and wait for nothing."""
+        head = struct.pack(">hhih4sb", api_key, version, 7, 4, b"test", 0)
+        body = head + encode_request(request, version)
+        self._socket.sendall(struct.pack(">i", len(body)) + body)
+
+    def close(self) -> None:
+        """End it, whatever is on its way."""
+        self._socket.close()
 
     def alter(self, kind: int, of: str, name: str, value: str) -> int:
         """Set one setting of one resource; return the error code."""
@@ -56,6 +64,7 @@ class Connection:
         parts = bytearray()
         while len(parts) < size:
             part = self._socket.recv(size - len(parts))
-            assert part, "the broker closed the connection"
+            if not part:
+                raise ConnectionError("the broker closed the connection")
             parts += part
         return bytes(parts)
