@@ -1,6 +1,7 @@
 """The settings of the group coordinator. Those of the broker cannot be altered while it runs, those of a group can."""
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import NamedTuple
 
 from pykafka_core.config import BrokerConfigs, Scope
@@ -18,6 +19,25 @@ _NAMES = {name: name for name in ASSIGNOR_NAMES} | {
 }
 
 
+class MigrationPolicy(Enum):
+    """``group.consumer.migration.policy``: how groups with members may change their kind."""
+
+    DISABLED = "disabled"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        """From classic to consumer."""
+        return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        """From consumer to classic."""
+        return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+
 class ConsumerGroupSettings(NamedTuple):
     """Of groups of the consumer protocol (``group.consumer.*``).
 
@@ -29,6 +49,7 @@ class ConsumerGroupSettings(NamedTuple):
     heartbeat_interval_ms: int = 5_000
     max_size: int = 2**31 - 1
     assignors: tuple[str, ...] = ASSIGNOR_NAMES
+    migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
 
     @staticmethod
     def of(settings: BrokerConfigs) -> "ConsumerGroupSettings":
@@ -40,6 +61,9 @@ class ConsumerGroupSettings(NamedTuple):
             heartbeat_interval_ms=settings.int("group.consumer.heartbeat.interval.ms"),
             max_size=settings.int("group.consumer.max.size"),
             assignors=tuple(dict.fromkeys(named)) or ASSIGNOR_NAMES,
+            migration=MigrationPolicy(
+                (settings.string("group.consumer.migration.policy") or "").lower()
+            ),
         )
 
     def with_own(self, own: Mapping[str, str]) -> "ConsumerGroupSettings":

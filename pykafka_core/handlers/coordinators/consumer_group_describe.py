@@ -27,8 +27,8 @@ from pykafka_core.protocol.messages import (
 )
 from pykafka_core.types import NO_AUTHORIZED_OPERATIONS
 
-CONSUMER_MEMBER = 1
-"""A member's type, from version 1 on; 0 is a member of the classic protocol in a consumer group."""
+CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
+"""A member's type, from version 1 on: by its protocol."""
 
 _MEMBER_BYTES = 200
 """Of a member in an answer, beside its topics and partitions."""
@@ -124,7 +124,7 @@ def _member(context: Context, described: DescribedMember) -> ConsumerGroupDescri
         subscribed_topic_regex=member.topic_regex or "",
         assignment=_assignment(context, member.assigned),
         target_assignment=_assignment(context, described.target),
-        member_type=CONSUMER_MEMBER,
+        member_type=CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,
     )
 
 

@@ -11,6 +11,7 @@ from pykafka_core.errors import (
     UnknownServerError,
 )
 from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.coordinators.consumer_topics import ImageTopics
 from pykafka_core.handlers.coordinators.groups import coordinate
 from pykafka_core.handlers.outcome import Coordinate, Coordinated
 from pykafka_core.protocol.messages import JoinGroupRequest, JoinGroupResponse, Message
@@ -43,7 +44,8 @@ def handle(context: Context, request: JoinGroupRequest) -> Coordinate | Message:
     size = sum(len(protocol.name) + len(protocol.metadata) for protocol in request.protocols)
     if size > PROTOCOLS_BYTES_MAX:
         return refused(UnknownServerError.code)
-    run = partial(join_group, _join(context, request))
+    view = ImageTopics(context.image.topics, context.image.offset)
+    run = partial(join_group, _join(context, request), view)
     found = coordinate(context, request.group_id, run, refused)
     if isinstance(found, Message):
         return found

@@ -10,7 +10,7 @@ from pykafka_core.coordinator.group.classic.leave import leave_group
 from pykafka_core.coordinator.group.classic.sync import Sync, sync_group
 from pykafka_core.coordinator.shard import Turn
 from pykafka_core.protocol.messages import JoinGroupResponse, LeaveGroupRequest
-from tests.coordinator.classic.world import BYTES_MAX, MS, RANGE, World
+from tests.coordinator.classic.world import BYTES_MAX, MS, NO_TOPICS, RANGE, World
 
 TURNS_MAX = 10
 
@@ -21,6 +21,7 @@ def join(instance_id: str | None, rebalance_timeout_ms: int) -> partial[None]:
         Join(
             "g", "", instance_id, "consumer", RANGE, 10_000, rebalance_timeout_ms, "c", "/h", "", 3
         ),
+        NO_TOPICS,
     )
 
 

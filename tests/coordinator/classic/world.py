@@ -12,6 +12,7 @@ from pykafka_core.coordinator.group.classic.join import Join, join_group
 from pykafka_core.coordinator.group.classic.leave import leave_group
 from pykafka_core.coordinator.group.classic.records import replay_group
 from pykafka_core.coordinator.group.classic.sync import Sync, sync_group
+from pykafka_core.coordinator.group.consumer.topics import GroupTopic
 from pykafka_core.coordinator.group.settings import GroupSettings
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import FOREVER_NS, KeyValue, Turn, Waiter
@@ -23,6 +24,21 @@ from pykafka_core.protocol.messages import (
     SyncGroupResponse,
 )
 
+
+class NoTopics:
+    """A `TopicsView` of a cluster without topics: classic groups do not look at it."""
+
+    version: object = None
+    offset = 0
+
+    def topic(self, _name: str) -> GroupTopic | None:
+        return None
+
+    def matching(self, _regex: str) -> frozenset[str]:
+        return frozenset()
+
+
+NO_TOPICS = NoTopics()
 MS = 1_000_000
 SESSION_MS, REBALANCE_MS = 10_000, 60_000
 RANGE = (("range", b"\0\0\0\0\0\0"),)
@@ -155,7 +171,7 @@ def join(member_id: str = "", instance: str | None = None, **changes: Any) -> Op
         "api_version": 3,
         **changes,
     }
-    return partial(join_group, Join(**fields))
+    return partial(join_group, Join(**fields), NO_TOPICS)
 
 
 def sync(

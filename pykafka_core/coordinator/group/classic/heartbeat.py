@@ -2,6 +2,7 @@
 
 from pykafka_core.coordinator.group.classic.session import touch_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.migration.requests import beat_consumers
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import RebalanceInProgressError, UnknownMemberIdError
@@ -16,6 +17,10 @@ def heartbeat(request: HeartbeatRequest, state: GroupState, waiter: Waiter, turn
         FencedInstanceIdError: Another member id has the instance id.
         IllegalGenerationError: It is in another generation.
     """
+    consumers = state.consumer_groups.get(request.group_id)
+    if consumers is not None:
+        beat_consumers(request, consumers, state, waiter, turn)
+        return
     group = state.groups.get(request.group_id)
     if group is None:
         raise UnknownMemberIdError

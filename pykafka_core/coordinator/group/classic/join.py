@@ -26,7 +26,9 @@ from pykafka_core.coordinator.group.classic.session import (
 )
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.consumer.records import group_tombstones
+from pykafka_core.coordinator.group.consumer.topics import TopicsView
 from pykafka_core.coordinator.group.member_memory import MemberMemory
+from pykafka_core.coordinator.group.migration.requests import join_consumers
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import (
@@ -72,9 +74,17 @@ class Join(NamedTuple):
     reason: str
     api_version: int
 
+    @property
+    def must_come_back(self) -> bool:
+        """Whether it has to join again with the id that it is given (KIP-394)."""
+        is_dynamic = self.group_instance_id is None
+        return not self.member_id and is_dynamic and self.api_version >= MEMBER_ID_VERSION
 
-def join_group(join: Join, state: GroupState, waiter: Waiter, turn: Turn) -> None:
+
+def join_group(join: Join, view: TopicsView, state: GroupState, waiter: Waiter, turn: Turn) -> None:
     """Let somebody join; answered with a `JoinGroupResponse`, now or when the rebalance completes.
+
+    A consumer group with members takes in who joins as one of its classic members.
 
     Raises:
         UnknownMemberIdError: Neither group nor member has that id.
@@ -85,9 +95,12 @@ def join_group(join: Join, state: GroupState, waiter: Waiter, turn: Turn) -> Non
         UnknownServerError: The group with it is too large to be stored; or who joins with an instance id was to join
             without one.
     """
+    consumers = state.consumer_groups.get(join.group_id)
+    if consumers is not None and consumers.has_members:
+        join_consumers(join, view, consumers, state, waiter, turn)
+        return
     group = state.groups.get(join.group_id)
     if group is None:
-        _check_no_consumers(join, state)
         if join.member_id:
             raise UnknownMemberIdError
         group = ClassicGroup(join.group_id)
@@ -107,13 +120,6 @@ def join_group(join: Join, state: GroupState, waiter: Waiter, turn: Turn) -> Non
         group.check_member(join.member_id, join.group_instance_id)
         assert member is not None, "it was checked"
         _join_again(state, group, member, join, waiter, turn)
-
-
-def _check_no_consumers(join: Join, state: GroupState) -> None:
-    """A group of the consumer protocol becomes a classic one when it is empty."""
-    consumers = state.consumer_groups.get(join.group_id)
-    if consumers is not None and consumers.has_members:
-        raise InconsistentGroupProtocolError
 
 
 def _has_room(state: GroupState, group: ClassicGroup, member: Member | None) -> bool:
@@ -165,11 +171,10 @@ def _join_without_id(
     if old_id is not None:
         _join_as_static(state, group, group.members[old_id], member_id, join, waiter, turn)
         return
-    must_come_back = instance_id is None and join.api_version >= MEMBER_ID_VERSION
-    if must_come_back and len(group.pending_members) >= PENDING_MEMBERS_MAX:
+    if join.must_come_back and len(group.pending_members) >= PENDING_MEMBERS_MAX:
         raise GroupMaxSizeReachedError
     _store_new_group(state, group, turn)
-    if must_come_back:
+    if join.must_come_back:
         due_ns = turn.now_ns + join.session_timeout_ms * NS_PER_MS
         await_pending_member(state, group, member_id, due_ns)
         required = MemberIdRequiredError.code

@@ -1,11 +1,11 @@
 """The keys of a classic group's deadlines."""
 
-from enum import IntEnum
+from enum import Enum
 from typing import NamedTuple
 
 
-class Due(IntEnum):
-    """What there is to do."""
+class Due(Enum):
+    """What there is to do. Not numbers: a key would equal that of a consumer group."""
 
     SESSION = 0
     """A member, or one that is to come back with its member id, was silent for too long."""

@@ -15,6 +15,7 @@ from pykafka_core.coordinator.group.classic.records import group_record, stored_
 from pykafka_core.coordinator.group.classic.session import touch_member
 from pykafka_core.coordinator.group.classic.states import ClassicGroupState
 from pykafka_core.coordinator.group.history import What
+from pykafka_core.coordinator.group.migration.requests import sync_consumers
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import (
@@ -55,6 +56,10 @@ def sync_group(sync: Sync, state: GroupState, waiter: Waiter, turn: Turn) -> Non
         InconsistentGroupProtocolError: The group has another protocol.
         RebalanceInProgressError: It has to join again.
     """
+    consumers = state.consumer_groups.get(sync.group_id)
+    if consumers is not None:
+        sync_consumers(sync, consumers, state, waiter, turn)
+        return
     group = state.groups.get(sync.group_id)
     if group is None:
         raise UnknownMemberIdError

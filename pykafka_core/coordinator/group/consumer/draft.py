@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
 from pykafka_core.coordinator.group.consumer.replay import apply
+from pykafka_core.coordinator.group.migration.takeover import take_over
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import KeyValue, Turn
 
@@ -43,5 +44,7 @@ class Draft:
             apply(self.group, *record)
         group_id = self.group.group_id
         if state.consumer_groups.get(group_id) is not self.group:
-            state.groups.pop(group_id, None)
+            classic = state.groups.pop(group_id, None)
             state.consumer_groups[group_id] = self.group
+            if classic is not None:
+                take_over(state, classic, self.group, turn)

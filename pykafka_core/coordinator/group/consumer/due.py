@@ -14,12 +14,13 @@ RETRY_MS = 5_000
 
 
 def run_consumer_due(state: GroupState, key: DueInConsumerGroup, turn: Turn) -> None:
-    """A deadline has passed. Nothing happens if the member is gone, or has given up its partitions."""
+    """A deadline has passed: the member is removed, unless it is gone, or has given up its partitions."""
     group = state.consumer_groups.get(key.group_id)
     member = None if group is None else group.members.get(key.member_id)
     if group is None or member is None:
         return
-    if key.consumer_due is ConsumerDue.SESSION or member.state is MemberState.UNREVOKED_PARTITIONS:
+    is_revocation = key.consumer_due is ConsumerDue.REBALANCE
+    if not is_revocation or member.state is MemberState.UNREVOKED_PARTITIONS:
         try:
             remove_members(state, group, [key.member_id], None, turn)
         except RecordListTooLargeError:
@@ -33,5 +34,6 @@ def arm_loaded_consumers(state: GroupState, turn: Turn) -> None:
         own = state.own_settings(group.group_id)
         timeout_ms = state.settings.consumer.with_own(own).session_timeout_ms
         for member in group.members.values():
-            touch(state, group.group_id, member.member_id, turn.now_ns, timeout_ms)
+            own_ms = timeout_ms if member.classic is None else member.classic.session_timeout_ms
+            touch(state, group.group_id, member.member_id, turn.now_ns, own_ms)
             watch_revocation(state, group.group_id, member, turn.now_ns)

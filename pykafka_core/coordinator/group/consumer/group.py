@@ -204,6 +204,29 @@ class ConsumerGroup:
         """What most of those members like who say so; None if none does."""
         return max(self._assignors, key=lambda name: (self._assignors[name], name), default=None)
 
+    def waits_for_others(self, member: ConsumerMember) -> bool:
+        """Whether others hold partitions that a member is to have."""
+        return any(
+            number not in member.assigned.get(topic_id, ()) and not self.is_free(topic_id, number)
+            for topic_id, numbers in self.target(member.member_id).items()
+            for number in numbers
+        )
+
+    def common_protocols(self) -> frozenset[str]:
+        """Names of protocols that all members of the classic protocol support."""
+        supported = [
+            frozenset(name for name, _ in member.classic.protocols)
+            for member in self.members.values()
+            if member.classic is not None
+        ]
+        return frozenset.intersection(*supported) if supported else frozenset()
+
+    def supports_classic(self, names: Collection[str]) -> bool:
+        """Whether who supports those protocols can be a classic member besides those there are."""
+        if all(member.classic is None for member in self.members.values()):
+            return bool(names)
+        return not self.common_protocols().isdisjoint(names)
+
     def check_commit(
         self,
         member_id: str,
@@ -223,17 +246,18 @@ class ConsumerGroup:
             UnknownMemberIdError: The group has members, and this is none of them.
             UnsupportedVersionError: That version has no member epoch.
             StaleMemberEpochError: It is in another epoch.
-            IllegalGenerationError: The same within a transaction: its clients know this one.
+            IllegalGenerationError: The same within a transaction, or of a classic member: their clients know this one.
         """
         transactional = api_version is None
         is_named = member_epoch != NO_EPOCH or member_id or group_instance_id is not None
         if (member_epoch < 0 and not self.members) or (transactional and not is_named):
             return
         member = self.member(member_id)
-        if api_version is not None and api_version < COMMIT_VERSION:
+        is_classic = member.classic is not None
+        if api_version is not None and api_version < COMMIT_VERSION and not is_classic:
             raise UnsupportedVersionError
         if member_epoch != member.epoch:
-            raise IllegalGenerationError if transactional else StaleMemberEpochError
+            raise IllegalGenerationError if transactional or is_classic else StaleMemberEpochError
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Refuse to tell offsets, as ``ConsumerGroup.validateOffsetFetch``.
@@ -241,11 +265,13 @@ class ConsumerGroup:
         Raises:
             UnknownMemberIdError: This is no member.
             StaleMemberEpochError: It is in another epoch.
+            IllegalGenerationError: The same of a classic member.
         """
         if member_id is None and member_epoch < 0:
             return
-        if member_epoch != self.member(member_id or "").epoch:
-            raise StaleMemberEpochError
+        member = self.member(member_id or "")
+        if member_epoch != member.epoch:
+            raise StaleMemberEpochError if member.classic is None else IllegalGenerationError
 
     def copy(self) -> "ConsumerGroup":
         """Another group that is the same so far; neither changes the other."""

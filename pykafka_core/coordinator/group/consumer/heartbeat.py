@@ -1,37 +1,24 @@
 """ConsumerGroupHeartbeat: a member joins, lives, is told its partitions, and says which it owns.
 
-A heartbeat does up to four things, each of which sees the ones before: it makes or changes the member; the group comes
-to a new epoch if its subscription or the topics have changed; a new target assignment is made for a new epoch; and the
-member takes a step towards its own target.
+What it does to the group is in `steps`.
 """
 
 from typing import TypeVar
 
 from pykafka_core.coordinator.group.consumer.beat import NO_TIMEOUT, Heartbeat
-from pykafka_core.coordinator.group.consumer.draft import Draft
-from pykafka_core.coordinator.group.consumer.epochs import next_epoch
 from pykafka_core.coordinator.group.consumer.join import admitted, opened
 from pykafka_core.coordinator.group.consumer.member import (
     JOIN_EPOCH,
     ConsumerMember,
 )
-from pykafka_core.coordinator.group.consumer.reconcile import Target, reconciled
-from pykafka_core.coordinator.group.consumer.records import (
-    current_record,
-    epoch_record,
-    member_record,
-)
-from pykafka_core.coordinator.group.consumer.regexes import check_regex, resolve_regexes
+from pykafka_core.coordinator.group.consumer.regexes import check_regex
 from pykafka_core.coordinator.group.consumer.session import (
     forget_deadlines,
     touch,
-    watch_revocation,
 )
-from pykafka_core.coordinator.group.consumer.target import target_records
+from pykafka_core.coordinator.group.consumer.steps import put_member, reconcile, renew
 from pykafka_core.coordinator.group.consumer.topics import (
     TopicsView,
-    found_topics,
-    metadata_hash,
 )
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
@@ -59,40 +46,19 @@ def consumer_heartbeat(
         UnknownServerError: It needs another epoch, and the group is in the last one.
         RecordListTooLargeError: What changes does not fit into one batch.
     """
-    draft = opened(beat.group_id, beat.member_epoch, state)
+    draft = opened(beat.group_id, beat.member_epoch, view, state)
     check_regex(beat.topic_regex, beat.member_id, draft.group)
     member_id = beat.member_id or (state.new_uuid() if beat.member_epoch == JOIN_EPOCH else "")
     before, replaced = admitted(beat, member_id, draft, state)
-    is_new_epoch = _update_member(beat, before, draft, state)
-    is_new_epoch |= resolve_regexes(draft, view, turn.now_ms)
-    _refresh_epoch(view, draft, is_new_epoch)
-    if draft.group.epoch > draft.group.assignment_epoch:
-        draft.add(target_records(draft.group, view, state.settings.consumer.assignors[0]))
-    after = _reconcile(beat, member_id, draft, state, turn)
+    changed = put_member(draft, before, _updated(beat, before), state)
+    renew(draft, view, state, changed, turn.now_ms)
+    after = reconcile(draft, member_id, beat.owned, state, turn)
     if replaced is not None:
         forget_deadlines(state, beat.group_id, replaced)
     draft.group.topics_version = view.version
     touch(state, beat.group_id, member_id, turn.now_ns, beat.session_timeout_ms)
     is_news = beat.is_full or before.assigned != after.assigned
     turn.answer(waiter, _answer(beat, after, is_news=is_news))
-
-
-def _update_member(
-    beat: Heartbeat, before: ConsumerMember, draft: Draft, state: GroupState
-) -> bool:
-    """Take in what a member says of itself; whether the group needs another assignment."""
-    after = _updated(beat, before)
-    known = draft.group.members.get(after.member_id)
-    if after != known:
-        growth = after.size - (0 if known is None else known.size)
-        state.member_memory.check_join(growth, is_new=known is None)
-        draft.add([member_record(beat.group_id, after)])
-    return _subscription(after) != _subscription(before)
-
-
-def _subscription(member: ConsumerMember) -> tuple[frozenset[str], str | None]:
-    """What brings another epoch. Another assignor does not: it is asked when there is something to assign."""
-    return member.topic_names, member.topic_regex
 
 
 def _updated(beat: Heartbeat, member: ConsumerMember) -> ConsumerMember:
@@ -108,38 +74,12 @@ def _updated(beat: Heartbeat, member: ConsumerMember) -> ConsumerMember:
             None if timeout_ms == NO_TIMEOUT else timeout_ms, member.rebalance_timeout_ms
         ),
         server_assignor=_said(beat.server_assignor, member.server_assignor),
+        classic=None,
     )
 
 
 def _said(value: T | None, before: T) -> T:
     return before if value is None else value
-
-
-def _refresh_epoch(view: TopicsView, draft: Draft, is_new_epoch: bool) -> None:
-    """Come to a new epoch if the subscription has changed, or the topics that the group is subscribed to."""
-    group = draft.group
-    is_new_epoch |= group.epoch == 0
-    if not is_new_epoch and group.topics_version is view.version:
-        return
-    found = metadata_hash(found_topics(view, set(group.subscribed_names())).values())
-    if is_new_epoch or found != group.metadata_hash:
-        draft.add([epoch_record(group.group_id, next_epoch(group), found)])
-
-
-def _reconcile(
-    beat: Heartbeat, member_id: str, draft: Draft, state: GroupState, turn: Turn
-) -> ConsumerMember:
-    """Let the member take a step, and commit all that was drafted."""
-    group = draft.group
-    before = group.members[member_id]
-    target = Target(group.assignment_epoch, group.target(member_id))
-    after = reconciled(before, target, beat.owned, group.is_free)
-    if after is before:
-        draft.commit(state, turn)
-    else:
-        draft.commit(state, turn, [current_record(beat.group_id, after)])
-        watch_revocation(state, beat.group_id, after, turn.now_ns)
-    return after
 
 
 def _answer(beat: Heartbeat, member: ConsumerMember, *, is_news: bool) -> _Answer:

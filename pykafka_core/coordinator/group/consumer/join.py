@@ -16,6 +16,8 @@ from pykafka_core.coordinator.group.consumer.records import (
     member_tombstones,
     target_record,
 )
+from pykafka_core.coordinator.group.consumer.topics import TopicsView
+from pykafka_core.coordinator.group.migration.upgrade import upgraded
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.errors import (
     GroupIdNotFoundError,
@@ -24,19 +26,20 @@ from pykafka_core.errors import (
 )
 
 
-def opened(group_id: str, member_epoch: int, state: GroupState) -> Draft:
-    """A draft of the group; of a new one for who joins, also in the place of an empty classic one.
+def opened(group_id: str, member_epoch: int, view: TopicsView, state: GroupState) -> Draft:
+    """A draft of the group; of a new one for who joins, also in the place of a classic one, whose members it gets.
 
     Raises:
-        GroupIdNotFoundError: There is none, or it is a classic one with members.
+        GroupIdNotFoundError: There is none, or it is a classic one that stays so.
     """
     group = state.consumer_groups.get(group_id)
     if group is not None:
         return Draft(group)
     classic = state.groups.get(group_id)
-    is_empty = classic is None or classic.state is ClassicGroupState.EMPTY
-    if member_epoch != JOIN_EPOCH or not is_empty:
+    if member_epoch != JOIN_EPOCH:
         raise GroupIdNotFoundError
+    if classic is not None and classic.state is not ClassicGroupState.EMPTY:
+        return upgraded(classic, view, state)
     first = [] if classic is None else [group_tombstone(group_id)]
     return Draft(ConsumerGroup(group_id, state.member_memory), first)
 
@@ -75,12 +78,12 @@ def _joined(beat: Heartbeat, member_id: str, draft: Draft) -> tuple[ConsumerMemb
     existing = group.static_member(beat.instance_id)
     if existing is None or existing.member_id == member_id:
         return known, None
-    if existing.epoch != LEAVE_STATIC_EPOCH:
+    if existing.epoch != LEAVE_STATIC_EPOCH and existing.classic is None:
         raise UnreleasedInstanceIdError
-    return _replaced(existing, member_id, draft), existing.member_id
+    return replaced_static(existing, member_id, draft), existing.member_id
 
 
-def _replaced(existing: ConsumerMember, member_id: str, draft: Draft) -> ConsumerMember:
+def replaced_static(existing: ConsumerMember, member_id: str, draft: Draft) -> ConsumerMember:
     """Give all that a static member had to the one that comes back."""
     group_id = draft.group.group_id
     target = draft.group.target(existing.member_id)

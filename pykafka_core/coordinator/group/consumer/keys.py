@@ -1,16 +1,20 @@
 """The keys of a consumer group's deadlines."""
 
-from enum import IntEnum
+from enum import Enum
 from typing import NamedTuple
 
 
-class ConsumerDue(IntEnum):
-    """What there is to do."""
+class ConsumerDue(Enum):
+    """What there is to do. Not numbers: a key would equal that of a classic group."""
 
     SESSION = 0
     """A member was silent for too long."""
     REBALANCE = 1
     """A member has not given up the partitions that it was told to."""
+    JOIN = 2
+    """A classic member has not joined again, as it was told to."""
+    SYNC = 3
+    """A classic member has joined, and has not synced."""
 
 
 class DueInConsumerGroup(NamedTuple):

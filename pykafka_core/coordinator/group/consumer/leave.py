@@ -23,6 +23,7 @@ from pykafka_core.coordinator.group.consumer.topics import (
     found_topics,
     metadata_hash,
 )
+from pykafka_core.coordinator.group.migration.downgrade import is_downgraded
 from pykafka_core.coordinator.group.state import GroupState
 from pykafka_core.coordinator.shard import Turn, Waiter
 from pykafka_core.errors import GroupIdNotFoundError
@@ -72,6 +73,8 @@ def remove_members(
 ) -> None:
     """Remove members; the group comes to a new epoch, and is assigned again with the next heartbeat.
 
+    If classic members alone are left it becomes a classic group.
+
     Args:
         state: Of the shard.
         group: With these members.
@@ -82,6 +85,8 @@ def remove_members(
     group_id, draft = group.group_id, Draft(group)
     for member_id in member_ids:
         draft.add(member_tombstones(group_id, member_id))
+    if is_downgraded(state, draft.group, group, turn):
+        return
     draft.add(unused_regexes(draft.group))
     found = _hash(draft.group, view)
     draft.commit(state, turn, [epoch_record(group_id, epoch_after_removal(group), found)])

@@ -5,6 +5,8 @@ from enum import Enum, IntEnum
 from sys import getsizeof
 from typing import NamedTuple
 
+from pykafka_core.coordinator.group.classic.member import Protocols
+
 JOIN_EPOCH = 0
 """A member with this epoch joins, for the first time or again."""
 LEAVE_EPOCH = -1
@@ -20,6 +22,8 @@ _OVERHEAD = 2048
 """What Python takes for a member without names, and more."""
 _NAME_OVERHEAD = 64
 """Likewise of a name in a set."""
+_PROTOCOL_OVERHEAD = 160
+"""Likewise of a protocol."""
 
 
 class MemberState(IntEnum):
@@ -47,6 +51,35 @@ class ConsumerGroupState(Enum):
     STABLE = "Stable"
 
 
+class ClassicSide(NamedTuple):
+    """What a member of the classic protocol is beside what all are.
+
+    Attributes:
+        protocols: Names and metadata, the one that it likes best first.
+    """
+
+    session_timeout_ms: int
+    protocols: Protocols
+
+    @property
+    def protocol_name(self) -> str:
+        """The protocol that it is told."""
+        return self.protocols[0][0] if self.protocols else ""
+
+    @property
+    def metadata(self) -> bytes:
+        """What it says for that."""
+        return self.protocols[0][1] if self.protocols else b""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory, and more."""
+        return sum(
+            _PROTOCOL_OVERHEAD + getsizeof(name) + len(metadata)
+            for name, metadata in self.protocols
+        )
+
+
 class ConsumerMember(NamedTuple):
     """A member as its records say. Values are replaced, never changed.
 
@@ -59,6 +92,7 @@ class ConsumerMember(NamedTuple):
         previous_epoch: The one before; a member whose answer was lost still sends it.
         assigned: What it may read.
         revoking: What it was told to give up.
+        classic: Of a member that uses the classic protocol; None for one of the consumer protocol.
     """
 
     member_id: str
@@ -75,6 +109,7 @@ class ConsumerMember(NamedTuple):
     state: MemberState = MemberState.STABLE
     assigned: Assignment = NOTHING
     revoking: Assignment = NOTHING
+    classic: ClassicSide | None = None
 
     def is_reconciled_to(self, epoch: int) -> bool:
         """Whether it has all that the target of that epoch gives it."""
@@ -88,6 +123,7 @@ class ConsumerMember(NamedTuple):
             _OVERHEAD
             + sum(getsizeof(text) for text in texts)
             + sum(_NAME_OVERHEAD + getsizeof(name) for name in self.topic_names)
+            + (0 if self.classic is None else self.classic.size)
         )
 
     def held(self) -> Iterable[tuple[bytes, int]]:

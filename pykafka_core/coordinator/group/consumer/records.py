@@ -3,7 +3,11 @@
 from collections.abc import Iterator
 
 from pykafka_core.coordinator.group.consumer.group import ConsumerGroup, ResolvedRegex
-from pykafka_core.coordinator.group.consumer.member import Assignment, ConsumerMember
+from pykafka_core.coordinator.group.consumer.member import (
+    Assignment,
+    ClassicSide,
+    ConsumerMember,
+)
 from pykafka_core.coordinator.shard import KeyValue
 from pykafka_core.protocol.coordinator_records import (
     GROUP_KEYS,
@@ -50,8 +54,23 @@ def member_record(group_id: str, member: ConsumerMember) -> KeyValue:
         subscribed_topic_regex=member.topic_regex,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.server_assignor,
+        classic_member_metadata=_classic(member.classic),
     )
     return _record(_member_key(group_id, member.member_id), value)
+
+
+def _classic(
+    side: ClassicSide | None,
+) -> ConsumerGroupMemberMetadataValue.ClassicMemberMetadata | None:
+    if side is None:
+        return None
+    protocol = ConsumerGroupMemberMetadataValue.ClassicProtocol
+    return ConsumerGroupMemberMetadataValue.ClassicMemberMetadata(
+        session_timeout_ms=side.session_timeout_ms,
+        supported_protocols=[
+            protocol(name=name, metadata=metadata) for name, metadata in side.protocols
+        ],
+    )
 
 
 def target_epoch_record(group_id: str, epoch: int) -> KeyValue:

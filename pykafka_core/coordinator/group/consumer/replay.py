@@ -11,6 +11,7 @@ from pykafka_core.coordinator.group.consumer.group import ConsumerGroup, Resolve
 from pykafka_core.coordinator.group.consumer.member import (
     LEAVE_EPOCH,
     NOTHING,
+    ClassicSide,
     ConsumerMember,
     MemberState,
     assignment_of,
@@ -76,8 +77,16 @@ def _replay_member(group: ConsumerGroup, key: Any, value: Any) -> None:
             topic_regex=value.subscribed_topic_regex or None,
             rebalance_timeout_ms=value.rebalance_timeout_ms,
             server_assignor=value.server_assignor,
+            classic=_classic(value.classic_member_metadata),
         )
     )
+
+
+def _classic(stored: Any) -> ClassicSide | None:
+    if stored is None:
+        return None
+    protocols = tuple((one.name, bytes(one.metadata)) for one in stored.supported_protocols)
+    return ClassicSide(stored.session_timeout_ms, protocols)
 
 
 def _replay_target_epoch(group: ConsumerGroup, _key: Any, value: Any) -> None:

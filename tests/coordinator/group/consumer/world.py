@@ -87,7 +87,7 @@ class World:
         self.topics = Topics({"t": 6} if counts is None else counts)
         self.settings, self.bytes_max = settings, bytes_max
         numbers = count(1)
-        self.shard = GroupShard(settings, lambda: f"uuid{next(numbers)}", lambda _: None)
+        self.shard = GroupShard(settings, lambda: f"uuid{next(numbers)}", self._topic_id)
         self.now_ms = 1_000
         self.records: list[KeyValue] = []
         self.answers: dict[Waiter, object] = {}
@@ -95,14 +95,19 @@ class World:
 
     def ask(self, operation: Operation) -> object:
         """Its answer, or the error's code; a refusal changes nothing."""
+        return self.answers.pop(self.submit(operation))
+
+    def submit(self, operation: Operation) -> Waiter:
+        """Who waits for the answer, which may come later."""
         waiter, turn, before = next(self._waiters), self._turn(), dump(self.shard)
         try:
             operation(self.shard, waiter, turn)
         except KafkaError as error:
             assert dump(self.shard) == before, "a refusal changes nothing"
-            return error.code
+            self.answers[waiter] = error.code
+            return waiter
         self._take(turn)
-        return self.answers.pop(waiter)
+        return waiter
 
     def beat(self, member_id: str, epoch: int, **said: Any) -> Any:
         """A heartbeat's answer; the group's id is `GROUP`."""
@@ -138,10 +143,14 @@ class World:
 
     def reloaded(self) -> GroupShard:
         """A shard that knows only what was stored."""
-        other = GroupShard(self.settings, lambda: "uuid", lambda _: None)
+        other = GroupShard(self.settings, lambda: "uuid", self._topic_id)
         for key, value in self.records:
             other.replay(-1, key, value)
         return other
+
+    def _topic_id(self, name: str) -> bytes | None:
+        topic = self.topics.topic(name)
+        return None if topic is None else topic.topic_id
 
     def _turn(self) -> Turn:
         return Turn(self.now_ms * MS, self.now_ms, self.bytes_max)
@@ -214,7 +223,7 @@ class Client:
         before = (self.epoch, self.owned)
         answer = self.world.beat(self.member_id, self.epoch, owned=self.owned, **said)
         if isinstance(answer, int):
-            assert answer in (25, 110), "it was removed"
+            assert answer in (25, 69, 110), "it was removed, perhaps with its group"
             self.epoch, self.epochs = 0, []
             self.join()
         else:

@@ -1,0 +1,99 @@
+"""A consumer group without members of the consumer protocol becomes a classic one: ``convertToClassicGroup``."""
+
+from pykafka_core.coordinator.group.classic.group import (
+    CONSUMER_PROTOCOL,
+    ClassicGroup,
+    selected_protocol,
+)
+from pykafka_core.coordinator.group.classic.member import Member
+from pykafka_core.coordinator.group.classic.rebalance import prepare_rebalance
+from pykafka_core.coordinator.group.classic.records import group_record, stored_member
+from pykafka_core.coordinator.group.classic.session import touch_member
+from pykafka_core.coordinator.group.classic.states import ClassicGroupState
+from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.consumer.member import ConsumerMember
+from pykafka_core.coordinator.group.consumer.records import group_tombstones
+from pykafka_core.coordinator.group.consumer.session import forget_deadlines
+from pykafka_core.coordinator.group.migration.embedded import encoded_assignment
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn
+from pykafka_core.errors import RecordListTooLargeError
+
+_REASON = "the last member of the consumer protocol is gone"
+
+
+def is_downgraded(
+    state: GroupState, left: ConsumerGroup, before: ConsumerGroup, turn: Turn
+) -> bool:
+    """Make it a classic group if only members of the classic protocol are left, and let them rebalance.
+
+    Their epoch becomes the generation: who has it rejoins without losing its partitions. The group stays as it is if
+    that is not allowed, and also if its records do not fit into one batch.
+
+    Args:
+        state: Of the shard.
+        left: The group without those who go.
+        before: The same with them.
+        turn: Of now.
+    """
+    if not _is_due(state, left):
+        return False
+    classic = _classic(state, left, turn.now_ms)
+    members = [
+        stored_member(member, classic.protocol_name, member.assignment)
+        for member in classic.members.values()
+    ]
+    record = group_record(classic, members, classic.leader_id)
+    try:
+        turn.append([*group_tombstones(before), record])
+    except RecordListTooLargeError:
+        return False
+    group_id = before.group_id
+    del state.consumer_groups[group_id]
+    state.groups[group_id] = classic
+    for member_id in before.members:
+        forget_deadlines(state, group_id, member_id)
+    for member in classic.members.values():
+        touch_member(state, member, turn.now_ns)
+    prepare_rebalance(state, classic, _REASON, turn)
+    return True
+
+
+def _is_due(state: GroupState, left: ConsumerGroup) -> bool:
+    return (
+        bool(left.members)
+        and state.settings.consumer.migration.allows_downgrade
+        and len(left.members) <= state.settings.max_size
+        and all(member.classic is not None for member in left.members.values())
+        and bool(left.common_protocols())
+    )
+
+
+def _classic(state: GroupState, group: ConsumerGroup, now_ms: int) -> ClassicGroup:
+    classic = ClassicGroup(group.group_id)
+    for member in group.members.values():
+        classic.add(_member(state, group, member))
+    classic.state = ClassicGroupState.STABLE
+    classic.state_timestamp_ms = now_ms
+    classic.generation_id = group.epoch
+    classic.protocol_type = CONSUMER_PROTOCOL
+    classic.protocol_name = selected_protocol(list(classic.members.values()))
+    return classic
+
+
+def _member(state: GroupState, group: ConsumerGroup, member: ConsumerMember) -> Member:
+    side = member.classic
+    assert side is not None, "all of them are classic members"
+    target = group.target(member.member_id)
+    return Member(
+        group.group_id,
+        member.member_id,
+        member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        session_timeout_ms=side.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        protocols=side.protocols,
+        memory=state.member_memory,
+        assignment=encoded_assignment(target, member.topic_names, state.topic_id, side.metadata),
+    )

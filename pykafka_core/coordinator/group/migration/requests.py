@@ -1,0 +1,234 @@
+"""JoinGroup, SyncGroup and Heartbeat of a classic member of a consumer group (``classicGroupJoinToConsumerGroup``)."""
+
+from pykafka_core.coordinator.group.classic.group import CONSUMER_PROTOCOL
+from pykafka_core.coordinator.group.consumer.draft import Draft
+from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.consumer.join import replaced_static
+from pykafka_core.coordinator.group.consumer.keys import ConsumerDue, DueInConsumerGroup
+from pykafka_core.coordinator.group.consumer.member import (
+    ClassicSide,
+    ConsumerMember,
+    MemberState,
+)
+from pykafka_core.coordinator.group.consumer.session import (
+    NS_PER_MS,
+    forget_deadlines,
+    touch,
+    watch,
+)
+from pykafka_core.coordinator.group.consumer.steps import put_member, reconcile, renew
+from pykafka_core.coordinator.group.consumer.topics import TopicsView
+from pykafka_core.coordinator.group.migration.asked import ClassicJoin, ClassicSync
+from pykafka_core.coordinator.group.migration.downgrade import is_downgraded
+from pykafka_core.coordinator.group.migration.embedded import (
+    MalformedError,
+    Subscription,
+    by_id,
+    encoded_assignment,
+    subscription_of,
+)
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.coordinator.shard import Turn, Waiter
+from pykafka_core.errors import (
+    GroupMaxSizeReachedError,
+    IllegalGenerationError,
+    InconsistentGroupProtocolError,
+    MemberIdRequiredError,
+    RebalanceInProgressError,
+    UnknownMemberIdError,
+)
+from pykafka_core.protocol.messages import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupResponse,
+    SyncGroupResponse,
+)
+
+
+def join_consumers(
+    join: ClassicJoin,
+    view: TopicsView,
+    group: ConsumerGroup,
+    state: GroupState,
+    waiter: Waiter,
+    turn: Turn,
+) -> None:
+    """Let a classic member join, or take its next step; answered at once with a `JoinGroupResponse`.
+
+    Raises:
+        GroupMaxSizeReachedError: The group has members enough.
+        InconsistentGroupProtocolError: It supports no protocol that all classic members do, or cannot be read.
+        CoordinatorNotAvailableError: All groups together hold as much as they may.
+        UnknownMemberIdError: A static member comes with an id that is none.
+        FencedInstanceIdError: Another member id has the instance id.
+        RecordListTooLargeError: What changes does not fit into one batch.
+    """
+    member_id = join.member_id or state.new_uuid()
+    if member_id not in group.members and len(group.members) >= state.settings.consumer.max_size:
+        raise GroupMaxSizeReachedError
+    names = [name for name, _ in join.protocols]
+    if join.protocol_type != CONSUMER_PROTOCOL or not group.supports_classic(names):
+        raise InconsistentGroupProtocolError
+    if join.must_come_back:
+        required = MemberIdRequiredError.code
+        turn.answer(waiter, JoinGroupResponse(error_code=required, member_id=member_id))
+        return
+    subscription = _subscription(join)
+    draft = Draft(group)
+    before, replaced = _admitted(join, member_id, draft)
+    after = _updated(before, join, subscription)
+    renew(draft, view, state, put_member(draft, before, after, state), turn.now_ms)
+    owned = by_id(subscription.owned, view)
+    joined = reconcile(draft, member_id, owned, state, turn)
+    if replaced is not None:
+        forget_deadlines(state, group.group_id, replaced)
+    draft.group.topics_version = view.version
+    _await_sync(state, group.group_id, joined, join, turn)
+    turn.answer(waiter, _joined(joined, names[0]))
+    if replaced is not None:
+        is_downgraded(state, draft.group, draft.group, turn)
+
+
+def _subscription(join: ClassicJoin) -> Subscription:
+    """Of the protocol that the member likes best, which is the one that it is told."""
+    try:
+        return subscription_of(join.protocols[0][1])
+    except MalformedError:
+        raise InconsistentGroupProtocolError from None
+
+
+def _admitted(join: ClassicJoin, member_id: str, draft: Draft) -> tuple[ConsumerMember, str | None]:
+    """The member before, and whose place it takes as a static member that comes back."""
+    group, instance_id = draft.group, join.group_instance_id
+    known = group.members.get(member_id) or ConsumerMember(member_id)
+    if instance_id is None:
+        return known, None
+    existing = group.static_member(instance_id)
+    if join.member_id:
+        return group.member_of(member_id, instance_id), None
+    if existing is None:
+        return known, None
+    return replaced_static(existing, member_id, draft), existing.member_id
+
+
+def _updated(
+    member: ConsumerMember, join: ClassicJoin, subscription: Subscription
+) -> ConsumerMember:
+    return member._replace(
+        instance_id=join.group_instance_id or member.instance_id,
+        rack_id=subscription.rack_id or member.rack_id,
+        client_id=join.client_id,
+        client_host=join.client_host,
+        topic_names=subscription.topic_names,
+        topic_regex=None,
+        rebalance_timeout_ms=join.rebalance_timeout_ms,
+        classic=ClassicSide(join.session_timeout_ms, join.protocols),
+    )
+
+
+def _await_sync(
+    state: GroupState, group_id: str, member: ConsumerMember, join: ClassicJoin, turn: Turn
+) -> None:
+    touch(state, group_id, member.member_id, turn.now_ns, join.session_timeout_ms)
+    state.deadlines.cancel(DueInConsumerGroup(ConsumerDue.JOIN, group_id, member.member_id))
+    watch(state, ConsumerDue.SYNC, group_id, member, turn.now_ns)
+
+
+def _joined(member: ConsumerMember, protocol: str) -> JoinGroupResponse:
+    """Nobody leads: the broker assigns."""
+    return JoinGroupResponse(
+        generation_id=member.epoch,
+        protocol_type=CONSUMER_PROTOCOL,
+        protocol_name=protocol,
+        leader="",
+        member_id=member.member_id,
+        members=[],
+    )
+
+
+def sync_consumers(
+    sync: ClassicSync, group: ConsumerGroup, state: GroupState, waiter: Waiter, turn: Turn
+) -> None:
+    """Tell a classic member what it has; answered with a `SyncGroupResponse`, or REBALANCE_IN_PROGRESS: join again.
+
+    Raises:
+        UnknownMemberIdError: There is no such member, or it is one of the consumer protocol.
+        FencedInstanceIdError: Another member id has the instance id.
+        IllegalGenerationError: It is in another epoch.
+        InconsistentGroupProtocolError: It was told another protocol.
+    """
+    member, side = _classic_member(
+        group, sync.member_id, sync.group_instance_id, sync.generation_id
+    )
+    if sync.protocol_type not in (None, CONSUMER_PROTOCOL) or sync.protocol_name not in (
+        None,
+        side.protocol_name,
+    ):
+        raise InconsistentGroupProtocolError
+    # One that is to give partitions up has joined already: it has to learn of it first.
+    if group.epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        _await_join(state, group, member, turn)
+        turn.answer(waiter, RebalanceInProgressError.code)
+        return
+    key = DueInConsumerGroup(ConsumerDue.SYNC, group.group_id, member.member_id)
+    state.deadlines.cancel(key)
+    touch(state, group.group_id, member.member_id, turn.now_ns, side.session_timeout_ms)
+    assigned = encoded_assignment(
+        member.assigned, member.topic_names, state.topic_id, side.metadata
+    )
+    turn.answer(
+        waiter,
+        SyncGroupResponse(
+            protocol_type=sync.protocol_type,
+            protocol_name=sync.protocol_name,
+            assignment=assigned,
+        ),
+    )
+
+
+def beat_consumers(
+    request: HeartbeatRequest, group: ConsumerGroup, state: GroupState, waiter: Waiter, turn: Turn
+) -> None:
+    """Keep a classic member's session alive; answered with a `HeartbeatResponse`, or REBALANCE_IN_PROGRESS: join again.
+
+    Raises:
+        UnknownMemberIdError: There is no such member, or it is one of the consumer protocol.
+        FencedInstanceIdError: Another member id has the instance id.
+        IllegalGenerationError: It is in another epoch.
+    """
+    member, side = _classic_member(
+        group, request.member_id, request.group_instance_id, request.generation_id
+    )
+    touch(state, group.group_id, member.member_id, turn.now_ns, side.session_timeout_ms)
+    if _has_a_step_to_take(group, member):
+        _await_join(state, group, member, turn)
+        turn.answer(waiter, RebalanceInProgressError.code)
+    else:
+        turn.answer(waiter, HeartbeatResponse())
+
+
+def _has_a_step_to_take(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """Whether its next join brings something: a newer epoch, less to give up, or partitions that are free now."""
+    if member.epoch < group.epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
+        return True
+    return member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_others(member)
+
+
+def _await_join(
+    state: GroupState, group: ConsumerGroup, member: ConsumerMember, turn: Turn
+) -> None:
+    """It was told to join: it has its rebalance timeout for that, from the first time on."""
+    key = DueInConsumerGroup(ConsumerDue.JOIN, group.group_id, member.member_id)
+    if state.deadlines.get(key) is None:
+        state.deadlines.set(key, turn.now_ns + max(member.rebalance_timeout_ms, 0) * NS_PER_MS)
+
+
+def _classic_member(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int
+) -> tuple[ConsumerMember, ClassicSide]:
+    member = group.member_of(member_id, instance_id)
+    if member.classic is None:
+        raise UnknownMemberIdError
+    if generation_id != member.epoch:
+        raise IllegalGenerationError
+    return member, member.classic

@@ -1,0 +1,97 @@
+"""A classic group becomes a consumer group, members and all: ``convertToConsumerGroup`` in Kafka."""
+
+from pykafka_core.coordinator.group.classic.group import (
+    CONSUMER_PROTOCOL,
+    ClassicGroup,
+    selected_protocol,
+)
+from pykafka_core.coordinator.group.classic.member import Member
+from pykafka_core.coordinator.group.classic.records import group_tombstone
+from pykafka_core.coordinator.group.consumer.draft import Draft
+from pykafka_core.coordinator.group.consumer.group import ConsumerGroup
+from pykafka_core.coordinator.group.consumer.member import (
+    ClassicSide,
+    ConsumerMember,
+    assignment_of,
+)
+from pykafka_core.coordinator.group.consumer.records import (
+    current_record,
+    epoch_record,
+    member_record,
+    target_epoch_record,
+    target_record,
+)
+from pykafka_core.coordinator.group.consumer.topics import NO_METADATA_HASH, TopicsView
+from pykafka_core.coordinator.group.migration.embedded import (
+    MalformedError,
+    assignment_in,
+    subscription_of,
+)
+from pykafka_core.coordinator.group.state import GroupState
+from pykafka_core.errors import GroupIdNotFoundError
+
+
+def upgraded(classic: ClassicGroup, view: TopicsView, state: GroupState) -> Draft:
+    """A consumer group with the members of a classic one: all of them have what their leader gave them.
+
+    The group's generation is its epoch, so whoever joins brings the next. When the draft is committed, who waits for
+    the classic group is told that there is a rebalance.
+
+    Raises:
+        GroupIdNotFoundError: That is not allowed, or what its members say cannot be read.
+    """
+    group_id, settings = classic.group_id, state.settings.consumer
+    if (
+        not settings.migration.allows_upgrade
+        or classic.protocol_type != CONSUMER_PROTOCOL
+        or len(classic.members) > settings.max_size
+    ):
+        raise GroupIdNotFoundError
+    try:
+        members = _members(classic, view)
+    except MalformedError:
+        raise GroupIdNotFoundError from None
+    draft = Draft(ConsumerGroup(group_id, state.member_memory), [group_tombstone(group_id)])
+    draft.add(
+        [
+            *(member_record(group_id, member) for member in members),
+            epoch_record(group_id, classic.generation_id, NO_METADATA_HASH),
+            *(target_record(group_id, member.member_id, member.assigned) for member in members),
+            target_epoch_record(group_id, classic.generation_id),
+            *(current_record(group_id, member) for member in members),
+        ]
+    )
+    return draft
+
+
+def _members(classic: ClassicGroup, view: TopicsView) -> list[ConsumerMember]:
+    members = list(classic.members.values())
+    name = classic.protocol_name or selected_protocol(members)
+    made, taken = [], set[tuple[bytes, int]]()
+    for member in members:
+        one = _member(member, name, classic.generation_id, view)
+        # A leader may have given a partition to several members. Here the first one has it.
+        own = assignment_of(
+            (topic_id, (number for number in numbers if (topic_id, number) not in taken))
+            for topic_id, numbers in one.assigned.items()
+        )
+        made.append(one._replace(assigned=own))
+        taken.update(made[-1].held())
+    return made
+
+
+def _member(member: Member, protocol: str, epoch: int, view: TopicsView) -> ConsumerMember:
+    subscription = subscription_of(member.metadata(protocol))
+    return ConsumerMember(
+        member_id=member.member_id,
+        instance_id=member.group_instance_id,
+        rack_id=subscription.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        topic_names=subscription.topic_names,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        epoch=epoch,
+        previous_epoch=epoch,
+        assigned=assignment_in(member.assignment, view),
+        classic=ClassicSide(member.session_timeout_ms, member.protocols),
+    )
