@@ -23,7 +23,12 @@ _REASON = "the last member of the consumer protocol is gone"
 
 
 def is_downgraded(
-    state: GroupState, left: ConsumerGroup, before: ConsumerGroup, turn: Turn
+    state: GroupState,
+    left: ConsumerGroup,
+    before: ConsumerGroup,
+    turn: Turn,
+    *,
+    rebalances: bool = True,
 ) -> bool:
     """Make it a classic group if only members of the classic protocol are left, and let them rebalance.
 
@@ -35,6 +40,7 @@ def is_downgraded(
         left: The group without those who go.
         before: The same with them.
         turn: Of now.
+        rebalances: Whether the members have to share the partitions again.
     """
     if not _is_due(state, left):
         return False
@@ -55,7 +61,8 @@ def is_downgraded(
         forget_deadlines(state, group_id, member_id)
     for member in classic.members.values():
         touch_member(state, member, turn.now_ns)
-    prepare_rebalance(state, classic, _REASON, turn)
+    if rebalances:
+        prepare_rebalance(state, classic, _REASON, turn)
     return True
 
 

@@ -7,6 +7,7 @@ from pykafka_core.coordinator.group.consumer.join import replaced_static
 from pykafka_core.coordinator.group.consumer.keys import ConsumerDue, DueInConsumerGroup
 from pykafka_core.coordinator.group.consumer.member import (
     ClassicSide,
+    ConsumerGroupState,
     ConsumerMember,
     MemberState,
 )
@@ -36,6 +37,7 @@ from pykafka_core.errors import (
     MemberIdRequiredError,
     RebalanceInProgressError,
     UnknownMemberIdError,
+    UnknownServerError,
 )
 from pykafka_core.protocol.messages import (
     HeartbeatRequest,
@@ -57,7 +59,8 @@ def join_consumers(
 
     Raises:
         GroupMaxSizeReachedError: The group has members enough.
-        InconsistentGroupProtocolError: It supports no protocol that all classic members do, or cannot be read.
+        InconsistentGroupProtocolError: It supports no protocol that all classic members do.
+        UnknownServerError: What it subscribes to cannot be read; or the group is in the last epoch.
         CoordinatorNotAvailableError: All groups together hold as much as they may.
         UnknownMemberIdError: A static member comes with an id that is none.
         FencedInstanceIdError: Another member id has the instance id.
@@ -86,7 +89,8 @@ def join_consumers(
     _await_sync(state, group.group_id, joined, join, turn)
     turn.answer(waiter, _joined(joined, names[0]))
     if replaced is not None:
-        is_downgraded(state, draft.group, draft.group, turn)
+        is_settled = draft.group.state is ConsumerGroupState.STABLE
+        is_downgraded(state, draft.group, draft.group, turn, rebalances=not is_settled)
 
 
 def _subscription(join: ClassicJoin) -> Subscription:
@@ -94,7 +98,7 @@ def _subscription(join: ClassicJoin) -> Subscription:
     try:
         return subscription_of(join.protocols[0][1])
     except MalformedError:
-        raise InconsistentGroupProtocolError from None
+        raise UnknownServerError from None
 
 
 def _admitted(join: ClassicJoin, member_id: str, draft: Draft) -> tuple[ConsumerMember, str | None]:

@@ -21,7 +21,11 @@ from pykafka_core.coordinator.group.consumer.records import (
     target_epoch_record,
     target_record,
 )
-from pykafka_core.coordinator.group.consumer.topics import NO_METADATA_HASH, TopicsView
+from pykafka_core.coordinator.group.consumer.topics import (
+    TopicsView,
+    found_topics,
+    metadata_hash,
+)
 from pykafka_core.coordinator.group.migration.embedded import (
     MalformedError,
     assignment_in,
@@ -51,11 +55,13 @@ def upgraded(classic: ClassicGroup, view: TopicsView, state: GroupState) -> Draf
         members = _members(classic, view)
     except MalformedError:
         raise GroupIdNotFoundError from None
+    names = frozenset[str]().union(*(member.topic_names for member in members))
+    found = metadata_hash(found_topics(view, names).values())
     draft = Draft(ConsumerGroup(group_id, state.member_memory), [group_tombstone(group_id)])
     draft.add(
         [
             *(member_record(group_id, member) for member in members),
-            epoch_record(group_id, classic.generation_id, NO_METADATA_HASH),
+            epoch_record(group_id, classic.generation_id, found),
             *(target_record(group_id, member.member_id, member.assigned) for member in members),
             target_epoch_record(group_id, classic.generation_id),
             *(current_record(group_id, member) for member in members),

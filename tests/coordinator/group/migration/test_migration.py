@@ -35,6 +35,7 @@ from tests.coordinator.group.migration.clients import (
 )
 
 INCONSISTENT_GROUP_PROTOCOL, UNSUPPORTED_VERSION, GROUP_ID_NOT_FOUND = 23, 35, 69
+UNKNOWN_SERVER_ERROR = -1
 MEMBER_ID_REQUIRED, GROUP_MAX_SIZE_REACHED, STALE_MEMBER_EPOCH = 79, 81, 113
 T = topic_id("t")
 
@@ -307,18 +308,18 @@ def test_a_dynamic_member_is_given_its_id_first() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "code"),
     [
-        {"protocol_type": "connect"},
-        {"protocols": ()},
-        {"protocols": (("other", subscription("t")),)},
-        {"protocols": (("range", b"\0"),)},
+        ({"protocol_type": "connect"}, INCONSISTENT_GROUP_PROTOCOL),
+        ({"protocols": ()}, INCONSISTENT_GROUP_PROTOCOL),
+        ({"protocols": (("other", subscription("t")),)}, INCONSISTENT_GROUP_PROTOCOL),
+        ({"protocols": (("range", b"\0"),)}, UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_who_supports_another_protocol_cannot_join(changes: dict[str, Any]) -> None:
+def test_who_says_something_else_cannot_join(changes: dict[str, Any], code: int) -> None:
     world = World()
     mixed_group(world)
-    assert world.answers[join(world, **changes)] == INCONSISTENT_GROUP_PROTOCOL
+    assert world.answers[join(world, **changes)] == code
 
 
 def test_a_full_group_takes_nobody() -> None:
@@ -424,6 +425,7 @@ def test_a_static_member_comes_back_with_the_consumer_protocol() -> None:
     [old] = classic_group(world, 1, instance="i")
     new = Client(world, "new", instance_id="i")
     assert list(world.group.members) == ["new"]
+    assert new.epoch == old.generation
     settle(new)
     assert numbers_of(new) == set(range(6))
     assert beat(world, old.member_id, old.generation) == UNKNOWN_MEMBER_ID
@@ -434,9 +436,10 @@ def test_a_static_member_comes_back_with_the_classic_protocol() -> None:
     old = Client(world, "old", instance_id="i")
     new = ClassicClient(world, instance="i")
     assert is_classic(world)
+    assert world.shard.groups[GROUP].state.value == "Stable"
     stable(world, new)
     assert list(world.shard.groups[GROUP].members) == [new.member_id]
-    assert numbers_of(new) == set(range(6))
+    assert (new.generation, numbers_of(new)) == (old.epoch, set(range(6)))
     assert world.beat("old", old.epoch) == GROUP_ID_NOT_FOUND
 
 
