@@ -110,19 +110,22 @@ def bootstrap() -> Iterator[str]:
         yield broker.bootstrap_servers
 
 
-@pytest.mark.parametrize("strategy", ["cooperative-sticky", "range"])
-def test_a_group_goes_over_to_the_other_protocol_and_back(bootstrap: str, strategy: str) -> None:
+# librdkafka's cooperative-sticky puts data into assignments once there was a rebalance: Kafka too refuses such a group.
+@pytest.mark.parametrize(("strategy", "count"), [("cooperative-sticky", 1), ("range", 2)])
+def test_a_group_goes_over_to_the_other_protocol_and_back(
+    bootstrap: str, strategy: str, count: int
+) -> None:
     topic = f"orders-{strategy}"
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(PATIENCE_S)
     classic: dict[str, object] = {**CLASSIC, "partition.assignment.strategy": strategy}
     group = Group(bootstrap, topic)
-    for _ in range(2):
+    for _ in range(count):
         group.join(classic)
     group.share()
     assert group_type(bootstrap, topic) == "CLASSIC"
     for settings in (CONSUMER, classic):
-        for _ in range(2):
+        for _ in range(count):
             group.join(dict(settings))
             group.share()
             assert group_type(bootstrap, topic) == "CONSUMER"

@@ -7,12 +7,12 @@ import pytest
 
 from pykafka_core.errors import (
     GroupIdNotFoundError,
-    InconsistentGroupProtocolError,
     InvalidRegularExpressionError,
     InvalidRequestError,
     NonEmptyGroupError,
     StaleMemberEpochError,
     UnknownMemberIdError,
+    UnknownServerError,
     UnsupportedAssignorError,
     UnsupportedVersionError,
 )
@@ -27,6 +27,7 @@ from pykafka_core.protocol.messages import (
     HeartbeatRequest,
     HeartbeatResponse,
     IncrementalAlterConfigsRequest,
+    JoinGroupRequest,
     JoinGroupResponse,
     LeaveGroupRequest,
     ListGroupsRequest,
@@ -224,12 +225,19 @@ def test_a_classic_group_with_members_takes_no_consumers() -> None:
     assert types(broker) == {"g": ("consumer", "Stable")}
 
 
-def test_a_consumer_group_with_members_takes_no_classic_ones() -> None:
+def test_a_consumer_group_takes_classic_members_in() -> None:
     broker = broker_with_topic()
     beat(broker)
-    refused = broker.ask(join_request(), 3)
-    assert isinstance(refused, JoinGroupResponse)
-    assert refused.error_code == InconsistentGroupProtocolError.code
+    malformed = broker.ask(join_request(), 3)
+    assert isinstance(malformed, JoinGroupResponse)
+    assert malformed.error_code == UnknownServerError.code
+    protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=bytes(10))
+    request = join_request()
+    request.protocols = [protocol]
+    taken = broker.ask(request, 3)
+    assert isinstance(taken, JoinGroupResponse)
+    assert (taken.error_code, taken.leader) == (0, "")
+    broker.ask(LeaveGroupRequest(group_id="g", member_id=taken.member_id), 1)
     silent = broker.ask(HeartbeatRequest(group_id="g", member_id="m", generation_id=1), 4)
     assert isinstance(silent, HeartbeatResponse)
     assert silent.error_code == UnknownMemberIdError.code
