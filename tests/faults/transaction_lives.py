@@ -10,7 +10,9 @@ from tests.faults.lives import GoneError, Line
 from tests.faults.raw import BEING_ENDED, LOADING, NONE
 from tests.faults.writers import Transactions
 
-RETRIED = LOADING | {BEING_ENDED}
+NOT_ENOUGH_REPLICAS = 19
+"""Also of a transaction that cannot be verified while its coordinator loads."""
+RETRIED = LOADING | {BEING_ENDED, NOT_ENOUGH_REPLICAS}
 
 
 class TransactionLife:
