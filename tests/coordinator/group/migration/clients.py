@@ -102,6 +102,8 @@ def leave(world: World, *member_ids: str) -> tuple[int, ...]:
 class ClassicClient:
     """A member that joins, syncs and beats; it gives up what it does not have any more, and leads if it is told to.
 
+    One that leads joins again when topics grow.
+
     Args:
         is_eager: It gives up all that it has before it joins.
     """
@@ -113,6 +115,8 @@ class ClassicClient:
         self.is_eager = is_eager
         self.member_id, self.generation = "", -1
         self.owned: Partitions = {}
+        self.led: dict[str, int] | None = None
+        """How many partitions the topics had when it gave them out, if it leads."""
         self.waits: Waiter | None = None
         """For the answer to its JoinGroup, or to its SyncGroup."""
         self.ask_to_join()
@@ -138,6 +142,9 @@ class ClassicClient:
         return before != (self.waits, self.generation, self.owned)
 
     def _beat(self) -> None:
+        if self.led is not None and self.led != self._counts():
+            self.ask_to_join()
+            return
         match beat(self.world, self.member_id, self.generation):
             case 0:
                 pass
@@ -160,7 +167,9 @@ class ClassicClient:
             self.ask_to_join()
         elif isinstance(answer, JoinGroupResponse):
             self.member_id, self.generation = answer.member_id, answer.generation_id
-            given = self._assign(answer) if answer.leader == self.member_id else {}
+            is_leader = answer.leader == self.member_id
+            self.led = self._counts() if is_leader else None
+            given = self._assign(answer) if is_leader else {}
             self.waits = sync(self.world, self.member_id, self.generation, given)
         else:
             assert isinstance(answer, SyncGroupResponse)
@@ -170,12 +179,15 @@ class ClassicClient:
         """As a leader: partitions in turn."""
         ids = [member.member_id for member in answer.members]
         given: dict[str, Partitions] = {member_id: {} for member_id in ids}
-        for name in self.topics:
-            topic = self.world.topics.topic(name)
-            for number in range(topic.partitions_count if topic else 0):
+        for name, count in self._counts().items():
+            for number in range(count):
                 own = given[ids[number % len(ids)]]
                 own[name] = (*own.get(name, ()), number)
         return {member_id: assignment(own) for member_id, own in given.items()}
+
+    def _counts(self) -> dict[str, int]:
+        found = {name: self.world.topics.topic(name) for name in self.topics}
+        return {name: topic.partitions_count if topic else 0 for name, topic in found.items()}
 
 
 def stable(world: World, *clients: ClassicClient) -> None:
