@@ -14,6 +14,9 @@ class Due(Enum):
     SYNC = 2
     """Members that have not synced are removed."""
 
+    # By identity: a hash of `Enum` is a call of Python, and each set and cancel of a deadline takes one.
+    __hash__ = object.__hash__
+
 
 class DueInGroup(NamedTuple):
     """Something to do in a group at a time. `Due.JOIN` and `Due.SYNC` are without a member."""

@@ -16,6 +16,9 @@ class ConsumerDue(Enum):
     SYNC = 3
     """A classic member has joined, and has not synced."""
 
+    # By identity: a hash of `Enum` is a call of Python, and each set and cancel of a deadline takes one.
+    __hash__ = object.__hash__
+
 
 class DueInConsumerGroup(NamedTuple):
     """Something to do with a member at a time."""
