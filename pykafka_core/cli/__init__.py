@@ -60,6 +60,11 @@ def _outcome(asked: list[str]) -> str | int | None:
         return _failed(error)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except RuntimeError as error:
+        # Ctrl-C within a wait for a lock: its `with` then lets go of what it does not hold.
+        if isinstance(error.__context__, KeyboardInterrupt):
+            return INTERRUPTED
+        raise
     except SystemExit as error:  # typer's; it calls a broken pipe a failure
         return 0 if isinstance(error.__context__, BrokenPipeError) else error.code
     return 0

@@ -14,11 +14,13 @@ import pytest
 
 from pykafka_core import Broker
 from pykafka_core.cli import main
+from pykafka_core.cli.client import clients
 
 GOLDEN = Path(__file__).parent.parent / "formats" / "golden" / "killed"
 PATIENCE_S = 100
 PATIENT = """
 from pykafka_core.cli import main
+from pykafka_core.cli.client import clients
 from pykafka_core.cli.client import clients
 clients.TIMEOUT_S = 1000.0
 main()
@@ -74,6 +76,24 @@ def test_ctrl_c_ends_the_wait_for_a_broker(command: str, mute: MuteBroker) -> No
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, errors) == (130, "")
+
+
+@pytest.mark.parametrize(
+    ("first", "ends"), [(KeyboardInterrupt, SystemExit), (ValueError, RuntimeError)]
+)
+def test_ctrl_c_that_becomes_the_error_of_a_lock_is_ctrl_c(
+    monkeypatch: pytest.MonkeyPatch, first: type[BaseException], ends: type[BaseException]
+) -> None:
+    def interrupted(bootstrap: str | None) -> None:
+        lock = threading.Lock()
+        with lock:
+            lock.release()
+            raise first
+
+    monkeypatch.setattr(clients, "_knock", interrupted)
+    with pytest.raises(ends) as caught:
+        main(["topics", "list"])
+    assert getattr(caught.value, "code", 130) == 130
 
 
 def test_a_damaged_partition_refuses_records_at_once(
