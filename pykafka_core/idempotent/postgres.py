@@ -1,18 +1,24 @@
 """A ledger in PostgreSQL: the effect's tables live in the same database. Needs psycopg 3 (extra ``postgres``)."""
 
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 from pykafka_core.errors import (
     ConfigurationError,
-    LedgerError,
     LedgerUnavailableError,
     UsageError,
 )
 from pykafka_core.idempotent import tables
-from pykafka_core.idempotent.ledger import Clock, Retention
+from pykafka_core.idempotent.ledger import Clock, PartitionKey, Retention
+from pykafka_core.idempotent.postgres_transaction import (
+    PartitionsTransaction,
+    PostgresTransaction,
+    driver_errors,
+    query_rows,
+)
 from pykafka_core.idempotent.sql import SqlLedger, SqlTransaction, wall_clock_ms
 
 TIMEOUT_MS = 30_000
@@ -26,11 +32,7 @@ TYPES = {
 # Rows lie in the order of their claims: a block range index finds the old ones and costs inserts nothing.
 INDEX = "CREATE INDEX pykafka_ids_by_seq ON pykafka_ids USING brin (seq)"
 
-COPY_IDS_MIN = 1000
-"""From so many ids on, COPY into a temporary table is faster than one array parameter."""
-
 CREATION_LOCK = 0x7079_6B61_666B_61  # "pykafka" in ASCII: an advisory lock's number.
-STAGING = "pykafka_new_ids"
 
 
 class PostgresLedger(SqlLedger):
@@ -67,7 +69,7 @@ class PostgresLedger(SqlLedger):
         super().__init__(name, retention=retention, timeout_ms=timeout_ms, clock=clock)
 
     def _connect(self) -> Any:
-        with _errors(self._psycopg, self._name):
+        with driver_errors(self._psycopg, self._name):
             connection = self._psycopg.connect(self._conninfo, autocommit=True)
             try:
                 # Each statement must see what was committed while it waited for the group's row.
@@ -80,10 +82,10 @@ class PostgresLedger(SqlLedger):
 
     def _prepare(self, connection: Any) -> None:
         connection.execute(f"SET lock_timeout = {self._timeout_ms}")
-        if _rows(connection, "SHOW synchronous_commit") == [("off",)]:
+        if query_rows(connection, "SHOW synchronous_commit") == [("off",)]:
             connection.execute("SET synchronous_commit = on")
         with connection.transaction():
-            _rows(connection, "SELECT pg_advisory_xact_lock(%s)", (CREATION_LOCK,))
+            query_rows(connection, "SELECT pg_advisory_xact_lock(%s)", (CREATION_LOCK,))
             if not self._columns_found(connection):
                 for statement in (*tables.create_statements(TYPES), INDEX):
                     connection.execute(statement)
@@ -92,12 +94,12 @@ class PostgresLedger(SqlLedger):
             versions: list[int] = []
             if found.get("pykafka_ledger") == tables.columns_of("pykafka_ledger"):
                 versions = [
-                    row[0] for row in _rows(connection, "SELECT version FROM pykafka_ledger")
+                    row[0] for row in query_rows(connection, "SELECT version FROM pykafka_ledger")
                 ]
             self._check_tables(found, versions)
 
     def _columns_found(self, connection: Any) -> dict[str, list[str]]:
-        rows = _rows(
+        rows = query_rows(
             connection,
             "SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid "
             "WHERE c.relname = ANY(%s) AND c.relnamespace = current_schema()::regnamespace "
@@ -113,7 +115,7 @@ class PostgresLedger(SqlLedger):
     def _committing(self, connection: Any) -> Generator[None]:
         block = connection.transaction()  # While it is open, connection.commit() is refused.
         try:
-            with _errors(self._psycopg, self._name):
+            with driver_errors(self._psycopg, self._name):
                 block.__enter__()
             with _closing(block, self._psycopg, self._name):
                 number = self._transaction_number(connection)
@@ -136,68 +138,46 @@ class PostgresLedger(SqlLedger):
             )
 
     def _transaction_number(self, connection: Any) -> int:
-        with _errors(self._psycopg, self._name):
-            number: int = _rows(connection, "SELECT pg_current_xact_id()::text::bigint")[0][0]
+        with driver_errors(self._psycopg, self._name):
+            number: int = query_rows(connection, "SELECT pg_current_xact_id()::text::bigint")[0][0]
             return number
+
+    def partitions_transaction(
+        self, group: str, partitions: Iterable[PartitionKey]
+    ) -> AbstractContextManager[PartitionsTransaction]:
+        """Open a transaction of some of a group's partitions; as `transaction`, but for this:
+
+        Those of other partitions of the group may be open at the same time, in other processes. It knows and moves the
+        marks of its own partitions, claims ids once, and forgets none. The first transaction of a new group is alone.
+        """
+
+        def begin(connection: Any, group: str) -> PartitionsTransaction:
+            return PartitionsTransaction(
+                self._psycopg,
+                connection,
+                self._name,
+                group,
+                self._retention,
+                self._clock(),
+                partitions,
+            )
+
+        return self._transaction(group, begin)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickled, it is what it was made with, its password too: another process opens connections of its own."""
+        ledger = partial(
+            PostgresLedger,
+            retention=self._retention,
+            timeout_ms=self._timeout_ms,
+            clock=self._clock,
+        )
+        return ledger, (self._conninfo,)
 
     def _begin(self, connection: Any, group: str) -> SqlTransaction:
         return PostgresTransaction(
             self._psycopg, connection, self._name, group, self._retention, self._clock()
         )
-
-
-class PostgresTransaction(SqlTransaction):
-    """Statements go through cursors of their own, whatever the effect sets on the connection."""
-
-    def __init__(
-        self,
-        psycopg: ModuleType,
-        connection: Any,
-        name: str,
-        group: str,
-        retention: Retention,
-        now_ms: int,
-    ) -> None:
-        self._psycopg, self._name = psycopg, name
-        super().__init__(connection, group, retention, now_ms)
-
-    def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        with _errors(self._psycopg, self._name):
-            return _rows(self._connection, statement.replace("?", "%s"), values)
-
-    def _run(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        with _errors(self._psycopg, self._name), self._connection.cursor() as cursor:
-            cursor.executemany(statement.replace("?", "%s"), rows)
-
-    def _select_group(self, group: str) -> list[tuple[Any, ...]]:
-        query = "SELECT group_key, ids_count FROM pykafka_groups WHERE name = ? FOR UPDATE"
-        return self._rows(query, (group,))
-
-    def _insert_ids(self, group_key: int, ids: list[bytes]) -> tuple[set[bytes], int, int]:
-        source, values = "unnest(?::bytea[]) AS id", [ids]
-        if len(ids) >= COPY_IDS_MIN:
-            self._stage(ids)
-            source, values = STAGING, []
-        counter = "SELECT nextval(pg_get_serial_sequence('pykafka_claims', 'first_seq'))"
-        seq: int = self._rows(counter)[0][0]
-        # In the index's order: neighbours share a page, a quarter of the server's time less.
-        rows = self._rows(
-            f"INSERT INTO pykafka_ids (seq, group_key, id) SELECT ?, ?, id FROM {source} ORDER BY id "
-            "ON CONFLICT (group_key, id) DO NOTHING RETURNING id",
-            [seq, group_key, *values],
-        )
-        return {value for (value,) in rows}, seq, seq
-
-    def _stage(self, ids: list[bytes]) -> None:
-        with _errors(self._psycopg, self._name), self._connection.cursor() as cursor:
-            cursor.execute(
-                f"CREATE TEMPORARY TABLE IF NOT EXISTS {STAGING} (id bytea) ON COMMIT DELETE ROWS"
-            )
-            cursor.execute(f"TRUNCATE {STAGING}")
-            with cursor.copy(f"COPY {STAGING} (id) FROM STDIN (FORMAT binary)") as copy:
-                copy.set_types(["bytea"])
-                for value in ids:
-                    copy.write_row((value,))
 
 
 def _psycopg() -> ModuleType:
@@ -222,17 +202,6 @@ def _name(psycopg: ModuleType, conninfo: str) -> str:
 
 
 @contextmanager
-def _errors(psycopg: ModuleType, name: str) -> Generator[None]:
-    """The driver's errors as the ledger's."""
-    try:
-        yield
-    except psycopg.OperationalError as error:
-        raise LedgerUnavailableError(f"{name}: {error}") from error
-    except psycopg.Error as error:
-        raise LedgerError(f"{name}: {error}") from error
-
-
-@contextmanager
 def _closing(block: Any, psycopg: ModuleType, name: str) -> Generator[None]:
     """Leave a transaction block that was entered; the commit's errors are the ledger's."""
     try:
@@ -240,13 +209,5 @@ def _closing(block: Any, psycopg: ModuleType, name: str) -> Generator[None]:
     except BaseException as error:
         block.__exit__(type(error), error, error.__traceback__)
         raise
-    with _errors(psycopg, name):
+    with driver_errors(psycopg, name):
         block.__exit__(None, None, None)
-
-
-def _rows(connection: Any, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-    from psycopg.rows import tuple_row
-
-    with connection.cursor(row_factory=tuple_row) as cursor:
-        rows: list[tuple[Any, ...]] = cursor.execute(statement, values or None).fetchall()
-        return rows

@@ -8,9 +8,9 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from pykafka_core.errors import (
     ClosedError,
@@ -105,6 +105,10 @@ class SqlTransaction(ABC):
             [(self._group_key, *key, offset) for key, offset in moved.items()],
         )
         known.update(moved)
+
+    def settle(self) -> None:
+        """Do what is left to do before the commit."""
+        self._check_open()
 
     def finish(self) -> None:
         """From here on every call is an error: the block has ended."""
@@ -231,6 +235,9 @@ def check_name(what: str, name: str) -> None:
         )
 
 
+T = TypeVar("T", bound=SqlTransaction)
+
+
 class SqlLedger(ABC):
     """One connection, opened when needed and again after an error, used by one thread at a time."""
 
@@ -252,14 +259,20 @@ class SqlLedger(ABC):
     @contextmanager
     def transaction(self, group: str) -> Iterator[SqlTransaction]:
         """Commits at the end of the block, rolls back on any exception."""
+        with self._transaction(group, self._begin) as transaction:
+            yield transaction
+
+    @contextmanager
+    def _transaction(self, group: str, begin: Callable[[Any, str], T]) -> Iterator[T]:
         check_name("group", group)
         with self._alone():
             if self._connection is None:
                 self._connection = self._connect()
             with self._committing(self._connection):
-                transaction = self._begin(self._connection, group)
+                transaction = begin(self._connection, group)
                 try:
                     yield transaction
+                    transaction.settle()
                 finally:
                     transaction.finish()
 
@@ -273,7 +286,7 @@ class SqlLedger(ABC):
             self._closed = True
             self._drop_connection()
 
-    def __enter__(self) -> "SqlLedger":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
