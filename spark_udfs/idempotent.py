@@ -19,28 +19,27 @@ Where rows have no offsets (aggregates in update mode, sources other than Kafka)
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import pyarrow as pa
 
 from pykafka_core.errors import ConfigurationError, ConsumerError, UsageError
 from pykafka_core.idempotent import Ledger, Transaction
-from spark_udfs.message_ids import ID_COLUMN, check_ids, with_ids
+from spark_udfs.executors import PartitionsLedger, Task, check_pickled, run_tasks
+from spark_udfs.message_ids import ID_COLUMN, with_ids
 from spark_udfs.places import Place, Range
 from spark_udfs.planned import QUERY_ID, Planned, planned
-from spark_udfs.redelivery import PLACE, fresh, in_log_order, runs
+from spark_udfs.processing import Effect, check_places, process
+from spark_udfs.redelivery import fresh, in_log_order, runs
 from spark_udfs.starts import Read, check_logs
 from spark_udfs.topic_ids import BrokerTopicIds, TopicIds
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
-
-Effect = Callable[[Any, pa.Table], object]
-"""Gets the ledger's connection and the rows; neither commits nor rolls back."""
 
 _PLACE_TYPES: Final = {"topic": "string", "partition": "int", "offset": "bigint"}
 
@@ -62,8 +61,8 @@ class IdempotentConsumer:
     ``df.writeStream.foreachBatch(consumer.foreach_batch)``. Between the source and here records may be
     filtered, mapped, exploded and shuffled, but not held back for a later batch (as joins and windows
     do): a partition's later records would have moved its mark past them, so they are refused. Streams of one query
-    that read the same partitions must read the same offsets, so load a topic once. A batch is collected to the
-    driver, so limit it: ``maxOffsetsPerTrigger``.
+    that read the same partitions must read the same offsets, so load a topic once. With ``effect_on="driver"`` a batch
+    is collected there, so limit it: ``maxOffsetsPerTrigger``.
 
     Args:
         ledger: Of the database that the effect writes to.
@@ -71,7 +70,7 @@ class IdempotentConsumer:
         ids: The message id of a row, binary or string of 1 to 1,024 bytes: the name of a column, or a
             Column such as ``message_header("message-id")`` or ``fingerprint("order", "line")``. None:
             what stands twice in the log counts twice.
-        effect: Called at most once for a batch with the ledger's connection and the rows left, in the
+        effect: Called at most once for a batch (or task) with the ledger's connection and the rows left, in the
             order of topic, partition and offset, with the columns of the DataFrame.
         topic_ids: Where to ask for topic ids, so that a topic deleted and recreated starts at its
             beginning: "host:port", settings of librdkafka, or a function. Only for "offsets".
@@ -83,6 +82,10 @@ class IdempotentConsumer:
             trusts the query's batch numbers instead.
         allow_new_query: Only for "batches". A new checkpoint makes a new query, whose numbers say nothing of what the
             group has processed: it is refused. True: process all that it reads, again where the old one did.
+        effect_on: "driver": all rows of a batch are collected there, and the effect is called once for it. "executors":
+            each task commits its own Kafka partitions, with a connection of its own, and calls the effect for their
+            rows. Nothing is collected, so no batch is too large. Needs a ledger on a server; it, ``effect`` and
+            ``topic_ids`` are pickled, with their passwords.
 
     Raises:
         ConfigurationError: Arguments that cannot be used; all of them are listed.
@@ -99,6 +102,7 @@ class IdempotentConsumer:
         fail_on_data_loss: bool = True,
         progress: Literal["offsets", "batches"] = "offsets",
         allow_new_query: bool = False,
+        effect_on: Literal["driver", "executors"] = "driver",
     ) -> None:
         _check_arguments(
             ledger=ledger,
@@ -109,11 +113,15 @@ class IdempotentConsumer:
             fail_on_data_loss=fail_on_data_loss,
             progress=progress,
             allow_new_query=allow_new_query,
+            effect_on=effect_on,
         )
         self._ledger, self._group, self._ids, self._effect = ledger, group, ids, effect
         self._topic_ids = None if topic_ids is None else _resolver(topic_ids)
         self._fail_on_data_loss = fail_on_data_loss
         self._allow_new_query = allow_new_query
+        self._on_executors = effect_on == "executors"
+        if self._on_executors:
+            check_pickled(ledger=ledger, effect=effect, topic_ids=self._topic_ids)
         self._known: dict[str, bytes] = {}
         self._statistics = Statistics()
         self._lock = threading.Lock()
@@ -137,23 +145,25 @@ class IdempotentConsumer:
         with self._lock, _noting(self._group, batch_id):
             if self._topic_ids is None:
                 self._by_batches(self._read(df), _query_id(df), batch_id)
+            elif self._on_executors:
+                self._by_tasks(df, batch_id, self._topic_ids)
             else:
                 self._by_offsets(df, batch_id, self._topic_ids)
 
     def _read(self, df: "DataFrame") -> pa.Table:
-        """Check the columns, then collect the batch, with its ids as one more column if they are computed."""
-        places = self._topic_ids is not None
+        """Collect the batch."""
+        table = self._checked(df).toArrow()
+        if self._topic_ids is not None:
+            check_places(table)
+        return table
+
+    def _checked(self, df: "DataFrame") -> "DataFrame":
+        """Check the columns; the batch with its ids as one more column if they are computed."""
         frame = with_ids(df, self._ids)
-        problems = _column_problems(frame.schema, self._id_column(), places)
+        problems = _column_problems(frame.schema, self._id_column(), self._topic_ids is not None)
         if problems:
             raise ConfigurationError(problems)
-        table = frame.toArrow()
-        for name in PLACE if places else ():
-            if table[name].null_count:
-                raise ConfigurationError(
-                    [f"column {name} has nulls: keep it as the source gives it"]
-                )
-        return table
+        return frame
 
     def _by_offsets(self, df: "DataFrame", batch_id: int, topic_ids: TopicIds) -> None:
         plan = planned(df)
@@ -166,22 +176,60 @@ class IdempotentConsumer:
         topics = {run.place[0] for run in batch} | (plan.topics if plan else set())
         ids = self._ids_of_topics(topics, topic_ids)
         with self._ledger.transaction(self._group) as transaction:
-            read = Read(
-                group=self._group,
-                ledger=str(self._ledger),
-                marks=transaction.marks(),
-                ids=ids,
-                logs=logs if batch_id == 0 else {},
-            )
+            read = self._read_so_far(transaction, ids, logs if batch_id == 0 else {})
             if plan:
-                read.check_lives(plan, batch_id)
-            if plan and self._fail_on_data_loss:
-                read.check_gaps(plan, batch_id)
+                self._check_start(read, plan, batch_id)
             ends = plan.ends if plan else {run.place: run.last + 1 for run in batch}
             rows = fresh(table, batch, {place: read.mark(place) for place in ends})
-            done = self._process(transaction, rows)
+            done = process(transaction, rows, self._id_column(), self._effect)
             transaction.advance(read.advanced(ends))
         self._count(table.num_rows, rows.num_rows, done)
+
+    def _by_tasks(self, df: "DataFrame", batch_id: int, topic_ids: TopicIds) -> None:
+        plan = planned(df)
+        if plan is None:
+            raise UsageError('effect_on="executors" works only inside a streaming query')
+        frame = self._checked(df)
+        logs = self._logs(plan, batch_id, topic_ids)
+        check_logs(plan, logs)
+        ids = self._ids_of_topics(plan.topics, topic_ids)
+        with self._ledger.transaction(self._group) as transaction:
+            read = self._read_so_far(transaction, ids, logs if batch_id == 0 else {})
+        self._check_start(read, plan, batch_id)
+        task = Task(
+            ledger=cast("PartitionsLedger", self._ledger),
+            group=self._group,
+            plan=plan,
+            ids=ids,
+            marks=read.marks,
+            topic_ids=topic_ids,
+            id_column=self._id_column(),
+            effect=self._effect,
+        )
+        counts = run_tasks(frame, task)
+        with self._ledger.transaction(self._group) as transaction:
+            if self._ids is not None:
+                transaction.claim([])  # forgets the old ones, which tasks do not
+            read = replace(read, marks=transaction.marks())
+            transaction.advance(read.advanced(plan.ends))
+        self._count(*counts)
+
+    def _read_so_far(
+        self, transaction: Transaction, ids: Mapping[str, bytes], logs: Mapping[Place, Range]
+    ) -> Read:
+        return Read(
+            group=self._group,
+            ledger=str(self._ledger),
+            marks=transaction.marks(),
+            ids=ids,
+            logs=logs,
+        )
+
+    def _check_start(self, read: Read, plan: Planned, batch_id: int) -> None:
+        """The batch begins where the group is, or before."""
+        read.check_lives(plan, batch_id)
+        if self._fail_on_data_loss:
+            read.check_gaps(plan, batch_id)
 
     def _logs(self, plan: Planned, batch_id: int, topic_ids: TopicIds) -> Mapping[Place, Range]:
         """What the broker has of partitions that a query begins or goes on with.
@@ -198,7 +246,7 @@ class IdempotentConsumer:
         with self._ledger.transaction(self._group) as transaction:
             self._check_query(query_id, transaction.batches())
             rows = table if transaction.begin_batch(query_id, batch_id) else table.slice(0, 0)
-            done = self._process(transaction, rows)
+            done = process(transaction, rows, self._id_column(), self._effect)
         self._count(table.num_rows, rows.num_rows, done)
 
     def _check_query(self, query_id: str, batches: Mapping[str, int]) -> None:
@@ -210,19 +258,6 @@ class IdempotentConsumer:
                     "the checkpoint of before or a new group; allow_new_query=True goes on"
                 ]
             )
-
-    def _process(self, transaction: Transaction, rows: pa.Table) -> int:
-        """Claim the ids, do the effect; how many rows it was done for."""
-        column = self._id_column()
-        if column is not None:
-            ids = rows[column].combine_chunks()
-            check_ids(rows, ids)
-            rows = rows.filter(transaction.claim(ids))
-        if ID_COLUMN in rows.column_names:
-            rows = rows.drop_columns([ID_COLUMN])
-        if rows.num_rows:
-            self._effect(transaction.connection, rows)
-        return int(rows.num_rows)
 
     def _id_column(self) -> str | None:
         return self._ids if self._ids is None or isinstance(self._ids, str) else ID_COLUMN
@@ -269,6 +304,7 @@ def _check_arguments(
     fail_on_data_loss: object,
     progress: object,
     allow_new_query: object,
+    effect_on: object,
 ) -> None:
     from pyspark.sql import Column
 
@@ -290,6 +326,13 @@ def _check_arguments(
         or (allow_new_query is True and progress == "batches"),
         'topic_ids is needed for progress="offsets": the brokers as "host:port"': not (
             progress == "offsets" and topic_ids is None
+        ),
+        'effect_on is "driver" or "executors"': effect_on in ("driver", "executors"),
+        'effect_on="executors" needs a ledger on a server, such as PostgresLedger(conninfo)': not (
+            effect_on == "executors" and not hasattr(ledger, "partitions_transaction")
+        ),
+        'effect_on="executors" needs progress="offsets"': not (
+            effect_on == "executors" and progress == "batches"
         ),
         'topic_ids has no effect with progress="batches"; leave it out': not (
             progress == "batches" and topic_ids is not None

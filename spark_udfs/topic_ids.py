@@ -43,6 +43,10 @@ class BrokerTopicIds:
         self._config = {"log_level": 2, **config}  # errors come as exceptions, not on stderr
         self._client: Any = None
 
+    def __getstate__(self) -> dict[str, object]:
+        """Pickled, it is without its connection."""
+        return {**self.__dict__, "_client": None}
+
     def __call__(self, topics: Collection[str]) -> dict[str, bytes]:
         """See `TopicIds`.
 

@@ -13,16 +13,17 @@ GUIDES = [page for page in PAGES if spark_examples(page)]
 
 @pytest.mark.parametrize("guide", [pytest.param(guide, id=guide.stem) for guide in GUIDES])
 def test_the_guide_runs_from_top_to_bottom(
-    guide: Path, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    guide: Path,
+    spark: SparkSession,
+    postgres_dsn: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     scope: dict[str, object] = {}
     with Broker() as broker:
         for code in spark_examples(guide):
-            exec(
-                compile(
-                    code.replace("localhost:9092", broker.bootstrap_servers), guide.name, "exec"
-                ),
-                scope,
-            )
+            here = code.replace("localhost:9092", broker.bootstrap_servers)
+            here = here.replace("dbname=shop", postgres_dsn)
+            exec(compile(here, guide.name, "exec"), scope)
     assert scope["spark"] is spark

@@ -1,0 +1,170 @@
+"""Effects where the rows are: each task commits its own Kafka partitions.
+
+Theory of operation. A mark is of one partition, so it is exact by itself: the rows of a partition, their ids and its
+mark need one transaction, and partitions need none together::
+
+    driver      check what Spark planned against the marks
+    each task   read all its rows, then ask for the topics' ids     before anything is locked
+                one transaction of its partitions:
+                    drop the rows below the marks, claim the ids of the rest
+                    effect(connection, rows)
+                    advance the marks to the end of the plan
+    driver      advance the marks of the partitions without rows
+
+A task that runs twice, after a failure or by speculation, waits for its other run, and then finds its rows below the
+mark. So does one of a driver that died, whatever is left of its batch: the next driver plans the same offsets, and
+which of both commits a partition does not matter.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from pykafka_core.errors import ConfigurationError, ConsumerError, LedgerError
+from pykafka_core.idempotent import Ledger, PartitionKey, Transaction
+from spark_udfs.places import Place, name
+from spark_udfs.planned import Planned
+from spark_udfs.processing import Effect, check_places, process
+from spark_udfs.redelivery import Run, fresh, in_log_order, runs
+from spark_udfs.spool import spooled
+from spark_udfs.topic_ids import TopicIds
+from spark_udfs.whole_partitions import in_whole_partitions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+class PartitionsLedger(Ledger, Protocol):
+    """A ledger on a server; it can be pickled."""
+
+    def partitions_transaction(
+        self, group: str, partitions: Sequence[PartitionKey]
+    ) -> AbstractContextManager[Transaction]:
+        """See `pykafka_core.idempotent.PostgresLedger`."""
+
+
+class Counts(NamedTuple):
+    """Rows of a batch."""
+
+    records: int = 0
+    fresh: int = 0
+    processed: int = 0
+
+
+_COUNTS: Final = pa.schema([(name, pa.int64()) for name in Counts._fields])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """What each task does with its rows.
+
+    Attributes:
+        ids: The topics' ids, which the rows' marks have.
+        marks: What the driver saw of them.
+        id_column: Where the message ids are.
+        places: Of which Kafka partition each task is; None if that is not known.
+    """
+
+    ledger: PartitionsLedger
+    group: str
+    plan: Planned
+    ids: Mapping[str, bytes]
+    marks: Mapping[PartitionKey, int]
+    topic_ids: TopicIds
+    id_column: str | None
+    effect: Effect
+    places: Sequence[Place] | None = None
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Commit the rows; give their `Counts`."""
+        with spooled(batches) as rows:
+            counts = self._counted(rows) if rows.num_rows else Counts()
+        yield pa.record_batch([[count] for count in counts], schema=_COUNTS)
+
+    def _counted(self, rows: pa.Table) -> Counts:
+        check_places(rows)
+        rows = in_log_order(rows)
+        batch = runs(rows)
+        self.plan.check_rows(batch)
+        self._check_mine(batch)
+        self._check_lives({run.place[0] for run in batch})
+        keys = {run.place: PartitionKey(self.ids[run.place[0]], *run.place) for run in batch}
+        try:
+            with self.ledger.partitions_transaction(self.group, list(keys.values())) as transaction:
+                marks = transaction.marks()
+                self._check_marks(marks)
+                left = fresh(rows, batch, {place: marks[key] for place, key in keys.items()})
+                done = process(transaction, left, self.id_column, self.effect)
+                ends = self.plan.ends
+                transaction.advance(
+                    {key: max(ends[place], marks[key]) for place, key in keys.items()}
+                )
+        finally:
+            self.ledger.close()
+        return Counts(rows.num_rows, left.num_rows, done)
+
+    def _check_mine(self, batch: Sequence[Run]) -> None:
+        """Another task would take the rest of a partition for redelivered."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if self.places is None or context is None:
+            return
+        mine = self.places[context.partitionId()]
+        for run in batch:
+            if run.place != mine:
+                raise ConsumerError(
+                    f"the task of {name(mine)} has rows of {name(run.place)}: the query changes topic or partition; "
+                    "keep them as the source gives them"
+                )
+
+    def _check_lives(self, topics: set[str]) -> None:
+        """The rows are of the topics that the driver knew."""
+        found = self.topic_ids(topics)
+        replaced = sorted(topic for topic in topics if found.get(topic) != self.ids[topic])
+        if replaced:
+            raise ConsumerError(
+                f"{', '.join(replaced)}: deleted and recreated while the query ran; start it again, with a new "
+                "checkpoint and startingOffsets=earliest"
+            )
+
+    def _check_marks(self, marks: Mapping[PartitionKey, int]) -> None:
+        for key, mark in marks.items():
+            if mark < self.marks.get(key, 0):
+                raise LedgerError(
+                    f"{self.ledger}: the mark of {name((key.topic, key.partition))} went back from "
+                    f"{self.marks[key]} to {mark} while the batch ran, as after a restore; start the query again"
+                )
+
+
+def check_pickled(**parts: object) -> None:
+    """All of these can go to the executors.
+
+    Raises:
+        ConfigurationError: Some cannot; all of them are named.
+    """
+    from pyspark import cloudpickle
+
+    problems = []
+    for what, part in parts.items():
+        try:
+            cloudpickle.dumps(part)  # type: ignore[no-untyped-call]
+        except Exception as error:
+            problems.append(
+                f'effect_on="executors" sends {what} to the executors, and it cannot be pickled: {error}. Make '
+                "connections, files and locks inside of it"
+            )
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def run_tasks(df: "DataFrame", task: Task) -> Counts:
+    """Have the executors commit a batch, each its own Kafka partitions."""
+    frame, places = in_whole_partitions(df, task.plan)
+    counted = frame.mapInArrow(
+        replace(task, places=places).__call__, ", ".join(f"{one} bigint" for one in Counts._fields)
+    ).toArrow()
+    return Counts(*(sum(counted[one].to_pylist()) for one in Counts._fields))

@@ -1,0 +1,39 @@
+"""Rows of a task as one table, in bounded memory."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from typing import Final
+
+import pyarrow as pa
+
+MEMORY_BYTES: Final = 64 << 20
+"""More than this is written to a file in the worker's temporary folder (``$TMPDIR``)."""
+
+
+@contextmanager
+def spooled(
+    batches: Iterator[pa.RecordBatch], memory_bytes: int = MEMORY_BYTES
+) -> Iterator[pa.Table]:
+    """All rows, within the block. Without a batch the table has no columns.
+
+    A file is mapped into memory: the system reads what is looked at, and drops what is not.
+    """
+    held, size = [], 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size > memory_bytes:
+            break
+    else:
+        yield pa.Table.from_batches(held) if held else pa.table({})
+        return
+    with tempfile.NamedTemporaryFile(prefix="pykafka-spool-") as file:
+        schema = held[0].schema
+        with pa.OSFile(file.name, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            for batch in chain(held, batches):
+                writer.write_batch(batch)
+        del held, batch
+        with pa.memory_map(file.name) as mapped:
+            yield pa.ipc.open_file(mapped).read_all()

@@ -1,0 +1,63 @@
+"""One task for each Kafka partition: as Spark reads it where it may stay so, else by a shuffle."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from spark_udfs.places import Place, Range
+from spark_udfs.planned import Planned
+from spark_udfs.redelivery import PLACE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_SOURCE: Final = "org.apache.spark.sql.execution.datasources.v2.DataSourceRDD"
+_ONE_TO_ONE: Final = "org.apache.spark.OneToOneDependency"
+
+
+def in_whole_partitions(df: "DataFrame", plan: Planned) -> "tuple[DataFrame, list[Place] | None]":
+    """The rows of a micro-batch, those of a Kafka partition in one Spark partition and in the order of their offsets.
+
+    Returns:
+        The frame, and of which Kafka partition each Spark partition is, by number; None after a shuffle.
+    """
+    planned = {place: at for place, at in plan.ranges.items() if at.end > at.start}
+    read = _read_by_task(df)
+    if sorted(read) == sorted(planned.items()):
+        return df, [place for place, _ in read]
+    tasks = max(1, min(len(planned), _shuffle_partitions(df)))
+    return df.repartition(tasks, "topic", "partition").sortWithinPartitions(*PLACE), None
+
+
+def _read_by_task(df: "DataFrame") -> list[tuple[Place, Range]]:
+    """What each task reads of Kafka; nothing where its rows pass through a shuffle, a union or a coalesce.
+
+    A JVM that does not tell costs a shuffle, and no more.
+    """
+    from py4j.protocol import Py4JError
+
+    java: Any = df._jdf
+    try:
+        source = _source(java.queryExecution().toRdd())
+        return list(_ranges(source.partitions())) if source is not None else []
+    except (Py4JError, AttributeError, TypeError):
+        return []
+
+
+def _source(rdd: Any) -> Any:
+    """The RDD of the source, if each of its partitions is one of ``rdd``."""
+    while rdd.dependencies().size() == 1:
+        dependency = rdd.dependencies().apply(0)
+        if dependency.getClass().getName() != _ONE_TO_ONE:
+            return None
+        rdd = dependency.rdd()
+    return rdd if rdd.getClass().getName() == _SOURCE else None
+
+
+def _ranges(partitions: Sequence[Any]) -> Iterator[tuple[Place, Range]]:
+    for partition in partitions:
+        at = partition.inputPartition().get().offsetRange()
+        yield (at.topic(), at.partition()), Range(at.fromOffset(), at.untilOffset())
+
+
+def _shuffle_partitions(df: "DataFrame") -> int:
+    return int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)

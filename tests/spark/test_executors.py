@@ -1,0 +1,376 @@
+"""Effects on the executors: each task commits its own Kafka partitions, and every record counts once all the same."""
+
+import threading
+from collections.abc import Callable, Collection, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from pykafka_core import Broker
+from pykafka_core.errors import ConfigurationError, LedgerError, UsageError
+from pykafka_core.idempotent import PartitionKey, PostgresLedger, SQLiteLedger
+from spark_udfs.executors import Task
+from spark_udfs.idempotent import IdempotentConsumer, Statistics
+from spark_udfs.message_ids import message_header
+from spark_udfs.places import Range
+from spark_udfs.planned import Planned, planned
+from spark_udfs.spool import spooled
+from spark_udfs.whole_partitions import in_whole_partitions
+from tests.idempotent.databases import PostgresDatabase, effects
+from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TOPIC, GROUP, ID = "orders", "billing", b"a" * 16
+PARTITIONS = 3
+Change = Callable[["DataFrame"], "DataFrame"]
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        broker.create_topic(TOPIC, partitions=PARTITIONS)
+        yield broker
+
+
+@pytest.fixture
+def database(postgres_dsn: str) -> PostgresDatabase:
+    return PostgresDatabase(postgres_dsn)
+
+
+@pytest.fixture
+def ledger(database: PostgresDatabase) -> Iterator[PostgresLedger]:
+    with database.ledger() as ledger:
+        yield ledger
+
+
+def twice_each(count: int) -> list[Sent]:
+    """The second time in another partition, as after a change of the producer's partitioner."""
+    first = [Sent(n % PARTITIONS, f"order {n:03}", f"id {n}") for n in range(count)]
+    return first + [one._replace(partition=(one.partition + 1) % PARTITIONS) for one in first]
+
+
+def consumer_of(broker: Broker, ledger: PostgresLedger, **options: Any) -> IdempotentConsumer:
+    given: dict[str, Any] = {
+        "effect": insert_values("%s"),
+        "topic_ids": broker.bootstrap_servers,
+        **options,
+    }
+    return IdempotentConsumer(ledger, GROUP, effect_on="executors", **given)
+
+
+def marks(ledger: PostgresLedger) -> dict[int, int]:
+    with ledger.transaction(GROUP) as transaction:
+        return {key.partition: mark for key, mark in transaction.marks().items()}
+
+
+def test_ids_count_once_over_batches_and_partitions(
+    spark: "SparkSession",
+    broker: Broker,
+    database: PostgresDatabase,
+    ledger: PostgresLedger,
+    tmp_path: Path,
+) -> None:
+    send(broker.bootstrap_servers, TOPIC, twice_each(60))
+    df = stream(spark, broker.bootstrap_servers, TOPIC, maxOffsetsPerTrigger=45)
+    consumer = consumer_of(broker, ledger, ids=message_header("message-id"))
+    run(df.selectExpr(*COLUMNS), tmp_path / "checkpoint", consumer.foreach_batch)
+    assert effects(database) == [f"order {n:03}" for n in range(60)]
+    assert consumer.statistics() == Statistics(
+        batches=3, records=120, redelivered=0, duplicates=60, processed=60
+    )
+    again = consumer_of(broker, ledger)
+    run(df.selectExpr(*COLUMNS), tmp_path / "another checkpoint", again.foreach_batch)
+    assert len(effects(database)) == 60
+    assert again.statistics() == Statistics(batches=3, records=120, redelivered=120)
+
+
+def through_python(df: "DataFrame") -> "DataFrame":
+    return df.mapInArrow(lambda batches: batches, df.schema)
+
+
+def backwards(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield batch.take(pa.array(range(batch.num_rows))[::-1])
+
+
+@pytest.mark.parametrize(
+    ("change", "is_as_read"),
+    [
+        (lambda df: df, True),
+        (through_python, True),
+        (lambda df: df.where("value != 'order 007'"), True),
+        (lambda df: df.where("partition = 1"), True),
+        (lambda df: df.repartition(2, "value"), False),
+        (lambda df: df.coalesce(2), False),
+        (lambda df: df.where("partition < 2").union(df.where("partition = 2")), False),
+        (lambda df: df.mapInArrow(backwards, df.schema), True),
+    ],
+    ids=[
+        "nothing",
+        "Python",
+        "a filter",
+        "one left",
+        "shuffle",
+        "coalesce",
+        "union",
+        "another order",
+    ],
+)
+def test_a_task_has_whole_partitions_whatever_the_query_does(
+    spark: "SparkSession",
+    broker: Broker,
+    database: PostgresDatabase,
+    ledger: PostgresLedger,
+    tmp_path: Path,
+    change: Change,
+    is_as_read: bool,
+) -> None:
+    database.run("CREATE TABLE calls (partition int, offsets bigint[])")
+    values = [f"order {n:03}" for n in range(60)]
+    send(broker.bootstrap_servers, TOPIC, [Sent(n % 3, value) for n, value in enumerate(values)])
+    consumer = consumer_of(broker, ledger, effect=note_call)
+    kept: list[bool] = []
+
+    def batch(df: "DataFrame", batch_id: int) -> None:
+        plan = planned(df)
+        assert plan is not None
+        kept.append(in_whole_partitions(df, plan)[1] is not None)
+        consumer.foreach_batch(df, batch_id)
+
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+    run(change(df), tmp_path / "c", batch)
+    assert kept == [is_as_read]
+    calls = database.run("SELECT partition, offsets FROM calls")
+    assert len({partition for partition, _ in calls}) == len(calls)
+    assert all(offsets == sorted(offsets) for _, offsets in calls)
+    wanted = change(
+        spark.createDataFrame(
+            [(v, n % 3) for n, v in enumerate(values)], "value string, partition int"
+        )
+    )
+    assert effects(database) == sorted(row.value for row in wanted.collect())
+    assert marks(ledger) == {0: 20, 1: 20, 2: 20}
+
+
+def note_call(connection: Any, rows: pa.Table) -> None:
+    for partition in set(rows["partition"].to_pylist()):
+        mine = rows.filter(pa.compute.equal(rows["partition"], partition))
+        offsets = mine["offset"].to_pylist()
+        connection.execute("INSERT INTO calls VALUES (%s, %s)", (partition, offsets))
+    insert_values("%s")(connection, rows)
+
+
+def test_partitions_that_spark_reads_in_pieces_are_put_together(
+    spark: "SparkSession",
+    broker: Broker,
+    database: PostgresDatabase,
+    ledger: PostgresLedger,
+    tmp_path: Path,
+) -> None:
+    send(broker.bootstrap_servers, TOPIC, [Sent(n % 3, f"order {n:03}") for n in range(60)])
+    df = stream(spark, broker.bootstrap_servers, TOPIC, minPartitions=9).selectExpr(*COLUMNS)
+    run(df, tmp_path / "c", consumer_of(broker, ledger).foreach_batch)
+    assert effects(database) == [f"order {n:03}" for n in range(60)]
+
+
+def test_a_task_that_fails_costs_the_others_nothing(
+    spark: "SparkSession",
+    broker: Broker,
+    database: PostgresDatabase,
+    ledger: PostgresLedger,
+    tmp_path: Path,
+) -> None:
+    send(broker.bootstrap_servers, TOPIC, [Sent(n % 3, f"order {n:03}") for n in range(60)])
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+
+    def fails_in_the_last(connection: Any, rows: pa.Table) -> None:
+        insert_values("%s")(connection, rows)
+        if rows["partition"][0].as_py() == 2:
+            raise ValueError("no room for this one")
+
+    failing = consumer_of(broker, ledger, effect=fails_in_the_last)
+    with pytest.raises(StreamingQueryException, match=r"(?s)no room for this one.*Mend the cause"):
+        run(df, tmp_path / "c", failing.foreach_batch)
+    done = marks(ledger)
+    assert done.pop(2, 0) == 0
+    assert len(effects(database)) == sum(done.values())
+    run(df, tmp_path / "c", consumer_of(broker, ledger).foreach_batch)
+    assert effects(database) == [f"order {n:03}" for n in range(60)]
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (
+            ["topic", "0 AS partition", "offset", "CAST(value AS STRING) AS value"],
+            r"the task of orders-\d has rows of orders-0: the query changes",
+        ),
+        (
+            ["topic", "partition", "nullif(offset, 3) AS offset", "CAST(value AS STRING) AS value"],
+            "column offset has nulls",
+        ),
+        (
+            ["topic", "partition", "offset + 30 AS offset", "CAST(value AS STRING) AS value"],
+            "rows of the offsets 30 to 49, Spark planned 0 to 19",
+        ),
+        (["partition", "offset"], "there is no column topic"),
+    ],
+)
+def test_rows_that_are_not_where_they_were_read_are_refused(
+    spark: "SparkSession",
+    broker: Broker,
+    database: PostgresDatabase,
+    ledger: PostgresLedger,
+    tmp_path: Path,
+    change: list[str],
+    problem: str,
+) -> None:
+    send(broker.bootstrap_servers, TOPIC, [Sent(n % 3, f"order {n:03}") for n in range(60)])
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*change)
+    with pytest.raises(StreamingQueryException, match=f"(?s){problem}"):
+        run(df, tmp_path / "c", consumer_of(broker, ledger).foreach_batch)
+    assert sum(marks(ledger).values()) == len(effects(database))
+
+
+def test_a_topic_that_is_another_when_its_rows_are_there_is_refused(
+    spark: "SparkSession",
+    broker: Broker,
+    database: PostgresDatabase,
+    ledger: PostgresLedger,
+    tmp_path: Path,
+) -> None:
+    def ids(topics: Collection[str]) -> dict[str, bytes]:
+        from pyspark import TaskContext
+
+        return dict.fromkeys(topics, ID if TaskContext.get() is None else b"b" * 16)
+
+    send(broker.bootstrap_servers, TOPIC, [Sent(0, "order")])
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+    with pytest.raises(StreamingQueryException, match="orders: deleted and recreated while"):
+        run(df, tmp_path / "c", consumer_of(broker, ledger, topic_ids=ids).foreach_batch)
+    assert effects(database) == []
+    assert marks(ledger) == {}
+
+
+def test_a_batch_that_begins_behind_the_marks_is_refused(
+    spark: "SparkSession",
+    broker: Broker,
+    database: PostgresDatabase,
+    ledger: PostgresLedger,
+    tmp_path: Path,
+) -> None:
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+    send(broker.bootstrap_servers, TOPIC, [Sent(0, "order 0")])
+    run(df, tmp_path / "c", consumer_of(broker, ledger).foreach_batch)
+    database.run("UPDATE pykafka_marks SET next_offset = 0")
+    send(broker.bootstrap_servers, TOPIC, [Sent(0, "order 1")])
+    with pytest.raises(StreamingQueryException, match="offsets 0 to 0 of orders-0 would be lost"):
+        run(df, tmp_path / "c", consumer_of(broker, ledger).foreach_batch)
+    assert effects(database) == ["order 0"]
+
+
+def known(topics: Collection[str]) -> dict[str, bytes]:
+    return dict.fromkeys(topics, ID)
+
+
+def test_what_cannot_go_to_the_executors_is_refused_at_once(
+    spark: "SparkSession", ledger: PostgresLedger, tmp_path: Path
+) -> None:
+    lock = threading.Lock()
+
+    def effect(_: Any, rows: pa.Table) -> None:
+        with lock:
+            rows.validate()
+
+    def make(ledger: Any = ledger, **options: Any) -> IdempotentConsumer:
+        given = {"effect": insert_values("%s"), "topic_ids": known, **options}
+        return IdempotentConsumer(ledger, GROUP, effect_on="executors", **given)
+
+    with pytest.raises(ConfigurationError, match=r"sends effect to the executors, .*lock"):
+        make(effect=effect)
+    with (
+        SQLiteLedger(tmp_path / "a.db") as sqlite,
+        pytest.raises(ConfigurationError, match="needs a ledger on a server"),
+    ):
+        make(sqlite)
+    with pytest.raises(ConfigurationError, match='needs progress="offsets"'):
+        make(progress="batches", topic_ids=None)
+    rows = spark.createDataFrame([(TOPIC, 0, 0)], "topic string, partition int, offset bigint")
+    with pytest.raises(UsageError, match="only inside a streaming query"):
+        make().foreach_batch(rows, 0)
+
+
+KEY = PartitionKey(ID, TOPIC, 0)
+
+
+def task_of(ledger: PostgresLedger, **changes: Any) -> Task:
+    given: dict[str, Any] = {
+        "ledger": ledger,
+        "group": GROUP,
+        "plan": Planned({(TOPIC, 0): Range(0, 10)}),
+        "ids": {TOPIC: ID},
+        "marks": {},
+        "topic_ids": known,
+        "id_column": None,
+        "effect": insert_values("%s"),
+        **changes,
+    }
+    return Task(**given)
+
+
+def rows_of(count: int) -> pa.RecordBatch:
+    return pa.record_batch(
+        {
+            "topic": [TOPIC] * count,
+            "partition": pa.array([0] * count, pa.int32()),
+            "offset": pa.array(range(count), pa.int64()),
+            "value": [f"order {n}" for n in range(count)],
+        }
+    )
+
+
+def test_two_runs_of_a_task_at_once_commit_once(database: PostgresDatabase) -> None:
+    both = threading.Barrier(2)
+
+    def effect(connection: Any, rows: pa.Table) -> None:
+        insert_values("%s")(connection, rows)
+
+    def ids(topics: Collection[str]) -> dict[str, bytes]:
+        both.wait(60)
+        return known(topics)
+
+    def commit(_: int) -> list[int]:
+        task = task_of(database.ledger(), effect=effect, topic_ids=ids)
+        [counts] = task(iter([rows_of(10)]))
+        return [column[0].as_py() for column in counts.columns]
+
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(threads.map(commit, range(2))) == [[10, 0, 0], [10, 10, 10]]
+    assert len(effects(database)) == 10
+
+
+def test_a_mark_that_went_back_since_the_batch_began_is_refused(
+    database: PostgresDatabase, ledger: PostgresLedger
+) -> None:
+    with pytest.raises(LedgerError, match="orders-0 went back from 5 to 0 while the batch ran"):
+        list(task_of(database.ledger(), marks={KEY: 5})(iter([rows_of(10)])))
+    assert effects(database) == []
+    assert marks(ledger) == {}
+
+
+def test_more_rows_than_memory_may_hold_come_from_a_file() -> None:
+    batches = [rows_of(1_000) for _ in range(20)]
+    wanted = pa.Table.from_batches(batches)
+    before = pa.total_allocated_bytes()
+    for memory_bytes in (0, wanted.nbytes // 2, wanted.nbytes):
+        with spooled(iter(batches), memory_bytes) as rows:
+            assert rows.equals(wanted)
+            assert pa.total_allocated_bytes() - before < wanted.nbytes // 10
+    with spooled(iter([])) as rows:
+        assert rows.num_rows == 0
