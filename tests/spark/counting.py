@@ -4,6 +4,7 @@
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, dataclass
@@ -14,10 +15,11 @@ from pykafka_core.idempotent import Ledger
 from spark_udfs.idempotent import IdempotentConsumer
 from spark_udfs.message_ids import message_header
 from tests.idempotent.databases import database_at
-from tests.spark.faults import through_python
-from tests.support.crash import Crash, Crashed, CrashingLedger
+from tests.spark.faults import DriversCrash, through_python
+from tests.support.crash import Crashed, CrashingLedger
 from tests.support.pipeline import COLUMNS, ID_HEADER, insert_values, run, stream
 from tests.support.spark import start_session
+from tests.support.standalone import SPECULATIVE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +29,7 @@ GROUP = "bank"
 Batch = Callable[["DataFrame", int], None]
 Effect = Callable[[Any, Any], object]
 Memory = Literal["ledger", "dropDuplicates"]
+EffectOn = Literal["driver", "executors"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,7 @@ class Counting:
     checkpoint: str
     trap: str
     memory: Memory = "ledger"
+    effect_on: EffectOn = "driver"
 
     def run(self, spark: "SparkSession", ledger: Ledger, effect: Effect) -> None:
         """Up to the end of what is there now, in batches of about 50 records.
@@ -56,7 +60,14 @@ class Counting:
 
     def _by_ledger(self, ledger: Ledger, effect: Effect) -> Batch:
         ids = message_header(ID_HEADER)
-        consumer = IdempotentConsumer(ledger, GROUP, ids, effect=effect, topic_ids=self.bootstrap)
+        consumer = IdempotentConsumer(
+            ledger,
+            GROUP,
+            ids,
+            effect=effect,
+            topic_ids=self.bootstrap,
+            effect_on=self.effect_on,
+        )
         return consumer.foreach_batch
 
     def _whatever_comes(self, ledger: Ledger, effect: Effect) -> Batch:
@@ -74,6 +85,16 @@ class Counting:
         return [sys.executable, "-m", "tests.spark.counting", json.dumps(asdict(self) | how)]
 
 
+def slower(effect: Effect, seconds: float) -> Effect:
+    """The same later, the more so the higher the partition: Spark runs its task a second time."""
+
+    def slowly(connection: Any, table: Any) -> None:
+        time.sleep(seconds * table["partition"][0].as_py())
+        effect(connection, table)
+
+    return slowly
+
+
 def _reporting_crashes(count: Batch) -> Batch:
     """The bridge to Java lets only exceptions through."""
 
@@ -86,16 +107,17 @@ def _reporting_crashes(count: Batch) -> Batch:
     return batch
 
 
-def main(master: str, crash: dict[str, Any] | None = None, **what: Any) -> None:
+def main(master: str, crash: dict[str, Any] | None = None, seconds: float = 0, **what: Any) -> None:
+    """With an effect that takes so many seconds longer from partition to partition."""
     counting = Counting(**what)
     database = database_at(counting.database)
-    effect = insert_values(database.placeholder)
+    effect = slower(insert_values(database.placeholder), seconds)
     with tempfile.TemporaryDirectory() as folder, closing(database.ledger()) as ledger:
-        spark = start_session(Path(folder), master)
+        spark = start_session(Path(folder), master, **(SPECULATIVE if seconds else {}))
         if crash is None:
             counting.run(spark, ledger, effect)
         else:
-            dying = Crash(**crash)
+            dying = DriversCrash(**crash)
             counting.run(spark, CrashingLedger(ledger, dying), dying.effect(effect))
         spark.stop()
 

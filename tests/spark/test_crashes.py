@@ -3,7 +3,7 @@
 A round sends records in instalments, 3 of 10 a second time, and lets one thing die in each. Its last run finds
 nothing in its way; then the database must hold each message once. Rounds share one session, whose driver "dies"
 by an exception; drivers and executors in processes of their own are killed. `TORTURE_ROUNDS` is the number of
-rounds for both databases together (`make torture`: 200); there are at least as many as it takes to meet every
+rounds for all of them together (`make torture`: 200); there are at least as many as it takes to meet every
 fault. The last test shows what is left of the same round when Spark's own memory takes the ledger's place.
 """
 
@@ -11,9 +11,12 @@ import os
 import random
 import signal
 import subprocess
+import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,22 +25,33 @@ from pyspark.errors import StreamingQueryException
 
 from pykafka_core import Broker
 from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase, effects
-from tests.spark.counting import Counting, Memory
-from tests.spark.faults import EXECUTOR_KILLED, TASK_FAULTS, locked_by_another, victim_of
-from tests.support.crash import POINTS, Crash, CrashingLedger
+from tests.spark.counting import Counting, Effect, EffectOn, Memory
+from tests.spark.faults import (
+    EXECUTOR_KILLED,
+    TASK_FAULTS,
+    DriversCrash,
+    TrappedCrash,
+    locked_by_another,
+    second_runs_of,
+    victim_of,
+)
+from tests.support.crash import POINTS, CrashingLedger
 from tests.support.pipeline import Sent, insert_values, send
 from tests.support.postgres import PostgresServer
+from tests.support.standalone import standalone
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-FAULTS = (*POINTS, *TASK_FAULTS, "database gone", "new checkpoint")
+FAULTS = (*TASK_FAULTS, "database gone", "new checkpoint")
 FAULTS_A_ROUND = 4
-LEDGERS = ("sqlite", "postgres")
-ROUNDS = max(
-    int(os.environ.get("TORTURE_ROUNDS", "0")), len(LEDGERS) * len(FAULTS) // FAULTS_A_ROUND
-)
-KILLS = max(1, ROUNDS // 20)
+IN_TASK = "in a task, "
+POINTS_OF_DRIVER = [point for point in POINTS if point != "after the effect"]
+"""Where its own transactions come by when effects are on the executors."""
+LEDGERS = ("sqlite", "postgres", "executors")
+"""Where effects go; for the last one it is the executors that commit them, to PostgreSQL."""
+ROUNDS = int(os.environ.get("TORTURE_ROUNDS", "0")) // len(LEDGERS)
+KILLS = max(1, ROUNDS // 10)
 """Drivers and executors of their own: each costs a start of Java."""
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -56,9 +70,15 @@ class Round:
     """One topic, one database, one query that is started again and again."""
 
     def __init__(
-        self, broker: Broker, database: Database, server: PostgresServer | None, home: Path
+        self,
+        broker: Broker,
+        database: Database,
+        server: PostgresServer | None,
+        home: Path,
+        effect_on: EffectOn = "driver",
     ) -> None:
         self._broker, self._database, self._server = broker, database, server
+        self._effect_on: EffectOn = effect_on
         self._random, self._home = random.Random(home.name), home
         self._checkpoints = 0
         self.memory: Memory = "ledger"
@@ -74,6 +94,7 @@ class Round:
             checkpoint=str(self._home / f"checkpoint-{self._checkpoints}"),
             trap=str(self._home / "trap"),
             memory=self.memory,
+            effect_on=self._effect_on,
         )
 
     def send_more(self) -> None:
@@ -97,14 +118,16 @@ class Round:
         if fault in TASK_FAULTS:
             self.set_trap(fault)
             self.finish(spark)
+        elif fault.startswith(IN_TASK):
+            self._crash_in_task(spark, fault.removeprefix(IN_TASK))
         elif fault == "database gone":
             self._without_database(spark)
         elif fault == "new checkpoint":
             self.forget_checkpoint()
             # So that batch 0 comes again.
-            self._crash(spark, Crash("after the commit", how="raise"))
+            self._crash(spark, DriversCrash("after the commit", how="raise"))
         else:
-            self._crash(spark, Crash(fault, self._random.randrange(2), how="raise"))
+            self._crash(spark, DriversCrash(fault, self._random.randrange(2), how="raise"))
 
     def forget_checkpoint(self) -> None:
         self._checkpoints += 1
@@ -132,13 +155,20 @@ class Round:
         victim = victim_of(Path(self.counting.trap))
         victim.unlink(missing_ok=True)
         self.set_trap(EXECUTOR_KILLED)
-        command = self.counting.in_another_driver(master="local-cluster[1,1,1024]")
+        self._run_elsewhere(self.counting.in_another_driver(master="local-cluster[1,1,1024]"))
+        assert victim.read_text() == "java"
+
+    def finish_with_tasks_that_run_twice(self, master: str) -> None:
+        """Both runs of a task at once, on two executors of a cluster."""
+        self._run_elsewhere(self.counting.in_another_driver(master=master, seconds=0.5))
+        assert second_runs_of(Path(self.counting.trap)).exists()
+
+    def _run_elsewhere(self, command: list[str]) -> None:
         there = os.environ | {
             "PYTHONPATH": str(ROOT),  # executors run in folders of their own
             "SPARK_LOCAL_IP": "127.0.0.1",  # for the ports of a cluster's master and worker, too
         }
         subprocess.run(command, check=True, timeout=JAVA_S_MAX, env=there)
-        assert victim.read_text() == "java"
 
     def lost_and_repeated(self) -> tuple[set[str], set[str]]:
         """The messages without an effect and those with several, in the database."""
@@ -154,35 +184,49 @@ class Round:
     def assert_each_message_once(self) -> None:
         assert self.lost_and_repeated() == (set(), set()), "(lost, done twice)"
 
-    def _crash(self, spark: "SparkSession", crash: Crash) -> None:
+    def _crash(self, spark: "SparkSession", crash: DriversCrash) -> None:
         with (
             closing(self._database.ledger()) as ledger,
             pytest.raises(StreamingQueryException, match="crashed"),
         ):
             self.counting.run(spark, CrashingLedger(ledger, crash), crash.effect(self._effect))
 
+    def _crash_in_task(self, spark: "SparkSession", point: str) -> None:
+        """Spark runs the task again."""
+        trap = self._home / "trap in a transaction"
+        trap.write_text(point)
+        crash = TrappedCrash(trap)
+        with closing(self._database.ledger()) as ledger:
+            self.counting.run(spark, CrashingLedger(ledger, crash), crash.effect(self._effect))
+        assert not trap.exists(), "no task came by"
+
     def _without_database(self, spark: "SparkSession") -> None:
         """PostgreSQL crashes between the effect and the mark; SQLite's file is locked by somebody else."""
-        server, effect = self._server, self._effect
-        hidden: AbstractContextManager[None] = nullcontext()
-        if server is None:
-            assert isinstance(self._database, SQLiteDatabase)
-            hidden = locked_by_another(self._database)
         with (
-            closing(self._database.ledger(timeout_ms=30_000 if server else 100)) as ledger,
-            hidden,
+            closing(self._database.ledger(timeout_ms=30_000 if self._server else 100)) as ledger,
+            self._gone() as effect,
             pytest.raises(StreamingQueryException, match="LedgerUnavailableError"),
         ):
-            self.counting.run(spark, ledger, effect if server is None else _then(server, effect))
+            self.counting.run(spark, ledger, effect)
+
+    @contextmanager
+    def _gone(self) -> Iterator[Effect]:
+        if self._server is None:
+            assert isinstance(self._database, SQLiteDatabase)
+            with locked_by_another(self._database):
+                yield self._effect
+        elif self._effect_on == "driver":
+            yield _then(self._server, self._effect)
+        else:
+            with _then_in_a_task(self._server, self._effect, self._home) as effect:
+                yield effect
 
     @property
-    def _effect(self) -> Callable[[Any, Any], object]:
+    def _effect(self) -> Effect:
         return insert_values(self._database.placeholder)
 
 
-def _then(
-    server: PostgresServer, effect: Callable[[Any, Any], object]
-) -> Callable[[Any, Any], object]:
+def _then(server: PostgresServer, effect: Effect) -> Effect:
     """The effect, and then a crash of the server."""
 
     def and_crash(connection: Any, table: Any) -> None:
@@ -192,31 +236,76 @@ def _then(
     return and_crash
 
 
+@contextmanager
+def _then_in_a_task(server: PostgresServer, effect: Effect, home: Path) -> Iterator[Effect]:
+    """The same where the server is out of reach: the first task asks for the crash."""
+    asked, done = home / "crash", home / "crashed"
+
+    def and_ask(connection: Any, table: Any) -> None:
+        effect(connection, table)
+        with suppress(FileExistsError):
+            asked.touch(exist_ok=False)
+            wait_for(done)
+
+    def crash() -> None:
+        wait_for(asked)
+        server.restart()
+        done.touch()
+
+    thread = threading.Thread(target=crash)
+    thread.start()
+    yield and_ask
+    thread.join()
+    asked.unlink()
+    done.unlink()
+
+
+def wait_for(file: Path) -> None:
+    """By another process."""
+    deadline = time.monotonic() + JAVA_S_MAX
+    while not file.exists():
+        assert time.monotonic() < deadline, f"no {file}"
+        time.sleep(0.01)
+
+
 @pytest.fixture
 def trial(broker: Broker, ledger: str, tmp_path: Path, request: pytest.FixtureRequest) -> Round:
     if ledger == "sqlite":
         return Round(broker, SQLiteDatabase(tmp_path / "bank.db"), None, tmp_path)
     server: PostgresServer = request.getfixturevalue("postgres_server")
     database = PostgresDatabase(request.getfixturevalue("postgres_dsn"))
-    return Round(broker, database, server, tmp_path)
+    effect_on: EffectOn = "executors" if ledger == "executors" else "driver"
+    return Round(broker, database, server, tmp_path, effect_on)
 
 
-@pytest.mark.parametrize("number", range(ROUNDS // 2))
-@pytest.mark.parametrize("ledger", LEDGERS)
+def faults(ledger: str) -> list[str]:
+    if ledger != "executors":
+        return [*POINTS, *FAULTS]
+    return [*POINTS_OF_DRIVER, *(IN_TASK + point for point in POINTS), *FAULTS]
+
+
+def rounds() -> Iterator[tuple[str, int]]:
+    for ledger in LEDGERS:
+        least = ceil(len(faults(ledger)) / FAULTS_A_ROUND)
+        yield from ((ledger, number) for number in range(max(ROUNDS, least)))
+
+
+@pytest.mark.parametrize(("ledger", "number"), list(rounds()))
 def test_each_message_counts_once_whatever_fails(
-    spark: "SparkSession", trial: Round, number: int
+    spark: "SparkSession", trial: Round, ledger: str, number: int
 ) -> None:
-    for fault in faults_of(number):
+    for fault in faults_of(ledger, number):
         trial.send_more()
         trial.strike(spark, fault)
     trial.finish(spark)
     trial.assert_each_message_once()
 
 
-def faults_of(number: int) -> list[str]:
+def faults_of(ledger: str, number: int) -> list[str]:
     """Some of all faults, in a random order; rounds that follow each other meet all of them."""
-    rounds = len(FAULTS) // FAULTS_A_ROUND
-    order = random.Random(number // rounds).sample(FAULTS, len(FAULTS))
+    all_of_them = faults(ledger)
+    rounds = ceil(len(all_of_them) / FAULTS_A_ROUND)
+    order = random.Random(number // rounds).sample(all_of_them, len(all_of_them))
     return order[number % rounds :: rounds]
 
 
@@ -226,7 +315,8 @@ def faults_of(number: int) -> list[str]:
 def test_each_message_counts_once_when_the_driver_is_killed(
     spark: "SparkSession", trial: Round, ledger: str, number: int
 ) -> None:
-    points = random.Random(ledger).sample(POINTS, len(POINTS))
+    all_points = POINTS_OF_DRIVER if ledger == "executors" else POINTS
+    points = random.Random(ledger).sample(all_points, len(all_points))
     points.sort(key=lambda point: point != "inside the commit")  # which an exception cannot do
     kill_the_driver_and_go_on(spark, trial, points[number % len(points)])
     trial.assert_each_message_once()
@@ -247,6 +337,18 @@ def test_each_message_counts_once_when_an_executor_is_killed(trial: Round, numbe
     for _ in range(1 + number % 2):  # from a new checkpoint, and from one that is under way
         trial.send_more()
         trial.finish_without_its_executor()
+    trial.assert_each_message_once()
+
+
+@pytest.mark.timeout(2 * JAVA_S_MAX)
+@pytest.mark.parametrize("ledger", ["executors"])
+@pytest.mark.usefixtures("spark")
+def test_each_message_counts_once_when_tasks_run_twice_at_once(
+    trial: Round, tmp_path: Path
+) -> None:
+    trial.send_more()
+    with standalone(tmp_path) as master:
+        trial.finish_with_tasks_that_run_twice(master)
     trial.assert_each_message_once()
 
 

@@ -10,8 +10,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import Any
 
@@ -116,9 +116,18 @@ class CrashingLedger:
     def __init__(self, ledger: Ledger, crash: Crash) -> None:
         self._ledger, self._crash = ledger, crash
 
+    def transaction(self, group: str) -> AbstractContextManager[Transaction]:
+        return self._crashing(self._ledger.transaction(group))
+
+    def partitions_transaction(
+        self, group: str, partitions: Sequence[PartitionKey]
+    ) -> AbstractContextManager[Transaction]:
+        ledger: Any = self._ledger
+        return self._crashing(ledger.partitions_transaction(group, partitions))
+
     @contextmanager
-    def transaction(self, group: str) -> Iterator[Transaction]:
-        with self._ledger.transaction(group) as transaction:
+    def _crashing(self, block: AbstractContextManager[Transaction]) -> Iterator[Transaction]:
+        with block as transaction:
             self._crash.reach("transaction begun")
             yield _CrashingTransaction(transaction, self._crash)
             self._crash.reach("before the commit")

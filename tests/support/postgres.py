@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -22,6 +21,8 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.support.processes import START_SECONDS_MAX, wait_for_line
+
 SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",
@@ -30,7 +31,6 @@ SETTINGS = {
     "lc_messages": "C",
 }
 READY = "database system is ready to accept connections"
-START_SECONDS_MAX = 200
 
 
 class PostgresServer:
@@ -45,6 +45,12 @@ class PostgresServer:
         self._run(
             "initdb", "--pgdata", str(self._data), "--username", "test", "--no-sync", "-A", "trust"
         )
+
+    @property
+    def pid(self) -> int:
+        """Of the server's first process."""
+        assert self._process is not None
+        return self._process.pid
 
     def dsn(self, database: str = "postgres") -> str:
         """What a client connects with."""
@@ -72,7 +78,7 @@ class PostgresServer:
         self._process = subprocess.Popen(
             command, stderr=subprocess.PIPE, text=True, cwd=self._home, **self._as_user()
         )
-        _wait_for(self._process, READY)
+        wait_for_line(self._process, READY)
 
     def crash(self) -> None:
         """Every process of the server ends at once, without a checkpoint; connections break."""
@@ -100,25 +106,6 @@ class PostgresServer:
         if self._user is None:
             return {}
         return {"user": self._user.pw_uid, "group": self._user.pw_gid, "extra_groups": []}
-
-
-def _wait_for(process: subprocess.Popen[str], line_part: str) -> None:
-    """Read the server's log, now and for ever: a full pipe would stop it."""
-    found, lines = threading.Event(), []
-
-    def read() -> None:
-        assert process.stderr is not None
-        with process.stderr as log:
-            for line in log:
-                lines.append(line)
-                if line_part in line:
-                    found.set()
-        found.set()
-
-    threading.Thread(target=read, daemon=True).start()
-    in_time = found.wait(START_SECONDS_MAX)
-    assert in_time, "".join(lines)
-    assert any(line_part in line for line in lines), "".join(lines)
 
 
 def _package(home: Path, user: pwd.struct_passwd | None) -> Path:

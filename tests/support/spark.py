@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def start_session(warehouse: Path, master: str = "local[2,2]") -> "SparkSession":
+def start_session(warehouse: Path, master: str = "local[2,2]", **settings: str) -> "SparkSession":
     """Two cores, two attempts a task, two shuffle partitions, no web server, UTC; it writes under `warehouse` only."""
     from pyspark.sql import SparkSession
 
@@ -31,6 +31,7 @@ def start_session(warehouse: Path, master: str = "local[2,2]") -> "SparkSession"
             "spark.sql.warehouse.dir": str(warehouse / "warehouse"),
             "spark.local.dir": str(warehouse / "local"),
             "spark.log.level": "ERROR",
+            **settings,
         }
     )
     return configure_spark(builder, kafka=True).getOrCreate()

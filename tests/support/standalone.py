@@ -1,0 +1,59 @@
+"""A standalone cluster of Spark on this machine: a master and two workers, each with one core."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyspark
+
+from tests.support.processes import wait_for_line
+
+SPARK = Path(pyspark.__file__).parent
+ROOT = Path(__file__).resolve().parent.parent.parent
+HOSTS = ("127.0.0.1", "localhost")
+"""Two names for one address: Spark starts the second copy of a task on a host of another name only."""
+
+SPECULATIVE = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "10ms",
+    "spark.speculation.minTaskRuntime": "1ms",
+    "spark.speculation.multiplier": "1.01",
+    "spark.speculation.quantile": "0.1",
+}
+"""A second copy of each task that is not done soon, where a core is free."""
+
+
+@contextmanager
+def standalone(home: Path) -> Iterator[str]:
+    """The master's address, with both workers registered; all of them are gone afterwards."""
+    environment = os.environ | {
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(home / "local"),
+        "SPARK_WORKER_DIR": str(home / "work"),
+        "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
+        "PYTHONPATH": str(ROOT),
+    }
+
+    def start(name: str, *options: str) -> "subprocess.Popen[str]":
+        command = [str(SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}"]
+        process = subprocess.Popen(
+            [*command, "--webui-port", "0", *options],
+            cwd=home,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        stack.callback(process.wait)
+        stack.callback(process.terminate)
+        return process
+
+    with ExitStack() as stack:
+        master = start("master.Master", "--host", "127.0.0.1", "--port", "0")
+        address = wait_for_line(master, r"Starting Spark master at (spark://\S+)")[1]
+        for host in HOSTS:
+            options = ("--host", host, "--cores", "1", "--memory", "1g", address)
+            wait_for_line(start("worker.Worker", *options), "Successfully registered with master")
+        yield address
