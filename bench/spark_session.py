@@ -42,8 +42,8 @@ def jvm_of(spark: SparkSession) -> int:
     return int(gateway.proc.pid)
 
 
-def cpu_seconds(jvm: int) -> tuple[float, float]:
-    """Of the JVM, and of the Python processes it started, those that ended included."""
+def cpu_seconds(root: int) -> tuple[float, float]:
+    """Of a process such as the JVM, and of those that it started (Spark's Python workers), the ended ones included."""
     times: dict[int, tuple[int, int, int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -52,9 +52,9 @@ def cpu_seconds(jvm: int) -> tuple[float, float]:
             continue
         own, reaped = int(fields[11]) + int(fields[12]), int(fields[13]) + int(fields[14])
         times[int(stat.parent.name)] = int(fields[1]), own, own + reaped
-    parents, python = {jvm}, 0
+    parents, started = {root}, times[root][2] - times[root][1]
     while parents:
         children = {pid for pid, (parent, _, _) in times.items() if parent in parents}
-        python += sum(times[pid][2] for pid in children)
+        started += sum(times[pid][2] for pid in children)
         parents = children
-    return times[jvm][1] / TICKS_A_SECOND, python / TICKS_A_SECOND
+    return times[root][1] / TICKS_A_SECOND, started / TICKS_A_SECOND

@@ -1,0 +1,182 @@
+"""Effects into PostgreSQL, collected on the driver and on the executors: `python -m bench.spark.effects --help`.
+
+A topic of a few partitions is read in batches; each row is inserted by COPY, once, by its mark alone or by its message
+id as well. The forms take turns, round after round, each with a new group and a new checkpoint. The best of the
+rounds is printed: records per second of the batches' own time (from the call of ``foreach_batch`` to its return, within
+which Spark reads Kafka), and CPU per record of Spark's JVM, its Python workers, the driver's Python and the database,
+which all share the machine. The last batch's time does not count: Spark's consumers ask for the end of the log and
+wait half a second each. The server syncs nothing to disk.
+"""
+
+import argparse
+import tempfile
+import time
+from collections import defaultdict
+from typing import Any, Literal, NamedTuple
+
+import psycopg
+import pyarrow as pa
+from confluent_kafka import Producer
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.spark_session import cpu_seconds, jvm_of, quiet_session
+from pykafka_core import Broker
+from pykafka_core.idempotent import PostgresLedger
+from spark_udfs import IdempotentConsumer, message_header
+from tests.support.postgres import PostgresServer, postgres_serving
+
+BATCHES = 4
+EffectOn = Literal["driver", "executors"]
+
+
+class Form(NamedTuple):
+    effect_on: EffectOn
+    by_ids: bool
+    partitions: int
+
+    def __str__(self) -> str:
+        return f"{self.effect_on}, {'ids' if self.by_ids else 'marks'}, {self.partitions} parts"
+
+
+class Figures(NamedTuple):
+    """Of one run: seconds a record, CPU by where it was used."""
+
+    wall: float
+    jvm: float
+    workers: float
+    driver: float
+    database: float
+
+
+def copy(connection: Any, rows: pa.Table) -> None:
+    """The effect: a row of each record."""
+    columns = [rows[name].to_pylist() for name in ("partition", "offset", "value")]
+    with connection.cursor().copy("COPY effects FROM STDIN (FORMAT binary)") as target:
+        target.set_types(["int4", "int8", "text"])
+        for row in zip(*columns, strict=True):
+            target.write_row(row)
+
+
+def run(
+    spark: SparkSession, broker: Broker, server: PostgresServer, form: Form, records: int
+) -> Figures:
+    """All records of a topic into a schema of its own."""
+    dsn = server.create_schema()
+    with psycopg.connect(dsn) as connection:
+        connection.execute("CREATE TABLE effects (partition int, place bigint, value text)")
+    rows = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", broker.bootstrap_servers)
+        .option("subscribe", topic_of(form.partitions))
+        .option("startingOffsets", "earliest")
+        .option("includeHeaders", "true")
+        .option("maxOffsetsPerTrigger", str(records // BATCHES + form.partitions))
+        .load()
+        .selectExpr("topic", "partition", "offset", "CAST(value AS STRING) AS value", "headers")
+    )
+    ids = message_header("message-id") if form.by_ids else None
+    if not form.by_ids:
+        rows = rows.drop("headers")
+    batches: list[tuple[float, int]] = []
+    with tempfile.TemporaryDirectory() as checkpoint, PostgresLedger(dsn) as ledger:
+        consumer = IdempotentConsumer(
+            ledger,
+            "bench",
+            ids,
+            effect=copy,
+            topic_ids=broker.bootstrap_servers,
+            effect_on=form.effect_on,
+        )
+
+        def batch(df: DataFrame, batch_id: int) -> None:
+            begun, before = time.monotonic(), consumer.statistics().processed
+            consumer.foreach_batch(df, batch_id)
+            batches.append((time.monotonic() - begun, consumer.statistics().processed - before))
+
+        def cpu() -> tuple[float, ...]:
+            database = sum(cpu_seconds(server.pid))
+            return *cpu_seconds(jvm_of(spark)), time.process_time(), database
+
+        before = cpu()
+        query = rows.writeStream.foreachBatch(batch).trigger(availableNow=True)
+        query.option("checkpointLocation", checkpoint).start().awaitTermination()
+        cpus = [(end - begin) / records for begin, end in zip(before, cpu(), strict=True)]
+    with psycopg.connect(dsn) as connection:
+        found = connection.execute("SELECT count(*) FROM effects").fetchall()
+        connection.execute("DROP TABLE effects, pykafka_ids")
+    if found != [(records,)]:
+        raise RuntimeError(f"{found} effects of {records:,} records")
+    elapsed, count = (sum(column) for column in zip(*batches[:-1], strict=True))
+    return Figures(elapsed / count, *cpus)
+
+
+def topic_of(partitions: int) -> str:
+    return f"records-{partitions}"
+
+
+def send(broker: Broker, partitions: int, records: int) -> None:
+    """Records of 100 bytes with ids of 16."""
+    broker.create_topic(topic_of(partitions), partitions=partitions)
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "linger.ms": 20,
+            "queue.buffering.max.messages": 1_000_000,
+        }
+    )
+    for number in range(records):
+        producer.produce(
+            topic_of(partitions),
+            f"{number:0100}",
+            partition=number % partitions,
+            headers=[("message-id", f"{number * 0x9E3779B97F4A7C15 % 2**64:016x}".encode())],
+        )
+        if number % 10_000 == 0:
+            producer.poll(0)
+    if producer.flush(60):
+        raise RuntimeError("the broker did not confirm all records")
+
+
+def show(results: dict[Form, list[Figures]]) -> None:
+    """Best of the rounds."""
+    columns = ("records/s", "JVM µs", "workers µs", "driver µs", "database µs")
+    print(f"{'':28}" + "".join(f"{column:>13}" for column in columns))
+    for form, rounds in results.items():
+        best = Figures(*(min(column) for column in zip(*rounds, strict=True)))
+        cpus = "".join(f"{1e6 * seconds:13.2f}" for seconds in best[1:])
+        print(f"{form!s:28}{1 / best.wall:13,.0f}{cpus}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--records", type=int, default=800_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--partitions", type=int, nargs="+", default=[1, 2, 4, 8])
+    asked = parser.parse_args()
+    forms = [
+        Form(effect_on, by_ids, partitions)
+        for partitions in asked.partitions
+        for by_ids in (False, True)
+        for effect_on in ("driver", "executors")
+    ]
+    spark = quiet_session()
+    results: dict[Form, list[Figures]] = defaultdict(list)
+    try:
+        with (
+            tempfile.TemporaryDirectory() as data,
+            Broker(data) as broker,
+            postgres_serving() as server,
+        ):
+            for partitions in asked.partitions:
+                send(broker, partitions, asked.records)
+            run(spark, broker, server, forms[0], asked.records)  # warms Java up
+            for number in range(asked.rounds):
+                for form in forms if number % 2 == 0 else forms[::-1]:
+                    results[form].append(run(spark, broker, server, form, asked.records))
+        show({form: results[form] for form in forms})
+    finally:
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()
