@@ -1,6 +1,8 @@
 """`dedup_stream`: ids remembered in the state that Spark checkpoints."""
 
+import logging
 import os
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["dedup_stream"]
 
 BUCKETS: Final = 16
+_LOGGER: Final = logging.getLogger("spark_udfs.dedup")
 
 
 def dedup_stream(
@@ -79,8 +82,9 @@ def dedup_stream(
             ``spark.sql.shuffle.partitions`` are best: None is 16. With a ``store`` each bucket is a task, and None is
             ``spark.sql.shuffle.partitions`` when the folder is made. A checkpoint is bound to their number.
         event_time: The timestamp by which ``horizon`` is measured; a null counts as the newest one known. A row that is
-            older than the horizon when it comes is passed on and not remembered. None: the time at which Spark planned
-            the micro-batch, the same when that is replayed; what is past the horizon then is forgotten before it.
+            older than the horizon when it comes is passed on and not remembered. One after the time of its micro-batch
+            counts as a row of that time, and the worker's log says how many there are. None: the time at which Spark
+            planned the micro-batch, the same when that is replayed; what is past the horizon then is forgotten first.
         seed: Of the fingerprints, 0 to 4294967295.
         store: An absolute path, the same for the driver and all executors: on a local disk with ``local[*]``, else on
             a shared file system that has hard links, atomic renames and fsync. It is made if it is not there; one
@@ -116,7 +120,7 @@ def dedup_stream(
     folder = _store(store)
     buckets = buckets or folder.settings().get("buckets") or _tasks(df)
     folder.prepare({**settings, "buckets": buckets, "seed": seed})
-    timed = horizon_ms is not None and time is None
+    timed = horizon_ms is not None
     return keep_new_by_store(
         df, ids, time, timed=timed, buckets=buckets, seed=seed, keep=keep, store=folder
     )
@@ -168,7 +172,23 @@ def _keep(horizon_ms: int | None) -> Keep:
         if horizon_ms is not None and times is None:
             memory = memories.forget(memory, now_ms, horizon_ms)
             times = np.full(len(fingerprints), now_ms, np.int64)
+        elif times is not None:
+            memory = replace(memory, newest=min(memory.newest, now_ms))
+            times = _no_later(times, now_ms)
         kept, memory = memories.claim(memory, fingerprints, times, horizon_ms)
         return kept, memories.encode(memory)
 
     return keep
+
+
+def _no_later(times: npt.NDArray[np.int64], now_ms: int) -> npt.NDArray[np.int64]:
+    """A row of the future would have everything before it forgotten: it counts as one of now."""
+    later = times > now_ms
+    if not later.any():
+        return times
+    _LOGGER.warning(
+        "%d rows have an event_time after that of their micro-batch, by up to %d ms: they count as rows of now",
+        int(later.sum()),
+        int(times.max()) - now_ms,
+    )
+    return np.minimum(times, now_ms)

@@ -2,6 +2,7 @@
 
 import random
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,6 +96,20 @@ def test_a_duplicate_past_the_horizon_of_event_time_is_passed_on(
     # "a" is older than the horizon when it comes (0: 100 minutes): it is passed on each time, but once in a
     # batch. "b" is 11 minutes back when batch 2 begins, and new again; so is its own time of 106 then.
     assert stream.numbers() == [0, 2, 3, 5, 6, 7]
+
+
+@pytest.mark.parametrize("by_store", [False, True])
+def test_a_row_of_the_far_future_forgets_nothing(stream: Stream, by_store: bool) -> None:
+    century = 100 * 365 * 86_400 * 1_000_000
+    now = time.time_ns() // 1_000
+    stream.add(
+        [(0, "a", 0, now), (1, "b", 0, now + century)],
+        [(2, "a", 0, now), (3, "b", 0, now), (4, "c", 0, now)],
+        [(5, "a", 0, now), (6, "b", 0, now + century), (7, "c", 0, now)],
+    )
+    store = stream.folder / "ids" if by_store else None
+    stream.run(lambda df: dedup_stream(df, "id", "1 hour", buckets=1, event_time="at", store=store))
+    assert stream.numbers() == [0, 1, 4]
 
 
 @pytest.mark.parametrize("by_store", [False, True])
