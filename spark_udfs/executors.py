@@ -3,10 +3,10 @@
 Theory of operation. A mark is of one partition, so it is exact by itself: the rows of a partition, their ids and its
 mark need one transaction, and partitions need none together::
 
-    driver      check what Spark planned against the marks
+    driver      check what Spark planned against the marks, drop the rows below them in the JVM
     each task   read all its rows, then ask for the topics' ids     before anything is locked
                 one transaction of its partitions:
-                    drop the rows below the marks, claim the ids of the rest
+                    drop the rows below the marks as they are now, claim the ids of the rest
                     effect(connection, rows)
                     advance the marks to the end of the plan
     driver      advance the marks of the partitions without rows
@@ -16,7 +16,7 @@ mark. So does one of a driver that died, whatever is left of its batch: the next
 which of both commits a partition does not matter.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -159,6 +159,31 @@ def check_pickled(**parts: object) -> None:
             )
     if problems:
         raise ConfigurationError(problems)
+
+
+def without_redelivered(
+    df: "DataFrame", marks: Mapping[Place, int]
+) -> "tuple[DataFrame, Callable[[], int]]":
+    """The rows that are not below these marks, so that the others need not go to Python.
+
+    Returns:
+        The frame, and what tells after its job how many rows it had before; 0 where nothing was dropped.
+    """
+    from pyspark.sql import Observation
+    from pyspark.sql import functions as F
+
+    if not marks:
+        return df, lambda: 0
+    counted = Observation()
+    known = F.create_map(
+        *(F.lit(one) for place, mark in marks.items() for one in (name(place), mark))
+    )
+    place = F.concat_ws("-", "topic", F.col("partition").cast("string"))
+    mark = F.coalesce(F.try_element_at(known, place), F.lit(0))
+    rows = df.observe(counted, F.count(F.lit(1)).alias("records"))
+    # Rows without a place are left to the tasks, which refuse them.
+    kept = rows.where((F.col("offset") >= mark) | F.col("offset").isNull())
+    return kept, lambda: int(counted.get["records"])
 
 
 def run_tasks(df: "DataFrame", task: Task) -> Counts:

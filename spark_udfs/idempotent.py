@@ -22,13 +22,19 @@ import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, cast
 
 import pyarrow as pa
 
 from pykafka_core.errors import ConfigurationError, ConsumerError, UsageError
 from pykafka_core.idempotent import Ledger, Transaction
-from spark_udfs.executors import PartitionsLedger, Task, check_pickled, run_tasks
+from spark_udfs.executors import (
+    PartitionsLedger,
+    Task,
+    check_pickled,
+    run_tasks,
+    without_redelivered,
+)
 from spark_udfs.message_ids import ID_COLUMN, with_ids
 from spark_udfs.places import Place, Range
 from spark_udfs.planned import QUERY_ID, Planned, planned
@@ -126,6 +132,12 @@ class IdempotentConsumer:
         self._statistics = Statistics()
         self._lock = threading.Lock()
 
+    def __getstate__(self) -> NoReturn:
+        raise UsageError(
+            "an IdempotentConsumer stays in the driver's process, which Spark Connect does not have: its foreachBatch "
+            "runs on the server; start the query in a classic session"
+        )
+
     def statistics(self) -> Statistics:
         """What was committed so far."""
         return self._statistics
@@ -206,13 +218,14 @@ class IdempotentConsumer:
             id_column=self._id_column(),
             effect=self._effect,
         )
+        frame, records = without_redelivered(frame, read.redelivered(plan))
         counts = run_tasks(frame, task)
         with self._ledger.transaction(self._group) as transaction:
             if self._ids is not None:
                 transaction.claim([])  # forgets the old ones, which tasks do not
             read = replace(read, marks=transaction.marks())
             transaction.advance(read.advanced(plan.ends))
-        self._count(*counts)
+        self._count(records() or counts.records, counts.fresh, counts.processed)
 
     def _read_so_far(
         self, transaction: Transaction, ids: Mapping[str, bytes], logs: Mapping[Place, Range]

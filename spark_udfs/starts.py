@@ -52,6 +52,14 @@ class Read:
         """The next offset to process; 0 where nothing was."""
         return self.marks.get(self.key(place), 0)
 
+    def redelivered(self, plan: Planned) -> dict[Place, int]:
+        """The marks of partitions whose batch begins before them."""
+        return {
+            place: self.mark(place)
+            for place, at in plan.ranges.items()
+            if at.start < min(at.end, self.mark(place))
+        }
+
     def advanced(self, ends: Mapping[Place, int]) -> dict[PartitionKey, int]:
         """The marks of these partitions once everything before ``ends`` is processed."""
         return {self.key(place): max(end, self.mark(place)) for place, end in ends.items()}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from pyspark import cloudpickle
 from pyspark.errors import StreamingQueryException
 
 from pykafka_core import Broker
@@ -19,6 +20,7 @@ from spark_udfs.message_ids import message_header
 from spark_udfs.places import Range
 from spark_udfs.planned import Planned, planned
 from spark_udfs.spool import spooled
+from spark_udfs.topic_ids import BrokerTopicIds
 from spark_udfs.whole_partitions import in_whole_partitions
 from tests.idempotent.databases import PostgresDatabase, effects
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TOPIC, GROUP, ID = "orders", "billing", b"a" * 16
+TOPICS = (TOPIC,)
 PARTITIONS = 3
 Change = Callable[["DataFrame"], "DataFrame"]
 
@@ -88,6 +91,41 @@ def test_ids_count_once_over_batches_and_partitions(
     run(df.selectExpr(*COLUMNS), tmp_path / "another checkpoint", again.foreach_batch)
     assert len(effects(database)) == 60
     assert again.statistics() == Statistics(batches=3, records=120, redelivered=120)
+
+
+def test_what_was_done_before_does_not_go_to_python_again(
+    spark: "SparkSession",
+    broker: Broker,
+    database: PostgresDatabase,
+    ledger: PostgresLedger,
+    tmp_path: Path,
+) -> None:
+    """Of partition 1 half of the rows, of partition 0 all, of partition 2 none are below the marks."""
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+    send(broker.bootstrap_servers, TOPIC, [Sent(n % 2, f"order {n:03}") for n in range(20)])
+    run(df, tmp_path / "c", consumer_of(broker, ledger).foreach_batch)
+    send(broker.bootstrap_servers, TOPIC, [Sent(1 + n % 2, f"order {n:03}") for n in range(20, 40)])
+    crossed = tmp_path / "crossed"
+    again = consumer_of(broker, ledger, topic_ids=noting_rows(broker, crossed))
+    run(df, tmp_path / "new", again.foreach_batch)
+    assert effects(database) == [f"order {n:03}" for n in range(40)]
+    assert again.statistics() == Statistics(batches=1, records=40, redelivered=20, processed=20)
+    assert len(crossed.read_text().split()) == 2, "tasks of partitions 1 and 2"
+
+
+def noting_rows(broker: Broker, file: Path) -> Callable[[Collection[str]], dict[str, bytes]]:
+    """Topic ids, and a word in the file for each task that had rows."""
+    from pyspark import TaskContext
+
+    ids = BrokerTopicIds({"bootstrap.servers": broker.bootstrap_servers})(TOPICS)
+
+    def known(topics: Collection[str]) -> dict[str, bytes]:
+        if TaskContext.get() is not None:
+            with file.open("a") as notes:
+                notes.write("task ")
+        return {topic: ids[topic] for topic in topics}
+
+    return known
 
 
 def through_python(df: "DataFrame") -> "DataFrame":
@@ -277,6 +315,12 @@ def test_a_batch_that_begins_behind_the_marks_is_refused(
 
 def known(topics: Collection[str]) -> dict[str, bytes]:
     return dict.fromkeys(topics, ID)
+
+
+def test_a_consumer_is_not_pickled_for_a_server(ledger: PostgresLedger) -> None:
+    consumer = IdempotentConsumer(ledger, GROUP, effect=insert_values("%s"), topic_ids=known)
+    with pytest.raises(UsageError, match=r"stays in the driver's process, .* Spark Connect"):
+        cloudpickle.dumps(consumer.foreach_batch)  # type: ignore[no-untyped-call]
 
 
 def test_what_cannot_go_to_the_executors_is_refused_at_once(
