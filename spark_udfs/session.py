@@ -7,6 +7,7 @@ notebook that brings its session, an earlier session of this process) it is aske
 
 import os
 import sys
+import warnings
 from typing import TYPE_CHECKING, Any, Final
 
 from spark_udfs.connector import (
@@ -65,6 +66,8 @@ def configure_spark(builder: "SparkSession.Builder", kafka: bool = False) -> "Sp
             "this is Spark Connect (as are Databricks Connect and serverless notebooks), whose server has its own "
             "jars and Python workers: configure it where it starts, and leave configure_spark out here"
         )
+    # PySpark 4.3 warns of pandas 3 at its first use. Ours is columns of bytes, which all our tests run with pandas 3.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     jvm = running_jvm()
     wanted = _wanted_of(jvm, options, kafka) if jvm else _wanted(options, kafka)
     for name, value in wanted.items():

@@ -3,13 +3,16 @@
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
+import pandas
 import pyspark
 import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.utils import require_minimum_pandas_version
 
 from spark_udfs import ConnectorMissing, SparkSetupError, configure_spark, connector_jars, jvm
 from spark_udfs.environment import installed_spark
@@ -57,6 +60,17 @@ def test_a_running_session_that_has_the_connector_is_taken_as_it_is(spark: Spark
     assert configure_spark(SparkSession.builder, kafka=True).getOrCreate() is spark
     other = SparkSession.builder.config("spark.jars", "/other.jar")
     assert set_by(configure_spark(other, kafka=True))["spark.jars"] == "/other.jar"
+
+
+@pytest.mark.usefixtures("spark")
+def test_pandas_3_is_no_warning_once_a_session_is_configured() -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        require_minimum_pandas_version()
+        before = len(told)
+        configure_spark(SparkSession.builder)
+        require_minimum_pandas_version()
+    assert len(told) == before == int(pandas.__version__.startswith("3."))
 
 
 @pytest.mark.usefixtures("spark")
