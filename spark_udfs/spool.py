@@ -1,5 +1,6 @@
 """Rows of a task as one table, in bounded memory."""
 
+import mmap
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,11 +30,13 @@ def spooled(
     else:
         yield pa.Table.from_batches(held) if held else pa.table({})
         return
-    with tempfile.NamedTemporaryFile(prefix="pykafka-spool-") as file:
-        schema = held[0].schema
-        with pa.OSFile(file.name, "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+    with tempfile.TemporaryFile(
+        prefix="pykafka-spool-"
+    ) as file:  # without a name: nothing is left of it
+        with pa.ipc.new_file(file, held[0].schema) as writer:
             for batch in chain(held, batches):
                 writer.write_batch(batch)
+        file.flush()
         del held, batch
-        with pa.memory_map(file.name) as mapped:
-            yield pa.ipc.open_file(mapped).read_all()
+        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        yield pa.ipc.open_file(pa.py_buffer(mapped)).read_all()
