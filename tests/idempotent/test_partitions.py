@@ -2,6 +2,7 @@
 
 import pickle
 import random
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -125,6 +126,40 @@ def test_a_pickled_ledger_is_of_the_same_database(postgres_dsn: str) -> None:
             assert repr(other) == repr(ledger)
     with pickle.loads(pickle.dumps(other)) as again:
         assert marks(again) == {KEYS[0]: 3}
+
+
+def test_claims_that_share_ids_do_not_wait_in_a_circle(postgres_dsn: str) -> None:
+    """The first waits between two ids that the second claims the other way round."""
+
+    def claim(number: int, ids: list[bytes]) -> list[bool]:
+        with (
+            PostgresLedger(postgres_dsn) as ledger,
+            ledger.partitions_transaction(GROUP, [KEYS[number]]) as transaction,
+        ):
+            claimed: list[bool] = transaction.claim(ids)
+            return claimed
+
+    with PostgresLedger(postgres_dsn) as ledger, ThreadPoolExecutor(2) as threads:
+        with ledger.transaction(GROUP):
+            """There is such a group."""
+        with ledger.partitions_transaction(GROUP, [KEYS[0]]) as transaction:
+            transaction.claim([b"m"])
+            first = threads.submit(claim, 1, [b"a", b"m", b"z"])
+            wait_for_waiting(postgres_dsn, 1)
+            second = threads.submit(claim, 2, [b"z", b"a"])
+            wait_for_waiting(postgres_dsn, 2)
+        assert first.result() == [True, False, True]
+        assert second.result() == [False, False]
+
+
+def wait_for_waiting(dsn: str, count: int) -> None:
+    """For so many transactions of this test that wait for others."""
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    deadline = time.monotonic() + 60
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        while connection.execute(waiting).fetchall()[0][0] < count:
+            assert time.monotonic() < deadline, "they do not wait"
+            time.sleep(0.01)
 
 
 def test_many_at_once_that_fail_now_and_then_do_everything_once(postgres_dsn: str) -> None:
