@@ -3,7 +3,8 @@
 Theory of operation. A mark is of one partition, so it is exact by itself: the rows of a partition, their ids and its
 mark need one transaction, and partitions need none together::
 
-    driver      check what Spark planned against the marks, drop the rows below them in the JVM
+    driver      check what Spark planned against the marks, and advance those that are before the batch to its start;
+                drop the rows below the marks in the JVM
     each task   read all its rows, then ask for the topics' ids     before anything is locked
                 one transaction of its partitions:
                     drop the rows below the marks as they are now, claim the ids of the rest
@@ -12,8 +13,8 @@ mark need one transaction, and partitions need none together::
     driver      advance the marks of the partitions without rows
 
 A task that runs twice, after a failure or by speculation, waits for its other run, and then finds its rows below the
-mark. So does one of a driver that died, whatever is left of its batch: the next driver plans the same offsets, and
-which of both commits a partition does not matter.
+mark. So does one of a driver that died, whatever is left of its batch: which of two drivers' tasks commits a partition
+does not matter. A task whose batch begins after the mark, as one that outlived a restore of the database, is refused.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,7 +64,6 @@ class Task:
 
     Attributes:
         ids: The topics' ids, which the rows' marks have.
-        marks: What the driver saw of them.
         id_column: Where the message ids are.
         places: Of which Kafka partition each task is; None if that is not known.
     """
@@ -72,7 +72,6 @@ class Task:
     group: str
     plan: Planned
     ids: Mapping[str, bytes]
-    marks: Mapping[PartitionKey, int]
     topic_ids: TopicIds
     id_column: str | None
     effect: Effect
@@ -132,11 +131,13 @@ class Task:
             )
 
     def _check_marks(self, marks: Mapping[PartitionKey, int]) -> None:
+        """The driver saw to it that no mark is before the batch. Else records would be passed over."""
         for key, mark in marks.items():
-            if mark < self.marks.get(key, 0):
+            place = key.topic, key.partition
+            if mark < self.plan.ranges[place].start:
                 raise LedgerError(
-                    f"{self.ledger}: the mark of {name((key.topic, key.partition))} went back from "
-                    f"{self.marks[key]} to {mark} while the batch ran, as after a restore; start the query again"
+                    f"{self.ledger}: the mark of {name(place)} went back to {mark}, and the batch begins at "
+                    f"{self.plan.ranges[place].start}: the database was put back while it ran; start the query again"
                 )
 
 

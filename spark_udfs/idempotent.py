@@ -152,9 +152,10 @@ class IdempotentConsumer:
             DataLossError: The batch begins after the marks.
             SparkSetupError: This Spark does not tell what it planned.
             LedgerError: The database; if it was lost during the commit, the replay will tell.
-            Exception: Of the effect, or of Spark's tasks. Whatever is raised, nothing was processed.
+            Exception: Of the effect, or of Spark's tasks. Whatever is raised, nothing was processed; where effects are
+                on the executors, nothing of the partitions whose tasks failed.
         """
-        with self._lock, _noting(self._group, batch_id):
+        with self._lock, _noting(self._group, batch_id, self._on_executors):
             if self._topic_ids is None:
                 self._by_batches(self._read(df), _query_id(df), batch_id)
             elif self._on_executors:
@@ -207,13 +208,14 @@ class IdempotentConsumer:
         ids = self._ids_of_topics(plan.topics, topic_ids)
         with self._ledger.transaction(self._group) as transaction:
             read = self._read_so_far(transaction, ids, logs if batch_id == 0 else {})
-        self._check_start(read, plan, batch_id)
+            self._check_start(read, plan, batch_id)
+            # What may be passed over is passed over now: no mark is before the batch any more, and tasks see to that.
+            transaction.advance(read.advanced(plan.starts))
         task = Task(
             ledger=cast("PartitionsLedger", self._ledger),
             group=self._group,
             plan=plan,
             ids=ids,
-            marks=read.marks,
             topic_ids=topic_ids,
             id_column=self._id_column(),
             effect=self._effect,
@@ -392,13 +394,18 @@ def _query_id(df: "DataFrame") -> str:
 
 
 @contextmanager
-def _noting(group: str, batch_id: int) -> Iterator[None]:
+def _noting(group: str, batch_id: int, on_executors: bool) -> Iterator[None]:
     """Say with each error what became of the batch: the trace is what Spark shows of it."""
     try:
         yield
     except Exception as error:
+        left = (
+            "what some of its tasks committed stays"
+            if on_executors
+            else "the ledger is as before, unless the commit itself failed"
+        )
         error.add_note(
-            f"Batch {batch_id} was not processed for group {group!r}: the ledger is as before, unless "
-            "the commit itself failed. Mend the cause and start the query again: nothing is lost or done twice."
+            f"Batch {batch_id} was not processed for group {group!r}: {left}. Mend the cause and start the query "
+            "again: nothing is lost or done twice."
         )
         raise

@@ -38,6 +38,11 @@ class Planned:
         return {topic for topic, _ in self.ranges}
 
     @property
+    def starts(self) -> dict[Place, int]:
+        """Where each partition's batch starts."""
+        return {place: at.start for place, at in self.ranges.items()}
+
+    @property
     def ends(self) -> dict[Place, int]:
         """Where each partition's next batch starts."""
         return {place: at.end for place, at in self.ranges.items()}

@@ -1,5 +1,6 @@
 """Effects on the executors: each task commits its own Kafka partitions, and every record counts once all the same."""
 
+import json
 import threading
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -217,6 +218,12 @@ def test_partitions_that_spark_reads_in_pieces_are_put_together(
     assert effects(database) == [f"order {n:03}" for n in range(60)]
 
 
+def fails_in_the_last(connection: Any, rows: pa.Table) -> None:
+    insert_values("%s")(connection, rows)
+    if rows["partition"][0].as_py() == 2:
+        raise ValueError("no room for this one")
+
+
 def test_a_task_that_fails_costs_the_others_nothing(
     spark: "SparkSession",
     broker: Broker,
@@ -227,19 +234,35 @@ def test_a_task_that_fails_costs_the_others_nothing(
     send(broker.bootstrap_servers, TOPIC, [Sent(n % 3, f"order {n:03}") for n in range(60)])
     df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
 
-    def fails_in_the_last(connection: Any, rows: pa.Table) -> None:
-        insert_values("%s")(connection, rows)
-        if rows["partition"][0].as_py() == 2:
-            raise ValueError("no room for this one")
-
     failing = consumer_of(broker, ledger, effect=fails_in_the_last)
-    with pytest.raises(StreamingQueryException, match=r"(?s)no room for this one.*Mend the cause"):
+    with pytest.raises(
+        StreamingQueryException, match=r"(?s)no room for this one.*tasks committed stays"
+    ):
         run(df, tmp_path / "c", failing.foreach_batch)
     done = marks(ledger)
     assert done.pop(2, 0) == 0
     assert len(effects(database)) == sum(done.values())
     run(df, tmp_path / "c", consumer_of(broker, ledger).foreach_batch)
     assert effects(database) == [f"order {n:03}" for n in range(60)]
+
+
+def test_a_new_group_that_begins_in_the_middle_goes_on_after_its_first_batch_failed(
+    spark: "SparkSession",
+    broker: Broker,
+    database: PostgresDatabase,
+    ledger: PostgresLedger,
+    tmp_path: Path,
+) -> None:
+    """Some partitions have marks then and others none: what a new group leaves out was decided for all of them."""
+    send(broker.bootstrap_servers, TOPIC, [Sent(n % 3, f"order {n:03}") for n in range(30)])
+    begins = json.dumps({TOPIC: {"0": 4, "1": 4, "2": 4}})
+    df = stream(spark, broker.bootstrap_servers, TOPIC, startingOffsets=begins).selectExpr(*COLUMNS)
+    failing = consumer_of(broker, ledger, effect=fails_in_the_last)
+    with pytest.raises(StreamingQueryException, match="no room for this one"):
+        run(df, tmp_path / "c", failing.foreach_batch)
+    assert marks(ledger)[2] == 4
+    run(df, tmp_path / "c", consumer_of(broker, ledger).foreach_batch)
+    assert effects(database) == [f"order {n:03}" for n in range(12, 30)]
 
 
 @pytest.mark.parametrize(
@@ -293,7 +316,7 @@ def test_a_topic_that_is_another_when_its_rows_are_there_is_refused(
     with pytest.raises(StreamingQueryException, match="orders: deleted and recreated while"):
         run(df, tmp_path / "c", consumer_of(broker, ledger, topic_ids=ids).foreach_batch)
     assert effects(database) == []
-    assert marks(ledger) == {}
+    assert set(marks(ledger).values()) == {0}
 
 
 def test_a_batch_that_begins_behind_the_marks_is_refused(
@@ -359,7 +382,6 @@ def task_of(ledger: PostgresLedger, **changes: Any) -> Task:
         "group": GROUP,
         "plan": Planned({(TOPIC, 0): Range(0, 10)}),
         "ids": {TOPIC: ID},
-        "marks": {},
         "topic_ids": known,
         "id_column": None,
         "effect": insert_values("%s"),
@@ -399,13 +421,20 @@ def test_two_runs_of_a_task_at_once_commit_once(database: PostgresDatabase) -> N
     assert len(effects(database)) == 10
 
 
-def test_a_mark_that_went_back_since_the_batch_began_is_refused(
+def test_a_task_whose_batch_begins_after_the_mark_is_refused(
     database: PostgresDatabase, ledger: PostgresLedger
 ) -> None:
-    with pytest.raises(LedgerError, match="orders-0 went back from 5 to 0 while the batch ran"):
-        list(task_of(database.ledger(), marks={KEY: 5})(iter([rows_of(10)])))
+    """The database was put back, or is another."""
+    late = Planned({(TOPIC, 0): Range(5, 10)})
+    rows = rows_of(10).slice(5)
+    with pytest.raises(LedgerError, match="orders-0 went back to 0, and the batch begins at 5"):
+        list(task_of(database.ledger(), plan=late)(iter([rows])))
     assert effects(database) == []
     assert marks(ledger) == {}
+    with ledger.transaction(GROUP) as transaction:
+        transaction.advance({KEY: 5})
+    list(task_of(database.ledger(), plan=late)(iter([rows])))
+    assert len(effects(database)) == 5
 
 
 def test_more_rows_than_memory_may_hold_come_from_a_file() -> None:

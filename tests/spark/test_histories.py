@@ -8,9 +8,9 @@ it. What nobody could read any more, and what a new group chose to leave out by 
 import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import count, zip_longest
 
 import pyarrow as pa
 import pytest
@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from pyspark.sql.types import StructType
 
-from pykafka_core.errors import ConfigurationError, ConsumerError, DataLossError
+from pykafka_core.errors import ConfigurationError, ConsumerError, DataLossError, LedgerError
 from pykafka_core.idempotent import PartitionKey
 from spark_udfs import idempotent
+from spark_udfs.executors import Counts, Task
 from spark_udfs.idempotent import IdempotentConsumer
 from spark_udfs.places import Place, Range
 from spark_udfs.planned import StreamPlan, agreed
@@ -116,18 +117,34 @@ class Ledger:
         yield transaction
         self.__dict__.update(transaction.connection.__dict__)
 
+    @contextmanager
+    def partitions_transaction(
+        self, group: str, partitions: Iterable[PartitionKey]
+    ) -> Iterator["Transaction"]:
+        with self.transaction(group) as transaction:
+            transaction.own = set(partitions)
+            yield transaction
+
     def close(self) -> None: ...
 
 
 class Transaction:
     def __init__(self, connection: Ledger) -> None:
         self.connection = connection
+        self.own: set[PartitionKey] | None = None
+        """None: all of the group's."""
 
     def marks(self) -> dict[PartitionKey, int]:
-        return dict(self.connection.marks)
+        known = self.connection.marks
+        return dict(known) if self.own is None else {key: known.get(key, 0) for key in self.own}
+
+    def claim(self, ids: Sequence[bytes]) -> list[bool]:
+        assert not ids
+        return []
 
     def advance(self, marks: Mapping[PartitionKey, int]) -> None:
         known = self.connection.marks
+        assert self.own is None or marks.keys() <= self.own
         assert all(mark >= known.get(key, 0) for key, mark in marks.items())
         known.update(marks)
 
@@ -282,7 +299,7 @@ class Histories(RuleBasedStateMachine):
             return
         left_out = set(self.what_a_new_group_may_leave_out(frame))
         try:
-            self.consumer.foreach_batch(frame, self.checkpoint.done)  # type: ignore[arg-type]
+            self.process(frame, left_out)
         except (ConfigurationError, ConsumerError, DataLossError):
             self.refused = True
             self.restart()
@@ -292,6 +309,9 @@ class Histories(RuleBasedStateMachine):
             self.restart()
         else:
             self.checkpoint.done += 1
+
+    def process(self, frame: Frame, left_out: set[Record]) -> None:
+        self.consumer.foreach_batch(frame, self.checkpoint.done)  # type: ignore[arg-type]
 
     def what_a_new_group_may_leave_out(self, frame: Frame) -> Iterator[Record]:
         """Batch 0 of a group that never read a topic may begin anywhere."""
@@ -379,10 +399,115 @@ class Histories(RuleBasedStateMachine):
                     assert self.ledger.effects[record] or self.is_exempt(record)
 
 
+class TaskFailedError(Exception):
+    """As Spark's, of a job."""
+
+
+FATES = ("fails before the commit", "fails after the commit", "hangs")
+
+
+class TaskHistories(Histories):
+    """The same with effects on the executors: tasks fail, and those that hang go on at any time later."""
+
+    def new_consumer(self, fail_on_data_loss: bool = True) -> IdempotentConsumer:
+        self.fates: list[str] = []
+        if not hasattr(self, "hanging"):
+            self.hanging: list[tuple[Task, pa.RecordBatch]] = []
+
+        def note(connection: Ledger, table: pa.Table) -> None:
+            for row in table.to_pylist():
+                record = (*self.uids[row["topic"], row["partition"]], row["offset"])
+                connection.effects[record] += 1
+
+        return IdempotentConsumer(
+            Database(self),  # type: ignore[arg-type]
+            "g",
+            effect=note,
+            topic_ids=self.cluster,
+            fail_on_data_loss=fail_on_data_loss,
+            effect_on="executors",
+        )
+
+    @property
+    def uids(self) -> dict[Place, tuple[bytes, int]]:
+        return {place: partition.uid for place, partition in self.cluster.partitions.items()}
+
+    @rule(fates=st.lists(st.sampled_from(("is done", *FATES)), min_size=1, max_size=5))
+    def give_tasks_their_fates(self, fates: list[str]) -> None:
+        """Of the next batch that has tasks."""
+        self.fates = fates
+
+    def process(self, frame: Frame, left_out: set[Record]) -> None:
+        def run_tasks(frame: Frame, task: Task) -> Counts:
+            # The driver left them out when it had judged the batch, whatever becomes of it.
+            self.ledger.left_out |= left_out
+            return self.run_tasks(frame, task)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(idempotent, "run_tasks", run_tasks)
+            super().process(frame, left_out)
+
+    def run_batch_of_tasks(self, crash: bool, arrive: int) -> None:
+        try:
+            Histories.run_batch(self, crash, arrive)
+        except TaskFailedError:
+            self.restart()
+
+    @rule(crash=st.booleans(), arrive=st.sampled_from([0, 0, 0, 2]))
+    def run_batch(self, crash: bool, arrive: int) -> None:
+        self.run_batch_of_tasks(crash, arrive)
+
+    def run_tasks(self, frame: Frame, task: Task) -> Counts:
+        """A task for each partition; those after one that failed may have come first."""
+        fates, self.fates = self.fates, []
+        places = sorted({row[:2] for row in frame.rows})
+        for place, fate in zip_longest(places, fates[: len(places)], fillvalue="is done"):
+            rows = [
+                dict(zip(TABLE.names, row, strict=True)) for row in frame.rows if row[:2] == place
+            ]
+            batch = pa.RecordBatch.from_pylist(rows, TABLE)
+            if fate == "hangs":
+                self.hanging.append((task, batch))
+            elif fate != "fails before the commit":
+                list(task(iter([batch])))
+        if {*fates[: len(places)]} & {*FATES}:
+            raise TaskFailedError
+        return Counts()
+
+    @precondition(lambda self: self.hanging)
+    @rule(which=st.integers(0, 9))
+    def a_task_goes_on(self, which: int) -> None:
+        """Its driver is gone, or a second run of it is done."""
+        task, batch = self.hanging.pop(which % len(self.hanging))
+        with suppress(ConfigurationError, ConsumerError, LedgerError):
+            list(task(iter([batch])))
+
+
+class Database:
+    """The ledger that there is now: one that is put back takes the place of the other."""
+
+    def __init__(self, history: Histories) -> None:
+        self._history = history
+
+    def transaction(self, group: str) -> AbstractContextManager[Transaction]:
+        return self._history.ledger.transaction(group)
+
+    def partitions_transaction(
+        self, group: str, partitions: Iterable[PartitionKey]
+    ) -> AbstractContextManager[Transaction]:
+        return self._history.ledger.partitions_transaction(group, partitions)
+
+    def close(self) -> None: ...
+
+
 TestHistories = Histories.TestCase
 TestHistories.settings = settings(max_examples=150, stateful_step_count=40)
+TestTaskHistories = TaskHistories.TestCase
+TestTaskHistories.settings = settings(max_examples=150, stateful_step_count=40)
 
 
 @pytest.fixture(autouse=True)
 def plans_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idempotent, "planned", lambda frame: agreed(frame.streams))
+    monkeypatch.setattr(idempotent, "check_pickled", lambda **_: None)
+    monkeypatch.setattr(idempotent, "without_redelivered", lambda frame, _: (frame, lambda: 0))
