@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from spark_udfs.dedup import dedup_stream as dedup_stream
     from spark_udfs.dedup import fingerprint as fingerprint
     from spark_udfs.environment import SparkSetupError as SparkSetupError
-    from spark_udfs.idempotent import IdempotentConsumer as IdempotentConsumer
-    from spark_udfs.message_ids import message_header as message_header
+    from spark_udfs.sink import IdempotentSink as IdempotentSink
+    from spark_udfs.sink import message_header as message_header
     from spark_udfs.partitioning import kafka_partition as kafka_partition
     from spark_udfs.partitioning import kafka_partition_arrow as kafka_partition_arrow
     from spark_udfs.partitioning import kafka_partition_pandas as kafka_partition_pandas
     from spark_udfs.partitioning import repartition_by_kafka_key as repartition_by_kafka_key
     from spark_udfs.partitioning import with_kafka_partition as with_kafka_partition
     from spark_udfs.session import configure_spark as configure_spark
-    from spark_udfs.topic_ids import BrokerTopicIds as BrokerTopicIds
+    from spark_udfs.sink import KafkaBrokers as KafkaBrokers
 
 if missing := [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(name) is None]:
     raise ImportError(
@@ -33,9 +33,9 @@ if missing := [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(na
 
 # Name by home; `__all__` is the same, sorted.
 _HOMES = {
-    "BrokerTopicIds": "topic_ids",
     "ConnectorMissing": "connector",
-    "IdempotentConsumer": "idempotent",
+    "IdempotentSink": "sink",
+    "KafkaBrokers": "sink",
     "SparkSetupError": "environment",
     "configure_spark": "session",
     "connector_jars": "connector",
@@ -46,14 +46,14 @@ _HOMES = {
     "kafka_partition": "partitioning",
     "kafka_partition_arrow": "partitioning",
     "kafka_partition_pandas": "partitioning",
-    "message_header": "message_ids",
+    "message_header": "sink",
     "repartition_by_kafka_key": "partitioning",
     "with_kafka_partition": "partitioning",
 }
 __all__ = [
-    "BrokerTopicIds",
     "ConnectorMissing",
-    "IdempotentConsumer",
+    "IdempotentSink",
+    "KafkaBrokers",
     "SparkSetupError",
     "configure_spark",
     "connector_jars",

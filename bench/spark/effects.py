@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from bench.spark_session import cpu_seconds, jvm_of, quiet_session
 from pykafka_core import Broker
 from pykafka_core.idempotent import PostgresLedger
-from spark_udfs import IdempotentConsumer, message_header
+from spark_udfs import IdempotentSink, message_header
 from tests.support.postgres import PostgresServer, postgres_serving
 
 BATCHES = 4
@@ -79,12 +79,12 @@ def run(
         rows = rows.drop("headers")
     batches: list[tuple[float, int]] = []
     with tempfile.TemporaryDirectory() as checkpoint, PostgresLedger(dsn) as ledger:
-        consumer = IdempotentConsumer(
+        consumer = IdempotentSink(
             ledger,
             "bench",
             ids,
             effect=copy,
-            topic_ids=broker.bootstrap_servers,
+            brokers=broker.bootstrap_servers,
             effect_on=form.effect_on,
         )
 

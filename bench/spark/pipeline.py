@@ -25,7 +25,7 @@ from bench.peers.work import create_topic
 from bench.spark_session import jvm_of, quiet_session
 from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs import (
-    IdempotentConsumer,
+    IdempotentSink,
     message_header,
     with_kafka_partition,
 )
@@ -100,7 +100,7 @@ def count(spark: SparkSession, peer: Peer, topic: str, sent: int, folder: Path) 
     with closing(sqlite3.connect(folder / "counts.db")) as database:
         database.execute("CREATE TABLE counts (key BLOB PRIMARY KEY, records INTEGER)")
     with closing(SQLiteLedger(folder / "counts.db")) as ledger:
-        consumer = IdempotentConsumer(ledger, "bench", "id", effect=add, topic_ids=peer.bootstrap)
+        consumer = IdempotentSink(ledger, "bench", "id", effect=add, brokers=peer.bootstrap)
 
         def batch(df: DataFrame, batch_id: int) -> None:
             consumer.foreach_batch(df, batch_id)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pykafka_core.idempotent import Ledger
-from spark_udfs.idempotent import IdempotentConsumer
-from spark_udfs.message_ids import message_header
+from spark_udfs.sink.sink import IdempotentSink
+from spark_udfs.sink.message_ids import message_header
 from tests.idempotent.databases import database_at
 from tests.spark.faults import DriversCrash, through_python
 from tests.support.crash import Crashed, CrashingLedger
@@ -60,12 +60,12 @@ class Counting:
 
     def _by_ledger(self, ledger: Ledger, effect: Effect) -> Batch:
         ids = message_header(ID_HEADER)
-        consumer = IdempotentConsumer(
+        consumer = IdempotentSink(
             ledger,
             GROUP,
             ids,
             effect=effect,
-            topic_ids=self.bootstrap,
+            brokers=self.bootstrap,
             effect_on=self.effect_on,
         )
         return consumer.foreach_batch

@@ -35,8 +35,8 @@ def test_the_import_alone_loads_neither_spark_nor_pandas() -> None:
 
 def test_without_a_client_topic_ids_say_which_extra_to_install() -> None:
     code = (
-        "import sys; sys.modules['confluent_kafka'] = None; from spark_udfs import BrokerTopicIds; "
-        "BrokerTopicIds({'bootstrap.servers': '127.0.0.1:1'})"
+        "import sys; sys.modules['confluent_kafka'] = None; from spark_udfs import KafkaBrokers; "
+        "KafkaBrokers({'bootstrap.servers': '127.0.0.1:1'})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "topic ids need confluent-kafka: pip install 'pykafka_core[spark]'" in done.stderr

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs import (
-    IdempotentConsumer,
+    IdempotentSink,
     configure_spark,
     message_header,
     with_kafka_partition,
@@ -52,7 +52,7 @@ def main(job: Job) -> None:
     """Count what is in the topic, write the totals back to the broker."""
     open_totals(job.database)
     ledger = SQLiteLedger(job.database)
-    consumer = IdempotentConsumer(ledger, "demo", "id", effect=_count, topic_ids=job.bootstrap)
+    consumer = IdempotentSink(ledger, "demo", "id", effect=_count, brokers=job.bootstrap)
 
     def batch(df: "DataFrame", batch_id: int) -> None:
         before, started = consumer.statistics(), time.monotonic()

@@ -13,7 +13,7 @@ the progress commit together, in the database that the effect goes to::
 
 The marks decide, not Spark's batch id. A checkpoint that was put back to an earlier state, or lost its
 last entries in a power cut, plans a batch of the same number with other offsets: to skip that as "done"
-would lose records. Where Spark itself would pass over records, the batch is refused: see `spark_udfs.starts`.
+would lose records. Where Spark itself would pass over records, the batch is refused: see `spark_udfs.sink.starts`.
 Where rows have no offsets (aggregates in update mode, sources other than Kafka) the batch id is all there is:
 ``progress="batches"``, exact as long as the checkpoint is.
 """
@@ -28,20 +28,20 @@ import pyarrow as pa
 
 from pykafka_core.errors import ConfigurationError, ConsumerError, UsageError
 from pykafka_core.idempotent import Ledger, Transaction
-from spark_udfs.executors import (
+from spark_udfs.sink.executors import (
     PartitionsLedger,
     Task,
     check_pickled,
     run_tasks,
     without_redelivered,
 )
-from spark_udfs.message_ids import ID_COLUMN, with_ids
-from spark_udfs.places import Place, Range
-from spark_udfs.planned import QUERY_ID, Planned, planned
-from spark_udfs.processing import Effect, check_places, process
-from spark_udfs.redelivery import fresh, in_log_order, runs
-from spark_udfs.starts import Read, check_logs
-from spark_udfs.topic_ids import BrokerTopicIds, TopicIds
+from spark_udfs.sink.message_ids import ID_COLUMN, with_ids
+from spark_udfs.sink.places import Place, Range
+from spark_udfs.sink.planned import QUERY_ID, Planned, planned
+from spark_udfs.sink.processing import Effect, check_places, process
+from spark_udfs.sink.redelivery import fresh, in_log_order, runs
+from spark_udfs.sink.starts import Read, check_logs
+from spark_udfs.sink.brokers import KafkaBrokers, TopicIds
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -61,7 +61,7 @@ class Statistics:
     processed: int = 0
 
 
-class IdempotentConsumer:
+class IdempotentSink:
     """The function of a ``foreachBatch`` whose effect is done exactly once for each record.
 
     ``df.writeStream.foreachBatch(consumer.foreach_batch)``. Between the source and here records may be
@@ -78,7 +78,7 @@ class IdempotentConsumer:
             what stands twice in the log counts twice.
         effect: Called at most once for a batch (or task) with the ledger's connection and the rows left, in the
             order of topic, partition and offset, with the columns of the DataFrame.
-        topic_ids: Where to ask for topic ids, so that a topic deleted and recreated starts at its
+        brokers: Where to ask for topic ids, so that a topic deleted and recreated starts at its
             beginning: "host:port", settings of librdkafka, or a function. Only for "offsets".
         fail_on_data_loss: Raise when a batch begins after the group's marks: with a new checkpoint under the
             connector's default ``startingOffsets`` (latest), or with an old one and another database. With a new
@@ -91,7 +91,7 @@ class IdempotentConsumer:
         effect_on: "driver": all rows of a batch are collected there, and the effect is called once for it. "executors":
             each task commits its own Kafka partitions, with a connection of its own, and calls the effect for their
             rows. Nothing is collected, so no batch is too large. Needs a ledger on a server; it, ``effect`` and
-            ``topic_ids`` are pickled, with their passwords.
+            ``brokers`` are pickled, with their passwords.
 
     Raises:
         ConfigurationError: Arguments that cannot be used; all of them are listed.
@@ -104,7 +104,7 @@ class IdempotentConsumer:
         ids: "str | Column | None" = None,
         *,
         effect: Effect,
-        topic_ids: str | Mapping[str, Any] | TopicIds | None = None,
+        brokers: str | Mapping[str, Any] | TopicIds | None = None,
         fail_on_data_loss: bool = True,
         progress: Literal["offsets", "batches"] = "offsets",
         allow_new_query: bool = False,
@@ -115,26 +115,26 @@ class IdempotentConsumer:
             group=group,
             ids=ids,
             effect=effect,
-            topic_ids=topic_ids,
+            brokers=brokers,
             fail_on_data_loss=fail_on_data_loss,
             progress=progress,
             allow_new_query=allow_new_query,
             effect_on=effect_on,
         )
         self._ledger, self._group, self._ids, self._effect = ledger, group, ids, effect
-        self._topic_ids = None if topic_ids is None else _resolver(topic_ids)
+        self._brokers = None if brokers is None else _resolver(brokers)
         self._fail_on_data_loss = fail_on_data_loss
         self._allow_new_query = allow_new_query
         self._on_executors = effect_on == "executors"
         if self._on_executors:
-            check_pickled(ledger=ledger, effect=effect, topic_ids=self._topic_ids)
+            check_pickled(ledger=ledger, effect=effect, brokers=self._brokers)
         self._known: dict[str, bytes] = {}
         self._statistics = Statistics()
         self._lock = threading.Lock()
 
     def __getstate__(self) -> NoReturn:
         raise UsageError(
-            "an IdempotentConsumer stays in the driver's process, which Spark Connect does not have: its foreachBatch "
+            "an IdempotentSink stays in the driver's process, which Spark Connect does not have: its foreachBatch "
             "runs on the server; start the query in a classic session"
         )
 
@@ -156,38 +156,38 @@ class IdempotentConsumer:
                 on the executors, nothing of the partitions whose tasks failed.
         """
         with self._lock, _noting(self._group, batch_id, self._on_executors):
-            if self._topic_ids is None:
+            if self._brokers is None:
                 self._by_batches(self._read(df), _query_id(df), batch_id)
             elif self._on_executors:
-                self._by_tasks(df, batch_id, self._topic_ids)
+                self._by_tasks(df, batch_id, self._brokers)
             else:
-                self._by_offsets(df, batch_id, self._topic_ids)
+                self._by_offsets(df, batch_id, self._brokers)
 
     def _read(self, df: "DataFrame") -> pa.Table:
         """Collect the batch."""
         table = self._checked(df).toArrow()
-        if self._topic_ids is not None:
+        if self._brokers is not None:
             check_places(table)
         return table
 
     def _checked(self, df: "DataFrame") -> "DataFrame":
         """Check the columns; the batch with its ids as one more column if they are computed."""
         frame = with_ids(df, self._ids)
-        problems = _column_problems(frame.schema, self._id_column(), self._topic_ids is not None)
+        problems = _column_problems(frame.schema, self._id_column(), self._brokers is not None)
         if problems:
             raise ConfigurationError(problems)
         return frame
 
-    def _by_offsets(self, df: "DataFrame", batch_id: int, topic_ids: TopicIds) -> None:
+    def _by_offsets(self, df: "DataFrame", batch_id: int, brokers: TopicIds) -> None:
         plan = planned(df)
-        logs = self._logs(plan, batch_id, topic_ids) if plan else {}
+        logs = self._logs(plan, batch_id, brokers) if plan else {}
         table = in_log_order(self._read(df))
         batch = runs(table)
         if plan:
             check_logs(plan, logs)
             plan.check_rows(batch)
         topics = {run.place[0] for run in batch} | (plan.topics if plan else set())
-        ids = self._ids_of_topics(topics, topic_ids)
+        ids = self._ids_of_topics(topics, brokers)
         with self._ledger.transaction(self._group) as transaction:
             read = self._read_so_far(transaction, ids, logs if batch_id == 0 else {})
             if plan:
@@ -198,14 +198,14 @@ class IdempotentConsumer:
             transaction.advance(read.advanced(ends))
         self._count(table.num_rows, rows.num_rows, done)
 
-    def _by_tasks(self, df: "DataFrame", batch_id: int, topic_ids: TopicIds) -> None:
+    def _by_tasks(self, df: "DataFrame", batch_id: int, brokers: TopicIds) -> None:
         plan = planned(df)
         if plan is None:
             raise UsageError('effect_on="executors" works only inside a streaming query')
         frame = self._checked(df)
-        logs = self._logs(plan, batch_id, topic_ids)
+        logs = self._logs(plan, batch_id, brokers)
         check_logs(plan, logs)
-        ids = self._ids_of_topics(plan.topics, topic_ids)
+        ids = self._ids_of_topics(plan.topics, brokers)
         with self._ledger.transaction(self._group) as transaction:
             read = self._read_so_far(transaction, ids, logs if batch_id == 0 else {})
             self._check_start(read, plan, batch_id)
@@ -216,7 +216,7 @@ class IdempotentConsumer:
             group=self._group,
             plan=plan,
             ids=ids,
-            topic_ids=topic_ids,
+            brokers=brokers,
             id_column=self._id_column(),
             effect=self._effect,
         )
@@ -246,15 +246,15 @@ class IdempotentConsumer:
         if self._fail_on_data_loss:
             read.check_gaps(plan, batch_id)
 
-    def _logs(self, plan: Planned, batch_id: int, topic_ids: TopicIds) -> Mapping[Place, Range]:
+    def _logs(self, plan: Planned, batch_id: int, brokers: TopicIds) -> Mapping[Place, Range]:
         """What the broker has of partitions that a query begins or goes on with.
 
         Nothing where only a function tells the ids. The topics that were not known yet are asked for their ids first:
         the same ids afterwards say that logs, rows and marks are of one topic.
         """
         begun = plan.topics if batch_id == 0 else plan.topics - self._known.keys()
-        self._ids_of_topics(begun - self._known.keys(), topic_ids)
-        ask = getattr(topic_ids, "log_ranges", None)
+        self._ids_of_topics(begun - self._known.keys(), brokers)
+        ask = getattr(brokers, "log_ranges", None)
         return ask([place for place in plan.ranges if place[0] in begun]) if ask else {}
 
     def _by_batches(self, table: pa.Table, query_id: str, batch_id: int) -> None:
@@ -277,17 +277,17 @@ class IdempotentConsumer:
     def _id_column(self) -> str | None:
         return self._ids if self._ids is None or isinstance(self._ids, str) else ID_COLUMN
 
-    def _ids_of_topics(self, topics: Collection[str], topic_ids: TopicIds) -> dict[str, bytes]:
+    def _ids_of_topics(self, topics: Collection[str], brokers: TopicIds) -> dict[str, bytes]:
         """The ids of the batch's topics, asked before and after it was read.
 
         Rows of a topic that was replaced after they were read would move the new topic's marks. So a
         topic that has another id than before is an error.
         """
-        found = dict(topic_ids(topics)) if topics else {}
+        found = dict(brokers(topics)) if topics else {}
         unknown = sorted(topic for topic in topics if not _is_topic_id(found.get(topic)))
         if unknown:
             raise ConsumerError(
-                f"topic_ids tells no id of {', '.join(unknown)}: 16 bytes are needed"
+                f"brokers tells no id of {', '.join(unknown)}: 16 bytes are needed"
             )
         replaced = sorted(t for t, value in found.items() if self._known.get(t, value) != value)
         if replaced:
@@ -315,7 +315,7 @@ def _check_arguments(
     group: object,
     ids: object,
     effect: object,
-    topic_ids: object,
+    brokers: object,
     fail_on_data_loss: object,
     progress: object,
     allow_new_query: object,
@@ -323,7 +323,7 @@ def _check_arguments(
 ) -> None:
     from pyspark.sql import Column
 
-    is_place = isinstance(topic_ids, str | Mapping) and bool(topic_ids)
+    is_place = isinstance(brokers, str | Mapping) and bool(brokers)
     good = {
         "ledger is a Ledger, such as SQLiteLedger(path)": hasattr(ledger, "transaction"),
         "group is a name": isinstance(group, str) and bool(group),
@@ -332,15 +332,15 @@ def _check_arguments(
         or (isinstance(ids, str) and bool(ids)),
         "effect is a function of (connection, table)": callable(effect),
         'progress is "offsets" or "batches"': progress in ("offsets", "batches"),
-        'topic_ids is "host:port", settings of librdkafka or a function': topic_ids is None
+        'brokers is "host:port", settings of librdkafka or a function': brokers is None
         or is_place
-        or callable(topic_ids),
+        or callable(brokers),
         "fail_on_data_loss is True or False": type(fail_on_data_loss) is bool,
         'allow_new_query is True or False, and only for progress="batches"': allow_new_query
         is False
         or (allow_new_query is True and progress == "batches"),
-        'topic_ids is needed for progress="offsets": the brokers as "host:port"': not (
-            progress == "offsets" and topic_ids is None
+        'brokers is needed for progress="offsets": the brokers as "host:port"': not (
+            progress == "offsets" and brokers is None
         ),
         'effect_on is "driver" or "executors"': effect_on in ("driver", "executors"),
         'effect_on="executors" needs a ledger on a server, such as PostgresLedger(conninfo)': not (
@@ -349,8 +349,8 @@ def _check_arguments(
         'effect_on="executors" needs progress="offsets"': not (
             effect_on == "executors" and progress == "batches"
         ),
-        'topic_ids has no effect with progress="batches"; leave it out': not (
-            progress == "batches" and topic_ids is not None
+        'brokers has no effect with progress="batches"; leave it out': not (
+            progress == "batches" and brokers is not None
         ),
     }
     problems = [problem for problem, is_good in good.items() if not is_good]
@@ -362,10 +362,10 @@ def _is_topic_id(value: object) -> bool:
     return isinstance(value, bytes) and len(value) == 16
 
 
-def _resolver(topic_ids: str | Mapping[str, Any] | TopicIds) -> TopicIds:
-    if isinstance(topic_ids, str):
-        topic_ids = {"bootstrap.servers": topic_ids}
-    return BrokerTopicIds(topic_ids) if isinstance(topic_ids, Mapping) else topic_ids
+def _resolver(brokers: str | Mapping[str, Any] | TopicIds) -> TopicIds:
+    if isinstance(brokers, str):
+        brokers = {"bootstrap.servers": brokers}
+    return KafkaBrokers(brokers) if isinstance(brokers, Mapping) else brokers
 
 
 def _column_problems(schema: "StructType", id_column: str | None, places: bool) -> list[str]:

@@ -26,13 +26,13 @@ import pyarrow as pa
 
 from pykafka_core.errors import ConfigurationError, ConsumerError, LedgerError
 from pykafka_core.idempotent import Ledger, PartitionKey, Transaction
-from spark_udfs.places import Place, name
-from spark_udfs.planned import Planned
-from spark_udfs.processing import Effect, check_places, process
-from spark_udfs.redelivery import Run, fresh, in_log_order, runs
-from spark_udfs.spool import spooled
-from spark_udfs.topic_ids import TopicIds
-from spark_udfs.whole_partitions import in_whole_partitions
+from spark_udfs.sink.places import Place, name
+from spark_udfs.sink.planned import Planned
+from spark_udfs.sink.processing import Effect, check_places, process
+from spark_udfs.sink.redelivery import Run, fresh, in_log_order, runs
+from spark_udfs.sink.spool import spooled
+from spark_udfs.sink.brokers import TopicIds
+from spark_udfs.sink.whole_partitions import in_whole_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,7 +72,7 @@ class Task:
     group: str
     plan: Planned
     ids: Mapping[str, bytes]
-    topic_ids: TopicIds
+    brokers: TopicIds
     id_column: str | None
     effect: Effect
     places: Sequence[Place] | None = None
@@ -122,7 +122,7 @@ class Task:
 
     def _check_lives(self, topics: set[str]) -> None:
         """The rows are of the topics that the driver knew."""
-        found = self.topic_ids(topics)
+        found = self.brokers(topics)
         replaced = sorted(topic for topic in topics if found.get(topic) != self.ids[topic])
         if replaced:
             raise ConsumerError(

@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from pykafka_core.errors import ConfigurationError
 from pykafka_core.idempotent import Transaction
-from spark_udfs.message_ids import ID_COLUMN, check_ids
-from spark_udfs.redelivery import PLACE
+from spark_udfs.sink.message_ids import ID_COLUMN, check_ids
+from spark_udfs.sink.redelivery import PLACE
 
 Effect = Callable[[Any, pa.Table], object]
 """Gets the ledger's connection and the rows; neither commits nor rolls back."""

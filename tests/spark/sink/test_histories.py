@@ -21,11 +21,11 @@ from pyspark.sql.types import StructType
 
 from pykafka_core.errors import ConfigurationError, ConsumerError, DataLossError, LedgerError
 from pykafka_core.idempotent import PartitionKey
-from spark_udfs import idempotent
-from spark_udfs.executors import Counts, Task
-from spark_udfs.idempotent import IdempotentConsumer
-from spark_udfs.places import Place, Range
-from spark_udfs.planned import StreamPlan, agreed
+from spark_udfs.sink import sink
+from spark_udfs.sink.executors import Counts, Task
+from spark_udfs.sink.sink import IdempotentSink
+from spark_udfs.sink.places import Place, Range
+from spark_udfs.sink.planned import StreamPlan, agreed
 
 TOPICS = ("a", "b")
 LATE = "c"
@@ -238,17 +238,17 @@ class Histories(RuleBasedStateMachine):
         self.deleted: set[Record] = set()
         self.refused = False
 
-    def new_consumer(self, fail_on_data_loss: bool = True) -> IdempotentConsumer:
+    def new_consumer(self, fail_on_data_loss: bool = True) -> IdempotentSink:
         def note(connection: Ledger, table: pa.Table) -> None:
             for row in table.to_pylist():
                 partition = self.cluster.partitions[row["topic"], row["partition"]]
                 connection.effects[(*partition.uid, row["offset"])] += 1
 
-        return IdempotentConsumer(
+        return IdempotentSink(
             self.ledger,  # type: ignore[arg-type]
             "g",
             effect=note,
-            topic_ids=self.cluster,
+            brokers=self.cluster,
             fail_on_data_loss=fail_on_data_loss,
         )
 
@@ -409,7 +409,7 @@ FATES = ("fails before the commit", "fails after the commit", "hangs")
 class TaskHistories(Histories):
     """The same with effects on the executors: tasks fail, and those that hang go on at any time later."""
 
-    def new_consumer(self, fail_on_data_loss: bool = True) -> IdempotentConsumer:
+    def new_consumer(self, fail_on_data_loss: bool = True) -> IdempotentSink:
         self.fates: list[str] = []
         if not hasattr(self, "hanging"):
             self.hanging: list[tuple[Task, pa.RecordBatch]] = []
@@ -419,11 +419,11 @@ class TaskHistories(Histories):
                 record = (*self.uids[row["topic"], row["partition"]], row["offset"])
                 connection.effects[record] += 1
 
-        return IdempotentConsumer(
+        return IdempotentSink(
             Database(self),  # type: ignore[arg-type]
             "g",
             effect=note,
-            topic_ids=self.cluster,
+            brokers=self.cluster,
             fail_on_data_loss=fail_on_data_loss,
             effect_on="executors",
         )
@@ -444,7 +444,7 @@ class TaskHistories(Histories):
             return self.run_tasks(frame, task)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(idempotent, "run_tasks", run_tasks)
+            patch.setattr(sink, "run_tasks", run_tasks)
             super().process(frame, left_out)
 
     def run_batch_of_tasks(self, crash: bool, arrive: int) -> None:
@@ -508,6 +508,6 @@ TestTaskHistories.settings = settings(max_examples=150, stateful_step_count=40)
 
 @pytest.fixture(autouse=True)
 def plans_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idempotent, "planned", lambda frame: agreed(frame.streams))
-    monkeypatch.setattr(idempotent, "check_pickled", lambda **_: None)
-    monkeypatch.setattr(idempotent, "without_redelivered", lambda frame, _: (frame, lambda: 0))
+    monkeypatch.setattr(sink, "planned", lambda frame: agreed(frame.streams))
+    monkeypatch.setattr(sink, "check_pickled", lambda **_: None)
+    monkeypatch.setattr(sink, "without_redelivered", lambda frame, _: (frame, lambda: 0))

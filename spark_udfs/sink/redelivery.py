@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_udfs.places import Place
+from spark_udfs.sink.places import Place
 
 PLACE = ("topic", "partition", "offset")
 """The columns of spark-sql-kafka that say where a row was read: string, int, bigint."""

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 from pykafka_core.errors import ConsumerError, DataLossError
 from pykafka_core.idempotent import PartitionKey
-from spark_udfs.places import Place, Range, name
-from spark_udfs.planned import Planned
+from spark_udfs.sink.places import Place, Range, name
+from spark_udfs.sink.planned import Planned
 
 _NAMED_MAX = 5
 """Partitions that an error names; of some hundreds a few are enough to act on."""

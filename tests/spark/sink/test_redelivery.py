@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_udfs.redelivery import Run, fresh, in_log_order, runs
+from spark_udfs.sink.redelivery import Run, fresh, in_log_order, runs
 
 Row = tuple[str, int, int]
 rows = st.lists(

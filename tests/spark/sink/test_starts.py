@@ -14,10 +14,10 @@ from pyspark.errors import StreamingQueryException
 from pykafka_core import Broker
 from pykafka_core.errors import DataLossError
 from pykafka_core.idempotent import PartitionKey, SQLiteLedger
-from spark_udfs.idempotent import IdempotentConsumer, Statistics
-from spark_udfs.places import Range
-from spark_udfs.planned import Planned
-from spark_udfs.starts import Read
+from spark_udfs.sink.sink import IdempotentSink, Statistics
+from spark_udfs.sink.places import Range
+from spark_udfs.sink.planned import Planned
+from spark_udfs.sink.starts import Read
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Query:
 
     @property
     def _arguments(self) -> dict[str, Any]:
-        return {"effect": insert_values("?"), "topic_ids": self.broker.bootstrap_servers}
+        return {"effect": insert_values("?"), "brokers": self.broker.bootstrap_servers}
 
     def delete_records(self, before: int) -> None:
         for done in self._admin.delete_records([TopicPartition(TOPIC, 0, before)]).values():
@@ -100,7 +100,7 @@ class Query:
         self, df: "DataFrame", checkpoint: str, group: str = "g", **arguments: Any
     ) -> Statistics:
         with closing(SQLiteLedger(self.database)) as ledger:
-            consumer = IdempotentConsumer(
+            consumer = IdempotentSink(
                 ledger,
                 group,
                 **self._arguments | arguments,

@@ -15,14 +15,14 @@ from pyspark.errors import StreamingQueryException
 from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError, LedgerError, UsageError
 from pykafka_core.idempotent import PartitionKey, PostgresLedger, SQLiteLedger
-from spark_udfs.executors import Task
-from spark_udfs.idempotent import IdempotentConsumer, Statistics
-from spark_udfs.message_ids import message_header
-from spark_udfs.places import Range
-from spark_udfs.planned import Planned, planned
-from spark_udfs.spool import spooled
-from spark_udfs.topic_ids import BrokerTopicIds
-from spark_udfs.whole_partitions import in_whole_partitions
+from spark_udfs.sink.executors import Task
+from spark_udfs.sink.sink import IdempotentSink, Statistics
+from spark_udfs.sink.message_ids import message_header
+from spark_udfs.sink.places import Range
+from spark_udfs.sink.planned import Planned, planned
+from spark_udfs.sink.spool import spooled
+from spark_udfs.sink.brokers import KafkaBrokers
+from spark_udfs.sink.whole_partitions import in_whole_partitions
 from tests.idempotent.databases import PostgresDatabase, effects
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
@@ -59,13 +59,13 @@ def twice_each(count: int) -> list[Sent]:
     return first + [one._replace(partition=(one.partition + 1) % PARTITIONS) for one in first]
 
 
-def consumer_of(broker: Broker, ledger: PostgresLedger, **options: Any) -> IdempotentConsumer:
+def consumer_of(broker: Broker, ledger: PostgresLedger, **options: Any) -> IdempotentSink:
     given: dict[str, Any] = {
         "effect": insert_values("%s"),
-        "topic_ids": broker.bootstrap_servers,
+        "brokers": broker.bootstrap_servers,
         **options,
     }
-    return IdempotentConsumer(ledger, GROUP, effect_on="executors", **given)
+    return IdempotentSink(ledger, GROUP, effect_on="executors", **given)
 
 
 def marks(ledger: PostgresLedger) -> dict[int, int]:
@@ -107,7 +107,7 @@ def test_what_was_done_before_does_not_go_to_python_again(
     run(df, tmp_path / "c", consumer_of(broker, ledger).foreach_batch)
     send(broker.bootstrap_servers, TOPIC, [Sent(1 + n % 2, f"order {n:03}") for n in range(20, 40)])
     crossed = tmp_path / "crossed"
-    again = consumer_of(broker, ledger, topic_ids=noting_rows(broker, crossed))
+    again = consumer_of(broker, ledger, brokers=noting_rows(broker, crossed))
     run(df, tmp_path / "new", again.foreach_batch)
     assert effects(database) == [f"order {n:03}" for n in range(40)]
     assert again.statistics() == Statistics(batches=1, records=40, redelivered=20, processed=20)
@@ -118,7 +118,7 @@ def noting_rows(broker: Broker, file: Path) -> Callable[[Collection[str]], dict[
     """Topic ids, and a word in the file for each task that had rows."""
     from pyspark import TaskContext
 
-    ids = BrokerTopicIds({"bootstrap.servers": broker.bootstrap_servers})(TOPICS)
+    ids = KafkaBrokers({"bootstrap.servers": broker.bootstrap_servers})(TOPICS)
 
     def known(topics: Collection[str]) -> dict[str, bytes]:
         if TaskContext.get() is not None:
@@ -314,7 +314,7 @@ def test_a_topic_that_is_another_when_its_rows_are_there_is_refused(
     send(broker.bootstrap_servers, TOPIC, [Sent(0, "order")])
     df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
     with pytest.raises(StreamingQueryException, match="orders: deleted and recreated while"):
-        run(df, tmp_path / "c", consumer_of(broker, ledger, topic_ids=ids).foreach_batch)
+        run(df, tmp_path / "c", consumer_of(broker, ledger, brokers=ids).foreach_batch)
     assert effects(database) == []
     assert set(marks(ledger).values()) == {0}
 
@@ -341,7 +341,7 @@ def known(topics: Collection[str]) -> dict[str, bytes]:
 
 
 def test_a_consumer_is_not_pickled_for_a_server(ledger: PostgresLedger) -> None:
-    consumer = IdempotentConsumer(ledger, GROUP, effect=insert_values("%s"), topic_ids=known)
+    consumer = IdempotentSink(ledger, GROUP, effect=insert_values("%s"), brokers=known)
     with pytest.raises(UsageError, match=r"stays in the driver's process, .* Spark Connect"):
         cloudpickle.dumps(consumer.foreach_batch)  # type: ignore[no-untyped-call]
 
@@ -355,9 +355,9 @@ def test_what_cannot_go_to_the_executors_is_refused_at_once(
         with lock:
             rows.validate()
 
-    def make(ledger: Any = ledger, **options: Any) -> IdempotentConsumer:
-        given = {"effect": insert_values("%s"), "topic_ids": known, **options}
-        return IdempotentConsumer(ledger, GROUP, effect_on="executors", **given)
+    def make(ledger: Any = ledger, **options: Any) -> IdempotentSink:
+        given = {"effect": insert_values("%s"), "brokers": known, **options}
+        return IdempotentSink(ledger, GROUP, effect_on="executors", **given)
 
     with pytest.raises(ConfigurationError, match=r"sends effect to the executors, .*lock"):
         make(effect=effect)
@@ -367,7 +367,7 @@ def test_what_cannot_go_to_the_executors_is_refused_at_once(
     ):
         make(sqlite)
     with pytest.raises(ConfigurationError, match='needs progress="offsets"'):
-        make(progress="batches", topic_ids=None)
+        make(progress="batches", brokers=None)
     rows = spark.createDataFrame([(TOPIC, 0, 0)], "topic string, partition int, offset bigint")
     with pytest.raises(UsageError, match="only inside a streaming query"):
         make().foreach_batch(rows, 0)
@@ -382,7 +382,7 @@ def task_of(ledger: PostgresLedger, **changes: Any) -> Task:
         "group": GROUP,
         "plan": Planned({(TOPIC, 0): Range(0, 10)}),
         "ids": {TOPIC: ID},
-        "topic_ids": known,
+        "brokers": known,
         "id_column": None,
         "effect": insert_values("%s"),
         **changes,
@@ -412,7 +412,7 @@ def test_two_runs_of_a_task_at_once_commit_once(database: PostgresDatabase) -> N
         return known(topics)
 
     def commit(_: int) -> list[int]:
-        task = task_of(database.ledger(), effect=effect, topic_ids=ids)
+        task = task_of(database.ledger(), effect=effect, brokers=ids)
         [counts] = task(iter([rows_of(10)]))
         return [column[0].as_py() for column in counts.columns]
 

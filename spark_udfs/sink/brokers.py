@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_core.errors import ConfigurationError, ConsumerError
-from spark_udfs.places import Place, Range
+from spark_udfs.sink.places import Place, Range
 
 if TYPE_CHECKING:
     from confluent_kafka import Uuid
@@ -19,7 +19,7 @@ TopicIds = Callable[[Collection[str]], Mapping[str, bytes]]
 TIMEOUT_S: Final = 15.0
 
 
-class BrokerTopicIds:
+class KafkaBrokers:
     """Asks a broker, over one connection that is made at the first call. Thread-safe.
 
     Args:
@@ -34,7 +34,7 @@ class BrokerTopicIds:
     def __init__(self, config: Mapping[str, Any], *, timeout_s: float = TIMEOUT_S) -> None:
         if find_spec("confluent_kafka") is None:
             raise ImportError(
-                "topic ids need confluent-kafka: pip install 'pykafka_core[spark]', or give topic_ids a function",
+                "topic ids need confluent-kafka: pip install 'pykafka_core[spark]', or give brokers a function",
                 name="confluent_kafka",
             )
         if not config.get("bootstrap.servers"):
@@ -107,7 +107,7 @@ class BrokerTopicIds:
                 self._client = AdminClient(self._config)
             except (KafkaException, TypeError, ValueError) as error:
                 raise ConfigurationError(
-                    [f"topic_ids are no settings of librdkafka: {error}"]
+                    [f"brokers: no settings of librdkafka: {error}"]
                 ) from error
         return self._client
 

@@ -10,8 +10,8 @@ from py4j.protocol import Py4JError
 
 from pykafka_core.errors import ConfigurationError
 from spark_udfs import SparkSetupError
-from spark_udfs.places import Range
-from spark_udfs.planned import Planned, StreamPlan, agreed, planned
+from spark_udfs.sink.places import Range
+from spark_udfs.sink.planned import Planned, StreamPlan, agreed, planned
 
 KAFKA = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
 

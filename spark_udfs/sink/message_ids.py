@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from pykafka_core.errors import ConfigurationError, MessageIdError
 from pykafka_core.idempotent import ID_SIZE_MAX
-from spark_udfs.redelivery import PLACE
+from spark_udfs.sink.redelivery import PLACE
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from spark_udfs.places import Place, Range
-from spark_udfs.planned import Planned
-from spark_udfs.redelivery import PLACE
+from spark_udfs.sink.places import Place, Range
+from spark_udfs.sink.planned import Planned
+from spark_udfs.sink.redelivery import PLACE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

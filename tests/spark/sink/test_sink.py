@@ -16,9 +16,9 @@ from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError, ConsumerError, MessageIdError
 from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs import fingerprint
-from spark_udfs.idempotent import IdempotentConsumer, Statistics
-from spark_udfs.message_ids import check_ids, message_header
-from spark_udfs.topic_ids import BrokerTopicIds
+from spark_udfs.sink.sink import IdempotentSink, Statistics
+from spark_udfs.sink.message_ids import check_ids, message_header
+from spark_udfs.sink.brokers import KafkaBrokers
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
@@ -64,9 +64,9 @@ def twice_each(count: int) -> list[Sent]:
     return first + [record._replace(partition=1 - record.partition) for record in first]
 
 
-def consumer_of(broker: Broker, ledger: SQLiteLedger, ids: Any = None) -> IdempotentConsumer:
-    return IdempotentConsumer(
-        ledger, "billing", ids, effect=effect, topic_ids=broker.bootstrap_servers
+def consumer_of(broker: Broker, ledger: SQLiteLedger, ids: Any = None) -> IdempotentSink:
+    return IdempotentSink(
+        ledger, "billing", ids, effect=effect, brokers=broker.bootstrap_servers
     )
 
 
@@ -146,7 +146,7 @@ def test_the_effect_sees_the_columns_of_the_frame_and_no_others(
         seen.append(table.column_names)
 
     ids = message_header("message-id")
-    consumer = IdempotentConsumer(ledger, "g", ids, effect=note, topic_ids=broker.bootstrap_servers)
+    consumer = IdempotentSink(ledger, "g", ids, effect=note, brokers=broker.bootstrap_servers)
     df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
     run(df, tmp_path / "c", consumer.foreach_batch)
     assert seen == [["topic", "partition", "offset", "value", "headers"]]
@@ -156,7 +156,7 @@ def test_batches_without_offsets_are_told_by_their_number(
     spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     send(broker.bootstrap_servers, TOPIC, twice_each(10))
-    consumer = IdempotentConsumer(ledger, "billing", effect=effect, progress="batches")
+    consumer = IdempotentSink(ledger, "billing", effect=effect, progress="batches")
     df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr("CAST(value AS STRING) AS value")
     crashes = iter([True])
 
@@ -175,7 +175,7 @@ def test_batches_without_offsets_are_told_by_their_number(
     ):
         run(df, tmp_path / "new checkpoint", consumer.foreach_batch)
     assert len(effects(tmp_path)) == 20
-    again = IdempotentConsumer(
+    again = IdempotentSink(
         ledger, "billing", effect=effect, progress="batches", allow_new_query=True
     )
     run(df, tmp_path / "new checkpoint", again.foreach_batch)
@@ -227,7 +227,7 @@ def test_rows_that_cannot_be_told_apart_are_refused_and_nothing_is_processed(
         [(TOPIC, 0, 0, b"with", [header]), (TOPIC, 0, 1, b"without", [])], SOURCE
     )
     column = ids("message-id") if callable(ids) else ids
-    consumer = IdempotentConsumer(ledger, "g", column, effect=effect, topic_ids=known)
+    consumer = IdempotentSink(ledger, "g", column, effect=effect, brokers=known)
     with pytest.raises((ConfigurationError, MessageIdError), match=f"(?s){problem}") as refusal:
         consumer.foreach_batch(rows.selectExpr(*columns), 7)
     assert "Batch 7 was not processed for group 'g'" in refusal.value.__notes__[0]
@@ -250,12 +250,12 @@ def test_the_query_that_fails_tells_why_and_what_to_do(
 
 def test_arguments_are_refused_by_name_all_at_once(ledger: SQLiteLedger) -> None:
     with pytest.raises(ConfigurationError) as refusal:
-        IdempotentConsumer(
+        IdempotentSink(
             "orders.db",  # type: ignore[arg-type]
             "",
             5,  # type: ignore[arg-type]
             effect="no",  # type: ignore[arg-type]
-            topic_ids=5,  # type: ignore[arg-type]
+            brokers=5,  # type: ignore[arg-type]
             fail_on_data_loss="no",  # type: ignore[arg-type]
             progress="epochs",  # type: ignore[arg-type]
             allow_new_query=True,
@@ -267,16 +267,16 @@ def test_arguments_are_refused_by_name_all_at_once(ledger: SQLiteLedger) -> None
         "ids",
         "effect",
         "progress",
-        "topic_ids",
+        "brokers",
         "fail_on_data_loss",
         "allow_new_query",
     ]
     with pytest.raises(ConfigurationError, match="ids is the name of a column, a Column or None"):
-        IdempotentConsumer(ledger, "g", message_header, effect=effect, topic_ids="x:1")  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match="topic_ids is needed"):
-        IdempotentConsumer(ledger, "g", effect=effect)
-    with pytest.raises(ConfigurationError, match="topic_ids has no effect"):
-        IdempotentConsumer(ledger, "g", effect=effect, topic_ids="x:1", progress="batches")
+        IdempotentSink(ledger, "g", message_header, effect=effect, brokers="x:1")  # type: ignore[arg-type]
+    with pytest.raises(ConfigurationError, match="brokers is needed"):
+        IdempotentSink(ledger, "g", effect=effect)
+    with pytest.raises(ConfigurationError, match="brokers has no effect"):
+        IdempotentSink(ledger, "g", effect=effect, brokers="x:1", progress="batches")
 
 
 def test_settings_that_the_client_does_not_know_are_named(
@@ -284,7 +284,7 @@ def test_settings_that_the_client_does_not_know_are_named(
 ) -> None:
     rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE)
     settings = {"bootstrap.servers": "127.0.0.1:1", "nope": 1}
-    consumer = IdempotentConsumer(ledger, "g", effect=effect, topic_ids=settings)
+    consumer = IdempotentSink(ledger, "g", effect=effect, brokers=settings)
     with pytest.raises(ConfigurationError, match=r"no settings of librdkafka: .*nope"):
         consumer.foreach_batch(rows, 0)
 
@@ -294,8 +294,8 @@ def test_a_function_that_does_not_tell_a_topics_id_is_named(
     spark: "SparkSession", ledger: SQLiteLedger, told: Any
 ) -> None:
     rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE)
-    consumer = IdempotentConsumer(ledger, "g", effect=effect, topic_ids=lambda _: told)
-    with pytest.raises(ConsumerError, match="topic_ids tells no id of orders: 16 bytes"):
+    consumer = IdempotentSink(ledger, "g", effect=effect, brokers=lambda _: told)
+    with pytest.raises(ConsumerError, match="brokers tells no id of orders: 16 bytes"):
         consumer.foreach_batch(rows, 0)
 
 
@@ -310,8 +310,8 @@ def test_a_broker_that_is_gone_is_named_and_nothing_is_processed(
 ) -> None:
     rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE)
     address = broker.bootstrap_servers
-    topic_ids = BrokerTopicIds({"bootstrap.servers": address}, timeout_s=0.5)
-    consumer = IdempotentConsumer(ledger, "billing", effect=effect, topic_ids=topic_ids)
+    brokers = KafkaBrokers({"bootstrap.servers": address}, timeout_s=0.5)
+    consumer = IdempotentSink(ledger, "billing", effect=effect, brokers=brokers)
     broker.close()
     with pytest.raises(ConsumerError, match=f"{address} did not tell .* restart"):
         consumer.foreach_batch(rows, 0)
@@ -331,8 +331,8 @@ def test_a_topic_replaced_while_the_query_runs_stops_it(
     spark: "SparkSession", ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
     lives = iter([b"a" * 16, b"b" * 16])
-    consumer = IdempotentConsumer(
-        ledger, "g", effect=effect, topic_ids=lambda topics: dict.fromkeys(topics, next(lives))
+    consumer = IdempotentSink(
+        ledger, "g", effect=effect, brokers=lambda topics: dict.fromkeys(topics, next(lives))
     )
     rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE).selectExpr(*COLUMNS)
     consumer.foreach_batch(rows, 0)
@@ -342,6 +342,6 @@ def test_a_topic_replaced_while_the_query_runs_stops_it(
 
 
 def test_batch_numbers_need_a_streaming_query(spark: "SparkSession", ledger: SQLiteLedger) -> None:
-    consumer = IdempotentConsumer(ledger, "g", effect=effect, progress="batches")
+    consumer = IdempotentSink(ledger, "g", effect=effect, progress="batches")
     with pytest.raises(Exception, match="only inside a streaming query"):
         consumer.foreach_batch(spark.range(1), 0)

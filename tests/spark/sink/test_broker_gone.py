@@ -10,7 +10,7 @@ from pyspark.errors import StreamingQueryException
 
 from pykafka_core import Broker
 from pykafka_core.idempotent import SQLiteLedger
-from spark_udfs.idempotent import IdempotentConsumer
+from spark_udfs.sink.sink import IdempotentSink
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ def test_a_query_whose_broker_is_gone_ends_and_loses_nothing(
         for life in range(2):
             with Broker(tmp_path / "data") as broker:
                 address = broker.bootstrap_servers
-                consumer = IdempotentConsumer(
-                    ledger, "g", effect=insert_values("?"), topic_ids=address
+                consumer = IdempotentSink(
+                    ledger, "g", effect=insert_values("?"), brokers=address
                 )
                 df = stream(spark, address, TOPIC, **(SOON if life == 0 else {})).selectExpr(
                     *COLUMNS

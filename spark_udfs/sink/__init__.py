@@ -1,0 +1,7 @@
+"""A sink whose effect in a database happens once for each record, whatever crashes: `sink.py` opens with how."""
+
+from spark_udfs.sink.brokers import KafkaBrokers
+from spark_udfs.sink.message_ids import message_header
+from spark_udfs.sink.sink import IdempotentSink, Statistics
+
+__all__ = ["IdempotentSink", "KafkaBrokers", "Statistics", "message_header"]
