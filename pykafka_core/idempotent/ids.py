@@ -96,32 +96,47 @@ def _refused(value: object) -> bytes:
     return message_id(value)
 
 
-def arrow_ids(array: Any) -> list[bytes]:
-    """The ids of an Arrow array, checked without a Python step per id.
+def is_arrow(ids: object) -> bool:
+    """Whether these are ids for `arrow_ids`: an Arrow array or a stream of them, of whatever library."""
+    return hasattr(ids, "__arrow_c_array__") or hasattr(ids, "__arrow_c_stream__")
+
+
+def arrow_ids(ids: Any) -> Any:
+    """The ids of an Arrow array or stream as a chunked array of large binary, all checked without a Python step per id.
 
     Raises:
         MessageIdError: Nulls, another type, or an id that is empty or too long.
     """
     import pyarrow as pa
+
+    # Some offer both; a chunked one has its whole content only as a stream.
+    chunked = (
+        pa.chunked_array(ids)
+        if hasattr(ids, "__arrow_c_stream__")
+        else pa.chunked_array([pa.array(ids)])
+    )
+    if not (_is_text(pa, chunked.type) or _is_binary(pa, chunked.type)):
+        raise MessageIdError(
+            f"message ids are binary or string, not {chunked.type}; cast or fingerprint the column"
+        )
+    if chunked.null_count:
+        raise MessageIdError(f"{chunked.null_count} of {len(chunked)} message ids are null")
+    binary = chunked.cast(pa.large_binary())
+    _check_sizes(binary)
+    return binary
+
+
+def _check_sizes(binary: Any) -> None:
     import pyarrow.compute as pc
 
-    array = pa.array(array)
-    if not (_is_text(pa, array.type) or _is_binary(pa, array.type)):
-        raise MessageIdError(
-            f"message ids are binary or string, not {array.type}; cast or fingerprint the column"
-        )
-    if array.null_count:
-        raise MessageIdError(f"{array.null_count} of {len(array)} message ids are null")
-    binary = array.cast(pa.large_binary())
     if len(binary) == 0:
-        return []
+        return
     sizes = pc.min_max(pc.binary_length(binary)).as_py()
     if sizes["min"] < 1 or sizes["max"] > ID_SIZE_MAX:
         raise MessageIdError(
             f"a message id has 1 to {ID_SIZE_MAX} bytes, these {sizes['min']} to {sizes['max']}; "
             "fingerprint the column if ids are long"
         )
-    return list(binary.to_pylist())
 
 
 def _is_text(pa: Any, kind: Any) -> bool:

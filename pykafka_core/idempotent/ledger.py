@@ -49,6 +49,12 @@ class ArrowArray(Protocol):
     ) -> tuple[object, object]: ...
 
 
+class ArrowStream(Protocol):
+    """A ``pyarrow.ChunkedArray``, or a column of another library that is a stream of Arrow arrays."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Retention:
     """How long claimed ids are remembered; without limits, for ever.
@@ -110,16 +116,16 @@ class Transaction(Protocol):
     @overload
     def claim(self, ids: Sequence[bytes]) -> list[bool]: ...
     @overload
-    def claim(self, ids: ArrowArray) -> Any: ...
-    def claim(self, ids: Sequence[bytes] | ArrowArray) -> Any:
+    def claim(self, ids: ArrowArray | ArrowStream) -> Any: ...
+    def claim(self, ids: Sequence[bytes] | ArrowArray | ArrowStream) -> Any:
         """Record message ids that the group has not seen.
 
         Args:
-            ids: 1 to 1,024 bytes each: bytes objects, or an Arrow array of (large) binary, string or
-                fixed-size binary without nulls.
+            ids: 1 to 1,024 bytes each: bytes objects, or an Arrow array, chunked or not, of (large) binary,
+                string or fixed-size binary without nulls.
 
         Returns:
-            One bool per id (a list, or an Arrow boolean array for an Arrow array): True where the id
+            One bool per id (a list, or for Arrow a boolean array that is not chunked): True where the id
             was not seen before. Of equal ids in one call the first is the new one.
 
         Raises:

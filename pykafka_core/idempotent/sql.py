@@ -20,7 +20,7 @@ from pykafka_core.errors import (
     UsageError,
 )
 from pykafka_core.idempotent import tables
-from pykafka_core.idempotent.ids import arrow_ids, checked_ids
+from pykafka_core.idempotent.ids import arrow_ids, checked_ids, is_arrow
 from pykafka_core.idempotent.ledger import Clock, PartitionKey, Retention
 from pykafka_core.idempotent.plan import first_of_each
 
@@ -81,10 +81,8 @@ class SqlTransaction(ABC):
     def claim(self, ids: Any) -> Any:
         """Record ids that the group has not seen; True where one was new."""
         self._check_open()
-        if hasattr(ids, "__arrow_c_array__"):
-            import pyarrow as pa
-
-            return pa.array(self._claim(arrow_ids(ids)), pa.bool_())
+        if is_arrow(ids):
+            return self._claim_arrow(arrow_ids(ids))
         if isinstance(ids, bytes | str) or not isinstance(ids, Sequence):
             raise UsageError(
                 f"claim takes a sequence of bytes or an Arrow array, not {type(ids).__name__}"
@@ -175,6 +173,12 @@ class SqlTransaction(ABC):
             )
             self._count_ids(len(new))
         return [True] * len(ids) if len(new) == len(ids) else first_of_each(ids, new)
+
+    def _claim_arrow(self, ids: Any) -> Any:
+        """The same for a chunked array of large binary; an Arrow boolean array."""
+        import pyarrow as pa
+
+        return pa.array(self._claim(ids.to_pylist()), pa.bool_())
 
     def _forget(self) -> None:
         """Delete the oldest claims' ids while they exceed the retention."""

@@ -90,6 +90,24 @@ def test_an_arrow_array_gets_an_arrow_mask(database: Database, kind: pa.DataType
 
 
 @pytest.mark.parametrize(
+    "kind", [pa.binary(), pa.large_binary(), pa.binary(2), pa.string(), pa.large_string()], ids=str
+)
+@pytest.mark.parametrize("repeats", [1, 1_000])
+def test_a_chunked_array_gets_one_mask_for_all_chunks(
+    database: Database, kind: pa.DataType, repeats: int
+) -> None:
+    chunks = [[b"xx", b"ab"], [], [b"ab", b"cd"], [b"cd", b"ol"]]
+    ids = pa.chunked_array([pa.array(chunk, pa.binary()).cast(kind) for chunk in chunks * repeats])
+    with database.ledger() as ledger, ledger.transaction("g") as transaction:
+        assert transaction.claim([b"ol"]) == [True]
+        first = [True, True, False, True, False, False]
+        assert transaction.claim(ids).equals(pa.array(first + [False] * (len(ids) - len(first))))
+        assert transaction.claim(ids.slice(1)).equals(pa.array([False] * (len(ids) - 1)))
+        assert transaction.claim(ids.slice(0, 0)).equals(pa.array([], pa.bool_()))
+        assert transaction.claim(pa.chunked_array([], kind)).equals(pa.array([], pa.bool_()))
+
+
+@pytest.mark.parametrize(
     "ids",
     [
         [b"good", None],
@@ -102,6 +120,11 @@ def test_an_arrow_array_gets_an_arrow_mask(database: Database, kind: pa.DataType
         pa.array([b"good", b""]),
         pa.array(["good", "x" * (ID_SIZE_MAX + 1)]),
         pa.array([1, 2]),
+        pa.chunked_array([[b"good"], [None]], pa.binary()),
+        pa.chunked_array([[b"good"], [b""]]),
+        pa.chunked_array([["good"], ["x" * (ID_SIZE_MAX + 1)]]),
+        pa.chunked_array([[1], [2]]),
+        pa.table({"id": [b"good"]}),
     ],
     ids=lambda ids: str(ids)[:40],
 )
