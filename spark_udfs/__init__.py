@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from spark_udfs.dedup import dedup_stream as dedup_stream
     from spark_udfs.dedup import fingerprint as fingerprint
     from spark_udfs.environment import SparkSetupError as SparkSetupError
-    from spark_udfs.sink import IdempotentSink as IdempotentSink
-    from spark_udfs.sink import message_header as message_header
     from spark_udfs.partitioning import kafka_partition as kafka_partition
     from spark_udfs.partitioning import kafka_partition_arrow as kafka_partition_arrow
     from spark_udfs.partitioning import kafka_partition_pandas as kafka_partition_pandas
     from spark_udfs.partitioning import repartition_by_kafka_key as repartition_by_kafka_key
     from spark_udfs.partitioning import with_kafka_partition as with_kafka_partition
     from spark_udfs.session import configure_spark as configure_spark
+    from spark_udfs.sink import IdempotentSink as IdempotentSink
     from spark_udfs.sink import KafkaBrokers as KafkaBrokers
+    from spark_udfs.sink import message_header as message_header
 
 if missing := [name for name in ("pyspark", "pandas", "pyarrow") if find_spec(name) is None]:
     raise ImportError(

@@ -1,6 +1,7 @@
 """Which records are fresh and where the marks stand afterwards: pure functions, no database, no broker."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from pykafka_core.errors import DataLossError
@@ -29,7 +30,16 @@ class Plan(NamedTuple):
     gaps: list[Gap]
 
 
-def plan(marks: Mapping[PartitionKey, int], places: Iterable[tuple[PartitionKey, int]]) -> Plan:
+def first_fresh(offset_at: Callable[[int], int], start: int, stop: int, mark: int) -> int:
+    """The first row of [``start``, ``stop``) at or after the mark; ``stop`` if there is none.
+
+    Args:
+        offset_at: The offset of a row; offsets do not descend within the range.
+    """
+    return bisect_left(range(stop), mark, start, stop, key=offset_at)
+
+
+def plan(marks: Mapping[PartitionKey, int], places: Sequence[tuple[PartitionKey, int]]) -> Plan:
     """Compare a batch with the marks.
 
     Args:
@@ -40,15 +50,33 @@ def plan(marks: Mapping[PartitionKey, int], places: Iterable[tuple[PartitionKey,
     fresh: list[int] = []
     moved: dict[PartitionKey, int] = {}
     gaps: list[Gap] = []
-    for index, (key, offset) in enumerate(places):
+    for key, start, stop in _runs(places):
         expected = moved.get(key, marks[key])
-        if offset < expected:
-            continue
-        if offset > expected:
-            gaps.append(Gap(key, expected, offset))
-        fresh.append(index)
-        moved[key] = offset + 1
+        begin = first_fresh(lambda at: places[at][1], start, stop, expected)
+        for index in range(begin, stop):
+            offset = places[index][1]
+            if offset > expected:
+                gaps.append(Gap(key, expected, offset))
+            expected = offset + 1
+        if begin < stop:
+            fresh.extend(range(begin, stop))
+            moved[key] = expected
     return Plan(fresh, moved, gaps)
+
+
+def _runs(
+    places: Sequence[tuple[PartitionKey, int]],
+) -> Iterator[tuple[PartitionKey, int, int]]:
+    """Records of one partition that follow each other with ascending offsets: key, start and stop."""
+    start = 0
+    for index in range(1, len(places) + 1):
+        if index < len(places):
+            (key, offset), (key_before, offset_before) = places[index], places[index - 1]
+            if key == key_before and offset > offset_before:
+                continue
+        if start < index:
+            yield places[start][0], start, index
+        start = index
 
 
 def first_of_each(ids: Sequence[bytes], new: set[bytes]) -> list[bool]:

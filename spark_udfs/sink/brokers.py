@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_core.errors import ConfigurationError, ConsumerError
+from spark_udfs.sink.java_settings import java_settings
 from spark_udfs.sink.places import Place, Range
 
 if TYPE_CHECKING:
@@ -20,10 +21,15 @@ TIMEOUT_S: Final = 15.0
 
 
 class KafkaBrokers:
-    """Asks a broker, over one connection that is made at the first call. Thread-safe.
+    """A Kafka cluster: where it is, and the security of its clients, said once for Spark's source and for the sink.
+
+        brokers = KafkaBrokers("localhost:9092")
+        spark.readStream.format("kafka").options(**brokers.options(subscribe="orders"))
+
+    Called with names of topics it gives their ids, over one connection that is made at the first call. Thread-safe.
 
     Args:
-        config: Settings of librdkafka; ``bootstrap.servers`` at least.
+        config: "host:port" of one or several brokers, or settings of librdkafka; ``bootstrap.servers`` at least.
         timeout_s: How long to wait for an answer.
 
     Raises:
@@ -31,17 +37,38 @@ class KafkaBrokers:
         ConfigurationError: No ``bootstrap.servers``; at the first call, other settings that librdkafka does not know.
     """
 
-    def __init__(self, config: Mapping[str, Any], *, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, config: str | Mapping[str, Any], *, timeout_s: float = TIMEOUT_S) -> None:
         if find_spec("confluent_kafka") is None:
             raise ImportError(
                 "topic ids need confluent-kafka: pip install 'pykafka_core[spark]', or give brokers a function",
                 name="confluent_kafka",
             )
-        if not config.get("bootstrap.servers"):
+        given = {"bootstrap.servers": config} if isinstance(config, str) else config
+        if not given.get("bootstrap.servers"):
             raise ConfigurationError(["bootstrap.servers is missing: it says who knows the ids"])
         self._timeout_s = timeout_s
-        self._config = {"log_level": 2, **config}  # errors come as exceptions, not on stderr
+        self._given = dict(given)
+        self._config = {"log_level": 2, **given}  # errors come as exceptions, not on stderr
         self._client: Any = None
+
+    def __repr__(self) -> str:
+        return f"KafkaBrokers({self._given['bootstrap.servers']!r})"
+
+    def options(self, **source: object) -> dict[str, str]:
+        """Options of Spark's Kafka source or sink: these, and the settings of its clients.
+
+        librdkafka's names become those of Java's clients: ``ssl.ca.location`` is read here and handed over as PEM,
+        ``sasl.username`` and ``sasl.password`` become ``sasl.jaas.config``.
+
+        Args:
+            source: Such as ``subscribe="orders"``; what it says wins over what is translated.
+
+        Raises:
+            ConfigurationError: A setting of security has no translation; give it as ``kafka.NAME``.
+            OSError: A file that is named cannot be read.
+        """
+        options = {f"kafka.{name}": value for name, value in java_settings(self._given).items()}
+        return options | {name: _text(value) for name, value in source.items()}
 
     def __getstate__(self) -> dict[str, object]:
         """Pickled, it is without its connection."""
@@ -115,3 +142,7 @@ class KafkaBrokers:
 def _bytes(uuid: "Uuid") -> bytes:
     halves = (uuid.get_most_significant_bits(), uuid.get_least_significant_bits())
     return b"".join((half & (1 << 64) - 1).to_bytes(8, "big") for half in halves)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -26,12 +26,12 @@ import pyarrow as pa
 
 from pykafka_core.errors import ConfigurationError, ConsumerError, LedgerError
 from pykafka_core.idempotent import Ledger, PartitionKey, Transaction
+from spark_udfs.sink.brokers import TopicIds
 from spark_udfs.sink.places import Place, name
 from spark_udfs.sink.planned import Planned
-from spark_udfs.sink.processing import Effect, check_places, process
-from spark_udfs.sink.redelivery import Run, fresh, in_log_order, runs
+from spark_udfs.sink.processing import Work, check_places
+from spark_udfs.sink.redelivery import Run, in_log_order
 from spark_udfs.sink.spool import spooled
-from spark_udfs.sink.brokers import TopicIds
 from spark_udfs.sink.whole_partitions import in_whole_partitions
 
 if TYPE_CHECKING:
@@ -48,11 +48,12 @@ class PartitionsLedger(Ledger, Protocol):
 
 
 class Counts(NamedTuple):
-    """Rows of a batch."""
+    """Rows of a batch: all, those that were not redelivered, and what became of these."""
 
     records: int = 0
     fresh: int = 0
     processed: int = 0
+    quarantined: int = 0
 
 
 _COUNTS: Final = pa.schema([(name, pa.int64()) for name in Counts._fields])
@@ -64,7 +65,6 @@ class Task:
 
     Attributes:
         ids: The topics' ids, which the rows' marks have.
-        id_column: Where the message ids are.
         places: Of which Kafka partition each task is; None if that is not known.
     """
 
@@ -73,8 +73,7 @@ class Task:
     plan: Planned
     ids: Mapping[str, bytes]
     brokers: TopicIds
-    id_column: str | None
-    effect: Effect
+    work: Work
     places: Sequence[Place] | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -85,25 +84,24 @@ class Task:
 
     def _counted(self, rows: pa.Table) -> Counts:
         check_places(rows)
-        rows = in_log_order(rows)
-        batch = runs(rows)
-        self.plan.check_rows(batch)
-        self._check_mine(batch)
-        self._check_lives({run.place[0] for run in batch})
-        keys = {run.place: PartitionKey(self.ids[run.place[0]], *run.place) for run in batch}
+        batch = in_log_order(rows)
+        self.plan.check_rows(batch.runs)
+        self._check_mine(batch.runs)
+        self._check_lives({run.place[0] for run in batch.runs})
+        keys = {run.place: PartitionKey(self.ids[run.place[0]], *run.place) for run in batch.runs}
         try:
             with self.ledger.partitions_transaction(self.group, list(keys.values())) as transaction:
                 marks = transaction.marks()
                 self._check_marks(marks)
-                left = fresh(rows, batch, {place: marks[key] for place, key in keys.items()})
-                done = process(transaction, left, self.id_column, self.effect)
+                left = batch.fresh({place: marks[key] for place, key in keys.items()})
+                done = self.work.process(transaction, left)
                 ends = self.plan.ends
                 transaction.advance(
                     {key: max(ends[place], marks[key]) for place, key in keys.items()}
                 )
         finally:
             self.ledger.close()
-        return Counts(rows.num_rows, left.num_rows, done)
+        return Counts(rows.num_rows, len(left), *done)
 
     def _check_mine(self, batch: Sequence[Run]) -> None:
         """Another task would take the rest of a partition for redelivered."""

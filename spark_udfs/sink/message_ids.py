@@ -2,12 +2,14 @@
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from pykafka_core.errors import ConfigurationError, MessageIdError
 from pykafka_core.idempotent import ID_SIZE_MAX
-from spark_udfs.sink.redelivery import PLACE
+from spark_udfs.sink.redelivery import PLACE, Rows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -45,23 +47,30 @@ def with_ids(df: "DataFrame", ids: "str | Column | None") -> "DataFrame":
         raise ConfigurationError([f"ids cannot be computed from the columns: {error}"]) from error
 
 
-def check_ids(rows: pa.Table, ids: pa.Array) -> None:
+def usable(ids: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Which of the ids a ledger takes."""
+    sizes = pc.binary_length(ids)
+    good = pc.and_(pc.greater(sizes, 0), pc.less_equal(sizes, ID_SIZE_MAX))
+    known: NDArray[np.bool_] = pc.fill_null(good, False).to_numpy()
+    return known
+
+
+def check_ids(rows: Rows, ids: pa.ChunkedArray, good: NDArray[np.bool_]) -> None:
     """Say which is the first row whose id no ledger takes.
 
     Raises:
         MessageIdError: Names it, by its offset where rows have one.
     """
-    size = pc.binary_length(ids)
-    good = pc.fill_null(pc.and_(pc.greater(size, 0), pc.less_equal(size, ID_SIZE_MAX)), False)
-    first = pc.index(good, False).as_py()
-    if first < 0:
+    if good.all():
         return
+    first = int(np.argmin(good))
     where = f"row {first} of the batch"
-    if set(PLACE) <= set(rows.column_names):
-        topic, partition, offset = (rows[name][first] for name in PLACE)
+    if set(PLACE) <= set(rows.table.column_names):
+        topic, partition, offset = (rows.column(name)[first] for name in PLACE)
         where = f"the record at offset {offset} of {topic}-{partition}"
-    what = "is null" if not ids[first].is_valid else f"has {size[first]} bytes"
+    value = ids[first]
+    what = f"has {pc.binary_length(value)} bytes" if value.is_valid else "is null"
     raise MessageIdError(
-        f"{where}: its message id {what}; 1 to {ID_SIZE_MAX} bytes are needed. "
-        "Filter such rows out, choose other ids, or fingerprint long ones"
+        f"{where}: its message id {what}; 1 to {ID_SIZE_MAX} bytes are needed. Filter such rows out, choose other ids, "
+        "fingerprint long ones, or give a quarantine"
     )

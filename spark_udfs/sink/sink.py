@@ -4,11 +4,11 @@ Theory of operation. Spark repeats a micro-batch after a crash, so the effect of
 function happens again; Spark's own state (``dropDuplicates``) cannot know of it. Here the effect and
 the progress commit together, in the database that the effect goes to::
 
-    rows of the batch, in the order of the log      read before the database is locked
+    rows of the batch, in bounded memory            read before the database is locked
     one transaction of the ledger:
         drop the rows below the partitions' marks   redelivery: batch replay, task retry, a new checkpoint
         claim the ids of the rest, drop old ones    duplicates that producers wrote to the log
-        effect(connection, rows)                    once for the batch, on what is left
+        effect(connection, rows)                    once for each part of what is left
         advance the marks
 
 The marks decide, not Spark's batch id. A checkpoint that was put back to an earlier state, or lost its
@@ -19,16 +19,21 @@ Where rows have no offsets (aggregates in update mode, sources other than Kafka)
 """
 
 import threading
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, cast
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 
 import pyarrow as pa
 
 from pykafka_core.errors import ConfigurationError, ConsumerError, UsageError
 from pykafka_core.idempotent import Ledger, Transaction
+from spark_udfs.sink.arguments import check_arguments, check_columns, effect_of
+from spark_udfs.sink.brokers import KafkaBrokers, TopicIds
+from spark_udfs.sink.collected import collected
 from spark_udfs.sink.executors import (
+    Counts,
     PartitionsLedger,
     Task,
     check_pickled,
@@ -38,37 +43,24 @@ from spark_udfs.sink.executors import (
 from spark_udfs.sink.message_ids import ID_COLUMN, with_ids
 from spark_udfs.sink.places import Place, Range
 from spark_udfs.sink.planned import QUERY_ID, Planned, planned
-from spark_udfs.sink.processing import Effect, check_places, process
-from spark_udfs.sink.redelivery import fresh, in_log_order, runs
+from spark_udfs.sink.processing import Effect, Work, check_places
+from spark_udfs.sink.redelivery import Rows, in_log_order
 from spark_udfs.sink.starts import Read, check_logs
-from spark_udfs.sink.brokers import KafkaBrokers, TopicIds
+from spark_udfs.sink.statistics import Statistics, lag_of, listener_of
+from spark_udfs.sink.whole_partitions import in_whole_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-    from pyspark.sql.types import StructType
-
-_PLACE_TYPES: Final = {"topic": "string", "partition": "int", "offset": "bigint"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class Statistics:
-    """Of the batches committed by this object. ``records`` = redelivered + duplicates + processed."""
-
-    batches: int = 0
-    records: int = 0
-    redelivered: int = 0
-    duplicates: int = 0
-    processed: int = 0
+    from pyspark.sql.streaming.listener import StreamingQueryListener
 
 
 class IdempotentSink:
     """The function of a ``foreachBatch`` whose effect is done exactly once for each record.
 
-    ``df.writeStream.foreachBatch(consumer.foreach_batch)``. Between the source and here records may be
+    ``df.writeStream.foreachBatch(sink.foreach_batch)``. Between the source and here records may be
     filtered, mapped, exploded and shuffled, but not held back for a later batch (as joins and windows
     do): a partition's later records would have moved its mark past them, so they are refused. Streams of one query
-    that read the same partitions must read the same offsets, so load a topic once. With ``effect_on="driver"`` a batch
-    is collected there, so limit it: ``maxOffsetsPerTrigger``.
+    that read the same partitions must read the same offsets, so load a topic once.
 
     Args:
         ledger: Of the database that the effect writes to.
@@ -76,10 +68,14 @@ class IdempotentSink:
         ids: The message id of a row, binary or string of 1 to 1,024 bytes: the name of a column, or a
             Column such as ``message_header("message-id")`` or ``fingerprint("order", "line")``. None:
             what stands twice in the log counts twice.
-        effect: Called at most once for a batch (or task) with the ledger's connection and the rows left, in the
-            order of topic, partition and offset, with the columns of the DataFrame.
-        brokers: Where to ask for topic ids, so that a topic deleted and recreated starts at its
-            beginning: "host:port", settings of librdkafka, or a function. Only for "offsets".
+        effect: Called with the ledger's connection and a `pyarrow.Table` of new rows, in the order of topic, partition
+            and offset, with the columns of the DataFrame: once for a batch (or task), or once for each part of about
+            64 MiB where there is more; all parts commit together. Or one SQL statement, such as ``INSERT INTO totals
+            SELECT ... FROM staged GROUP BY ...``, which finds the rows in the temporary table ``staged``.
+        brokers: Where to ask for topic ids, so that a topic deleted and recreated starts at its beginning: "host:port",
+            settings of librdkafka, `KafkaBrokers`, or a function from names to ids. Only for "offsets".
+        quarantine: Called as ``effect`` is, in the same transaction, with the rows whose id is null, empty or too long.
+            None: such a row stops the query.
         fail_on_data_loss: Raise when a batch begins after the group's marks: with a new checkpoint under the
             connector's default ``startingOffsets`` (latest), or with an old one and another database. With a new
             checkpoint from "earliest" nothing is lost, and nothing done twice. False: go on without what is between.
@@ -88,10 +84,10 @@ class IdempotentSink:
             trusts the query's batch numbers instead.
         allow_new_query: Only for "batches". A new checkpoint makes a new query, whose numbers say nothing of what the
             group has processed: it is refused. True: process all that it reads, again where the old one did.
-        effect_on: "driver": all rows of a batch are collected there, and the effect is called once for it. "executors":
-            each task commits its own Kafka partitions, with a connection of its own, and calls the effect for their
-            rows. Nothing is collected, so no batch is too large. Needs a ledger on a server; it, ``effect`` and
-            ``brokers`` are pickled, with their passwords.
+        effect_on: "driver": the rows of a batch are brought there, in bounded memory (``$TMPDIR`` has what is over
+            64 MiB), and there is one transaction for it. "executors": each task commits its own Kafka partitions, with
+            a connection of its own. Needs a ledger on a server; it, ``effect``, ``quarantine`` and ``brokers`` are
+            pickled, with their passwords.
 
     Raises:
         ConfigurationError: Arguments that cannot be used; all of them are listed.
@@ -103,32 +99,43 @@ class IdempotentSink:
         group: str,
         ids: "str | Column | None" = None,
         *,
-        effect: Effect,
+        effect: Effect | str,
         brokers: str | Mapping[str, Any] | TopicIds | None = None,
+        quarantine: Effect | None = None,
         fail_on_data_loss: bool = True,
         progress: Literal["offsets", "batches"] = "offsets",
         allow_new_query: bool = False,
         effect_on: Literal["driver", "executors"] = "driver",
     ) -> None:
-        _check_arguments(
+        check_arguments(
             ledger=ledger,
             group=group,
             ids=ids,
             effect=effect,
             brokers=brokers,
+            quarantine=quarantine,
             fail_on_data_loss=fail_on_data_loss,
             progress=progress,
             allow_new_query=allow_new_query,
             effect_on=effect_on,
         )
-        self._ledger, self._group, self._ids, self._effect = ledger, group, ids, effect
+        self._ledger, self._group, self._ids = ledger, group, ids
+        self._work = Work(
+            effect=effect_of(ledger, effect),
+            id_column=ids if ids is None or isinstance(ids, str) else ID_COLUMN,
+            quarantine=quarantine,
+        )
         self._brokers = None if brokers is None else _resolver(brokers)
         self._fail_on_data_loss = fail_on_data_loss
         self._allow_new_query = allow_new_query
         self._on_executors = effect_on == "executors"
         if self._on_executors:
-            check_pickled(ledger=ledger, effect=effect, brokers=self._brokers)
+            check_pickled(
+                ledger=ledger, effect=effect, quarantine=quarantine, brokers=self._brokers
+            )
         self._known: dict[str, bytes] = {}
+        self._query: str | None = None
+        self._marks: dict[Place, int] = {}
         self._statistics = Statistics()
         self._lock = threading.Lock()
 
@@ -141,6 +148,25 @@ class IdempotentSink:
     def statistics(self) -> Statistics:
         """What was committed so far."""
         return self._statistics
+
+    def listener(
+        self, report: Callable[[Statistics], object] | None = None
+    ) -> "StreamingQueryListener":
+        """What notes the lag of the query's partitions in `statistics` after each batch.
+
+        ``spark.streams.addListener(sink.listener(print))``. Lag is the end of each log, as Spark saw it for the batch,
+        minus the mark that the batch committed.
+
+        Args:
+            report: Called with the statistics after each batch, on a thread of Spark's.
+        """
+
+        def note(progress: Any) -> None:
+            self._statistics = replace(self._statistics, lag=lag_of(progress, self._marks))
+            if report is not None:
+                report(self._statistics)
+
+        return listener_of(lambda query: query == self._query, note)
 
     def foreach_batch(self, df: "DataFrame", batch_id: int) -> None:
         """Process one micro-batch; on return it is committed.
@@ -156,49 +182,45 @@ class IdempotentSink:
                 on the executors, nothing of the partitions whose tasks failed.
         """
         with self._lock, _noting(self._group, batch_id, self._on_executors):
+            begun = time.monotonic()
             if self._brokers is None:
-                self._by_batches(self._read(df), _query_id(df), batch_id)
+                counts = self._by_batches(df, batch_id)
             elif self._on_executors:
-                self._by_tasks(df, batch_id, self._brokers)
+                counts = self._by_tasks(df, batch_id, self._brokers)
             else:
-                self._by_offsets(df, batch_id, self._brokers)
-
-    def _read(self, df: "DataFrame") -> pa.Table:
-        """Collect the batch."""
-        table = self._checked(df).toArrow()
-        if self._brokers is not None:
-            check_places(table)
-        return table
+                counts = self._by_offsets(df, batch_id, self._brokers)
+            seconds = time.monotonic() - begun
+            self._statistics = self._statistics.with_batch(**counts._asdict(), seconds=seconds)
 
     def _checked(self, df: "DataFrame") -> "DataFrame":
         """Check the columns; the batch with its ids as one more column if they are computed."""
         frame = with_ids(df, self._ids)
-        problems = _column_problems(frame.schema, self._id_column(), self._brokers is not None)
-        if problems:
-            raise ConfigurationError(problems)
+        check_columns(frame.schema, self._work.id_column, places=self._brokers is not None)
         return frame
 
-    def _by_offsets(self, df: "DataFrame", batch_id: int, brokers: TopicIds) -> None:
+    def _by_offsets(self, df: "DataFrame", batch_id: int, brokers: TopicIds) -> Counts:
         plan = planned(df)
+        frame = self._checked(df)
         logs = self._logs(plan, batch_id, brokers) if plan else {}
-        table = in_log_order(self._read(df))
-        batch = runs(table)
-        if plan:
-            check_logs(plan, logs)
-            plan.check_rows(batch)
-        topics = {run.place[0] for run in batch} | (plan.topics if plan else set())
-        ids = self._ids_of_topics(topics, brokers)
-        with self._ledger.transaction(self._group) as transaction:
-            read = self._read_so_far(transaction, ids, logs if batch_id == 0 else {})
+        with _rows(frame, plan) as table:
+            check_places(table)
+            batch = in_log_order(table)
             if plan:
-                self._check_start(read, plan, batch_id)
-            ends = plan.ends if plan else {run.place: run.last + 1 for run in batch}
-            rows = fresh(table, batch, {place: read.mark(place) for place in ends})
-            done = process(transaction, rows, self._id_column(), self._effect)
-            transaction.advance(read.advanced(ends))
-        self._count(table.num_rows, rows.num_rows, done)
+                check_logs(plan, logs)
+                plan.check_rows(batch.runs)
+            ends = plan.ends if plan else {run.place: run.last + 1 for run in batch.runs}
+            ids = self._ids_of_topics({topic for topic, _ in ends}, brokers)
+            with self._ledger.transaction(self._group) as transaction:
+                read = self._read_so_far(transaction, ids, logs if batch_id == 0 else {})
+                if plan:
+                    self._check_start(read, plan, batch_id)
+                fresh = batch.fresh({place: read.mark(place) for place in ends})
+                done = self._work.process(transaction, fresh)
+                transaction.advance(read.advanced(ends))
+            self._committed(df, read, ends)
+            return Counts(table.num_rows, len(fresh), *done)
 
-    def _by_tasks(self, df: "DataFrame", batch_id: int, brokers: TopicIds) -> None:
+    def _by_tasks(self, df: "DataFrame", batch_id: int, brokers: TopicIds) -> Counts:
         plan = planned(df)
         if plan is None:
             raise UsageError('effect_on="executors" works only inside a streaming query')
@@ -217,8 +239,7 @@ class IdempotentSink:
             plan=plan,
             ids=ids,
             brokers=brokers,
-            id_column=self._id_column(),
-            effect=self._effect,
+            work=self._work,
         )
         frame, records = without_redelivered(frame, read.redelivered(plan))
         counts = run_tasks(frame, task)
@@ -227,7 +248,24 @@ class IdempotentSink:
                 transaction.claim([])  # forgets the old ones, which tasks do not
             read = replace(read, marks=transaction.marks())
             transaction.advance(read.advanced(plan.ends))
-        self._count(records() or counts.records, counts.fresh, counts.processed)
+        self._committed(df, read, plan.ends)
+        return counts._replace(records=records() or counts.records)
+
+    def _by_batches(self, df: "DataFrame", batch_id: int) -> Counts:
+        query_id = _query_id(df)
+        if query_id is None:
+            raise UsageError('progress="batches" works only inside a streaming query')
+        with _rows(self._checked(df), None) as table:
+            with self._ledger.transaction(self._group) as transaction:
+                self._check_query(query_id, transaction.batches())
+                is_new = transaction.begin_batch(query_id, batch_id)
+                rows = Rows.all_of(table if is_new else table.slice(0, 0))
+                done = self._work.process(transaction, rows)
+            return Counts(table.num_rows, len(rows), *done)
+
+    def _committed(self, df: "DataFrame", read: Read, ends: Mapping[Place, int]) -> None:
+        self._query = _query_id(df)
+        self._marks |= {place: max(end, read.mark(place)) for place, end in ends.items()}
 
     def _read_so_far(
         self, transaction: Transaction, ids: Mapping[str, bytes], logs: Mapping[Place, Range]
@@ -257,13 +295,6 @@ class IdempotentSink:
         ask = getattr(brokers, "log_ranges", None)
         return ask([place for place in plan.ranges if place[0] in begun]) if ask else {}
 
-    def _by_batches(self, table: pa.Table, query_id: str, batch_id: int) -> None:
-        with self._ledger.transaction(self._group) as transaction:
-            self._check_query(query_id, transaction.batches())
-            rows = table if transaction.begin_batch(query_id, batch_id) else table.slice(0, 0)
-            done = process(transaction, rows, self._id_column(), self._effect)
-        self._count(table.num_rows, rows.num_rows, done)
-
     def _check_query(self, query_id: str, batches: Mapping[str, int]) -> None:
         if batches and query_id not in batches and not self._allow_new_query:
             raise ConfigurationError(
@@ -274,9 +305,6 @@ class IdempotentSink:
                 ]
             )
 
-    def _id_column(self) -> str | None:
-        return self._ids if self._ids is None or isinstance(self._ids, str) else ID_COLUMN
-
     def _ids_of_topics(self, topics: Collection[str], brokers: TopicIds) -> dict[str, bytes]:
         """The ids of the batch's topics, asked before and after it was read.
 
@@ -286,9 +314,7 @@ class IdempotentSink:
         found = dict(brokers(topics)) if topics else {}
         unknown = sorted(topic for topic in topics if not _is_topic_id(found.get(topic)))
         if unknown:
-            raise ConsumerError(
-                f"brokers tells no id of {', '.join(unknown)}: 16 bytes are needed"
-            )
+            raise ConsumerError(f"brokers tells no id of {', '.join(unknown)}: 16 bytes are needed")
         replaced = sorted(t for t, value in found.items() if self._known.get(t, value) != value)
         if replaced:
             raise ConsumerError(
@@ -298,99 +324,25 @@ class IdempotentSink:
         self._known |= found
         return found
 
-    def _count(self, records: int, fresh_count: int, processed: int) -> None:
-        before = self._statistics
-        self._statistics = Statistics(
-            batches=before.batches + 1,
-            records=before.records + records,
-            redelivered=before.redelivered + records - fresh_count,
-            duplicates=before.duplicates + fresh_count - processed,
-            processed=before.processed + processed,
-        )
-
-
-def _check_arguments(
-    *,
-    ledger: object,
-    group: object,
-    ids: object,
-    effect: object,
-    brokers: object,
-    fail_on_data_loss: object,
-    progress: object,
-    allow_new_query: object,
-    effect_on: object,
-) -> None:
-    from pyspark.sql import Column
-
-    is_place = isinstance(brokers, str | Mapping) and bool(brokers)
-    good = {
-        "ledger is a Ledger, such as SQLiteLedger(path)": hasattr(ledger, "transaction"),
-        "group is a name": isinstance(group, str) and bool(group),
-        "ids is the name of a column, a Column or None": ids is None
-        or isinstance(ids, Column)
-        or (isinstance(ids, str) and bool(ids)),
-        "effect is a function of (connection, table)": callable(effect),
-        'progress is "offsets" or "batches"': progress in ("offsets", "batches"),
-        'brokers is "host:port", settings of librdkafka or a function': brokers is None
-        or is_place
-        or callable(brokers),
-        "fail_on_data_loss is True or False": type(fail_on_data_loss) is bool,
-        'allow_new_query is True or False, and only for progress="batches"': allow_new_query
-        is False
-        or (allow_new_query is True and progress == "batches"),
-        'brokers is needed for progress="offsets": the brokers as "host:port"': not (
-            progress == "offsets" and brokers is None
-        ),
-        'effect_on is "driver" or "executors"': effect_on in ("driver", "executors"),
-        'effect_on="executors" needs a ledger on a server, such as PostgresLedger(conninfo)': not (
-            effect_on == "executors" and not hasattr(ledger, "partitions_transaction")
-        ),
-        'effect_on="executors" needs progress="offsets"': not (
-            effect_on == "executors" and progress == "batches"
-        ),
-        'brokers has no effect with progress="batches"; leave it out': not (
-            progress == "batches" and brokers is not None
-        ),
-    }
-    problems = [problem for problem, is_good in good.items() if not is_good]
-    if problems:
-        raise ConfigurationError(problems)
-
 
 def _is_topic_id(value: object) -> bool:
     return isinstance(value, bytes) and len(value) == 16
 
 
 def _resolver(brokers: str | Mapping[str, Any] | TopicIds) -> TopicIds:
-    if isinstance(brokers, str):
-        brokers = {"bootstrap.servers": brokers}
-    return KafkaBrokers(brokers) if isinstance(brokers, Mapping) else brokers
+    return KafkaBrokers(brokers) if isinstance(brokers, str | Mapping) else brokers
 
 
-def _column_problems(schema: "StructType", id_column: str | None, places: bool) -> list[str]:
-    types = {field.name: field.dataType.simpleString() for field in schema.fields}
-    repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
-    problems = [f"two columns {name}: rename one" for name in repeated]
-    for name, wanted in _PLACE_TYPES.items() if places else ():
-        if name not in types:
-            problems.append(f"there is no column {name}: keep the Kafka source's in the select")
-        elif types[name] != wanted:
-            problems.append(f"column {name} must be {wanted}, not {types[name]}")
-    if id_column is not None and id_column not in types:
-        problems.append(f"there is no column {id_column!r} for ids")
-    elif id_column is not None and types[id_column] not in ("binary", "string"):
-        problems.append(
-            f"ids must be binary or string, not {types[id_column]}: cast, or fingerprint"
-        )
-    return problems
+def _rows(df: "DataFrame", plan: Planned | None) -> AbstractContextManager[pa.Table]:
+    """The batch, brought here."""
+    if plan is None:
+        return collected(df, tasks=1, in_order=lambda frame: frame)
+    return collected(df, len(plan.ranges), lambda frame: in_whole_partitions(frame, plan)[0])
 
 
-def _query_id(df: "DataFrame") -> str:
+def _query_id(df: "DataFrame") -> str | None:
     query_id = df.sparkSession.sparkContext.getLocalProperty(QUERY_ID)
-    if query_id is None:
-        raise UsageError('progress="batches" works only inside a streaming query')
-    return str(query_id)
+    return None if query_id is None else str(query_id)
 
 
 @contextmanager

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pykafka_core.idempotent import Ledger
-from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.message_ids import message_header
+from spark_udfs.sink.sink import IdempotentSink
 from tests.idempotent.databases import database_at
 from tests.spark.faults import DriversCrash, through_python
 from tests.support.crash import Crashed, CrashingLedger

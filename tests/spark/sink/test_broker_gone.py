@@ -34,9 +34,7 @@ def test_a_query_whose_broker_is_gone_ends_and_loses_nothing(
         for life in range(2):
             with Broker(tmp_path / "data") as broker:
                 address = broker.bootstrap_servers
-                consumer = IdempotentSink(
-                    ledger, "g", effect=insert_values("?"), brokers=address
-                )
+                consumer = IdempotentSink(ledger, "g", effect=insert_values("?"), brokers=address)
                 df = stream(spark, address, TOPIC, **(SOON if life == 0 else {})).selectExpr(
                     *COLUMNS
                 )

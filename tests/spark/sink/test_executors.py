@@ -15,13 +15,15 @@ from pyspark.errors import StreamingQueryException
 from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError, LedgerError, UsageError
 from pykafka_core.idempotent import PartitionKey, PostgresLedger, SQLiteLedger
+from spark_udfs.sink.brokers import KafkaBrokers
 from spark_udfs.sink.executors import Task
-from spark_udfs.sink.sink import IdempotentSink, Statistics
 from spark_udfs.sink.message_ids import message_header
 from spark_udfs.sink.places import Range
 from spark_udfs.sink.planned import Planned, planned
+from spark_udfs.sink.processing import Effect, Work
+from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.spool import spooled
-from spark_udfs.sink.brokers import KafkaBrokers
+from spark_udfs.sink.statistics import Statistics
 from spark_udfs.sink.whole_partitions import in_whole_partitions
 from tests.idempotent.databases import PostgresDatabase, effects
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
@@ -376,18 +378,16 @@ def test_what_cannot_go_to_the_executors_is_refused_at_once(
 KEY = PartitionKey(ID, TOPIC, 0)
 
 
-def task_of(ledger: PostgresLedger, **changes: Any) -> Task:
+def task_of(ledger: PostgresLedger, effect: Effect | None = None, **changes: Any) -> Task:
     given: dict[str, Any] = {
         "ledger": ledger,
         "group": GROUP,
         "plan": Planned({(TOPIC, 0): Range(0, 10)}),
         "ids": {TOPIC: ID},
         "brokers": known,
-        "id_column": None,
-        "effect": insert_values("%s"),
         **changes,
     }
-    return Task(**given)
+    return Task(work=Work(effect=effect or insert_values("%s")), **given)
 
 
 def rows_of(count: int) -> pa.RecordBatch:
@@ -417,7 +417,7 @@ def test_two_runs_of_a_task_at_once_commit_once(database: PostgresDatabase) -> N
         return [column[0].as_py() for column in counts.columns]
 
     with ThreadPoolExecutor(2) as threads:
-        assert sorted(threads.map(commit, range(2))) == [[10, 0, 0], [10, 10, 10]]
+        assert sorted(threads.map(commit, range(2))) == [[10, 0, 0, 0], [10, 10, 10, 0]]
     assert len(effects(database)) == 10
 
 

@@ -8,7 +8,7 @@ it. What nobody could read any more, and what a new group chose to leave out by 
 import copy
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import count, zip_longest
 
@@ -23,9 +23,9 @@ from pykafka_core.errors import ConfigurationError, ConsumerError, DataLossError
 from pykafka_core.idempotent import PartitionKey
 from spark_udfs.sink import sink
 from spark_udfs.sink.executors import Counts, Task
-from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.places import Place, Range
 from spark_udfs.sink.planned import StreamPlan, agreed
+from spark_udfs.sink.sink import IdempotentSink
 
 TOPICS = ("a", "b")
 LATE = "c"
@@ -509,5 +509,7 @@ TestTaskHistories.settings = settings(max_examples=150, stateful_step_count=40)
 @pytest.fixture(autouse=True)
 def plans_of_the_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sink, "planned", lambda frame: agreed(frame.streams))
+    monkeypatch.setattr(sink, "_rows", lambda frame, _: nullcontext(frame.toArrow()))
+    monkeypatch.setattr(sink, "_query_id", lambda _: "query")
     monkeypatch.setattr(sink, "check_pickled", lambda **_: None)
     monkeypatch.setattr(sink, "without_redelivered", lambda frame, _: (frame, lambda: 0))

@@ -16,9 +16,11 @@ from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError, ConsumerError, MessageIdError
 from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs import fingerprint
-from spark_udfs.sink.sink import IdempotentSink, Statistics
-from spark_udfs.sink.message_ids import check_ids, message_header
 from spark_udfs.sink.brokers import KafkaBrokers
+from spark_udfs.sink.message_ids import check_ids, message_header, usable
+from spark_udfs.sink.redelivery import Rows
+from spark_udfs.sink.sink import IdempotentSink
+from spark_udfs.sink.statistics import Statistics
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:
@@ -65,9 +67,7 @@ def twice_each(count: int) -> list[Sent]:
 
 
 def consumer_of(broker: Broker, ledger: SQLiteLedger, ids: Any = None) -> IdempotentSink:
-    return IdempotentSink(
-        ledger, "billing", ids, effect=effect, brokers=broker.bootstrap_servers
-    )
+    return IdempotentSink(ledger, "billing", ids, effect=effect, brokers=broker.bootstrap_servers)
 
 
 def test_ids_in_a_header_count_once_over_batches_and_partitions(
@@ -254,7 +254,7 @@ def test_arguments_are_refused_by_name_all_at_once(ledger: SQLiteLedger) -> None
             "orders.db",  # type: ignore[arg-type]
             "",
             5,  # type: ignore[arg-type]
-            effect="no",  # type: ignore[arg-type]
+            effect=5,  # type: ignore[arg-type]
             brokers=5,  # type: ignore[arg-type]
             fail_on_data_loss="no",  # type: ignore[arg-type]
             progress="epochs",  # type: ignore[arg-type]
@@ -302,7 +302,7 @@ def test_a_function_that_does_not_tell_a_topics_id_is_named(
 def test_a_row_without_an_id_is_told_by_its_number_where_it_has_no_place() -> None:
     table = pa.table({"offset": [7, 8], "id": ["a", None]})
     with pytest.raises(MessageIdError, match="row 1 of the batch: its message id is null"):
-        check_ids(table, table["id"].combine_chunks())
+        check_ids(Rows.all_of(table), table["id"], usable(table["id"]))
 
 
 def test_a_broker_that_is_gone_is_named_and_nothing_is_processed(
@@ -345,3 +345,38 @@ def test_batch_numbers_need_a_streaming_query(spark: "SparkSession", ledger: SQL
     consumer = IdempotentSink(ledger, "g", effect=effect, progress="batches")
     with pytest.raises(Exception, match="only inside a streaming query"):
         consumer.foreach_batch(spark.range(1), 0)
+
+
+def test_rows_without_a_usable_id_are_quarantined_with_the_batch(
+    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+) -> None:
+    """In the same transaction, and once: a replay skips them by their marks."""
+    sent = [Sent(n % 2, f"order {n}", f"id {n % 8}") for n in range(10)]
+    sent += [Sent(0, "none"), Sent(1, "empty", ""), Sent(1, "long", "x" * 1025)]
+    send(broker.bootstrap_servers, TOPIC, sent)
+
+    def keep(connection: sqlite3.Connection, rows: pa.Table) -> None:
+        values = [(f"bad: {value}",) for value in rows["value"].to_pylist()]
+        connection.executemany("INSERT INTO effects VALUES (?)", values)
+
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+    sink = IdempotentSink(
+        ledger,
+        "billing",
+        message_header("message-id"),
+        effect=effect,
+        quarantine=keep,
+        brokers=broker.bootstrap_servers,
+    )
+    for checkpoint in ("first", "new"):
+        run(df, tmp_path / checkpoint, sink.foreach_batch)
+    good = [f"order {n}" for n in range(8)]
+    assert sorted(effects(tmp_path)) == sorted(good + ["bad: none", "bad: empty", "bad: long"])
+    assert sink.statistics() == Statistics(
+        batches=2, records=26, redelivered=13, duplicates=2, quarantined=3, processed=8
+    )
+
+
+def test_a_quarantine_without_ids_is_refused(ledger: SQLiteLedger) -> None:
+    with pytest.raises(ConfigurationError, match="quarantine has no effect without ids"):
+        IdempotentSink(ledger, "g", effect=effect, brokers="x:1", quarantine=effect)

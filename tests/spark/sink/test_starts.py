@@ -14,10 +14,11 @@ from pyspark.errors import StreamingQueryException
 from pykafka_core import Broker
 from pykafka_core.errors import DataLossError
 from pykafka_core.idempotent import PartitionKey, SQLiteLedger
-from spark_udfs.sink.sink import IdempotentSink, Statistics
 from spark_udfs.sink.places import Range
 from spark_udfs.sink.planned import Planned
+from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.starts import Read
+from spark_udfs.sink.statistics import Statistics
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:

@@ -1,0 +1,105 @@
+"""What a sink was given, judged before anything is read."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pykafka_core.errors import ConfigurationError
+from spark_udfs.sink.processing import Effect
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+_PLACE_TYPES: Final = {"topic": "string", "partition": "int", "offset": "bigint"}
+
+
+def check_arguments(
+    *,
+    ledger: object,
+    group: object,
+    ids: object,
+    effect: object,
+    brokers: object,
+    quarantine: object,
+    fail_on_data_loss: object,
+    progress: object,
+    allow_new_query: object,
+    effect_on: object,
+) -> None:
+    """Do nothing if all can be used.
+
+    Raises:
+        ConfigurationError: Some cannot; all of them are listed.
+    """
+    from pyspark.sql import Column
+
+    by_batches, on_executors = progress == "batches", effect_on == "executors"
+    has_statements = hasattr(ledger, "statement")
+    good = {
+        "ledger is a Ledger, such as SQLiteLedger(path)": hasattr(ledger, "transaction"),
+        "group is a name": isinstance(group, str) and bool(group),
+        "ids is the name of a column, a Column or None": ids is None
+        or isinstance(ids, Column)
+        or (isinstance(ids, str) and bool(ids)),
+        "effect is a function of (connection, table), or an SQL statement that reads from staged": callable(
+            effect
+        )
+        or (isinstance(effect, str) and bool(effect.strip())),
+        "effect is an SQL statement, which this ledger does not run; give a function": has_statements
+        or not isinstance(effect, str),
+        "quarantine is a function of (connection, table) or None": quarantine is None
+        or callable(quarantine),
+        "quarantine has no effect without ids; leave it out": quarantine is None or ids is not None,
+        'progress is "offsets" or "batches"': progress in ("offsets", "batches"),
+        'brokers is "host:port", settings of librdkafka, KafkaBrokers or a function': brokers
+        is None
+        or (isinstance(brokers, str | Mapping) and bool(brokers))
+        or callable(brokers),
+        'brokers is needed for progress="offsets": "host:port"': by_batches or brokers is not None,
+        'brokers has no effect with progress="batches"; leave it out': not by_batches
+        or brokers is None,
+        "fail_on_data_loss is True or False": type(fail_on_data_loss) is bool,
+        'allow_new_query is True or False, and only for progress="batches"': allow_new_query
+        is False
+        or (allow_new_query is True and by_batches),
+        'effect_on is "driver" or "executors"': effect_on in ("driver", "executors"),
+        'effect_on="executors" needs a ledger on a server, such as PostgresLedger(conninfo)': hasattr(
+            ledger, "partitions_transaction"
+        )
+        or not on_executors,
+        'effect_on="executors" needs progress="offsets"': not (on_executors and by_batches),
+    }
+    problems = [problem for problem, is_good in good.items() if not is_good]
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def effect_of(ledger: object, effect: Effect | str) -> Effect:
+    """The function of an effect that is a statement."""
+    if not isinstance(effect, str):
+        return effect
+    statement = cast("Callable[[str], Effect]", ledger.statement)  # type: ignore[attr-defined]
+    return statement(effect)
+
+
+def check_columns(schema: "StructType", id_column: str | None, *, places: bool) -> None:
+    """Do nothing if a batch has the columns that are needed.
+
+    Raises:
+        ConfigurationError: It has not; all problems are listed.
+    """
+    types: dict[str, Any] = {field.name: field.dataType.simpleString() for field in schema.fields}
+    repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    problems = [f"two columns {name}: rename one" for name in repeated]
+    for name, wanted in _PLACE_TYPES.items() if places else ():
+        if name not in types:
+            problems.append(f"there is no column {name}: keep the Kafka source's in the select")
+        elif types[name] != wanted:
+            problems.append(f"column {name} must be {wanted}, not {types[name]}")
+    if id_column is not None and id_column not in types:
+        problems.append(f"there is no column {id_column!r} for ids")
+    elif id_column is not None and types[id_column] not in ("binary", "string"):
+        problems.append(
+            f"ids must be binary or string, not {types[id_column]}: cast, or fingerprint"
+        )
+    if problems:
+        raise ConfigurationError(problems)

@@ -1,0 +1,160 @@
+"""The rows of a micro-batch on the driver, in bounded memory, however many there are.
+
+Spark's own ways to collect hold a batch, or all that one task has of it, in the memory of the driver's JVM, and are
+stopped by ``spark.driver.maxResultSize``. A batch's range is fixed in the checkpoint, so a query whose batch is too
+large would meet the same error for ever. Here rows travel as blocks, one value for thousands of rows:
+
+    small   each task hands over its rows, up to its share of `INLINE_BYTES`: one job
+    large   as soon as one task has more: the blocks are kept on the executors' disks, shuffled into chunks of about
+            `CHUNK_BYTES`, which are brought to the driver one after the other
+
+On the driver rows are spooled (`spark_udfs.sink.spool`): beyond its memory they go to a file that is mapped.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from spark_udfs.sink.spool import spooled
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+INLINE_BYTES: Final = 64 << 20
+CHUNK_BYTES: Final = 16 << 20
+_BLOCK_BYTES: Final = 4 << 20
+_TASK_BYTES_MIN: Final = 256 << 10
+_TASK_BITS: Final = 33
+"""As in Spark's monotonically_increasing_id."""
+
+_BLOCK_SCHEMA: Final = "at bigint, rows binary"
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@contextmanager
+def collected(
+    df: "DataFrame", tasks: int, in_order: "Callable[[DataFrame], DataFrame]"
+) -> Iterator[pa.Table]:
+    """The rows of ``df``, within the block.
+
+    Args:
+        df: A micro-batch.
+        tasks: About how many tasks it has.
+        in_order: What brings the rows of a large batch into log order, so that they need not be sorted here.
+    """
+    share = max(_TASK_BYTES_MIN, INLINE_BYTES // max(1, tasks))
+    blocks = df.mapInArrow(_blocks_within(share, _BLOCK_BYTES), _BLOCK_SCHEMA).toArrow()
+    empty = _empty(df)
+    if blocks["rows"].null_count == 0:
+        yield pa.Table.from_batches([*_read(blocks), empty])
+        return
+    del blocks
+    with _in_chunks(in_order(df)) as rows, spooled(rows) as table:
+        yield table if table.num_columns else pa.Table.from_batches([empty])
+
+
+def _empty(df: "DataFrame") -> pa.RecordBatch:
+    """No rows, with the columns as tasks have them."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    zone = df.sparkSession.conf.get("spark.sql.session.timeZone")
+    to_schema: Any = to_arrow_schema
+    return pa.RecordBatch.from_pylist([], to_schema(df.schema, timezone=zone))
+
+
+def _blocks_within(share: int, block_bytes: int) -> Callable[[Batches], Batches]:
+    """Of each task the rows, or one null where they are more than so many bytes."""
+
+    def run(batches: Batches) -> Batches:
+        held = []
+        size = 0
+        for block in _blocks(block_bytes)(batches):
+            size += block["rows"].nbytes
+            if size > share:
+                yield pa.RecordBatch.from_pydict({"at": [0], "rows": [None]}, block.schema)
+                return
+            held.append(block)
+        yield from held
+
+    return run
+
+
+def _blocks(block_bytes: int) -> Callable[[Batches], Batches]:
+    """The map from rows to blocks, with a number each that ascends as the rows of the frame do."""
+
+    def run(batches: Batches) -> Batches:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        at = (context.partitionId() if context else 0) << _TASK_BITS
+        for batch in batches:
+            step = max(1, batch.num_rows * block_bytes // max(1, batch.nbytes))
+            for start in range(0, batch.num_rows, step):
+                block = pa.array([_written(batch.slice(start, step))], pa.binary())
+                number = pa.array([at], pa.int64())
+                yield pa.RecordBatch.from_arrays([number, block], ["at", "rows"])
+                at += 1
+
+    return run
+
+
+def _written(rows: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_batch(rows)
+    return bytes(sink.getvalue())
+
+
+def _read(blocks: pa.Table) -> Batches:
+    for block in blocks.sort_by("at")["rows"]:
+        yield _rows_of(block.as_buffer())
+
+
+def _rows_of(block: pa.Buffer | bytes) -> pa.RecordBatch:
+    return pa.ipc.open_stream(block).read_next_batch()
+
+
+@contextmanager
+def _in_chunks(df: "DataFrame") -> Iterator[Batches]:
+    """The rows in the order of the frame. What a task computed is on its executor's disk meanwhile."""
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as F
+
+    blocks = df.mapInArrow(_blocks(_BLOCK_BYTES), _BLOCK_SCHEMA).persist(StorageLevel.DISK_ONLY)
+    try:
+        sizes = blocks.select("at", F.octet_length("rows").alias("size")).toArrow()
+        first, each, count = _chunks(sizes["at"].to_pylist(), sizes["size"].to_pylist())
+        task = F.shiftright("at", _TASK_BITS).cast("int")
+        number = F.col("at").bitwiseAND((1 << _TASK_BITS) - 1)
+        chunk = F.get(_array(first), task) + F.floor(number / F.get(_array(each), task))
+        chunks = blocks.repartitionById(max(1, count), chunk.cast("int"))
+        ordered = chunks.sortWithinPartitions("at").select("rows")
+        yield (_rows_of(row.rows) for row in ordered.toLocalIterator(prefetchPartitions=True))
+    finally:
+        blocks.unpersist()
+
+
+def _array(values: list[int]) -> Any:
+    from pyspark.sql import functions as F
+
+    return F.array(*(F.lit(value) for value in values))
+
+
+def _chunks(at: list[int], sizes: list[int]) -> tuple[list[int], list[int], int]:
+    """How blocks are put together: of each task its first chunk and how many blocks a chunk has, and all chunks."""
+    counts: dict[int, int] = {}
+    largest: dict[int, int] = {}
+    for number, size in zip(at, sizes, strict=True):
+        task = number >> _TASK_BITS
+        counts[task] = counts.get(task, 0) + 1
+        largest[task] = max(largest.get(task, 1), size)
+    first, each, count = [], [], 0
+    for task in range(max(counts, default=-1) + 1):
+        blocks = max(1, CHUNK_BYTES // largest.get(task, CHUNK_BYTES))
+        first.append(count)
+        each.append(blocks)
+        count += -(-counts.get(task, 0) // blocks)
+    return first, each, count

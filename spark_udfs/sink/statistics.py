@@ -1,0 +1,99 @@
+"""What a sink has committed, how fast, and how far it is behind the logs."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from spark_udfs.sink.places import Place, name
+
+if TYPE_CHECKING:
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistics:
+    """Of the batches committed by one sink. ``records`` = redelivered + duplicates + quarantined + processed.
+
+    Attributes:
+        seconds: Within ``foreach_batch``, reading included.
+        lag: Of each partition ("orders-0"), the records between the group's mark and the end of its log as Spark last
+            saw it. Empty until a listener (`IdempotentSink.listener`) has seen a batch of the query.
+    """
+
+    batches: int = 0
+    records: int = 0
+    redelivered: int = 0
+    duplicates: int = 0
+    quarantined: int = 0
+    processed: int = 0
+    seconds: float = field(default=0.0, compare=False)
+    lag: Mapping[str, int] = field(default_factory=dict, compare=False)
+
+    @property
+    def records_per_second(self) -> float:
+        """The mean of all batches."""
+        return self.records / self.seconds if self.seconds else 0.0
+
+    def with_batch(
+        self, *, records: int, fresh: int, processed: int, quarantined: int, seconds: float
+    ) -> "Statistics":
+        """These, and one batch more."""
+        return replace(
+            self,
+            batches=self.batches + 1,
+            records=self.records + records,
+            redelivered=self.redelivered + records - fresh,
+            duplicates=self.duplicates + fresh - processed - quarantined,
+            quarantined=self.quarantined + quarantined,
+            processed=self.processed + processed,
+            seconds=self.seconds + seconds,
+        )
+
+
+def lag_of(progress: Any, marks: Mapping[Place, int]) -> dict[str, int]:
+    """How many records each partition has at or after its mark.
+
+    Args:
+        progress: A StreamingQueryProgress.
+        marks: The next offset to process; partitions without one are left out.
+    """
+    ends: dict[Place, int] = {}
+    for source in progress.sources:
+        for topic, partitions in _offsets(source.latestOffset).items():
+            ends |= {(topic, int(number)): end for number, end in partitions.items()}
+    return {
+        name(place): max(0, end - marks[place])
+        for place, end in sorted(ends.items())
+        if place in marks
+    }
+
+
+def _offsets(text: str | None) -> dict[str, dict[str, int]]:
+    """Of a Kafka source; of others nothing."""
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    good = isinstance(found, dict) and all(isinstance(one, dict) for one in found.values())
+    return found if good else {}
+
+
+def listener_of(
+    query_is: Callable[[str], bool], note: Callable[[Any], None]
+) -> "StreamingQueryListener":
+    """A listener that notes the progress of one query."""
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    class SinkListener(StreamingQueryListener):
+        def onQueryStarted(self, event: Any) -> None: ...
+
+        def onQueryProgress(self, event: Any) -> None:
+            if query_is(str(event.progress.id)):
+                note(event.progress)
+
+        def onQueryIdle(self, event: Any) -> None: ...
+
+        def onQueryTerminated(self, event: Any) -> None: ...
+
+    return SinkListener()

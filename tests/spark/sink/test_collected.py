@@ -1,0 +1,151 @@
+"""Batches of any size reach the driver in bounded memory: by one job if they are small, in chunks if they are not."""
+
+import random
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import functions as F
+
+from pykafka_core import Broker
+from pykafka_core.idempotent import SQLiteLedger
+from spark_udfs.sink import IdempotentSink, collected, redelivery
+from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TYPES = (
+    "cast(id AS string) word",
+    "cast(cast(id AS string) AS binary) bytes",
+    "timestamp_micros(id) at",
+    "array(id, null) list",
+    "named_struct('a', id, 'b', null) struct",
+    "if(id % 3 = 0, null, id) maybe",
+)
+
+
+def as_it_is(df: "DataFrame") -> "DataFrame":
+    return df
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So small that a hundred rows are many chunks."""
+    monkeypatch.setattr(collected, "INLINE_BYTES", 1)
+    monkeypatch.setattr(collected, "_TASK_BYTES_MIN", 1)
+    monkeypatch.setattr(collected, "_BLOCK_BYTES", 512)
+    monkeypatch.setattr(collected, "CHUNK_BYTES", 2048)
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_a_small_batch_is_what_to_arrow_gives(spark: "SparkSession", tasks: int) -> None:
+    df = spark.range(100, numPartitions=tasks).selectExpr("id", *TYPES)
+    with collected.collected(df, tasks, as_it_is) as table:
+        assert table.equals(df.toArrow())
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_a_large_batch_is_what_to_arrow_gives_in_the_same_order(
+    spark: "SparkSession", tasks: int
+) -> None:
+    df = spark.range(1000, numPartitions=tasks).selectExpr("id", *TYPES)
+    with collected.collected(df, tasks, as_it_is) as table:
+        assert table.equals(df.toArrow())
+    assert not spark.sparkContext._jsc.getPersistentRDDs()
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_batch_with_one_large_task_among_empty_ones(spark: "SparkSession") -> None:
+    df = spark.range(1000, numPartitions=4).where("id >= 750")
+    with collected.collected(df, 4, as_it_is) as table:
+        assert table["id"].to_pylist() == list(range(750, 1000))
+
+
+def test_a_batch_without_rows_has_its_columns(spark: "SparkSession") -> None:
+    df = spark.range(10).where("id < 0").selectExpr("id", *TYPES)
+    with collected.collected(df, 1, as_it_is) as table:
+        assert table.num_rows == 0
+        assert table.schema.equals(df.toArrow().schema)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_chunks_are_brought_one_after_the_other(spark: "SparkSession") -> None:
+    """No job hands over more than a chunk: what spark.driver.maxResultSize limits does not grow with the batch."""
+    df = spark.range(2000, numPartitions=2).selectExpr("id", "repeat('x', 100) text")
+    with collected._in_chunks(df) as batches:
+        rows = next(batches)
+        assert rows.num_rows <= 5
+        left = sum(batch.num_rows for batch in batches)
+    assert rows.num_rows + left == 2000
+
+
+def test_blocks_are_put_together_into_chunks_of_about_one_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(collected, "CHUNK_BYTES", 100)
+    at = [0, 1, 2, (2 << 33) + 0, (2 << 33) + 1]
+    first, each, count = collected._chunks(at, [40, 40, 40, 500, 500])
+    assert (
+        count == 4
+    )  # two blocks and one of the first task, none of the second, one and one of the third
+    assert (first, each) == ([0, 2, 2], [2, 1, 1])
+    assert collected._chunks([], []) == ([], [], 0)
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[SQLiteLedger]:
+    with closing(sqlite3.connect(tmp_path / "orders.db")) as connection, connection:
+        connection.execute("CREATE TABLE effects (value TEXT)")
+    with SQLiteLedger(tmp_path / "orders.db") as ledger:
+        yield ledger
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("ids", [None, "id"])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_a_large_batch_counts_once_in_parts(
+    spark: "SparkSession",
+    database: SQLiteLedger,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ids: str | None,
+    shuffled: bool,
+) -> None:
+    """Its rows come in log order, part by part, in one transaction, whatever the query did to them."""
+    monkeypatch.setattr(redelivery, "PART_BYTES", 4096)
+    parts_of = redelivery.Rows.parts
+    monkeypatch.setattr(redelivery.Rows, "parts", lambda rows: parts_of(rows, 4096))
+    chooser = random.Random(7)
+    sent = [Sent(chooser.randrange(3), f"value {n:04}", f"id {n}") for n in range(600)]
+    parts: list[list[tuple[int, int]]] = []
+
+    def effect(connection: sqlite3.Connection, rows: pa.Table) -> None:
+        parts.append(
+            list(zip(rows["partition"].to_pylist(), rows["offset"].to_pylist(), strict=True))
+        )
+        insert_values("?")(connection, rows)
+
+    with Broker() as broker:
+        broker.create_topic("orders", partitions=3)
+        send(broker.bootstrap_servers, "orders", sent + sent[:200])
+        sink = IdempotentSink(database, "g", ids, effect=effect, brokers=broker.bootstrap_servers)
+        df = stream(spark, broker.bootstrap_servers, "orders").selectExpr(*COLUMNS)
+        df = df.withColumn("id", F.expr("headers[0].value"))
+        if shuffled:
+            df = df.repartition(2, "value")
+        for checkpoint in ("first", "new"):
+            run(df, tmp_path / checkpoint, sink.foreach_batch)
+    assert len(parts) > 2
+    places = [place for part in parts for place in part]
+    assert places == sorted(places)
+    with closing(sqlite3.connect(tmp_path / "orders.db")) as connection:
+        found = [value for (value,) in connection.execute("SELECT value FROM effects")]
+    expected = sent if ids else sent + sent[:200]
+    assert sorted(found) == sorted(one.value for one in expected)
+    assert sink.statistics().redelivered == 800

@@ -1,0 +1,82 @@
+"""Where the brokers are and who asks, said once in librdkafka's words, reaches Java's clients in theirs."""
+
+from pathlib import Path
+
+import pytest
+
+from pykafka_core.errors import ConfigurationError
+from spark_udfs.sink import KafkaBrokers
+from spark_udfs.sink.java_settings import java_settings
+
+SERVERS = {"bootstrap.servers": "broker.example:9093"}
+
+
+def test_options_of_the_source_are_joined_to_the_brokers() -> None:
+    options = KafkaBrokers("broker.example:9092").options(subscribe="orders", includeHeaders=True)
+    assert options == {
+        "kafka.bootstrap.servers": "broker.example:9092",
+        "subscribe": "orders",
+        "includeHeaders": "true",
+    }
+
+
+def test_a_password_is_quoted_in_the_login() -> None:
+    found = java_settings(
+        SERVERS
+        | {
+            "security.protocol": "sasl_ssl",
+            "sasl.mechanisms": "SCRAM-SHA-512",
+            "sasl.username": "alice",
+            "sasl.password": 'a"b\\c',
+        }
+    )
+    assert found == SERVERS | {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
+        'username="alice" password="a\\"b\\\\c";',
+    }
+
+
+def test_certificates_are_handed_over_as_text(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text("AUTHORITY")
+    given = {
+        "security.protocol": "SSL",
+        "ssl.ca.location": str(tmp_path / "ca.pem"),
+        "ssl.certificate.pem": "CERTIFICATE",
+        "ssl.key.pem": "KEY",
+        "ssl.key.password": "secret",
+        "ssl.endpoint.identification.algorithm": "none",
+    }
+    assert java_settings(SERVERS | given) == SERVERS | {
+        "security.protocol": "SSL",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.certificates": "AUTHORITY",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": "CERTIFICATE",
+        "ssl.keystore.key": "KEY",
+        "ssl.key.password": "secret",
+        "ssl.endpoint.identification.algorithm": "",
+    }
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("sasl.mechanism", "GSSAPI"),
+        ("ssl.engine.location", "/engine"),
+        ("sasl.oauthbearer.config", "x"),
+    ],
+)
+def test_security_without_a_translation_is_refused_by_name(setting: str, value: str) -> None:
+    with pytest.raises(ConfigurationError, match=setting):
+        java_settings(SERVERS | {setting: value})
+
+
+def test_settings_of_librdkafka_alone_are_left_to_it() -> None:
+    assert java_settings(SERVERS | {"socket.timeout.ms": 1000, "debug": "all"}) == SERVERS
+
+
+def test_brokers_are_shown_without_their_password() -> None:
+    brokers = KafkaBrokers(SERVERS | {"sasl.password": "secret"})
+    assert "secret" not in repr(brokers)
