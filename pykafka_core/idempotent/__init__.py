@@ -1,10 +1,11 @@
 """Idempotent consumption: every record has its effect once, through crashes, redelivery and retries.
 
-`Ledger` says how (ledger.py has the theory of operation); `SQLiteLedger` and `PostgresLedger` keep it
-in the database that the effects go to.
+`Ledger` says how (ledger.py has the theory of operation); `SQLiteLedger`, `PostgresLedger` and `DeltaLedger`
+keep it in the database or table that the effects go to.
 """
 
 from pykafka_core.idempotent.consumer import Batch, IdempotentConsumer
+from pykafka_core.idempotent.delta import DeltaLedger
 from pykafka_core.idempotent.ids import ID_SIZE_MAX, IdSource, header_id, message_id
 from pykafka_core.idempotent.ledger import Ledger, PartitionKey, Retention, Transaction
 from pykafka_core.idempotent.postgres import PostgresLedger
@@ -13,6 +14,7 @@ from pykafka_core.idempotent.sqlite import SQLiteLedger
 __all__ = [
     "ID_SIZE_MAX",
     "Batch",
+    "DeltaLedger",
     "IdSource",
     "IdempotentConsumer",
     "Ledger",

@@ -1,0 +1,301 @@
+"""What a Delta table promises as a ledger; test_delta_races.py has several writers, and those that die."""
+
+import pickle
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pa = pytest.importorskip("pyarrow")
+deltalake = pytest.importorskip("deltalake")
+
+from pykafka_core.errors import (  # noqa: E402 (after the skip)
+    ClosedError,
+    ConfigurationError,
+    LedgerError,
+    LedgerSchemaError,
+    LedgerUnavailableError,
+    UsageError,
+)
+from pykafka_core.idempotent import DeltaLedger, PartitionKey  # noqa: E402
+from pykafka_core.idempotent.delta import RETENTION, app_id  # noqa: E402
+
+GROUP = "billing"
+KEYS = [PartitionKey(b"\1" * 16, "orders", number) for number in range(3)]
+NAMES = st.text(st.characters(exclude_characters="\0"), min_size=1, max_size=8)
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    return str(tmp_path / "table")
+
+
+@pytest.fixture
+def ledger(uri: str) -> DeltaLedger:
+    return DeltaLedger(uri)
+
+
+def rows(*values: int) -> Any:
+    return pa.table({"x": pa.array(values, pa.int64())})
+
+
+def written(uri: str) -> list[int]:
+    return sorted(deltalake.DeltaTable(uri).to_pyarrow_table()["x"].to_pylist())
+
+
+def version(uri: str) -> int:
+    return int(deltalake.DeltaTable(uri).version())
+
+
+def marks(ledger: DeltaLedger, group: str = GROUP) -> dict[PartitionKey, int]:
+    with ledger.transaction(group) as transaction:
+        return transaction.marks()
+
+
+def commit(ledger: DeltaLedger, moved: Mapping[PartitionKey, int], *values: int) -> None:
+    with ledger.transaction(GROUP) as transaction:
+        if values:
+            transaction.connection.append(rows(*values))
+        transaction.advance(moved)
+
+
+def test_rows_and_marks_are_one_commit(ledger: DeltaLedger, uri: str) -> None:
+    commit(ledger, {KEYS[0]: 2}, 10, 11)
+    before = version(uri)
+    commit(ledger, {KEYS[0]: 3, KEYS[1]: 1}, 12, 13)
+    assert version(uri) == before + 1
+    assert written(uri) == [10, 11, 12, 13]
+    assert marks(ledger) == marks(DeltaLedger(uri)) == {KEYS[0]: 3, KEYS[1]: 1}
+
+
+def test_an_error_of_the_effect_commits_nothing(ledger: DeltaLedger, uri: str) -> None:
+    commit(ledger, {KEYS[0]: 1}, 10)
+    with pytest.raises(ZeroDivisionError):
+        with ledger.transaction(GROUP) as transaction:
+            transaction.connection.append(rows(11))
+            transaction.advance({KEYS[0]: 2})
+            raise ZeroDivisionError
+    assert written(uri) == [10]
+    assert marks(ledger) == {KEYS[0]: 1}
+
+
+def test_marks_move_without_rows(ledger: DeltaLedger, uri: str) -> None:
+    commit(ledger, {KEYS[0]: 1}, 10)
+    commit(ledger, {KEYS[0]: 9})
+    assert marks(ledger) == {KEYS[0]: 9}
+    assert written(uri) == [10]
+
+
+def test_what_changes_nothing_writes_nothing(ledger: DeltaLedger, uri: str) -> None:
+    commit(ledger, {})
+    assert not Path(uri).exists()
+    commit(ledger, {KEYS[0]: 1}, 10)
+    before = version(uri)
+    commit(ledger, {KEYS[0]: 1})
+    assert version(uri) == before
+
+
+def test_marks_without_rows_need_a_table(ledger: DeltaLedger, uri: str) -> None:
+    with pytest.raises(LedgerSchemaError, match=r"DeltaTable\.create"):
+        commit(ledger, {KEYS[0]: 1})
+    deltalake.DeltaTable.create(uri, rows().schema)
+    commit(ledger, {KEYS[0]: 1})
+    assert marks(ledger) == {KEYS[0]: 1}
+
+
+def test_groups_and_lives_of_a_topic_are_apart(ledger: DeltaLedger) -> None:
+    reborn = KEYS[0]._replace(topic_id=b"\2" * 16)
+    commit(ledger, {KEYS[0]: 7, reborn: 1}, 10)
+    assert marks(ledger) == {KEYS[0]: 7, reborn: 1}
+    assert marks(ledger, "other") == {}
+
+
+def test_partitions_know_only_their_own_marks(ledger: DeltaLedger) -> None:
+    commit(ledger, {KEYS[0]: 7}, 10)
+    with ledger.partitions_transaction(GROUP, [KEYS[1], KEYS[0]]) as transaction:
+        assert transaction.marks() == {KEYS[0]: 7, KEYS[1]: 0}
+        with pytest.raises(UsageError, match="not of orders-2"):
+            transaction.advance({KEYS[2]: 1})
+        transaction.advance({KEYS[1]: 4})
+    assert marks(ledger) == {KEYS[0]: 7, KEYS[1]: 4}
+
+
+@pytest.mark.parametrize("offset", [6, -1, 2**63, 7.5, True])
+def test_a_mark_goes_only_forward(ledger: DeltaLedger, offset: Any) -> None:
+    commit(ledger, {KEYS[0]: 7}, 10)
+    with ledger.transaction(GROUP) as transaction:
+        with pytest.raises(UsageError):
+            transaction.advance({KEYS[1]: 1, KEYS[0]: offset})
+        assert transaction.marks() == {KEYS[0]: 7}
+
+
+def test_claims_and_batches_are_refused_with_advice(ledger: DeltaLedger) -> None:
+    with ledger.transaction(GROUP) as transaction:
+        assert transaction.claim([]) == []
+        assert transaction.claim(pa.array([], pa.binary())).equals(pa.array([], pa.bool_()))
+        assert transaction.batches() == {}
+        with pytest.raises(UsageError, match=r"spark_udfs\.dedup"):
+            transaction.claim([b"a"])
+        with pytest.raises(UsageError, match="PostgresLedger"):
+            transaction.begin_batch("query", 0)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"y": [1]}, {"x": [1], "y": [1]}, {"x": ["a"]}, {"x": [1.5]}, {"x": [2**63]}],
+    ids=str,
+)
+def test_rows_that_do_not_fit_are_refused_at_the_append(
+    ledger: DeltaLedger, uri: str, bad: dict[str, list[Any]]
+) -> None:
+    commit(ledger, {KEYS[0]: 1}, 10)
+    before = version(uri)
+    types = {"x": pa.uint64()} if bad == {"x": [2**63]} else {}
+    table = pa.table({name: pa.array(value, types.get(name)) for name, value in bad.items()})
+    with ledger.transaction(GROUP) as transaction:
+        with pytest.raises(LedgerSchemaError):
+            transaction.connection.append(table)
+    assert version(uri) == before
+
+
+def test_columns_are_put_in_order_and_widened(ledger: DeltaLedger, uri: str) -> None:
+    schema = pa.schema([pa.field("a", pa.int64()), pa.field("b", pa.string(), nullable=False)])
+    deltalake.DeltaTable.create(uri, schema)
+    with ledger.transaction(GROUP) as transaction:
+        with pytest.raises(LedgerSchemaError, match="null"):
+            transaction.connection.append(pa.table({"b": pa.nulls(1, pa.string()), "a": [1]}))
+        transaction.connection.append(pa.table({"b": ["u"], "a": pa.array([1], pa.int32())}))
+    assert deltalake.DeltaTable(uri).to_pyarrow_table().to_pylist() == [{"a": 1, "b": "u"}]
+
+
+def test_a_table_that_forgets_marks_is_refused(ledger: DeltaLedger, uri: str) -> None:
+    commit(ledger, {KEYS[0]: 1}, 10)
+    deltalake.DeltaTable(uri).alter.set_table_properties({RETENTION: "interval 1 days"})
+    with pytest.raises(LedgerSchemaError, match=RETENTION):
+        marks(ledger)
+
+
+@pytest.mark.parametrize("cleaned", [False, True])
+def test_a_checkpointed_log_still_answers(ledger: DeltaLedger, uri: str, cleaned: bool) -> None:
+    for at in range(1, 4):
+        commit(ledger, {KEYS[0]: at, KEYS[1]: 10 * at}, at)
+    deltalake.DeltaTable(uri).create_checkpoint()
+    if cleaned:
+        for path in sorted(Path(uri, "_delta_log").glob("*.json"))[:-1]:
+            path.unlink()
+    assert marks(ledger) == {KEYS[0]: 3, KEYS[1]: 30}
+    commit(ledger, {KEYS[0]: 4}, 4)
+    assert marks(ledger) == {KEYS[0]: 4, KEYS[1]: 30}
+    with ledger.partitions_transaction(GROUP, KEYS[:2]) as transaction:
+        assert transaction.marks() == {KEYS[0]: 4, KEYS[1]: 30}
+    assert written(uri) == [1, 2, 3, 4]
+
+
+def test_a_pickled_ledger_is_the_same(ledger: DeltaLedger) -> None:
+    commit(ledger, {KEYS[0]: 1}, 10)
+    copy = pickle.loads(pickle.dumps(ledger))
+    assert marks(copy) == {KEYS[0]: 1}
+    assert repr(copy) == repr(ledger)
+
+
+def test_passwords_are_in_neither_repr_nor_errors() -> None:
+    options = {"AWS_SECRET_ACCESS_KEY": "hush", "AWS_ACCESS_KEY_ID": "me", "AWS_REGION": "x"}
+    options |= {"AWS_ENDPOINT_URL": "http://127.0.0.1:9", "AWS_ALLOW_HTTP": "true"}
+    ledger = DeltaLedger("s3://u:hush@bucket/t?sig=hush", storage_options=options)
+    assert "hush" not in repr(ledger)
+    with pytest.raises(LedgerError) as raised:
+        marks(DeltaLedger("s3://bucket/t", storage_options={**options, "max_retries": "0"}))
+    assert isinstance(raised.value, LedgerUnavailableError)
+    assert "hush" not in str(raised.value)
+    assert raised.value.__cause__ is None
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"AWS_S3_ALLOW_UNSAFE_RENAME": "true"}, {"conditional_put": "disabled"}, {"a": 1}, "a"],
+)
+def test_options_that_cannot_be_used_are_refused(uri: str, options: Any) -> None:
+    with pytest.raises(ConfigurationError):
+        DeltaLedger(uri, storage_options=options)
+
+
+def test_misuse_is_refused(ledger: DeltaLedger) -> None:
+    with ledger.transaction(GROUP) as transaction:
+        connection = transaction.connection
+        with pytest.raises(UsageError, match="within"), ledger.transaction(GROUP):
+            pass
+        with pytest.raises(UsageError, match="close"):
+            ledger.close()
+        with pytest.raises(UsageError, match=r"pyarrow\.Table"):
+            connection.append([1])
+    for late in (transaction.marks, lambda: connection.append(rows(1))):
+        with pytest.raises(UsageError, match="ended"):
+            late()
+    with pytest.raises(UsageError, match="group"), ledger.transaction(""):
+        pass
+    ledger.close()
+    ledger.close()
+    with pytest.raises(ClosedError), ledger.transaction(GROUP):
+        pass
+
+
+def test_without_deltalake_the_error_names_the_extra(
+    uri: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "deltalake", None)
+    with pytest.raises(ImportError, match=r"pykafka_core\[delta\]"):
+        DeltaLedger(uri)
+
+
+@given(st.lists(st.tuples(NAMES, NAMES, st.integers(0, 11)), unique=True, max_size=9))
+def test_no_two_marks_share_an_application_id(places: list[tuple[str, str, int]]) -> None:
+    ids = {app_id(group, PartitionKey(b"\0" * 16, topic, at)) for group, topic, at in places}
+    assert len(ids) == len(places)
+
+
+MOVES = st.dictionaries(st.integers(0, 2), st.integers(0, 4), max_size=3)
+STEPS = st.tuples(st.sampled_from(["commit", "fail", "checkpoint", "replay", "partitions"]), MOVES)
+
+
+@settings(max_examples=25, deadline=None)
+@given(steps=st.lists(STEPS, max_size=12))
+def test_marks_and_rows_follow_a_model(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, dict[int, int]]]
+) -> None:
+    uri = str(tmp_path_factory.mktemp("model") / "table")
+    deltalake.DeltaTable.create(uri, rows().schema)
+    ledger = DeltaLedger(uri)
+    model: dict[int, int] = {}
+    for step, moves in steps:
+        if step == "checkpoint":
+            deltalake.DeltaTable(uri).create_checkpoint()
+            continue
+        opened = (
+            ledger.partitions_transaction(GROUP, [KEYS[at] for at in moves])
+            if step == "partitions"
+            else ledger.transaction(GROUP)
+        )
+        try:
+            with opened as transaction:
+                known = transaction.marks()
+                ends = {at: known.get(KEYS[at], 0) + more for at, more in moves.items()}
+                if step == "replay":
+                    ends = {at: known.get(KEYS[at], 0) for at in moves}
+                for at, end in ends.items():
+                    fresh = [1000 * at + n for n in range(known.get(KEYS[at], 0), end)]
+                    transaction.connection.append(rows(*fresh))
+                transaction.advance({KEYS[at]: end for at, end in ends.items()})
+                if step == "fail":
+                    raise ZeroDivisionError
+        except ZeroDivisionError:
+            continue
+        model |= ends
+    found = marks(ledger)
+    assert {at: found.get(KEYS[at], 0) for at in range(3)} == {
+        at: model.get(at, 0) for at in range(3)
+    }
+    assert written(uri) == sorted(1000 * at + n for at, end in model.items() for n in range(end))
