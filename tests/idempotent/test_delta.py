@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import deltalake
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pa = pytest.importorskip("pyarrow")
-deltalake = pytest.importorskip("deltalake")
-
-from pykafka_core.errors import (  # noqa: E402 (after the skip)
+from pykafka_core.errors import (
     ClosedError,
     ConfigurationError,
     LedgerError,
@@ -21,8 +20,8 @@ from pykafka_core.errors import (  # noqa: E402 (after the skip)
     LedgerUnavailableError,
     UsageError,
 )
-from pykafka_core.idempotent import DeltaLedger, PartitionKey  # noqa: E402
-from pykafka_core.idempotent.delta import RETENTION, app_id  # noqa: E402
+from pykafka_core.idempotent import DeltaLedger, PartitionKey
+from pykafka_core.idempotent.delta import RETENTION, app_id
 
 GROUP = "billing"
 KEYS = [PartitionKey(b"\1" * 16, "orders", number) for number in range(3)]

@@ -6,13 +6,12 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
+import deltalake
+import pyarrow as pa
 import pytest
 
-pa = pytest.importorskip("pyarrow")
-deltalake = pytest.importorskip("deltalake")
-
-from pykafka_core.errors import LedgerError, LedgerUnavailableError  # noqa: E402
-from pykafka_core.idempotent import DeltaLedger, PartitionKey  # noqa: E402
+from pykafka_core.errors import LedgerError, LedgerUnavailableError
+from pykafka_core.idempotent import DeltaLedger, PartitionKey
 
 GROUP = "billing"
 KEYS = [PartitionKey(b"\1" * 16, "orders", number) for number in range(4)]
