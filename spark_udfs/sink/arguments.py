@@ -1,10 +1,9 @@
 """What a sink was given, judged before anything is read."""
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_core.errors import ConfigurationError
-from spark_udfs.sink.processing import Effect
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -33,19 +32,13 @@ def check_arguments(
     from pyspark.sql import Column
 
     by_batches, on_executors = progress == "batches", effect_on == "executors"
-    has_statements = hasattr(ledger, "statement")
     good = {
         "ledger is a Ledger, such as SQLiteLedger(path)": hasattr(ledger, "transaction"),
         "group is a name": isinstance(group, str) and bool(group),
         "ids is the name of a column, a Column or None": ids is None
         or isinstance(ids, Column)
         or (isinstance(ids, str) and bool(ids)),
-        "effect is a function of (connection, table), or an SQL statement that reads from staged": callable(
-            effect
-        )
-        or (isinstance(effect, str) and bool(effect.strip())),
-        "effect is an SQL statement, which this ledger does not run; give a function": has_statements
-        or not isinstance(effect, str),
+        "effect is a function of (connection, table)": callable(effect),
         "quarantine is a function of (connection, table) or None": quarantine is None
         or callable(quarantine),
         "quarantine has no effect without ids; leave it out": quarantine is None or ids is not None,
@@ -71,14 +64,6 @@ def check_arguments(
     problems = [problem for problem, is_good in good.items() if not is_good]
     if problems:
         raise ConfigurationError(problems)
-
-
-def effect_of(ledger: object, effect: Effect | str) -> Effect:
-    """The function of an effect that is a statement."""
-    if not isinstance(effect, str):
-        return effect
-    statement = cast("Callable[[str], Effect]", ledger.statement)  # type: ignore[attr-defined]
-    return statement(effect)
 
 
 def check_columns(schema: "StructType", id_column: str | None, *, places: bool) -> None:

@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from pykafka_core.errors import ConfigurationError, ConsumerError, UsageError
 from pykafka_core.idempotent import Ledger, Transaction
-from spark_udfs.sink.arguments import check_arguments, check_columns, effect_of
+from spark_udfs.sink.arguments import check_arguments, check_columns
 from spark_udfs.sink.brokers import KafkaBrokers, TopicIds
 from spark_udfs.sink.collected import collected
 from spark_udfs.sink.executors import (
@@ -70,8 +70,7 @@ class IdempotentSink:
             what stands twice in the log counts twice.
         effect: Called with the ledger's connection and a `pyarrow.Table` of new rows, in the order of topic, partition
             and offset, with the columns of the DataFrame: once for a batch (or task), or once for each part of about
-            64 MiB where there is more; all parts commit together. Or one SQL statement, such as ``INSERT INTO totals
-            SELECT ... FROM staged GROUP BY ...``, which finds the rows in the temporary table ``staged``.
+            64 MiB where there is more; all parts commit together. It neither commits nor rolls back.
         brokers: Where to ask for topic ids, so that a topic deleted and recreated starts at its beginning: "host:port",
             settings of librdkafka, `KafkaBrokers`, or a function from names to ids. Only for "offsets".
         quarantine: Called as ``effect`` is, in the same transaction, with the rows whose id is null, empty or too long.
@@ -99,7 +98,7 @@ class IdempotentSink:
         group: str,
         ids: "str | Column | None" = None,
         *,
-        effect: Effect | str,
+        effect: Effect,
         brokers: str | Mapping[str, Any] | TopicIds | None = None,
         quarantine: Effect | None = None,
         fail_on_data_loss: bool = True,
@@ -121,7 +120,7 @@ class IdempotentSink:
         )
         self._ledger, self._group, self._ids = ledger, group, ids
         self._work = Work(
-            effect=effect_of(ledger, effect),
+            effect=effect,
             id_column=ids if ids is None or isinstance(ids, str) else ID_COLUMN,
             quarantine=quarantine,
         )
