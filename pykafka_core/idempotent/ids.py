@@ -1,6 +1,6 @@
 """Message ids: where they come from and what they may be."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from pykafka_core.errors import MessageIdError
@@ -8,6 +8,8 @@ from pykafka_core.errors import MessageIdError
 ID_SIZE_MAX: Final = 1024
 """Bytes. PostgreSQL refuses index entries over 2,704; half a page of ids is no id any more."""
 
+LIST_MAX: Final = 1 << 16
+"""Ids that are bytes objects at a time where a database takes nothing else."""
 
 Record = Any
 """A ``confluent_kafka.Message``, or what answers to ``topic partition offset headers`` as it does."""
@@ -102,7 +104,7 @@ def is_arrow(ids: object) -> bool:
 
 
 def arrow_ids(ids: Any) -> Any:
-    """The ids of an Arrow array or stream as a chunked array of large binary, all checked without a Python step per id.
+    """The ids of an Arrow array or stream as a chunked array, all checked without a Python step per id.
 
     Raises:
         MessageIdError: Nulls, another type, or an id that is empty or too long.
@@ -121,22 +123,30 @@ def arrow_ids(ids: Any) -> Any:
         )
     if chunked.null_count:
         raise MessageIdError(f"{chunked.null_count} of {len(chunked)} message ids are null")
-    binary = chunked.cast(pa.large_binary())
-    _check_sizes(binary)
-    return binary
+    for chunk in chunked.chunks:
+        _check_sizes(chunk)
+    return chunked
 
 
-def _check_sizes(binary: Any) -> None:
+def _check_sizes(chunk: Any) -> None:
     import pyarrow.compute as pc
 
-    if len(binary) == 0:
+    if len(chunk) == 0:
         return
-    sizes = pc.min_max(pc.binary_length(binary)).as_py()
+    sizes = pc.min_max(pc.binary_length(chunk)).as_py()
     if sizes["min"] < 1 or sizes["max"] > ID_SIZE_MAX:
         raise MessageIdError(
             f"a message id has 1 to {ID_SIZE_MAX} bytes, these {sizes['min']} to {sizes['max']}; "
             "fingerprint the column if ids are long"
         )
+
+
+def lists_of(ids: Any) -> Iterator[list[bytes]]:
+    """The ids that `arrow_ids` checked as bytes objects, at most `LIST_MAX` at a time."""
+    import pyarrow as pa
+
+    for start in range(0, len(ids), LIST_MAX):
+        yield ids.slice(start, LIST_MAX).cast(pa.large_binary()).to_pylist()
 
 
 def _is_text(pa: Any, kind: Any) -> bool:

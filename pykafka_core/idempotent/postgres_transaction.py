@@ -1,18 +1,14 @@
 """Transactions of the ledger in PostgreSQL: of a whole group, and of some of its partitions."""
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
 from pykafka_core.errors import LedgerError, LedgerUnavailableError, UsageError
+from pykafka_core.idempotent import postgres_ids
 from pykafka_core.idempotent.ledger import PartitionKey, Retention
-from pykafka_core.idempotent.sql import SqlTransaction
-
-COPY_IDS_MIN = 1000
-"""From so many ids on, COPY into a temporary table is faster than one array parameter."""
-
-STAGING = "pykafka_new_ids"
+from pykafka_core.idempotent.sql import Inserted, SqlTransaction
 
 
 class PostgresTransaction(SqlTransaction):
@@ -42,31 +38,31 @@ class PostgresTransaction(SqlTransaction):
         query = "SELECT group_key, ids_count FROM pykafka_groups WHERE name = ? FOR UPDATE"
         return self._rows(query, (group,))
 
-    def _insert_ids(self, group_key: int, ids: list[bytes]) -> tuple[set[bytes], int, int]:
-        source, values = "unnest(?::bytea[]) AS id", [ids]
-        if len(ids) >= COPY_IDS_MIN:
-            self._stage(ids)
-            source, values = STAGING, []
-        counter = "SELECT nextval(pg_get_serial_sequence('pykafka_claims', 'first_seq'))"
-        seq: int = self._rows(counter)[0][0]
-        # In the index's order: neighbours share a page, a quarter of the server's time less.
-        rows = self._rows(
-            f"INSERT INTO pykafka_ids (seq, group_key, id) SELECT ?, ?, id FROM {source} ORDER BY id "
-            "ON CONFLICT (group_key, id) DO NOTHING RETURNING id",
-            [seq, group_key, *values],
-        )
-        return {value for (value,) in rows}, seq, seq
+    def _insert_ids(self, ids: list[bytes]) -> Inserted:
+        inserted = self._insert(ids, postgres_ids.insert_list)
+        return inserted._replace(mask=list(map(bool, inserted.mask)))
 
-    def _stage(self, ids: list[bytes]) -> None:
-        with driver_errors(self._psycopg, self._name), self._connection.cursor() as cursor:
-            cursor.execute(
-                f"CREATE TEMPORARY TABLE IF NOT EXISTS {STAGING} (id bytea) ON COMMIT DELETE ROWS"
-            )
-            cursor.execute(f"TRUNCATE {STAGING}")
-            with cursor.copy(f"COPY {STAGING} (id) FROM STDIN (FORMAT binary)") as copy:
-                copy.set_types(["bytea"])
-                for value in ids:
-                    copy.write_row((value,))
+    def _insert_arrow_ids(self, ids: Any) -> Inserted:
+        import numpy as np
+        import pyarrow as pa
+
+        inserted = self._insert(ids, postgres_ids.insert_arrow)
+        return inserted._replace(mask=pa.array(np.frombuffer(inserted.mask, "?")))
+
+    def _insert(
+        self, ids: Any, insert: Callable[[Any, int, Sequence[int], Any], bytearray]
+    ) -> Inserted:
+        counter = "SELECT nextval(pg_get_serial_sequence('pykafka_claims', 'first_seq')) FROM generate_series(1, ?)"
+        count = postgres_ids.blocks_needed(len(ids))
+        blocks = [number for (number,) in self._rows(counter, [count])]
+        with driver_errors(self._psycopg, self._name), self._own_cursor() as cursor:
+            mask = insert(cursor, self._group_key, blocks, ids)
+        return Inserted(mask, postgres_ids.claims_of(blocks, mask))
+
+    def _own_cursor(self) -> Any:
+        from psycopg.rows import tuple_row
+
+        return self._connection.cursor(row_factory=tuple_row, binary=True)
 
 
 class PartitionsTransaction(PostgresTransaction):
@@ -129,11 +125,11 @@ class PartitionsTransaction(PostgresTransaction):
         offset: int = rows[0][0]
         return offset
 
-    def _claim(self, ids: list[bytes]) -> list[bool]:
+    def _claim(self, ids: Any, insert: Callable[[Any], Inserted]) -> Inserted:
         if self._claimed is not None:
             raise UsageError("a transaction of partitions claims once, with all its ids")
         self._claimed = 0
-        return super()._claim(ids)
+        return super()._claim(ids, insert)
 
     def _forget(self) -> None:
         """Left to transactions of the whole group."""

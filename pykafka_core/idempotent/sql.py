@@ -10,7 +10,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 from pykafka_core.errors import (
     ClosedError,
@@ -22,7 +22,6 @@ from pykafka_core.errors import (
 from pykafka_core.idempotent import tables
 from pykafka_core.idempotent.ids import arrow_ids, checked_ids, is_arrow
 from pykafka_core.idempotent.ledger import Clock, PartitionKey, Retention
-from pykafka_core.idempotent.plan import first_of_each
 
 NAME_SIZE_MAX = 1024
 """Characters of a group's or query's name; both stand in indexes."""
@@ -31,6 +30,21 @@ NAME_SIZE_MAX = 1024
 def wall_clock_ms() -> int:
     """Milliseconds since 1970 of this machine's clock."""
     return time.time_ns() // 1_000_000
+
+
+class Claimed(NamedTuple):
+    """A range of ``seq``, both ends inclusive, and how many new ids are in it."""
+
+    first_seq: int
+    last_seq: int
+    ids_count: int
+
+
+class Inserted(NamedTuple):
+    """What came of ids to record: one bool for each, true where it was new, and where the new ones are."""
+
+    mask: Any
+    claims: list[Claimed]
 
 
 class SqlTransaction(ABC):
@@ -82,12 +96,15 @@ class SqlTransaction(ABC):
         """Record ids that the group has not seen; True where one was new."""
         self._check_open()
         if is_arrow(ids):
-            return self._claim_arrow(arrow_ids(ids))
+            import pyarrow as pa
+
+            return pa.array(self._claim(arrow_ids(ids), self._insert_arrow_ids).mask, pa.bool_())
         if isinstance(ids, bytes | str) or not isinstance(ids, Sequence):
             raise UsageError(
                 f"claim takes a sequence of bytes or an Arrow array, not {type(ids).__name__}"
             )
-        return self._claim(checked_ids(ids))
+        mask: list[bool] = self._claim(checked_ids(ids), self._insert_ids).mask
+        return mask
 
     def advance(self, marks: Mapping[PartitionKey, int]) -> None:
         """Set the next offset to process of these partitions."""
@@ -127,8 +144,12 @@ class SqlTransaction(ABC):
         """(group key, ids count), locked; empty if there is no such group."""
 
     @abstractmethod
-    def _insert_ids(self, group_key: int, ids: list[bytes]) -> tuple[set[bytes], int, int]:
-        """Those inserted, and the first and last ``seq`` they got (any numbers if there are none)."""
+    def _insert_ids(self, ids: list[bytes]) -> Inserted:
+        """Record the new ones of these ids, one or more."""
+
+    @abstractmethod
+    def _insert_arrow_ids(self, ids: Any) -> Inserted:
+        """The same for a chunked array as `arrow_ids` gives it; the mask is an Arrow array."""
 
     # What they have in common.
 
@@ -160,25 +181,18 @@ class SqlTransaction(ABC):
             }
         return self._marks
 
-    def _claim(self, ids: list[bytes]) -> list[bool]:
+    def _claim(self, ids: Any, insert: Callable[[Any], Inserted]) -> Inserted:
         self._forget()
-        if not ids:
-            return []
-        new, first_seq, last_seq = self._insert_ids(self._group_key, ids)
-        if new:
+        inserted = insert(ids) if len(ids) else Inserted([], [])
+        claims = [claim for claim in inserted.claims if claim.ids_count]
+        if claims:
             self._run(
                 "INSERT INTO pykafka_claims (group_key, first_seq, last_seq, ids_count, claimed_at_ms) "
                 "VALUES (?, ?, ?, ?, ?)",
-                [(self._group_key, first_seq, last_seq, len(new), self._now_ms)],
+                [(self._group_key, *claim, self._now_ms) for claim in claims],
             )
-            self._count_ids(len(new))
-        return [True] * len(ids) if len(new) == len(ids) else first_of_each(ids, new)
-
-    def _claim_arrow(self, ids: Any) -> Any:
-        """The same for a chunked array of large binary; an Arrow boolean array."""
-        import pyarrow as pa
-
-        return pa.array(self._claim(ids.to_pylist()), pa.bool_())
+            self._count_ids(sum(claim.ids_count for claim in claims))
+        return inserted
 
     def _forget(self) -> None:
         """Delete the oldest claims' ids while they exceed the retention."""

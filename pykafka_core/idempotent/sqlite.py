@@ -16,8 +16,10 @@ from pykafka_core.errors import (
     UsageError,
 )
 from pykafka_core.idempotent import tables
+from pykafka_core.idempotent.ids import lists_of
 from pykafka_core.idempotent.ledger import Clock, Retention
-from pykafka_core.idempotent.sql import SqlLedger, SqlTransaction, wall_clock_ms
+from pykafka_core.idempotent.plan import first_of_each
+from pykafka_core.idempotent.sql import Claimed, Inserted, SqlLedger, SqlTransaction, wall_clock_ms
 
 TIMEOUT_MS = 30_000
 _BUSY_PAUSE_S = 0.01
@@ -166,20 +168,33 @@ class SQLiteTransaction(SqlTransaction):
         query = "SELECT group_key, ids_count FROM pykafka_groups WHERE name = ?"
         return self._rows(query, (group,))
 
-    def _insert_ids(self, group_key: int, ids: list[bytes]) -> tuple[set[bytes], int, int]:
+    def _insert_ids(self, ids: list[bytes]) -> Inserted:
         last_query = "SELECT coalesce(max(seq), 0) FROM pykafka_ids"
         before = self._rows(last_query)[0][0]
         # The key stands in the statement so that the rows come from zip: no Python step per id. Ids in
         # the index's order share its pages: half the time from a few hundred thousand ids on.
         self._run(
-            f"INSERT INTO pykafka_ids (group_key, id) VALUES ({group_key:d}, ?) ON CONFLICT DO NOTHING",
+            f"INSERT INTO pykafka_ids (group_key, id) VALUES ({self._group_key:d}, ?) ON CONFLICT DO NOTHING",
             zip(sorted(ids), strict=True),
         )
         last = self._rows(last_query)[0][0]
         if last - before == len(ids):
-            return set(ids), before + 1, last
+            return Inserted([True] * len(ids), [Claimed(before + 1, last, len(ids))])
         new = self._rows("SELECT id FROM pykafka_ids WHERE seq > ?", (before,))
-        return {value for (value,) in new}, before + 1, last
+        mask = first_of_each(ids, {value for (value,) in new})
+        return Inserted(mask, [Claimed(before + 1, last, len(new))])
+
+    def _insert_arrow_ids(self, ids: Any) -> Inserted:
+        import pyarrow as pa
+
+        masks, claims = [], []
+        for part in lists_of(ids):
+            mask, [claim] = self._insert_ids(part)
+            masks.append(pa.array(mask, pa.bool_()))
+            claims.append(claim)
+        count = sum(claim.ids_count for claim in claims)
+        whole = Claimed(claims[0].first_seq, claims[-1].last_seq, count)
+        return Inserted(pa.concat_arrays(masks), [whole])
 
 
 class _Guard:

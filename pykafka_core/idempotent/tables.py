@@ -5,7 +5,7 @@ pykafka_ledger     one row: the version of these tables
 pykafka_groups     a group's small key, which the other tables use, and how many ids it has
 pykafka_marks      the next offset to process of each partition
 pykafka_batches    the last committed batch of each query
-pykafka_ids        message ids; ``seq`` grows with each claim or, in SQLite, with each id
+pykafka_ids        message ids; ``seq`` lies in the range of the claim that recorded the id
 pykafka_claims     one row per claim: when, and which ``seq`` its ids have, both inclusive; what retention goes by
 =================  =============================================================================
 """

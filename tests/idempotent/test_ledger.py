@@ -1,6 +1,8 @@
 """What every ledger promises, on every database."""
 
 import os
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -144,6 +146,17 @@ def test_what_is_no_sequence_of_ids_is_refused(database: Database, ids: Any) -> 
         ledger.transaction("g") as transaction,
     ):
         transaction.claim(ids)
+
+
+def test_ids_in_a_list_need_neither_arrow_nor_numpy(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = "import sys, pykafka_core.idempotent; print({'pyarrow', 'numpy'} & set(sys.modules))"
+    assert subprocess.check_output([sys.executable, "-c", loaded]) == b"set()\n"
+    for name in ("pyarrow", "numpy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with database.ledger() as ledger, ledger.transaction("g") as transaction:
+        assert transaction.claim([b"a", b"a"]) == [True, False]
 
 
 def test_groups_know_nothing_of_each_other(database: Database) -> None:

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
+import pyarrow as pa
 import pytest
 
 from pykafka_core.errors import LedgerUnavailableError, UsageError
-from pykafka_core.idempotent import PartitionKey, PostgresLedger, Retention
+from pykafka_core.idempotent import PartitionKey, PostgresLedger, Retention, postgres_ids
 
 KEYS = [PartitionKey(b"\1" * 16, "orders", number) for number in range(4)]
 GROUP = "billing"
@@ -128,8 +129,12 @@ def test_a_pickled_ledger_is_of_the_same_database(postgres_dsn: str) -> None:
         assert marks(again) == {KEYS[0]: 3}
 
 
-def test_claims_that_share_ids_do_not_wait_in_a_circle(postgres_dsn: str) -> None:
+@pytest.mark.parametrize("parameter_bytes_max", [0, 1 << 20])
+def test_claims_that_share_ids_do_not_wait_in_a_circle(
+    postgres_dsn: str, monkeypatch: pytest.MonkeyPatch, parameter_bytes_max: int
+) -> None:
     """The first waits between two ids that the second claims the other way round."""
+    monkeypatch.setattr(postgres_ids, "PARAMETER_BYTES_MAX", parameter_bytes_max)
 
     def claim(number: int, ids: list[bytes]) -> list[bool]:
         with (
@@ -162,8 +167,12 @@ def wait_for_waiting(dsn: str, count: int) -> None:
             time.sleep(0.01)
 
 
-def test_many_at_once_that_fail_now_and_then_do_everything_once(postgres_dsn: str) -> None:
+@pytest.mark.parametrize("parameter_bytes_max", [0, 1 << 20])
+def test_many_at_once_that_fail_now_and_then_do_everything_once(
+    postgres_dsn: str, monkeypatch: pytest.MonkeyPatch, parameter_bytes_max: int
+) -> None:
     """Each of four partitions has 40 batches; ids are shared by all of them, in any order."""
+    monkeypatch.setattr(postgres_ids, "PARAMETER_BYTES_MAX", parameter_bytes_max)
     with psycopg.connect(postgres_dsn) as connection:
         connection.execute("CREATE TABLE effects (id bytea)")
 
@@ -179,7 +188,8 @@ def test_many_at_once_that_fail_now_and_then_do_everything_once(postgres_dsn: st
             with ledger.partitions_transaction(GROUP, keys) as transaction:
                 before = transaction.marks()
                 ids = [b"%d" % choice.randrange(2_000) for _ in range(60)]
-                for value, is_new in zip(ids, transaction.claim(ids), strict=True):
+                mask = transaction.claim(pa.array(ids)).to_pylist()
+                for value, is_new in zip(ids, mask, strict=True):
                     if is_new:
                         transaction.connection.execute("INSERT INTO effects VALUES (%s)", [value])
                 transaction.advance({key: mark + 1 for key, mark in before.items()})

@@ -2,8 +2,10 @@
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import psycopg
+import pyarrow as pa
 import pytest
 from psycopg.rows import dict_row
 
@@ -13,7 +15,7 @@ from pykafka_core.errors import (
     LedgerUnavailableError,
     UsageError,
 )
-from pykafka_core.idempotent import PartitionKey, PostgresLedger
+from pykafka_core.idempotent import PartitionKey, PostgresLedger, Retention, postgres_ids
 from tests.support.postgres import PostgresServer
 
 KEY = PartitionKey(b"\1" * 16, "orders", 0)
@@ -140,3 +142,88 @@ def test_without_psycopg_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(ImportError, match=r"pykafka_core\[postgres\]"):
         PostgresLedger("dbname=x")
+
+
+@pytest.mark.parametrize("parameter_bytes_max", [0, 1 << 20])
+@pytest.mark.parametrize("arrow", [False, True])
+def test_ids_go_as_a_parameter_or_through_a_table(
+    postgres_dsn: str, monkeypatch: pytest.MonkeyPatch, parameter_bytes_max: int, arrow: bool
+) -> None:
+    monkeypatch.setattr(postgres_ids, "PARAMETER_BYTES_MAX", parameter_bytes_max)
+
+    def claim(transaction: Any, *ids: bytes) -> list[bool]:
+        if not arrow:
+            return transaction.claim(ids)  # type: ignore[no-any-return]
+        return transaction.claim(pa.chunked_array([ids[:2], ids[2:]], pa.binary())).to_pylist()  # type: ignore[no-any-return]
+
+    with PostgresLedger(postgres_dsn) as ledger:
+        for _ in range(7):  # psycopg prepares what it sends often.
+            with pytest.raises(ZeroDivisionError), ledger.transaction("g") as transaction:
+                assert claim(transaction, b"b", b"a", b"b", b"\0") == [True, True, False, True]
+                assert claim(transaction, b"c", b"a", b"c") == [True, False, False]
+                1 / 0  # noqa: B018
+        with ledger.transaction("g") as transaction:
+            assert claim(transaction, b"z", b"y") == [True, True]
+            assert claim(transaction, b"z", b"y") == [False, False]
+            assert claim(transaction) == []
+        with ledger.partitions_transaction("g", [KEY]) as part:
+            assert claim(part, b"z", b"x", b"x") == [False, True, False]
+    with psycopg.connect(postgres_dsn) as connection:
+        rows = connection.execute(
+            "SELECT c.ids_count, count(*) FROM pykafka_claims c JOIN pykafka_ids i "
+            "ON i.seq BETWEEN c.first_seq AND c.last_seq GROUP BY c.first_seq, c.ids_count ORDER BY 1"
+        ).fetchall()
+    assert rows == [(1, 1), (2, 2)]
+
+
+@pytest.mark.parametrize("parameter_bytes_max", [0, 1 << 20])
+def test_a_claim_of_many_ids_takes_several_blocks(
+    postgres_dsn: str, monkeypatch: pytest.MonkeyPatch, parameter_bytes_max: int
+) -> None:
+    """With blocks of 65,536 ids; each is forgotten by itself."""
+    monkeypatch.setattr(postgres_ids, "PARAMETER_BYTES_MAX", parameter_bytes_max)
+    monkeypatch.setattr(postgres_ids, "BLOCK", 1 << 16)
+    ids = pa.array([b"%d" % (number * 7 % 150_000) for number in range(200_000)])
+    first = pa.array([number < 150_000 for number in range(200_000)])
+    with PostgresLedger(postgres_dsn, retention=Retention(count=100_000)) as ledger:
+        with ledger.transaction("g") as transaction:
+            assert transaction.claim(ids).equals(first)
+        with ledger.transaction("g") as transaction:
+            assert transaction.claim([ids[0].as_py(), ids[1 << 16].as_py()]) == [False, False]
+        with ledger.transaction("g") as transaction:
+            transaction.connection.execute("UPDATE pykafka_groups SET ids_count = 170000")
+        with ledger.transaction("g") as transaction:
+            probe = [ids[0].as_py(), ids[(1 << 16) - 1].as_py(), ids[1 << 16].as_py()]
+            assert transaction.claim(probe) == [True, True, False]
+    with psycopg.connect(postgres_dsn) as connection:
+        claims = connection.execute("SELECT ids_count FROM pykafka_claims ORDER BY 1").fetchall()
+    assert claims == [(2,), (150_000 - (2 << 16),), (1 << 16,)]
+
+
+def test_claims_of_an_earlier_version_are_known_and_forgotten_first(postgres_dsn: str) -> None:
+    """Then all ids of a claim had the counter's number as their seq."""
+    with PostgresLedger(postgres_dsn) as ledger, ledger.transaction("g") as transaction:
+        for ids in ([b"a", b"b"], [b"c"]):
+            execute = transaction.connection.execute
+            execute(
+                "INSERT INTO pykafka_claims (group_key, last_seq, ids_count, claimed_at_ms) "
+                "VALUES (1, 0, %s, 0)",
+                [len(ids)],
+            )
+            execute("UPDATE pykafka_claims SET last_seq = first_seq")
+            execute(
+                "INSERT INTO pykafka_ids SELECT max(first_seq), 1, unnest(%s::bytea[]) "
+                "FROM pykafka_claims",
+                [ids],
+            )
+        execute("UPDATE pykafka_groups SET ids_count = 3")
+    with PostgresLedger(postgres_dsn, retention=Retention(count=3)) as ledger:
+        with ledger.transaction("g") as transaction:
+            assert transaction.claim([b"c", b"d", b"a", b"e"]) == [False, True, False, True]
+        with ledger.transaction("g") as transaction:  # Forgets a and b, no more.
+            assert transaction.claim([b"a", b"c", b"d", b"e"]) == [True, False, False, False]
+        with ledger.transaction("g") as transaction:  # Forgets c.
+            assert transaction.claim([b"d", b"e", b"a", b"c"]) == [False, False, False, True]
+    with psycopg.connect(postgres_dsn) as connection:
+        counts = "SELECT (SELECT count(*) FROM pykafka_ids), (SELECT ids_count FROM pykafka_groups)"
+        assert connection.execute(counts).fetchall() == [(4, 4)]

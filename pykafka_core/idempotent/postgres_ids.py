@@ -1,0 +1,185 @@
+"""Claims of ids in PostgreSQL: one statement, which answers with the row numbers of the new ones.
+
+Each number drawn from the counter of ``pykafka_claims`` is a block: the `BLOCK` values of ``seq`` from that number
+times `BLOCK` on. Row n of a claim gets value n of the claim's block (of its second block after `BLOCK` rows, and so
+on), so the values that were inserted say which rows were new, and no id comes back. Earlier versions gave all ids of a
+claim the counter's number itself, which is below every block drawn later.
+
+The ids go as one array parameter, or through COPY into a temporary table from `PARAMETER_BYTES_MAX` on. The numbers
+come packed, 4 bytes each: of ``COPY (INSERT … RETURNING) TO STDOUT`` the client gets every row as an object, which
+takes it a hundred times as long.
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from pykafka_core.idempotent.sql import Claimed
+
+BLOCK: Final = 1 << 24
+PARAMETER_BYTES_MAX: Final = 4 << 20
+"""Of ids in one parameter: the server holds several copies in memory. Below it a temporary table is dearer by 2 ms."""
+
+STAGING: Final = "pykafka_staged_ids"
+_BYTEA, _BYTEA_ARRAY = 17, 1001  # Object ids of types, the same in every server.
+_PARAMETER: Final = (
+    "(SELECT id, n - 1 AS n FROM unnest(%b::bytea[]) WITH ORDINALITY AS u (id, n)) AS given"
+)
+
+# In the order of the ids: claims that share some never wait in a circle, and neighbours in the index share its pages.
+# The answer's groups are of 65,536 rows, so that neither side holds all of it in one value.
+_INSERT: Final = """
+WITH inserted AS (
+    INSERT INTO pykafka_ids (seq, group_key, id)
+    SELECT (%s::bigint[])[1 + (n / {block})::integer] * {block} + n %% {block}, %s::bigint, id
+    FROM {source} ORDER BY id, n
+    ON CONFLICT (group_key, id) DO NOTHING
+    RETURNING seq
+)
+SELECT seq >> 16, string_agg(int4send((seq & 65535)::integer), ''::bytea) FROM inserted GROUP BY 1
+"""
+
+Mark = Callable[[bytearray, int, bytes], None]
+"""Sets the mask's bytes at this start plus each of these packed numbers."""
+
+
+def blocks_needed(count: int) -> int:
+    """By a claim of so many ids."""
+    return -(-count // BLOCK)
+
+
+def claims_of(blocks: Sequence[int], mask: bytearray) -> list[Claimed]:
+    """What each block of a claim holds."""
+    claims = []
+    for place, block in enumerate(blocks):
+        part = mask[place * BLOCK : (place + 1) * BLOCK]
+        claims.append(Claimed(block * BLOCK, block * BLOCK + len(part) - 1, part.count(1)))
+    return claims
+
+
+def insert_list(
+    cursor: Any, group_key: int, blocks: Sequence[int], ids: Sequence[bytes]
+) -> bytearray:
+    """Insert those that are not there.
+
+    Returns:
+        One byte per id: 1 where it was inserted, of equal ones at the first, else 0.
+    """
+    mask = bytearray(len(ids))
+    if sum(map(len, ids)) <= PARAMETER_BYTES_MAX:
+        _insert(cursor, group_key, blocks, _PARAMETER, [ids], mask, _mark_each)
+        return mask
+    with _staging(cursor) as copy:
+        copy.set_types(["int8", "bytea"])
+        for row in enumerate(ids):
+            copy.write_row(row)
+    _insert(cursor, group_key, blocks, STAGING, [], mask, _mark_each)
+    return mask
+
+
+def insert_arrow(cursor: Any, group_key: int, blocks: Sequence[int], ids: Any) -> bytearray:
+    """The same for a chunked array, without a Python object per id."""
+    mask = bytearray(len(ids))
+    if ids.nbytes <= PARAMETER_BYTES_MAX:
+        _register(cursor)
+        _insert(cursor, group_key, blocks, _PARAMETER, [_encoded(ids)], mask, _mark_all)
+        return mask
+    from pykafka_core.idempotent import pgcopy
+
+    with _staging(cursor) as copy:
+        for piece in pgcopy.copy_stream(_numbered(ids)):
+            copy.write(piece)
+    _insert(cursor, group_key, blocks, STAGING, [], mask, _mark_all)
+    return mask
+
+
+def _mark_each(mask: bytearray, start: int, packed: bytes) -> None:
+    for number in struct.unpack(f">{len(packed) // 4}i", packed):
+        mask[start + number] = 1
+
+
+def _mark_all(mask: bytearray, start: int, packed: bytes) -> None:
+    import numpy as np
+
+    np.frombuffer(mask, "u1")[start + np.frombuffer(packed, ">i4")] = 1
+
+
+class _Encoded:
+    """A bytea[] in the server's own form."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+
+def _encoded(ids: Any) -> _Encoded:
+    """Dimensions, no nulls, type, number of elements and the first one's index; then length and value of each."""
+    import pyarrow as pa
+
+    from pykafka_core.idempotent import pgcopy
+
+    field = pa.field("id", pa.large_binary())
+    parts = [
+        pgcopy.values_of(pgcopy.encoded(field, chunk.cast(field.type))) for chunk in ids.chunks
+    ]
+    return _Encoded(b"".join([struct.pack(">5i", 1, 0, _BYTEA, len(ids), 1), *parts]))
+
+
+def _register(cursor: Any) -> None:
+    from psycopg.adapt import Dumper
+    from psycopg.pq import Format
+
+    class EncodedDumper(Dumper):
+        format = Format.BINARY
+        oid = _BYTEA_ARRAY
+
+        def dump(self, obj: _Encoded) -> bytes:
+            return obj.data
+
+    cursor.adapters.register_dumper(_Encoded, EncodedDumper)
+
+
+def _numbered(ids: Any) -> Any:
+    """A reader of row numbers and ids."""
+    import numpy as np
+    import pyarrow as pa
+
+    from pykafka_core.idempotent import pgcopy
+
+    schema = pa.schema({"n": pa.int64(), "id": pa.large_binary()})
+
+    def batches() -> Iterator[Any]:
+        start = 0
+        for chunk in ids.chunks:
+            for piece in pgcopy.slices(chunk):
+                numbers = pa.array(np.arange(start, start + len(piece), dtype="i8"))
+                yield pa.record_batch([numbers, piece.cast(schema.types[1])], schema=schema)
+                start += len(piece)
+
+    return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+@contextmanager
+def _staging(cursor: Any) -> Iterator[Any]:
+    """A COPY of (n, id) into an empty temporary table."""
+    cursor.execute(
+        f"CREATE TEMPORARY TABLE IF NOT EXISTS {STAGING} (n bigint, id bytea) ON COMMIT DELETE ROWS"
+    )
+    cursor.execute(f"TRUNCATE {STAGING}")
+    with cursor.copy(f"COPY {STAGING} (n, id) FROM STDIN (FORMAT binary)") as copy:
+        yield copy
+
+
+def _insert(
+    cursor: Any,
+    group_key: int,
+    blocks: Sequence[int],
+    source: str,
+    values: list[Any],
+    mask: bytearray,
+    mark: Mark,
+) -> None:
+    statement = _INSERT.format(block=BLOCK, source=source)
+    for high, packed in cursor.stream(statement, [list(blocks), group_key, *values], binary=True):
+        block, rest = divmod(high << 16, BLOCK)
+        mark(mask, blocks.index(block) * BLOCK + rest, packed)
