@@ -1,13 +1,18 @@
 """What a Delta table promises as a ledger; test_delta_races.py has several writers, and those that die."""
 
+import json
+import os
 import pickle
 import sys
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import deltalake
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,13 +20,21 @@ from hypothesis import strategies as st
 from pykafka_core.errors import (
     ClosedError,
     ConfigurationError,
+    ForkedError,
     LedgerError,
     LedgerSchemaError,
     LedgerUnavailableError,
     UsageError,
 )
 from pykafka_core.idempotent import DeltaLedger, PartitionKey
-from pykafka_core.idempotent.delta import RETENTION, app_id
+from pykafka_core.idempotent.delta import RETENTION
+from pykafka_core.idempotent.delta_log import (
+    looked_up,
+    mark_id,
+    newest_checkpoint,
+    of_group,
+)
+from tests.idempotent.delta_tables import contents, rows, written
 
 GROUP = "billing"
 KEYS = [PartitionKey(b"\1" * 16, "orders", number) for number in range(3)]
@@ -36,14 +49,6 @@ def uri(tmp_path: Path) -> str:
 @pytest.fixture
 def ledger(uri: str) -> DeltaLedger:
     return DeltaLedger(uri)
-
-
-def rows(*values: int) -> Any:
-    return pa.table({"x": pa.array(values, pa.int64())})
-
-
-def written(uri: str) -> list[int]:
-    return sorted(deltalake.DeltaTable(uri).to_pyarrow_table()["x"].to_pylist())
 
 
 def version(uri: str) -> int:
@@ -132,20 +137,55 @@ def test_a_mark_goes_only_forward(ledger: DeltaLedger, offset: Any) -> None:
         assert transaction.marks() == {KEYS[0]: 7}
 
 
-def test_claims_and_batches_are_refused_with_advice(ledger: DeltaLedger) -> None:
+def test_ids_are_refused_with_advice(ledger: DeltaLedger) -> None:
     with ledger.transaction(GROUP) as transaction:
         assert transaction.claim([]) == []
         assert transaction.claim(pa.array([], pa.binary())).equals(pa.array([], pa.bool_()))
-        assert transaction.batches() == {}
-        with pytest.raises(UsageError, match=r"spark_udfs\.dedup"):
-            transaction.claim([b"a"])
-        with pytest.raises(UsageError, match="PostgresLedger"):
-            transaction.begin_batch("query", 0)
+        for ids in ([b"a"], pa.array([b"a"]), pa.chunked_array([[b"a"]])):
+            with pytest.raises(UsageError, match=r"spark_udfs\.dedup_stream"):
+                transaction.claim(ids)
+        for bad in (b"a", "a", None):
+            with pytest.raises(UsageError, match="sequence"):
+                transaction.claim(bad)
+
+
+def test_a_committed_batch_is_not_begun_again(ledger: DeltaLedger, uri: str) -> None:
+    deltalake.DeltaTable.create(uri, rows().schema)
+    for batch, expected in [(0, True), (0, False), (1, True), (0, False), (5, True), (4, False)]:
+        with ledger.transaction(GROUP) as transaction:
+            assert transaction.begin_batch("q", batch) is expected
+            if expected:
+                transaction.connection.append(rows(batch))
+    with ledger.transaction(GROUP) as transaction:
+        assert transaction.begin_batch("another", 0)
+        assert transaction.batches() == {"q": 5, "another": 0}
+        assert transaction.marks() == {}
+        for bad in (-1, "0", None, True, 2**63):
+            with pytest.raises(UsageError, match="batch_id"):
+                transaction.begin_batch("q", bad)  # type: ignore[arg-type]
+        with pytest.raises(UsageError, match="query_id"):
+            transaction.begin_batch("", 0)
+    with ledger.partitions_transaction(GROUP, KEYS[:1]) as transaction:
+        with pytest.raises(UsageError, match="whole group"):
+            transaction.begin_batch("q", 6)
+    assert written(uri) == [0, 1, 5]
+
+
+def test_rows_without_progress_are_refused(ledger: DeltaLedger, uri: str) -> None:
+    """Whoever lost the answer to such a commit would append them again."""
+    commit(ledger, {KEYS[0]: 1}, 10)
+    for group in (GROUP, "new"):
+        with pytest.raises(UsageError, match="no mark moved"):
+            with ledger.transaction(group) as transaction:
+                transaction.connection.append(rows(11))
+    with ledger.transaction(GROUP) as transaction:
+        transaction.connection.append(rows())
+    assert written(uri) == [10]
 
 
 @pytest.mark.parametrize(
     "bad",
-    [{"y": [1]}, {"x": [1], "y": [1]}, {"x": ["a"]}, {"x": [1.5]}, {"x": [2**63]}],
+    [{"y": [1]}, {"x": [1], "y": [1]}, {"x": ["1"]}, {"x": [1.0]}, {"x": [2**63]}],
     ids=str,
 )
 def test_rows_that_do_not_fit_are_refused_at_the_append(
@@ -165,10 +205,64 @@ def test_columns_are_put_in_order_and_widened(ledger: DeltaLedger, uri: str) -> 
     schema = pa.schema([pa.field("a", pa.int64()), pa.field("b", pa.string(), nullable=False)])
     deltalake.DeltaTable.create(uri, schema)
     with ledger.transaction(GROUP) as transaction:
+        append = transaction.connection.append
         with pytest.raises(LedgerSchemaError, match="null"):
-            transaction.connection.append(pa.table({"b": pa.nulls(1, pa.string()), "a": [1]}))
-        transaction.connection.append(pa.table({"b": ["u"], "a": pa.array([1], pa.int32())}))
-    assert deltalake.DeltaTable(uri).to_pyarrow_table().to_pylist() == [{"a": 1, "b": "u"}]
+            append(pa.table({"b": pa.nulls(1, pa.string()), "a": [1]}))
+        append(pa.table({"b": ["u"], "a": pa.array([1], pa.int32())}))
+        append(pa.table({"b": pa.array(["v"]).dictionary_encode(), "a": pa.nulls(1)}))
+        append(pa.table({"b": pa.array(["w"], pa.large_string()), "a": [2]}))
+        transaction.advance({KEYS[0]: 3})
+    assert sorted(contents(uri).to_pylist(), key=str) == [
+        {"a": 1, "b": "u"},
+        {"a": 2, "b": "w"},
+        {"a": None, "b": "v"},
+    ]
+
+
+ZONED = pa.timestamp("us", "Europe/Berlin")  # as a session of Spark in that zone gives them
+
+
+def test_every_type_of_spark_goes_in_and_comes_back(ledger: DeltaLedger, uri: str) -> None:
+    moment = datetime(2026, 1, 2, 3, 4, 5, 6, tzinfo=UTC)
+    values = {
+        "binary": pa.array([b"x"]),
+        "boolean": pa.array([True]),
+        "date": pa.array([moment.date()]),
+        "decimal": pa.array([Decimal("1.50")], pa.decimal128(10, 2)),
+        "double": pa.array([0.5]),
+        "float": pa.array([0.5], pa.float32()),
+        "list": pa.array([[1, None]], pa.list_(pa.int32())),
+        "map": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())),
+        "struct": pa.array([{"s": [moment]}], pa.struct({"s": pa.list_(ZONED)})),
+        "timestamp": pa.array([moment], ZONED),
+        "timestamp_ntz": pa.array([moment.replace(tzinfo=None)], pa.timestamp("us")),
+    }
+    for at in range(2):  # The first makes the table.
+        with ledger.transaction(GROUP) as transaction:
+            transaction.connection.append(pa.table(values))
+            transaction.advance({KEYS[0]: at + 1})
+    found = contents(uri).to_pylist()
+    assert found == pa.table(values).to_pylist() * 2
+
+
+def test_marks_alone_go_to_a_partitioned_table(ledger: DeltaLedger, uri: str) -> None:
+    days = pa.table({"day": ["mon", "tue"], "x": [10, 11]})
+    deltalake.DeltaTable.create(uri, days.schema, partition_by=["day"])
+    commit(ledger, {KEYS[0]: 1})
+    with ledger.transaction(GROUP) as transaction:
+        transaction.connection.append(days)
+        transaction.advance({KEYS[0]: 2})
+    assert marks(ledger) == {KEYS[0]: 2}
+    assert deltalake.DeltaTable(uri).metadata().partition_columns == ["day"]
+    assert written(uri) == [10, 11]
+
+
+def test_rows_that_the_table_itself_refuses_commit_nothing(ledger: DeltaLedger, uri: str) -> None:
+    table = deltalake.DeltaTable.create(uri, rows().schema)
+    table.alter.add_constraint({"small": "x < 100"})
+    with pytest.raises(LedgerError, match="validation"):
+        commit(ledger, {KEYS[0]: 1}, 100)
+    assert (marks(ledger), written(uri)) == ({}, [])
 
 
 def test_a_table_that_forgets_marks_is_refused(ledger: DeltaLedger, uri: str) -> None:
@@ -176,6 +270,72 @@ def test_a_table_that_forgets_marks_is_refused(ledger: DeltaLedger, uri: str) ->
     deltalake.DeltaTable(uri).alter.set_table_properties({RETENTION: "interval 1 days"})
     with pytest.raises(LedgerSchemaError, match=RETENTION):
         marks(ledger)
+
+
+LOG = [f"{number:020}" for number in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ([], (-1, [])),
+        ([f"{LOG[0]}.json", "_last_checkpoint", f"{LOG[1]}.crc"], (-1, [])),
+        ([f"{LOG[3]}.checkpoint.parquet", f"{LOG[8]}.checkpoint.parquet"], (3, [f"{LOG[3]}.checkpoint.parquet"])),
+        (
+            [f"{LOG[2]}.checkpoint.parquet"]
+            + [f"{LOG[4]}.checkpoint.000000000{part}.0000000002.parquet" for part in (1, 2)],
+            (4, [f"{LOG[4]}.checkpoint.000000000{part}.0000000002.parquet" for part in (1, 2)]),
+        ),
+        (
+            [f"{LOG[2]}.checkpoint.parquet", f"{LOG[4]}.checkpoint.0000000002.0000000002.parquet"],
+            (2, [f"{LOG[2]}.checkpoint.parquet"]),
+        ),
+        (
+            [f"{LOG[5]}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"],
+            (5, [f"{LOG[5]}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.json"]),
+        ),
+    ],
+    ids=["none", "others", "too new", "in parts", "a part missing", "version 2"],
+)  # fmt: skip
+def test_the_newest_whole_checkpoint_is_read(
+    names: list[str], expected: tuple[int, list[str]]
+) -> None:
+    assert newest_checkpoint(names, version_max=6) == expected
+
+
+@pytest.mark.parametrize("form", ["parts", "json"])
+def test_checkpoints_of_other_forms_answer_the_same(
+    ledger: DeltaLedger, uri: str, form: str
+) -> None:
+    """Spark writes them; here one of deltalake's is written in their form, and the commits before it are gone."""
+    for at in range(1, 4):
+        commit(ledger, {KEYS[0]: at, KEYS[1]: 10 * at}, at)
+    deltalake.DeltaTable(uri).create_checkpoint()
+    log = Path(uri, "_delta_log")
+    [written_one] = log.glob("*.checkpoint.parquet")
+    actions, name = pq.read_table(written_one), written_one.name.removesuffix(".parquet")
+    table = deltalake.DeltaTable(uri)  # It knows its version; the log is read below.
+    written_one.unlink()
+    for path in log.glob("*.json"):
+        path.unlink()
+    if form == "json":
+        lines = [{k: v for k, v in row.items() if v is not None} for row in actions.to_pylist()]
+        text = "\n".join(json.dumps(line, default=str) for line in lines)
+        (log / f"{name}.80a083e8-7026-4e79-81be-64bd76c43a11.json").write_text(text)
+    else:
+        for part in (1, 2):
+            rows_of_part = actions.slice((part - 1) * 3, 3 if part == 1 else None)
+            pq.write_table(rows_of_part, log / f"{name}.000000000{part}.0000000002.parquet")
+    assert of_group(table, GROUP) == {mark_id(GROUP, KEYS[0]): 3, mark_id(GROUP, KEYS[1]): 30}
+
+
+def test_a_log_that_was_cut_is_an_error_and_not_a_mark_of_0(ledger: DeltaLedger, uri: str) -> None:
+    commit(ledger, {KEYS[0]: 1}, 10)
+    commit(ledger, {KEYS[0]: 2}, 11)
+    table = deltalake.DeltaTable(uri)
+    Path(uri, "_delta_log", f"{LOG[1]}.json").unlink()
+    with pytest.raises(LedgerUnavailableError, match=f"no {LOG[1]}"):
+        of_group(table, GROUP)
 
 
 @pytest.mark.parametrize("cleaned", [False, True])
@@ -199,6 +359,35 @@ def test_a_pickled_ledger_is_the_same(ledger: DeltaLedger) -> None:
     copy = pickle.loads(pickle.dumps(ledger))
     assert marks(copy) == {KEYS[0]: 1}
     assert repr(copy) == repr(ledger)
+
+
+def test_a_relative_path_is_the_same_table_in_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ledger = DeltaLedger(Path("table"))
+    commit(ledger, {KEYS[0]: 1}, 10)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert marks(pickle.loads(pickle.dumps(ledger))) == {KEYS[0]: 1}
+
+
+def test_a_forked_child_must_make_its_own(ledger: DeltaLedger) -> None:
+    commit(ledger, {KEYS[0]: 1}, 10)
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            ledger.close()
+            ledger.transaction(GROUP).__enter__()
+        except ForkedError:
+            os.write(writer, b"refused")
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reader, 100) == b"refused"
+    os.close(reader)
+    os.close(writer)
 
 
 def test_passwords_are_in_neither_repr_nor_errors() -> None:
@@ -252,7 +441,7 @@ def test_without_deltalake_the_error_names_the_extra(
 
 @given(st.lists(st.tuples(NAMES, NAMES, st.integers(0, 11)), unique=True, max_size=9))
 def test_no_two_marks_share_an_application_id(places: list[tuple[str, str, int]]) -> None:
-    ids = {app_id(group, PartitionKey(b"\0" * 16, topic, at)) for group, topic, at in places}
+    ids = {mark_id(group, PartitionKey(b"\0" * 16, topic, at)) for group, topic, at in places}
     assert len(ids) == len(places)
 
 
@@ -294,6 +483,9 @@ def test_marks_and_rows_follow_a_model(
             continue
         model |= ends
     found = marks(ledger)
+    table = deltalake.DeltaTable(uri)
+    in_log = of_group(table, GROUP)
+    assert looked_up(table, in_log) == in_log
     assert {at: found.get(KEYS[at], 0) for at in range(3)} == {
         at: model.get(at, 0) for at in range(3)
     }

@@ -1,26 +1,28 @@
 """Several writers of one Delta table: of one partition exactly one commits, and one that is killed leaves no half."""
 
 import multiprocessing
+import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
 
 import deltalake
-import pyarrow as pa
 import pytest
 
-from pykafka_core.errors import LedgerError, LedgerUnavailableError
+from pykafka_core.errors import (
+    LedgerError,
+    LedgerSchemaError,
+    LedgerUnavailableError,
+)
 from pykafka_core.idempotent import DeltaLedger, PartitionKey
+from tests.idempotent.delta_tables import rows, written
 
 GROUP = "billing"
 KEYS = [PartitionKey(b"\1" * 16, "orders", number) for number in range(4)]
 ROUNDS = 30
 SPAWN = multiprocessing.get_context("spawn")  # deltalake's threads do not survive a fork
-
-
-def rows(*values: int) -> Any:
-    return pa.table({"x": pa.array(values, pa.int64())})
 
 
 def process(ledger: DeltaLedger, at: int, count: int) -> int:
@@ -30,10 +32,6 @@ def process(ledger: DeltaLedger, at: int, count: int) -> int:
         transaction.connection.append(rows(*(1000 * at + n for n in range(mark, mark + count))))
         transaction.advance({KEYS[at]: mark + count})
     return mark + count
-
-
-def written(uri: str) -> list[int]:
-    return sorted(deltalake.DeltaTable(uri).to_pyarrow_table()["x"].to_pylist())
 
 
 def race(uri: str, barrier: Barrier, results: Any) -> None:
@@ -101,15 +99,111 @@ def test_a_transaction_of_the_group_and_one_of_a_partition_exclude_each_other(
     assert written(uri) == [0, 1, 2, 1000, 1001]
 
 
-def test_other_writers_of_the_table_disturb_nothing(tmp_path: Path) -> None:
+def appended(table: Any) -> None:
+    deltalake.write_deltalake(table, rows(77), mode="append")
+
+
+def deleted(table: Any) -> None:
+    table.delete("x = 0")
+
+
+def altered(table: Any) -> None:
+    table.alter.set_table_properties({"delta.checkpointInterval": "7"})
+
+
+def compacted(table: Any) -> None:
+    table.optimize.compact()
+
+
+@pytest.mark.parametrize("other", [appended, deleted, altered, compacted])
+@pytest.mark.parametrize("whole_group", [True, False])
+def test_other_writers_of_the_table_disturb_nothing(
+    tmp_path: Path, other: Callable[[Any], None], whole_group: bool
+) -> None:
+    """deltalake refuses to follow some of them; then the commit is tried again, as no mark moved."""
     uri = str(tmp_path / "table")
     ledger = DeltaLedger(uri)
     process(ledger, 0, 1)
-    with ledger.transaction(GROUP) as transaction:
-        deltalake.write_deltalake(uri, rows(77), mode="append")
-        transaction.connection.append(rows(1))
-        transaction.advance({KEYS[0]: 2})
-    assert written(uri) == [0, 1, 77]
+    process(ledger, 0, 1)
+    opened = (
+        ledger.transaction(GROUP) if whole_group else ledger.partitions_transaction(GROUP, KEYS[:1])
+    )
+    with opened as transaction:
+        other(deltalake.DeltaTable(uri))
+        transaction.connection.append(rows(2))
+        transaction.advance({KEYS[0]: 3})
+    expected: dict[Callable[[Any], None], list[int]] = {appended: [0, 1, 2, 77], deleted: [1, 2]}
+    assert written(uri) == expected.get(other, [0, 1, 2])
+    with DeltaLedger(uri).transaction(GROUP) as transaction:
+        assert transaction.marks() == {KEYS[0]: 3}
+
+
+def test_a_table_that_other_writers_never_leave_alone_is_unavailable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uri = str(tmp_path / "table")
+    ledger = DeltaLedger(uri)
+    process(ledger, 0, 1)
+    write = deltalake.write_deltalake
+
+    def write_behind(table: Any, *args: Any, **options: Any) -> None:
+        altered(deltalake.DeltaTable(uri))
+        write(table, *args, **options)
+
+    monkeypatch.setattr(deltalake, "write_deltalake", write_behind)
+    with pytest.raises(LedgerUnavailableError, match="10 tries"):
+        process(ledger, 0, 1)
+    assert written(uri) == [0]
+
+
+def test_a_column_that_was_added_meanwhile_is_an_error_and_not_a_commit(tmp_path: Path) -> None:
+    uri = str(tmp_path / "table")
+    ledger = DeltaLedger(uri)
+    process(ledger, 0, 1)
+    with pytest.raises(LedgerSchemaError, match="new"):
+        with ledger.partitions_transaction(GROUP, KEYS[:1]) as transaction:
+            field = deltalake.Field("new", deltalake.schema.PrimitiveType("long"))
+            deltalake.DeltaTable(uri).alter.add_columns(field)
+            transaction.connection.append(rows(1))
+            transaction.advance({KEYS[0]: 2})
+    assert written(uri) == [0]
+
+
+def test_files_of_a_commit_that_was_refused_are_not_of_the_table(tmp_path: Path) -> None:
+    """They were written before the commit, as by a process that dies between the two."""
+    uri = str(tmp_path / "table")
+    ledger = DeltaLedger(uri)
+    process(ledger, 0, 1)
+    with pytest.raises(LedgerError, match="moved a mark"):
+        with ledger.partitions_transaction(GROUP, KEYS[:1]) as transaction:
+            process(DeltaLedger(uri), 0, 1)
+            transaction.connection.append(rows(1))
+            transaction.advance({KEYS[0]: 2})
+    assert written(uri) == [0, 1]
+    files = {path.name for path in Path(uri).glob("*.parquet")}
+    table = deltalake.DeltaTable(uri)
+    assert len(files) == 3
+    assert len(table.file_uris()) == 2
+    table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
+    assert len(list(Path(uri).glob("*.parquet"))) == 2
+    assert process(ledger, 0, 1) == 3
+
+
+def test_a_table_is_created_once_whoever_is_first(tmp_path: Path) -> None:
+    """deltalake's default puts a second creation behind the first one, which replaces the schema."""
+    ready = threading.Barrier(4)
+
+    def work(at: int) -> int:
+        ready.wait(60)
+        return process(DeltaLedger(uri), at, 1)
+
+    with ThreadPoolExecutor(4) as pool:
+        for number in range(20):
+            uri = str(tmp_path / f"table{number}")
+            assert list(pool.map(work, range(4))) == [1] * 4
+            assert written(uri) == [0, 1000, 2000, 3000]
+            log = [path.read_text() for path in Path(uri, "_delta_log").glob("*.json")]
+            assert sum(text.count('"metaData"') for text in log) == 1
 
 
 def test_a_replay_after_a_lost_answer_finds_its_mark(

@@ -1,0 +1,132 @@
+"""Rows on their way into a Delta table, in the table's columns and types."""
+
+from typing import TYPE_CHECKING, Final
+
+from pykafka_core.errors import LedgerSchemaError, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_KINDS: Final = {
+    "integer": ["is_integer"],
+    "decimal": ["is_decimal"],
+    "date": ["is_date"],
+    "string": ["is_string", "is_large_string", "is_string_view"],
+    "binary": ["is_binary", "is_large_binary", "is_binary_view", "is_fixed_size_binary"],
+}
+"""Tests of ``pyarrow.types``, by what they have in common."""
+
+
+class DeltaRows:
+    """What the effect writes to: the rows of the commit to come."""
+
+    def __init__(self, schema: "pa.Schema | None") -> None:
+        self._schema, self._tables = schema, list["pa.Table"]()
+        self._open = True
+
+    def append(self, table: "pa.Table") -> None:
+        """Add rows to the commit; they are in memory until then.
+
+        Args:
+            table: With the Delta table's columns, in any order, and its types; integers of another size and other
+                forms of one type (large strings, dictionaries) are converted. Where there is no Delta table yet, the
+                first rows' schema becomes its own.
+
+        Raises:
+            LedgerSchemaError: The rows do not fit the Delta table.
+            UsageError: The transaction has ended, or this is no table.
+        """
+        import pyarrow as pa
+
+        if not self._open:
+            raise UsageError("the ledger's transaction has ended: append inside its with block")
+        if not isinstance(table, pa.Table):
+            raise UsageError(f"append takes a pyarrow.Table, not {type(table).__name__}")
+        if self._schema is None:
+            self._schema = table.schema
+        self._tables.append(fitted(table, self._schema))
+
+    def collected(self) -> "pa.Table | None":
+        """All rows; None if there are none."""
+        import pyarrow as pa
+
+        rows = pa.concat_tables(self._tables) if self._tables else None
+        return rows if rows is not None and rows.num_rows else None
+
+    def finish(self) -> None:
+        """From here on `append` is an error."""
+        self._open = False
+
+
+def fitted(rows: "pa.Table", schema: "pa.Schema") -> "pa.Table":
+    """Rows in the columns and types of ``schema``.
+
+    deltalake would convert what it can, text to numbers too, and have a row that it cannot convert fail the commit.
+
+    Raises:
+        LedgerSchemaError: A column is missing or unknown, of another kind, or has values that do not fit.
+    """
+    import pyarrow as pa
+
+    if sorted(rows.column_names) != sorted(schema.names):
+        raise LedgerSchemaError(
+            f"the rows have the columns {', '.join(rows.column_names)}, the Delta table has "
+            f"{', '.join(schema.names)}: select and rename before the append, or alter the table"
+        )
+    for field in schema:
+        column = rows[field.name]
+        if not pa.types.is_null(column.type) and _kind(column.type) != _kind(field.type):
+            raise LedgerSchemaError(
+                f"column {field.name} is {column.type} in the rows and {field.type} in the Delta table: cast it"
+            )
+        if column.null_count and not field.nullable:
+            raise LedgerSchemaError(f"column {field.name} of the Delta table takes no nulls")
+    try:
+        return rows.select(schema.names).cast(schema)
+    except (pa.ArrowException, ValueError) as error:
+        raise LedgerSchemaError(
+            f"the rows do not fit the Delta table's columns: {error}"
+        ) from error
+
+
+def _kind(type: "pa.DataType") -> object:
+    """Equal for types between which a checked cast keeps each value."""
+    from pyarrow import types
+
+    if types.is_dictionary(type):
+        return _kind(type.value_type)
+    if types.is_struct(type):
+        return [(field.name, _kind(field.type)) for field in type]
+    if types.is_map(type):
+        return "map", _kind(type.key_type), _kind(type.item_type)
+    if types.is_list(type) or types.is_large_list(type) or types.is_list_view(type):
+        return "list", _kind(type.value_type)
+    if types.is_timestamp(type):
+        return "timestamp", type.tz is None
+    for kind, tests in _KINDS.items():
+        if any(getattr(types, test)(type) for test in tests):
+            return kind
+    return str(type)
+
+
+def storable(schema: "pa.Schema") -> "pa.Schema":
+    """The schema of a Delta table for rows like these: moments are in UTC and microseconds there."""
+    import pyarrow as pa
+
+    return pa.schema([field.with_type(_storable(field.type)) for field in schema])
+
+
+def _storable(type: "pa.DataType") -> "pa.DataType":
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(type):
+        return _storable(type.value_type)
+    if pa.types.is_timestamp(type):
+        return pa.timestamp("us", type.tz and "UTC")
+    if pa.types.is_struct(type):
+        return pa.struct([field.with_type(_storable(field.type)) for field in type])
+    if pa.types.is_map(type):
+        return pa.map_(_storable(type.key_type), _storable(type.item_type))
+    if pa.types.is_list(type) or pa.types.is_large_list(type):
+        return pa.list_(_storable(type.value_type))
+    return type

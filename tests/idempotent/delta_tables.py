@@ -1,0 +1,19 @@
+"""What tests of the ledger in a Delta table share: rows of one column, and what a table has of them."""
+
+from typing import Any
+
+import deltalake
+import pyarrow as pa
+
+
+def rows(*values: int) -> Any:
+    return pa.table({"x": pa.array(values, pa.int64())})
+
+
+def contents(uri: str) -> Any:
+    """The table's rows; `to_pyarrow_table` would leave threads that abort a process that ends soon after."""
+    return pa.table(deltalake.DeltaTable(uri).scan().read_all())
+
+
+def written(uri: str) -> list[int]:
+    return sorted(contents(uri)["x"].to_pylist())
