@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from deltalake import DeltaTable
 
 from pykafka_core import Broker
 from pykafka_core.idempotent import DeltaLedger
 from spark_udfs.sink import IdempotentSink
+from tests.idempotent.delta_tables import contents
 from tests.support.pipeline import Sent, run, send, stream
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ def test_each_record_is_in_the_table_once_over_batches_and_a_new_checkpoint(
         send(broker.bootstrap_servers, "orders", sent[45:])
         for checkpoint in ("first", "new"):
             run(df, tmp_path / checkpoint, sink.foreach_batch)
-    rows = DeltaTable(str(tmp_path / "orders")).to_pyarrow_table()
-    assert sorted(rows["value"].to_pylist()) == [one.value for one in sent]
+    assert sorted(contents(str(tmp_path / "orders"))["value"].to_pylist()) == [
+        one.value for one in sent
+    ]
     assert sink.statistics().processed == sink.statistics().redelivered == 60
