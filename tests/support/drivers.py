@@ -1,4 +1,4 @@
-"""Drivers of Spark in processes of their own, which print what they found."""
+"""Drivers of Spark in processes of their own, whatever was said of Spark and Python in this one."""
 
 import json
 import os
@@ -11,8 +11,16 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-ABOUT_SPARK = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_PYTHON", "PYSPARK_SUBMIT_ARGS")
-"""What a session of this process, or the user's shell, says of Spark: the driver has its own."""
+
+
+def clean_environment() -> dict[str, str]:
+    """This process's, without what its shell or its own session says of Spark and of Python's path.
+
+    What Spark starts there listens on 127.0.0.1.
+    """
+    said = ("PYTHONPATH", "PYSPARK_", "SPARK_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(said)}
+    return {**kept, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def run_driver(
@@ -29,15 +37,11 @@ def run_driver(
         The JSON of the last line that it printed.
     """
     command = [sys.executable, "-m", module, json.dumps(given)]
-    environment = {name: value for name, value in os.environ.items() if name not in ABOUT_SPARK}
-    environment |= {
-        "PYTHONPATH": os.pathsep.join(map(str, [first, ROOT] if first else [ROOT])),
-        "SPARK_LOCAL_IP": "127.0.0.1",  # all ports of a cluster, too
-    }
+    path = os.pathsep.join(map(str, [first, ROOT] if first else [ROOT]))
     with subprocess.Popen(
         command,
         cwd=folder,
-        env=environment,
+        env=clean_environment() | {"PYTHONPATH": path},
         stdout=subprocess.PIPE,
         text=True,
         start_new_session=True,

@@ -1,11 +1,8 @@
 """The wheel in an empty environment: what a new user meets first. It is packed from what `make build` compiled."""
 
-import fcntl
-import os
 import re
 import subprocess
 import sys
-import venv
 import zipfile
 from collections.abc import Iterator
 from email.message import Message
@@ -15,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.examples import ROOT, examples
+from tests.support.wheel import make_environment, run, serve, stop
 
 README = ROOT / "README.md"
-PATIENCE_S = 600
 _BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 COMMANDS = [
     line.removeprefix("$ ")
@@ -27,25 +24,10 @@ COMMANDS = [
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    values = f"OUT={folder}", "WHEEL_PROFILE=dev", f"PYTHONS={sys.executable}"
-    # Builds of one tree write the same file on their way.
-    with (ROOT / "Cargo.toml").open(encoding="utf-8") as tree:
-        fcntl.flock(tree, fcntl.LOCK_EX)
-        run("make", "-s", "-o", ".venv/ready", "wheel", *values, folder=ROOT)
-    (wheel,) = folder.iterdir()
-    return wheel
-
-
-@pytest.fixture(scope="module")
 def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the commands are of an environment that holds the wheel, its extra ``cli`` and pytest."""
     folder = tmp_path_factory.mktemp("environment")
-    venv.create(folder, symlinks=True, with_pip=False)
-    pip = sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")
-    run(*pip, "install", "-q", f"{wheel}[cli]", "pytest", folder=folder)
-    return folder / "bin"
+    return make_environment(folder, f"{wheel}[cli]", "pytest")
 
 
 @pytest.fixture(scope="module")
@@ -115,47 +97,10 @@ def _session(scripts: Path, folder: Path, commands: list[str]) -> Iterator[str]:
     try:
         for command in commands:
             if command.startswith("pykafka-core serve"):
-                _stop(server)
-                server, address = _serve(scripts, folder, command)
+                stop(server)
+                server, address = serve(scripts, folder, command)
             else:
                 shell = "bash", "-euo", "pipefail", "-c", command
                 yield run(*shell, folder=folder, scripts=scripts, address=address)
     finally:
-        _stop(server)
-
-
-def _serve(scripts: Path, folder: Path, command: str) -> tuple[subprocess.Popen[str], str]:
-    program, *arguments = command.replace("127.0.0.1:9092", "127.0.0.1:0").split()
-    server = subprocess.Popen(
-        [scripts / program, *arguments], cwd=folder, stdout=subprocess.PIPE, text=True
-    )
-    assert server.stdout is not None
-    word, address, *_ = server.stdout.readline().split()
-    assert word == "ready"
-    return server, address
-
-
-def _stop(server: subprocess.Popen[str] | None) -> None:
-    if server is not None:
-        server.terminate()
-        server.communicate(timeout=PATIENCE_S)
-
-
-def run(*command: str, folder: Path, scripts: Path | None = None, address: str = "") -> str:
-    """What it prints; stderr is in the assertion if it fails."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    if scripts is not None:
-        environment["PATH"] = f"{scripts}{os.pathsep}{environment['PATH']}"
-    if address:
-        environment["PYKAFKA_BOOTSTRAP_SERVERS"] = address
-    done = subprocess.run(
-        command,
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-    return done.stdout
+        stop(server)

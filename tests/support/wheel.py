@@ -1,0 +1,76 @@
+"""Empty environments that hold a wheel, and the programs that came with it."""
+
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.drivers import clean_environment
+
+PATIENCE_S = 600
+
+
+def make_environment(folder: Path, *requirements: str) -> Path:
+    """Where the commands are of a new environment that holds these and what they need."""
+    venv.create(folder, symlinks=True, with_pip=False)
+    pip = sys.executable, "-m", "pip", "--python", str(folder / "bin" / "python")
+    run(*pip, "install", "-q", *requirements, folder=folder)
+    return folder / "bin"
+
+
+def run(*command: str, folder: Path, scripts: Path | None = None, address: str = "") -> str:
+    """What it prints; stderr is in the assertion if it fails."""
+    environment = clean_environment()
+    if scripts is not None:
+        environment["PATH"] = f"{scripts}{os.pathsep}{environment['PATH']}"
+    if address:
+        environment["PYKAFKA_BOOTSTRAP_SERVERS"] = address
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def serve(scripts: Path, folder: Path, command: str) -> tuple[subprocess.Popen[str], str]:
+    """Start ``pykafka-core serve``, on a port of its own; the process and its address."""
+    program, *arguments = command.replace("127.0.0.1:9092", "127.0.0.1:0").split()
+    server = subprocess.Popen(
+        [scripts / program, *arguments],
+        cwd=folder,
+        env=clean_environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout is not None
+    word, address, *_ = server.stdout.readline().split()
+    assert word == "ready"
+    return server, address
+
+
+def stop(server: subprocess.Popen[str] | None) -> None:
+    """End it, if there is one."""
+    if server is not None:
+        server.terminate()
+        server.communicate(timeout=PATIENCE_S)
+
+
+@contextmanager
+def serving(scripts: Path, folder: Path) -> Iterator[str]:
+    """The address of a broker with its data in ``folder``, which has ended afterwards."""
+    server, address = serve(
+        scripts, folder, "pykafka-core serve --listen 127.0.0.1:9092 --data data"
+    )
+    try:
+        yield address
+    finally:
+        stop(server)

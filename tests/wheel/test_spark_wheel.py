@@ -1,0 +1,58 @@
+"""The wheel with its extras for Spark in an empty environment: the guide runs as its reader runs it."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.examples import ROOT, spark_examples
+from tests.support.wheel import make_environment, run, serving
+
+README, GUIDE = ROOT / "README.md", ROOT / "docs" / "guides" / "spark.md"
+PAGES = [README, GUIDE]
+WHERE_FROM = "import spark_udfs; print(spark_udfs.__file__)"
+SUBMITS = re.findall(r"`(spark-submit --(?:jars|packages) [^`]+)`", GUIDE.read_text())
+"""What brings the connector; a master and a program come behind it."""
+
+
+@pytest.fixture(scope="module")
+def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the commands are of an environment that holds the wheel and the extras ``spark`` and ``postgres``."""
+    folder = tmp_path_factory.mktemp("environment")
+    yield make_environment(folder, f"{wheel}[spark,postgres]")
+    shutil.rmtree(folder)  # 1 GB, which pytest would keep
+
+
+def program(page: Path, address: str, dsn: str, *, snippets: int | None = None) -> str:
+    """The first snippets of a page that are of Spark, as one program that also says where its package is."""
+    code = "\n".join([*spark_examples(page)[:snippets], WHERE_FROM])
+    return code.replace("localhost:9092", address).replace("dbname=shop", dsn)
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
+def test_the_page_runs_from_top_to_bottom(
+    page: Path, scripts: Path, postgres_dsn: str, tmp_path: Path
+) -> None:
+    with serving(scripts, tmp_path) as address:
+        folder = tmp_path / "empty"
+        folder.mkdir()
+        (folder / "program.py").write_text(program(page, address, postgres_dsn))
+        printed = run(str(scripts / "python"), "program.py", folder=folder)
+    assert str(scripts.parent) in printed
+
+
+def test_the_guide_says_how_to_submit_with_the_connector() -> None:
+    assert [line.split()[1] for line in SUBMITS] == ["--packages", "--jars"]
+
+
+@pytest.mark.parametrize("submit", SUBMITS)
+def test_the_guide_is_submitted(submit: str, scripts: Path, tmp_path: Path) -> None:
+    with serving(scripts, tmp_path) as address:
+        (tmp_path / "program.py").write_text(program(GUIDE, address, "", snippets=3))
+        # What --packages fetches stays in the folder, too.
+        options = f"--master 'local[2]' --conf spark.jars.ivy={tmp_path}/ivy"
+        line = f"{submit} {options} program.py"
+        printed = run("bash", "-euc", line, folder=tmp_path, scripts=scripts)
+    assert str(scripts.parent) in printed
