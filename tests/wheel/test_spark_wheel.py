@@ -19,9 +19,9 @@ SUBMITS = re.findall(r"`(spark-submit --(?:jars|packages) [^`]+)`", GUIDE.read_t
 
 @pytest.fixture(scope="module")
 def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where the commands are of an environment that holds the wheel and the extras ``spark`` and ``postgres``."""
+    """Where the commands are of an environment that holds the wheel and what the guide names of its extras."""
     folder = tmp_path_factory.mktemp("environment")
-    yield make_environment(folder, f"{wheel}[spark,postgres]")
+    yield make_environment(folder, f"{wheel}[spark,postgres,delta]")
     shutil.rmtree(folder)  # 1 GB, which pytest would keep
 
 
