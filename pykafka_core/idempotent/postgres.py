@@ -38,7 +38,7 @@ CREATION_LOCK = 0x7079_6B61_666B_61  # "pykafka" in ASCII: an advisory lock's nu
 class PostgresLedger(SqlLedger):
     """A ledger in a PostgreSQL database, in the first schema of the search path.
 
-    A group's row is locked while its transaction is open: groups do not wait for each other. The
+    A group is locked while its transaction is open: groups do not wait for each other. The
     connection is in autocommit mode between transactions. ``synchronous_commit`` is switched on where
     the server has it off: a commit that returned must not be forgotten, or a source that keeps its own
     checkpoint (Spark) would not send the records again.
@@ -72,7 +72,7 @@ class PostgresLedger(SqlLedger):
         with driver_errors(self._psycopg, self._name):
             connection = self._psycopg.connect(self._conninfo, autocommit=True)
             try:
-                # Each statement must see what was committed while it waited for the group's row.
+                # Each statement must see what was committed while it waited for the group's lock.
                 connection.isolation_level = self._psycopg.IsolationLevel.READ_COMMITTED
                 self._prepare(connection)
             except BaseException:

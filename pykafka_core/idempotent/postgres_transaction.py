@@ -34,9 +34,16 @@ class PostgresTransaction(SqlTransaction):
         with driver_errors(self._psycopg, self._name), self._connection.cursor() as cursor:
             cursor.executemany(statement.replace("?", "%s"), rows)
 
+    _GROUP_LOCK = "pg_advisory_xact_lock"
+    """By number, not by row: a lock of a row that is shared and updated is a chain of versions, which can deadlock."""
+
     def _select_group(self, group: str) -> list[tuple[Any, ...]]:
-        query = "SELECT group_key, ids_count FROM pykafka_groups WHERE name = ? FOR UPDATE"
-        return self._rows(query, (group,))
+        number = "hashtextextended('pykafka ' || current_schema() || ' ' || ?, 0)"
+        self._rows(f"SELECT {self._GROUP_LOCK}({number})", (group,))
+        # A statement of its own, to see what was committed while the lock was waited for.
+        return self._rows(
+            "SELECT group_key, ids_count FROM pykafka_groups WHERE name = ?", (group,)
+        )
 
     def _insert_ids(self, ids: list[bytes]) -> Inserted:
         inserted = self._insert(ids, postgres_ids.insert_list)
@@ -72,6 +79,8 @@ class PartitionsTransaction(PostgresTransaction):
     that claim one id wait for each other at the unique index: `claim` inserts in the order of the ids, and only once,
     so that they never wait in a circle. The group's row, which counts the ids, is changed last.
     """
+
+    _GROUP_LOCK = "pg_advisory_xact_lock_shared"
 
     def __init__(
         self,
@@ -110,10 +119,6 @@ class PartitionsTransaction(PostgresTransaction):
                 "UPDATE pykafka_groups SET ids_count = ids_count + ? WHERE group_key = ?",
                 [(self._claimed, self._group_key)],
             )
-
-    def _select_group(self, group: str) -> list[tuple[Any, ...]]:
-        query = "SELECT group_key, ids_count FROM pykafka_groups WHERE name = ? FOR KEY SHARE"
-        return self._rows(query, (group,))
 
     def _lock_mark(self, key: PartitionKey) -> int:
         rows = self._rows(

@@ -23,7 +23,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, cast
 
 import pyarrow as pa
 
@@ -52,6 +52,10 @@ from spark_udfs.sink.whole_partitions import in_whole_partitions
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.listener import StreamingQueryListener
+
+
+BATCHES_REPORTED_MAX: Final = 100
+"""For so many batches Spark's report may come later than the batch."""
 
 
 class IdempotentSink:
@@ -134,7 +138,8 @@ class IdempotentSink:
             )
         self._known: dict[str, bytes] = {}
         self._query: str | None = None
-        self._marks: dict[Place, int] = {}
+        self._marks: dict[int, Mapping[Place, int]] = {}
+        """Of the last batches: Spark reports on a batch while the next ones run."""
         self._statistics = Statistics()
         self._lock = threading.Lock()
 
@@ -161,7 +166,8 @@ class IdempotentSink:
         """
 
         def note(progress: Any) -> None:
-            self._statistics = replace(self._statistics, lag=lag_of(progress, self._marks))
+            marks = self._marks.get(int(progress.batchId), {})
+            self._statistics = replace(self._statistics, lag=lag_of(progress, marks))
             if report is not None:
                 report(self._statistics)
 
@@ -216,7 +222,7 @@ class IdempotentSink:
                 fresh = batch.fresh({place: read.mark(place) for place in ends})
                 done = self._work.process(transaction, fresh)
                 transaction.advance(read.advanced(ends))
-            self._committed(df, read, ends)
+            self._committed(df, batch_id, read, ends)
             return Counts(table.num_rows, len(fresh), *done)
 
     def _by_tasks(self, df: "DataFrame", batch_id: int, brokers: TopicIds) -> Counts:
@@ -247,7 +253,7 @@ class IdempotentSink:
                 transaction.claim([])  # forgets the old ones, which tasks do not
             read = replace(read, marks=transaction.marks())
             transaction.advance(read.advanced(plan.ends))
-        self._committed(df, read, plan.ends)
+        self._committed(df, batch_id, read, plan.ends)
         return counts._replace(records=records() or counts.records)
 
     def _by_batches(self, df: "DataFrame", batch_id: int) -> Counts:
@@ -262,9 +268,14 @@ class IdempotentSink:
                 done = self._work.process(transaction, rows)
             return Counts(table.num_rows, len(rows), *done)
 
-    def _committed(self, df: "DataFrame", read: Read, ends: Mapping[Place, int]) -> None:
+    def _committed(
+        self, df: "DataFrame", batch_id: int, read: Read, ends: Mapping[Place, int]
+    ) -> None:
+        """Note the marks for the listener."""
         self._query = _query_id(df)
-        self._marks |= {place: max(end, read.mark(place)) for place, end in ends.items()}
+        marks = {place: max(end, read.mark(place)) for place, end in ends.items()}
+        kept = list(self._marks.items())[1 - BATCHES_REPORTED_MAX :]
+        self._marks = {**dict(kept), batch_id: marks}
 
     def _read_so_far(
         self, transaction: Transaction, ids: Mapping[str, bytes], logs: Mapping[Place, Range]
