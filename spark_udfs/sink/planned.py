@@ -118,8 +118,13 @@ def planned(df: "DataFrame") -> Planned | None:
     session: Any = df.sparkSession
     try:
         query_id = session.sparkContext.getLocalProperty(QUERY_ID)
-        if query_id is None:
+        if query_id is None and _active_queries(session).isEmpty():
             return None
+        if query_id is None:
+            raise ValueError(
+                f"the property {QUERY_ID} is not set on this thread while a query runs; call the sink on the thread "
+                "that Spark calls foreachBatch on"
+            )
         execution = _execution(session, query_id)
         sources = [execution.sources().apply(at) for at in range(execution.sources().size())]
         classes = [source.getClass().getName() for source in sources]
@@ -139,10 +144,14 @@ def planned(df: "DataFrame") -> Planned | None:
     return agreed(streams)
 
 
+def _active_queries(session: Any) -> Any:
+    """Of all sessions of the application, by their ids."""
+    return session._jsparkSession.sharedState().activeStreamingQueries()
+
+
 def _execution(session: Any, query_id: str) -> Any:
     """The query's MicroBatchExecution."""
-    running = session._jsparkSession.sharedState().activeStreamingQueries()
-    execution = running.get(session._jvm.java.util.UUID.fromString(query_id))
+    execution = _active_queries(session).get(session._jvm.java.util.UUID.fromString(query_id))
     if execution is None:
         raise ValueError(f"there is no query {query_id}")
     return execution

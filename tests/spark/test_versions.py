@@ -230,7 +230,6 @@ def test_a_shuffle_does_for_what_spark_no_longer_tells_of_its_tasks(
     assert batch.outcomes["executors", name] == Outcome("", RECORDS)
 
 
-@pytest.mark.xfail(reason="taken for a call outside of a query, which has no plan to check")
 def test_a_batch_without_the_id_of_its_query_is_not_processed_unchecked(batch: FirstBatch) -> None:
     """Such as one that the user's function hands to another thread: properties are of a thread."""
     assert batch.outcomes["driver", QUERY_ID].error

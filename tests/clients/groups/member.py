@@ -99,7 +99,7 @@ class Member:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             event = json.loads(line)
-            event["at"] = time.monotonic()
+            event.setdefault("at", time.monotonic())
             self._events.put(event)
         self._events.put(None)
 

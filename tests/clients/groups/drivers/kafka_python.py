@@ -34,10 +34,11 @@ class KafkaPython(ConsumerRebalanceListener):  # type: ignore[misc]
             enable_auto_commit=False,
             session_timeout_ms=given["session_ms"],
             heartbeat_interval_ms=500,
-            # `subscribe` while the first answer about metadata is on its way is forgotten until the next (3.0.12).
             metadata_max_age_ms=1_000,
             partition_assignment_strategy=[ASSIGNORS[given["strategy"]]],
         )
+        # `subscribe` while an answer about metadata is on its way is forgotten until the next one (3.0.12).
+        self.consumer.topics()
         self.consumer.subscribe([self.topic], listener=self)
 
     def poll(self) -> None:
