@@ -82,10 +82,14 @@ class Group:
             if member.owned:
                 member.commit()
 
-    def assignor(self) -> str:
-        """The strategy on which the broker says that the members agreed."""
-        described = self._admin.describe_consumer_groups([self.name])[self.name]
-        return str(described.result(PATIENCE_S).partition_assignor)
+    def wait_for_assignor(self, assignor: str) -> None:
+        """Until the broker says that the members agreed on this strategy; it says none while they join once more."""
+
+        def is_agreed() -> bool:
+            described = self._admin.describe_consumer_groups([self.name])[self.name]
+            return str(described.result(PATIENCE_S).partition_assignor) == assignor
+
+        self.wait(is_agreed, f"assignor {assignor}")
 
     def close(self) -> None:
         for member in self.members:
@@ -125,7 +129,7 @@ def rebalance(group: Group) -> None:
     """A second member gets half, and the first one gets it back when that one leaves."""
     _, second = two(group)
     assert group.strategy is not None
-    assert group.assignor() == group.client.strategies[group.strategy]
+    group.wait_for_assignor(group.client.strategies[group.strategy])
     group.write(12)
     group.wait_for_all()
     group.commit()
