@@ -31,15 +31,15 @@ _KEEPS: Final = get_args(Keep)
 def dedup_batch(
     df: "DataFrame",
     ids: Ids,
+    *,
     keep: Keep = "first",
     order_by: Ids = "offset",
-    *,
     buckets: int = 64,
 ) -> "DataFrame":
     """One row of ``df`` for each id, and every row of which an id is null.
 
     Stateless and the same at every run: inside ``foreachBatch`` it removes the duplicates of that micro-batch only.
-    Ids are compared as in `dedup_stream`. The rows come in no particular order.
+    Ids are compared by 128-bit fingerprints, as in `dedup_stream`. The rows come in no particular order.
 
     Args:
         df: A table, not a stream.
@@ -63,7 +63,7 @@ def dedup_batch(
     order = check_order(df, order_by)
     width, (at, more) = len(df.columns), placed(df, ids)
     extra = [column.alias(f"__extra_{number}") for number, column in enumerate([*more, *order])]
-    routing = Routing(width, tuple(at), buckets, seed=0)
+    routing = Routing(width, tuple(at), buckets)
     blocks = df.select("*", *extra).mapInArrow(pack(routing), BLOCK_SCHEMA)
     # Back by way of blocks: applyInArrow takes no timestamps of a session's own time zone, mapInArrow does.
     kept = blocks.groupBy("bucket").applyInArrow(_reduce(width, keep), "rows binary")

@@ -26,7 +26,6 @@ __all__ = [
     "BLOCK_BYTES",
     "BLOCK_SCHEMA",
     "Routing",
-    "digests_of",
     "pack",
     "read",
     "rows_of",
@@ -54,16 +53,11 @@ class Routing:
         width: How many columns the user's rows have; they come first.
         ids: Which columns make the id. Those that are not the user's stand next; they are not handed on.
         buckets: How many buckets there are, 1 at least.
-        seed: Of the fingerprints.
-        every_batch: Bucket 0 gets a block of every task that has rows, be it empty: its state then sees every
-            micro-batch, and can tell that the settings changed.
     """
 
     width: int
     ids: tuple[int, ...]
     buckets: int
-    seed: int
-    every_batch: bool = False
 
 
 def pack(routing: Routing) -> Callable[[Batches], Batches]:
@@ -137,7 +131,7 @@ def _part(rows: pa.RecordBatch, routing: Routing) -> tuple[list[int], list[pa.Re
     """Blocks of ``rows``, in their order within each bucket, and the buckets of these blocks."""
     columns, names = list(rows.columns), list(rows.schema.names)
     end = max(routing.width, 1 + max(routing.ids))
-    digests = digests_of([columns[at] for at in routing.ids], routing.seed)
+    digests = _digests_of([columns[at] for at in routing.ids])
     columns[routing.width : end], names[routing.width : end] = [], []
     rows = pa.RecordBatch.from_arrays([*columns, digests], [*names, "fingerprint"])
     buckets = of_array(digests)[:, 1] % np.uint64(routing.buckets)
@@ -145,24 +139,21 @@ def _part(rows: pa.RecordBatch, routing: Routing) -> tuple[list[int], list[pa.Re
         buckets = buckets.astype(np.uint16)
     order = np.argsort(buckets, kind="stable")
     bounds = np.searchsorted(buckets[order], np.arange(routing.buckets + 1))
-    sizes = np.diff(bounds)
-    wanted = sizes > 0
-    wanted[0] |= routing.every_batch
     ordered = rows.take(pa.array(order))
     block_bytes_max = BLOCK_BYTES * 3 // 2  # parts vary in size: few are cut in two
     step = max(1, block_bytes_max * rows.num_rows // max(1, rows.nbytes))
     chosen, blocks = [], []
-    for bucket in np.flatnonzero(wanted).tolist():
+    for bucket in np.flatnonzero(np.diff(bounds)).tolist():
         start, end = int(bounds[bucket]), int(bounds[bucket + 1])
-        for at in range(start, max(end, start + 1), step):
+        for at in range(start, end, step):
             chosen.append(bucket)
             blocks.append(ordered.slice(at, min(step, end - at)))
     return chosen, blocks
 
 
-def digests_of(ids: Sequence[pa.Array], seed: int) -> pa.Array:
+def _digests_of(ids: Sequence[pa.Array]) -> pa.Array:
     """The rows' fingerprints; null, of value 0, where one of the ids is null."""
-    digests = fingerprints(*ids, seed=seed)
+    digests = fingerprints(*ids)
     if not any(column.null_count for column in ids):
         return digests
     known = ids[0].is_valid()

@@ -13,7 +13,6 @@ from pyspark.sql.types import (
     DataType,
     DateType,
     IntegerType,
-    IntegralType,
     LongType,
     ShortType,
     StringType,
@@ -32,10 +31,10 @@ __all__ = [
     "check_names",
     "check_order",
     "check_seed",
+    "check_type",
     "horizon_in_ms",
     "placed",
     "type_names",
-    "type_of",
 ]
 
 Ids: TypeAlias = "str | Column | Sequence[str | Column]"
@@ -94,6 +93,22 @@ def check_order(df: "DataFrame", order_by: Ids) -> list[Column]:
         if not isinstance(kind, AtomicType):
             raise TypeError(f"order_by cannot be of type {kind.simpleString()} ({column!r})")
     return columns
+
+
+def check_type(
+    df: "DataFrame", what: str, column: str | Column, kinds: Sequence[type[DataType]], kind: str
+) -> Column:
+    """One column of one of the types ``kinds``; ``what`` names it in errors, and ``kind`` these.
+
+    Raises:
+        TypeError: It is of another type.
+        pyspark.errors.AnalysisException: No such column.
+    """
+    (checked,) = as_columns(what, column)
+    (found,) = types_of(df, [checked])
+    if not isinstance(found, tuple(kinds)):
+        raise TypeError(f"{what} is {kind}, not {found.simpleString()}")
+    return checked
 
 
 def check_names(df: "DataFrame") -> None:
@@ -182,13 +197,3 @@ def types_of(df: "DataFrame", columns: Sequence[Column]) -> list[DataType]:
 def type_names(df: "DataFrame", columns: Sequence[Column]) -> list[str]:
     """The types of ``columns`` of ``df`` as Spark writes them."""
     return [kind.simpleString() for kind in types_of(df, columns)]
-
-
-def type_of(df: "DataFrame", column: Column) -> DataType:
-    """The type of one column of ``df``."""
-    return types_of(df, [column])[0]
-
-
-def is_integral(kind: DataType) -> bool:
-    """Whether ``kind`` holds whole numbers."""
-    return isinstance(kind, IntegralType)

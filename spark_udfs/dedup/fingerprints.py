@@ -1,4 +1,4 @@
-"""Arrays of 128-bit fingerprints: which occur first, which are in a sorted set.
+"""Fingerprints of ids, 128 bits each: the public column `fingerprint`, and arrays that are searched as sets.
 
 The rows' fingerprints are pairs of uint64, ``(count, 2)``. What is remembered is sorted by the first half, the two
 halves apart, for a search reads one of them only. Order goes by the first half alone: among ten million ids the
@@ -6,14 +6,23 @@ chance that two first halves are equal is 3 in a million. Such ties are rare, bu
 half and by nothing less: a false duplicate is a lost record.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql.pandas.functions import arrow_udf
 
-__all__ = ["Fingerprints", "Indices", "Mask", "Sorted", "first_of_each", "of_array"]
+from pykafka_core import kernels
+from spark_udfs.dedup.columns import as_columns, check_seed
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+__all__ = ["Fingerprints", "Indices", "Mask", "Sorted", "fingerprint", "first_of_each", "of_array"]
 
 Fingerprints: TypeAlias = npt.NDArray[np.uint64]
 """``(count, 2)``. To choose rows of them use ``take``: it is ten times as fast as an index."""
@@ -22,6 +31,35 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 Indices: TypeAlias = npt.NDArray[np.intp]
 
 _HALF = np.dtype("<u8")
+
+
+def fingerprint(*cols: "str | Column", seed: int = 0) -> "Column":
+    """The fingerprint of an id: 16 bytes, by `pykafka_core.kernels.fingerprints`.
+
+    Of one column it is the MurmurHash3 (x64, 128 bits) of the value's bytes. It is null where any of the columns is:
+    part of an id is no id.
+
+    Args:
+        cols: Columns of type string, binary, integer, date or timestamp.
+        seed: 0 to 4294967295.
+
+    Raises:
+        ValueError, TypeError: No columns, or no such seed. A column of another type is known only where the query runs,
+            which then fails with a TypeError that names it.
+    """
+    check_seed(seed)
+    columns = as_columns("fingerprint", cols)
+
+    def digest(*values: pa.Array) -> pa.Array:
+        digests = kernels.fingerprints(*values, seed=seed).cast(pa.binary())
+        for value in values:
+            if value.null_count:
+                digests = pc.if_else(value.is_valid(), digests, pa.scalar(None, pa.binary()))
+        return digests
+
+    udf: Any = arrow_udf
+    digested: Column = udf(digest, "binary")(*columns)
+    return digested
 
 
 def of_array(digests: pa.Array) -> Fingerprints:
@@ -49,9 +87,26 @@ class Sorted:
         return len(self.first)
 
     @classmethod
-    def empty(cls) -> "Sorted":
-        """The set of none."""
-        return cls(np.empty(0, _HALF), np.empty(0, _HALF))
+    def of(cls, fingerprints: Fingerprints) -> "Sorted":
+        """These, which are sorted by first halves."""
+        return cls(
+            np.ascontiguousarray(fingerprints[:, 0]), np.ascontiguousarray(fingerprints[:, 1])
+        )
+
+    @classmethod
+    def union(cls, sets: Sequence["Sorted"]) -> "Sorted":
+        """All members of ``sets``, one at least. A member of two of them may be there twice, which does no harm."""
+        held, *more = sorted(sets, key=len, reverse=True)
+        if len(more) > 1:
+            first = np.concatenate([one.first for one in sets])
+            second = np.concatenate([one.second for one in sets])
+            order = np.argsort(first, kind="stable")  # timsort: it merges what is sorted already
+            return cls(first[order], second[order])
+        return held._with(more[0]) if more else held
+
+    def take(self, at: Indices) -> "Sorted":
+        """The members at these places, which ascend."""
+        return Sorted(self.first[at], self.second[at])
 
     def contains(self, asked: Fingerprints) -> Mask:
         """Which of ``asked`` are members; fastest if these are sorted too."""
@@ -71,15 +126,16 @@ class Sorted:
             at, pending = at[more], pending[more]
         return found
 
-    def with_new(self, new: Fingerprints) -> "Sorted":
-        """These and ``new``, which is sorted by first halves and has no member of these."""
+    def _with(self, new: "Sorted") -> "Sorted":
+        """The union with a set that is smaller: members are copied, and not sorted once more."""
         if not len(new):
             return self
-        first = np.ascontiguousarray(new[:, 0])
-        at = np.searchsorted(self.first, first) + np.arange(len(new))
+        at = np.searchsorted(self.first, new.first) + np.arange(len(new))
         old = np.ones(len(self) + len(new), np.bool_)
         old[at] = False
-        return Sorted(_merge(self.first, old, first, at), _merge(self.second, old, new[:, 1], at))
+        return Sorted(
+            _merge(self.first, old, new.first, at), _merge(self.second, old, new.second, at)
+        )
 
 
 def _by_first_half(fingerprints: Fingerprints) -> Indices:

@@ -1,83 +1,92 @@
-"""A folder that remembers: what `dedup_stream` keeps there when it is given a ``store``, without Spark.
+"""The folder of a `dedup_stream`: whose it is, and into how many buckets its ids fall. Without Spark.
 
-    settings.json           what the memories mean; written by the driver, and compared ever after
-    query                   the id of the streaming query, which Spark keeps in the checkpoint
-    bucket-0003/00000000000000000041    what bucket 3 remembers after micro-batch 41
-    bucket-0003/.41-x7d2k1              a file that is being written, or was when its task died
+    settings.json               what the ids mean; written by the driver, and compared ever after
+    query                       the id of the streaming query, which Spark keeps in the checkpoint
+    batch-00000000000000000041  an empty note: a task of micro-batch 41 began, and none of a later one
+    layout-0002-0007/           the second layout, of 7 buckets
+        bucket-0000/ ...        the files of a bucket: `spark_udfs.dedup.increments`
 
-A micro-batch reads the newest file of a micro-batch before its own, and writes one for itself. So whatever is run
-again (a task, a second attempt beside the first, a micro-batch after a crash) reads what it read at first and writes
-the same bytes once more, under a name that is taken only when the bytes are on disk. Spark runs again no micro-batch
-but the last: the files of the two newest are kept. A file knows whether there was one before it, so that a memory
-which is gone is missed, and not taken for one that never was.
+**Another number of buckets.** A bucket follows from what is stored of an id, so the driver can write all ids once more,
+into the next layout. First it renames the present one to ``closed-layout-...``: from then on no task of a query that
+still runs can add ids to it, which would be lost. Then it builds the next one as ``new-layout-...``, renames it, which
+is the switch, and deletes the closed one. After a crash before the switch the next start goes on from the closed
+layout; after one behind it, it deletes what is left.
 
-A memory's file is magic, uint32 version, int64 micro-batch of the file before (-1: none), uint32 CRC of the memory,
-little-endian; then the memory.
+The newest micro-batch may be run again, and needs the memory before it: what it added stays a file of its own. No
+micro-batch before it is run again, so what those added becomes one file.
 """
 
 import json
 import os
-import struct
+import re
+import shutil
 import tempfile
-import zlib
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import Any, Final, NamedTuple
 
-from spark_udfs.dedup.settings import agree, written
+from spark_udfs.dedup.increments import (
+    NOTHING,
+    Span,
+    StoreError,
+    listed,
+    load,
+    read_chain,
+    sync_folder,
+    write_span,
+)
+from spark_udfs.dedup.memory import UNKNOWN, Memory, split, union
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+__all__ = ["Layout", "Store", "prepare"]
 
-__all__ = ["Store", "StoreError"]
+SPLIT_BYTES_MAX: Final = 2**29
+"""Of ids that the driver holds while it writes another layout; beyond that it reads the old one several times."""
 
-_HEAD: Final = struct.Struct("<4sIqI")
-_MAGIC: Final = b"pkid"
-_VERSION: Final = 1
-_NONE: Final = -1
-_FILES_KEPT: Final = 2
+_VERSION: Final = 2
+_LAYOUT: Final = re.compile(r"(closed-|new-|)layout-(\d{4,})-(\d{4})")
+_NOTE: Final = re.compile(r"batch-(\d{20})")
 
 
-class StoreError(ValueError):
-    """The folder is not the one that goes with this query, or something in it is gone."""
+class Layout(NamedTuple):
+    """Layouts are in the order in which they were made, by number from 1."""
+
+    number: int
+    buckets: int
+
+    def name(self) -> str:
+        """That of its folder."""
+        return f"layout-{self.number:04}-{self.buckets:04}"
 
 
 @dataclass(frozen=True)
 class Store:
-    """A folder on a file system that the driver and all executors see under the same path."""
+    """A folder on a file system that the driver and all executors see under the same path, as the driver found it."""
 
     folder: Path
+    layout: Layout
 
-    def prepare(self, settings: dict[str, Any]) -> None:
-        """Make the folder, at the driver, before anything runs.
+    def bucket(self, number: int) -> Path:
+        """The folder of a bucket's files."""
+        return _bucket(self.folder / self.layout.name(), number)
 
-        Raises:
-            StoreError: It is there, and was made with other settings.
-        """
-        self.folder.mkdir(parents=True, exist_ok=True)
-        text = written(settings)
-        before = _create(self.folder / "settings.json", text)
-        if not agree(before, text):
-            raise StoreError(
-                f"{self.folder} remembers ids under the settings {before}, and this query has {text}: "
-                "go on with those, or take a new folder and a new checkpoint"
-            )
-
-    def settings(self) -> dict[str, Any]:
-        """What the folder was made with; empty if it is yet to be made."""
-        path = self.folder / "settings.json"
-        return dict(json.loads(path.read_text())) if path.exists() else {}
-
-    def open(self, query: str) -> None:
-        """Bind the folder to a streaming query, in one of its tasks.
+    def open(self, query: str, batch: int) -> None:
+        """Bind the folder to a streaming query, in one of the tasks of its micro-batch ``batch``.
 
         Raises:
-            StoreError: The folder is not here, or belongs to another query.
+            StoreError: The folder is not here, belongs to another query, has another layout by now, or has seen a
+                later micro-batch.
         """
         if not (self.folder / "settings.json").exists():
             raise StoreError(
                 f"{self.folder} is not what the driver made: all executors must see the same folder"
+            )
+        if not (self.folder / self.layout.name()).exists():
+            raise StoreError(
+                f"{self.folder} has no {self.layout.name()} any more: only one dedup_stream may use it, and another "
+                "one was started with another number of buckets"
             )
         before = _create(self.folder / "query", query)
         if before != query:
@@ -85,59 +94,188 @@ class Store:
                 f"{self.folder} remembers the ids of query {before}, and this is {query}: "
                 "a new checkpoint needs a new folder"
             )
+        self._note(batch)
 
-    def load(self, bucket: int, batch: int) -> bytes | None:
-        """What ``bucket`` remembered before micro-batch ``batch``; None if there was nothing yet.
-
-        Raises:
-            StoreError: It is gone, or damaged.
-        """
-        files = self._batches(bucket)
-        before = [number for number in files if number < batch]
-        if before:
-            return self._read(bucket, before[-1])[1]
-        if files and self._read(bucket, files[0])[0] != _NONE:
+    def _note(self, batch: int) -> None:
+        notes = _notes(self.folder)
+        newest = max(notes, default=batch)
+        if newest > batch:
             raise StoreError(
-                f"{self._folder_of(bucket)} no longer holds what was remembered before micro-batch {batch}: "
-                "the checkpoint is older than the folder; take both from one time, or both new"
+                f"{self.folder} remembers micro-batch {newest}, and this is {batch}: the checkpoint is older than the "
+                "folder; take both from one time, or both new"
             )
-        return None
+        if batch not in notes:
+            (self.folder / f"batch-{batch:020}").touch()
+            sync_folder(self.folder)
+        for older in notes:
+            if older < batch:
+                (self.folder / f"batch-{older:020}").unlink(missing_ok=True)
 
-    def save(self, bucket: int, batch: int, memory: bytes) -> None:
-        """Put ``memory`` on disk as what ``bucket`` remembers after ``batch``, and forget what no one reads again."""
-        folder = self._folder_of(bucket)
-        folder.mkdir(exist_ok=True)
-        before = [number for number in self._batches(bucket) if number < batch]
-        with _replacing(folder / f"{batch:020}", f".{batch}-") as file:
-            previous = before[-1] if before else _NONE
-            file.write(_HEAD.pack(_MAGIC, _VERSION, previous, zlib.crc32(memory)))
-            file.write(memory)
-        for number in before[: 1 - _FILES_KEPT]:
-            (folder / f"{number:020}").unlink(missing_ok=True)
-        for left in folder.glob(".*-*"):
-            if int(left.name[1:].partition("-")[0]) < batch:
-                left.unlink(missing_ok=True)
 
-    def _folder_of(self, bucket: int) -> Path:
-        return self.folder / f"bucket-{bucket:04}"
+def prepare(folder: Path, settings: Mapping[str, Any], buckets: int | None, default: int) -> Store:
+    """Make the folder, or give it another layout, at the driver, before anything runs.
 
-    def _batches(self, bucket: int) -> list[int]:
-        """The micro-batches that have a file, ascending."""
-        return sorted(int(path.name) for path in self._folder_of(bucket).glob("[0-9]*"))
+    Args:
+        folder: An absolute path.
+        settings: What the ids mean; ``horizon_ms`` is among it.
+        buckets: How many there are from now on. None: as many as there are, ``default`` in a new folder.
 
-    def _read(self, bucket: int, batch: int) -> tuple[int, bytes]:
-        """The micro-batch of the file before this one, and the memory."""
-        path = self._folder_of(bucket) / f"{batch:020}"
-        data = path.read_bytes()
-        if len(data) < _HEAD.size:
-            raise StoreError(f"{path} ends inside its head")
-        magic, version, previous, crc = _HEAD.unpack_from(data)
-        if (magic, version) != (_MAGIC, _VERSION):
-            raise StoreError(f"{path} is no memory of version {_VERSION}")
-        memory = data[_HEAD.size :]
-        if zlib.crc32(memory) != crc:
-            raise StoreError(f"{path} is damaged: its CRC does not match")
-        return int(previous), memory
+    Raises:
+        StoreError: The folder was made with other settings or by another version, or something in it is gone.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _agree(folder, {"version": _VERSION, **settings})
+    current = _current(folder)
+    if current is None:
+        layout = Layout(1, buckets or default)
+        _build(folder, layout)
+    elif buckets in (None, current.buckets):
+        layout = current
+        closed = folder / f"closed-{layout.name()}"
+        if closed.exists():
+            closed.rename(folder / layout.name())
+    else:
+        assert buckets is not None, "None was above"
+        layout = Layout(current.number + 1, buckets)
+        closed = folder / f"closed-{current.name()}"
+        if not closed.exists():
+            (folder / current.name()).rename(closed)
+        _build(folder, layout, closed, current, settings["horizon_ms"])
+    sync_folder(folder)
+    for name in os.listdir(folder):
+        if _LAYOUT.fullmatch(name) and name != layout.name():
+            shutil.rmtree(folder / name)
+    return Store(folder, layout)
+
+
+def _agree(folder: Path, settings: Mapping[str, Any]) -> None:
+    path = folder / "settings.json"
+    before = json.loads(_create(path, json.dumps(settings, sort_keys=True)))
+    if before.get("version") != _VERSION:
+        raise StoreError(
+            f"{folder} was made by another version of dedup_stream: take a new folder and a new checkpoint"
+        )
+    if before != settings:
+        raise StoreError(
+            f"{folder} remembers ids under the settings {before}, and this query has {settings}: "
+            "go on with those, or take a new folder and a new checkpoint"
+        )
+
+
+def _current(folder: Path) -> Layout | None:
+    """The layout that holds what is remembered, be it closed; None in a new folder.
+
+    Raises:
+        StoreError: There was one.
+    """
+    found = [match for match in map(_LAYOUT.fullmatch, os.listdir(folder)) if match]
+    for kind in ("", "closed-"):  # beside one that is in use, a closed one is rubbish
+        layouts = [Layout(int(match[2]), int(match[3])) for match in found if match[1] == kind]
+        if layouts:
+            return max(layouts)
+    if (folder / "query").exists() or _notes(folder):
+        raise StoreError(
+            f"{folder} no longer holds what was remembered: restore it together with the checkpoint, or take both new"
+        )
+    return None
+
+
+def _build(
+    folder: Path,
+    layout: Layout,
+    source: Path | None = None,
+    old: Layout | None = None,
+    horizon_ms: int | None = None,
+) -> None:
+    """Make the folder of ``layout``, whole or not at all, with what ``source``, of the layout ``old``, remembers."""
+    new = folder / f"new-{layout.name()}"
+    if new.exists():
+        shutil.rmtree(new)
+    new.mkdir()
+    for number in range(layout.buckets):
+        _bucket(new, number).mkdir()
+    if source is not None and old is not None:
+        buckets = [_bucket(source, number) for number in range(old.buckets)]
+        _copy(
+            buckets,
+            [_bucket(new, number) for number in range(layout.buckets)],
+            horizon_ms,
+            _notes(folder),
+        )
+    sync_folder(new)
+    new.rename(folder / layout.name())
+
+
+def _copy(
+    old: Sequence[Path], new: Sequence[Path], horizon_ms: int | None, notes: Iterable[int]
+) -> None:
+    """Write what the buckets ``old`` remember into ``new``, a range of these at a time."""
+    spans = [spans[-1].last for spans in map(listed, old) if spans]
+    top = max([*spans, *notes], default=-1)  # the micro-batch that may be run again
+    size = sum(path.stat().st_size for bucket in old for path in bucket.iterdir())
+    step = max(1, len(new) * SPLIT_BYTES_MAX // max(1, size))
+    for start in range(0, len(new), step):
+        chosen = range(start, min(start + step, len(new)))
+        before, added = _remembered(old, len(new), chosen, top, horizon_ms)
+        for number in chosen:
+            _write_bucket(new[number], top, before.get(number), added.get(number))
+
+
+def _remembered(
+    old: Sequence[Path], buckets: int, chosen: range, top: int, horizon_ms: int | None
+) -> tuple[dict[int, Memory], dict[int, Memory]]:
+    """What the ``chosen`` of so many buckets remember before the micro-batch ``top``, and what it added.
+
+    Each of the old buckets has its own newest time. The new ones get the earliest of them: an id that was remembered
+    before still is, and a replay of ``top`` answers as it did. Times after this one count as now: that micro-batch was
+    not later, so at worst an id is forgotten that it remembered.
+    """
+    now_ms = time.time_ns() // 1_000_000
+    before: dict[int, list[Memory]] = {number: [] for number in chosen}
+    added: dict[int, list[Memory]] = {number: [] for number in chosen}
+    times, times_after = [], []
+    for bucket in old:
+        known = load(bucket, top, horizon_ms, now_ms)
+        own = [span for span in listed(bucket) if span == Span.of(top)]
+        _, news = read_chain(bucket, known.chain, own)
+        if known.last >= 0:
+            times.append(known.memory.newest)
+        if known.last >= 0 or news:
+            times_after.append(max(one.newest for one in [known.memory, *news]))
+        for memory, parts in [(known.memory, before), *((one, added) for one in news)]:
+            for number, part in split(memory, buckets).items():
+                if number in parts:
+                    parts[number].append(part)
+    return _joined(before, times), _joined(added, times_after)
+
+
+def _joined(parts: Mapping[int, Sequence[Memory]], times: Sequence[int]) -> dict[int, Memory]:
+    """One memory for each bucket, at the earliest of ``times``; none if there are no times."""
+    if not times:
+        return {}
+    empty = Memory(min(times), {})
+    return {
+        number: replace(union([empty, *found]), newest=min(times))
+        for number, found in parts.items()
+    }
+
+
+def _write_bucket(bucket: Path, top: int, before: Memory | None, added: Memory | None) -> None:
+    chain = NOTHING
+    if before is not None and (before.count() or before.newest != UNKNOWN):
+        chain = write_span(bucket, Span(0, top - 1), chain, before)
+    if added is not None and added.count():
+        write_span(bucket, Span.of(top), chain, added)
+    sync_folder(bucket)
+
+
+def _bucket(layout: Path, number: int) -> Path:
+    return layout / f"bucket-{number:04}"
+
+
+def _notes(folder: Path) -> list[int]:
+    """The micro-batches of which there are notes."""
+    return [int(match[1]) for match in map(_NOTE.fullmatch, os.listdir(folder)) if match]
 
 
 def _create(path: Path, text: str) -> str:
@@ -149,24 +287,5 @@ def _create(path: Path, text: str) -> str:
             os.fsync(file.fileno())
             with suppress(FileExistsError):  # the first one wins, and wins whole
                 os.link(file.name, path)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     return path.read_text()
-
-
-@contextmanager
-def _replacing(path: Path, prefix: str) -> "Iterator[IO[bytes]]":
-    """A file that takes its name when it is on disk."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=prefix, delete=False) as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
-    Path(file.name).replace(path)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

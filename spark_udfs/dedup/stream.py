@@ -1,132 +1,143 @@
-"""`dedup_stream`: ids remembered in the state that Spark checkpoints."""
+"""`dedup_stream`: the rows of a stream whose id is new, by fingerprints that are remembered in a folder.
+
+    rows -- shuffle: to the bucket of their id --> rows of a bucket -- where: is the id new? --> the new ones
+                                              fingerprints \\--> Python: the bucket's files --/ a boolean for each
+
+Spark computes the fingerprints and keeps the rows; Python gets numbers and returns a boolean for each row. The function
+takes an iterator of Arrow arrays: it reads all rows of its bucket and micro-batch, and puts what is new on disk before
+it returns the first boolean. A sink that stops early (`limit`) would otherwise have seen rows that nothing remembers.
+The function is marked as not deterministic, so that the optimizer neither runs it twice nor moves filters past it.
+
+**The fingerprint** is two hashes: ``xxhash64(ids)`` and ``xxhash64(hash(ids), ids)``. The second begins with another
+hash of the ids and not with a constant: two ids that xxhash64 takes for equal from one beginning are far more likely
+than others to be equal from another one (in a model of 24 bits, 2**-15 and not 2**-24). The first tells the bucket too.
+
+A row's source, the number of the partition it came from, goes along: a shuffle mixes the partitions that it reads from,
+and keeps the order of each.
+"""
 
 import logging
 import os
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from functools import reduce
+from operator import and_
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import TimestampNTZType, TimestampType
 
-from spark_udfs.dedup import memory as memories
-from spark_udfs.dedup.choice import Keep
+from spark_udfs.dedup import increments
 from spark_udfs.dedup.columns import (
     BUCKETS_MAX,
     Ids,
-    as_columns,
     check_buckets,
     check_ids,
-    check_names,
-    check_seed,
+    check_type,
     horizon_in_ms,
     type_names,
-    type_of,
 )
-from spark_udfs.dedup.fingerprints import Fingerprints
-from spark_udfs.dedup.shuffled import keep_new_by_store
-from spark_udfs.dedup.stateful import Keeper, keep_new
-from spark_udfs.dedup.store import Store
+from spark_udfs.dedup.fingerprints import Fingerprints, Indices
+from spark_udfs.dedup.increments import StoreError
+from spark_udfs.dedup.memory import UNKNOWN, Memory, Times, claim, forget
+from spark_udfs.dedup.store import Store, prepare
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 __all__ = ["dedup_stream"]
 
-BUCKETS: Final = 16
+Batches: TypeAlias = Iterator[tuple[pa.Array, ...]]
+Numbers: TypeAlias = npt.NDArray[np.int64]
+
+_ADDED: Final = "__dedup_"
+"""With this begin the names of columns that go through the shuffle beside the user's."""
+
 _LOGGER: Final = logging.getLogger("spark_udfs.dedup")
 
 
 def dedup_stream(
     df: "DataFrame",
     ids: Ids,
-    horizon: timedelta | str | None = None,
-    buckets: int | None = None,
     *,
-    event_time: "str | Column | None" = None,
-    seed: int = 0,
-    store: "str | os.PathLike[str] | None" = None,
+    store: "str | os.PathLike[str]",
+    horizon: timedelta | str | None = None,
+    event_time: str | Column | None = None,
+    buckets: int | None = None,
 ) -> "DataFrame":
-    """The rows of a stream whose id did not come before: `dropDuplicates` for a fraction of its memory.
+    """The rows of a stream whose id did not come before: `dropDuplicates` at 16 bytes an id.
 
-    Ids are remembered, as 16 bytes each, in the state that Spark checkpoints. A query that goes on from its
-    checkpoint answers as if it had never stopped; one with a new checkpoint has forgotten all. It says which *rows*
-    are new, not that effects happen once: a micro-batch that failed behind it is run again, and the sink must know
-    that (`pykafka_core.idempotent`).
+    Ids are remembered, as 16 bytes each, in the folder ``store``, to which each micro-batch adds its new ones. A query
+    that goes on from its checkpoint answers as if it had never stopped, and a task or a micro-batch that is run again
+    gives what it gave at first. The folder goes with the checkpoint: they are copied, restored and deleted together,
+    for which it is best a folder inside the checkpoint's. A folder of another query, or one that is newer than the
+    checkpoint, is refused.
+
+    It says which *rows* are new, not that effects happen once: a micro-batch that failed behind it is run again, and
+    the sink must know that (`pykafka_core.idempotent`).
 
     Of equal ids within a micro-batch the first in the input's order is kept, partition by partition. A row of which
     an id is null has no identity and is kept, as SQL's UNIQUE has it (`dropDuplicates` takes nulls for equal).
 
     Ids are compared by 128-bit fingerprints: among 1e9 honest ids one is wrongly taken for another with a chance of
-    1e-21. The hash resists no one who makes ids collide on purpose.
+    about 1e-21. The hash resists no one who makes ids collide on purpose.
 
-    With a ``store`` the ids are remembered in that folder instead of Spark's state: rows cross to Python once and not
-    three times, and Spark moves no state. The folder goes with the checkpoint: they are copied, restored and
-    deleted together, and a folder that does not belong to the query, or is older, is refused. What it says holds as
-    it does for the state, for task retries, speculative attempts and replayed micro-batches too. A task holds its
-    rows of one micro-batch in memory.
-
-    All of a bucket's state is written with each micro-batch: up to some ten million ids are cheap, beyond that give a
-    horizon. A watermark does not pass: set it afterwards.
+    A Python worker keeps up to 256 MiB of the fingerprints that it read, and holds those of a bucket while it works on
+    it: beyond some ten million ids for each bucket give a horizon or more buckets. A watermark does not pass: set it
+    afterwards.
 
     Args:
-        df: A stream. Its query must be of output mode "append".
-        ids: The columns that make the id: string, binary, integer, date or timestamp.
+        df: A stream of micro-batches, without asynchronous progress tracking. Its query must be of output mode
+            "append".
+        ids: The columns that make the id: string, binary, integer, date or timestamp. The folder keeps their types and
+            order, not their names.
+        store: An absolute path, the same for the driver and all executors: on a local disk with ``local[*]``, else on
+            a shared file system that has hard links, atomic renames and fsync. It is made if it is not there; one
+            folder for one `dedup_stream`.
         horizon: An id is forgotten, between two micro-batches, once more than this, and at most an eighth more than
             this, lies between its first row and the newest one that its bucket has seen. A duplicate that comes later
             is passed on, never lost. None: nothing is forgotten.
-        buckets: Into how many parts ids fall, 1 to 4096; work is shared out among tasks by them, so a few for each of
-            ``spark.sql.shuffle.partitions`` are best: None is 16. With a ``store`` each bucket is a task, and None is
-            ``spark.sql.shuffle.partitions`` when the folder is made. A checkpoint is bound to their number.
         event_time: The timestamp by which ``horizon`` is measured; a null counts as the newest one known. A row that is
             older than the horizon when it comes is passed on and not remembered. One after the time of its micro-batch
             counts as a row of that time, and the worker's log says how many there are. None: the time at which Spark
             planned the micro-batch, the same when that is replayed; what is past the horizon then is forgotten first.
-        seed: Of the fingerprints, 0 to 4294967295.
-        store: An absolute path, the same for the driver and all executors: on a local disk with ``local[*]``, else on
-            a shared file system that has hard links, atomic renames and fsync. It is made if it is not there; one
-            folder for one `dedup_stream`. The stream is one of micro-batches without asynchronous progress tracking.
+        buckets: Into how many parts ids fall, 1 to 4096; each is a task. None: as many as the folder has,
+            ``spark.sql.shuffle.partitions`` when it is made. With another number than before the driver writes the
+            whole folder once more.
 
     Raises:
         ValueError, TypeError: Not a stream, or one of the arguments is none of the above, or other than what ``store``
             was made with.
         pyspark.errors.AnalysisException: No such column.
-        pyspark.errors.StreamingQueryException: From the query: the checkpoint was written with other ids, or ids of
-            other types, horizon, buckets or seed; ``store`` is of another checkpoint; or a bucket would hold more than
-            2**26 ids.
+        pyspark.errors.StreamingQueryException: From the query: ``store`` is of another checkpoint, is newer than this
+            one, or is damaged.
     """
     if not df.isStreaming:
         raise ValueError("dedup_stream needs a stream; for a table there is dedup_batch")
     if buckets is not None:
         check_buckets(buckets)
-    check_seed(seed)
-    check_names(df)
+    taken = sorted(name for name in df.columns if name.lower().startswith(_ADDED))
+    if taken:
+        raise ValueError(f"dedup_stream needs these names itself: rename {', '.join(taken)}")
     columns = check_ids(df, ids)
     horizon_ms = horizon_in_ms(horizon)
+    time = _time(df, event_time, horizon_ms)
     settings = {
-        "ids": df.select(*columns).columns,
         "types": type_names(df, columns),
         "horizon_ms": horizon_ms,
-        "event_time": event_time is not None,
+        "event_time": time is not None,
     }
-    time = _time(df, event_time, horizon_ms)
-    keep = _keep(horizon_ms)
-    if store is None:
-        buckets = buckets or BUCKETS
-        return keep_new(df, ids, time, buckets=buckets, seed=seed, keeper=Keeper(keep, settings))
-    folder = _store(store)
-    buckets = buckets or folder.settings().get("buckets") or _tasks(df)
-    folder.prepare({**settings, "buckets": buckets, "seed": seed})
-    timed = horizon_ms is not None
-    return keep_new_by_store(
-        df, ids, time, timed=timed, buckets=buckets, seed=seed, keep=keep, store=folder
-    )
+    prepared = prepare(_folder(store), settings, buckets, _tasks(df))
+    return _keep_new(df, ids, time, horizon_ms, prepared)
 
 
-def _store(path: "str | os.PathLike[str]") -> Store:
+def _folder(path: "str | os.PathLike[str]") -> Path:
     """The folder of that path.
 
     Raises:
@@ -137,51 +148,122 @@ def _store(path: "str | os.PathLike[str]") -> Store:
     folder = Path(path)
     if not folder.is_absolute():
         raise ValueError(f"store is an absolute path, without a scheme, not {str(path)!r}")
-    return Store(folder)
+    return folder
 
 
 def _tasks(df: "DataFrame") -> int:
     """Into how many tasks the session parts a shuffle."""
     tasks = df.sparkSession.conf.get("spark.sql.shuffle.partitions")
-    return min(int(tasks or BUCKETS), BUCKETS_MAX)
+    assert tasks is not None, "Spark has a default"
+    return min(int(tasks), BUCKETS_MAX)
 
 
 def _time(
-    df: "DataFrame", event_time: "str | Column | None", horizon_ms: int | None
-) -> "Column | None":
+    df: "DataFrame", event_time: str | Column | None, horizon_ms: int | None
+) -> Column | None:
     """The event time in milliseconds."""
     if event_time is None:
         return None
     if horizon_ms is None:
         raise ValueError("event_time says how to measure a horizon, and there is none")
-    (column,) = as_columns("event_time", event_time)
-    kind = type_of(df, column)
-    if not isinstance(kind, TimestampType | TimestampNTZType):
-        raise TypeError(f"event_time is a timestamp, not {kind.simpleString()}")
+    kinds = (TimestampType, TimestampNTZType)
+    column = check_type(df, "event_time", event_time, kinds, "a timestamp")
     return F.unix_millis(column.cast("timestamp"))
 
 
-def _keep(horizon_ms: int | None) -> Keep:
-    def keep(
-        known: bytes | None,
-        fingerprints: Fingerprints,
-        times: npt.NDArray[np.int64] | None,
-        now_ms: int,
-    ) -> tuple[npt.NDArray[np.intp], bytes]:
-        memory = memories.Memory.blank() if known is None else memories.decode(known)
-        if horizon_ms is not None and times is None:
-            memory = memories.forget(memory, now_ms, horizon_ms)
-            times = np.full(len(fingerprints), now_ms, np.int64)
-        elif times is not None:
-            memory = replace(memory, newest=min(memory.newest, now_ms))
-            times = _no_later(times, now_ms)
-        kept, memory = memories.claim(memory, fingerprints, times, horizon_ms)
-        return kept, memories.encode(memory)
+def _keep_new(
+    df: "DataFrame", ids: Ids, time: Column | None, horizon_ms: int | None, store: Store
+) -> "DataFrame":
+    """The rows of ``df`` whose id is new or has a null in it.
 
-    return keep
+    Fingerprints are computed on both sides of the shuffle: that is cheaper than to shuffle them. An expression may
+    cost more, as a UDF does: its value is shuffled.
+    """
+    source = f"{_ADDED}source"
+    added = {source: F.spark_partition_id()}
+    columns: list[Column] = []
+    for one in [ids] if isinstance(ids, str | Column) else ids:
+        name = one if isinstance(one, str) else f"{_ADDED}id_{len(columns)}"
+        if not isinstance(one, str):
+            added[name] = one
+        columns.append(F.col(name))
+    first, second = _fingerprint(columns)
+    # Rows without an id go anywhere: in one bucket they would all be one task's.
+    bucket = F.pmod(F.coalesce(first, F.col(source).cast("bigint")), F.lit(store.layout.buckets))
+    more = [column.alias(name) for name, column in added.items()]
+    rows = df.select("*", *more).repartitionById(store.layout.buckets, bucket.cast("int"))
+    asked = [first, second, F.col(source)]
+    if horizon_ms is not None:
+        asked.append(F.unix_millis(F.current_timestamp()))
+    if time is not None:
+        asked.append(time)
+    udf: Any = arrow_udf
+    is_new = udf(_is_new(store, horizon_ms), "boolean").asNondeterministic()
+    return rows.where(is_new(*asked)).drop(*added)
 
 
-def _no_later(times: npt.NDArray[np.int64], now_ms: int) -> npt.NDArray[np.int64]:
+def _fingerprint(ids: Sequence[Column]) -> tuple[Column, Column]:
+    """The halves of the ids' fingerprint; the first is null where one of the ids is."""
+    known = reduce(and_, [one.isNotNull() for one in ids])
+    return F.when(known, F.xxhash64(*ids)), F.xxhash64(F.hash(*ids), *ids)
+
+
+def _is_new(store: Store, horizon_ms: int | None) -> Callable[[Batches], Iterator[pa.Array]]:
+    """The function from all rows of one bucket and micro-batch to whether each is new.
+
+    Its columns are the two halves of the fingerprint and the number of the row's source; with a horizon the time of the
+    micro-batch; and the row's own time if the horizon goes by that.
+    """
+
+    def is_new(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        held = [columns for columns in batches if len(columns[0])]
+        if not held:
+            return
+        query, batch = _of_task()
+        store.open(query, batch)
+        columns = [pa.chunked_array(pieces) for pieces in zip(*held, strict=True)]
+        new = np.ones(len(columns[0]), np.bool_)
+        rows = np.flatnonzero(columns[0].is_valid().to_numpy())
+        if len(rows):
+            new[rows] = False
+            numbers = [_numbers(column)[rows] for column in columns]
+            new[rows[_claim(store, batch, horizon_ms, numbers)]] = True
+        for piece in np.split(new, np.cumsum([len(first) for first, *_ in held])[:-1]):
+            yield pa.array(piece)
+
+    return is_new
+
+
+def _claim(store: Store, batch: int, horizon_ms: int | None, columns: list[Numbers]) -> Indices:
+    """Which rows of one bucket are new; on return they are remembered on disk."""
+    first, second, source, *timed = columns
+    folder = store.bucket(_bucket(first, store.layout.buckets))
+    now_ms = int(timed[0][0]) if timed else None
+    known = increments.load(folder, batch, horizon_ms, now_ms)
+    order = np.argsort(source, kind="stable")
+    fingerprints = np.column_stack([first, second]).view(np.uint64).take(order, axis=0)
+    if horizon_ms is None or now_ms is None:
+        kept, news = claim(known.memory, fingerprints, None, None)
+    else:
+        times = timed[1].take(order) if len(timed) > 1 else None
+        kept, news = _claim_at(now_ms, known.memory, fingerprints, times, horizon_ms)
+    increments.save(folder, batch, known, news, horizon_ms)
+    return order[kept]
+
+
+def _claim_at(
+    now_ms: int, memory: Memory, fingerprints: Fingerprints, times: Times | None, horizon_ms: int
+) -> tuple[Indices, Memory]:
+    """`claim` in a micro-batch of the time ``now_ms``, which all rows have if there are no ``times``."""
+    if times is None:
+        memory = forget(memory, now_ms, horizon_ms)
+        times = np.full(len(fingerprints), now_ms, np.int64)
+    else:
+        times = _no_later(times, now_ms)
+    return claim(memory, fingerprints, times, horizon_ms)
+
+
+def _no_later(times: Times, now_ms: int) -> Times:
     """A row of the future would have everything before it forgotten: it counts as one of now."""
     later = times > now_ms
     if not later.any():
@@ -192,3 +274,39 @@ def _no_later(times: npt.NDArray[np.int64], now_ms: int) -> npt.NDArray[np.int64
         int(times.max()) - now_ms,
     )
     return np.minimum(times, now_ms)
+
+
+def _numbers(column: pa.ChunkedArray) -> Numbers:
+    """The numbers of the rows; `UNKNOWN` for null."""
+    numbers: Numbers = (
+        column.fill_null(UNKNOWN).to_numpy() if column.null_count else column.to_numpy()
+    )
+    return numbers
+
+
+def _bucket(first: Numbers, buckets: int) -> int:
+    """The bucket that all rows are of.
+
+    Raises:
+        StoreError: They are of several: something stands between the shuffle and this.
+    """
+    found = first % buckets
+    if (found != found[0]).any():
+        raise StoreError(f"Spark gave the rows of buckets {np.unique(found)} as one partition")
+    return int(found[0])
+
+
+def _of_task() -> tuple[str, int]:
+    """The streaming query, and its micro-batch.
+
+    Raises:
+        StoreError: Spark runs this in no micro-batch.
+    """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    query = context and context.getLocalProperty("sql.streaming.queryId")
+    batch = context and context.getLocalProperty("streaming.sql.batchId")
+    if not query or not batch:
+        raise StoreError("dedup_stream runs in the micro-batches of a stream only")
+    return query, int(batch)

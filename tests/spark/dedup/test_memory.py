@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark_udfs.dedup import marks as kept_marks
 from spark_udfs.dedup import memory as memories
-from spark_udfs.dedup.fingerprints import Fingerprints, Sorted, first_of_each
+from spark_udfs.dedup.fingerprints import Fingerprints, Indices, Sorted, first_of_each
 
 # Few values, so that ids repeat, and first halves repeat with other second halves.
 HALVES = st.sampled_from([0, 1, 2, 64, 2**63, 2**64 - 1])
@@ -41,16 +40,13 @@ def test_contains_compares_all_128_bits(
     assert found.tolist() == [one in known for one in asked]
 
 
-@given(st.lists(IDS, max_size=5))
-def test_with_new_keeps_members_and_order(batches: list[list[tuple[int, int]]]) -> None:
-    held, members = Sorted.empty(), set[tuple[int, int]]()
-    for batch in batches:
-        new = sorted(set(batch) - members, key=lambda one: one[0])
-        members |= set(new)
-        held = held.with_new(halves(new))
-        assert set(zip(held.first.tolist(), held.second.tolist(), strict=True)) == members
-        assert len(held) == len(members)
-        assert held.first.tolist() == sorted(held.first.tolist())
+@given(st.lists(IDS, min_size=1, max_size=5))
+def test_a_union_keeps_members_and_order(sets: list[list[tuple[int, int]]]) -> None:
+    held = [Sorted.of(halves(sorted(set(ids), key=lambda one: one[0]))) for ids in sets]
+    union = Sorted.union(held)
+    members = list(zip(union.first.tolist(), union.second.tolist(), strict=True))
+    assert sorted(members) == sorted(one for ids in sets for one in set(ids))
+    assert union.first.tolist() == sorted(union.first.tolist())
 
 
 @given(st.lists(IDS, max_size=6))
@@ -59,7 +55,7 @@ def test_without_a_horizon_a_row_is_kept_exactly_at_its_ids_first_occurrence(
 ) -> None:
     memory, seen = memories.Memory.blank(), set[tuple[int, int]]()
     for batch in batches:
-        kept, memory = memories.claim(memory, halves(batch), None, None)
+        kept, memory = claimed(memory, halves(batch), None, None)
         expected = []
         for at, one in enumerate(batch):
             if one not in seen:
@@ -68,6 +64,15 @@ def test_without_a_horizon_a_row_is_kept_exactly_at_its_ids_first_occurrence(
         assert kept.tolist() == expected
         assert memory.count() == len(seen)
         memory = memories.decode(memories.encode(memory))
+
+
+def claimed(
+    memory: memories.Memory, ids: Fingerprints, times: memories.Times | None, horizon: int | None
+) -> tuple[Indices, memories.Memory]:
+    """What `claim` answers, and the memory after it."""
+    kept, news = memories.claim(memory, ids, times, horizon)
+    memory = memories.union([memory, news])
+    return kept, memories.forget(memory, memory.newest, horizon)
 
 
 class Model:
@@ -102,7 +107,7 @@ def test_with_a_horizon_memory_answers_as_the_model(
     for batch in batches:
         rows = [((high, low), time) for high, low, time in batch]
         times = np.array([time for _, time in rows], np.int64)
-        kept, memory = memories.claim(memory, halves([one for one, _ in rows]), times, horizon)
+        kept, memory = claimed(memory, halves([one for one, _ in rows]), times, horizon)
         assert kept.tolist() == model.claim(rows)
         assert memory.count() == len(model.times)
         memory = memories.decode(memories.encode(memory))
@@ -113,9 +118,7 @@ def test_an_id_is_remembered_for_the_horizon_and_an_eighth_more_at_most(
     horizon: int, start: int, age: int
 ) -> None:
     def at(memory: memories.Memory, one: int, time: int) -> tuple[bool, memories.Memory]:
-        kept, memory = memories.claim(
-            memory, halves([(one, 0)]), np.array([time], np.int64), horizon
-        )
+        kept, memory = claimed(memory, halves([(one, 0)]), np.array([time], np.int64), horizon)
         return len(kept) == 1, memory
 
     _, memory = at(memories.Memory.blank(), 1, start)
@@ -128,68 +131,53 @@ def test_an_id_is_remembered_for_the_horizon_and_an_eighth_more_at_most(
 
 
 def test_a_time_that_is_not_known_counts_as_the_newest() -> None:
-    _, memory = memories.claim(
-        memories.Memory.blank(), halves([(1, 1)]), np.array([1000], np.int64), 100
-    )
+    _, memory = claimed(memories.Memory.blank(), halves([(1, 1)]), np.array([1000], np.int64), 100)
     unknown = np.array([memories.UNKNOWN], np.int64)
-    _, memory = memories.claim(memory, halves([(2, 2)]), unknown, 100)
-    kept, _ = memories.claim(memory, halves([(2, 2)]), np.array([1090], np.int64), 100)
+    _, memory = claimed(memory, halves([(2, 2)]), unknown, 100)
+    kept, _ = claimed(memory, halves([(2, 2)]), np.array([1090], np.int64), 100)
     assert kept.tolist() == []
 
 
-def test_a_full_bucket_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memories, "IDS_MAX", 2)
-    with pytest.raises(memories.MemoryFull, match="more buckets, or give a horizon"):
-        memories.claim(memories.Memory.blank(), halves([(1, 1), (2, 2), (3, 3)]), None, None)
+@given(st.lists(ROWS, max_size=3), st.integers(1, 9))
+def test_the_parts_of_a_split_are_of_their_bucket_and_together_the_whole(
+    batches: list[list[tuple[int, int, int]]], buckets: int
+) -> None:
+    memory = remembered(batches)
+    parts = memories.split(memory, buckets)
+    assert all(part.count() for part in parts.values())
+    for bucket, part in parts.items():
+        firsts = [
+            one for held in part.slices.values() for one in held.first.view(np.int64).tolist()
+        ]
+        assert {one % buckets for one in firsts} == {bucket}  # as pmod has it: never negative
+    assert members(memories.union([memory, *parts.values()])) == members(memory)
+    assert sum(part.count() for part in parts.values()) == memory.count()
+
+
+def members(memory: memories.Memory) -> set[tuple[int, int, int]]:
+    return {
+        (number, first, second)
+        for number, held in memory.slices.items()
+        for first, second in zip(held.first.tolist(), held.second.tolist(), strict=True)
+    }
+
+
+def remembered(batches: list[list[tuple[int, int, int]]]) -> memories.Memory:
+    memory = memories.Memory.blank()
+    for batch in batches:
+        ids = halves([(2**63 + high if low % 2 else high, low) for high, low, _ in batch])
+        times = np.array([time for _, _, time in batch], np.int64)
+        _, memory = claimed(memory, ids, times, 40)
+    return memory
 
 
 @given(st.lists(ROWS, min_size=1, max_size=3), st.data())
 def test_bytes_that_are_no_memory_are_refused(
     batches: list[list[tuple[int, int, int]]], data: st.DataObject
 ) -> None:
-    memory = memories.Memory.blank()
-    for batch in batches:
-        ids = halves([(high, low) for high, low, _ in batch])
-        times = np.array([time for _, _, time in batch], np.int64)
-        _, memory = memories.claim(memory, ids, times, 40)
-    whole = memories.encode(memory)
+    whole = memories.encode(remembered(batches))
     cut = data.draw(st.integers(0, len(whole) - 1))
     with pytest.raises(ValueError, match="memory"):
         memories.decode(whole[:cut])
-    with pytest.raises(ValueError, match="memory of ids of version"):
-        memories.decode(b"\x09" + whole[1:])
     with pytest.raises(ValueError, match="memory"):
         memories.decode(whole + b"\0")
-
-
-@given(
-    st.lists(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20)), max_size=20), max_size=6)
-)
-def test_marks_keep_each_offset_once_and_none_below_the_mark(
-    batches: list[list[tuple[int, int]]],
-) -> None:
-    marks, model = kept_marks.Marks({}), dict[int, int]()
-    for batch in batches:
-        partitions = halves([(partition, 7) for partition, _ in batch])
-        offsets = np.array([offset for _, offset in batch], np.int64)
-        kept, marks = kept_marks.advance(marks, partitions, offsets)
-        expected, seen = [], set[tuple[int, int]]()
-        for at, (partition, offset) in enumerate(batch):
-            if offset >= model.get(partition, 0) and (partition, offset) not in seen:
-                expected.append(at)
-                seen.add((partition, offset))
-        for partition, offset in batch:
-            model[partition] = max(model.get(partition, 0), offset + 1)
-        assert kept.tolist() == expected
-        marks = kept_marks.decode(kept_marks.encode(marks))
-        assert marks.by_partition == {
-            halves([(partition, 7)]).tobytes(): mark for partition, mark in model.items()
-        }
-
-
-def test_bytes_that_are_no_marks_are_refused() -> None:
-    whole = kept_marks.encode(kept_marks.Marks({b"\0" * 15 + b"\1": 5, b"\1" + b"\0" * 15: 6}))
-    assert len(kept_marks.decode(whole).by_partition) == 2
-    for data in (b"", whole[:-1], whole + b"\0", b"\7" + whole[1:]):
-        with pytest.raises(ValueError, match="marks"):
-            kept_marks.decode(data)

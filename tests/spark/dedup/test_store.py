@@ -1,183 +1,191 @@
-"""Ids remembered in a folder: the files by themselves, and `dedup_stream` on top of them."""
+"""The folder of a `dedup_stream`: whose it is, and what becomes of it when the number of buckets changes. No Spark."""
 
-import json
-import random
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pyspark.errors import StreamingQueryException
 
-from spark_udfs import dedup_stream
-from spark_udfs.dedup.choice import choose
-from spark_udfs.dedup.store import Store, StoreError
-from spark_udfs.dedup.stream import _keep
-from tests.spark.streams import (
-    Operator,
-    Stream,
-    check_replay,
-    first_of_each,
-    random_batches,
-    rows_of,
+from spark_udfs.dedup import store as stores
+from spark_udfs.dedup.fingerprints import Sorted
+from spark_udfs.dedup.increments import StoreError, load, save
+from spark_udfs.dedup.memory import Memory
+from spark_udfs.dedup.store import Layout, Store, prepare
+from tests.spark.dedup.files import (
+    Crashed,
+    Query,
+    changes,
+    count_changes,
+    crash_before,
+    new_worker,
 )
+from tests.spark.dedup.test_increments import expected, history, ids_of, replayed
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    made = Store(tmp_path / "ids")
-    made.prepare({"ids": ["id"]})
-    made.open("query")
-    return made
+SETTINGS = {"types": ["string"], "horizon_ms": None, "event_time": False}
 
 
-@pytest.fixture
-def stream(spark: "SparkSession", tmp_path: Path) -> Stream:
-    return Stream(spark, tmp_path)
+@pytest.fixture(autouse=True)
+def _cold() -> None:
+    new_worker()
 
 
-def stored(stream: Stream, ids: Any = "id", **settings: Any) -> Operator:
-    return lambda df: dedup_stream(df, ids, store=stream.folder / "ids", **settings)
-
-
-def names(store: Store, bucket: int) -> list[str]:
-    return sorted(path.name for path in (store.folder / f"bucket-{bucket:04}").iterdir())
-
-
-def test_a_micro_batch_reads_what_was_before_it_however_often_it_runs(store: Store) -> None:
-    assert store.load(3, 0) is None
-    store.save(3, 0, b"zero")
-    assert store.load(3, 0) is None  # run again, it remembers what it did at first
-    store.save(3, 0, b"zero")
-    assert store.load(3, 5) == b"zero"  # micro-batches without rows of this bucket leave no file
-    store.save(3, 5, b"five")
-    assert store.load(3, 5) == b"zero"
-    assert store.load(3, 6) == b"five"
-    assert store.load(4, 6) is None
-
-
-def test_the_two_newest_files_are_kept_and_no_remains_of_dead_tasks(store: Store) -> None:
-    for batch in range(4):
-        store.save(0, batch, b"%d" % batch)
-        (store.folder / "bucket-0000" / f".{batch}-dead").touch()
-    assert names(store, 0) == [".3-dead", f"{2:020}", f"{3:020}"]
-
-
-def test_a_checkpoint_older_than_the_folder_is_refused(store: Store) -> None:
-    for batch in range(4):
-        store.save(0, batch, b"")
-    assert store.load(0, 3) == b""
-    with pytest.raises(StoreError, match="before micro-batch 2"):
-        store.load(0, 2)
-
-
-def test_what_is_damaged_is_refused(store: Store) -> None:
-    store.save(0, 0, b"memory")
-    path = store.folder / "bucket-0000" / f"{0:020}"
-    whole = path.read_bytes()
-    for damaged, complaint in [
-        (whole[:3], "ends inside its head"),
-        (b"x" + whole[1:], "no memory of version 1"),
-        (whole[:-1], "is damaged"),
-        (whole[:-1] + b"z", "is damaged"),
-    ]:
-        path.write_bytes(damaged)
-        with pytest.raises(StoreError, match=complaint):
-            store.load(0, 1)
-
-
-def test_a_folder_belongs_to_its_settings_and_to_one_query(store: Store) -> None:
-    store.prepare({"ids": ["id"]})
-    store.open("query")
+def test_a_folder_belongs_to_its_settings_and_to_one_query(tmp_path: Path) -> None:
+    store = prepare(tmp_path / "ids", SETTINGS, None, 3)
+    assert prepare(tmp_path / "ids", SETTINGS, None, 5) == store
+    assert store.layout.buckets == 3
+    store.open("query", 0)
+    store.open("query", 0)
     with pytest.raises(StoreError, match="go on with those"):
-        store.prepare({"ids": ["key"]})
+        prepare(tmp_path / "ids", {**SETTINGS, "types": ["bigint"]}, None, 3)
     with pytest.raises(StoreError, match="a new checkpoint needs a new folder"):
-        store.open("another")
+        store.open("another", 0)
     with pytest.raises(StoreError, match="all executors must see the same folder"):
-        Store(store.folder / "elsewhere").open("query")
+        Store(tmp_path / "elsewhere", Layout(1, 3)).open("query", 0)
 
 
-@given(
-    rows=st.lists(st.tuples(st.integers(0, 2), st.none() | st.sampled_from("abcd")), max_size=20),
-    cut=st.integers(0, 20),
-)
-def test_the_first_of_the_input_wins_in_whatever_order_sources_come(
-    rows: list[tuple[int, str | None]], cut: int
+def test_a_folder_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text('{"buckets": 3, "ids": ["id"]}')
+    with pytest.raises(StoreError, match="another version of dedup_stream"):
+        prepare(tmp_path, SETTINGS, None, 3)
+
+
+def test_a_folder_whose_memories_are_gone_is_refused(tmp_path: Path) -> None:
+    query = Query(tmp_path, 2)
+    query.run(0, ids_of(*range(9)))
+    bucket = query.store.bucket(1)
+    bucket.rename(tmp_path / "put away")
+    new_worker()
+    with pytest.raises(StoreError, match="bucket-0001 is gone"):
+        query.run(1, ids_of(*range(9)))
+    (tmp_path / query.store.layout.name()).rename(tmp_path / "away too")
+    with pytest.raises(StoreError, match="no longer holds what was remembered"):
+        query.start(None)
+
+
+def test_a_task_of_a_driver_that_saw_another_number_of_buckets_is_refused(tmp_path: Path) -> None:
+    query = Query(tmp_path, 2)
+    query.run(0, ids_of(1))
+    Query(tmp_path, 3)
+    with pytest.raises(StoreError, match="only one dedup_stream may use it"):
+        query.run(1, ids_of(1))
+
+
+def test_no_task_of_a_query_that_still_runs_adds_ids_while_they_are_split(tmp_path: Path) -> None:
+    query = Query(tmp_path, 2)
+    query.run(0, ids_of(*range(9)))
+    bucket, refused = query.store.bucket(0), []
+    known = load(bucket, 1, None, None)
+    news = Memory(known.memory.newest, {0: Sorted.of(np.array([(2, 2)], np.uint64))})
+
+    def late_task(name: str, arguments: tuple[Any, ...]) -> None:
+        if name == "mkdir" and "new-layout" in str(arguments[0]):
+            with pytest.raises(FileNotFoundError):
+                save(bucket, 1, known, news, None)
+            refused.append(arguments[0])
+
+    with changes(late_task):
+        query.start(3)
+    assert len(refused) == 4  # the layout and its three buckets
+
+
+@pytest.mark.parametrize("split_bytes_max", [2**29, 300])
+def test_another_number_of_buckets_keeps_all_that_is_remembered_and_answers_of_a_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, split_bytes_max: int
 ) -> None:
-    shuffled = rows[cut:] + rows[:cut]
-    pieces = [shuffled[: len(rows) // 2], shuffled[len(rows) // 2 :]]
-    digests = [
-        pa.array([None if one is None else bytes([ord(one)] * 16) for _, one in piece], pa.binary(16))
-        for piece in pieces
-    ]  # fmt: skip
-    sources = [np.array([source for source, _ in piece], np.int64) for piece in pieces]
-    masks, _ = choose(_keep(None), None, digests, None, 0, sources)
-    found = [row for row, keep in zip(shuffled, np.concatenate(masks), strict=True) if keep]
-
-    seen: set[str | None] = set()
-    expected = []
-    for source, one in sorted(shuffled, key=lambda row: row[0]):
-        if one is None or one not in seen:
-            expected.append((source, one))
-        seen.add(one)
-    assert sorted(found, key=str) == sorted(expected, key=str)
+    monkeypatch.setattr(stores, "SPLIT_BYTES_MAX", split_bytes_max)
+    batches = history(1, 12, size=20)
+    answers = expected(batches)
+    query = Query(tmp_path, 4)
+    for batch, (ids, answer) in enumerate(zip(batches, answers, strict=True)):
+        assert query.run(batch, ids) == answer
+        query.start((4, 7, 2, 7)[batch % 4])
+        assert query.run(batch, ids) == answer
+    assert query.buckets == 7
+    assert len(list(tmp_path.glob("layout-*"))) == 1
+    remembered = sum(load(query.store.bucket(at), 99, None, None).memory.count() for at in range(7))
+    assert remembered == len({one for ids in batches for one in ids})
 
 
-@pytest.mark.parametrize(
-    ("ids", "columns", "buckets"), [("id", [1], None), (["id", "part"], [1, 2], 1), ("part", [2], 3)]
-)  # fmt: skip
-def test_stream_with_a_store_keeps_the_first_row_of_each_id_over_a_restart(
-    stream: Stream, ids: Any, columns: list[int], buckets: int | None
+def test_a_replay_after_the_number_of_buckets_changed_writes_what_is_there(tmp_path: Path) -> None:
+    batches = history(2, 3, size=30)
+    query = Query(tmp_path, 3)
+    replayed(query, batches, expected(batches), 0)
+    query.start(5)
+
+    def content() -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in tmp_path.rglob("0*")}
+
+    before = content()
+    query.run(2, batches[2])
+    assert content() == before
+    assert len(before) == 10
+
+
+def test_the_number_of_buckets_changes_before_anything_is_remembered(tmp_path: Path) -> None:
+    query = Query(tmp_path, 3)
+    query.start(2)
+    assert query.run(0, ids_of(1, 2)) == [0, 1]
+    query.start(4)  # micro-batch 0 may be run again
+    assert query.run(0, ids_of(1, 2)) == [0, 1]
+    assert query.run(1, ids_of(1, 2)) == []
+
+
+@pytest.mark.parametrize("horizon_ms", [80, 1])
+def test_the_number_of_buckets_changes_no_answer_of_a_replay_with_a_horizon(
+    tmp_path: Path, horizon_ms: int
 ) -> None:
-    batches = random_batches(len(columns), 0, 30, 0, 20, 30)
-    stream.add(*batches[:4])
-    stream.run(stored(stream, ids, buckets=buckets))
-    stream.add(batches[4])
-    stream.run(stored(stream, ids, buckets=buckets))
-    assert stream.numbers() == first_of_each(batches, columns)
+    """Each bucket has its own newest time: what one has forgotten, another one may still remember."""
+    batches, query = history(7, 20, size=12), Query(tmp_path, 4, horizon_ms=horizon_ms)
+    for batch, ids in enumerate(batches):
+        times = [20 * batch - 7 * (at % 5) + 100 for at in range(len(ids))]
+        answer = query.run(batch, ids, times)
+        query.start((3, 1, 4, 6)[batch % 4])
+        new_worker()
+        assert query.run(batch, ids, times) == answer
 
 
-def test_replayed_batches_give_what_they_gave_at_first(stream: Stream) -> None:
-    check_replay(stream, stored(stream))
+def test_ids_are_remembered_over_a_horizon_and_changes_of_the_number_of_buckets(
+    tmp_path: Path,
+) -> None:
+    query = Query(tmp_path, 4, horizon_ms=800)
+    for batch in range(30):
+        ids = ids_of(*range(3 * batch, 3 * batch + 3), *range(max(0, 3 * batch - 9), 3 * batch))
+        new = query.run(batch, ids, [100 * batch + 5000] * len(ids))
+        assert new == [0, 1, 2]
+        query.start((3, 1, 4, 6)[batch % 4])
 
 
-def test_buckets_run_in_one_task_keep_their_memories_apart(stream: Stream) -> None:
-    def operator(df: "DataFrame") -> "DataFrame":
-        return stored(stream, buckets=4)(df).coalesce(1)
+def test_a_crash_while_the_number_of_buckets_changes_loses_nothing(tmp_path: Path) -> None:
+    batches = history(6, 4)
+    answers = expected(batches)
 
-    choose_id, batches = random.Random(1), []
-    for start in (0, 30, 60):
-        ids = [(f"id {choose_id.randrange(40)}", 0) for _ in range(30)]
-        batches.append(rows_of(start, ids))
-    stream.add(*batches)
-    stream.run(operator)
-    assert stream.numbers() == first_of_each(batches, [1])
+    def begun(folder: Path) -> Query:
+        query = Query(folder, 3)
+        replayed(query, batches[:3], answers, 0)
+        return query
 
-
-def test_a_folder_that_does_not_tell_types_is_gone_on_with(stream: Stream) -> None:
-    stream.add(rows_of(0, [("a", 0)]))
-    stream.run(stored(stream))
-    kept = stream.folder / "ids" / "settings.json"
-    of_old = json.loads(kept.read_text())
-    del of_old["types"]
-    kept.write_text(json.dumps(of_old, sort_keys=True))
-    stream.add(rows_of(1, [("a", 0), ("b", 0)]))
-    stream.run(stored(stream))
-    assert stream.numbers() == [0, 2]
+    query = begun(tmp_path / "whole")
+    total = count_changes(lambda: query.start(2))
+    assert total > 10
+    for number in range(total):
+        query = begun(tmp_path / str(number))
+        with crash_before(number), pytest.raises(Crashed):
+            query.start(2)
+        query.start((None, 2, 3, 5)[number % 4])
+        replayed(query, batches, answers, 2)
+        names = [path.name for path in (tmp_path / str(number)).iterdir() if "layout" in path.name]
+        assert names == [query.store.layout.name()]
 
 
-def test_a_new_checkpoint_with_an_old_folder_fails_the_query(stream: Stream) -> None:
-    stream.add(rows_of(0, [("a", 0)]))
-    stream.run(stored(stream))
-    (stream.folder / "checkpoint").rename(stream.folder / "put away")
-    with pytest.raises(StreamingQueryException, match="a new checkpoint needs a new folder"):
-        stream.run(stored(stream))
-    with pytest.raises(StoreError, match="go on with those"):
-        stream.run(stored(stream, buckets=7))
-    assert stream.numbers() == [0]
+def test_notes_of_micro_batches_do_not_pile_up(tmp_path: Path) -> None:
+    query = Query(tmp_path, 1)
+    for batch in (0, 1, 4):
+        query.run(batch, ids_of(batch))
+        assert [path.name for path in tmp_path.glob("batch-*")] == [f"batch-{batch:020}"]
+
+
+def test_layouts_are_in_the_order_in_which_they_were_made() -> None:
+    layouts = [Layout(number, 16) for number in (9, 10, 9_999, 10_000)]
+    assert all(one < other for one, other in pairwise(layouts))
+    assert layouts[-1].name() == "layout-10000-0016"

@@ -5,9 +5,9 @@ import logging
 import numpy as np
 import pytest
 
-from spark_udfs.dedup import memory as memories
 from spark_udfs.dedup.fingerprints import Fingerprints
-from spark_udfs.dedup.stream import _keep
+from spark_udfs.dedup.memory import Memory, Times, forget, union
+from spark_udfs.dedup.stream import _claim_at
 
 NOW, HORIZON = 10**12, 3_600_000
 
@@ -16,24 +16,28 @@ def ids(*numbers: int) -> Fingerprints:
     return np.array([(number, 0) for number in numbers], np.uint64)
 
 
-def test_a_time_of_the_future_counts_as_now_and_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    keep = _keep(HORIZON)
+def claim(memory: Memory, fingerprints: Fingerprints, times: Times) -> tuple[list[int], Memory]:
+    kept, news = _claim_at(NOW, memory, fingerprints, times, HORIZON)
+    memory = union([memory, news])
+    return kept.tolist(), forget(memory, memory.newest, HORIZON)
+
+
+def test_a_time_of_the_future_counts_as_now_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        kept, known = keep(None, ids(1, 2), np.array([NOW, NOW + 10**10]), NOW)
-    assert kept.tolist() == [0, 1]
+        kept, memory = claim(Memory.blank(), ids(1, 2), np.array([NOW, NOW + 10**10]))
+    assert kept == [0, 1]
     assert "1 rows have an event_time after that of their micro-batch, by up to 10000000000" in (
         caplog.text
     )
     caplog.clear()
-    kept, known = keep(known, ids(1, 2, 3), np.array([NOW] * 3), NOW)
-    assert kept.tolist() == [2]
-    assert memories.decode(known).newest == NOW
+    kept, memory = claim(memory, ids(1, 2, 3), np.array([NOW] * 3))
+    assert kept == [2]
+    assert memory.newest == NOW
     assert caplog.text == ""
 
 
-def test_a_memory_that_saw_the_future_remembers_again() -> None:
-    spoilt = memories.encode(memories.Memory(NOW + 10**10, {}))
-    keep = _keep(HORIZON)
-    _, known = keep(spoilt, ids(1), np.array([NOW]), NOW)
-    kept, _ = keep(known, ids(1), np.array([NOW]), NOW)
-    assert kept.tolist() == []
+def test_after_a_clock_went_back_ids_are_remembered() -> None:
+    ahead = Memory(NOW + HORIZON // 16, {})
+    _, memory = claim(ahead, ids(1), np.array([NOW]))
+    kept, _ = claim(memory, ids(1), np.array([NOW]))
+    assert kept == []

@@ -1,0 +1,150 @@
+"""Micro-batches on a folder without Spark, by the code of the tasks; and disks that count, crash or lose power."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spark_udfs.dedup import increments
+from spark_udfs.dedup.store import Store, prepare
+from spark_udfs.dedup.stream import _claim
+
+Id = tuple[int, int]
+"""The two halves of a fingerprint; the first as Spark has it, signed."""
+
+CHANGES = ("fsync", "replace", "rename", "unlink", "link", "mkdir", "rmdir")
+"""The functions of `os` by which our code changes what is on disk, after it wrote to files without a name."""
+
+
+class Query:
+    """A streaming query on a folder: what Spark would have its driver and its tasks do.
+
+    The clock of its driver, ``now_ms``, is at the latest time that a row had.
+    """
+
+    def __init__(self, folder: Path, buckets: int, horizon_ms: int | None = None) -> None:
+        self.folder, self.horizon_ms, self.now_ms = folder, horizon_ms, 0
+        self.start(buckets)
+
+    def start(self, buckets: int | None) -> None:
+        """As the driver does, from the checkpoint."""
+        settings = {"types": ["string"], "horizon_ms": self.horizon_ms, "event_time": True}
+        self.store: Store = prepare(self.folder, settings, buckets, 1)
+        self.buckets = self.store.layout.buckets
+
+    def run(self, batch: int, ids: Sequence[Id], times: Sequence[int] = ()) -> list[int]:
+        """One micro-batch, a task for each bucket with rows; which rows are new."""
+        self.now_ms = max([self.now_ms, *times])
+        new: list[int] = []
+        for bucket in range(self.buckets):
+            rows = [at for at, (first, _) in enumerate(ids) if first % self.buckets == bucket]
+            if rows:
+                new += self.task(batch, ids, rows, times)
+        return sorted(new)
+
+    def task(
+        self, batch: int, ids: Sequence[Id], rows: Sequence[int], times: Sequence[int] = ()
+    ) -> list[int]:
+        self.store.open("query", batch)
+        halves = [np.array([ids[at][half] for at in rows], np.int64) for half in (0, 1)]
+        columns = [*halves, np.zeros(len(rows), np.int64)]
+        if self.horizon_ms is not None:
+            columns += [
+                np.full(len(rows), self.now_ms),
+                np.array([times[at] for at in rows], np.int64),
+            ]
+        return [rows[at] for at in _claim(self.store, batch, self.horizon_ms, columns).tolist()]
+
+    def files(self, bucket: int = 0) -> list[str]:
+        return sorted(os.listdir(self.store.bucket(bucket)))
+
+
+def new_worker() -> None:
+    """What was cached is gone."""
+    increments._CACHE.clear()
+
+
+class Crashed(BaseException):
+    """The process is gone: nothing may catch it."""
+
+
+@contextmanager
+def changes(of: Callable[[str, tuple[Any, ...]], None]) -> Iterator[None]:
+    """``of`` hears of each change before it is made: the name of the function and what it is given."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in CHANGES:
+            patch.setattr(os, name, _announced(name, getattr(os, name), of))
+        yield
+
+
+def _announced(
+    name: str, function: Callable[..., Any], of: Callable[[str, tuple[Any, ...]], None]
+) -> Callable[..., Any]:
+    def call(*arguments: Any, **named: Any) -> Any:
+        of(name, arguments)
+        return function(*arguments, **named)
+
+    return call
+
+
+@contextmanager
+def crash_before(number: int) -> Iterator[None]:
+    """The change of that number, from 0, is not made any more."""
+    count = 0
+
+    def of(_: str, __: tuple[Any, ...]) -> None:
+        nonlocal count
+        if count >= number:
+            raise Crashed
+        count += 1
+
+    with changes(of):
+        yield
+
+
+def count_changes(work: Callable[[], None]) -> int:
+    """How many changes ``work`` makes."""
+    names: list[str] = []
+    with changes(lambda name, _: names.append(name)):
+        work()
+    return len(names)
+
+
+class Power:
+    """A disk that keeps for certain only what was synced; the rest may be gone after a power cut."""
+
+    def __init__(self) -> None:
+        self.synced: set[int] = set()  # inodes of files
+        self.renamed: dict[Path, tuple[Path, bytes | None]] = {}  # by new name: old content
+        self.unlinked: dict[Path, bytes] = {}
+
+    def hear(self, name: str, arguments: tuple[Any, ...]) -> None:
+        """A change is about to be made."""
+        if name == "fsync":
+            path = Path(os.readlink(f"/proc/self/fd/{arguments[0]}"))
+            self.synced.add(path.stat().st_ino)
+            for lost in (self.renamed, self.unlinked):
+                for other in [other for other in lost if other.parent == path]:
+                    del lost[other]
+        elif name == "replace":
+            source, target = map(Path, arguments)
+            assert source.stat().st_ino in self.synced, "a name for what is not on disk"
+            self.renamed[target] = source, target.read_bytes() if target.exists() else None
+        elif name == "unlink":
+            path = Path(arguments[0])
+            self.unlinked[path] = path.read_bytes()
+
+    def cut(self, *, keep_unlinked: bool) -> None:
+        """All names are as they were at the last sync of their folder, but for those that were deleted."""
+        if not keep_unlinked:
+            for path, content in self.unlinked.items():
+                path.write_bytes(content)
+        for path, (source, before) in self.renamed.items():
+            if before is None:
+                path.replace(source)
+            else:
+                path.write_bytes(before)
