@@ -29,6 +29,7 @@ _TASK_BYTES_MIN: Final = 256 << 10
 _TASK_BITS: Final = 33
 """As in Spark's monotonically_increasing_id."""
 
+_EXECUTION_ID: Final = "spark.sql.execution.id"
 _BLOCK_SCHEMA: Final = "at bigint, rows binary"
 
 Batches = Iterator[pa.RecordBatch]
@@ -133,8 +134,23 @@ def _in_chunks(df: "DataFrame") -> Batches:
     numbered = F.coalesce(chunk.cast("int"), F.lit(0))  # null where the second time has more rows
     chunks = blocks.repartitionById(max(1, count), numbered)
     ordered = chunks.sortWithinPartitions("at").select("rows")
-    for row in ordered.toLocalIterator(prefetchPartitions=True):
+    with _outside_of_execution(df):
+        rows = ordered.rdd.toLocalIterator(prefetchPartitions=True)
+    for row in rows:
         yield _rows_of(row.rows)
+
+
+@contextmanager
+def _outside_of_execution(df: "DataFrame") -> Iterator[None]:
+    """Jobs that are begun in the block are not the SQL query's, which keeps all their results until it ends (4.3.0)."""
+    context = df.sparkSession.sparkContext
+    execution: Any = context.getLocalProperty(_EXECUTION_ID)
+    no_execution: Any = None
+    context.setLocalProperty(_EXECUTION_ID, no_execution)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_EXECUTION_ID, execution)
 
 
 def _array(values: list[int]) -> Any:

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -71,6 +71,29 @@ def test_a_batch_without_rows_has_its_columns(spark: "SparkSession") -> None:
     with collected.collected(df, 1, as_it_is) as table:
         assert table.num_rows == 0
         assert table.schema.equals(df.toArrow().schema)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_no_job_of_a_chunk_is_kept_until_the_batch_is_done(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    """Spark keeps the jobs of a SQL query, results included, until it ends: a batch would be in memory after all."""
+    kept: list[int] = []
+    context: Any = spark.sparkContext
+
+    def batch(df: "DataFrame", batch_id: int) -> None:
+        before = context.getLocalProperty("spark.sql.execution.id")
+        with collected.collected(df, 1, as_it_is) as table:
+            jobs_of_queries = context._jsc.sc().dagScheduler().activeQueryToJobs().entrySet()
+            kept.append(sum(entry.getValue().size() for entry in jobs_of_queries))
+            assert table.num_rows > 100
+        assert context.getLocalProperty("spark.sql.execution.id") == before
+
+    rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 1000).load()
+    query = rows.writeStream.foreachBatch(batch).trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path)).start().awaitTermination()
+    assert kept
+    assert max(kept) <= 2  # the one that tells that the batch is large, and that of the sizes
 
 
 @pytest.mark.usefixtures("tiny")
