@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from confluent_kafka import Producer
 
@@ -28,6 +28,7 @@ from tests.support.postgres import postgres_serving
 RECORD_BYTES = 10_000
 PARTITIONS = 4
 FORMS = ("driver", "executors")
+EffectOn = Literal["driver", "executors"]
 MEGABYTE = 1_000_000
 
 
@@ -80,9 +81,10 @@ def run(form: str, bootstrap: str, topic: str, database: str) -> None:
     session = time.monotonic()
     python, jvm = Peak(os.getpid()), Peak(jvm_of(spark))
     called: list[float] = []
+    effect_on: EffectOn = "driver" if form == "driver" else "executors"
     make = SQLiteLedger if form == "driver" else PostgresLedger
     with tempfile.TemporaryDirectory() as checkpoint, make(database) as ledger:
-        sink = IdempotentSink(ledger, "bench", effect=note, brokers=bootstrap, effect_on=form)
+        sink = IdempotentSink(ledger, "bench", effect=note, brokers=bootstrap, effect_on=effect_on)
 
         def batch(df: Any, batch_id: int) -> None:
             called.append(time.monotonic())
