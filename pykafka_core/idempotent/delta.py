@@ -35,7 +35,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.idempotent.delta_log import looked_up, mark_id, of_group
 from pykafka_core.idempotent.delta_rows import fitted, storable
-from pykafka_core.idempotent.delta_transaction import DeltaTransaction
+from pykafka_core.idempotent.delta_transaction import IDS_REFUSED, DeltaTransaction
 from pykafka_core.idempotent.ledger import PartitionKey
 from pykafka_core.idempotent.sql import check_name
 
@@ -73,6 +73,9 @@ class DeltaLedger:
         ConfigurationError: Arguments that cannot be used; an option by which commits may overwrite each other.
         ImportError: deltalake or pyarrow is not installed.
     """
+
+    ids_refused: Final = IDS_REFUSED
+    """Why ids cannot be claimed, for those who would, to say so before they begin."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Transactions of the ledger in a Delta table: rows and application versions that become one commit."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_core.errors import UsageError
 from pykafka_core.idempotent.delta_log import batch_id as batch_app
@@ -9,13 +9,19 @@ from pykafka_core.idempotent.delta_log import mark_id, marked, query_of
 from pykafka_core.idempotent.delta_rows import DeltaRows
 from pykafka_core.idempotent.ids import arrow_ids, is_arrow
 from pykafka_core.idempotent.ledger import PartitionKey
+from pykafka_core.idempotent.plan import check_mark
 from pykafka_core.idempotent.sql import check_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-VERSION_MAX = 2**63 - 1
+VERSION_MAX: Final = 2**63 - 1
 """A version is a long."""
+
+IDS_REFUSED: Final = (
+    "a DeltaLedger keeps no message ids, only marks, which stop redelivery. Leave ids out and remove what "
+    "producers sent twice before it (spark_udfs.dedup_stream), or use a PostgresLedger"
+)
 
 
 class DeltaTransaction:
@@ -81,16 +87,9 @@ class DeltaTransaction:
         """
         known = self.marks()
         for key, offset in marks.items():
-            if not isinstance(key, PartitionKey) or len(key.topic_id) != 16:
-                raise UsageError(
-                    f"a mark's key is a PartitionKey with a topic id of 16 bytes, not {key!r}"
-                )
+            check_mark(key, offset, known.get(key, 0))
             if not self._whole_group and key not in known:
                 raise UsageError(f"the transaction is not of {key.topic}-{key.partition}")
-            if type(offset) is not int or not known.get(key, 0) <= offset <= VERSION_MAX:
-                raise UsageError(
-                    f"the mark of {key.topic}-{key.partition} cannot go from {known.get(key, 0)} to {offset!r}"
-                )
         self._versions |= {mark_id(self._group, key): offset for key, offset in marks.items()}
 
     def claim(self, ids: Any) -> Any:
@@ -106,10 +105,7 @@ class DeltaTransaction:
                 f"claim takes a sequence of bytes or an Arrow array, not {type(ids).__name__}"
             )
         if len(arrow_ids(ids) if arrow else ids):
-            raise UsageError(
-                "a DeltaLedger keeps no message ids, only marks, which stop redelivery. Leave ids out and remove what "
-                "producers sent twice before it (spark_udfs.dedup_stream), or use a PostgresLedger"
-            )
+            raise UsageError(IDS_REFUSED)
         if not arrow:
             return []
         import pyarrow as pa

@@ -2,10 +2,13 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
-from pykafka_core.errors import DataLossError
+from pykafka_core.errors import DataLossError, UsageError
 from pykafka_core.idempotent.ledger import PartitionKey
+
+OFFSET_MAX: Final = 2**63 - 1
+"""Kafka's offsets, and what ledgers keep them in, have 64 bits."""
 
 
 class Gap(NamedTuple):
@@ -62,6 +65,25 @@ def plan(marks: Mapping[PartitionKey, int], places: Sequence[tuple[PartitionKey,
             fresh.extend(range(begin, stop))
             moved[key] = expected
     return Plan(fresh, moved, gaps)
+
+
+def check_mark(key: PartitionKey, offset: int, known: int) -> None:
+    """Do nothing if a partition's mark can move to an offset.
+
+    Args:
+        key: The partition.
+        offset: The mark to be.
+        known: The mark as it is.
+
+    Raises:
+        UsageError: The mark would go back or is no offset, or the key is of no partition.
+    """
+    if not isinstance(key, PartitionKey) or len(key.topic_id) != 16:
+        raise UsageError(f"a mark's key is a PartitionKey with a topic id of 16 bytes, not {key!r}")
+    if type(offset) is not int or not known <= offset <= OFFSET_MAX:
+        raise UsageError(
+            f"the mark of {key.topic}-{key.partition} cannot go from {known} to {offset!r}"
+        )
 
 
 def _runs(

@@ -22,6 +22,7 @@ from pykafka_core.errors import (
 from pykafka_core.idempotent import tables
 from pykafka_core.idempotent.ids import arrow_ids, checked_ids, is_arrow
 from pykafka_core.idempotent.ledger import Clock, PartitionKey, Retention
+from pykafka_core.idempotent.plan import check_mark
 
 NAME_SIZE_MAX = 1024
 """Characters of a group's or query's name; both stand in indexes."""
@@ -111,7 +112,7 @@ class SqlTransaction(ABC):
         self._check_open()
         known = self._known_marks()
         for key, offset in marks.items():
-            _check_mark(key, offset, known.get(key, 0))
+            check_mark(key, offset, known.get(key, 0))
         moved = {key: offset for key, offset in marks.items() if known.get(key) != offset}
         self._run(
             "INSERT INTO pykafka_marks (group_key, topic_id, topic, partition, next_offset) "
@@ -229,15 +230,6 @@ class SqlTransaction(ABC):
         self._run(
             "UPDATE pykafka_groups SET ids_count = ? WHERE group_key = ?",
             [(self._ids_count, self._group_key)],
-        )
-
-
-def _check_mark(key: PartitionKey, offset: int, known: int) -> None:
-    if not isinstance(key, PartitionKey) or len(key.topic_id) != 16:
-        raise UsageError(f"a mark's key is a PartitionKey with a topic id of 16 bytes, not {key!r}")
-    if type(offset) is not int or offset < known:
-        raise UsageError(
-            f"the mark of {key.topic}-{key.partition} cannot go from {known} to {offset!r}"
         )
 
 

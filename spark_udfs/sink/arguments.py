@@ -42,6 +42,8 @@ def check_arguments(
         "quarantine is a function of (connection, table) or None": quarantine is None
         or callable(quarantine),
         "quarantine has no effect without ids; leave it out": quarantine is None or ids is not None,
+        # A ledger without ids says why: what a claim would be refused with at the first batch.
+        getattr(ledger, "ids_refused", ""): ids is None or not hasattr(ledger, "ids_refused"),
         'progress is "offsets" or "batches"': progress in ("offsets", "batches"),
         'brokers is "host:port", settings of librdkafka, KafkaBrokers or a function': brokers
         is None

@@ -186,6 +186,7 @@ def test_a_mark_never_goes_back(database: Database) -> None:
         for bad in (
             {KEY: 4},
             {KEY: -1},
+            {KEY: 2**63},
             {KEY: "6"},
             {("orders", 0): 6},
             {KEY._replace(topic_id=b""): 6},

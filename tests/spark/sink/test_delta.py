@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from pykafka_core import Broker
+from pykafka_core.errors import ConfigurationError, UsageError
 from pykafka_core.idempotent import DeltaLedger
 from spark_udfs.sink import IdempotentSink
 from tests.idempotent.delta_tables import contents
@@ -40,3 +41,22 @@ def test_each_record_is_in_the_table_once_over_batches_and_a_new_checkpoint(
         one.value for one in sent
     ]
     assert sink.statistics().processed == sink.statistics().redelivered == 60
+
+
+@pytest.mark.parametrize("effect_on", ["driver", "executors"])
+def test_ids_are_refused_before_the_first_batch_in_the_words_of_the_claim(
+    tmp_path: Path, effect_on: Literal["driver", "executors"]
+) -> None:
+    with DeltaLedger(tmp_path / "orders") as ledger:
+        with pytest.raises(UsageError) as claim, ledger.transaction("g") as transaction:
+            transaction.claim([b"id"])
+        with pytest.raises(ConfigurationError) as refusal:
+            IdempotentSink(
+                ledger,
+                "g",
+                "id",
+                effect=lambda table, rows: table.append(rows),
+                brokers="localhost:9092",
+                effect_on=effect_on,
+            )
+    assert refusal.value.problems == (str(claim.value),)
