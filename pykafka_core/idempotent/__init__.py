@@ -7,7 +7,13 @@ keep it in the database or table that the effects go to.
 from pykafka_core.idempotent.consumer import Batch, IdempotentConsumer
 from pykafka_core.idempotent.delta import DeltaLedger
 from pykafka_core.idempotent.ids import ID_SIZE_MAX, IdSource, header_id, message_id
-from pykafka_core.idempotent.ledger import Ledger, PartitionKey, Retention, Transaction
+from pykafka_core.idempotent.ledger import (
+    Ledger,
+    PartitionKey,
+    Retention,
+    StatementLedger,
+    Transaction,
+)
 from pykafka_core.idempotent.postgres import PostgresLedger
 from pykafka_core.idempotent.sqlite import SQLiteLedger
 
@@ -22,6 +28,7 @@ __all__ = [
     "PostgresLedger",
     "Retention",
     "SQLiteLedger",
+    "StatementLedger",
     "Transaction",
     "header_id",
     "message_id",

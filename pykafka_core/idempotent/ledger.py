@@ -158,3 +158,32 @@ class Ledger(Protocol):
 
     def close(self) -> None:
         """Let go of the database. Closing twice is no error."""
+
+
+TableEffect = Callable[[Any, Any], object]
+"""Called with a transaction's connection and a ``pyarrow.Table``; it neither commits nor rolls back."""
+
+
+class StatementLedger(Ledger, Protocol):
+    """A ledger whose database can do an effect by itself: it is given rows and a statement."""
+
+    def statement(self, sql: str) -> TableEffect:
+        """An effect that runs one statement on the rows that it is given. It can be pickled.
+
+        The rows are in the temporary table ``staged``, with their names and types, while the statement runs; it is
+        empty each time. Names stand in quotes there, so one with a capital letter or a reserved word needs them
+        in the statement. ``staged`` without a schema is always this table: one of yours of that name is hidden, and
+        needs its schema.
+
+        Args:
+            sql: One statement that changes rows, such as ``INSERT … SELECT … FROM staged``, without parameters. Where a
+                transaction has several parts, it runs for each of them. Rows that it returns are dropped.
+
+        Raises:
+            ConfigurationError: Another kind of statement, or none. In particular those that begin or end transactions.
+
+        The effect itself raises:
+            UsageError: A column has a name or a type that the database has no form for, or a value that it would
+                change; the statement changed ``staged``.
+            Exception: The driver's, with the statement as a note; also where the text has two statements.
+        """

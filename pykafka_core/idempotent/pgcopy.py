@@ -70,15 +70,19 @@ def postgres_type(field: Any) -> str:
         return "timestamp" if kind.tz is None else "timestamptz"
     if types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision:
         return "numeric"
-    raise UsageError(
-        f"column {field.name!r} of type {kind} has no form in PostgreSQL here; {_advice(kind)}"
+    raise no_form(field, "PostgreSQL")
+
+
+def no_form(field: Any, database: str) -> UsageError:
+    """What refuses a column by name, with advice."""
+    advice = (
+        "turn it into text (to_json) or into a column per field"
+        if types.is_nested(field.type)
+        else "cast it to a type that has one, such as a string"
     )
-
-
-def _advice(kind: Any) -> str:
-    if types.is_nested(kind):
-        return "turn it into text (to_json) or into a column per field"
-    return "cast it to a type that has one, such as a string"
+    return UsageError(
+        f"column {field.name!r} of type {field.type} has no form in {database} here; leave it out or {advice}"
+    )
 
 
 def copy_stream(rows: Any) -> Iterator[memoryview]:
@@ -129,7 +133,7 @@ def encoded(field: Any, column: Any) -> Any:
         if any(is_kind(kind) for is_kind in _TEXT):
             _check_text(field, column, binary)
         lengths = pc.binary_length(binary).fill_null(0).to_numpy()
-        result = pc.binary_join_element_wise(_fixed(lengths.astype(">i4")), binary, _NOTHING)
+        result = pc.binary_join_element_wise(fixed(lengths.astype(">i4")), binary, _NOTHING)
     return result.fill_null(_NULL) if column.null_count else result
 
 
@@ -180,14 +184,14 @@ def _with_length(values: Any, column: Any) -> Any:
     width = values.dtype.itemsize
     rows = np.empty(len(values), dtype=[("length", ">i4"), ("value", values.dtype)])
     rows["length"], rows["value"] = width, values
-    result = _fixed(rows)
+    result = fixed(rows)
     if not column.null_count:
         return result
     return pc.if_else(column.is_valid(), result, pa.scalar(None, pa.large_binary()))
 
 
-def _fixed(rows: Any) -> Any:
-    """The elements' bytes as a large binary array."""
+def fixed(rows: Any) -> Any:
+    """A numpy array's elements, their bytes as a large binary array."""
     kind = pa.binary(rows.dtype.itemsize)
     array = pa.FixedSizeBinaryArray.from_buffers(kind, len(rows), [None, pa.py_buffer(rows)])
     return array.cast(pa.large_binary())

@@ -12,7 +12,7 @@ from pykafka_core.errors import (
     UsageError,
 )
 from pykafka_core.idempotent import tables
-from pykafka_core.idempotent.ledger import Clock, PartitionKey, Retention
+from pykafka_core.idempotent.ledger import Clock, PartitionKey, Retention, TableEffect
 from pykafka_core.idempotent.postgres_transaction import (
     PartitionsTransaction,
     PostgresTransaction,
@@ -20,6 +20,7 @@ from pykafka_core.idempotent.postgres_transaction import (
     query_rows,
 )
 from pykafka_core.idempotent.sql import SqlLedger, SqlTransaction, wall_clock_ms
+from pykafka_core.idempotent.statements.postgres import PostgresStatement
 
 TIMEOUT_MS = 30_000
 TYPES = {
@@ -163,6 +164,16 @@ class PostgresLedger(SqlLedger):
             )
 
         return self._transaction(group, begin)
+
+    def statement(self, sql: str) -> TableEffect:
+        """An effect that runs one statement on the rows that it is given, see `StatementLedger`.
+
+        Columns of the table ``staged``: boolean, smallint, integer, bigint, real, double precision, numeric, date,
+        text, bytea; timestamptz with a time zone and timestamp without one. Headers are an array of rows:
+        ``SELECT h.value FROM staged, unnest(headers) AS h WHERE h.key = 'message-id'``. Text with NUL is refused, as
+        PostgreSQL cannot hold it. The role needs the privilege TEMPORARY, which it has unless it was revoked.
+        """
+        return PostgresStatement(sql)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Pickled, it is what it was made with, its password too: another process opens connections of its own."""

@@ -17,9 +17,10 @@ from pykafka_core.errors import (
 )
 from pykafka_core.idempotent import tables
 from pykafka_core.idempotent.ids import lists_of
-from pykafka_core.idempotent.ledger import Clock, Retention
+from pykafka_core.idempotent.ledger import Clock, Retention, TableEffect
 from pykafka_core.idempotent.plan import first_of_each
 from pykafka_core.idempotent.sql import Claimed, Inserted, SqlLedger, SqlTransaction, wall_clock_ms
+from pykafka_core.idempotent.statements.sqlite import SQLiteStatement
 
 TIMEOUT_MS = 30_000
 _BUSY_PAUSE_S = 0.01
@@ -65,6 +66,19 @@ class SQLiteLedger(SqlLedger):
             name = self._path = _checked_path(database)
             self._factory = self._open_file
         super().__init__(name, retention=retention, timeout_ms=timeout_ms, clock=clock)
+
+    def statement(self, sql: str) -> TableEffect:
+        """An effect that runs one statement on the rows that it is given, see `StatementLedger`.
+
+        Columns of the table ``staged``: booleans and integers are INTEGER, floating point numbers REAL, binary BLOB,
+        strings TEXT. Decimals are exact TEXT; dates are TEXT as 2026-11-25, times as 2026-11-25 12:30:00.000000, in UTC
+        if they have a time zone; headers are JSON, an array of objects with ``key`` and ``value``, the latter as
+        ``hex()`` writes it. A NaN is refused, as SQLite would make it NULL.
+
+        Where ``ON CONFLICT`` follows ``FROM staged``, SQLite takes its ON for that of a join: write ``WHERE true``
+        between them.
+        """
+        return SQLiteStatement(sql)
 
     def _open_file(self) -> sqlite3.Connection:
         assert self._path is not None

@@ -1,0 +1,152 @@
+"""A statement as an effect in SQLite: rows go into a temporary table as Python objects, a slice of them at a time."""
+
+import datetime
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pykafka_core.errors import UsageError
+from pykafka_core.idempotent.statements.checks import (
+    KEYWORDS,
+    STAGED,
+    check_untouched,
+    checked_columns,
+    checked_sql,
+    noting,
+    quoted,
+)
+
+_KEYWORDS: Final = KEYWORDS | {"REPLACE"}
+_TABLE: Final = f"temp.{STAGED}"
+_ROWS: Final = 10_000
+"""Python objects of so many rows at a time."""
+
+Values = Callable[[Any, Any], Sequence[object]]
+"""What SQLite gets for a field and an array of its values, not chunked."""
+
+
+@dataclass(frozen=True)
+class SQLiteStatement:
+    """An effect: see `SQLiteLedger.statement`. It can be pickled."""
+
+    sql: str
+
+    def __post_init__(self) -> None:
+        checked_sql(self.sql, _KEYWORDS)
+
+    def __call__(self, connection: Any, table: Any) -> None:
+        """Stage the rows of a ``pyarrow.Table`` and run the statement, in the connection's transaction."""
+        # Names differ from each other only if they do when ASCII's letters are small.
+        names = checked_columns(table, lambda name: name.encode().lower().decode())
+        forms = [_form(field) for field in table.schema]
+        columns = [f"{quoted(name)} {kind}" for name, (kind, _) in zip(names, forms, strict=True)]
+        cursor = connection.cursor()
+        cursor.row_factory = None
+        cursor.execute(f"CREATE TEMPORARY TABLE {STAGED} ({', '.join(columns)})")
+        insert = f"INSERT INTO {_TABLE} VALUES ({', '.join('?' * len(columns))})"
+        cursor.executemany(insert, _rows(table, [values for _, values in forms]))
+        with noting(self.sql):
+            for _ in cursor.execute(self.sql):
+                pass  # A statement with rows to give has only begun when execute returns.
+        [(found,)] = cursor.execute(f"SELECT count(*) FROM {_TABLE}").fetchall()
+        check_untouched(table.num_rows, found)
+        cursor.execute(f"DROP TABLE {_TABLE}")
+
+
+def _rows(table: Any, forms: Sequence[Values]) -> Iterator[tuple[object, ...]]:
+    for batch in table.to_batches(max_chunksize=_ROWS):
+        columns = [
+            values(field, column)
+            for values, field, column in zip(forms, table.schema, batch.columns, strict=True)
+        ]
+        yield from zip(*columns, strict=True)
+
+
+def _form(field: Any) -> tuple[str, Values]:
+    """The type of the column that is declared for a field, and what turns its values into SQLite's.
+
+    Raises:
+        UsageError: SQLite has none; the message names the column and says what to do.
+    """
+    from pyarrow import types
+
+    from pykafka_core.idempotent import pgcopy
+    from pykafka_core.idempotent.statements import headers
+
+    kind = field.type
+    is_whole = types.is_integer(kind) and not types.is_uint64(kind)
+    if types.is_boolean(kind) or is_whole:
+        return "INTEGER", _as_they_are
+    if types.is_float32(kind) or types.is_float64(kind):
+        return "REAL", _numbers
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return "BLOB", _as_they_are
+    if types.is_string(kind) or types.is_large_string(kind):
+        return "TEXT", _as_they_are
+    if types.is_decimal128(kind):
+        return "TEXT", _decimals
+    if types.is_date32(kind):
+        return "TEXT", _dates
+    if types.is_timestamp(kind):
+        return "TEXT", _times
+    if headers.are_headers(kind):
+        return "TEXT", lambda _, column: headers.as_json(column)
+    raise pgcopy.no_form(field, "SQLite")
+
+
+def _as_they_are(_: Any, column: Any) -> Sequence[object]:
+    values: list[object] = column.to_pylist()
+    return values
+
+
+def _numbers(field: Any, column: Any) -> Sequence[object]:
+    import pyarrow.compute as pc
+
+    if pc.any(pc.is_nan(column)).as_py():
+        raise UsageError(
+            f"column {field.name!r} has a NaN, which SQLite would store as NULL; replace it"
+        )
+    return _as_they_are(field, column)
+
+
+def _decimals(_: Any, column: Any) -> Sequence[object]:
+    return [None if value is None else f"{value:f}" for value in column.to_pylist()]
+
+
+def _dates(field: Any, column: Any) -> Sequence[object]:
+    import pyarrow as pa
+
+    _check_range(field, column.cast(pa.int32()), _DAYS)
+    return _as_they_are(field, column.cast(pa.string()))
+
+
+def _times(field: Any, column: Any) -> Sequence[object]:
+    import pyarrow as pa
+
+    try:
+        exact = column.cast(pa.timestamp("us", field.type.tz)).cast(pa.timestamp("us"))
+    except pa.ArrowInvalid as error:
+        raise UsageError(
+            f"column {field.name!r}: times are staged in microseconds, and these would change; "
+            f"cast the column to timestamp('us'): {error}"
+        ) from None
+    _check_range(field, exact.cast(pa.int64()), _MICROSECONDS)
+    return _as_they_are(field, exact.cast(pa.string()))
+
+
+# Inclusive; the text of other years is of another length, and does not sort.
+_DAYS: Final = tuple(
+    date.toordinal() - datetime.date(1970, 1, 1).toordinal()
+    for date in (datetime.date.min, datetime.date.max)
+)
+_MICROSECONDS: Final = (_DAYS[0] * 86_400_000_000, (_DAYS[1] + 1) * 86_400_000_000 - 1)
+
+
+def _check_range(field: Any, numbers: Any, bounds: tuple[int, ...]) -> None:
+    import pyarrow.compute as pc
+
+    found = pc.min_max(numbers).as_py()
+    if found["min"] is not None and not (bounds[0] <= found["min"] and found["max"] <= bounds[1]):
+        raise UsageError(
+            f"column {field.name!r} has a time outside of the years 1 to 9999; filter it"
+        )

@@ -1,0 +1,490 @@
+"""A statement as the effect: it sees the rows as they are, once for each call, and cannot end the transaction."""
+
+import datetime
+import decimal
+import json
+import pickle
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pykafka_core.errors import ConfigurationError, UsageError
+from pykafka_core.idempotent import (
+    PartitionKey,
+    PostgresLedger,
+    SQLiteLedger,
+    StatementLedger,
+    pgcopy,
+)
+from tests.idempotent.databases import Database, PostgresDatabase, effects
+from tests.idempotent.test_pgcopy import KINDS, TEXT, tables
+
+KEY = PartitionKey(b"a" * 16, "orders", 0)
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+HEADER = st.fixed_dictionaries({"key": TEXT, "value": st.none() | st.binary()})
+STAGEABLE = KINDS | {
+    HEADERS: ("json", st.lists(st.none() | HEADER, max_size=3)),
+    pa.large_list(HEADERS.value_type): ("json", st.lists(HEADER, max_size=3)),
+}
+POSTGRES_HEADERS = """CASE WHEN {column} IS NOT NULL THEN coalesce((
+    SELECT json_agg(CASE WHEN h.key IS NOT NULL THEN
+        json_build_object('key', h.key, 'value', upper(encode(h.value, 'hex'))) END ORDER BY h.n)
+    FROM unnest({column}) WITH ORDINALITY AS h (key, value, n)), '[]') END"""
+INSERT = "INSERT INTO effects SELECT value FROM staged"
+
+Ledger = PostgresLedger | SQLiteLedger
+
+
+class Undo(Exception):
+    """Ends a test's transaction, so that it leaves nothing behind."""
+
+
+@contextmanager
+def undone(ledger: Any) -> Iterator[Any]:
+    """The connection of a transaction that is rolled back."""
+    with pytest.raises(Undo), ledger.transaction("g") as transaction:
+        yield transaction.connection
+        raise Undo
+
+
+def values(*found: str | None) -> pa.Table:
+    return pa.table({"value": pa.array(found, pa.string())})
+
+
+def names_of(connection: Any, is_postgres: bool) -> list[str]:
+    """Temporary tables and types that are there."""
+    query = (
+        "SELECT relname FROM pg_class WHERE relnamespace = pg_my_temp_schema() "
+        "UNION SELECT typname FROM pg_type WHERE typnamespace = pg_my_temp_schema()"
+        if is_postgres
+        else "SELECT name FROM sqlite_temp_master"
+    )
+    return [name for (name,) in connection.execute(query).fetchall()]
+
+
+def seen_by_postgres(connection: Any, ledger: PostgresLedger, rows: pa.Table) -> list[Any]:
+    columns, found = [], []
+    for field in rows.schema:
+        name = f'"{field.name}"'
+        is_nested = pa.types.is_nested(field.type)
+        columns.append(f"{name} {STAGEABLE[field.type][0]}")
+        found.append(POSTGRES_HEADERS.format(column=name) if is_nested else name)
+    connection.execute(f"CREATE TEMPORARY TABLE kept (n serial, {', '.join(columns)})")
+    names = ", ".join(f'"{name}"' for name in rows.column_names)
+    ledger.statement(f"INSERT INTO kept ({names}) SELECT {', '.join(found)} FROM staged")(
+        connection, rows
+    )
+    with connection.cursor(binary=True) as cursor:
+        return [row[1:] for row in cursor.execute("SELECT * FROM kept ORDER BY n").fetchall()]
+
+
+def seen_by_sqlite(connection: Any, ledger: SQLiteLedger, rows: pa.Table) -> list[Any]:
+    names = ", ".join(f'"{name}"' for name in rows.column_names)
+    connection.execute(f"CREATE TEMPORARY TABLE kept ({names})")
+    ledger.statement("INSERT INTO kept SELECT * FROM staged")(connection, rows)
+    found = connection.execute("SELECT * FROM kept ORDER BY rowid").fetchall()
+    return [
+        tuple(
+            json.loads(value) if pa.types.is_nested(field.type) and value is not None else value
+            for field, value in zip(rows.schema, row, strict=True)
+        )
+        for row in found
+    ]
+
+
+def told(value: Any) -> Any:
+    """Headers as both databases' statements tell them here; other values as they are."""
+    if not isinstance(value, list):
+        return value
+    return [
+        header and header | {"value": None if (v := header["value"]) is None else v.hex().upper()}
+        for header in value
+    ]
+
+
+def in_sqlite(value: Any) -> Any:
+    match value:
+        case decimal.Decimal():
+            return f"{value:f}"
+        case datetime.datetime():
+            utc = value.astimezone(datetime.UTC) if value.tzinfo else value
+            return utc.replace(tzinfo=None).isoformat(" ", "microseconds")
+        case datetime.date():
+            return value.isoformat()
+    return told(value)
+
+
+@pytest.fixture
+def ledger(database: Database) -> Iterator[Any]:
+    with database.ledger() as ledger:
+        yield ledger
+
+
+@settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(rows=tables(STAGEABLE))
+def test_every_value_is_staged_as_it_is(ledger: Ledger, rows: pa.Table) -> None:
+    given_rows = [tuple(row.values()) for row in rows.to_pylist()]
+    with undone(ledger) as connection:
+        if isinstance(ledger, PostgresLedger):
+            connection.execute("SET LOCAL TimeZone = 'UTC'")
+            found = seen_by_postgres(connection, ledger, rows)
+            assert found == [tuple(map(told, row)) for row in given_rows]
+        else:
+            found = seen_by_sqlite(connection, ledger, rows)
+            assert found == [tuple(map(in_sqlite, row)) for row in given_rows]
+        assert "staged" not in names_of(connection, isinstance(ledger, PostgresLedger))
+
+
+@pytest.mark.parametrize("kind", STAGEABLE)
+def test_a_column_has_its_type_also_without_rows(ledger: Ledger, kind: Any) -> None:
+    rows = pa.table({"x": pa.array([], kind)})
+    with undone(ledger) as connection:
+        if isinstance(ledger, PostgresLedger):
+            query = (
+                "INSERT INTO kinds SELECT format_type(atttypid, NULL) FROM pg_attribute "
+                "WHERE attrelid = 'staged'::regclass AND attnum = 1"
+            )
+            wanted = STAGEABLE[kind][0].replace("json", "pykafka_header[]")
+            wanted = wanted.replace("timestamptz", "timestamp with time zone")
+            wanted = {"timestamp": "timestamp without time zone"}.get(wanted, wanted)
+        else:
+            query = "INSERT INTO kinds SELECT type FROM pragma_table_info('staged', 'temp')"
+            wanted = sqlite_type(kind)
+        connection.execute("CREATE TEMPORARY TABLE kinds (name text)")
+        ledger.statement(query)(connection, rows)
+        assert connection.execute("SELECT name FROM kinds").fetchall() == [(wanted,)]
+
+
+def sqlite_type(kind: Any) -> str:
+    types = pa.types
+    if types.is_boolean(kind) or types.is_integer(kind):
+        return "INTEGER"
+    if types.is_floating(kind):
+        return "REAL"
+    is_binary = types.is_binary(kind) or types.is_large_binary(kind)
+    return "BLOB" if is_binary or types.is_fixed_size_binary(kind) else "TEXT"
+
+
+def test_sqlites_own_functions_understand_what_is_staged(tmp_path: Path) -> None:
+    time = datetime.datetime(2026, 11, 25, 12, 30, 0, 250_000)
+    rows = pa.table(
+        {
+            "time": pa.array([time], pa.timestamp("us", "UTC")),
+            "day": [time.date()],
+            "amount": [decimal.Decimal("0.00000001")],
+            "headers": pa.array([[{"key": "id", "value": b"\xff"}]], HEADERS),
+        }
+    )
+    with SQLiteLedger(tmp_path / "a.db") as ledger, undone(ledger) as connection:
+        connection.execute("CREATE TABLE found (a, b, c, d)")
+        ledger.statement(
+            "INSERT INTO found SELECT strftime('%s %f', time), date(day, '+1 day'), amount, h.value ->> 'value' "
+            "FROM staged, json_each(headers) AS h WHERE h.value ->> 'key' = 'id'"
+        )(connection, rows)
+        assert connection.execute("SELECT * FROM found").fetchall() == [
+            ("1795609800 00.250", "2026-11-26", "0.00000001", "FF")
+        ]
+
+
+def test_headers_are_rows_in_postgres(postgres_dsn: str) -> None:
+    sent = [[{"key": "id", "value": b"1"}, {"key": "id", "value": b"2"}], None, []]
+    rows = pa.table({"offset": [7, 8, 9], "headers": pa.array(sent, HEADERS)})
+    with PostgresLedger(postgres_dsn) as ledger, undone(ledger) as connection:
+        connection.execute("CREATE TABLE found (place bigint, value bytea)")
+        ledger.statement(
+            "INSERT INTO found SELECT \"offset\", h.value FROM staged, unnest(headers) AS h WHERE h.key = 'id'"
+        )(connection, rows)
+        assert connection.execute("SELECT * FROM found").fetchall() == [(7, b"1"), (7, b"2")]
+
+
+def test_each_call_begins_with_nothing_staged(database: Database, ledger: Ledger) -> None:
+    """Parts of a batch, also with other columns: the statement runs for each, and the ids and marks with them."""
+    effect = ledger.statement(INSERT)
+    other = ledger.statement("INSERT INTO effects SELECT 'offset ' || \"offset\" FROM staged;")
+    with ledger.transaction("g") as transaction:
+        transaction.advance({KEY: 6})
+        effect(transaction.connection, values("a", "b"))
+        effect(transaction.connection, values())
+        other(transaction.connection, pa.table({"offset": [5], "headers": pa.array([[]], HEADERS)}))
+        effect(transaction.connection, values("c").slice(0))
+        assert names_of(transaction.connection, isinstance(ledger, PostgresLedger)) == []
+    assert effects(database) == ["a", "b", "c", "offset 5"]
+
+
+def test_a_statement_that_fails_leaves_nothing(database: Database, ledger: Ledger) -> None:
+    """And the batch is processed when it comes again."""
+    effect = ledger.statement(INSERT)
+    database.run("CREATE UNIQUE INDEX once ON effects (value)")
+
+    def process(rows: pa.Table) -> None:
+        with ledger.transaction("g") as transaction:
+            assert transaction.claim([b"id"]) == [True]
+            transaction.advance({KEY: 1})
+            effect(transaction.connection, rows)
+
+    with pytest.raises((psycopg.errors.UniqueViolation, sqlite3.IntegrityError)) as failure:
+        process(values("a", "a"))
+    assert failure.value.__notes__ == [f"The effect is one statement: {INSERT}"]
+    assert effects(database) == []
+    process(values("a"))
+    assert effects(database) == ["a"]
+    with ledger.transaction("g") as transaction:
+        assert transaction.marks() == {KEY: 1}
+
+
+def test_an_effect_goes_to_another_process(database: Database, ledger: Ledger) -> None:
+    statements: StatementLedger = ledger
+    effect = pickle.loads(pickle.dumps(statements.statement(INSERT)))
+    with ledger.transaction("g") as transaction:
+        effect(transaction.connection, values("a"))
+    assert effects(database) == ["a"]
+
+
+NAMES = ["Key", "select", 'a "quoted" name', "a; DROP TABLE effects", "naïve", "staged", "%s", " "]
+
+
+def test_names_are_taken_as_they_are(database: Database, ledger: Ledger) -> None:
+    rows = pa.table({name: [f"value of {name}"] for name in NAMES})
+    for name in NAMES:
+        quoted = name.replace('"', '""')
+        effect = ledger.statement(f'INSERT INTO effects SELECT "{quoted}" FROM staged')
+        with ledger.transaction("g") as transaction:
+            effect(transaction.connection, rows)
+    assert effects(database) == sorted(f"value of {name}" for name in NAMES)
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (pa.table({"odd": pa.array([1], pa.uint64())}), "'odd' .*uint64.*leave it out or cast"),
+        (pa.table({"odd": [[1]]}), "'odd' .*list.*leave it out or .*to_json"),
+        (pa.table({"odd": [[{"key": "a"}]]}), "'odd' .*list.*leave it out or .*to_json"),
+        (pa.table({"odd": [[{"key": b"a", "value": b"b"}]]}), "'odd' .*list"),
+        (pa.table({"odd": [[{"value": b"a", "key": "b"}]]}), "'odd' .*list"),
+        (pa.table({"odd": [None]}), "'odd' .*null.*leave it out or cast"),
+        (pa.table({"odd": pa.array([1.5], pa.float16())}), "'odd' .*halffloat.*cast"),
+        (pa.table({"odd": pa.array([1], pa.time64("us"))}), "'odd' .*time64"),
+        (pa.table([[1], [2]], ["a", "a"]), "two columns are called 'a' and 'a': rename one"),
+        (pa.table({"": [1]}), "a column cannot be called ''"),
+        (pa.table({"a\0": [1]}), "a column cannot be called 'a"),
+        (pa.table({}), "no columns"),
+        ([{"a": 1}], "pyarrow.Table, not list"),
+        (pa.table({"odd": pa.array([1], pa.timestamp("ns"))}), r"'odd'.*timestamp\('us'\)"),
+    ],
+)
+def test_what_cannot_be_staged_is_refused_by_name_and_nothing_is_changed(
+    database: Database, ledger: Ledger, rows: Any, says: str
+) -> None:
+    effect = ledger.statement("INSERT INTO effects VALUES ('done')")
+    with pytest.raises(UsageError, match=says), ledger.transaction("g") as transaction:
+        transaction.advance({KEY: 1})
+        effect(transaction.connection, rows)
+    assert effects(database) == []
+    with ledger.transaction("g") as transaction:
+        assert transaction.marks() == {}
+        assert names_of(transaction.connection, isinstance(ledger, PostgresLedger)) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (values("fine", "a\0b"), "'value' has text with a NUL"),
+        (
+            pa.table({"h": pa.array([[{"key": "a\0", "value": None}]], HEADERS)}),
+            r"'h\.key' has text with a NUL",
+        ),
+        (pa.table({"n" * 64: [1]}), "at most 63 bytes"),
+        (pa.table({"ï" * 32: [1]}), "at most 63 bytes"),
+    ],
+)
+def test_what_postgres_cannot_hold_is_refused(postgres_dsn: str, rows: Any, says: str) -> None:
+    with PostgresLedger(postgres_dsn) as ledger:
+        effect = ledger.statement("SELECT 1")
+        with pytest.raises(UsageError, match=says), ledger.transaction("g") as transaction:
+            effect(transaction.connection, rows)
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        (pa.table({"x": [1.5, float("nan")]}), "'x' has a NaN"),
+        (pa.table({"x": pa.array([2**40], pa.timestamp("s"))}), "'x' .*outside of the years"),
+        (pa.table({"x": pa.array([-(2**31)], pa.date32())}), "'x' .*outside of the years"),
+        (pa.table({"x": pa.array([-62135596801], pa.timestamp("s"))}), "outside of the years"),
+        (pa.table({"x": pa.array([253402300800], pa.timestamp("s"))}), "outside of the years"),
+        (pa.table({"Key": [1], "KEY": [2]}), "two columns are called 'Key' and 'KEY'"),
+    ],
+)
+def test_what_sqlite_would_change_is_refused(tmp_path: Path, rows: Any, says: str) -> None:
+    with SQLiteLedger(tmp_path / "a.db") as ledger:
+        effect = ledger.statement("SELECT 1")
+        with pytest.raises(UsageError, match=says), ledger.transaction("g") as transaction:
+            effect(transaction.connection, rows)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "",
+        "  \n",
+        ";",
+        "-- INSERT",
+        "/* INSERT */",
+        "COMMIT",
+        "commit; INSERT INTO effects VALUES (1)",
+        "/* x */ -- y\n END",
+        "/* /* */ INSERT */ COMMIT",
+        "ROLLBACK TO a",
+        "ABORT",
+        "BEGIN",
+        "START TRANSACTION",
+        "SAVEPOINT a",
+        "PREPARE TRANSACTION 'a'",
+        "SET search_path = a",
+        "CREATE TABLE staged (a text)",
+        "DROP TABLE effects",
+        "PRAGMA synchronous = OFF",
+        "COPY effects FROM STDIN",
+        "INSERT_ INTO effects",
+        "INSERT\0",
+        b"INSERT INTO effects VALUES (1)",
+        None,
+    ],
+)
+def test_another_kind_of_statement_is_refused_when_it_is_given(ledger: Ledger, sql: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"a statement (begins with|is text)"):
+        ledger.statement(sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        INSERT,
+        "\n-- why\r\n/* and\n * how */ insert into effects select value from staged ;\n-- end",
+        "WITH a AS (SELECT value FROM staged) INSERT INTO effects SELECT value FROM a WHERE value LIKE '%'",
+        "INSERT INTO effects SELECT value FROM staged RETURNING value",
+    ],
+)
+def test_one_statement_may_have_comments_and_results(
+    database: Database, ledger: Ledger, sql: str
+) -> None:
+    with ledger.transaction("g") as transaction:
+        ledger.statement(sql)(transaction.connection, values("a", "b"))
+    assert effects(database) == ["a", "b"]
+
+
+@pytest.mark.parametrize("second", ["COMMIT", "ROLLBACK", "SELECT 1"])
+@pytest.mark.parametrize("first", [INSERT, "SELECT 1", "WITH a AS (SELECT 1) SELECT * FROM a"])
+def test_a_second_statement_is_refused_before_the_first_runs(
+    database: Database, ledger: Ledger, first: str, second: str
+) -> None:
+    effect = ledger.statement(f"{first}; {second}")
+    refusals = (psycopg.errors.SyntaxError, sqlite3.ProgrammingError, sqlite3.Warning)
+    with pytest.raises(refusals, match=r"(?i)(multiple commands|one statement)") as refusal:
+        with ledger.transaction("g") as transaction:
+            assert transaction.claim([b"id"]) == [True]
+            effect(transaction.connection, values("a"))
+    assert refusal.value.__notes__ == [f"The effect is one statement: {first}; {second}"]
+    assert effects(database) == []
+    with ledger.transaction("g") as transaction:
+        assert transaction.claim([b"id"]) == [True]
+
+
+def test_a_procedure_that_commits_is_refused(postgres_dsn: str) -> None:
+    database = PostgresDatabase(postgres_dsn)
+    database.run(
+        "CREATE PROCEDURE ending() LANGUAGE plpgsql AS $$ BEGIN INSERT INTO effects VALUES ('a'); COMMIT; END $$"
+    )
+    database.run("CREATE PROCEDURE good() LANGUAGE sql AS $$ INSERT INTO effects VALUES ('b') $$")
+    with database.ledger() as ledger:
+        with pytest.raises(psycopg.errors.InvalidTransactionTermination):
+            with ledger.transaction("g") as transaction:
+                ledger.statement("CALL ending()")(transaction.connection, values("a"))
+        assert effects(database) == []
+        with ledger.transaction("g") as transaction:
+            ledger.statement("CALL good()")(transaction.connection, values("a"))
+    assert effects(database) == ["b"]
+
+
+def test_a_merge_is_a_statement_of_postgres(postgres_dsn: str) -> None:
+    database = PostgresDatabase(postgres_dsn)
+    database.run("INSERT INTO effects VALUES ('b')")
+    sql = (
+        "MERGE INTO effects e USING staged s ON e.value = s.value "
+        "WHEN MATCHED THEN UPDATE SET value = 'again' WHEN NOT MATCHED THEN INSERT VALUES (s.value)"
+    )
+    with database.ledger() as ledger, ledger.transaction("g") as transaction:
+        ledger.statement(sql)(transaction.connection, values("a", "b"))
+    assert effects(database) == ["a", "again"]
+
+
+@pytest.fixture
+def staged_of_the_user(database: Database, ledger: Ledger) -> str:
+    """A table called `staged` that is there already, by its full name."""
+    if isinstance(ledger, PostgresLedger):
+        [(schema,)] = database.run("SELECT current_schema()")
+    else:
+        schema = "main"
+    database.run("CREATE TABLE staged (value text)")
+    database.run("INSERT INTO staged VALUES ('mine')")
+    return f"{schema}.staged"
+
+
+def test_a_table_called_staged_is_hidden_and_kept(
+    database: Database, ledger: Ledger, staged_of_the_user: str
+) -> None:
+    sql = f"INSERT INTO {staged_of_the_user} SELECT value FROM staged"
+    with ledger.transaction("g") as transaction:
+        ledger.statement(sql)(transaction.connection, values("a"))
+    assert sorted(database.run("SELECT value FROM staged")) == [("a",), ("mine",)]
+
+
+@pytest.mark.parametrize(
+    "sql", ["INSERT INTO staged VALUES ('b')", "DELETE FROM staged WHERE value = 'a'"]
+)
+def test_a_statement_that_changes_the_temporary_table_is_refused(
+    database: Database, ledger: Ledger, staged_of_the_user: str, sql: str
+) -> None:
+    with (
+        pytest.raises(UsageError, match=r"changed the temporary table staged, .* name the schema"),
+        ledger.transaction("g") as transaction,
+    ):
+        transaction.advance({KEY: 1})
+        ledger.statement(sql)(transaction.connection, values("a"))
+    assert database.run("SELECT value FROM staged") == [("mine",)]
+    with ledger.transaction("g") as transaction:
+        assert transaction.marks() == {}
+
+
+def test_a_search_path_that_finds_another_staged_first_is_refused(postgres_dsn: str) -> None:
+    """Rows of the wrong table would be taken for the batch."""
+    database = PostgresDatabase(postgres_dsn)
+    database.run("CREATE TABLE staged (value text)")
+    [(schema,)] = database.run("SELECT current_schema()")
+    with database.ledger() as ledger:
+        with pytest.raises(UsageError, match="pg_temp out of search_path"):
+            with ledger.transaction("g") as transaction:
+                transaction.connection.execute(f"SET LOCAL search_path = {schema}, pg_temp")
+                ledger.statement(INSERT)(transaction.connection, values("a"))
+    assert effects(database) == []
+
+
+def test_rows_are_copied_in_pieces(postgres_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pgcopy, "ROWS_MAX", 3)
+    sent = [[{"key": f"k{n}", "value": b"v" * n}] * (n % 3) for n in range(20)]
+    rows = pa.table({"value": [str(n) for n in range(20)], "headers": pa.array(sent, HEADERS)})
+    database = PostgresDatabase(postgres_dsn)
+    sql = "INSERT INTO effects SELECT value || ' ' || coalesce(headers[2].key, '') FROM staged"
+    with database.ledger() as ledger, ledger.transaction("g") as transaction:
+        ledger.statement(sql)(transaction.connection, rows)
+    assert effects(database) == sorted(f"{n} {f'k{n}' if n % 3 == 2 else ''}" for n in range(20))
