@@ -38,9 +38,9 @@ def check_arguments(
         "ids is the name of a column, a Column or None": ids is None
         or isinstance(ids, Column)
         or (isinstance(ids, str) and bool(ids)),
-        "effect is a function of (connection, table)": callable(effect),
-        "quarantine is a function of (connection, table) or None": quarantine is None
-        or callable(quarantine),
+        f"effect is {_effect_wanted(ledger, effect)}": _is_effect(ledger, effect),
+        f"quarantine is {_effect_wanted(ledger, quarantine)}, or None": quarantine is None
+        or _is_effect(ledger, quarantine),
         "quarantine has no effect without ids; leave it out": quarantine is None or ids is not None,
         # A ledger without ids says why: what a claim would be refused with at the first batch.
         getattr(ledger, "ids_refused", ""): ids is None or not hasattr(ledger, "ids_refused"),
@@ -66,6 +66,18 @@ def check_arguments(
     problems = [problem for problem, is_good in good.items() if not is_good]
     if problems:
         raise ConfigurationError(problems)
+
+
+def _is_effect(ledger: object, effect: object) -> bool:
+    return callable(effect) or (
+        isinstance(effect, str) and bool(effect.strip()) and hasattr(ledger, "statement")
+    )
+
+
+def _effect_wanted(ledger: object, effect: object) -> str:
+    if isinstance(effect, str) and not hasattr(ledger, "statement"):
+        return f"a function of (connection, table): a {type(ledger).__name__} runs no statements"
+    return "a function of (connection, table) or a statement of SQL"
 
 
 def check_columns(schema: "StructType", id_column: str | None, *, places: bool) -> None:

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, cast
 import pyarrow as pa
 
 from pykafka_core.errors import ConfigurationError, ConsumerError, UsageError
-from pykafka_core.idempotent import Ledger, Transaction
+from pykafka_core.idempotent import Ledger, StatementLedger, Transaction
 from spark_udfs.sink.arguments import check_arguments, check_columns
 from spark_udfs.sink.brokers import KafkaBrokers, TopicIds
 from spark_udfs.sink.collected import collected
@@ -74,7 +74,9 @@ class IdempotentSink:
             what stands twice in the log counts twice.
         effect: Called with the ledger's connection and a `pyarrow.Table` of new rows, in the order of topic, partition
             and offset, with the columns of the DataFrame: once for a batch (or task), or once for each part of about
-            64 MiB where there is more; all parts commit together. It neither commits nor rolls back.
+            64 MiB where there is more; all parts commit together. It neither commits nor rolls back. If the ledger is
+            a `StatementLedger`, also one statement of SQL, such as ``INSERT … SELECT … FROM staged``: it runs as often,
+            each time with those rows in the temporary table ``staged``.
         brokers: Where to ask for topic ids, so that a topic deleted and recreated starts at its beginning: "host:port",
             settings of librdkafka, `KafkaBrokers`, or a function from names to ids. Only for "offsets".
         quarantine: Called as ``effect`` is, in the same transaction, with the rows whose id is null, empty or too long.
@@ -102,9 +104,9 @@ class IdempotentSink:
         group: str,
         ids: "str | Column | None" = None,
         *,
-        effect: Effect,
+        effect: Effect | str,
         brokers: str | Mapping[str, Any] | TopicIds | None = None,
-        quarantine: Effect | None = None,
+        quarantine: Effect | str | None = None,
         fail_on_data_loss: bool = True,
         progress: Literal["offsets", "batches"] = "offsets",
         allow_new_query: bool = False,
@@ -124,9 +126,9 @@ class IdempotentSink:
         )
         self._ledger, self._group, self._ids = ledger, group, ids
         self._work = Work(
-            effect=effect,
+            effect=_effect_of(ledger, effect),
             id_column=ids if ids is None or isinstance(ids, str) else ID_COLUMN,
-            quarantine=quarantine,
+            quarantine=None if quarantine is None else _effect_of(ledger, quarantine),
         )
         self._brokers = None if brokers is None else _resolver(brokers)
         self._fail_on_data_loss = fail_on_data_loss
@@ -134,7 +136,10 @@ class IdempotentSink:
         self._on_executors = effect_on == "executors"
         if self._on_executors:
             check_pickled(
-                ledger=ledger, effect=effect, quarantine=quarantine, brokers=self._brokers
+                ledger=ledger,
+                effect=self._work.effect,
+                quarantine=self._work.quarantine,
+                brokers=self._brokers,
             )
         self._known: dict[str, bytes] = {}
         self._query: str | None = None
@@ -341,6 +346,10 @@ def _is_topic_id(value: object) -> bool:
 
 def _resolver(brokers: str | Mapping[str, Any] | TopicIds) -> TopicIds:
     return KafkaBrokers(brokers) if isinstance(brokers, str | Mapping) else brokers
+
+
+def _effect_of(ledger: Ledger, effect: Effect | str) -> Effect:
+    return cast("StatementLedger", ledger).statement(effect) if isinstance(effect, str) else effect
 
 
 def _rows(df: "DataFrame", plan: Planned | None) -> AbstractContextManager[pa.Table]:
