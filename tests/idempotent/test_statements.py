@@ -5,7 +5,7 @@ import decimal
 import json
 import pickle
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,6 @@ STAGEABLE = KINDS | {
     HEADERS: ("json", st.lists(st.none() | HEADER, max_size=3)),
     pa.large_list(HEADERS.value_type): ("json", st.lists(HEADER, max_size=3)),
 }
-POSTGRES_HEADERS = """CASE WHEN {column} IS NOT NULL THEN coalesce((
-    SELECT json_agg(CASE WHEN h.key IS NOT NULL THEN
-        json_build_object('key', h.key, 'value', upper(encode(h.value, 'hex'))) END ORDER BY h.n)
-    FROM unnest({column}) WITH ORDINALITY AS h (key, value, n)), '[]') END"""
 INSERT = "INSERT INTO effects SELECT value FROM staged"
 
 Ledger = PostgresLedger | SQLiteLedger
@@ -76,7 +72,7 @@ def seen_by_postgres(connection: Any, ledger: PostgresLedger, rows: pa.Table) ->
         name = f'"{field.name}"'
         is_nested = pa.types.is_nested(field.type)
         columns.append(f"{name} {STAGEABLE[field.type][0]}")
-        found.append(POSTGRES_HEADERS.format(column=name) if is_nested else name)
+        found.append(f"to_json({name})" if is_nested else name)
     connection.execute(f"CREATE TEMPORARY TABLE kept (n serial, {', '.join(columns)})")
     names = ", ".join(f'"{name}"' for name in rows.column_names)
     ledger.statement(f"INSERT INTO kept ({names}) SELECT {', '.join(found)} FROM staged")(
@@ -100,14 +96,9 @@ def seen_by_sqlite(connection: Any, ledger: SQLiteLedger, rows: pa.Table) -> lis
     ]
 
 
-def told(value: Any) -> Any:
-    """Headers as both databases' statements tell them here; other values as they are."""
-    if not isinstance(value, list):
-        return value
-    return [
-        header and header | {"value": None if (v := header["value"]) is None else v.hex().upper()}
-        for header in value
-    ]
+def in_postgres(value: Any) -> Any:
+    """Headers as `to_json` writes the array; other values as they are."""
+    return told(value, lambda data: "\\x" + data.hex())
 
 
 def in_sqlite(value: Any) -> Any:
@@ -119,7 +110,16 @@ def in_sqlite(value: Any) -> Any:
             return utc.replace(tzinfo=None).isoformat(" ", "microseconds")
         case datetime.date():
             return value.isoformat()
-    return told(value)
+    return told(value, lambda data: data.hex().upper())
+
+
+def told(value: Any, text: Callable[[bytes], str]) -> Any:
+    if not isinstance(value, list):
+        return value
+    return [
+        header and header | {"value": None if (data := header["value"]) is None else text(data)}
+        for header in value
+    ]
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_every_value_is_staged_as_it_is(ledger: Ledger, rows: pa.Table) -> None:
         if isinstance(ledger, PostgresLedger):
             connection.execute("SET LOCAL TimeZone = 'UTC'")
             found = seen_by_postgres(connection, ledger, rows)
-            assert found == [tuple(map(told, row)) for row in given_rows]
+            assert found == [tuple(map(in_postgres, row)) for row in given_rows]
         else:
             found = seen_by_sqlite(connection, ledger, rows)
             assert found == [tuple(map(in_sqlite, row)) for row in given_rows]
@@ -207,6 +207,15 @@ def test_headers_are_rows_in_postgres(postgres_dsn: str) -> None:
         assert connection.execute("SELECT * FROM found").fetchall() == [(7, b"1"), (7, b"2")]
 
 
+def test_a_missing_header_is_not_one_without_key_and_value(postgres_dsn: str) -> None:
+    sent = [[None, {"key": "a", "value": None}], [{"key": None, "value": None}]]
+    rows = pa.table({"headers": pa.array(sent, HEADERS)})
+    with PostgresLedger(postgres_dsn) as ledger, undone(ledger) as connection:
+        connection.execute("CREATE TABLE found (headers json)")
+        ledger.statement("INSERT INTO found SELECT to_json(headers) FROM staged")(connection, rows)
+        assert connection.execute("SELECT * FROM found").fetchall() == [(row,) for row in sent]
+
+
 def test_each_call_begins_with_nothing_staged(database: Database, ledger: Ledger) -> None:
     """Parts of a batch, also with other columns: the statement runs for each, and the ids and marks with them."""
     effect = ledger.statement(INSERT)
@@ -219,6 +228,42 @@ def test_each_call_begins_with_nothing_staged(database: Database, ledger: Ledger
         effect(transaction.connection, values("c").slice(0))
         assert names_of(transaction.connection, isinstance(ledger, PostgresLedger)) == []
     assert effects(database) == ["a", "b", "c", "offset 5"]
+
+
+def test_a_statement_is_planned_for_the_columns_of_each_call(ledger: Ledger) -> None:
+    """psycopg prepares what ran five times, and a plan has the columns of the table that it was made for."""
+    effect = ledger.statement("SELECT * FROM staged")
+    with ledger.transaction("g") as transaction:
+        for rows in [values("a")] * 8 + [pa.table({"other": [1]})]:
+            effect(transaction.connection, rows)
+
+
+def test_a_statement_with_results_runs_to_its_end(tmp_path: Path) -> None:
+    """SQLite computes a row when it is fetched, and with it what a function of the user's does."""
+    noted: list[str] = []
+
+    def connect() -> sqlite3.Connection:
+        connection = sqlite3.connect(tmp_path / "a.db")
+        connection.create_function("note", 1, noted.append)
+        return connection
+
+    with SQLiteLedger(connect) as ledger, ledger.transaction("g") as transaction:
+        ledger.statement("SELECT note(value) FROM staged")(
+            transaction.connection, values("a", "b", "c")
+        )
+    assert noted == ["a", "b", "c"]
+
+
+def test_text_is_the_same_in_a_session_of_another_encoding(postgres_dsn: str) -> None:
+    """Rows go to the server as UTF-8, and it takes them for what the session says."""
+    database = PostgresDatabase(postgres_dsn)
+    with PostgresLedger(f"{postgres_dsn} client_encoding=LATIN1") as ledger:
+        with ledger.transaction("g") as transaction:
+            effect = ledger.statement("INSERT INTO effects SELECT 'ü' || value FROM staged")
+            effect(transaction.connection, values("é", "\u20ac").append_column("€", [[1, 2]]))
+        with ledger.transaction("g") as transaction:
+            assert transaction.connection.info.encoding == "iso8859-1"
+    assert effects(database) == ["üé", "ü\u20ac"]
 
 
 def test_a_statement_that_fails_leaves_nothing(database: Database, ledger: Ledger) -> None:

@@ -70,6 +70,8 @@ def _stage(cursor: Any, table: Any, columns: list[str]) -> bool:
     from pykafka_core.idempotent import pgcopy
     from pykafka_core.idempotent.statements import headers
 
+    # Rows and names are UTF-8, whatever the session's text is. Until the transaction ends, as psycopg goes by it too.
+    cursor.execute("SET LOCAL client_encoding = 'UTF8'")
     type_oid = 0
     if any(headers.are_headers(kind) for kind in table.schema.types):
         cursor.execute(f"CREATE TYPE {_HEADER} AS ({headers.FIELDS})")
