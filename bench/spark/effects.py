@@ -1,17 +1,18 @@
 """Effects into PostgreSQL, collected on the driver and on the executors: `python -m bench.spark.effects --help`.
 
-A topic of a few partitions is read in batches; each row is inserted by COPY, once, by its mark alone or by its message
-id as well. The forms take turns, round after round, each with a new group and a new checkpoint. The best of the
-rounds is printed: records per second of the batches' own time (from the call of ``foreach_batch`` to its return, within
-which Spark reads Kafka), and CPU per record of Spark's JVM, its Python workers, the driver's Python and the database,
-which all share the machine. The last batch's time does not count: Spark's consumers ask for the end of the log and
-wait half a second each. The server syncs nothing to disk.
+A topic of a few partitions is read in batches; each row is inserted once, by its mark alone or by its message id as
+well: by a statement of SQL, or by a function that calls COPY. The forms take turns, round after round, each with a
+new group and a new checkpoint. The best of the rounds is printed: records per second of the batches' own time (from
+the call of ``foreach_batch`` to its return, within which Spark reads Kafka), and CPU per record of Spark's JVM, its
+Python workers, the driver's Python and the database, which all share the machine. The last batch's time does not
+count: Spark's consumers ask for the end of the log and wait half a second each. The server syncs nothing to disk.
 """
 
 import argparse
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import psycopg
@@ -57,8 +58,19 @@ def copy(connection: Any, rows: pa.Table) -> None:
             target.write_row(row)
 
 
+EFFECTS: Mapping[str, str | Callable[[Any, pa.Table], object]] = {
+    "statement": 'INSERT INTO effects SELECT partition, "offset", value FROM staged',
+    "function": copy,
+}
+
+
 def run(
-    spark: SparkSession, broker: Broker, server: PostgresServer, form: Form, records: int
+    spark: SparkSession,
+    broker: Broker,
+    server: PostgresServer,
+    form: Form,
+    records: int,
+    effect: str,
 ) -> Figures:
     """All records of a topic into a schema of its own."""
     dsn = server.create_schema()
@@ -83,7 +95,7 @@ def run(
             ledger,
             "bench",
             ids,
-            effect=copy,
+            effect=EFFECTS[effect],
             brokers=broker.bootstrap_servers,
             effect_on=form.effect_on,
         )
@@ -152,6 +164,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=800_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--partitions", type=int, nargs="+", default=[1, 2, 4, 8])
+    parser.add_argument("--effect", choices=EFFECTS, default="statement")
     asked = parser.parse_args()
     forms = [
         Form(effect_on, by_ids, partitions)
@@ -169,10 +182,11 @@ def main() -> None:
         ):
             for partitions in asked.partitions:
                 send(broker, partitions, asked.records)
-            run(spark, broker, server, forms[0], asked.records)  # warms Java up
+            run(spark, broker, server, forms[0], asked.records, asked.effect)  # warms Java up
             for number in range(asked.rounds):
                 for form in forms if number % 2 == 0 else forms[::-1]:
-                    results[form].append(run(spark, broker, server, form, asked.records))
+                    figures = run(spark, broker, server, form, asked.records, asked.effect)
+                    results[form].append(figures)
         show({form: results[form] for form in forms})
     finally:
         spark.stop()
