@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -26,14 +26,19 @@ SPECULATIVE = {
 
 
 @contextmanager
-def standalone(home: Path) -> Iterator[str]:
-    """The master's address, with both workers registered; all of them are gone afterwards."""
-    environment = os.environ | {
+def standalone(home: Path, environment: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The master's address, with both workers registered; all of them are gone afterwards.
+
+    Args:
+        home: For what they write.
+        environment: Of their processes, and of the executors. None: ours, with our sources.
+    """
+    environment = {
+        **(environment or os.environ | {"PYTHONPATH": str(ROOT)}),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(home / "local"),
         "SPARK_WORKER_DIR": str(home / "work"),
         "SPARK_MASTER_OPTS": "-Dspark.master.rest.enabled=false",
-        "PYTHONPATH": str(ROOT),
     }
 
     def start(name: str, *options: str) -> "subprocess.Popen[str]":

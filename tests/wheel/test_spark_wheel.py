@@ -1,5 +1,6 @@
 """The wheel with its extras for Spark in an empty environment: the guide runs as its reader runs it."""
 
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -7,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.drivers import clean_environment
 from tests.support.examples import ROOT, spark_examples
+from tests.support.standalone import standalone
 from tests.support.wheel import make_environment, run, serving
 
 README, GUIDE = ROOT / "README.md", ROOT / "docs" / "guides" / "spark.md"
@@ -17,18 +20,28 @@ SUBMITS = re.findall(r"`(spark-submit --(?:jars|packages) [^`]+)`", GUIDE.read_t
 """What brings the connector; a master and a program come behind it."""
 
 
+NOTEBOOK = ("nbclient", "ipykernel")
+"""What `jupyter execute` is made of, without the pages that JupyterLab adds."""
+
+
 @pytest.fixture(scope="module")
 def scripts(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Where the commands are of an environment that holds the wheel and what the guide names of its extras."""
     folder = tmp_path_factory.mktemp("environment")
-    yield make_environment(folder, f"{wheel}[spark,postgres,delta]")
+    yield make_environment(folder, f"{wheel}[spark,postgres,delta]", *NOTEBOOK)
     shutil.rmtree(folder)  # 1 GB, which pytest would keep
 
 
+def cells(page: Path, address: str, dsn: str, *, snippets: int | None = None) -> list[str]:
+    """The first snippets of a page that are of Spark, and one that says where their package is."""
+    return [
+        code.replace("localhost:9092", address).replace("dbname=shop", dsn)
+        for code in [*spark_examples(page)[:snippets], WHERE_FROM]
+    ]
+
+
 def program(page: Path, address: str, dsn: str, *, snippets: int | None = None) -> str:
-    """The first snippets of a page that are of Spark, as one program that also says where its package is."""
-    code = "\n".join([*spark_examples(page)[:snippets], WHERE_FROM])
-    return code.replace("localhost:9092", address).replace("dbname=shop", dsn)
+    return "\n".join(cells(page, address, dsn, snippets=snippets))
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem) for page in PAGES])
@@ -54,5 +67,50 @@ def test_the_guide_is_submitted(submit: str, scripts: Path, tmp_path: Path) -> N
         # What --packages fetches stays in the folder, too.
         options = f"--master 'local[2]' --conf spark.jars.ivy={tmp_path}/ivy"
         line = f"{submit} {options} program.py"
+        printed = run("bash", "-euc", line, folder=tmp_path, scripts=scripts)
+    assert str(scripts.parent) in printed
+
+
+def test_the_guide_runs_in_a_notebook(scripts: Path, postgres_dsn: str, tmp_path: Path) -> None:
+    with serving(scripts, tmp_path) as address:
+        notebook = tmp_path / "guide.ipynb"
+        notebook.write_text(json.dumps(notebook_of(cells(GUIDE, address, postgres_dsn))))
+        command = str(scripts / "jupyter"), "execute", "--inplace", notebook.name
+        run(*command, folder=tmp_path, scripts=scripts)
+    *_, last = json.loads(notebook.read_text())["cells"]
+    assert str(scripts.parent) in "".join(last["outputs"][0]["text"])
+
+
+def notebook_of(code: list[str]) -> dict[str, object]:
+    """A cell for each piece of code, in the format of Jupyter's files."""
+    return {
+        "nbformat": 4,
+        "nbformat_minor": 4,
+        "metadata": {},
+        "cells": [
+            {
+                "cell_type": "code",
+                "metadata": {},
+                "source": source,
+                "execution_count": None,
+                "outputs": [],
+            }
+            for source in code
+        ],
+    }
+
+
+def test_the_guide_runs_on_a_cluster(scripts: Path, postgres_dsn: str, tmp_path: Path) -> None:
+    """Its executors are of the workers, with the environment's Python."""
+    python = {"PYSPARK_PYTHON": str(scripts / "python")}
+    with (
+        serving(scripts, tmp_path) as address,
+        standalone(tmp_path, clean_environment() | python) as master,
+    ):
+        code = program(GUIDE, address, postgres_dsn)
+        on_the_laptop = '.master("local[*]")'
+        assert on_the_laptop in code
+        (tmp_path / "program.py").write_text(code.replace(on_the_laptop, ""))
+        line = f"{SUBMITS[1]} --master {master} --conf spark.driver.host=127.0.0.1 program.py"
         printed = run("bash", "-euc", line, folder=tmp_path, scripts=scripts)
     assert str(scripts.parent) in printed
