@@ -24,7 +24,7 @@ from pykafka_core.idempotent import (
     StatementLedger,
     pgcopy,
 )
-from tests.idempotent.databases import Database, PostgresDatabase, effects
+from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase, effects
 from tests.idempotent.test_pgcopy import KINDS, TEXT, tables
 
 KEY = PartitionKey(b"a" * 16, "orders", 0)
@@ -285,6 +285,23 @@ def test_a_statement_that_fails_leaves_nothing(database: Database, ledger: Ledge
     assert effects(database) == ["a"]
     with ledger.transaction("g") as transaction:
         assert transaction.marks() == {KEY: 1}
+
+
+def test_a_conflict_that_rolls_back_in_sqlite_leaves_nothing(tmp_path: Path) -> None:
+    """OR ROLLBACK ends the transaction without a ROLLBACK that anybody could refuse."""
+    database = SQLiteDatabase(tmp_path / "a.db")
+    database.run("CREATE UNIQUE INDEX once ON effects (value)")
+    with database.ledger() as ledger:
+        effect = ledger.statement("INSERT OR ROLLBACK INTO effects SELECT value FROM staged")
+        with pytest.raises(sqlite3.IntegrityError), ledger.transaction("g") as transaction:
+            transaction.claim([b"id"])
+            transaction.advance({KEY: 1})
+            effect(transaction.connection, values("a", "a"))
+        with ledger.transaction("g") as transaction:
+            assert transaction.marks() == {}
+            assert transaction.claim([b"id"]) == [True]
+            effect(transaction.connection, values("a"))
+    assert effects(database) == ["a"]
 
 
 def test_an_effect_goes_to_another_process(database: Database, ledger: Ledger) -> None:
