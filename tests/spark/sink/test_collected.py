@@ -140,7 +140,6 @@ def test_a_large_batch_counts_once_in_parts(
     shuffled: bool,
 ) -> None:
     """Its rows come in log order, part by part, in one transaction, whatever the query did to them."""
-    monkeypatch.setattr(redelivery, "PART_BYTES", 4096)
     parts_of = redelivery.Rows.parts
     monkeypatch.setattr(redelivery.Rows, "parts", lambda rows: parts_of(rows, 4096))
     chooser = random.Random(7)
