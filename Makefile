@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test clients streams histories simulate perturbed turns bench peers fairness bounds bench-spark fuzz torture wheel settings verify fix clean
+.PHONY: help build demo test clients streams histories sink-histories simulate perturbed turns bench peers fairness bounds bench-spark fuzz torture wheel settings verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -60,6 +60,10 @@ streams: need-test .venv/built ## Kafka Streams with exactly_once_v2, killed STR
 
 histories: ## 2,000 random histories of a log with damaged files, under a model (PYKAFKA_HISTORIES sets the number)
 	PYKAFKA_HISTORIES=$${PYKAFKA_HISTORIES:-2000} cargo test --locked -q -p pykafka-log --test histories -- --nocapture
+
+sink-histories: .venv/built ## histories of topics, checkpoints and ledgers under Spark's sink, SINK_HISTORIES (10,000) of each kind; then wrong rules, which they find
+	SINK_HISTORIES=$${SINK_HISTORIES:-10000} python -m pytest -p no:xdist --timeout 0 -rP \
+	  tests/spark/sink/test_histories.py tests/spark/sink/test_mutants.py
 
 simulate: .venv/built ## seeded histories of the coordinators under faults, SIMULATION_SEEDS (10,000) of them
 	PYTHONHASHSEED=0 python -m tests.simulation --seeds $${SIMULATION_SEEDS:-10000}

@@ -1,0 +1,455 @@
+"""Random histories of topics, checkpoints and ledgers, held against a model.
+
+Theory of operation. The model plans batches as Spark does and hands them to the sink itself, whose ledger is a real
+one. After every step, for each group:
+
+- Nothing is done twice: a record has its effect once for each stream that reads it, or not yet. With message ids: a
+  message once.
+- Nothing is lost: all that is before a mark had its effect, but for what the group was allowed to go on without
+  (`Histories.left_out_by`). What retention took is lost too if no error said so.
+
+An error stops a query, so a sink that refuses everything would be right. Hence the third claim: a batch is refused
+only where the model, which knows what really happened, sees a cause (`Histories.causes_to_refuse`). And at the end of
+each history a new checkpoint from the earliest brings all that is missing.
+"""
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pykafka_core.errors import ConfigurationError, ConsumerError, DataLossError
+from pykafka_core.idempotent import PartitionKey
+from spark_udfs.sink.places import Place, Range
+from spark_udfs.sink.sink import IdempotentSink
+from tests.spark.sink.histories.cluster import LATE, TOPICS, Cluster, Partition, Record
+from tests.spark.sink.histories.database import Backup, CurrentLedger, Database, effect_of
+from tests.spark.sink.histories.spark import Checkpoint, Frame, SourceError, Spark, TaskFailedError
+from tests.spark.sink.histories.walk import Choice, list_of, one_of, some_of, step
+
+SHAPES = ("a", "ab", "a|b", "a|a", "ab|a", "ab|ab", "a&a", "ab&ab", "abc", "abc|a", "abc&abc")
+"""Of queries, see `subscriptions_of`."""
+GROUPS = ("g", "h")
+TROUBLES = (
+    "the effect fails",
+    "a crash before Spark's commit",
+    "records arrive between plans",
+    "a is recreated once read",
+)
+"""Of one batch. A crash before its commit is the same as a failed effect."""
+REFUSALS = (ConfigurationError, ConsumerError, DataLossError)
+
+
+def trouble(kinds: Sequence[str]) -> Choice:
+    """Of one batch."""
+    return some_of(kinds, 3)
+
+
+def troubles(kinds: Sequence[str]) -> Choice:
+    """Of some batches."""
+    return list_of(trouble(kinds), 4)
+
+
+class EffectError(Exception):
+    """Of an effect that has written."""
+
+
+def subscriptions_of(shape: str) -> list[set[str]]:
+    """Streams by their topics: "a|ab" is a union of one that reads a and one that reads both, "a&a" a join.
+
+    "abc" is a pattern: it finds c once that exists.
+    """
+    return [set(topics) for topics in shape.replace("&", "|").split("|")]
+
+
+@dataclass
+class Driver:
+    """A process that runs the query: its checkpoint, and what it knows until it starts again."""
+
+    checkpoint: Checkpoint
+    sink: IdempotentSink
+    group: str
+    fails_on_data_loss: bool = True
+    seen: dict[str, bytes] = field(default_factory=dict)
+    """Ids of the topics when it first read them."""
+
+
+class Histories:
+    effect_on = "driver"
+
+    @step(
+        shape=one_of(SHAPES),
+        limit=one_of(range(1, 5)),
+        ids=one_of([False, True]),
+        filters=one_of([False, True]),
+        source_fails=one_of([False, True]),
+    )
+    def begin(
+        self,
+        shape: str = "a",
+        limit: int = 4,
+        ids: bool = False,
+        filters: bool = False,
+        source_fails: bool = True,
+    ) -> None:
+        subscriptions = subscriptions_of(shape)
+        self.read: set[str] = set().union(*subscriptions)
+        self.cluster, self.database, self.ids = Cluster(), Database(), ids
+        self.spark = Spark(
+            self.cluster,
+            subscriptions,
+            limit,
+            joins="&" in shape,
+            filters=filters,
+            fails_on_data_loss=source_fails,
+        )
+        self.ledger = CurrentLedger(self.database)
+        self.backups: list[Backup] = [self.database.back_up()]
+        self.kept: list[Checkpoint] = []
+        self.effect_fails = False
+        self.driver = self.new_driver(Checkpoint("earliest"), "g")
+        self.other_driver = self.new_driver(Checkpoint("earliest"), "g")
+        topics = sorted(topic for one in subscriptions for topic in one)
+        self.happened = {"two streams read a topic"} if len(set(topics)) < len(topics) else set()
+        """Since a batch was accepted."""
+        self.noted: set[str] = set()
+
+    def new_driver(
+        self, checkpoint: Checkpoint, group: str, fails_on_data_loss: bool = True
+    ) -> Driver:
+        def break_down() -> None:
+            if self.effect_fails:
+                raise EffectError
+
+        sink = IdempotentSink(
+            self.ledger,
+            group,
+            "id" if self.ids else None,
+            effect=effect_of(group, break_down),
+            brokers=self.cluster,
+            fail_on_data_loss=fails_on_data_loss,
+            effect_on=self.effect_on,  # type: ignore[arg-type]
+        )
+        return Driver(checkpoint, sink, group, fails_on_data_loss)
+
+    # What happens to the topics.
+
+    @step(which=one_of(range(6)), records=one_of(range(1, 6)))
+    def produce(self, which: int = 0, records: int = 1) -> None:
+        if partition := self.partition(which):
+            self.cluster.produce(partition, records)
+
+    @step(which=one_of(range(6)), repeated=one_of(range(21)))
+    def produce_again(self, which: int = 0, repeated: int = 0) -> None:
+        if self.ids and (partition := self.partition(which)):
+            self.cluster.produce_again(partition, repeated)
+            self.happened.add("a message was sent again")
+
+    @step(which=one_of(range(6)), records=one_of(range(1, 6)))
+    def delete_records(self, which: int = 0, records: int = 1) -> None:
+        if partition := self.partition(which):
+            partition.start = min(partition.start + records, partition.end)
+            self.happened.add("retention")
+
+    @step(which=one_of(range(6)))
+    def delete_all_but_the_last(self, which: int = 0) -> None:
+        """As while a query was down for long."""
+        self.produce(which, 3)
+        self.delete_records(which, 1_000)
+        self.produce(which, 1)
+
+    def partition(self, which: int) -> Partition | None:
+        there = sorted(at for at in self.cluster.partitions if at[0] in self.read)
+        return self.cluster.partitions[there[which % len(there)]] if there else None
+
+    @step(topic=one_of(TOPICS))
+    def grow(self, topic: str = "a") -> None:
+        if topic in self.cluster.ids and (topic, 2) not in self.cluster.partitions:
+            self.cluster.grow(topic)
+            if topic in self.read:
+                self.happened.add("a partition was added")
+
+    @step()
+    def make_what_a_pattern_finds(self) -> None:
+        if LATE in self.read and LATE not in self.cluster.ids:
+            self.cluster.create(LATE)
+            self.happened.add("a pattern finds a topic")
+
+    @step(topic=one_of(TOPICS))
+    def recreate(self, topic: str = "a") -> None:
+        self.cluster.create(topic)
+        if topic in self.read:
+            self.happened.add("a topic was recreated")
+
+    @step(topic=one_of((*TOPICS, LATE)))
+    def delete_topic(self, topic: str = "a") -> None:
+        self.cluster.delete(topic)
+
+    # What happens to the query.
+
+    @step(weight=3, troubles=troubles(TROUBLES))
+    def run_batches(self, troubles: Sequence[Sequence[str]] = ((),)) -> None:
+        """A record, then a batch, for each of ``troubles``."""
+        for trouble in troubles:
+            self.produce()
+            self.run_batch(trouble)
+
+    @step(weight=3, trouble=trouble(TROUBLES))
+    def run_batch(self, trouble: Sequence[str] = ()) -> None:
+        """One batch of the query."""
+        arrive = 2 if "records arrive between plans" in trouble else 0
+        frame = self.spark.next_batch(self.driver.checkpoint, arrive)
+        if frame is None:
+            return
+        causes = self.causes_to_refuse(frame)
+        self.effect_fails = "the effect fails" in trouble
+        if "a is recreated once read" in trouble:
+            causes.add("a topic is recreated meanwhile")
+            self.spark.once_read = self.recreate
+        try:
+            self.process(frame)
+        except REFUSALS as error:
+            self.refused(error, causes)
+        except (SourceError, EffectError, TaskFailedError) as error:
+            self.note(f"stopped by {type(error).__name__}")
+            self.restart()
+        else:
+            self.note_accepted()
+            if "a crash before Spark's commit" in trouble:
+                self.restart()
+            else:
+                self.driver.checkpoint.done += 1
+        finally:
+            self.effect_fails, self.spark.once_read = False, None
+
+    def refused(self, error: Exception, causes: set[str]) -> None:
+        assert causes, f"refused without a cause: {error!r}"
+        self.note(f"refused with {type(error).__name__}")
+        self.restart()
+
+    def process(self, frame: Frame) -> None:
+        """Hand the batch to the sink; note what it may leave out, which is known before."""
+        driver, left_out = self.driver, self.left_out_by(frame)
+        topics = {place[0] for place, _ in frame.places()} & self.cluster.ids.keys()
+        driver.seen = {**{topic: self.cluster.ids[topic] for topic in topics}, **driver.seen}
+        driver.sink.foreach_batch(frame, driver.checkpoint.done)  # type: ignore[arg-type]
+        self.leave_out(driver.group, left_out)
+
+    def leave_out(self, group: str, records: set[Record]) -> None:
+        self.database.left_out |= {(group, record) for record in records}
+
+    @step()
+    def restart(self) -> None:
+        self.driver = self.new_driver(self.driver.checkpoint, self.driver.group)
+
+    @step()
+    def go_on_without_what_is_lost(self) -> None:
+        """One batch with ``fail_on_data_loss=False``."""
+        self.driver = self.new_driver(self.driver.checkpoint, self.driver.group, False)
+        self.run_batch()
+        self.restart()
+
+    @step()
+    def switch_drivers(self) -> None:
+        """To one that was taken for dead, with a checkpoint and a memory of its own."""
+        self.driver, self.other_driver = self.other_driver, self.driver
+        self.happened.add("another driver goes on")
+
+    @step(start=one_of(["earliest", "middle", "latest"]), batches=one_of(range(3)))
+    def begin_a_checkpoint(self, start: str = "earliest", batches: int = 0) -> None:
+        self.driver.checkpoint = Checkpoint(start)
+        self.restart()
+        self.happened.add(f"a new checkpoint, {start}")
+        self.run_batches([()] * batches)
+
+    @step(weight=2)
+    def keep_the_checkpoint(self) -> None:
+        self.kept.append(copy.deepcopy(self.driver.checkpoint))
+
+    @step(which=one_of(range(10)))
+    def put_a_checkpoint_back(self, which: int = 0) -> None:
+        if self.kept:
+            self.driver.checkpoint = copy.deepcopy(self.kept[which % len(self.kept)])
+            self.restart()
+            self.happened.add("a checkpoint was put back")
+
+    @step(entries=one_of(range(3)), repeats=one_of([False, True]))
+    def lose_the_end_of_the_checkpoint(self, entries: int = 1, repeats: bool = True) -> None:
+        self.driver.checkpoint.lose(entries, repeats=repeats)
+        self.restart()
+        self.happened.add("the end of a checkpoint was lost")
+
+    # What happens to the database.
+
+    @step(weight=2)
+    def back_up_the_ledger(self) -> None:
+        self.backups.append(self.database.back_up())
+
+    @step(which=one_of(range(10)))
+    def put_a_ledger_back(self, which: int = 0) -> None:
+        """The first is empty: another database."""
+        self.database.put_back(self.backups[which % len(self.backups)])
+        self.restart()
+        self.happened.add(
+            "a ledger was put back" if which % len(self.backups) else "a ledger was lost"
+        )
+
+    @step(group=one_of(GROUPS))
+    def rename_the_group(self, group: str = "h") -> None:
+        """What the ledger has under the other name stays there."""
+        if group != self.driver.group:
+            self.driver.group = group
+            self.restart()
+            self.happened.add(f"a group was renamed to {group}")
+
+    # What the sink may do.
+
+    def causes_to_refuse(self, frame: Frame) -> set[str]:
+        """Why the batch could not be counted; empty: it must be accepted."""
+        marks = self.database.marks(self.driver.group)
+        causes = {"streams differ"} if _differ(frame) else set()
+        for place, planned in frame.places():
+            present = self.cluster.ids.get(place[0])
+            lives = {life.get(place[0], present) for life in (*frame.lives, self.driver.seen)}
+            if place not in self.cluster.partitions or lives != {present}:
+                causes.add("a topic was recreated, or is gone")
+            elif planned.start > self.first_to_process(place, planned, marks) and (
+                self.driver.fails_on_data_loss or self.knows_another(place[0], marks)
+            ):
+                causes.add("records would be passed over")
+        return causes
+
+    def knows_another(self, topic: str, marks: dict[PartitionKey, int]) -> bool:
+        """Whether the group read a topic of this name, and not the present one."""
+        lives = {key.topic_id for key in marks if key.topic == topic}
+        return bool(lives) and self.cluster.ids[topic] not in lives
+
+    def goes_on_with_another(self, place: Place, marks: dict[PartitionKey, int]) -> bool:
+        return self.driver.checkpoint.done > 0 and self.knows_another(place[0], marks)
+
+    def first_to_process(self, place: Place, planned: Range, marks: dict[PartitionKey, int]) -> int:
+        """Where a batch must start, or before.
+
+        Where the group has no mark, its first batch of a topic may start anywhere, and that of a partition which the
+        topic has got since then, or of a new topic of this name, where the log starts.
+        """
+        key = self.cluster.key(place)
+        if key in marks or self.driver.checkpoint.done > 0:
+            return marks.get(key, 0)
+        is_known = place[0] in {key.topic for key in marks}
+        return self.cluster.partitions[place].start if is_known else planned.start
+
+    def left_out_by(self, frame: Frame) -> set[Record]:
+        """What the group may go on without if the batch is accepted.
+
+        What its user chose: where it begins; ``fail_on_data_loss=False``, unless an old checkpoint is of an earlier
+        topic; and for what was deleted before Spark could read it, failOnDataLoss=false of the source. Nothing of this
+        is before a mark yet.
+        """
+        marks = self.database.marks(self.driver.group)
+        found: set[Record] = set()
+        for place, planned in frame.places():
+            if (partition := self.cluster.partitions.get(place)) is None:
+                continue
+            first = self.first_to_process(place, planned, marks)
+            if not self.driver.fails_on_data_loss and not self.goes_on_with_another(place, marks):
+                first = max(first, planned.start)
+            mark = marks.get(self.cluster.key(place), 0)
+            found |= partition.records(range(mark, min(first, planned.start)))
+            if not self.spark.fails_on_data_loss:
+                there = min(planned.end, partition.start)
+                found |= partition.records(range(max(mark, planned.start), there))
+        return found
+
+    # What must be true.
+
+    def check(self) -> None:
+        """Nothing was lost or done twice."""
+        for group in GROUPS:
+            if self.ids:
+                self.check_messages(group)
+            else:
+                self.check_records(group)
+
+    def check_records(self, group: str) -> None:
+        done = self.database.effects(group)
+        for record, times in done.items():
+            assert times == self.times(self.cluster.names[record[0]]), f"{record}: {times} times"
+        for record, _ in self.processed(group):
+            assert record in done, f"{record} is before its mark and had no effect"
+
+    def times(self, topic: str) -> int:
+        """How often each record of a topic has its effect."""
+        streams = sum(topic in topics for topics in self.spark.subscriptions)
+        return min(streams, 1) if self.spark.joins else streams
+
+    def check_messages(self, group: str) -> None:
+        done = self.database.effects_by_id(group)
+        assert max(done.values(), default=1) == 1, f"twice: {done.most_common(3)}"
+        for record, message_id in self.processed(group):
+            assert message_id in done, f"{record} is before its mark and had no effect"
+
+    def processed(self, group: str) -> Iterator[tuple[Record, bytes]]:
+        """Records that stand before the group's marks and must have had their effect, with their message ids."""
+        marks = self.database.marks(group)
+        for place, partition in self.cluster.partitions.items():
+            mark = marks.get(self.cluster.key(place), 0)
+            assert mark <= partition.end, (
+                f"{place}: the mark {mark} is of records that are yet to come"
+            )
+            for offset in range(mark):
+                record = (*partition.uid, offset)
+                if (group, record) not in self.database.left_out and self.spark.wants(offset):
+                    yield record, partition.ids[offset]
+
+    def finish(self) -> None:
+        """A new checkpoint from the earliest brings what is missing; it is refused only for what is gone."""
+        checkpoint = Checkpoint("earliest")
+        group = self.driver.group
+        self.driver = self.new_driver(checkpoint, group, not self.records_are_gone())
+        while (frame := self.spark.next_batch(checkpoint)) is not None:
+            try:
+                self.process(frame)
+            except REFUSALS as error:
+                raise AssertionError("a checkpoint from the earliest was refused") from error
+            checkpoint.done += 1
+            self.check()
+        marks = self.database.marks(group)
+        for place, partition in self.cluster.partitions.items():
+            if place[0] in self.read and partition.start < partition.end:
+                mark = marks.get(self.cluster.key(place), 0)
+                assert mark == partition.end, f"{place}: only what is before {mark} was processed"
+
+    def records_are_gone(self) -> bool:
+        """Whether retention took what the group had not processed."""
+        marks = self.database.marks(self.driver.group)
+        there = [
+            (self.cluster.key(at), partition) for at, partition in self.cluster.partitions.items()
+        ]
+        return any(partition.start > marks.get(key, partition.start) for key, partition in there)
+
+    def end(self) -> None:
+        self.database.close()
+
+    # How far histories get.
+
+    def note(self, state: str) -> None:
+        self.noted.add(state)
+
+    def note_accepted(self) -> None:
+        self.note("accepted")
+        for what in self.happened:
+            self.note(f"accepted after: {what}")
+        self.happened.clear()
+
+
+def _differ(frame: Frame) -> bool:
+    """Whether two streams read a topic, some partition of it both, and not the same offsets."""
+    for topic in {place[0] for place, _ in frame.places()}:
+        of_topic = [
+            {place: at for place, at in stream.items() if place[0] == topic}
+            for stream in frame.streams
+        ]
+        reading = [ranges for ranges in of_topic if ranges]
+        if any(ranges != reading[0] for ranges in reading):
+            return True
+    return False

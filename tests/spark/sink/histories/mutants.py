@@ -1,0 +1,256 @@
+"""Wrong rules, each a change of one that the sink has; its name says it. Random histories must find every one."""
+
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from pykafka_core.idempotent import PartitionKey, SQLiteLedger, sql
+from pykafka_core.idempotent.plan import first_fresh, first_of_each
+from spark_udfs.sink import executors, planned, processing, redelivery, sink
+from spark_udfs.sink.executors import Counts, Task
+from spark_udfs.sink.places import Place, Range
+from spark_udfs.sink.planned import Planned, StreamPlan
+from spark_udfs.sink.redelivery import Batch, Rows
+from spark_udfs.sink.sink import IdempotentSink
+from spark_udfs.sink.starts import Read
+from tests.spark.sink.histories.machine import Histories
+from tests.spark.sink.histories.tasks import TaskHistories
+
+Plant: TypeAlias = Callable[[pytest.MonkeyPatch], None]
+
+MUTANTS: Final[dict[str, tuple[type[Histories], Plant]]] = {}
+"""By name; which histories must find it, and what puts it in place of the rule."""
+
+
+def found_by(machine: type[Histories]) -> Callable[[Plant], Plant]:
+    def register(plant: Plant) -> Plant:
+        MUTANTS[plant.__name__] = machine, plant
+        return plant
+
+    return register
+
+
+# Rows and marks.
+
+
+@found_by(Histories)
+def rows_below_a_mark_are_processed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(redelivery, "first_fresh", lambda offset_at, start, stop, mark: start)
+
+
+@found_by(Histories)
+def a_mark_is_the_last_offset_that_was_processed(patch: pytest.MonkeyPatch) -> None:
+    right = first_fresh
+    patch.setattr(
+        redelivery,
+        "first_fresh",
+        lambda offset_at, start, stop, mark: right(offset_at, start, stop, mark + (mark > 0)),
+    )
+
+
+@found_by(Histories)
+def marks_follow_a_batch_back(patch: pytest.MonkeyPatch) -> None:
+    def advanced(read: Read, ends: Mapping[Place, int]) -> dict[PartitionKey, int]:
+        return {read.key(place): end for place, end in ends.items()}
+
+    patch.setattr(Read, "advanced", advanced)
+    patch.setattr(sql, "_check_mark", lambda *_: None)
+
+
+@found_by(Histories)
+def a_topic_keeps_its_first_id(patch: pytest.MonkeyPatch) -> None:
+    """So topics of one name are one topic."""
+
+    def ids_of_topics(_: IdempotentSink, topics: set[str], brokers: Any) -> dict[str, bytes]:
+        first: dict[str, bytes] = brokers.__dict__.setdefault("first", {})
+        found = brokers(topics)
+        return {topic: first.setdefault(topic, found[topic]) for topic in topics}
+
+    patch.setattr(IdempotentSink, "_ids_of_topics", ids_of_topics)
+
+
+@found_by(Histories)
+def the_batch_number_decides(patch: pytest.MonkeyPatch) -> None:
+    """What has the number of a batch that was committed is skipped, as Spark's guide has it."""
+    right = IdempotentSink._by_offsets
+
+    def by_offsets(self: IdempotentSink, df: Any, batch_id: int, brokers: Any) -> Counts:
+        with self._ledger.transaction(self._group) as transaction:
+            if batch_id <= transaction.batches().get("query", -1):
+                return Counts()
+        counts = right(self, df, batch_id, brokers)
+        with self._ledger.transaction(self._group) as transaction:
+            transaction.begin_batch("query", batch_id)
+        return counts
+
+    patch.setattr(IdempotentSink, "_by_offsets", by_offsets)
+
+
+@found_by(Histories)
+def marks_are_committed_before_the_effect(patch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+
+    def read_so_far(self: IdempotentSink, transaction: Any, *rest: Any) -> Read:
+        opened[:] = [transaction]
+        return read_right(self, transaction, *rest)
+
+    def check_start(self: IdempotentSink, read: Read, plan: Planned, batch_id: int) -> None:
+        check_right(self, read, plan, batch_id)
+        opened[0].advance(read.advanced(plan.ends))
+
+    read_right, check_right = IdempotentSink._read_so_far, IdempotentSink._check_start
+    patch.setattr(IdempotentSink, "_read_so_far", read_so_far)
+    patch.setattr(IdempotentSink, "_check_start", check_start)
+    _keep_at_roll_back(patch, "pykafka_marks")
+
+
+@found_by(Histories)
+def groups_share_their_marks(patch: pytest.MonkeyPatch) -> None:
+    right = SQLiteLedger.transaction
+    patch.setattr(SQLiteLedger, "transaction", lambda ledger, _: right(ledger, "g"))
+
+
+# Message ids.
+
+
+@found_by(Histories)
+def ids_stay_claimed_when_the_effect_fails(patch: pytest.MonkeyPatch) -> None:
+    _keep_at_roll_back(patch, "pykafka_ids")
+
+
+@found_by(Histories)
+def ids_are_compared_within_a_batch_only(patch: pytest.MonkeyPatch) -> None:
+    def claimed(_: Any, ids: pa.ChunkedArray, good: Any) -> Any:
+        values = ids.to_pylist()
+        return np.array(first_of_each(values, set(values)))
+
+    patch.setattr(processing, "_claimed", claimed)
+
+
+def _keep_at_roll_back(patch: pytest.MonkeyPatch, table: str) -> None:
+    """As if what was written to the table had been committed before the effect."""
+    right = SQLiteLedger._roll_back
+
+    def roll_back(ledger: SQLiteLedger, connection: sqlite3.Connection) -> None:
+        kept = {
+            name: connection.execute(f"SELECT * FROM {name}").fetchall()
+            for name in ("pykafka_groups", table)
+        }
+        right(ledger, connection)
+        for name, rows in kept.items():
+            for row in rows:
+                values = ", ".join("?" for _ in row)
+                connection.execute(f"INSERT OR REPLACE INTO {name} VALUES ({values})", row)
+
+    patch.setattr(SQLiteLedger, "_roll_back", roll_back)
+
+
+# Where a batch may start.
+
+
+def _passed_over(
+    patch: pytest.MonkeyPatch, forgives: Callable[[Read, int, Place, Range], bool]
+) -> None:
+    """Some of what a batch passes over is forgiven, by batch number, place and offsets."""
+    right = Read.passed_over
+
+    def passed_over(read: Read, plan: Planned, batch_id: int) -> dict[Place, Range]:
+        lost = right(read, plan, batch_id)
+        return {at: lost[at] for at in lost if not forgives(read, batch_id, at, lost[at])}
+
+    patch.setattr(Read, "passed_over", passed_over)
+
+
+@found_by(Histories)
+def a_new_checkpoint_may_begin_at_the_latest(patch: pytest.MonkeyPatch) -> None:
+    _passed_over(patch, lambda _, batch_id, *__: batch_id == 0)
+
+
+@found_by(Histories)
+def a_ledger_may_be_older_than_the_checkpoint(patch: pytest.MonkeyPatch) -> None:
+    _passed_over(patch, lambda _, batch_id, *__: batch_id > 0)
+
+
+@found_by(Histories)
+def what_retention_took_need_not_be_said(patch: pytest.MonkeyPatch) -> None:
+    _passed_over(patch, lambda read, _, place, lost: read._log_start(place) >= lost.end)
+
+
+@found_by(Histories)
+def an_added_partition_may_begin_anywhere(patch: pytest.MonkeyPatch) -> None:
+    _passed_over(patch, lambda read, _, place, __: read.key(place) not in read.marks)
+
+
+@found_by(Histories)
+def a_checkpoint_may_be_of_an_earlier_topic(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Read, "check_lives", lambda *_: None)
+
+
+@found_by(Histories)
+def a_log_may_end_before_the_batch(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sink, "check_logs", lambda *_: None)
+
+
+@found_by(Histories)
+def topic_ids_are_not_asked_twice(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        IdempotentSink, "_ids_of_topics", lambda _, topics, brokers: dict(brokers(topics))
+    )
+
+
+# Unions.
+
+
+@found_by(Histories)
+def streams_may_be_at_different_offsets(patch: pytest.MonkeyPatch) -> None:
+    def agreed(streams: Sequence[StreamPlan]) -> Planned:
+        return Planned({place: at for stream in streams for place, at in stream.items()})
+
+    patch.setattr(planned, "agreed", agreed)
+
+
+@found_by(Histories)
+def a_second_stream_brings_nothing_new(patch: pytest.MonkeyPatch) -> None:
+    """Of rows of one offset only the first counts."""
+
+    def in_log_order(table: pa.Table) -> Batch:
+        places = zip(*(table[name].to_pylist() for name in redelivery.PLACE), strict=True)
+        first = {place: row for row, place in reversed(list(enumerate(places)))}
+        return redelivery.in_log_order(table.take(pa.array(sorted(first.values()), pa.int64())))
+
+    patch.setattr(sink, "in_log_order", in_log_order)
+
+
+# Tasks.
+
+
+@found_by(TaskHistories)
+def the_driver_advances_the_marks_before_its_tasks(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Planned, "starts", property(lambda plan: plan.ends))
+
+
+@found_by(TaskHistories)
+def a_task_trusts_the_marks_that_its_driver_saw(patch: pytest.MonkeyPatch) -> None:
+    class Whole(Batch):
+        def fresh(self, marks: Mapping[Place, int]) -> Rows:
+            return super().fresh({})
+
+    def whole(table: pa.Table) -> Batch:
+        batch = redelivery.in_log_order(table)
+        return Whole(batch.table, batch.order, batch.runs)
+
+    patch.setattr(executors, "in_log_order", whole)
+
+
+@found_by(TaskHistories)
+def a_task_goes_on_whatever_ledger_was_put_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Task, "_check_marks", lambda *_: None)
+
+
+@found_by(TaskHistories)
+def a_task_does_not_ask_whose_rows_it_read(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Task, "_check_lives", lambda *_: None)

@@ -1,0 +1,236 @@
+"""Micro-batches as Spark's engine plans and reads them, without its JVM."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import repeat
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import StructType
+
+from spark_udfs.sink import planned, sink
+from spark_udfs.sink.places import Place, Range
+from spark_udfs.sink.planned import Planned, StreamPlan
+from tests.spark.sink.histories.cluster import TOPICS, Cluster, Partition
+
+SCHEMA = (
+    StructType()
+    .add("topic", "string")
+    .add("partition", "integer")
+    .add("offset", "long")
+    .add("topic_id", "binary")
+    .add("id", "binary")
+)
+COLUMNS = {
+    "topic": pa.string(),
+    "partition": pa.int32(),
+    "offset": pa.int64(),
+    "topic_id": pa.binary(),
+    "id": pa.binary(),
+}
+Offsets = dict[Place, int]
+Row = tuple[str, int, int, bytes, bytes]
+"""As `SCHEMA`. ``topic_id`` is part of the record: whatever is believed of it later, it is of this topic."""
+
+
+class SourceError(Exception):
+    """Spark's Kafka source: what was planned is not there, under failOnDataLoss=true."""
+
+
+class TaskFailedError(Exception):
+    """As Spark's, of a job."""
+
+
+@dataclass
+class Checkpoint:
+    """Spark's: batches that were planned, by stream where each ends, and how many of them are done.
+
+    Attributes:
+        start: startingOffsets; "middle" stands for a JSON text with an offset for each partition.
+        lives: The topics' ids when ``initial`` and then each of ``ends`` was written. Spark does not know them.
+    """
+
+    start: str
+    initial: list[Offsets] | None = None
+    ends: list[list[Offsets]] = field(default_factory=list)
+    lives: list[Mapping[str, bytes]] = field(default_factory=list)
+    done: int = 0
+
+    def lose(self, entries: int, *, repeats: bool) -> None:
+        """The last planned batches, as in a power cut.
+
+        Args:
+            repeats: The last batch that is left was not noted as done; Spark repeats no other one.
+        """
+        kept = max(0, len(self.ends) - entries)
+        del self.ends[kept:], self.lives[kept + 1 :]
+        self.done = max(0, kept - 1) if repeats else min(self.done, kept)
+
+
+def table_of(rows: Sequence[Row]) -> pa.Table:
+    columns = zip(*rows, strict=True) if rows else repeat(())
+    return pa.table(
+        {
+            name: pa.array(column, kind)
+            for (name, kind), column in zip(COLUMNS.items(), columns, strict=False)
+        }
+    )
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A micro-batch, as far as the sink asks. Its rows are what the logs have whenever it is read.
+
+    Attributes:
+        lives: The topics' ids when its start was written to the checkpoint, and when its end was.
+        below: Rows below these offsets were filtered out.
+    """
+
+    spark: "Spark"
+    streams: Sequence[StreamPlan]
+    lives: Sequence[Mapping[str, bytes]]
+    below: Mapping[Place, int] = field(default_factory=dict)
+    schema = SCHEMA
+
+    def places(self) -> Iterator[tuple[Place, Range]]:
+        for stream in self.streams:
+            yield from stream.items()
+
+    def rows(self, place: Place | None = None) -> list[Row]:
+        """Those of one partition, or all.
+
+        Raises:
+            SourceError: Some that were planned are not there.
+        """
+        parts = [list(self._rows_of(stream, place)) for stream in self.streams]
+        if self.spark.joins:  # on the place and the offset
+            return sorted(set.intersection(*map(set, parts)))
+        return [row for part in parts for row in part]
+
+    def _rows_of(self, stream: StreamPlan, wanted: Place | None) -> Iterator[Row]:
+        for place, at in stream.items():
+            if wanted in (None, place):
+                for offset in self.spark.offsets(place, at):
+                    if offset >= self.below.get(place, 0):
+                        partition = self.spark.cluster.partitions[place]
+                        yield (*place, offset, partition.uid[0], partition.ids[offset])
+
+
+class Spark:
+    """Plans as MicroBatchExecution and KafkaMicroBatchStream do.
+
+    Args:
+        subscriptions: The topics of each stream of the query; those that do not exist are found once they do.
+        limit: maxOffsetsPerTrigger, but for each partition.
+        joins: The streams, on place and offset, in place of a union.
+        filters: Some records before the sink: see `wants`.
+        fails_on_data_loss: The source's failOnDataLoss.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        subscriptions: list[set[str]],
+        limit: int,
+        *,
+        joins: bool,
+        filters: bool,
+        fails_on_data_loss: bool,
+    ) -> None:
+        self.cluster, self.subscriptions, self._limit = cluster, subscriptions, limit
+        self.joins, self._filters, self.fails_on_data_loss = joins, filters, fails_on_data_loss
+        self.once_read: Callable[[], None] | None = None
+        """Happens when the next rows were read."""
+
+    def are_read(self) -> None:
+        """Rows were."""
+        happens, self.once_read = self.once_read, None
+        if happens:
+            happens()
+
+    def wants(self, offset: int) -> bool:
+        """Whether the query lets the record through."""
+        return not self._filters or offset % 3 != 1
+
+    def next_batch(self, checkpoint: Checkpoint, arrive: int = 0) -> Frame | None:
+        """The planned one that is not done, or a new one; None if there is nothing to read.
+
+        Args:
+            checkpoint: Written before this returns.
+            arrive: Records that come to the first topic after each stream's plan.
+        """
+        if checkpoint.initial is None:
+            checkpoint.initial = [
+                self._initial(topics, checkpoint.start) for topics in self.subscriptions
+            ]
+            checkpoint.lives.append(dict(self.cluster.ids))
+        begins = checkpoint.ends[-1] if checkpoint.ends else checkpoint.initial
+        if checkpoint.done == len(checkpoint.ends):
+            ends = []
+            for topics, begin in zip(self.subscriptions, begins, strict=True):
+                ends.append(self._plan(topics, begin))
+                if partition := self.cluster.partitions.get((TOPICS[0], 0)):
+                    self.cluster.produce(partition, arrive)
+            if ends == begins:
+                return None
+            checkpoint.ends.append(ends)
+            checkpoint.lives.append(dict(self.cluster.ids))
+        begins = [checkpoint.initial, *checkpoint.ends][checkpoint.done]
+        streams = [
+            {place: Range(begin.get(place, 0), offset) for place, offset in end.items()}
+            for begin, end in zip(begins, checkpoint.ends[checkpoint.done], strict=True)
+        ]
+        return Frame(self, streams, checkpoint.lives[checkpoint.done : checkpoint.done + 2])
+
+    def offsets(self, place: Place, planned: Range) -> Iterator[int]:
+        """Of the rows that reading ``planned`` gives.
+
+        Raises:
+            SourceError: There are fewer than planned.
+        """
+        partition = self.cluster.partitions.get(place, Partition((b"", 0)))
+        start, end = max(planned.start, partition.start), min(planned.end, partition.end)
+        if self.fails_on_data_loss and planned.start < planned.end and (start, end) != planned:
+            raise SourceError(f"{place}: {planned} was planned, {start} to {end} are there")
+        return filter(self.wants, range(start, end))
+
+    def _places(self, topics: set[str]) -> dict[Place, Partition]:
+        return {at: p for at, p in self.cluster.partitions.items() if at[0] in topics}
+
+    def _initial(self, topics: set[str], start: str) -> Offsets:
+        places = self._places(topics).items()
+        at = {"earliest": 0, "middle": 1, "latest": 2}[start]
+        return {place: p.start + (p.end - p.start) * at // 2 for place, p in places}
+
+    def _plan(self, topics: set[str], begins: Offsets) -> Offsets:
+        ends = {}
+        for place, partition in self._places(topics).items():
+            begin = begins.get(place, partition.start)
+            ends[place] = max(begin, min(partition.end, begin + self._limit))
+        return ends
+
+
+def _without_redelivered(
+    frame: Frame, marks: Mapping[Place, int]
+) -> tuple[Frame, Callable[[], int]]:
+    return replace(frame, below=marks), lambda: 0
+
+
+@contextmanager
+def without_a_jvm() -> Iterator[pytest.MonkeyPatch]:
+    """The sink takes a `Frame` for Spark's DataFrame."""
+
+    @contextmanager
+    def rows(frame: Frame, _: Planned) -> Iterator[pa.Table]:
+        table = table_of(frame.rows())
+        frame.spark.are_read()
+        yield table
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sink, "planned", lambda frame: planned.agreed(frame.streams))
+        patch.setattr(sink, "_rows", rows)
+        patch.setattr(sink, "_query_id", lambda _: "query")
+        patch.setattr(sink, "check_pickled", lambda **_: None)
+        patch.setattr(sink, "without_redelivered", _without_redelivered)
+        yield patch

@@ -1,0 +1,145 @@
+"""The same with effects on the executors: tasks fail, and those that hang go on at any time later."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import pytest
+
+from pykafka_core.errors import LedgerError
+from pykafka_core.idempotent import PartitionKey
+from spark_udfs.sink import sink
+from spark_udfs.sink.executors import Counts, Task
+from spark_udfs.sink.places import Place
+from tests.spark.sink.histories.cluster import Record
+from tests.spark.sink.histories.database import effect_of
+from tests.spark.sink.histories.machine import (
+    REFUSALS,
+    TROUBLES,
+    EffectError,
+    Histories,
+    trouble,
+    troubles,
+)
+from tests.spark.sink.histories.spark import Frame, Row, SourceError, TaskFailedError, table_of
+from tests.spark.sink.histories.walk import one_of, step
+
+FATES = (
+    "is done",
+    "is done after one that hung",
+    "fails at once",
+    "fails in the effect",
+    "fails after its commit",
+    "hangs before it reads",
+    "hangs before it commits",
+)
+
+
+@dataclass
+class HangingTask:
+    """``rows`` is None if it has not read yet."""
+
+    task: Task
+    frame: Frame
+    place: Place
+    rows: list[Row] | None
+
+
+class TaskHistories(Histories):
+    effect_on = "executors"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fates: list[str] = []
+        self.hanging: list[HangingTask] = []
+
+    @step(weight=3, troubles=troubles((*TROUBLES, *FATES)))
+    def run_batches(self, troubles: Sequence[Sequence[str]] = ((),)) -> None:
+        """Also of tasks: the first ones, by place, have the fates that are among the troubles of their batch."""
+        Histories.run_batches(self, troubles)
+
+    @step(weight=3, trouble=trouble((*TROUBLES, *FATES)))
+    def run_batch(self, trouble: Sequence[str] = ()) -> None:
+        """See `run_batches`."""
+        self.fates = [one for one in trouble if one in FATES]
+        Histories.run_batch(self, trouble)
+
+    def process(self, frame: Frame) -> None:
+        left_out, group = self.left_out_by(frame), self.driver.group
+
+        def run_tasks(frame: Frame, task: Task) -> Counts:
+            # The driver left them out when it had judged the batch, whatever becomes of it.
+            self.leave_out(group, left_out)
+            return self.run_tasks(frame, task)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sink, "run_tasks", run_tasks)
+            super().process(frame)
+
+    def run_tasks(self, frame: Frame, task: Task) -> Counts:
+        """A task for each partition; those after one that failed may have come first."""
+        places = sorted({row[:2] for row in frame.rows()})
+        parts = {place: frame.rows(place) for place in places}
+        self.spark.are_read()
+        fates = [*self.fates, *["is done"] * len(places)][: len(places)]
+        for place, fate in zip(places, fates, strict=True):
+            if fate.startswith("hangs"):
+                rows = parts[place] if fate == "hangs before it commits" else None
+                self.hanging.append(HangingTask(task, frame, place, rows))
+            elif fate != "fails at once":
+                self.run_task(task, parts[place], fate)
+        if not all(fate.startswith("is done") for fate in fates):
+            raise TaskFailedError
+        return Counts()
+
+    def run_task(self, task: Task, rows: list[Row], fate: str) -> None:
+        if fate == "is done after one that hung":
+            self.a_task_goes_on()
+        if fate == "fails in the effect":
+            with suppress(EffectError):
+                work = replace(task.work, effect=effect_of(task.group, fail))
+                run(replace(task, work=work), rows)
+        else:
+            run(task, rows)
+
+    @step(weight=2, which=one_of(range(10)))
+    def a_task_goes_on(self, which: int = 0) -> None:
+        """Its driver is gone, or a second run of it is done."""
+        if not self.hanging:
+            return
+        hanging = self.hanging.pop(which % len(self.hanging))
+        with suppress(*REFUSALS, SourceError, EffectError, LedgerError):
+            reads = hanging.rows is None
+            rows = hanging.rows or hanging.frame.rows(hanging.place)
+            left_out = self.deleted(hanging) if reads and rows else set()
+            run(hanging.task, rows)
+            self.leave_out(hanging.task.group, left_out)
+            self.note("a task went on")
+
+    def deleted(self, hanging: HangingTask) -> set[Record]:
+        """What retention took of the task's rows; the source does not mind, or it would have failed."""
+        task, place = hanging.task, hanging.place
+        partition = self.cluster.partitions[place]
+        mark = self.database.marks(task.group).get(PartitionKey(task.ids[place[0]], *place), 0)
+        planned = task.plan.ranges[place]
+        first = max(mark, planned.start)
+        return partition.records(range(first, min(planned.end, partition.start)))
+
+    def finish(self) -> None:
+        """Of the tasks that still hang, some go on before that, and the others after it."""
+        for _ in range((len(self.hanging) + 1) // 2):
+            self.a_task_goes_on()
+        self.check()
+        self.fates = []
+        super().finish()
+        while self.hanging:
+            self.a_task_goes_on()
+        self.check()
+
+
+def run(task: Task, rows: list[Row]) -> None:
+    list(task(iter(table_of(rows).to_batches())))
+
+
+def fail() -> None:
+    raise EffectError

@@ -1,0 +1,148 @@
+"""Random histories from seeds: what a seed stands for is the same with every version of every library.
+
+A history is a list of steps, made before the first of them is run, so that it can be run again without some of them:
+`shortest` leaves out what a failure does not need.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final, Protocol, TypeVar
+
+STEPS: Final = 40
+"""Of a history, after its beginning."""
+
+Choice = Callable[[Random], object]
+Method = TypeVar("Method", bound=Callable[..., None])
+
+
+class History(Protocol):
+    """What runs steps. They are its methods that `step` decorates; each may be called at any time after ``begin``."""
+
+    def check(self) -> None:
+        """Called after each step; raises AssertionError."""
+
+    def end(self) -> None:
+        """Called after the last step, whatever it raised."""
+
+    def finish(self) -> None:
+        """Called after the last step; raises AssertionError."""
+
+
+Kind = TypeVar("Kind", bound=History)
+
+
+@dataclass(frozen=True)
+class Step:
+    name: str
+    arguments: Mapping[str, object] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"Step({self.name!r}, {dict(self.arguments)!r})"
+
+
+def one_of(values: Sequence[object]) -> Choice:
+    return lambda random: random.choice(values)
+
+
+def some_of(values: Sequence[object], count_max: int) -> Choice:
+    """A list of 0 to ``count_max`` values; half of the lists are empty."""
+    return lambda random: random.choices(values, k=max(0, random.randint(-count_max, count_max)))
+
+
+def list_of(choice: Choice, count_max: int) -> Choice:
+    """A list of 1 to ``count_max``."""
+    return lambda random: [choice(random) for _ in range(random.randint(1, count_max))]
+
+
+def step(weight: int = 1, **arguments: Choice) -> Callable[[Method], Method]:
+    """A step of histories, which is taken ``weight`` times as often as others."""
+
+    def decorate(method: Method) -> Method:
+        method.__dict__["step"] = weight, arguments
+        return method
+
+    return decorate
+
+
+def steps_of(machine: type[History], seed: int) -> list[Step]:
+    """A history; each has a choice of its own among the kinds of steps, so that what is left comes more often."""
+    random = Random(seed)
+    kinds = {
+        name: getattr(machine, name).step
+        for name in sorted(dir(machine))
+        if hasattr(getattr(machine, name), "step")
+    }
+    begin = kinds.pop("begin")
+    rare = {name for name, (weight, _) in kinds.items() if weight == 1}
+    kept = [name for name in kinds if name not in rare or random.random() < 0.6]
+    weights = [kinds[name][0] for name in kept]
+    names = random.choices(kept, weights, k=STEPS)
+    return [
+        Step(name, {key: choice(random) for key, choice in arguments.items()})
+        for name, (_, arguments) in [("begin", begin), *((name, kinds[name]) for name in names)]
+    ]
+
+
+def run(machine: type[Kind], steps: Sequence[Step]) -> Kind:
+    """Run a history.
+
+    Raises:
+        AssertionError: Something was not true.
+    """
+    history = machine()
+    try:
+        for one in steps:
+            getattr(history, one.name)(**one.arguments)
+            history.check()
+        history.finish()
+    finally:
+        history.end()
+    return history
+
+
+def failure(machine: type[History], steps: Sequence[Step]) -> Exception | None:
+    try:
+        run(machine, steps)
+    except Exception as error:
+        return error
+    return None
+
+
+def shortest(machine: type[History], steps: Sequence[Step]) -> list[Step]:
+    """The steps of a history that fails without which it would not fail."""
+    kept = list(steps)
+    at = len(kept) - 1
+    while at > 0:
+        without = kept[:at] + kept[at + 1 :]
+        if failure(machine, without):
+            kept, at = without, len(without)
+        at -= 1
+    return kept
+
+
+def check(machine: type[Kind], seeds: Sequence[int]) -> Iterator[Kind]:
+    """Run the histories of the seeds.
+
+    Raises:
+        AssertionError: One fails; the text has what repeats it.
+    """
+    for seed in seeds:
+        steps = steps_of(machine, seed)
+        try:
+            yield run(machine, steps)
+        except Exception as error:
+            said = ",\n    ".join(map(repr, shortest(machine, steps)))
+            raise AssertionError(
+                f"{machine.__name__}: the history of seed {seed} fails: {error!r}\n"
+                f"It is repeated by SINK_HISTORIES_SEED={seed} make sink-histories, and its cause by\n"
+                f"run({machine.__name__}, [\n    {said},\n])"
+            ) from error
+
+
+def found(machine: type[History], seeds: Sequence[int]) -> tuple[int, Exception] | None:
+    """The first seed whose history fails, and with what."""
+    for seed in seeds:
+        if error := failure(machine, steps_of(machine, seed)):
+            return seed, error
+    return None
