@@ -80,6 +80,7 @@ class Database:
 
     def close(self) -> None:
         self.ledger.close()
+        self.connection.close()  # which a ledger that was not used never took
 
     def marks(self, group: str) -> dict[PartitionKey, int]:
         rows = self.connection.execute(

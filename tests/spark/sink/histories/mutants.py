@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from pykafka_core.errors import ConfigurationError, DataLossError
 from pykafka_core.idempotent import PartitionKey, SQLiteLedger, sql
 from pykafka_core.idempotent.plan import first_fresh, first_of_each
 from spark_udfs.sink import executors, planned, processing, redelivery, sink
 from spark_udfs.sink.executors import Counts, Task
 from spark_udfs.sink.places import Place, Range
-from spark_udfs.sink.planned import Planned, StreamPlan
+from spark_udfs.sink.planned import Planned, StreamPlan, agreed
 from spark_udfs.sink.redelivery import Batch, Rows
 from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.starts import Read
@@ -202,15 +203,43 @@ def topic_ids_are_not_asked_twice(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+# Refusals without a cause: a sink that refuses everything would lose nothing.
+
+
+@found_by(Histories)
+def a_batch_may_not_begin_before_a_mark(patch: pytest.MonkeyPatch) -> None:
+    right = Read.check_gaps
+
+    def check_gaps(read: Read, plan: Planned, batch_id: int) -> None:
+        right(read, plan, batch_id)
+        if read.redelivered(plan):
+            raise DataLossError("the batch begins before the marks")
+
+    patch.setattr(Read, "check_gaps", check_gaps)
+
+
+@found_by(Histories)
+def streams_may_not_read_one_topic(patch: pytest.MonkeyPatch) -> None:
+    right = agreed
+
+    def agreed_or_not(streams: Sequence[StreamPlan]) -> Planned:
+        plan = right(streams)
+        if len(plan.ranges) < sum(map(len, streams)):
+            raise ConfigurationError(["two streams read a topic"])
+        return plan
+
+    patch.setattr(planned, "agreed", agreed_or_not)
+
+
 # Unions.
 
 
 @found_by(Histories)
 def streams_may_be_at_different_offsets(patch: pytest.MonkeyPatch) -> None:
-    def agreed(streams: Sequence[StreamPlan]) -> Planned:
+    def unchecked(streams: Sequence[StreamPlan]) -> Planned:
         return Planned({place: at for stream in streams for place, at in stream.items()})
 
-    patch.setattr(planned, "agreed", agreed)
+    patch.setattr(planned, "agreed", unchecked)
 
 
 @found_by(Histories)

@@ -102,6 +102,16 @@ class TaskHistories(Histories):
         else:
             run(task, rows)
 
+    @step(trouble=trouble(TROUBLES))
+    def run_a_batch_on_the_driver(self, trouble: Sequence[str] = ()) -> None:
+        """The query starts again with ``effect_on="driver"``, and then as before; tasks that hang do not know."""
+        self.effect_on = "driver"
+        self.restart()
+        self.run_batch(trouble)
+        self.effect_on = "executors"
+        self.restart()
+        self.happened.add("a batch on the driver")
+
     @step(weight=2, which=one_of(range(10)))
     def a_task_goes_on(self, which: int = 0) -> None:
         """Its driver is gone, or a second run of it is done."""
