@@ -6,23 +6,21 @@ one. After every step, for each group:
 - Nothing is done twice: a record has its effect once for each stream that reads it, or not yet. With message ids: a
   message once.
 - Nothing is lost: all that is before a mark had its effect, but for what the group was allowed to go on without
-  (`Histories.left_out_by`). What retention took is lost too if no error said so.
+  (`Rules.left_out_by`). What retention took is lost too if no error said so.
 
 An error stops a query, so a sink that refuses everything would be right. Hence the third claim: a batch is refused
-only where the model, which knows what really happened, sees a cause (`Histories.causes_to_refuse`). And at the end of
+only where the model, which knows what really happened, sees a cause (`Rules.causes_to_refuse`). And at the end of
 each history a new checkpoint from the earliest brings all that is missing.
 """
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from pykafka_core.errors import ConfigurationError, ConsumerError, DataLossError
-from pykafka_core.idempotent import PartitionKey
-from spark_udfs.sink.places import Place, Range
 from spark_udfs.sink.sink import IdempotentSink
 from tests.spark.sink.histories.cluster import LATE, TOPICS, Cluster, Partition, Record
 from tests.spark.sink.histories.database import Backup, CurrentLedger, Database, effect_of
+from tests.spark.sink.histories.rules import Driver, Rules
 from tests.spark.sink.histories.spark import Checkpoint, Frame, SourceError, Spark, TaskFailedError
 from tests.spark.sink.histories.walk import Choice, list_of, one_of, some_of, step
 
@@ -61,19 +59,9 @@ def subscriptions_of(shape: str) -> list[set[str]]:
     return [set(topics) for topics in shape.replace("&", "|").split("|")]
 
 
-@dataclass
-class Driver:
-    """A process that runs the query: its checkpoint, and what it knows until it starts again."""
-
-    checkpoint: Checkpoint
-    sink: IdempotentSink
-    group: str
-    fails_on_data_loss: bool = True
-    seen: dict[str, bytes] = field(default_factory=dict)
-    """Ids of the topics when it first read them."""
-
-
 class Histories:
+    """With effects on the driver. The steps' defaults are what happens first, or most."""
+
     effect_on = "driver"
 
     @step(
@@ -200,7 +188,7 @@ class Histories:
         frame = self.spark.next_batch(self.driver.checkpoint, arrive)
         if frame is None:
             return
-        causes = self.causes_to_refuse(frame)
+        causes = self.rules().causes_to_refuse(frame)
         self.effect_fails = "the effect fails" in trouble
         if "a is recreated once read" in trouble:
             causes.add("a topic is recreated meanwhile")
@@ -228,11 +216,15 @@ class Histories:
 
     def process(self, frame: Frame) -> None:
         """Hand the batch to the sink; note what it may leave out, which is known before."""
-        driver, left_out = self.driver, self.left_out_by(frame)
+        driver, left_out = self.driver, self.rules().left_out_by(frame)
         topics = {place[0] for place, _ in frame.places()} & self.cluster.ids.keys()
         driver.seen = {**{topic: self.cluster.ids[topic] for topic in topics}, **driver.seen}
         driver.sink.foreach_batch(frame, driver.checkpoint.done)  # type: ignore[arg-type]
         self.leave_out(driver.group, left_out)
+
+    def rules(self) -> Rules:
+        marks = self.database.marks(self.driver.group)
+        return Rules(self.cluster, self.spark, self.driver, marks)
 
     def leave_out(self, group: str, records: set[Record]) -> None:
         self.database.left_out |= {(group, record) for record in records}
@@ -300,65 +292,6 @@ class Histories:
             self.driver.group = group
             self.restart()
             self.happened.add(f"a group was renamed to {group}")
-
-    # What the sink may do.
-
-    def causes_to_refuse(self, frame: Frame) -> set[str]:
-        """Why the batch could not be counted; empty: it must be accepted."""
-        marks = self.database.marks(self.driver.group)
-        causes = {"streams differ"} if _differ(frame) else set()
-        for place, planned in frame.places():
-            present = self.cluster.ids.get(place[0])
-            lives = {life.get(place[0], present) for life in (*frame.lives, self.driver.seen)}
-            if place not in self.cluster.partitions or lives != {present}:
-                causes.add("a topic was recreated, or is gone")
-            elif planned.start > self.first_to_process(place, planned, marks) and (
-                self.driver.fails_on_data_loss or self.knows_another(place[0], marks)
-            ):
-                causes.add("records would be passed over")
-        return causes
-
-    def knows_another(self, topic: str, marks: dict[PartitionKey, int]) -> bool:
-        """Whether the group read a topic of this name, and not the present one."""
-        lives = {key.topic_id for key in marks if key.topic == topic}
-        return bool(lives) and self.cluster.ids[topic] not in lives
-
-    def goes_on_with_another(self, place: Place, marks: dict[PartitionKey, int]) -> bool:
-        return self.driver.checkpoint.done > 0 and self.knows_another(place[0], marks)
-
-    def first_to_process(self, place: Place, planned: Range, marks: dict[PartitionKey, int]) -> int:
-        """Where a batch must start, or before.
-
-        Where the group has no mark, its first batch of a topic may start anywhere, and that of a partition which the
-        topic has got since then, or of a new topic of this name, where the log starts.
-        """
-        key = self.cluster.key(place)
-        if key in marks or self.driver.checkpoint.done > 0:
-            return marks.get(key, 0)
-        is_known = place[0] in {key.topic for key in marks}
-        return self.cluster.partitions[place].start if is_known else planned.start
-
-    def left_out_by(self, frame: Frame) -> set[Record]:
-        """What the group may go on without if the batch is accepted.
-
-        What its user chose: where it begins; ``fail_on_data_loss=False``, unless an old checkpoint is of an earlier
-        topic; and for what was deleted before Spark could read it, failOnDataLoss=false of the source. Nothing of this
-        is before a mark yet.
-        """
-        marks = self.database.marks(self.driver.group)
-        found: set[Record] = set()
-        for place, planned in frame.places():
-            if (partition := self.cluster.partitions.get(place)) is None:
-                continue
-            first = self.first_to_process(place, planned, marks)
-            if not self.driver.fails_on_data_loss and not self.goes_on_with_another(place, marks):
-                first = max(first, planned.start)
-            mark = marks.get(self.cluster.key(place), 0)
-            found |= partition.records(range(mark, min(first, planned.start)))
-            if not self.spark.fails_on_data_loss:
-                there = min(planned.end, partition.start)
-                found |= partition.records(range(max(mark, planned.start), there))
-        return found
 
     # What must be true.
 
@@ -440,16 +373,3 @@ class Histories:
         for what in self.happened:
             self.note(f"accepted after: {what}")
         self.happened.clear()
-
-
-def _differ(frame: Frame) -> bool:
-    """Whether two streams read a topic, some partition of it both, and not the same offsets."""
-    for topic in {place[0] for place, _ in frame.places()}:
-        of_topic = [
-            {place: at for place, at in stream.items() if place[0] == topic}
-            for stream in frame.streams
-        ]
-        reading = [ranges for ranges in of_topic if ranges]
-        if any(ranges != reading[0] for ranges in reading):
-            return True
-    return False

@@ -65,7 +65,7 @@ class TaskHistories(Histories):
         Histories.run_batch(self, trouble)
 
     def process(self, frame: Frame) -> None:
-        left_out, group = self.left_out_by(frame), self.driver.group
+        left_out, group = self.rules().left_out_by(frame), self.driver.group
 
         def run_tasks(frame: Frame, task: Task) -> Counts:
             # The driver left them out when it had judged the batch, whatever becomes of it.
