@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -37,12 +37,13 @@ FATES = (
 
 @dataclass
 class HangingTask:
-    """``rows`` is None if it has not read yet."""
+    """``rows`` is None if it has not read yet; of what it read, ``deleted`` was gone by then."""
 
     task: Task
     frame: Frame
     place: Place
-    rows: list[Row] | None
+    rows: list[Row] | None = None
+    deleted: set[Record] = field(default_factory=set)
 
 
 class TaskHistories(Histories):
@@ -80,12 +81,14 @@ class TaskHistories(Histories):
         """A task for each partition; those after one that failed may have come first."""
         places = sorted({row[:2] for row in frame.rows()})
         parts = {place: frame.rows(place) for place in places}
+        deleted = {place: self.deleted(task, place) for place in places}
         self.spark.are_read()
         fates = [*self.fates, *["is done"] * len(places)][: len(places)]
         for place, fate in zip(places, fates, strict=True):
-            if fate.startswith("hangs"):
-                rows = parts[place] if fate == "hangs before it commits" else None
-                self.hanging.append(HangingTask(task, frame, place, rows))
+            if fate == "hangs before it reads":
+                self.hanging.append(HangingTask(task, frame, place))
+            elif fate == "hangs before it commits":
+                self.hanging.append(HangingTask(task, frame, place, parts[place], deleted[place]))
             elif fate != "fails at once":
                 self.run_task(task, parts[place], fate)
         if not all(fate.startswith("is done") for fate in fates):
@@ -119,21 +122,20 @@ class TaskHistories(Histories):
             return
         hanging = self.hanging.pop(which % len(self.hanging))
         with suppress(*REFUSALS, SourceError, EffectError, LedgerError):
-            reads = hanging.rows is None
-            rows = hanging.rows or hanging.frame.rows(hanging.place)
-            left_out = self.deleted(hanging) if reads and rows else set()
-            run(hanging.task, rows)
-            self.leave_out(hanging.task.group, left_out)
+            task, rows, left_out = hanging.task, hanging.rows, hanging.deleted
+            if rows is None:
+                rows = hanging.frame.rows(hanging.place)
+                left_out = self.deleted(task, hanging.place) if rows else set()
+            run(task, rows)
+            self.leave_out(task.group, left_out)
             self.note("a task went on")
 
-    def deleted(self, hanging: HangingTask) -> set[Record]:
-        """What retention took of the task's rows; the source does not mind, or it would have failed."""
-        task, place = hanging.task, hanging.place
-        partition = self.cluster.partitions[place]
+    def deleted(self, task: Task, place: Place) -> set[Record]:
+        """What retention took of the task's rows; the source does not mind, or reading them would have failed."""
         mark = self.database.marks(task.group).get(PartitionKey(task.ids[place[0]], *place), 0)
-        planned = task.plan.ranges[place]
-        first = max(mark, planned.start)
-        return partition.records(range(first, min(planned.end, partition.start)))
+        planned, partition = task.plan.ranges[place], self.cluster.partitions[place]
+        end = min(planned.end, partition.start)
+        return partition.records(range(max(mark, planned.start), end))
 
     def finish(self) -> None:
         """Of the tasks that still hang, some go on before that, and the others after it."""
