@@ -10,14 +10,15 @@ mark need one transaction, and partitions need none together::
                     drop the rows below the marks as they are now, claim the ids of the rest
                     effect(connection, rows)
                     advance the marks to the end of the plan
-    driver      advance the marks of the partitions without rows
+    driver      see that no mark went back, and advance those of the partitions without rows
 
 A task that runs twice, after a failure or by speculation, waits for its other run, and then finds its rows below the
 mark. So does one of a driver that died, whatever is left of its batch: which of two drivers' tasks commits a partition
-does not matter. A task whose batch begins after the mark, as one that outlived a restore of the database, is refused.
+does not matter. Where a mark is before what the driver saw, the database was put back meanwhile: rows were dropped, or
+committed, that it does not have. Tasks and driver refuse to go on, and the batch is repeated.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -56,7 +57,25 @@ class Counts(NamedTuple):
     quarantined: int = 0
 
 
-_COUNTS: Final = pa.schema([(name, pa.int64()) for name in Counts._fields])
+class Committed(NamedTuple):
+    """What the tasks of a batch committed; ``places`` are those of their rows."""
+
+    counts: Counts
+    places: Set[Place]
+
+
+_REPORT: Final = pa.schema(
+    [
+        *((name, pa.int64()) for name in Counts._fields),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+    ]
+)
+"""A row for each partition that a task committed, or one without; the first has the counts."""
+
+_REPORT_DDL: Final = ", ".join(
+    (*(f"{name} bigint" for name in Counts._fields), "topic string", "partition int")
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +84,7 @@ class Task:
 
     Attributes:
         ids: The topics' ids, which the rows' marks have.
+        begun: Where the driver left the marks of all planned partitions; rows below them may have been dropped.
         places: Of which Kafka partition each task is; None if that is not known.
     """
 
@@ -72,17 +92,18 @@ class Task:
     group: str
     plan: Planned
     ids: Mapping[str, bytes]
+    begun: Mapping[PartitionKey, int]
     brokers: TopicIds
     work: Work
     places: Sequence[Place] | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Commit the rows; give their `Counts`."""
+        """Commit the rows; report what `committed_of` reads."""
         with spooled(batches) as rows:
-            counts = self._counted(rows) if rows.num_rows else Counts()
-        yield pa.record_batch([[count] for count in counts], schema=_COUNTS)
+            done = self._committed(rows) if rows.num_rows else Committed(Counts(), set())
+        yield _report(done)
 
-    def _counted(self, rows: pa.Table) -> Counts:
+    def _committed(self, rows: pa.Table) -> Committed:
         check_places(rows)
         batch = in_log_order(rows)
         self.plan.check_rows(batch.runs)
@@ -92,7 +113,7 @@ class Task:
         try:
             with self.ledger.partitions_transaction(self.group, list(keys.values())) as transaction:
                 marks = transaction.marks()
-                self._check_marks(marks)
+                check_marks(self.ledger, marks, {key: self.begun[key] for key in keys.values()})
                 left = batch.fresh({place: marks[key] for place, key in keys.items()})
                 done = self.work.process(transaction, left)
                 ends = self.plan.ends
@@ -101,7 +122,7 @@ class Task:
                 )
         finally:
             self.ledger.close()
-        return Counts(rows.num_rows, len(left), *done)
+        return Committed(Counts(rows.num_rows, len(left), *done), keys.keys())
 
     def _check_mine(self, batch: Sequence[Run]) -> None:
         """Another task would take the rest of a partition for redelivered."""
@@ -128,15 +149,37 @@ class Task:
                 "checkpoint and startingOffsets=earliest"
             )
 
-    def _check_marks(self, marks: Mapping[PartitionKey, int]) -> None:
-        """The driver saw to it that no mark is before the batch. Else records would be passed over."""
-        for key, mark in marks.items():
-            place = key.topic, key.partition
-            if mark < self.plan.ranges[place].start:
-                raise LedgerError(
-                    f"{self.ledger}: the mark of {name(place)} went back to {mark}, and the batch begins at "
-                    f"{self.plan.ranges[place].start}: the database was put back while it ran; start the query again"
-                )
+
+def check_marks(
+    ledger: Ledger, marks: Mapping[PartitionKey, int], known: Mapping[PartitionKey, int]
+) -> None:
+    """No mark is before what it is known to have been. Else records would be passed over.
+
+    Raises:
+        LedgerError: One is.
+    """
+    for key, begin in known.items():
+        if marks.get(key, 0) < begin:
+            raise LedgerError(
+                f"{ledger}: the mark of {name((key.topic, key.partition))} went back to {marks.get(key, 0)}, and the "
+                f"batch begins at {begin}: the database was put back while it ran; start the query again"
+            )
+
+
+def _report(done: Committed) -> pa.RecordBatch:
+    places: list[tuple[str | None, int | None]] = [*sorted(done.places)] or [(None, None)]
+    none = [0] * (len(places) - 1)
+    topics, partitions = zip(*places, strict=True)
+    return pa.record_batch(
+        [*([count, *none] for count in done.counts), topics, partitions], schema=_REPORT
+    )
+
+
+def committed_of(reports: pa.Table) -> Committed:
+    """What the tasks of a batch report, together."""
+    counts = Counts(*(sum(reports[one].to_pylist()) for one in Counts._fields))
+    places = zip(reports["topic"].to_pylist(), reports["partition"].to_pylist(), strict=True)
+    return Committed(counts, {place for place in places if place[0] is not None})
 
 
 def check_pickled(**parts: object) -> None:
@@ -185,10 +228,8 @@ def without_redelivered(
     return kept, lambda: int(counted.get["records"])
 
 
-def run_tasks(df: "DataFrame", task: Task) -> Counts:
+def run_tasks(df: "DataFrame", task: Task) -> Committed:
     """Have the executors commit a batch, each its own Kafka partitions."""
     frame, places = in_whole_partitions(df, task.plan)
-    counted = frame.mapInArrow(
-        replace(task, places=places).__call__, ", ".join(f"{one} bigint" for one in Counts._fields)
-    ).toArrow()
-    return Counts(*(sum(counted[one].to_pylist()) for one in Counts._fields))
+    reports = frame.mapInArrow(replace(task, places=places).__call__, _REPORT_DDL).toArrow()
+    return committed_of(reports)

@@ -36,6 +36,7 @@ from spark_udfs.sink.executors import (
     Counts,
     PartitionsLedger,
     Task,
+    check_marks,
     check_pickled,
     run_tasks,
     without_redelivered,
@@ -242,21 +243,25 @@ class IdempotentSink:
             read = self._read_so_far(transaction, ids, logs if batch_id == 0 else {})
             self._check_start(read, plan, batch_id)
             # What may be passed over is passed over now: no mark is before the batch any more, and tasks see to that.
-            transaction.advance(read.advanced(plan.starts))
+            begun = read.advanced(plan.starts)
+            transaction.advance(begun)
         task = Task(
             ledger=cast("PartitionsLedger", self._ledger),
             group=self._group,
             plan=plan,
             ids=ids,
+            begun=begun,
             brokers=brokers,
             work=self._work,
         )
         frame, records = without_redelivered(frame, read.redelivered(plan))
-        counts = run_tasks(frame, task)
+        counts, places = run_tasks(frame, task)
+        done = {read.key(place): plan.ends[place] for place in places}
         with self._ledger.transaction(self._group) as transaction:
             if self._ids is not None:
                 transaction.claim([])  # forgets the old ones, which tasks do not
             read = replace(read, marks=transaction.marks())
+            check_marks(self._ledger, read.marks, begun | done)
             transaction.advance(read.advanced(plan.ends))
         self._committed(df, batch_id, read, plan.ends)
         return counts._replace(records=records() or counts.records)

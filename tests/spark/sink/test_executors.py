@@ -16,7 +16,7 @@ from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError, LedgerError, UsageError
 from pykafka_core.idempotent import PartitionKey, PostgresLedger, SQLiteLedger
 from spark_udfs.sink.brokers import KafkaBrokers
-from spark_udfs.sink.executors import Task
+from spark_udfs.sink.executors import Committed, Counts, Task, _report, committed_of
 from spark_udfs.sink.message_ids import message_header
 from spark_udfs.sink.places import Range
 from spark_udfs.sink.planned import Planned, planned
@@ -387,6 +387,7 @@ def task_of(ledger: PostgresLedger, effect: Effect | None = None, **changes: Any
         "brokers": known,
         **changes,
     }
+    given.setdefault("begun", {KEY: given["plan"].starts[TOPIC, 0]})
     return Task(work=Work(effect=effect or insert_values("%s")), **given)
 
 
@@ -411,13 +412,15 @@ def test_two_runs_of_a_task_at_once_commit_once(database: PostgresDatabase) -> N
         both.wait(60)
         return known(topics)
 
-    def commit(_: int) -> list[int]:
+    def commit(_: int) -> Committed:
         task = task_of(database.ledger(), effect=effect, brokers=ids)
-        [counts] = task(iter([rows_of(10)]))
-        return [column[0].as_py() for column in counts.columns]
+        return committed_of(pa.Table.from_batches(task(iter([rows_of(10)]))))
 
     with ThreadPoolExecutor(2) as threads:
-        assert sorted(threads.map(commit, range(2))) == [[10, 0, 0, 0], [10, 10, 10, 0]]
+        assert sorted(threads.map(commit, range(2))) == [
+            (Counts(10, 0, 0, 0), {(TOPIC, 0)}),
+            (Counts(10, 10, 10, 0), {(TOPIC, 0)}),
+        ]
     assert len(effects(database)) == 10
 
 
@@ -435,6 +438,33 @@ def test_a_task_whose_batch_begins_after_the_mark_is_refused(
         transaction.advance({KEY: 5})
     list(task_of(database.ledger(), plan=late)(iter([rows])))
     assert len(effects(database)) == 5
+
+
+def test_a_task_without_the_rows_that_its_driver_dropped_is_refused_when_the_mark_went_back(
+    database: PostgresDatabase, ledger: PostgresLedger
+) -> None:
+    """The driver saw a mark of 5 and dropped the rows below it; the database was put back before the task began.
+
+    The batch begins at 0, as the mark does then, so that nothing seemed to be passed over.
+    """
+    rows = rows_of(10).slice(5)
+    with pytest.raises(LedgerError, match="orders-0 went back to 0, and the batch begins at 5"):
+        list(task_of(database.ledger(), begun={KEY: 5})(iter([rows])))
+    assert effects(database) == []
+    assert marks(ledger) == {}
+
+
+def test_tasks_report_what_they_committed_together() -> None:
+    plan = Planned({(TOPIC, 0): Range(0, 10), (TOPIC, 1): Range(0, 10)})
+    reports = [
+        _report(Committed(Counts(7, 6, 5, 1), plan.ranges.keys())),
+        _report(Committed(Counts(), set())),
+        _report(Committed(Counts(1, 1, 1, 0), {("b", 0)})),
+    ]
+    assert committed_of(pa.Table.from_batches(reports)) == (
+        Counts(8, 7, 6, 1),
+        {(TOPIC, 0), (TOPIC, 1), ("b", 0)},
+    )
 
 
 def test_more_rows_than_memory_may_hold_come_from_a_file() -> None:

@@ -16,7 +16,7 @@ from tests.spark.sink.histories.spark import without_a_jvm
 from tests.spark.sink.histories.tasks import TaskHistories
 from tests.spark.sink.histories.walk import Step, run, run_all, shortest, steps_of
 
-COUNT = int(os.environ.get("SINK_HISTORIES", "200"))
+COUNT = int(os.environ.get("SINK_HISTORIES", "250"))
 SEED = os.environ.get("SINK_HISTORIES_SEED")
 SEEDS = range(COUNT) if SEED is None else range(int(SEED), int(SEED) + 1)
 
@@ -53,8 +53,11 @@ REACHED = [
 """By some of the histories each; a model that refuses too much does not get there."""
 
 TASKS_REACHED = [
+    "a ledger is put back after the tasks",
+    "a ledger is put back before the tasks",
     "a task went on",
     "accepted after: a batch on the driver",
+    "refused with LedgerError",
     "stopped by TaskFailedError",
 ]
 
@@ -172,6 +175,16 @@ def test_what_operators_do_is_accepted(
     history = run(machine, [begin, *TYPICAL[name]])
     assert "accepted" in history.noted
     assert not [state for state in history.noted if state.startswith("refused")]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_batch_whose_ledger_is_put_back_is_refused(when: str) -> None:
+    """It begins at 0, as the marks do then: what the driver dropped, or tasks committed, would be lost."""
+    trouble = f"a ledger is put back {when} the tasks"
+    begin = Step("begin", {"shape": "a"})
+    new = Step("begin_a_checkpoint", {"troubles": [[trouble]]})
+    history = run(TaskHistories, [begin, Step("run_batch"), new])
+    assert {trouble, "refused with LedgerError"} <= history.noted
 
 
 def test_a_history_that_fails_says_how_to_repeat_it(patch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ each history a new checkpoint from the earliest brings all that is missing.
 import copy
 from collections.abc import Iterator, Sequence
 
-from pykafka_core.errors import ConfigurationError, ConsumerError, DataLossError
+from pykafka_core.errors import ConfigurationError, ConsumerError, DataLossError, LedgerError
 from spark_udfs.sink.sink import IdempotentSink
 from tests.spark.sink.histories.cluster import LATE, TOPICS, Cluster, Partition, Record
 from tests.spark.sink.histories.database import Backup, CurrentLedger, Database, effect_of
@@ -27,6 +27,7 @@ from tests.spark.sink.histories.walk import Choice, list_of, one_of, some_of, st
 SHAPES = ("a", "ab", "a|b", "a|a", "ab|a", "ab|ab", "a&a", "ab&ab", "abc", "abc|a", "abc&abc")
 """Of queries, see `subscriptions_of`."""
 GROUPS = ("g", "h")
+STARTS = ("earliest", "middle", "latest")
 TROUBLES = (
     "the effect fails",
     "a crash before Spark's commit",
@@ -34,7 +35,7 @@ TROUBLES = (
     "a is recreated once read",
 )
 """Of one batch. A crash before its commit is the same as a failed effect."""
-REFUSALS = (ConfigurationError, ConsumerError, DataLossError)
+REFUSALS = (ConfigurationError, ConsumerError, DataLossError, LedgerError)
 
 
 def trouble(kinds: Sequence[str]) -> Choice:
@@ -66,7 +67,7 @@ class Histories:
 
     @step(
         shape=one_of(SHAPES),
-        limit=one_of(range(1, 5)),
+        limit=one_of((1, 2, 4, 10)),
         ids=one_of([False, True]),
         filters=one_of([False, True]),
         source_fails=one_of([False, True]),
@@ -193,6 +194,7 @@ class Histories:
         if "a is recreated once read" in trouble:
             causes.add("a topic is recreated meanwhile")
             self.spark.once_read = self.recreate
+        causes.update(one for one in trouble if one.startswith("a ledger is put back"))
         try:
             self.process(frame)
         except REFUSALS as error:
@@ -246,12 +248,14 @@ class Histories:
         self.driver, self.other_driver = self.other_driver, self.driver
         self.happened.add("another driver goes on")
 
-    @step(start=one_of(["earliest", "middle", "latest"]), batches=one_of(range(3)))
-    def begin_a_checkpoint(self, start: str = "earliest", batches: int = 0) -> None:
+    @step(start=one_of(STARTS), troubles=troubles(TROUBLES))
+    def begin_a_checkpoint(
+        self, start: str = "earliest", troubles: Sequence[Sequence[str]] = ()
+    ) -> None:
         self.driver.checkpoint = Checkpoint(start)
         self.restart()
         self.happened.add(f"a new checkpoint, {start}")
-        self.run_batches([()] * batches)
+        self.run_batches(troubles)
 
     @step(weight=2)
     def keep_the_checkpoint(self) -> None:

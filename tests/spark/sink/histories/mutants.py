@@ -59,7 +59,7 @@ def marks_follow_a_batch_back(patch: pytest.MonkeyPatch) -> None:
         return {read.key(place): end for place, end in ends.items()}
 
     patch.setattr(Read, "advanced", advanced)
-    patch.setattr(sql, "_check_mark", lambda *_: None)
+    patch.setattr(sql, "check_mark", lambda *_: None)
 
 
 @found_by(Histories)
@@ -277,7 +277,32 @@ def a_task_trusts_the_marks_that_its_driver_saw(patch: pytest.MonkeyPatch) -> No
 
 @found_by(TaskHistories)
 def a_task_goes_on_whatever_ledger_was_put_back(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Task, "_check_marks", lambda *_: None)
+    patch.setattr(executors, "check_marks", lambda *_: None)
+
+
+@found_by(TaskHistories)
+def a_driver_goes_on_whatever_ledger_was_put_back(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(sink, "check_marks", lambda *_: None)
+
+
+@found_by(TaskHistories)
+def a_task_does_not_know_what_its_driver_dropped(patch: pytest.MonkeyPatch) -> None:
+    right = executors.check_marks
+
+    def check_marks(ledger: Any, marks: Any, known: Mapping[PartitionKey, int]) -> None:
+        right(ledger, marks, {key: min(begin, planned_at[key]) for key, begin in known.items()})
+
+    def committed(task: Task, rows: pa.Table) -> Any:
+        planned_at.clear()
+        planned_at.update(
+            {PartitionKey(task.ids[at[0]], *at): task.plan.starts[at] for at in task.plan.ranges}
+        )
+        return committed_right(task, rows)
+
+    planned_at: dict[PartitionKey, int] = {}
+    committed_right = Task._committed
+    patch.setattr(executors, "check_marks", check_marks)
+    patch.setattr(Task, "_committed", committed)
 
 
 @found_by(TaskHistories)

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from pykafka_core.errors import LedgerError
 from pykafka_core.idempotent import PartitionKey
 from spark_udfs.sink import sink
-from spark_udfs.sink.executors import Counts, Task
+from spark_udfs.sink.executors import Committed, Counts, Task
 from spark_udfs.sink.places import Place
 from tests.spark.sink.histories.cluster import Record
-from tests.spark.sink.histories.database import effect_of
+from tests.spark.sink.histories.database import Backup, effect_of
 from tests.spark.sink.histories.machine import (
     REFUSALS,
+    STARTS,
     TROUBLES,
     EffectError,
     Histories,
@@ -32,6 +32,13 @@ FATES = (
     "fails after its commit",
     "hangs before it reads",
     "hangs before it commits",
+)
+TASK_TROUBLES = (
+    *TROUBLES,
+    *FATES,
+    *FATES,  # twice as often
+    "a ledger is put back before the tasks",
+    "a ledger is put back after the tasks",
 )
 
 
@@ -52,23 +59,32 @@ class TaskHistories(Histories):
     def __init__(self) -> None:
         super().__init__()
         self.fates: list[str] = []
+        self.trouble: Sequence[str] = ()
         self.hanging: list[HangingTask] = []
 
-    @step(weight=3, troubles=troubles((*TROUBLES, *FATES)))
+    @step(weight=3, troubles=troubles(TASK_TROUBLES))
     def run_batches(self, troubles: Sequence[Sequence[str]] = ((),)) -> None:
         """Also of tasks: the first ones, by place, have the fates that are among the troubles of their batch."""
         Histories.run_batches(self, troubles)
 
-    @step(weight=3, trouble=trouble((*TROUBLES, *FATES)))
+    @step(weight=3, trouble=trouble(TASK_TROUBLES))
     def run_batch(self, trouble: Sequence[str] = ()) -> None:
         """See `run_batches`."""
         self.fates = [one for one in trouble if one in FATES]
+        self.trouble = trouble
         Histories.run_batch(self, trouble)
+        self.trouble = ()
+
+    @step(start=one_of(STARTS), troubles=troubles(TASK_TROUBLES))
+    def begin_a_checkpoint(
+        self, start: str = "earliest", troubles: Sequence[Sequence[str]] = ()
+    ) -> None:
+        Histories.begin_a_checkpoint(self, start, troubles)
 
     def process(self, frame: Frame) -> None:
         left_out, group = self.rules().left_out_by(frame), self.driver.group
 
-        def run_tasks(frame: Frame, task: Task) -> Counts:
+        def run_tasks(frame: Frame, task: Task) -> Committed:
             # The driver left them out when it had judged the batch, whatever becomes of it.
             self.leave_out(group, left_out)
             return self.run_tasks(frame, task)
@@ -77,12 +93,13 @@ class TaskHistories(Histories):
             patch.setattr(sink, "run_tasks", run_tasks)
             super().process(frame)
 
-    def run_tasks(self, frame: Frame, task: Task) -> Counts:
+    def run_tasks(self, frame: Frame, task: Task) -> Committed:
         """A task for each partition; those after one that failed may have come first."""
         places = sorted({row[:2] for row in frame.rows()})
         parts = {place: frame.rows(place) for place in places}
         deleted = {place: self.deleted(task, place) for place in places}
         self.spark.are_read()
+        self.put_the_ledger_back_if("a ledger is put back before the tasks", self.backups[0])
         fates = [*self.fates, *["is done"] * len(places)][: len(places)]
         for place, fate in zip(places, fates, strict=True):
             if fate == "hangs before it reads":
@@ -93,7 +110,13 @@ class TaskHistories(Histories):
                 self.run_task(task, parts[place], fate)
         if not all(fate.startswith("is done") for fate in fates):
             raise TaskFailedError
-        return Counts()
+        self.put_the_ledger_back_if("a ledger is put back after the tasks", self.backups[-1])
+        return Committed(Counts(), set(places))
+
+    def put_the_ledger_back_if(self, trouble: str, backup: Backup) -> None:
+        if trouble in self.trouble:
+            self.database.put_back(backup)
+            self.note(trouble)
 
     def run_task(self, task: Task, rows: list[Row], fate: str) -> None:
         if fate == "is done after one that hung":
@@ -121,7 +144,7 @@ class TaskHistories(Histories):
         if not self.hanging:
             return
         hanging = self.hanging.pop(which % len(self.hanging))
-        with suppress(*REFUSALS, SourceError, EffectError, LedgerError):
+        with suppress(*REFUSALS, SourceError, EffectError):
             task, rows, left_out = hanging.task, hanging.rows, hanging.deleted
             if rows is None:
                 rows = hanging.frame.rows(hanging.place)
