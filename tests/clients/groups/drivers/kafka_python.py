@@ -37,9 +37,10 @@ class KafkaPython(ConsumerRebalanceListener):  # type: ignore[misc]
             metadata_max_age_ms=1_000,
             partition_assignment_strategy=[ASSIGNORS[given["strategy"]]],
         )
-        # `subscribe` while an answer about metadata is on its way is forgotten until the next one (3.0.12).
-        self.consumer.topics()
         self.consumer.subscribe([self.topic], listener=self)
+        # Whoever joins before it knows the topic's partitions joins once more when it does; and it forgets to ask for
+        # them while an answer about other topics is on its way (3.0.12).
+        self.consumer.topics()
 
     def poll(self) -> None:
         for records in self.consumer.poll(timeout_ms=100).values():
