@@ -22,11 +22,15 @@ stay as they are, because the last micro-batch may be run again, and needs the m
 **Forgetting.** With a horizon, files in front all of whose slices are past it are merged into one that is empty. The
 newest time in the files may be of a clock that was ahead: a micro-batch takes it for its own time at most.
 
+**Attempts.** A micro-batch that failed may be run again with other rows, or with none of this bucket. What an attempt
+before the last one added does not count; a file holds the *mark* of its attempt, and `drop` deletes those of others.
+
 **Crashes.** A merged file appears whole, beside its parts, and they are deleted when its name is on disk. Files inside
 the range of another one are its parts: reading ignores them, the next write deletes them. Attempts that run beside each
 other merge the same files into the same bytes; one that finds a part gone stops merging.
 
-A file is magic, uint32 version, the two digests, uint32 CRC of the rest, little-endian; then the memory.
+A file is magic, uint32 version, the two digests, the attempt's mark (zeros in a merged file), uint32 CRC of the rest,
+little-endian; then the memory.
 """
 
 import os
@@ -35,6 +39,7 @@ import re
 import struct
 import tempfile
 import zlib
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
@@ -57,6 +62,7 @@ __all__ = [
     "Known",
     "Span",
     "StoreError",
+    "drop",
     "listed",
     "load",
     "read_chain",
@@ -71,7 +77,7 @@ RUN: Final = 32
 CACHE_BYTES_MAX: Final = 256 * 1024 * 1024
 """Of the memories that one Python worker keeps."""
 
-_HEAD: Final = struct.Struct("<4sI8s8sI")
+_HEAD: Final = struct.Struct("<4sI8s8s8sI")
 _MAGIC: Final = b"pkid"
 _VERSION: Final = 2
 _TABLE_BYTES_MAX: Final = 64 * 1024
@@ -80,6 +86,9 @@ _HALF_WRITTEN: Final = re.compile(r"\.(\d+)-")
 
 NOTHING: Final = bytes(8)
 """The digest of a bucket without files."""
+
+ANY_ATTEMPT: Final = bytes(8)
+"""In place of an attempt's mark, in a file of several micro-batches."""
 
 
 class StoreError(ValueError):
@@ -106,6 +115,7 @@ class Span(NamedTuple):
 class _Head(NamedTuple):
     before: bytes
     after: bytes
+    attempt: bytes
     crc: int
 
 
@@ -156,13 +166,40 @@ def load(folder: Path, batch: int, horizon_ms: int | None, now_ms: int | None) -
             before = spans
 
 
-def save(folder: Path, batch: int, known: Known, news: Memory, horizon_ms: int | None) -> None:
-    """Put on disk what ``batch`` adds to what the bucket remembered before, and merge old files if there are many."""
+def drop(folder: Path, attempts: Mapping[int, bytes]) -> None:
+    """Delete what attempts before the last one added.
+
+    Args:
+        attempts: The mark of the last one, for each micro-batch that was run again.
+
+    Raises:
+        StoreError: There is no such folder, or one of the files is damaged.
+    """
+    for span in listed(folder) if attempts else ():
+        last = attempts.get(span.first) if span.first == span.last else None
+        path = folder / span.name()
+        if last is not None and _head_of(path).attempt != last:
+            path.unlink(missing_ok=True)
+            sync_folder(folder)
+
+
+def save(
+    folder: Path,
+    batch: int,
+    attempt: bytes,
+    known: Known,
+    news: Memory,
+    horizon_ms: int | None,
+) -> None:
+    """Put on disk what an attempt of ``batch`` adds to what the bucket remembered before.
+
+    Old files are merged if there are many.
+    """
     span = Span.of(batch)
     path = folder / span.name()
     if not news.count() and news.newest <= known.memory.newest and not path.exists():
         return
-    write_span(folder, span, known.chain, news)
+    write_span(folder, span, known.chain, news, attempt)
     spans = _remove_leftovers(folder, batch)[:-2]
     with suppress(FileNotFoundError):  # another attempt merged them
         run = _past(folder, spans, known.memory.newest, horizon_ms) or _increments(spans)
@@ -199,13 +236,15 @@ def read_chain(folder: Path, chain: bytes, spans: list[Span]) -> tuple[bytes, li
     return chain, memories
 
 
-def write_span(folder: Path, span: Span, before: bytes, memory: Memory) -> bytes:
+def write_span(
+    folder: Path, span: Span, before: bytes, memory: Memory, attempt: bytes = ANY_ATTEMPT
+) -> bytes:
     """Put ``memory`` on disk as what ``span`` added; the digest with it."""
     body = encode(memory)
     digest = blake2b(before, digest_size=8)
     digest.update(body)
     after = digest.digest()
-    _put(folder, span, _Head(before, after, zlib.crc32(body)), body, span.last)
+    _put(folder, span, _Head(before, after, attempt, zlib.crc32(body)), body, span.last)
     return after
 
 
@@ -328,7 +367,7 @@ def _merge(
     memory = union(memories)
     kept = Memory(memory.newest, forget(memory, newest, horizon_ms).slices)
     body = encode(kept)
-    head = _Head(before, after, zlib.crc32(body))
+    head = _Head(before, after, ANY_ATTEMPT, zlib.crc32(body))
     _put(folder, Span(spans[0].first, spans[-1].last), head, body, batch)
     _remove_leftovers(folder, batch)
 

@@ -2,7 +2,8 @@
 
     settings.json               what the ids mean; written by the driver, and compared ever after
     query                       the id of the streaming query, which Spark keeps in the checkpoint
-    batch-00000000000000000041  an empty note: a task of micro-batch 41 began, and none of a later one
+    batch-00000000000000000041-0000  a note: a task of micro-batch 41 began, and none of a later one
+    batch-00000000000000000041-0001  it was run again: what the attempt before added does not count
     layout-0002-0007/           the second layout, of 7 buckets
         bucket-0000/ ...        the files of a bucket: `spark_udfs.dedup.increments`
 
@@ -25,13 +26,16 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from uuid import uuid4
 
 from spark_udfs.dedup.increments import (
     NOTHING,
     Span,
     StoreError,
+    drop,
     listed,
     load,
     read_chain,
@@ -40,14 +44,14 @@ from spark_udfs.dedup.increments import (
 )
 from spark_udfs.dedup.memory import UNKNOWN, Memory, split, union
 
-__all__ = ["Layout", "Store", "prepare"]
+__all__ = ["Attempt", "Layout", "Store", "prepare"]
 
 SPLIT_BYTES_MAX: Final = 2**29
 """Of ids that the driver holds while it writes another layout; beyond that it reads the old one several times."""
 
 _VERSION: Final = 2
 _LAYOUT: Final = re.compile(r"(closed-|new-|)layout-(\d{4,})-(\d{4})")
-_NOTE: Final = re.compile(r"batch-(\d{20})")
+_NOTE: Final = re.compile(r"batch-(\d{20})-(\d{4,})")
 
 
 class Layout(NamedTuple):
@@ -61,23 +65,58 @@ class Layout(NamedTuple):
         return f"layout-{self.number:04}-{self.buckets:04}"
 
 
+class Attempt(NamedTuple):
+    """One execution of a micro-batch by Spark, as a `dedup_stream` sees it.
+
+    Attributes:
+        application: The id of Spark's application.
+        execution: The number of the micro-batch's SQL execution in it.
+        stream: Of the `dedup_stream`; another one in the same query has another.
+    """
+
+    application: str
+    execution: str
+    stream: str
+
+    def mark(self) -> bytes:
+        """8 bytes that stand for it in files."""
+        return blake2b(" ".join(self).encode(), digest_size=8).digest()
+
+
 @dataclass(frozen=True)
 class Store:
-    """A folder on a file system that the driver and all executors see under the same path, as the driver found it."""
+    """A folder on a file system that the driver and all executors see under the same path, as the driver found it.
+
+    Attributes:
+        folder: Its path.
+        layout: The present one.
+        application: Of the driver.
+        stream: A name that no other `dedup_stream` has.
+    """
 
     folder: Path
     layout: Layout
+    application: str
+    stream: str
 
     def bucket(self, number: int) -> Path:
         """The folder of a bucket's files."""
         return _bucket(self.folder / self.layout.name(), number)
 
-    def open(self, query: str, batch: int) -> None:
+    def open(self, query: str, batch: int, execution: str) -> tuple[Attempt, Mapping[int, bytes]]:
         """Bind the folder to a streaming query, in one of the tasks of its micro-batch ``batch``.
 
+        Args:
+            query: The id that the checkpoint has.
+            batch: Its number.
+            execution: The number of the SQL execution that Spark runs it as.
+
+        Returns:
+            This attempt, and the marks of the last attempts of all micro-batches that were run again.
+
         Raises:
-            StoreError: The folder is not here, belongs to another query, has another layout by now, or has seen a
-                later micro-batch.
+            StoreError: The folder is not here, belongs to another query, has another layout by now, has seen a
+                later micro-batch or another attempt of this one, or serves another `dedup_stream` of the query.
         """
         if not (self.folder / "settings.json").exists():
             raise StoreError(
@@ -94,31 +133,56 @@ class Store:
                 f"{self.folder} remembers the ids of query {before}, and this is {query}: "
                 "a new checkpoint needs a new folder"
             )
-        self._note(batch)
+        attempt = Attempt(self.application, execution, self.stream)
+        return attempt, self._note(batch, attempt)
 
-    def _note(self, batch: int) -> None:
+    def _note(self, batch: int, attempt: Attempt) -> Mapping[int, bytes]:
         notes = _notes(self.folder)
         newest = max(notes, default=batch)
         if newest > batch:
             raise StoreError(
                 f"{self.folder} remembers micro-batch {newest}, and this is {batch}: the checkpoint is older than the "
-                "folder; take both from one time, or both new"
+                "folder. Take both from one time, or both new; asynchronous progress tracking, which writes the "
+                "checkpoint late, does not go with it"
             )
-        if batch not in notes:
-            (self.folder / f"batch-{batch:020}").touch()
-            sync_folder(self.folder)
-        for older in notes:
-            if older < batch:
-                (self.folder / f"batch-{older:020}").unlink(missing_ok=True)
+        self._begin(batch, notes.get(batch, 0), attempt)
+        for older, count in notes.items():
+            if older < batch and count == 1:
+                _note_of(self.folder, older, 0).unlink(missing_ok=True)
+        return _last_attempts(self.folder)
+
+    def _begin(self, batch: int, count: int, attempt: Attempt) -> None:
+        """Note the attempt, as the last one, behind ``count`` notes of the micro-batch."""
+        number = max(0, count - 1)
+        while True:
+            text = _create(_note_of(self.folder, batch, number), " ".join(attempt))
+            found = Attempt(*text.split(" "))
+            if found == attempt:
+                return
+            if found[:2] == attempt[:2]:
+                raise StoreError(
+                    f"{self.folder} serves another dedup_stream of this query: each needs a folder of its own"
+                )
+            if number and attempt in _attempts(self.folder, batch, number):
+                raise StoreError(f"micro-batch {batch} was begun again meanwhile, by {found}")
+            number += 1
 
 
-def prepare(folder: Path, settings: Mapping[str, Any], buckets: int | None, default: int) -> Store:
+def prepare(
+    folder: Path,
+    settings: Mapping[str, Any],
+    buckets: int | None,
+    default: int,
+    application: str = "",
+) -> Store:
     """Make the folder, or give it another layout, at the driver, before anything runs.
 
     Args:
         folder: An absolute path.
         settings: What the ids mean; ``horizon_ms`` is among it.
         buckets: How many there are from now on. None: as many as there are, ``default`` in a new folder.
+        default: At least 1.
+        application: The id of Spark's application.
 
     Raises:
         StoreError: The folder was made with other settings or by another version, or something in it is gone.
@@ -126,6 +190,8 @@ def prepare(folder: Path, settings: Mapping[str, Any], buckets: int | None, defa
     folder.mkdir(parents=True, exist_ok=True)
     _agree(folder, {"version": _VERSION, **settings})
     current = _current(folder)
+    if current is not None:
+        _drop_old_attempts(folder, current)
     if current is None:
         layout = Layout(1, buckets or default)
         _build(folder, layout)
@@ -145,7 +211,7 @@ def prepare(folder: Path, settings: Mapping[str, Any], buckets: int | None, defa
     for name in os.listdir(folder):
         if _LAYOUT.fullmatch(name) and name != layout.name():
             shutil.rmtree(folder / name)
-    return Store(folder, layout)
+    return Store(folder, layout, application, uuid4().hex)
 
 
 def _agree(folder: Path, settings: Mapping[str, Any]) -> None:
@@ -269,13 +335,52 @@ def _write_bucket(bucket: Path, top: int, before: Memory | None, added: Memory |
     sync_folder(bucket)
 
 
+def _drop_old_attempts(folder: Path, layout: Layout) -> None:
+    """Delete what attempts before the last one added, everywhere; then notes of one attempt suffice."""
+    attempts = _last_attempts(folder)
+    if not attempts:
+        return
+    opened = folder / layout.name()
+    source = opened if opened.exists() else folder / f"closed-{layout.name()}"
+    for number in range(layout.buckets):
+        drop(_bucket(source, number), attempts)
+    for batch, count in _notes(folder).items():
+        os.replace(_note_of(folder, batch, count - 1), _note_of(folder, batch, 0))
+        for number in range(1, count - 1):
+            _note_of(folder, batch, number).unlink(missing_ok=True)
+    sync_folder(folder)
+
+
+def _last_attempts(folder: Path) -> dict[int, bytes]:
+    """The marks of the last attempts of the micro-batches that were run again."""
+    return {
+        batch: _attempts(folder, batch, count)[-1].mark()
+        for batch, count in _notes(folder).items()
+        if count > 1
+    }
+
+
+def _attempts(folder: Path, batch: int, count: int) -> list[Attempt]:
+    """The first ``count`` of a micro-batch."""
+    texts = (_note_of(folder, batch, number).read_text() for number in range(count))
+    return [Attempt(*text.split(" ")) for text in texts]
+
+
 def _bucket(layout: Path, number: int) -> Path:
     return layout / f"bucket-{number:04}"
 
 
-def _notes(folder: Path) -> list[int]:
-    """The micro-batches of which there are notes."""
-    return [int(match[1]) for match in map(_NOTE.fullmatch, os.listdir(folder)) if match]
+def _note_of(folder: Path, batch: int, number: int) -> Path:
+    return folder / f"batch-{batch:020}-{number:04}"
+
+
+def _notes(folder: Path) -> dict[int, int]:
+    """How many attempts there were of each micro-batch of which there are notes."""
+    counts: dict[int, int] = {}
+    for match in map(_NOTE.fullmatch, os.listdir(folder)):
+        if match:
+            counts[int(match[1])] = max(counts.get(int(match[1]), 0), int(match[2]) + 1)
+    return counts
 
 
 def _create(path: Path, text: str) -> str:

@@ -18,7 +18,7 @@ and keeps the order of each.
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import reduce
 from operator import and_
@@ -46,7 +46,7 @@ from spark_udfs.dedup.columns import (
 from spark_udfs.dedup.fingerprints import Fingerprints, Indices
 from spark_udfs.dedup.increments import StoreError
 from spark_udfs.dedup.memory import UNKNOWN, Memory, Times, claim, forget
-from spark_udfs.dedup.store import Store, prepare
+from spark_udfs.dedup.store import Attempt, Store, prepare
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -133,7 +133,8 @@ def dedup_stream(
         "horizon_ms": horizon_ms,
         "event_time": time is not None,
     }
-    prepared = prepare(_folder(store), settings, buckets, _tasks(df))
+    application = str(df.sparkSession.sparkContext.applicationId)
+    prepared = prepare(_folder(store), settings, buckets, _tasks(df), application)
     return _keep_new(df, ids, time, horizon_ms, prepared)
 
 
@@ -216,29 +217,38 @@ def _is_new(store: Store, horizon_ms: int | None) -> Callable[[Batches], Iterato
     """
 
     def is_new(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
+        query, batch, execution = _of_task()
+        # Also without rows: what an attempt before this one added to the bucket does not count any more.
+        attempt, attempts = store.open(query, batch, execution)
         held = [columns for columns in batches if len(columns[0])]
         if not held:
             return
-        query, batch = _of_task()
-        store.open(query, batch)
         columns = [pa.chunked_array(pieces) for pieces in zip(*held, strict=True)]
         new = np.ones(len(columns[0]), np.bool_)
         rows = np.flatnonzero(columns[0].is_valid().to_numpy())
         if len(rows):
             new[rows] = False
             numbers = [_numbers(column)[rows] for column in columns]
-            new[rows[_claim(store, batch, horizon_ms, numbers)]] = True
+            new[rows[_claim(store, batch, attempt, attempts, horizon_ms, numbers)]] = True
         for piece in np.split(new, np.cumsum([len(first) for first, *_ in held])[:-1]):
             yield pa.array(piece)
 
     return is_new
 
 
-def _claim(store: Store, batch: int, horizon_ms: int | None, columns: list[Numbers]) -> Indices:
+def _claim(
+    store: Store,
+    batch: int,
+    attempt: Attempt,
+    attempts: Mapping[int, bytes],
+    horizon_ms: int | None,
+    columns: list[Numbers],
+) -> Indices:
     """Which rows of one bucket are new; on return they are remembered on disk."""
     first, second, source, *timed = columns
     folder = store.bucket(_bucket(first, store.layout.buckets))
     now_ms = int(timed[0][0]) if timed else None
+    increments.drop(folder, attempts)
     known = increments.load(folder, batch, horizon_ms, now_ms)
     order = np.argsort(source, kind="stable")
     fingerprints = np.column_stack([first, second]).view(np.uint64).take(order, axis=0)
@@ -247,7 +257,7 @@ def _claim(store: Store, batch: int, horizon_ms: int | None, columns: list[Numbe
     else:
         times = timed[1].take(order) if len(timed) > 1 else None
         kept, news = _claim_at(now_ms, known.memory, fingerprints, times, horizon_ms)
-    increments.save(folder, batch, known, news, horizon_ms)
+    increments.save(folder, batch, attempt.mark(), known, news, horizon_ms)
     return order[kept]
 
 
@@ -260,6 +270,8 @@ def _claim_at(
         times = np.full(len(fingerprints), now_ms, np.int64)
     else:
         times = _no_later(times, now_ms)
+        if max(memory.newest, int(times.max())) == UNKNOWN:  # no row had a time yet
+            times = np.full(len(times), now_ms)
     return claim(memory, fingerprints, times, horizon_ms)
 
 
@@ -296,8 +308,8 @@ def _bucket(first: Numbers, buckets: int) -> int:
     return int(found[0])
 
 
-def _of_task() -> tuple[str, int]:
-    """The streaming query, and its micro-batch.
+def _of_task() -> tuple[str, int, str]:
+    """The streaming query, its micro-batch, and the SQL execution that Spark runs it as.
 
     Raises:
         StoreError: Spark runs this in no micro-batch.
@@ -305,8 +317,8 @@ def _of_task() -> tuple[str, int]:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    query = context and context.getLocalProperty("sql.streaming.queryId")
-    batch = context and context.getLocalProperty("streaming.sql.batchId")
-    if not query or not batch:
+    names = "sql.streaming.queryId", "streaming.sql.batchId", "spark.sql.execution.root.id"
+    query, batch, execution = (context and context.getLocalProperty(name) for name in names)
+    if not query or not batch or not execution:
         raise StoreError("dedup_stream runs in the micro-batches of a stream only")
-    return query, int(batch)
+    return query, int(batch), execution

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -28,12 +29,14 @@ class Query:
 
     def __init__(self, folder: Path, buckets: int, horizon_ms: int | None = None) -> None:
         self.folder, self.horizon_ms, self.now_ms = folder, horizon_ms, 0
+        self.starts, self.application = 0, uuid4().hex
         self.start(buckets)
 
     def start(self, buckets: int | None) -> None:
         """As the driver does, from the checkpoint."""
+        self.starts += 1
         settings = {"types": ["string"], "horizon_ms": self.horizon_ms, "event_time": True}
-        self.store: Store = prepare(self.folder, settings, buckets, 1)
+        self.store: Store = prepare(self.folder, settings, buckets, 1, self.application)
         self.buckets = self.store.layout.buckets
 
     def run(self, batch: int, ids: Sequence[Id], times: Sequence[int] = ()) -> list[int]:
@@ -49,7 +52,7 @@ class Query:
     def task(
         self, batch: int, ids: Sequence[Id], rows: Sequence[int], times: Sequence[int] = ()
     ) -> list[int]:
-        self.store.open("query", batch)
+        attempt, attempts = self.store.open("query", batch, f"{self.starts}")
         halves = [np.array([ids[at][half] for at in rows], np.int64) for half in (0, 1)]
         columns = [*halves, np.zeros(len(rows), np.int64)]
         if self.horizon_ms is not None:
@@ -57,7 +60,8 @@ class Query:
                 np.full(len(rows), self.now_ms),
                 np.array([times[at] for at in rows], np.int64),
             ]
-        return [rows[at] for at in _claim(self.store, batch, self.horizon_ms, columns).tolist()]
+        new = _claim(self.store, batch, attempt, attempts, self.horizon_ms, columns)
+        return [rows[at] for at in new.tolist()]
 
     def files(self, bucket: int = 0) -> list[str]:
         return sorted(os.listdir(self.store.bucket(bucket)))

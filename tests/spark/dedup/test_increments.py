@@ -198,7 +198,7 @@ def test_a_checkpoint_older_than_the_folder_is_refused(tmp_path: Path) -> None:
     query.run(3, batches[3])
     with pytest.raises(StoreError, match="remembers micro-batch 3, and this is 2"):
         query.run(2, batches[2])
-    (tmp_path / f"batch-{3:020}").unlink()
+    (tmp_path / f"batch-{3:020}-0000").unlink()
     with pytest.raises(StoreError, match="remembers micro-batch 3, and this is 2"):
         query.run(2, batches[2])
 

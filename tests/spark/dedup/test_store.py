@@ -1,5 +1,6 @@
 """The folder of a `dedup_stream`: whose it is, and what becomes of it when the number of buckets changes. No Spark."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from spark_udfs.dedup import store as stores
 from spark_udfs.dedup.fingerprints import Sorted
 from spark_udfs.dedup.increments import StoreError, load, save
 from spark_udfs.dedup.memory import Memory
-from spark_udfs.dedup.store import Layout, Store, prepare
+from spark_udfs.dedup.store import Layout, prepare
 from tests.spark.dedup.files import (
     Crashed,
+    Id,
     Query,
     changes,
     count_changes,
@@ -32,16 +34,53 @@ def _cold() -> None:
 
 def test_a_folder_belongs_to_its_settings_and_to_one_query(tmp_path: Path) -> None:
     store = prepare(tmp_path / "ids", SETTINGS, None, 3)
-    assert prepare(tmp_path / "ids", SETTINGS, None, 5) == store
-    assert store.layout.buckets == 3
-    store.open("query", 0)
-    store.open("query", 0)
+    assert prepare(tmp_path / "ids", SETTINGS, None, 5).layout == store.layout == Layout(1, 3)
+    store.open("query", 0, "1")
+    store.open("query", 0, "1")
     with pytest.raises(StoreError, match="go on with those"):
         prepare(tmp_path / "ids", {**SETTINGS, "types": ["bigint"]}, None, 3)
     with pytest.raises(StoreError, match="a new checkpoint needs a new folder"):
-        store.open("another", 0)
+        store.open("another", 0, "1")
     with pytest.raises(StoreError, match="all executors must see the same folder"):
-        Store(tmp_path / "elsewhere", Layout(1, 3)).open("query", 0)
+        replace(store, folder=tmp_path / "elsewhere").open("query", 0, "1")
+
+
+def test_one_query_has_a_folder_for_each_dedup_stream(tmp_path: Path) -> None:
+    first, second = (prepare(tmp_path, SETTINGS, None, 3, "application") for _ in range(2))
+    first.open("query", 0, "7")
+    with pytest.raises(StoreError, match="each needs a folder of its own"):
+        second.open("query", 0, "7")
+    second.open("query", 0, "8")  # the micro-batch once more, by a query that was built anew
+
+
+def test_a_task_of_an_attempt_before_the_last_one_is_refused(tmp_path: Path) -> None:
+    store = prepare(tmp_path, SETTINGS, None, 3)
+    first, attempts = store.open("query", 4, "1")
+    assert attempts == {}
+    second, attempts = store.open("query", 4, "2")
+    assert attempts == {4: second.mark()} != {4: first.mark()}
+    with pytest.raises(StoreError, match="was begun again meanwhile"):
+        store.open("query", 4, "1")
+    assert store.open("query", 5, "3")[1] == {4: second.mark()}
+
+
+@pytest.mark.parametrize("is_started_again", [False, True])
+@pytest.mark.parametrize("again", [[], ids_of(2)])
+def test_what_a_failed_attempt_added_to_another_bucket_is_not_remembered(
+    tmp_path: Path, is_started_again: bool, again: list[Id]
+) -> None:
+    """The replay has no rows in that bucket, or in none: Spark calls the function for empty ones, too."""
+    query = Query(tmp_path, 1)
+    query.run(0, ids_of(1))
+    query.start(None)
+    query.store.open("query", 0, f"{query.starts}")
+    if again:
+        query.run(0, again)
+    if is_started_again:
+        query.start(3)
+        new_worker()
+    assert query.run(1, [*ids_of(1), *again]) == [0]
+    assert query.run(2, [*ids_of(1), *again]) == []
 
 
 def test_a_folder_of_an_earlier_version_is_refused(tmp_path: Path) -> None:
@@ -81,7 +120,7 @@ def test_no_task_of_a_query_that_still_runs_adds_ids_while_they_are_split(tmp_pa
     def late_task(name: str, arguments: tuple[Any, ...]) -> None:
         if name == "mkdir" and "new-layout" in str(arguments[0]):
             with pytest.raises(FileNotFoundError):
-                save(bucket, 1, known, news, None)
+                save(bucket, 1, bytes(8), known, news, None)
             refused.append(arguments[0])
 
     with changes(late_task):
@@ -114,7 +153,9 @@ def test_a_replay_after_the_number_of_buckets_changed_writes_what_is_there(tmp_p
     query.start(5)
 
     def content() -> dict[str, bytes]:
-        return {str(path): path.read_bytes() for path in tmp_path.rglob("0*")}
+        """All but the mark of the attempt."""
+        files = {str(path): path.read_bytes() for path in tmp_path.rglob("0*")}
+        return {path: data[:24] + data[32:] for path, data in files.items()}
 
     before = content()
     query.run(2, batches[2])
@@ -182,7 +223,12 @@ def test_notes_of_micro_batches_do_not_pile_up(tmp_path: Path) -> None:
     query = Query(tmp_path, 1)
     for batch in (0, 1, 4):
         query.run(batch, ids_of(batch))
-        assert [path.name for path in tmp_path.glob("batch-*")] == [f"batch-{batch:020}"]
+        assert [path.name for path in tmp_path.glob("batch-*")] == [f"batch-{batch:020}-0000"]
+    for batch in (5, 6, 7):
+        query.run(batch, ids_of(batch))
+        query.start(None)
+        query.run(batch, ids_of(batch))
+    assert len(list(tmp_path.glob("batch-*"))) <= 4
 
 
 def test_layouts_are_in_the_order_in_which_they_were_made() -> None:

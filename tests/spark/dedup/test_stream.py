@@ -74,6 +74,32 @@ def test_replayed_batches_give_what_they_gave_at_first(stream: Stream) -> None:
     check_replay(stream, unique(stream))
 
 
+def test_a_replay_without_a_row_of_the_failed_attempt_forgets_that_it_was_seen(
+    stream: Stream,
+) -> None:
+    """The filter in front of it was mended: what the first attempt remembered never reached the sink for good."""
+    stream.add([(0, "X", 0, None)])
+    with pytest.raises(StreamingQueryException):
+        stream.run(unique(stream, buckets=4), crash_after=0)
+    stream.add([(1, "X", 1, None)])
+    stream.run(lambda df: unique(stream)(df.where("part = 1")))
+    assert stream.effects[1:] == [(0, []), (1, [1])]
+
+
+def test_two_in_one_query_need_two_folders(stream: Stream) -> None:
+    stream.add([(0, "1", 2, None)])
+    twice = unique(stream, F.col("part").cast("string"), buckets=1)
+    with pytest.raises(StreamingQueryException, match="each needs a folder of its own"):
+        stream.run(lambda df: twice(unique(stream, buckets=1)(df)))
+
+
+def test_rows_without_an_event_time_before_any_other_count_as_rows_of_now(stream: Stream) -> None:
+    now = time.time_ns() // 1_000
+    stream.add([(0, "x", 0, None)], [(1, "y", 0, now)], [(2, "x", 0, None)])
+    stream.run(unique(stream, buckets=1, horizon="100 days", event_time="at"))
+    assert stream.numbers() == [0, 1]
+
+
 @pytest.mark.parametrize("by_spark", [False, True])
 def test_removing_duplicate_rows_alone_does_not_make_effects_happen_once(
     stream: Stream, by_spark: bool
@@ -350,7 +376,7 @@ def test_the_first_of_the_input_wins_in_whatever_order_sources_come(
     ]
     in_order = [row for at in range(pieces) for row in shuffled[at::pieces]]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "_of_task", lambda: ("query", 0))
+        patch.setattr(streams, "_of_task", lambda: ("query", 0, "1"))
         masks = list(streams._is_new(query.store, None)(iter(batches)))
     assert [len(mask) for mask in masks] == [len(part) for part, *_ in batches if len(part)]
     new = np.concatenate([mask.to_numpy(zero_copy_only=False) for mask in masks])
