@@ -9,13 +9,13 @@ from typing import Any
 from pykafka_core.errors import (
     ConfigurationError,
     LedgerUnavailableError,
-    UsageError,
 )
 from pykafka_core.idempotent import tables
 from pykafka_core.idempotent.ledger import Clock, PartitionKey, Retention, TableEffect
 from pykafka_core.idempotent.postgres_transaction import (
     PartitionsTransaction,
     PostgresTransaction,
+    Session,
     driver_errors,
     query_rows,
 )
@@ -67,6 +67,7 @@ class PostgresLedger(SqlLedger):
         self._psycopg = _psycopg()
         self._conninfo = conninfo
         name = _name(self._psycopg, conninfo)
+        self._session: Session
         super().__init__(name, retention=retention, timeout_ms=timeout_ms, clock=clock)
 
     def _connect(self) -> Any:
@@ -82,10 +83,8 @@ class PostgresLedger(SqlLedger):
             return connection
 
     def _prepare(self, connection: Any) -> None:
-        connection.execute(f"SET lock_timeout = {self._timeout_ms}")
-        if query_rows(connection, "SHOW synchronous_commit") == [("off",)]:
-            connection.execute("SET synchronous_commit = on")
         with connection.transaction():
+            self._session = Session.opened(connection, self._timeout_ms)
             query_rows(connection, "SELECT pg_advisory_xact_lock(%s)", (CREATION_LOCK,))
             if not self._columns_found(connection):
                 for statement in (*tables.create_statements(TYPES), INDEX):
@@ -103,9 +102,9 @@ class PostgresLedger(SqlLedger):
         rows = query_rows(
             connection,
             "SELECT c.relname, a.attname FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid "
-            "WHERE c.relname = ANY(%s) AND c.relnamespace = current_schema()::regnamespace "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relname = ANY(%s) AND n.nspname = %s "
             "AND a.attnum > 0 AND NOT a.attisdropped ORDER BY c.relname, a.attnum",
-            (list(tables.NAMES),),
+            (list(tables.NAMES), self._session.schema),
         )
         found: dict[str, list[str]] = {}
         for table, column in rows:
@@ -119,9 +118,7 @@ class PostgresLedger(SqlLedger):
             with driver_errors(self._psycopg, self._name):
                 block.__enter__()
             with _closing(block, self._psycopg, self._name):
-                number = self._transaction_number(connection)
                 yield
-                self._check_still_open(connection, number)
         except self._psycopg.Error as error:
             # The effect's own statements: their errors are the effect's, unless the server is gone.
             if connection.closed:
@@ -130,18 +127,6 @@ class PostgresLedger(SqlLedger):
         finally:
             if connection.closed:
                 self._drop_connection()
-
-    def _check_still_open(self, connection: Any, number: int) -> None:
-        if self._transaction_number(connection) != number:
-            raise UsageError(
-                "the effect ended the ledger's transaction: what it committed may be done again. "
-                "It writes, the ledger commits"
-            )
-
-    def _transaction_number(self, connection: Any) -> int:
-        with driver_errors(self._psycopg, self._name):
-            number: int = query_rows(connection, "SELECT pg_current_xact_id()::text::bigint")[0][0]
-            return number
 
     def partitions_transaction(
         self, group: str, partitions: Iterable[PartitionKey]
@@ -157,6 +142,7 @@ class PostgresLedger(SqlLedger):
                 self._psycopg,
                 connection,
                 self._name,
+                self._session,
                 group,
                 self._retention,
                 self._clock(),
@@ -187,7 +173,13 @@ class PostgresLedger(SqlLedger):
 
     def _begin(self, connection: Any, group: str) -> SqlTransaction:
         return PostgresTransaction(
-            self._psycopg, connection, self._name, group, self._retention, self._clock()
+            self._psycopg,
+            connection,
+            self._name,
+            self._session,
+            group,
+            self._retention,
+            self._clock(),
         )
 
 

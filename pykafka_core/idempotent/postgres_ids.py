@@ -13,7 +13,7 @@ takes it a hundred times as long.
 import struct
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from pykafka_core.idempotent.sql import Claimed
 
@@ -21,7 +21,7 @@ BLOCK: Final = 1 << 24
 PARAMETER_BYTES_MAX: Final = 4 << 20
 """Of ids in one parameter: the server holds several copies in memory. Below it a temporary table is dearer by 2 ms."""
 
-STAGING: Final = "pykafka_staged_ids"
+STAGING: Final = "pg_temp.pykafka_staged_ids"
 _BYTEA, _BYTEA_ARRAY = 17, 1001  # Object ids of types, the same in every server.
 _PARAMETER: Final = (
     "(SELECT id, n - 1 AS n FROM unnest(%b::bytea[]) WITH ORDINALITY AS u (id, n)) AS given"
@@ -31,7 +31,7 @@ _PARAMETER: Final = (
 # The answer's groups are of 65,536 rows, so that neither side holds all of it in one value.
 _INSERT: Final = """
 WITH inserted AS (
-    INSERT INTO pykafka_ids (seq, group_key, id)
+    INSERT INTO {schema}.pykafka_ids (seq, group_key, id)
     SELECT (%s::bigint[])[1 + (n / {block})::integer] * {block} + n %% {block}, %s::bigint, id
     FROM {source} ORDER BY id, n
     ON CONFLICT (group_key, id) DO NOTHING
@@ -42,6 +42,18 @@ SELECT seq >> 16, string_agg(int4send((seq & 65535)::integer), ''::bytea) FROM i
 
 Mark = Callable[[bytearray, int, bytes], None]
 """Sets the mask's bytes at this start plus each of these packed numbers."""
+
+
+class Target(NamedTuple):
+    """Where a claim's ids go.
+
+    Attributes:
+        schema: Of the ledger's tables, as it stands in a statement with parameters.
+    """
+
+    cursor: Any
+    schema: str
+    group_key: int
 
 
 def blocks_needed(count: int) -> int:
@@ -58,9 +70,7 @@ def claims_of(blocks: Sequence[int], mask: bytearray) -> list[Claimed]:
     return claims
 
 
-def insert_list(
-    cursor: Any, group_key: int, blocks: Sequence[int], ids: Sequence[bytes]
-) -> bytearray:
+def insert_list(target: Target, blocks: Sequence[int], ids: Sequence[bytes]) -> bytearray:
     """Insert those that are not there.
 
     Returns:
@@ -68,29 +78,29 @@ def insert_list(
     """
     mask = bytearray(len(ids))
     if sum(map(len, ids)) <= PARAMETER_BYTES_MAX:
-        _insert(cursor, group_key, blocks, _PARAMETER, [ids], mask, _mark_each)
+        _insert(target, blocks, _PARAMETER, [ids], mask, _mark_each)
         return mask
-    with _staging(cursor) as copy:
+    with _staging(target.cursor) as copy:
         copy.set_types(["int8", "bytea"])
         for row in enumerate(ids):
             copy.write_row(row)
-    _insert(cursor, group_key, blocks, STAGING, [], mask, _mark_each)
+    _insert(target, blocks, STAGING, [], mask, _mark_each)
     return mask
 
 
-def insert_arrow(cursor: Any, group_key: int, blocks: Sequence[int], ids: Any) -> bytearray:
+def insert_arrow(target: Target, blocks: Sequence[int], ids: Any) -> bytearray:
     """The same for a chunked array, without a Python object per id."""
     mask = bytearray(len(ids))
     if ids.nbytes <= PARAMETER_BYTES_MAX:
-        _register(cursor)
-        _insert(cursor, group_key, blocks, _PARAMETER, [_encoded(ids)], mask, _mark_all)
+        _register(target.cursor)
+        _insert(target, blocks, _PARAMETER, [_encoded(ids)], mask, _mark_all)
         return mask
     from pykafka_core.idempotent import pgcopy
 
-    with _staging(cursor) as copy:
+    with _staging(target.cursor) as copy:
         for piece in pgcopy.copy_stream(_numbered(ids)):
             copy.write(piece)
-    _insert(cursor, group_key, blocks, STAGING, [], mask, _mark_all)
+    _insert(target, blocks, STAGING, [], mask, _mark_all)
     return mask
 
 
@@ -171,15 +181,15 @@ def _staging(cursor: Any) -> Iterator[Any]:
 
 
 def _insert(
-    cursor: Any,
-    group_key: int,
+    target: Target,
     blocks: Sequence[int],
     source: str,
     values: list[Any],
     mask: bytearray,
     mark: Mark,
 ) -> None:
-    statement = _INSERT.format(block=BLOCK, source=source)
-    for high, packed in cursor.stream(statement, [list(blocks), group_key, *values], binary=True):
+    statement = _INSERT.format(block=BLOCK, source=source, schema=target.schema)
+    parameters = [list(blocks), target.group_key, *values]
+    for high, packed in target.cursor.stream(statement, parameters, binary=True):
         block, rest = divmod(high << 16, BLOCK)
         mark(mask, blocks.index(block) * BLOCK + rest, packed)

@@ -2,47 +2,129 @@
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, Final, Self
 
 from pykafka_core.errors import LedgerError, LedgerUnavailableError, UsageError
 from pykafka_core.idempotent import postgres_ids
 from pykafka_core.idempotent.ledger import PartitionKey, Retention
 from pykafka_core.idempotent.sql import Inserted, SqlTransaction
+from pykafka_core.idempotent.statements.checks import quoted
+
+NUMBER: Final = "pg_current_xact_id()::text::bigint"
+"""Of the database's transaction."""
+
+# Of one transaction. A commit that returned must not be forgotten; names as bytes would be other names.
+_DURABLE: Final = "set_config('synchronous_commit', replace(current_setting('synchronous_commit'), 'off', 'on'), true)"
+_TEXT: Final = "set_config('client_encoding', replace(current_setting('client_encoding'), 'SQL_ASCII', 'UTF8'), true)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """What holds at the beginning of each transaction, whatever the one before it left behind.
+
+    Attributes:
+        schema: Of the ledger's tables, which are named by it: an effect may change the search path.
+        search_path: That of the new connection.
+        timeout_ms: How long a lock is waited for.
+    """
+
+    schema: str
+    search_path: str
+    timeout_ms: int
+
+    @property
+    def quoted(self) -> str:
+        """The schema in a statement that has parameters."""
+        return quoted(self.schema).replace("%", "%%")
+
+    @classmethod
+    def opened(cls, connection: Any, timeout_ms: int) -> Self:
+        """That of a new connection, whose transaction is open; its settings hold in this transaction, too."""
+        connection.execute(
+            f"SELECT set_config('lock_timeout', %s, true), {_TEXT}", [f"{timeout_ms}"]
+        )
+        query = "SELECT current_schema(), current_setting('search_path')"
+        [(schema, search_path)] = query_rows(connection, query)
+        return cls(schema=schema or "", search_path=search_path, timeout_ms=timeout_ms)
+
+    def begin(self, connection: Any) -> int:
+        """Set them; the transaction's number."""
+        query = (
+            f"SELECT {NUMBER}, set_config('lock_timeout', %s, true), set_config('search_path', %s, true), "
+            f"{_DURABLE}, {_TEXT}"
+        )
+        number: int = query_rows(connection, query, (str(self.timeout_ms), self.search_path))[0][0]
+        return number
 
 
 class PostgresTransaction(SqlTransaction):
     """Statements go through cursors of their own, whatever the effect sets on the connection."""
+
+    _IS_SAME = f"{NUMBER} = ?"
 
     def __init__(
         self,
         psycopg: ModuleType,
         connection: Any,
         name: str,
+        session: Session,
         group: str,
         retention: Retention,
         now_ms: int,
     ) -> None:
-        self._psycopg, self._name = psycopg, name
+        self._psycopg, self._name, self._session = psycopg, name, session
+        with driver_errors(psycopg, name):
+            self._number = session.begin(connection)
         super().__init__(connection, group, retention, now_ms)
+
+    def settle(self) -> None:
+        """Make sure, as the last thing, that it is this transaction that is committed, and for good."""
+        super().settle()
+        if self._rows(f"SELECT {NUMBER}, {_DURABLE}")[0][0] != self._number:
+            raise self._ended()
+
+    def _is_in_transaction(self) -> bool:
+        idle = self._psycopg.pq.TransactionStatus.IDLE
+        return bool(self._connection.info.transaction_status != idle)
+
+    def _ended(self) -> UsageError:
+        [(fate,)] = self._rows("SELECT pg_xact_status(?::text::xid8)", [self._number])
+        left = (
+            "it was committed: what the effect had written is kept, and so are the ids that were claimed, whose rows "
+            "are not processed again. What it wrote since may be done again"
+            if fate == "committed"
+            else "it was rolled back, and the marks are as before. What the effect wrote since, outside of it, may be "
+            "done again"
+        )
+        return UsageError(
+            f"the effect ended the ledger's transaction: {left}. An effect writes, the ledger commits; let errors pass "
+            "out of it, or use connection.transaction() for savepoints"
+        )
+
+    def _sql(self, statement: str) -> str:
+        return statement.replace("?", "%s").replace("main.", f"{self._session.quoted}.")
 
     def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with driver_errors(self._psycopg, self._name):
-            return query_rows(self._connection, statement.replace("?", "%s"), values)
+            return query_rows(self._connection, self._sql(statement), values)
 
-    def _run(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+    def _run(self, statement: str, rows: Iterable[Sequence[object]]) -> int:
         with driver_errors(self._psycopg, self._name), self._connection.cursor() as cursor:
-            cursor.executemany(statement.replace("?", "%s"), rows)
+            cursor.executemany(self._sql(statement), rows)
+            count: int = cursor.rowcount
+            return count
 
     _GROUP_LOCK = "pg_advisory_xact_lock"
     """By number, not by row: a lock of a row that is shared and updated is a chain of versions, which can deadlock."""
 
     def _select_group(self, group: str) -> list[tuple[Any, ...]]:
-        number = "hashtextextended('pykafka ' || current_schema() || ' ' || ?, 0)"
-        self._rows(f"SELECT {self._GROUP_LOCK}({number})", (group,))
+        number = "hashtextextended('pykafka ' || ?::text || ' ' || ?::text, 0)"
+        self._rows(f"SELECT {self._GROUP_LOCK}({number})", (self._session.schema, group))
         # A statement of its own, to see what was committed while the lock was waited for.
         return self._rows(
-            "SELECT group_key, ids_count FROM pykafka_groups WHERE name = ?", (group,)
+            "SELECT group_key, ids_count FROM main.pykafka_groups WHERE name = ?", (group,)
         )
 
     def _insert_ids(self, ids: list[bytes]) -> Inserted:
@@ -57,13 +139,17 @@ class PostgresTransaction(SqlTransaction):
         return inserted._replace(mask=pa.array(np.frombuffer(inserted.mask, "?")))
 
     def _insert(
-        self, ids: Any, insert: Callable[[Any, int, Sequence[int], Any], bytearray]
+        self, ids: Any, insert: Callable[[postgres_ids.Target, Sequence[int], Any], bytearray]
     ) -> Inserted:
-        counter = "SELECT nextval(pg_get_serial_sequence('pykafka_claims', 'first_seq')) FROM generate_series(1, ?)"
+        counter = (
+            "SELECT nextval(pg_get_serial_sequence(?, 'first_seq')) FROM generate_series(1, ?)"
+        )
         count = postgres_ids.blocks_needed(len(ids))
-        blocks = [number for (number,) in self._rows(counter, [count])]
+        claims = f"{quoted(self._session.schema)}.pykafka_claims"
+        blocks = [number for (number,) in self._rows(counter, [claims, count])]
         with driver_errors(self._psycopg, self._name), self._own_cursor() as cursor:
-            mask = insert(cursor, self._group_key, blocks, ids)
+            target = postgres_ids.Target(cursor, self._session.quoted, self._group_key)
+            mask = insert(target, blocks, ids)
         return Inserted(mask, postgres_ids.claims_of(blocks, mask))
 
     def _own_cursor(self) -> Any:
@@ -87,12 +173,13 @@ class PartitionsTransaction(PostgresTransaction):
         psycopg: ModuleType,
         connection: Any,
         name: str,
+        session: Session,
         group: str,
         retention: Retention,
         now_ms: int,
         partitions: Iterable[PartitionKey],
     ) -> None:
-        super().__init__(psycopg, connection, name, group, retention, now_ms)
+        super().__init__(psycopg, connection, name, session, group, retention, now_ms)
         self._claimed: int | None = None
         self._marks = {key: self._lock_mark(key) for key in sorted(set(partitions))}
 
@@ -113,16 +200,17 @@ class PartitionsTransaction(PostgresTransaction):
 
     def settle(self) -> None:
         """Count the ids: who holds the group's row waits for nothing any more."""
-        super().settle()
+        self._check_open()
         if self._claimed:
             self._run(
-                "UPDATE pykafka_groups SET ids_count = ids_count + ? WHERE group_key = ?",
+                "UPDATE main.pykafka_groups SET ids_count = ids_count + ? WHERE group_key = ?",
                 [(self._claimed, self._group_key)],
             )
+        super().settle()
 
     def _lock_mark(self, key: PartitionKey) -> int:
         rows = self._rows(
-            "INSERT INTO pykafka_marks (group_key, topic_id, topic, partition, next_offset) "
+            "INSERT INTO main.pykafka_marks (group_key, topic_id, topic, partition, next_offset) "
             "VALUES (?, ?, ?, ?, 0) ON CONFLICT (group_key, topic_id, topic, partition) "
             "DO UPDATE SET next_offset = pykafka_marks.next_offset RETURNING next_offset",
             (self._group_key, *key),

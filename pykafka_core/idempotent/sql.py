@@ -1,6 +1,7 @@
 """What the ledgers in SQL databases share; a dialect adds connections, bulk inserts and its driver's errors.
 
-Statements are written once, with ``?`` for parameters. Each transaction first takes its group's row,
+Statements are written once, in SQLite's words: ``?`` is a parameter, ``main`` the schema of the ledger's tables. Each
+names the schema, as an effect may change what a bare name finds. Each transaction first takes its group's row,
 or the whole database where rows cannot be locked: marks and ids that were read stay true until the commit.
 """
 
@@ -10,7 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 from pykafka_core.errors import (
     ClosedError,
@@ -72,7 +73,7 @@ class SqlTransaction(ABC):
         if batch_id <= self.batches().get(query_id, -1):
             return False
         self._run(
-            "INSERT INTO pykafka_batches (group_key, query_id, batch_id) VALUES (?, ?, ?) "
+            "INSERT INTO main.pykafka_batches (group_key, query_id, batch_id) VALUES (?, ?, ?) "
             "ON CONFLICT (group_key, query_id) DO UPDATE SET batch_id = excluded.batch_id",
             [(self._group_key, query_id, batch_id)],
         )
@@ -83,7 +84,7 @@ class SqlTransaction(ABC):
         self._check_open()
         return dict(
             self._rows(
-                "SELECT query_id, batch_id FROM pykafka_batches WHERE group_key = ?",
+                "SELECT query_id, batch_id FROM main.pykafka_batches WHERE group_key = ?",
                 (self._group_key,),
             )
         )
@@ -114,12 +115,15 @@ class SqlTransaction(ABC):
         for key, offset in marks.items():
             check_mark(key, offset, known.get(key, 0))
         moved = {key: offset for key, offset in marks.items() if known.get(key) != offset}
-        self._run(
-            "INSERT INTO pykafka_marks (group_key, topic_id, topic, partition, next_offset) "
-            "VALUES (?, ?, ?, ?, ?) ON CONFLICT (group_key, topic_id, topic, partition) "
+        written = self._run(
+            "INSERT INTO main.pykafka_marks (group_key, topic_id, topic, partition, next_offset) "
+            f"SELECT ?, ?, ?, ?, ? WHERE {self._IS_SAME} "
+            "ON CONFLICT (group_key, topic_id, topic, partition) "
             "DO UPDATE SET next_offset = excluded.next_offset",
-            [(self._group_key, *key, offset) for key, offset in moved.items()],
+            [(self._group_key, *key, offset, self._number) for key, offset in moved.items()],
         )
+        if moved and written != len(moved):
+            raise self._ended()
         known.update(moved)
 
     def settle(self) -> None:
@@ -132,13 +136,26 @@ class SqlTransaction(ABC):
 
     # What a dialect says.
 
+    _IS_SAME: ClassVar[str]
+    """True in SQL in the database's transaction `_number`, which this one began, and in no other; has one parameter."""
+
+    _number: int
+
+    @abstractmethod
+    def _is_in_transaction(self) -> bool:
+        """False once the database's transaction has ended. Asks no server; of a connection that is lost, True."""
+
+    @abstractmethod
+    def _ended(self) -> UsageError:
+        """What to raise when it has: what is left of it, and what to do."""
+
     @abstractmethod
     def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """A query's rows."""
 
     @abstractmethod
-    def _run(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
-        """Run a statement for each row of values."""
+    def _run(self, statement: str, rows: Iterable[Sequence[object]]) -> int:
+        """Run a statement for each row of values; how many rows of the table that wrote."""
 
     @abstractmethod
     def _select_group(self, group: str) -> list[tuple[Any, ...]]:
@@ -155,16 +172,17 @@ class SqlTransaction(ABC):
     # What they have in common.
 
     def _check_open(self) -> None:
+        """What is asked before anything else of each call: a mark outside of the transaction would be there at once."""
         if not self._open:
             raise UsageError("the ledger's transaction has ended: use it inside its with block")
+        if not self._is_in_transaction():
+            raise self._ended()
 
     def _lock_group(self, group: str) -> tuple[int, int]:
         rows = self._select_group(group)
         if not rows:
             # Another process may make it at the same moment; then the second look waits for its end.
-            insert = (
-                "INSERT INTO pykafka_groups (name, ids_count) VALUES (?, 0) ON CONFLICT DO NOTHING"
-            )
+            insert = "INSERT INTO main.pykafka_groups (name, ids_count) VALUES (?, 0) ON CONFLICT DO NOTHING"
             self._run(insert, [(group,)])
             rows = self._select_group(group)
         group_key, ids_count = rows[0]
@@ -173,7 +191,7 @@ class SqlTransaction(ABC):
     def _known_marks(self) -> dict[PartitionKey, int]:
         if self._marks is None:
             rows = self._rows(
-                "SELECT topic_id, topic, partition, next_offset FROM pykafka_marks WHERE group_key = ?",
+                "SELECT topic_id, topic, partition, next_offset FROM main.pykafka_marks WHERE group_key = ?",
                 (self._group_key,),
             )
             self._marks = {
@@ -188,7 +206,7 @@ class SqlTransaction(ABC):
         claims = [claim for claim in inserted.claims if claim.ids_count]
         if claims:
             self._run(
-                "INSERT INTO pykafka_claims (group_key, first_seq, last_seq, ids_count, claimed_at_ms) "
+                "INSERT INTO main.pykafka_claims (group_key, first_seq, last_seq, ids_count, claimed_at_ms) "
                 "VALUES (?, ?, ?, ?, ?)",
                 [(self._group_key, *claim, self._now_ms) for claim in claims],
             )
@@ -200,7 +218,7 @@ class SqlTransaction(ABC):
         limits = self._retention
         while limits != Retention():
             rows = self._rows(
-                "SELECT first_seq, last_seq, ids_count, claimed_at_ms FROM pykafka_claims "
+                "SELECT first_seq, last_seq, ids_count, claimed_at_ms FROM main.pykafka_claims "
                 "WHERE group_key = ? ORDER BY first_seq LIMIT 1",
                 (self._group_key,),
             )
@@ -216,11 +234,11 @@ class SqlTransaction(ABC):
     def _delete_claim(self, first_seq: int, last_seq: int, ids_count: int) -> None:
         # The plus sign keeps SQLite from walking the group's index of ids instead of the range.
         self._run(
-            "DELETE FROM pykafka_ids WHERE seq BETWEEN ? AND ? AND +group_key = ?",
+            "DELETE FROM main.pykafka_ids WHERE seq BETWEEN ? AND ? AND +group_key = ?",
             [(first_seq, last_seq, self._group_key)],
         )
         self._run(
-            "DELETE FROM pykafka_claims WHERE group_key = ? AND first_seq = ?",
+            "DELETE FROM main.pykafka_claims WHERE group_key = ? AND first_seq = ?",
             [(self._group_key, first_seq)],
         )
         self._count_ids(-ids_count)
@@ -228,7 +246,7 @@ class SqlTransaction(ABC):
     def _count_ids(self, change: int) -> None:
         self._ids_count += change
         self._run(
-            "UPDATE pykafka_groups SET ids_count = ? WHERE group_key = ?",
+            "UPDATE main.pykafka_groups SET ids_count = ? WHERE group_key = ?",
             [(self._ids_count, self._group_key)],
         )
 

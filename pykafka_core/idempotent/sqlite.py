@@ -24,6 +24,14 @@ from pykafka_core.idempotent.statements.sqlite import SQLiteStatement
 
 TIMEOUT_MS = 30_000
 _BUSY_PAUSE_S = 0.01
+_OPEN = "pykafka_transaction"
+"""A view that is there while a transaction is open, for what its end does: see `_Guard`."""
+
+_ENDED = (
+    "SQLite rolled the ledger's transaction back at an error that the effect caught (OR ROLLBACK, RAISE(ROLLBACK), a "
+    "full disk): nothing of it is left, and all of it is to be done when the records come again. Let such errors pass "
+    "out of the effect"
+)
 TYPES = {
     "integer": "INTEGER",
     "bytes": "BLOB",
@@ -107,11 +115,13 @@ class SQLiteLedger(SqlLedger):
         if not _columns_found(connection):
             for statement in tables.create_statements(TYPES):
                 connection.execute(statement)
-            connection.execute("INSERT INTO pykafka_ledger VALUES (?)", (tables.VERSION,))
+            connection.execute("INSERT INTO main.pykafka_ledger VALUES (?)", (tables.VERSION,))
         found = _columns_found(connection)
         versions: list[int] = []
         if found.get("pykafka_ledger") == tables.columns_of("pykafka_ledger"):
-            versions = [row[0] for row in _rows(connection, "SELECT version FROM pykafka_ledger")]
+            versions = [
+                row[0] for row in _rows(connection, "SELECT version FROM main.pykafka_ledger")
+            ]
         self._check_tables(found, versions)
         connection.execute("COMMIT")
 
@@ -134,10 +144,12 @@ class SQLiteLedger(SqlLedger):
             with _errors(self._name):
                 self._check_file()
                 connection.execute("BEGIN IMMEDIATE")
+                connection.execute(f"CREATE TEMPORARY VIEW {_OPEN} AS SELECT 1")
             with guard:
                 yield
             with _errors(self._name):
                 self._check_file()
+                connection.execute(f"DROP VIEW temp.{_OPEN}")
                 connection.execute("COMMIT")
         except BaseException:
             self._roll_back(connection)
@@ -170,31 +182,44 @@ class SQLiteTransaction(SqlTransaction):
         self._name = name
         super().__init__(connection, group, retention, now_ms)
 
+    # The guard lets no other transaction begin.
+    _IS_SAME = "?"
+    _number = 1
+
+    def _is_in_transaction(self) -> bool:
+        with _errors(self._name):
+            found: bool = self._connection.in_transaction
+            return found
+
+    def _ended(self) -> UsageError:
+        return UsageError(_ENDED)
+
     def _rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         with _errors(self._name):
             return _rows(self._connection, statement, values)
 
-    def _run(self, statement: str, rows: Iterable[Sequence[object]]) -> None:
+    def _run(self, statement: str, rows: Iterable[Sequence[object]]) -> int:
         with _errors(self._name):
-            self._connection.cursor().executemany(statement, rows)
+            count: int = self._connection.cursor().executemany(statement, rows).rowcount
+            return count
 
     def _select_group(self, group: str) -> list[tuple[Any, ...]]:
-        query = "SELECT group_key, ids_count FROM pykafka_groups WHERE name = ?"
+        query = "SELECT group_key, ids_count FROM main.pykafka_groups WHERE name = ?"
         return self._rows(query, (group,))
 
     def _insert_ids(self, ids: list[bytes]) -> Inserted:
-        last_query = "SELECT coalesce(max(seq), 0) FROM pykafka_ids"
+        last_query = "SELECT coalesce(max(seq), 0) FROM main.pykafka_ids"
         before = self._rows(last_query)[0][0]
         # The key stands in the statement so that the rows come from zip: no Python step per id. Ids in
         # the index's order share its pages: half the time from a few hundred thousand ids on.
         self._run(
-            f"INSERT INTO pykafka_ids (group_key, id) VALUES ({self._group_key:d}, ?) ON CONFLICT DO NOTHING",
+            f"INSERT INTO main.pykafka_ids (group_key, id) VALUES ({self._group_key:d}, ?) ON CONFLICT DO NOTHING",
             zip(sorted(ids), strict=True),
         )
         last = self._rows(last_query)[0][0]
         if last - before == len(ids):
             return Inserted([True] * len(ids), [Claimed(before + 1, last, len(ids))])
-        new = self._rows("SELECT id FROM pykafka_ids WHERE seq > ?", (before,))
+        new = self._rows("SELECT id FROM main.pykafka_ids WHERE seq > ?", (before,))
         mask = first_of_each(ids, {value for (value,) in new})
         return Inserted(mask, [Claimed(before + 1, last, len(new))])
 
@@ -212,15 +237,27 @@ class SQLiteTransaction(SqlTransaction):
 
 
 class _Guard:
-    """Refuses COMMIT and ROLLBACK while the effect has the connection."""
+    """Refuses COMMIT and ROLLBACK while the effect has the connection, and everything once SQLite rolled back itself.
+
+    SQLite asks when it prepares a statement, and the connection keeps prepared ones. A rollback that undoes a change of
+    the schema has it prepare all of them again: each transaction has such a change, the view `_OPEN`. So no statement
+    of an effect that caught the error is committed by itself, or opens another transaction.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection, self._broken = connection, False
+        self._connection = connection
+        self._refused: str | None = None
 
     def _authorize(self, action: int, *_: object) -> int:
-        if action != sqlite3.SQLITE_TRANSACTION:
+        if not self._connection.in_transaction:
+            self._refused = _ENDED
+        elif action == sqlite3.SQLITE_TRANSACTION:
+            self._refused = (
+                "the effect tried to commit or roll back (executescript commits first): "
+                "it writes, the ledger commits"
+            )
+        else:
             return sqlite3.SQLITE_OK
-        self._broken = True
         return sqlite3.SQLITE_DENY
 
     def __enter__(self) -> None:
@@ -231,11 +268,8 @@ class _Guard:
             sqlite3.ProgrammingError
         ):  # The effect closed the connection: COMMIT will say so.
             self._connection.set_authorizer(None)
-        if self._broken:
-            raise UsageError(
-                "the effect tried to commit or roll back (executescript commits first): "
-                "it writes, the ledger commits"
-            ) from error
+        if self._refused is not None and str(error) != self._refused:
+            raise UsageError(self._refused) from error
 
 
 def _write_ahead(connection: sqlite3.Connection, timeout_ms: int) -> None:
@@ -274,7 +308,7 @@ def _rows(
 def _columns_found(connection: sqlite3.Connection) -> dict[str, list[str]]:
     found = {}
     for table in tables.NAMES:
-        columns = _rows(connection, f"PRAGMA table_info({table})")
+        columns = _rows(connection, f"PRAGMA main.table_info({table})")
         if columns:
             found[table] = [column[1] for column in columns]
     return found

@@ -19,7 +19,7 @@ from pykafka_core.errors import (
     MessageIdError,
     UsageError,
 )
-from pykafka_core.idempotent import ID_SIZE_MAX, PartitionKey, Retention
+from pykafka_core.idempotent import ID_SIZE_MAX, PartitionKey, Retention, tables
 from pykafka_core.types import ZERO_ID
 from tests.idempotent.databases import Database, effect, effects
 
@@ -29,6 +29,25 @@ KEY = PartitionKey(OLD, "orders", 0)
 
 class Broken(Exception):
     """What an effect raises."""
+
+
+def test_a_temporary_table_of_the_effects_takes_no_mark(database: Database) -> None:
+    """A bare name finds it before the ledger's table."""
+    with database.ledger() as ledger:
+        with ledger.transaction("g") as transaction:
+            for table in tables.NAMES:
+                transaction.connection.execute(
+                    f"CREATE TEMPORARY TABLE {table} AS SELECT * FROM {table}"
+                )
+            transaction.advance({KEY: 5})
+            assert transaction.begin_batch("q", 1)
+            assert transaction.claim([b"a"]) == [True]
+        with ledger.transaction("g") as transaction:
+            assert transaction.marks() == {KEY: 5}
+    with database.ledger() as ledger, ledger.transaction("g") as transaction:
+        assert transaction.marks() == {KEY: 5}
+        assert transaction.batches() == {"q": 1}
+        assert transaction.claim([b"a"]) == [False]
 
 
 def test_effect_ids_and_marks_commit_together(database: Database) -> None:

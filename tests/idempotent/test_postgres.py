@@ -69,6 +69,168 @@ def test_an_effect_that_commits_in_sql_is_told(postgres_dsn: str) -> None:
             assert transaction.marks() == {}
 
 
+def opened(ledger: PostgresLedger, of_partitions: bool) -> Any:
+    return ledger.partitions_transaction("g", [KEY]) if of_partitions else ledger.transaction("g")
+
+
+@pytest.mark.parametrize("of_partitions", [False, True])
+@pytest.mark.parametrize("then", ["advance", "claim", "nothing"])
+@pytest.mark.parametrize(
+    ("statements", "left", "claimed"),
+    [
+        ("ROLLBACK", "rolled back, and the marks are as before", False),
+        ("ROLLBACK; BEGIN", "rolled back, and the marks are as before", False),
+        ("COMMIT", "committed: .* ids that were claimed, whose rows are not processed again", True),
+        ("COMMIT; BEGIN", "committed: .* ids that were claimed", True),
+    ],
+)
+def test_no_mark_moves_outside_of_the_ledgers_transaction(
+    postgres_dsn: str,
+    statements: str,
+    left: str,
+    claimed: bool,
+    then: str,
+    of_partitions: bool,
+) -> None:
+    """A mark that moved there was committed at once, without the effect that was rolled back."""
+    with PostgresLedger(postgres_dsn) as ledger:
+        with ledger.transaction("g") as transaction:
+            transaction.advance({KEY: 1})
+        with (
+            pytest.raises(UsageError, match=left),
+            opened(ledger, of_partitions) as transaction,
+        ):
+            if then == "claim":
+                transaction.connection.execute(statements)
+                transaction.claim([b"other"])
+            else:
+                transaction.claim([b"id"])
+                with pytest.raises(psycopg.errors.DivisionByZero):
+                    with transaction.connection.transaction():
+                        transaction.connection.execute("SELECT 1 / 0")
+                transaction.connection.execute(statements)
+            if then == "advance":
+                try:
+                    transaction.advance({KEY: 7})
+                finally:
+                    transaction.connection.execute("COMMIT")
+        with ledger.transaction("g") as transaction:
+            assert transaction.marks() == {KEY: 1}
+            assert transaction.claim([b"other"]) == [True]
+            assert transaction.claim([b"id"]) == [then == "claim" or not claimed]
+
+
+def test_an_effect_that_changes_the_search_path_moves_no_mark_of_another_ledger(
+    postgres_server: PostgresServer,
+) -> None:
+    dsn = postgres_server.create_database()
+    with psycopg.connect(dsn) as connection:
+        connection.execute("CREATE SCHEMA other")
+    with (
+        PostgresLedger(dsn) as ledger,
+        PostgresLedger(f"{dsn} options='-c search_path=other'") as other,
+    ):
+        for known in (ledger, other):
+            with known.transaction("g") as transaction:
+                transaction.advance({KEY: 1})
+        with ledger.transaction("g") as transaction:
+            transaction.connection.execute("SET search_path = other")
+            assert transaction.claim([b"a"]) == [True]
+            assert transaction.claim(pa.array([b"b"])).to_pylist() == [True]
+            assert transaction.begin_batch("q", 3)
+            transaction.advance({KEY: 5})
+        with ledger.partitions_transaction("g", [KEY]) as part:
+            part.connection.execute("SET search_path = other")
+            assert part.claim([b"a", b"c"]) == [False, True]
+            part.advance({KEY: 6})
+        for known, mark, new in ((ledger, 6, [False] * 3), (other, 1, [True] * 3)):
+            with known.transaction("g") as transaction:
+                assert transaction.marks() == {KEY: mark}
+                assert transaction.batches() == ({} if known is other else {"q": 3})
+                assert transaction.claim([b"a", b"b", b"c"]) == new
+
+
+def test_two_ledgers_of_a_schema_exclude_each_other_whatever_the_search_path(
+    postgres_dsn: str,
+) -> None:
+    with PostgresLedger(postgres_dsn) as one:
+        with one.transaction("g") as transaction:
+            transaction.connection.execute("SET search_path = pg_catalog")
+        with (
+            one.transaction("g"),
+            PostgresLedger(postgres_dsn, timeout_ms=100) as other,
+            pytest.raises(LedgerUnavailableError, match="lock timeout"),
+        ):
+            other.transaction("g").__enter__()
+
+
+@pytest.mark.parametrize("schema", ['a"?b', "50%", "A.main.{x}", "%s"])
+def test_a_schema_of_any_name_can_have_a_ledger(
+    postgres_server: PostgresServer, schema: str
+) -> None:
+    dsn = postgres_server.create_database()
+    name = '"' + schema.replace('"', '""') + '"'
+    with psycopg.connect(dsn) as connection:
+        connection.execute(f"CREATE SCHEMA {name}".encode())
+        role = f"ALTER DATABASE {connection.info.dbname} SET search_path = {name}"
+        connection.execute(role.encode())
+    for mark in (1, 2):
+        with PostgresLedger(dsn) as ledger, ledger.transaction("g") as transaction:
+            assert transaction.marks() == ({KEY: 1} if mark == 2 else {})
+            assert transaction.claim([b"a"]) == [mark == 1]
+            assert transaction.claim(pa.array([b"b"])).to_pylist() == [mark == 1]
+            transaction.advance({KEY: mark})
+
+
+def test_settings_that_an_effect_leaves_weaken_no_later_transaction(postgres_dsn: str) -> None:
+    settings = "synchronous_commit", "lock_timeout", "search_path", "client_encoding"
+    left = "off", "0", "nowhere", "SQL_ASCII"
+
+    def shown(connection: Any) -> list[str]:
+        return [connection.execute(f"SHOW {name}").fetchone()[0] for name in settings]
+
+    with PostgresLedger(postgres_dsn) as ledger:
+        with ledger.transaction("g") as transaction:
+            before = shown(transaction.connection)
+            for name, value in zip(settings, left, strict=True):
+                transaction.connection.execute("SELECT set_config(%s, %s, false)", [name, value])
+        with ledger.transaction("g") as transaction:
+            assert shown(transaction.connection) == before
+
+
+def test_a_commit_is_durable_though_the_effect_switched_that_off(postgres_dsn: str) -> None:
+    with PostgresLedger(postgres_dsn) as ledger, ledger.transaction("g") as transaction:
+        transaction.connection.execute("SET synchronous_commit = off")
+        transaction.settle()  # What the end of the block does before it commits.
+        show = transaction.connection.execute("SHOW synchronous_commit")
+        assert show.fetchone() == ("on",)
+
+
+@pytest.mark.parametrize("by", ["database", "conninfo"])
+def test_text_without_an_encoding_is_taken_for_utf8(
+    postgres_server: PostgresServer, by: str
+) -> None:
+    """psycopg gives names as bytes there, which are not those that the tables have."""
+    dsn = postgres_server.create_database()
+    if by == "conninfo":
+        dsn += " client_encoding=SQL_ASCII"
+    else:
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            name = f"{connection.info.dbname}_ascii"
+            connection.execute(
+                f"CREATE DATABASE {name} ENCODING 'SQL_ASCII' TEMPLATE template0 "
+                "LC_COLLATE 'C' LC_CTYPE 'C'".encode()
+            )
+            dsn = dsn.replace(connection.info.dbname, name)
+    with PostgresLedger(dsn) as ledger:
+        for mark in (1, 2):
+            with ledger.transaction("gruppe ü") as transaction:
+                assert transaction.marks() == ({KEY: 1} if mark == 2 else {})
+                assert transaction.batches() == ({"q": 1} if mark == 2 else {})
+                transaction.begin_batch("q", mark)
+                transaction.advance({KEY: mark})
+
+
 def test_an_error_of_the_effect_stays_the_effects(postgres_dsn: str) -> None:
     with PostgresLedger(postgres_dsn) as ledger:
         with pytest.raises(psycopg.errors.UndefinedTable), ledger.transaction("g") as transaction:

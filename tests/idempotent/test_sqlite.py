@@ -1,6 +1,7 @@
 """What only SQLite can do to a ledger."""
 
 import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,92 @@ def test_an_effect_that_hides_its_commit_is_refused(tmp_path: Path) -> None:
                 transaction.connection.commit()
         with ledger.transaction("g") as transaction:
             assert transaction.marks() == {}
+
+
+def overflow(connection: sqlite3.Connection) -> None:
+    """Fill the disk, as SQLite sees it."""
+    [(pages,)] = connection.execute("PRAGMA page_count").fetchall()
+    connection.execute(f"PRAGMA max_page_count = {pages + 1}")
+    connection.execute("INSERT INTO plain VALUES (zeroblob(1000000))")
+
+
+def conflict(connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT OR ROLLBACK INTO effects VALUES (?)", ("kept",))
+
+
+def veto(connection: sqlite3.Connection) -> None:
+    connection.execute("INSERT INTO effects VALUES ('vetoed')")
+
+
+@pytest.mark.parametrize("cause", [conflict, overflow, veto])
+@pytest.mark.parametrize("then", ["advance", "claim", "begin_batch", "write", "savepoint", None])
+def test_a_rollback_that_the_effect_hides_loses_nothing(
+    tmp_path: Path, cause: Any, then: str | None
+) -> None:
+    """SQLite rolled back by itself: what followed was committed at once, a mark without its effect, too."""
+    path = tmp_path / "l.db"
+    with closing(sqlite3.connect(path)) as outside, outside:
+        outside.execute("CREATE TABLE plain (value)")
+        outside.execute("CREATE TABLE effects (value UNIQUE)")
+        outside.execute("INSERT INTO effects VALUES ('kept')")
+        outside.execute(
+            "CREATE TRIGGER veto BEFORE INSERT ON effects WHEN new.value = 'vetoed' "
+            "BEGIN SELECT RAISE(ROLLBACK, 'vetoed'); END"
+        )
+    with SQLiteLedger(path) as ledger:
+        with (
+            pytest.raises(UsageError, match="rolled the ledger's transaction back") as raised,
+            ledger.transaction("g") as transaction,
+        ):
+            connection = transaction.connection
+            assert transaction.claim([b"id"]) == [True]
+            # Prepared now: SQLite does not ask again whether they may run.
+            connection.execute("SAVEPOINT effect").execute("RELEASE effect")
+            connection.execute("INSERT INTO effects VALUES (?)", ("first",))
+            with suppress(sqlite3.Error):
+                cause(connection)
+            match then:
+                case "advance":
+                    transaction.advance({KEY: 7})
+                case "claim":
+                    transaction.claim([b"other"])
+                case "begin_batch":
+                    transaction.begin_batch("q", 1)
+                case "write":
+                    with suppress(sqlite3.Error):
+                        connection.execute("INSERT INTO effects VALUES (?)", ("second",))
+                case "savepoint":
+                    with suppress(sqlite3.Error):
+                        connection.execute("SAVEPOINT effect")
+                        connection.execute("INSERT INTO effects VALUES (?)", ("second",))
+                        transaction.advance({KEY: 7})
+                        connection.execute("RELEASE effect")
+        assert "nothing of it is left" in str(raised.value)
+        with ledger.transaction("g") as transaction:
+            assert transaction.marks() == {}
+            assert transaction.batches() == {}
+            assert transaction.claim([b"id", b"other"]) == [True, True]
+            found = transaction.connection.execute("SELECT value FROM effects").fetchall()
+            assert found == [("kept",)]
+
+
+def test_an_error_that_rolls_back_and_is_not_hidden_stays_the_effects(tmp_path: Path) -> None:
+    with SQLiteLedger(tmp_path / "l.db") as ledger:
+        with pytest.raises(sqlite3.IntegrityError), ledger.transaction("g") as transaction:
+            transaction.connection.execute("CREATE TABLE effects (value UNIQUE)")
+            for _ in range(2):
+                conflict(transaction.connection)
+
+
+def test_rows_that_the_effect_left_unread_hinder_no_commit(tmp_path: Path) -> None:
+    with SQLiteLedger(tmp_path / "l.db") as ledger:
+        with ledger.transaction("g") as transaction:
+            transaction.advance({KEY: 1})
+            unread = transaction.connection.execute("VALUES (1), (2), (3)")
+            assert unread.fetchone() == (1,)
+        with ledger.transaction("g") as transaction:
+            assert transaction.marks() == {KEY: 1}
+        assert unread is not None
 
 
 def test_an_effect_that_closes_the_connection_loses_its_transaction_only(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def names_of(connection: Any, is_postgres: bool) -> list[str]:
         "SELECT relname FROM pg_class WHERE relnamespace = pg_my_temp_schema() "
         "UNION SELECT typname FROM pg_type WHERE typnamespace = pg_my_temp_schema()"
         if is_postgres
-        else "SELECT name FROM sqlite_temp_master"
+        else "SELECT name FROM sqlite_temp_master WHERE name <> 'pykafka_transaction'"
     )
     return [name for (name,) in connection.execute(query).fetchall()]
 
