@@ -170,7 +170,7 @@ class StatementLedger(Ledger, Protocol):
     def statement(self, sql: str) -> TableEffect:
         """An effect that runs one statement on the rows that it is given. It can be pickled.
 
-        The rows are in the temporary table ``staged``, with their names and types, while the statement runs; it is
+        The rows are in the temporary view ``staged``, with their names and types, while the statement runs; it is
         empty each time. Names stand in quotes there, so one with a capital letter or a reserved word needs them
         in the statement. ``staged`` without a schema is always this table: one of yours of that name is hidden, and
         needs its schema.
@@ -184,6 +184,6 @@ class StatementLedger(Ledger, Protocol):
 
         The effect itself raises:
             UsageError: A column has a name or a type that the database has no form for, or a value that it would
-                change; the statement changed ``staged``.
+                change; the statement would change ``staged``.
             Exception: The driver's, with the statement as a note; also where the text has two statements.
         """

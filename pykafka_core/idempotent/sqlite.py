@@ -83,6 +83,7 @@ class SQLiteLedger(SqlLedger):
         if they have a time zone; headers are JSON, an array of objects with ``key`` and ``value``, the latter as
         ``hex()`` writes it. A NaN is refused, as SQLite would make it NULL.
 
+        What stands in double quotes is a name, as in other databases; SQLite alone would take a misspelt one for text.
         Where ``ON CONFLICT`` follows ``FROM staged``, SQLite takes its ON for that of a join: write ``WHERE true``
         between them.
         """

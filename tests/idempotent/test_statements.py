@@ -6,7 +6,7 @@ import json
 import pickle
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,12 @@ STAGEABLE = KINDS | {
     pa.large_list(HEADERS.value_type): ("json", st.lists(HEADER, max_size=3)),
 }
 INSERT = "INSERT INTO effects SELECT value FROM staged"
+NO_TEXT = pa.Array.from_buffers(
+    pa.string(), 1, [None, pa.array([0, 2], pa.int32()).buffers()[1], pa.py_buffer(b"\xff\xfe")]
+)
+NO_TEXT_HEADERS = pa.ListArray.from_arrays(
+    [0, 1], pa.StructArray.from_arrays([NO_TEXT, pa.array([b""])], fields=list(HEADERS.value_type))
+)
 
 Ledger = PostgresLedger | SQLiteLedger
 
@@ -59,7 +65,9 @@ def names_of(connection: Any, is_postgres: bool) -> list[str]:
     """Temporary tables and types that are there."""
     query = (
         "SELECT relname FROM pg_class WHERE relnamespace = pg_my_temp_schema() "
-        "UNION SELECT typname FROM pg_type WHERE typnamespace = pg_my_temp_schema()"
+        "UNION SELECT typname FROM pg_type WHERE typnamespace = pg_my_temp_schema() "
+        "EXCEPT SELECT o || n FROM unnest('{pykafka_rows,pykafka_staged,pykafka_header}'::text[]) n, "
+        "unnest(ARRAY['', '_']) o"
         if is_postgres
         else "SELECT name FROM sqlite_temp_master WHERE name <> 'pykafka_transaction'"
     )
@@ -228,6 +236,38 @@ def test_each_call_begins_with_nothing_staged(database: Database, ledger: Ledger
         effect(transaction.connection, values("c").slice(0))
         assert names_of(transaction.connection, isinstance(ledger, PostgresLedger)) == []
     assert effects(database) == ["a", "b", "c", "offset 5"]
+    with ledger.transaction("g") as transaction:  # Nor is anything left after the commit.
+        query = (
+            "SELECT typname FROM pg_type WHERE typnamespace = pg_my_temp_schema()"
+            if isinstance(ledger, PostgresLedger)
+            else "SELECT name FROM sqlite_temp_master WHERE name <> 'pykafka_transaction'"
+        )
+        assert transaction.connection.execute(query).fetchall() == []
+
+
+def test_between_calls_a_table_called_staged_is_the_users(
+    ledger: Ledger, staged_of_the_user: str
+) -> None:
+    effect = ledger.statement("SELECT value FROM staged")
+    with ledger.transaction("g") as transaction:
+        for _ in range(2):
+            effect(transaction.connection, values("a"))
+            found = transaction.connection.execute("SELECT value FROM staged").fetchall()
+            assert found == [("mine",)]
+
+
+def test_a_call_that_is_rolled_back_to_a_savepoint_hinders_no_other(postgres_dsn: str) -> None:
+    database = PostgresDatabase(postgres_dsn)
+    with database.ledger() as ledger, ledger.transaction("g") as transaction:
+        effect = ledger.statement(INSERT)
+        connection = transaction.connection
+        for before in ([], ["a"]):
+            for value in before:
+                effect(connection, values(value))
+            with pytest.raises(psycopg.errors.DivisionByZero), connection.transaction():
+                ledger.statement("SELECT 1 / 0 FROM staged")(connection, values("b"))
+            effect(connection, values("c"))
+    assert effects(database) == ["a", "c", "c"]
 
 
 def test_a_statement_is_planned_for_the_columns_of_each_call(ledger: Ledger) -> None:
@@ -367,6 +407,9 @@ def test_what_cannot_be_staged_is_refused_by_name_and_nothing_is_changed(
         ),
         (pa.table({"n" * 64: [1]}), "at most 63 bytes"),
         (pa.table({"ï" * 32: [1]}), "at most 63 bytes"),
+        (pa.table({"ctid": [1]}), "'ctid': .* in every table; rename it"),
+        (pa.table({"xmin": [1]}), "'xmin': .* in every table; rename it"),
+        (pa.table({"tableoid": [1]}), "'tableoid': .* in every table; rename it"),
     ],
 )
 def test_what_postgres_cannot_hold_is_refused(postgres_dsn: str, rows: Any, says: str) -> None:
@@ -385,6 +428,8 @@ def test_what_postgres_cannot_hold_is_refused(postgres_dsn: str, rows: Any, says
         (pa.table({"x": pa.array([-62135596801], pa.timestamp("s"))}), "outside of the years"),
         (pa.table({"x": pa.array([253402300800], pa.timestamp("s"))}), "outside of the years"),
         (pa.table({"Key": [1], "KEY": [2]}), "two columns are called 'Key' and 'KEY'"),
+        (pa.table({"x": NO_TEXT}), "'x' has text that is not UTF-8"),
+        (pa.table({"x": NO_TEXT_HEADERS}), "'x' has text that is not UTF-8"),
     ],
 )
 def test_what_sqlite_would_change_is_refused(tmp_path: Path, rows: Any, says: str) -> None:
@@ -405,7 +450,14 @@ def test_what_sqlite_would_change_is_refused(tmp_path: Path, rows: Any, says: st
         "COMMIT",
         "commit; INSERT INTO effects VALUES (1)",
         "/* x */ -- y\n END",
-        "/* /* */ INSERT */ COMMIT",
+        "/* INSERT",
+        "/*/ INSERT",
+        "(INSERT)",
+        " " * 100_000 + "(",
+        "-" * 100_000,
+        "/*" * 100_000,
+        "/**/" * 100_000,
+        "-- \n" * 100_000 + "(SELECT value FROM staged)",
         "ROLLBACK TO a",
         "ABORT",
         "BEGIN",
@@ -426,6 +478,23 @@ def test_what_sqlite_would_change_is_refused(tmp_path: Path, rows: Any, says: st
 def test_another_kind_of_statement_is_refused_when_it_is_given(ledger: Ledger, sql: Any) -> None:
     with pytest.raises(ConfigurationError, match=r"a statement (begins with|is text)"):
         ledger.statement(sql)
+
+
+def test_a_comment_ends_where_the_database_ends_it(tmp_path: Path, postgres_dsn: str) -> None:
+    """What follows is the statement, and what it begins with decides whether it may commit."""
+    returned = "-- totals\rINSERT INTO effects VALUES (1)\nDROP TABLE effects"
+    nested = "/* /* */ INSERT */ COMMIT"
+    with SQLiteLedger(tmp_path / "a.db") as ledger:
+        with pytest.raises(ConfigurationError, match="begins with"):
+            ledger.statement(returned)
+        ledger.statement(nested)
+        with pytest.raises(ConfigurationError, match="begins with"):
+            ledger.statement("/* /* */ COMMIT")
+    with PostgresLedger(postgres_dsn) as postgres:
+        postgres.statement(returned)
+        postgres.statement("/*/**/*//* /* */ */--\rINSERT INTO effects VALUES (1)")
+        with pytest.raises(ConfigurationError, match="begins with"):
+            postgres.statement(nested)
 
 
 @pytest.mark.parametrize(
@@ -511,21 +580,87 @@ def test_a_table_called_staged_is_hidden_and_kept(
     assert sorted(database.run("SELECT value FROM staged")) == [("a",), ("mine",)]
 
 
-@pytest.mark.parametrize(
-    "sql", ["INSERT INTO staged VALUES ('b')", "DELETE FROM staged WHERE value = 'a'"]
+MERGE = (
+    "MERGE INTO staged t USING (SELECT value FROM staged) s ON t.value = s.value "
+    "WHEN MATCHED THEN UPDATE SET value = 'b'"
 )
-def test_a_statement_that_changes_the_temporary_table_is_refused(
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO staged VALUES ('b')",
+        "DELETE FROM staged WHERE value = 'a'",
+        "DELETE FROM staged WHERE value = 'mine'",
+        "UPDATE staged SET value = 'b'",
+        "UPDATE staged SET value = 'b' WHERE value = 'mine'",
+        "INSERT INTO staged VALUES ('a') ON CONFLICT (value) DO UPDATE SET value = 'b'",
+        MERGE,
+    ],
+)
+def test_a_statement_that_changes_what_is_staged_is_refused(
     database: Database, ledger: Ledger, staged_of_the_user: str, sql: str
 ) -> None:
+    """It meant the user's table: also where it changes values and not how many there are, or none of these rows."""
+    if sql == MERGE and isinstance(ledger, SQLiteLedger):
+        pytest.skip("SQLite has no MERGE")
     with (
-        pytest.raises(UsageError, match=r"changed the temporary table staged, .* name the schema"),
+        pytest.raises(UsageError, match=r"would change staged, .* name the schema") as raised,
         ledger.transaction("g") as transaction,
     ):
         transaction.advance({KEY: 1})
         ledger.statement(sql)(transaction.connection, values("a"))
+    assert raised.value.__notes__ == [f"The effect is one statement: {sql}"]
     assert database.run("SELECT value FROM staged") == [("mine",)]
     with ledger.transaction("g") as transaction:
         assert transaction.marks() == {}
+
+
+def test_an_effect_that_catches_the_statements_error_can_run_the_next(tmp_path: Path) -> None:
+    database = SQLiteDatabase(tmp_path / "a.db")
+    database.run("CREATE UNIQUE INDEX once ON effects (value)")
+    with database.ledger() as ledger:
+        effect = ledger.statement(INSERT)
+        for batch in (("a", "a"), ("b", "c")):
+            with ledger.transaction("g") as transaction:
+                with suppress(sqlite3.IntegrityError):
+                    effect(transaction.connection, values(*batch))
+                assert names_of(transaction.connection, is_postgres=False) == []
+    assert effects(database) == ["b", "c"]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        'INSERT INTO effects SELECT "valeu" FROM staged',
+        """INSERT INTO effects SELECT '"' || "valeu" || '"' FROM staged""",
+        'INSERT /* " */ INTO effects SELECT "valeu" -- "',
+    ],
+)
+def test_a_name_that_does_not_exist_is_no_text_in_sqlite(tmp_path: Path, sql: str) -> None:
+    database = SQLiteDatabase(tmp_path / "a.db")
+    with database.ledger() as ledger:
+        with pytest.raises(sqlite3.OperationalError, match="no such column: valeu"):
+            with ledger.transaction("g") as transaction:
+                ledger.statement(sql)(transaction.connection, values("a"))
+    assert effects(database) == []
+
+
+def test_a_double_quote_in_text_is_a_double_quote(database: Database, ledger: Ledger) -> None:
+    sql = """INSERT /* " ' */ INTO effects -- " '
+        SELECT '"it''s" ' || "value" || '"' FROM staged"""
+    with ledger.transaction("g") as transaction:
+        ledger.statement(sql)(transaction.connection, values("`a`"))
+    assert effects(database) == ['"it\'s" `a`"']
+
+
+def test_many_parts_fit_into_one_transaction(postgres_dsn: str) -> None:
+    """Each holds locks until the commit, of which the server has a table of one size."""
+    with PostgresLedger(postgres_dsn) as ledger:
+        effect = ledger.statement("SELECT count(*) FROM staged")
+        with ledger.transaction("g") as transaction:
+            for _ in range(2000):
+                effect(transaction.connection, values("a"))
 
 
 def test_a_search_path_that_finds_another_staged_first_is_refused(postgres_dsn: str) -> None:

@@ -1,23 +1,43 @@
 """A statement as an effect in PostgreSQL: rows go to the server by binary COPY."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any, Final
 
 from pykafka_core.errors import UsageError
 from pykafka_core.idempotent.statements.checks import (
     KEYWORDS,
+    ROWS,
     STAGED,
-    check_untouched,
+    Language,
+    changes_staged,
     checked_columns,
     checked_sql,
     noting,
     quoted,
 )
 
-_KEYWORDS: Final = KEYWORDS | {"MERGE", "CALL"}
-_TABLE: Final = f"pg_temp.{STAGED}"
+_LANGUAGE: Final = Language(
+    keywords=KEYWORDS | {"MERGE", "CALL"},
+    spaces=" \t\n\r\f\v",
+    line_end=re.compile("[\r\n]"),
+    bracket=re.compile(r"/\*|\*/"),
+)
+_TABLE: Final = f"pg_temp.{ROWS}"
+_VIEW: Final = f"pg_temp.{STAGED}"
+_KEPT: Final = "pg_temp.pykafka_staged"
+"""The view's name between two parts; so none makes objects of its own, which hold locks until the commit."""
+
 _HEADER: Final = "pg_temp.pykafka_header"
+"""Of a table of its own, and so dropped by the commit, too."""
+
+_REFUSALS: Final = frozenset({"55000", "42809", "0A000"})
+"""Codes of errors about a view that cannot be changed: object not in prerequisite state, wrong type, not supported."""
+
+_SYSTEM_COLUMNS: Final = frozenset({"tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"})
 _NAME_BYTES_MAX: Final = 63
 """The server would cut longer names off."""
 
@@ -29,7 +49,7 @@ class PostgresStatement:
     sql: str
 
     def __post_init__(self) -> None:
-        checked_sql(self.sql, _KEYWORDS)
+        checked_sql(self.sql, _LANGUAGE)
 
     def __call__(self, connection: Any, table: Any) -> None:
         """Stage the rows of a ``pyarrow.Table`` and run the statement, in the connection's transaction."""
@@ -38,14 +58,29 @@ class PostgresStatement:
         columns = _columns(table)
         # In binary, so that psycopg takes the extended protocol, in which the server refuses a second statement.
         with connection.cursor(row_factory=tuple_row, binary=True) as cursor:
-            has_headers = _stage(cursor, table, columns)
-            with noting(self.sql):
+            _stage(connection, cursor, table, columns)
+            with noting(self.sql), _naming_staged():
                 # Prepared, it would be bound to a table that is dropped.
                 cursor.execute(self.sql, prepare=False)
-            check_untouched(table.num_rows, _one(cursor, f"SELECT count(*) FROM {_TABLE}"))
-            cursor.execute(f"DROP TABLE {_TABLE}")
-            if has_headers:
-                cursor.execute(f"DROP TYPE {_HEADER}")
+        _define(connection, [f"TRUNCATE {_TABLE}", f"ALTER VIEW {_VIEW} RENAME TO pykafka_staged"])
+
+
+def _define(connection: Any, statements: Iterable[str]) -> None:
+    """Run statements in one round trip."""
+    connection.execute("; ".join(statements), prepare=False)
+
+
+@contextmanager
+def _naming_staged() -> Generator[None]:
+    """The server's refusals to change the view as an error that says what to do."""
+    from psycopg import Error
+
+    try:
+        yield
+    except Error as error:
+        if error.sqlstate in _REFUSALS and STAGED in (error.diag.message_primary or ""):
+            raise changes_staged() from error
+        raise
 
 
 def _columns(table: Any) -> list[str]:
@@ -59,32 +94,55 @@ def _columns(table: Any) -> list[str]:
             raise UsageError(
                 f"column {name!r}: PostgreSQL's names have at most {_NAME_BYTES_MAX} bytes; rename it"
             )
+        if name in _SYSTEM_COLUMNS:
+            raise UsageError(
+                f"column {name!r}: PostgreSQL has one of this name in every table; rename it"
+            )
         are_headers = headers.are_headers(field.type)
         kind = f"{_HEADER}[]" if are_headers else pgcopy.postgres_type(field)
         columns.append(f"{quoted(name)} {kind}")
     return columns
 
 
-def _stage(cursor: Any, table: Any, columns: list[str]) -> bool:
-    """Fill the temporary table; whether there is a type for headers now, too."""
+def _stage(connection: Any, cursor: Any, table: Any, columns: list[str]) -> None:
+    """Fill the temporary table; it and its view are those of the part before, if that had these columns."""
     from pykafka_core.idempotent import pgcopy
-    from pykafka_core.idempotent.statements import headers
 
+    digest = sha256("\n".join(columns).encode()).hexdigest()
     # Rows and names are UTF-8, whatever the session's text is. Until the transaction ends, as psycopg goes by it too.
-    cursor.execute("SET LOCAL client_encoding = 'UTF8'")
-    type_oid = 0
-    if any(headers.are_headers(kind) for kind in table.schema.types):
-        cursor.execute(f"CREATE TYPE {_HEADER} AS ({headers.FIELDS})")
-        type_oid = _one(cursor, f"SELECT '{_HEADER}'::regtype::oid")
-    cursor.execute(f"CREATE TEMPORARY TABLE {STAGED} ({', '.join(columns)}) ON COMMIT DROP")
-    if not _one(cursor, f"SELECT to_regclass('{STAGED}') = to_regclass('{_TABLE}')"):
+    _, found = cursor.execute(
+        f"SELECT set_config('client_encoding', 'UTF8', true), obj_description(to_regclass('{_KEPT}'), 'pg_class')"
+    ).fetchone()
+    if found == digest:
+        _define(connection, [f"ALTER VIEW {_KEPT} RENAME TO {STAGED}"])
+    else:
+        _define(connection, _definitions(table, columns, digest))
+    is_found, type_oid = cursor.execute(
+        f"SELECT to_regclass('{STAGED}') = to_regclass('{_VIEW}'), to_regtype('{_HEADER}')::oid"
+    ).fetchone()
+    if not is_found:
         raise UsageError(
             f"{STAGED} is another table than the temporary one: take pg_temp out of search_path, or put it first"
         )
     with cursor.copy(f"COPY {_TABLE} FROM STDIN (FORMAT binary)") as copy:
-        for piece in pgcopy.copy_stream(_copied(table, type_oid)):
+        for piece in pgcopy.copy_stream(_copied(table, type_oid or 0)):
             copy.write(piece)
-    return type_oid != 0
+
+
+def _definitions(table: Any, columns: list[str], digest: str) -> list[str]:
+    """What makes table and view, after those of other columns are gone. The commit drops them."""
+    from pykafka_core.idempotent.statements import headers
+
+    header = f"CREATE TEMPORARY TABLE pykafka_header ({headers.FIELDS}) ON COMMIT DROP"
+    has_headers = any(headers.are_headers(kind) for kind in table.schema.types)
+    return [
+        f"DROP TABLE IF EXISTS {_TABLE}, {_HEADER} CASCADE",
+        *[header] * has_headers,
+        f"CREATE TEMPORARY TABLE {ROWS} ({', '.join(columns)}) ON COMMIT DROP",
+        # A view of one table alone takes changes and hands them on to it.
+        f"CREATE TEMPORARY VIEW {STAGED} AS SELECT {ROWS}.* FROM {_TABLE}, (SELECT 1) AS no_table",
+        f"COMMENT ON VIEW {_VIEW} IS '{digest}'",
+    ]
 
 
 def _copied(table: Any, type_oid: int) -> Any:
@@ -114,7 +172,3 @@ def _copied(table: Any, type_oid: int) -> Any:
                 yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     return pa.RecordBatchReader.from_batches(schema, batches())
-
-
-def _one(cursor: Any, query: str) -> Any:
-    return cursor.execute(query).fetchone()[0]

@@ -1,24 +1,42 @@
 """A statement as an effect in SQLite: rows go into a temporary table as Python objects, a slice of them at a time."""
 
 import datetime
-from collections.abc import Callable, Iterator, Sequence
+import re
+import sqlite3
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
 from pykafka_core.errors import UsageError
 from pykafka_core.idempotent.statements.checks import (
     KEYWORDS,
+    ROWS,
     STAGED,
-    check_untouched,
+    Language,
+    changes_staged,
     checked_columns,
     checked_sql,
     noting,
     quoted,
 )
 
-_KEYWORDS: Final = KEYWORDS | {"REPLACE"}
-_TABLE: Final = f"temp.{STAGED}"
-_ROWS: Final = 10_000
+_LANGUAGE: Final = Language(
+    keywords=KEYWORDS | {"REPLACE"},
+    spaces=" \t\n\r\f",
+    line_end=re.compile("\n"),
+    bracket=re.compile(r"\*/"),
+)
+_TOKEN: Final = re.compile(
+    r"""'(?:[^']|'')*+'? | `(?:[^`]|``)*+`? | \[[^\]]*\]? | --[^\n]* | /\*(?:.*?\*/|.*)"""
+    r"""| "(?P<name>(?:[^"]|"")*+)(?P<end>"?)""",
+    re.DOTALL | re.VERBOSE,
+)
+"""Where a double quote means something else, and what stands in double quotes."""
+
+_TABLE: Final = f"temp.{ROWS}"
+_VIEW: Final = f"temp.{STAGED}"
+_SLICE: Final = 10_000
 """Python objects of so many rows at a time."""
 
 Values = Callable[[Any, Any], Sequence[object]]
@@ -32,7 +50,7 @@ class SQLiteStatement:
     sql: str
 
     def __post_init__(self) -> None:
-        checked_sql(self.sql, _KEYWORDS)
+        checked_sql(self.sql, _LANGUAGE)
 
     def __call__(self, connection: Any, table: Any) -> None:
         """Stage the rows of a ``pyarrow.Table`` and run the statement, in the connection's transaction."""
@@ -42,24 +60,64 @@ class SQLiteStatement:
         columns = [f"{quoted(name)} {kind}" for name, (kind, _) in zip(names, forms, strict=True)]
         cursor = connection.cursor()
         cursor.row_factory = None
-        cursor.execute(f"CREATE TEMPORARY TABLE {STAGED} ({', '.join(columns)})")
         insert = f"INSERT INTO {_TABLE} VALUES ({', '.join('?' * len(columns))})"
-        cursor.executemany(insert, _rows(table, [values for _, values in forms]))
-        with noting(self.sql):
-            for _ in cursor.execute(self.sql):
-                pass  # A statement with rows to give has only begun when execute returns.
-        [(found,)] = cursor.execute(f"SELECT count(*) FROM {_TABLE}").fetchall()
-        check_untouched(table.num_rows, found)
-        cursor.execute(f"DROP TABLE {_TABLE}")
+        with _staged(connection, cursor, columns):
+            cursor.executemany(insert, _rows(table, [values for _, values in forms]))
+            with noting(self.sql), _naming_staged():
+                for _ in cursor.execute(_only_names_in_double_quotes(self.sql)):
+                    pass  # A statement with rows to give has only begun when execute returns.
+
+
+def _only_names_in_double_quotes(sql: str) -> str:
+    """The same statement, but a name that does not exist is an error: in double quotes SQLite takes it for text."""
+
+    def in_backticks(token: re.Match[str]) -> str:
+        name, end = token.group("name", "end")
+        if not end:
+            return token[0]
+        name = name.replace('""', '"').replace("`", "``")
+        return f"`{name}`"
+
+    return _TOKEN.sub(in_backticks, sql)
+
+
+@contextmanager
+def _staged(connection: Any, cursor: Any, columns: Sequence[str]) -> Generator[None]:
+    """The temporary table and its view, which also go when the effect catches the statement's error."""
+    cursor.execute(f"CREATE TEMPORARY VIEW {STAGED} AS SELECT * FROM {_TABLE}")
+    cursor.execute(f"CREATE TEMPORARY TABLE {ROWS} ({', '.join(columns)})")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            cursor.execute(f"DROP VIEW {_VIEW}")
+            cursor.execute(f"DROP TABLE {_TABLE}")
+
+
+@contextmanager
+def _naming_staged() -> Generator[None]:
+    """SQLite's refusal to change the view as an error that says what to do."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if str(error) == f"cannot modify {STAGED} because it is a view":
+            raise changes_staged() from error
+        raise
 
 
 def _rows(table: Any, forms: Sequence[Values]) -> Iterator[tuple[object, ...]]:
-    for batch in table.to_batches(max_chunksize=_ROWS):
+    for batch in table.to_batches(max_chunksize=_SLICE):
         columns = [
-            values(field, column)
-            for values, field, column in zip(forms, table.schema, batch.columns, strict=True)
+            _values(*parts) for parts in zip(forms, table.schema, batch.columns, strict=True)
         ]
         yield from zip(*columns, strict=True)
+
+
+def _values(form: Values, field: Any, column: Any) -> Sequence[object]:
+    try:
+        return form(field, column)
+    except UnicodeDecodeError as error:
+        raise UsageError(f"column {field.name!r} has text that is not UTF-8: {error}") from None
 
 
 def _form(field: Any) -> tuple[str, Values]:
