@@ -55,11 +55,12 @@ class Work:
         good = usable(ids)
         if self.quarantine is None:
             check_ids(rows, ids, good)
-            bad = 0
-        else:
-            bad = _give(transaction, self.quarantine, _chosen(rows, ~good))
+        # Before anything else that may wait for another task: only then do tasks that share ids never wait in a circle.
         new = good.copy()
         new[good] = _claimed(transaction, ids, good)
+        bad = 0
+        if self.quarantine is not None:
+            bad = _give(transaction, self.quarantine, _chosen(rows, ~good))
         return Done(_give(transaction, self.effect, _chosen(rows, new)), bad)
 
 

@@ -1,0 +1,25 @@
+"""What is done with the rows of a batch, and in which order."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from pykafka_core.idempotent import SQLiteLedger
+from spark_udfs.sink.processing import Done, Work
+from spark_udfs.sink.redelivery import Rows
+
+
+def test_ids_are_claimed_before_a_quarantine_or_an_effect_can_wait(tmp_path: Path) -> None:
+    """Tasks that share ids and rows of the quarantine waited in a circle where one did both in the other order."""
+    seen: list[tuple[list[str], int]] = []
+
+    def note(connection: Any, rows: pa.Table) -> None:
+        [(count,)] = connection.execute("SELECT count(*) FROM pykafka_ids").fetchall()
+        seen.append((rows["value"].to_pylist(), count))
+
+    rows = pa.table({"id": ["a", None, "b", "a"], "value": ["1", "2", "3", "4"]})
+    work = Work(effect=note, quarantine=note, id_column="id")
+    with SQLiteLedger(tmp_path / "l.db") as ledger, ledger.transaction("g") as transaction:
+        assert work.process(transaction, Rows.all_of(rows)) == Done(processed=2, quarantined=1)
+    assert seen == [(["2"], 2), (["1", "3"], 2)]
