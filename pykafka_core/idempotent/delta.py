@@ -33,7 +33,7 @@ from pykafka_core.errors import (
     LedgerUnavailableError,
     UsageError,
 )
-from pykafka_core.idempotent.delta_log import looked_up, mark_id, of_group
+from pykafka_core.idempotent.delta_log import looked_up, mark_id, newest_commit, of_group
 from pykafka_core.idempotent.delta_rows import fitted, storable
 from pykafka_core.idempotent.delta_transaction import IDS_REFUSED, DeltaTransaction
 from pykafka_core.idempotent.ledger import PartitionKey
@@ -49,6 +49,7 @@ REFUSED_TRIES: Final = 10
 """How often a commit is tried that others refused without moving a mark. Each try writes the rows' files again."""
 
 RETENTION: Final = "delta.setTransactionRetentionDuration"
+_ALMOST_A_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?!//)|~")
 _SECRET: Final = re.compile(r"secret|password|token|key|credential|sas|signature", re.IGNORECASE)
 
 Reader = Callable[[Any], dict[str, int]]
@@ -159,6 +160,7 @@ class DeltaLedger:
                 table = self._opened()
                 versions = read(table)
                 schema = None if table is None else _arrow_schema(table)
+                newest = None if table is None else newest_commit(table)
             transaction = DeltaTransaction(group, versions, schema, whole_group=whole_group)
             try:
                 yield transaction
@@ -178,6 +180,8 @@ class DeltaLedger:
                     return table
 
                 with self._errors():
+                    if table is not None and newest_commit(table) != newest:
+                        raise LedgerError(self._replaced())
                     self._commit(table, unmoved, rows, moved)
 
     def _opened(self) -> Any:
@@ -213,13 +217,21 @@ class DeltaLedger:
                 later = unmoved()
                 if later is None or later.version() == table.version():
                     raise  # Nobody else committed: it is this commit that cannot be.
+                if later.metadata().id != table.metadata().id:
+                    raise LedgerError(self._replaced()) from None
                 table, why = later, error
         raise LedgerUnavailableError(
             f"{self._name}: other writers deleted rows of it or altered it during each of {REFUSED_TRIES} tries: {why}"
         )
 
+    def _replaced(self) -> str:
+        return (
+            f"{self._name}: it was removed meanwhile, or another table took its place, and nothing of this transaction "
+            "was committed: read the marks again"
+        )
+
     def _create(self, rows: "pa.Table | None") -> None:
-        """Make an empty table for these rows, unless another process makes one meanwhile."""
+        """Make an empty table for these rows, if it can hold them, unless another process makes one meanwhile."""
         if rows is None:
             raise LedgerSchemaError(
                 f"{self._name}: there is no table yet and no row that tells its columns, so the marks cannot be kept. "
@@ -227,10 +239,12 @@ class DeltaLedger:
             )
         # By default deltalake tries again behind a table that was created meanwhile, and so replaces its schema.
         once = self._deltalake.CommitProperties(max_commit_retries=0)
+        schema = storable(rows.schema)
+        fitted(rows, _arrow_schema_of(self._deltalake.Schema.from_arrow(schema)))
         try:
             self._deltalake.DeltaTable.create(
                 self._uri,
-                storable(rows.schema),
+                schema,
                 mode="error",
                 storage_options=self._options,
                 commit_properties=once,
@@ -305,14 +319,25 @@ def _ledger(uri: str, options: Mapping[str, str]) -> DeltaLedger:
 
 
 def _arrow_schema(table: Any) -> "pa.Schema":
+    return _arrow_schema_of(table.schema())
+
+
+def _arrow_schema_of(schema: Any) -> "pa.Schema":
     import pyarrow as pa
 
-    return pa.schema(table.schema().to_arrow())
+    return pa.schema(schema.to_arrow())
 
 
 def _check_arguments(table_uri: object, options: object) -> None:
     if not isinstance(table_uri, str | os.PathLike) or not os.fspath(table_uri):
         raise ConfigurationError([f"table_uri must be a path or a URL, not {table_uri!r}"])
+    if _ALMOST_A_URL.match(os.fspath(table_uri)):
+        raise ConfigurationError(
+            [
+                f"table_uri {table_uri!r} would be a folder of this name in the working folder: a URL has two slashes "
+                "after its scheme, a home folder is written out, and a path of this form begins with ./"
+            ]
+        )
     if not isinstance(options, Mapping | None) or any(
         not isinstance(part, str) for item in (options or {}).items() for part in item
     ):

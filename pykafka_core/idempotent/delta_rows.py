@@ -33,7 +33,8 @@ class DeltaRows:
                 first rows' schema becomes its own.
 
         Raises:
-            LedgerSchemaError: The rows do not fit the Delta table.
+            LedgerSchemaError: The rows do not fit the Delta table, or have text that is not UTF-8, which nobody could
+                read.
             UsageError: The transaction has ended, or this is no table.
         """
         import pyarrow as pa
@@ -44,7 +45,7 @@ class DeltaRows:
             raise UsageError(f"append takes a pyarrow.Table, not {type(table).__name__}")
         if self._schema is None:
             self._schema = table.schema
-        self._tables.append(fitted(table, self._schema))
+        self._tables.append(_checked_text(fitted(table, self._schema)))
 
     def collected(self) -> "pa.Table | None":
         """All rows; None if there are none."""
@@ -68,6 +69,10 @@ def fitted(rows: "pa.Table", schema: "pa.Schema") -> "pa.Table":
     """
     import pyarrow as pa
 
+    if len(set(rows.column_names)) < rows.num_columns:
+        raise LedgerSchemaError(
+            f"the rows have two columns of one name, of {', '.join(rows.column_names)}: rename one"
+        )
     if sorted(rows.column_names) != sorted(schema.names):
         raise LedgerSchemaError(
             f"the rows have the columns {', '.join(rows.column_names)}, the Delta table has "
@@ -87,6 +92,21 @@ def fitted(rows: "pa.Table", schema: "pa.Schema") -> "pa.Table":
         raise LedgerSchemaError(
             f"the rows do not fit the Delta table's columns: {error}"
         ) from error
+
+
+def _checked_text(rows: "pa.Table") -> "pa.Table":
+    """The rows: Arrow takes any bytes for text, and the file with them would be written."""
+    import pyarrow as pa
+
+    for name, column in zip(rows.column_names, rows.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise LedgerSchemaError(
+                f"column {name} has values that cannot be read again: {error}; bytes that may be no text belong in a "
+                "binary column"
+            ) from error
+    return rows
 
 
 def _kind(type: "pa.DataType") -> object:
@@ -110,7 +130,11 @@ def _kind(type: "pa.DataType") -> object:
 
 
 def storable(schema: "pa.Schema") -> "pa.Schema":
-    """The schema of a Delta table for rows like these: moments are in UTC and microseconds there."""
+    """The schema of a Delta table for rows like these: moments are in UTC and microseconds there.
+
+    Raises:
+        LedgerSchemaError: A type that its files cannot hold.
+    """
     import pyarrow as pa
 
     return pa.schema([field.with_type(_storable(field.type)) for field in schema])
@@ -121,6 +145,8 @@ def _storable(type: "pa.DataType") -> "pa.DataType":
 
     if pa.types.is_dictionary(type):
         return _storable(type.value_type)
+    if pa.types.is_struct(type) and not type.num_fields:
+        raise LedgerSchemaError("a struct without fields cannot be stored in Parquet: leave it out")
     if pa.types.is_timestamp(type):
         return pa.timestamp("us", type.tz and "UTC")
     if pa.types.is_struct(type):

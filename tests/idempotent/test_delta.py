@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+import shutil
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -34,6 +35,7 @@ from pykafka_core.idempotent.delta_log import (
     newest_checkpoint,
     of_group,
 )
+from pykafka_core.idempotent.delta_rows import storable
 from tests.idempotent.delta_tables import contents, rows, written
 
 GROUP = "billing"
@@ -409,6 +411,105 @@ def test_passwords_are_in_neither_repr_nor_errors() -> None:
 def test_options_that_cannot_be_used_are_refused(uri: str, options: Any) -> None:
     with pytest.raises(ConfigurationError):
         DeltaLedger(uri, storage_options=options)
+
+
+@pytest.mark.parametrize(
+    "path", ["dbfs:/mnt/t", "s3:/bucket/t", Path("s3://bucket/t"), "file:/tmp/x", "~/t", "~x"]
+)
+def test_what_looks_like_a_url_or_a_home_is_no_folder_of_that_name(path: Any) -> None:
+    with pytest.raises(ConfigurationError, match="table_uri"):
+        DeltaLedger(path)
+
+
+@pytest.mark.parametrize("path", ["./dbfs:/t", "a:b", "a~b", "/tmp/s3:/t", "s3://bucket/t"])
+def test_what_is_a_path_or_a_url_is_taken(path: str) -> None:
+    assert path.removeprefix("./") in repr(DeltaLedger(path))
+
+
+@pytest.mark.parametrize("version_before", [0, 1])
+@pytest.mark.parametrize("in_place", [True, False])
+def test_a_table_that_was_replaced_meanwhile_gets_no_rows_and_no_marks(
+    ledger: DeltaLedger, uri: str, version_before: int, in_place: bool
+) -> None:
+    """The new one has the old one's versions and more: deltalake followed them."""
+    commit(ledger, {KEYS[0]: 1}, 10)
+    if version_before == 0:
+        shutil.rmtree(uri)
+        deltalake.DeltaTable.create(uri, rows().schema)
+    with pytest.raises(LedgerError, match="took its place"), ledger.transaction(GROUP) as mine:
+        mine.connection.append(rows(11))
+        mine.advance({KEYS[0]: 2})
+        shutil.rmtree(uri)
+        if in_place:
+            for value in range(3):
+                deltalake.write_deltalake(uri, rows(value), mode="append")
+    if in_place:
+        assert (marks(ledger), written(uri)) == ({}, [0, 1, 2])
+    else:
+        assert marks(ledger) == {}
+
+
+NO_TEXT = pa.Array.from_buffers(
+    pa.string(), 1, [None, pa.array([0, 2], pa.int32()).buffers()[1], pa.py_buffer(b"\xff\xfe")]
+)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        NO_TEXT,
+        pa.DictionaryArray.from_arrays([0], NO_TEXT),
+        pa.ListArray.from_arrays([0, 1], NO_TEXT),
+        pa.StructArray.from_arrays([NO_TEXT], ["s"]),
+        pa.MapArray.from_arrays([0, 1], ["k"], NO_TEXT),
+        NO_TEXT.cast(pa.large_string()),
+    ],
+    ids=lambda column: str(column.type),
+)
+@pytest.mark.parametrize("is_there", [False, True])
+def test_text_that_nobody_could_read_is_refused(
+    ledger: DeltaLedger, uri: str, column: Any, is_there: bool
+) -> None:
+    """A Kafka value that is cast to a string may be any bytes."""
+    table = pa.table({"fine": ["x"], "odd": column})
+    if is_there:
+        deltalake.DeltaTable.create(uri, storable(table.schema))
+    with pytest.raises(LedgerSchemaError, match=r"column odd .*UTF8.* binary column"):
+        with ledger.transaction(GROUP) as transaction:
+            transaction.connection.append(table)
+            transaction.advance({KEYS[0]: 1})
+    assert Path(uri).exists() == is_there
+    assert marks(ledger) == {}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([2**63], pa.uint64()),
+        pa.array([1], pa.timestamp("ns")),
+        pa.array([{}], pa.struct([])),
+        pa.array([[{}]], pa.list_(pa.struct([]))),
+        pa.array([[1]], pa.list_(pa.int64(), 1)),
+        pa.array([[1]], pa.list_view(pa.int64())),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_first_rows_that_cannot_be_stored_make_no_table(
+    ledger: DeltaLedger, uri: str, column: Any
+) -> None:
+    with pytest.raises(LedgerSchemaError), ledger.transaction(GROUP) as transaction:
+        transaction.connection.append(pa.table({"x": column}))
+        transaction.advance({KEYS[0]: 1})
+    assert not Path(uri).exists()
+
+
+def test_two_columns_of_one_name_are_refused_by_it(ledger: DeltaLedger, uri: str) -> None:
+    twice = pa.table([[1], [2]], ["x", "x"])
+    for mark in (1, 2):
+        with pytest.raises(LedgerSchemaError, match="two columns of one name, of x, x"):
+            with ledger.transaction(GROUP) as transaction:
+                transaction.connection.append(twice)
+        commit(ledger, {KEYS[0]: mark}, 10)
 
 
 def test_misuse_is_refused(ledger: DeltaLedger) -> None:
