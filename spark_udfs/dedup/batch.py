@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import functions as F
 
 from spark_udfs.dedup.blocks import BLOCK_SCHEMA, Routing, pack, read, rows_of, split, write
 from spark_udfs.dedup.columns import (
@@ -47,7 +48,8 @@ def dedup_batch(
         keep: Which of the rows with one id: that with the least or with the greatest ``order_by``. Nulls there lose
             against all else; between equals the first or the last in the input's order wins.
         order_by: The columns that say what is first, each ascending.
-        buckets: 1 to 4096. One bucket's rows are held in one Python worker's memory at a time.
+        buckets: 1 to 4096. One bucket's rows are held in one Python worker's memory at a time. Rows without an id are
+            spread over all of them by ``order_by``.
 
     Raises:
         ValueError, TypeError: A stream, or one of the arguments is none of the above.
@@ -62,7 +64,10 @@ def dedup_batch(
     check_ids(df, ids)
     order = check_order(df, order_by)
     width, (at, more) = len(df.columns), placed(df, ids)
-    extra = [column.alias(f"__extra_{number}") for number, column in enumerate([*more, *order])]
+    spread = F.pmod(F.xxhash64(F.spark_partition_id(), *order), F.lit(buckets)).cast("int")
+    extra = [
+        column.alias(f"__extra_{number}") for number, column in enumerate([*more, *order, spread])
+    ]
     routing = Routing(width, tuple(at), buckets)
     blocks = df.select("*", *extra).mapInArrow(pack(routing), BLOCK_SCHEMA)
     # Back by way of blocks: applyInArrow takes no timestamps of a session's own time zone, mapInArrow does.
@@ -112,10 +117,28 @@ def _take(columns: list[pa.Array], at: npt.NDArray[np.intp]) -> pa.RecordBatch:
 
 def _order(ranks: list[pa.RecordBatch], keep: Keep) -> npt.NDArray[np.intp]:
     """The rows' indices, the one that wins against all others first."""
+    keys: dict[str, pa.ChunkedArray] = {}
     table = pa.Table.from_batches(ranks)
-    keys = [(name, "ascending") for name in table.column_names]
-    nulls = "at_end" if keep == "first" else "at_start"
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if _has_odd_values(column):
+            keys[f"class {name}"] = _classes(column, keep)
+        keys[name] = column
     order: npt.NDArray[np.intp] = pc.sort_indices(
-        table, sort_keys=keys, null_placement=nulls
+        pa.table(keys), sort_keys=[(name, "ascending") for name in keys]
     ).to_numpy()
     return order if keep == "first" else order[::-1]
+
+
+def _has_odd_values(column: pa.ChunkedArray) -> bool:
+    """Whether there are any that Arrow does not sort where they belong: nulls, and NaN."""
+    return bool(column.null_count) or pa.types.is_floating(column.type)
+
+
+def _classes(column: pa.ChunkedArray, keep: Keep) -> pa.ChunkedArray:
+    """What goes before the values: nulls are at the end that loses, and NaN is the greatest, as Spark has it."""
+    nan = (
+        pc.is_nan(column).cast("int8")
+        if pa.types.is_floating(column.type)
+        else pa.scalar(0, "int8")
+    )
+    return pc.if_else(column.is_null(), pa.scalar(2 if keep == "first" else -1, "int8"), nan)

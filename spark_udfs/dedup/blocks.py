@@ -7,7 +7,8 @@ operator then sees a few blocks for each bucket, whatever their rows look like (
 whose types it would bend).
 
 A block's columns are those of the user's rows, then what `Routing` says was added, then the fingerprint, null where
-the row has no id.
+the row has no id. Rows without an id are never compared: they go to buckets of their own choice, so that many of them
+are not held together.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -48,6 +49,9 @@ Batches = Iterator[pa.RecordBatch]
 @dataclass(frozen=True)
 class Routing:
     """What the rows that `pack` gets look like, and where they go.
+
+    Their last column is the bucket of a row without an id, from 0 to below ``buckets``; it is not handed on. It must
+    depend on the row and its task, not on its place among the rows: a task that is run again parts them the same way.
 
     Attributes:
         width: How many columns the user's rows have; they come first.
@@ -132,9 +136,14 @@ def _part(rows: pa.RecordBatch, routing: Routing) -> tuple[list[int], list[pa.Re
     columns, names = list(rows.columns), list(rows.schema.names)
     end = max(routing.width, 1 + max(routing.ids))
     digests = _digests_of([columns[at] for at in routing.ids])
+    spread = columns.pop()
+    names.pop()
     columns[routing.width : end], names[routing.width : end] = [], []
     rows = pa.RecordBatch.from_arrays([*columns, digests], [*names, "fingerprint"])
     buckets = of_array(digests)[:, 1] % np.uint64(routing.buckets)
+    if digests.null_count:
+        lonely = digests.is_null().to_numpy(zero_copy_only=False)
+        buckets = np.where(lonely, spread.to_numpy().astype(np.uint64), buckets)
     if routing.buckets <= 2**16:  # the sort of 16-bit numbers is by radix
         buckets = buckets.astype(np.uint16)
     order = np.argsort(buckets, kind="stable")
