@@ -1,8 +1,8 @@
 """What the caller said, checked at the driver before anything runs."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
@@ -18,6 +18,7 @@ from pyspark.sql.types import (
     StringType,
     TimestampNTZType,
     TimestampType,
+    VariantType,
 )
 
 if TYPE_CHECKING:
@@ -67,16 +68,19 @@ def check_ids(df: "DataFrame", ids: Ids) -> list[Column]:
 
     Raises:
         ValueError: None at all.
-        TypeError: A type whose values have no one form in bytes, such as floats and structs.
+        TypeError: A type whose values have no one form in bytes, such as floats and structs, or a string with a
+            collation; not one value for each row.
         pyspark.errors.AnalysisException: No such column; says which there are.
     """
     columns = as_columns("ids", ids)
+    _check_one_value_a_row(df, "ids", columns)
     for column, kind in zip(columns, types_of(df, columns), strict=True):
         if not isinstance(kind, _ID_TYPES):
             raise TypeError(
                 f"an id cannot be of type {kind.simpleString()} ({column!r}): it is a string, binary, integer, "
                 "date or timestamp; cast other types to string"
             )
+        _check_collation("ids", column, kind)
     return columns
 
 
@@ -85,14 +89,54 @@ def check_order(df: "DataFrame", order_by: Ids) -> list[Column]:
 
     Raises:
         ValueError: None at all.
-        TypeError: A type without an order.
+        TypeError: A type without an order, or a string with a collation; not one value for each row.
         pyspark.errors.AnalysisException: No such column.
     """
     columns = as_columns("order_by", order_by)
+    _check_one_value_a_row(df, "order_by", columns)
     for column, kind in zip(columns, types_of(df, columns), strict=True):
-        if not isinstance(kind, AtomicType):
+        if not isinstance(kind, AtomicType) or isinstance(kind, VariantType):
             raise TypeError(f"order_by cannot be of type {kind.simpleString()} ({column!r})")
+        _check_collation("order_by", column, kind)
     return columns
+
+
+def _check_collation(what: str, column: Column, kind: DataType) -> None:
+    """Raise a TypeError if ``kind`` is a string that is not compared as bytes, as we compare them."""
+    if isinstance(kind, StringType) and kind.collation != "UTF8_BINARY":
+        raise TypeError(
+            f"{what} compares strings as bytes, and {column!r} has the collation {kind.collation}: cast it to string, "
+            "or give an expression of it, such as lower(...).cast('string')"
+        )
+
+
+def _check_one_value_a_row(df: "DataFrame", what: str, columns: Sequence[Column]) -> None:
+    """Raise a TypeError if one of ``columns`` of ``df`` is a direction, an aggregate or makes rows.
+
+    Spark would take them until the query runs, or give another number of rows.
+    """
+    rows = df._jdf.queryExecution().analyzed().nodeName()
+    for column in columns:
+        plan = df.select(column)._jdf.queryExecution().analyzed()
+        if _has_direction(plan.expressions()):
+            raise TypeError(
+                f"{what} takes no directions ({column!r}): for the greatest first say keep='last', or negate numbers, "
+                "such as -F.col('offset')"
+            )
+        if plan.nodeName() == "Aggregate":
+            raise TypeError(f"{what} needs one value for each row, and {column!r} is an aggregate")
+        if plan.children().head().nodeName() == "Generate" != rows:
+            raise TypeError(
+                f"{what} needs one value for each row, and {column!r} makes several: select it first"
+            )
+
+
+def _has_direction(expressions: Any) -> bool:
+    """Whether a sort order is anywhere in these expressions, a sequence of Scala's."""
+    return any(
+        one.nodeName() == "SortOrder" or _has_direction(one.children())
+        for one in map(expressions.apply, range(expressions.size()))
+    )
 
 
 def check_type(
@@ -104,6 +148,8 @@ def check_type(
         TypeError: It is of another type.
         pyspark.errors.AnalysisException: No such column.
     """
+    if not isinstance(column, str | Column):
+        raise TypeError(f"{what} is a column or the name of one, not {type(column).__name__}")
     (checked,) = as_columns(what, column)
     (found,) = types_of(df, [checked])
     if not isinstance(found, tuple(kinds)):
@@ -162,6 +208,12 @@ def horizon_in_ms(horizon: "timedelta | str | None") -> int | None:
 
 def as_columns(what: str, columns: Ids) -> list[Column]:
     """``columns`` as a list; ``what`` names them in errors."""
+    if isinstance(columns, Set):
+        raise TypeError(f"{what} has an order, and a set has another at each start: give a list")
+    if not isinstance(columns, str | Column | Sequence) or isinstance(columns, bytes | bytearray):
+        raise TypeError(
+            f"{what} is a column, the name of one, or a list of these, not {type(columns).__name__}"
+        )
     listed = [columns] if isinstance(columns, str | Column) else list(columns)
     if not listed:
         raise ValueError(f"{what} needs 1 column at least")

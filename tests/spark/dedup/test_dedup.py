@@ -2,6 +2,7 @@
 
 import random
 import struct
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from pyspark.sql import functions as F
 from pykafka_core import kernels
 from pykafka_core.idempotent import PartitionKey
 from spark_udfs import dedup_batch, dedup_offsets, dedup_stream, fingerprint
+from spark_udfs.dedup.batch import _order
 from tests.spark.streams import (
     COLUMNS,
     Stream,
@@ -87,6 +89,41 @@ def test_batch_keeps_the_row_with_the_least_or_greatest_order(
     assert kept.schema == df.schema
 
 
+@pytest.mark.parametrize(
+    ("keep", "orders"),
+    [("first", [[1.0, 2.0, float("nan"), None]]), ("last", [[float("nan"), 2.0, None], [2.0, None]])],
+)  # fmt: skip
+def test_batch_takes_nan_for_the_greatest_number_as_spark_does(
+    spark: "SparkSession", keep: Any, orders: list[list[float | None]]
+) -> None:
+    for order in orders:  # which wins against all that follow it
+        for winner in range(len(order) - 1):
+            rows = [("a", rank) for rank in reversed(order[winner:])]
+            df = spark.createDataFrame(rows, "id string, rank double").coalesce(1)
+            (kept,) = dedup_batch(df, "id", keep=keep, order_by="rank").collect()
+            assert repr(kept.rank) == repr(order[winner])
+
+
+def test_sorting_uses_nothing_that_pyarrow_warns_of() -> None:
+    ranks = pa.RecordBatch.from_pydict({"0": pa.array([2, None, 1])})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert _order([ranks], "first").tolist() == [2, 0, 1]
+        assert _order([ranks], "last").tolist() == [0, 2, 1]
+
+
+def test_batch_spreads_rows_without_an_id(spark: "SparkSession") -> None:
+    spark.conf.set("spark.sql.adaptive.enabled", "false")  # it would join small partitions
+    try:
+        rows = spark.range(1000, numPartitions=2).where("id < 500")  # all of them in one task
+        df = rows.selectExpr("id AS offset", "NULL::string AS key")
+        kept = dedup_batch(df, "key").select("offset", F.spark_partition_id().alias("at")).collect()
+    finally:
+        spark.conf.unset("spark.sql.adaptive.enabled")
+    assert sorted(row.offset for row in kept) == list(range(500))
+    assert len({row["at"] for row in kept}) == 2
+
+
 def test_batch_passes_every_column_type_unchanged(spark: "SparkSession") -> None:
     df = spark.sql("""
         SELECT id AS offset, CAST(id AS decimal(20, 3)) AS d, timestamp '2013-01-01 05:15:00' AS t,
@@ -150,6 +187,22 @@ def test_fingerprint_is_the_kernels(spark: "SparkSession") -> None:
         (AnalysisException, "nope", lambda df: batch(df, "nope", order_by="number")),
         (ValueError, "ids needs 1 column", lambda df: batch(df, [], order_by="number")),
         (TypeError, "ids holds names and columns, not int", lambda df: batch(df, [3], order_by="number")),
+        (TypeError, "ids is a column, .* list of these, not NoneType", lambda df: batch(df, None, order_by="number")),
+        (TypeError, "ids is a column, .* not bytes", lambda df: batch(df, b"id", order_by="number")),
+        (TypeError, "ids is a column, .* not generator", lambda df: batch(df, (n for n in "a"), order_by="number")),
+        (TypeError, "ids has an order, and a set has", lambda df: batch(df, {"id", "part"}, order_by="number")),
+        (TypeError, r"ids takes no directions \(Column<'number DESC", lambda df: batch(df, F.desc("number"))),
+        (TypeError, "order_by takes no directions .*keep='last', or negate",
+         lambda df: batch(df, "id", order_by=[F.desc("number")])),
+        (TypeError, "order_by takes no directions", lambda df: batch(df, "id", order_by=F.asc("number") + 1)),
+        (TypeError, "order_by .* each row, and .*max.* is an aggregate",
+         lambda df: batch(df, "id", order_by=F.max("number"))),
+        (TypeError, "order_by cannot be of type variant",
+         lambda df: batch(df, "id", order_by=F.parse_json(F.lit("1")))),
+        (TypeError, "ids compares strings as bytes, .* collation UTF8_LCASE: cast",
+         lambda df: batch(df, F.collate("id", "UTF8_LCASE"), order_by="number")),
+        (TypeError, "order_by compares strings as bytes",
+         lambda df: batch(df, "id", order_by=F.collate("id", "UNICODE"))),
         (TypeError, "an id cannot be of type double", lambda df: batch(df, F.lit(1.5), order_by="number")),
         (TypeError, "order_by cannot be of type array", lambda df: batch(df, "id", order_by=F.array("id"))),
         (ValueError, "buckets is 1 to 4096, not 0", lambda df: batch(df, "id", order_by="number", buckets=0)),
@@ -181,6 +234,11 @@ def test_bad_input_is_refused_at_the_driver(
         (ValueError, "buckets is 1 to 4096, not 0", lambda df, at: stream_of(df, "id", store=at, buckets=0)),
         (TypeError, "buckets is an int, not str", lambda df, at: stream_of(df, "id", store=at, buckets="16")),
         (AnalysisException, "nope", lambda df, at: stream_of(df, "nope", store=at)),
+        (TypeError, "ids .* is an aggregate", lambda df, at: stream_of(df, F.count("id"), store=at)),
+        (TypeError, "ids .* makes several: select it first",
+         lambda df, at: stream_of(df, ["id", F.explode(F.array("id", "part"))], store=at)),
+        (TypeError, "event_time is a column or the name of one, not int",
+         lambda df, at: stream_of(df, "id", store=at, horizon="1 hour", event_time=5)),
         (TypeError, "an id cannot be of type map", lambda df, at: stream_of(df, F.create_map("id", "id"), store=at)),
         (ValueError, "like '10 minutes'", lambda df, at: stream_of(df, "id", store=at, horizon="soon")),
         (ValueError, "at least a millisecond", lambda df, at: stream_of(df, "id", store=at, horizon="0 seconds")),
