@@ -1,7 +1,9 @@
 """`dedup_offsets`: high-water marks against redelivery."""
 
+import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from numbers import Integral
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType, StringType
@@ -13,6 +15,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 __all__ = ["dedup_offsets"]
+
+OFFSET_MAX: Final = 2**63 - 1
+PARTITION_MAX: Final = 2**22 - 1
+"""More than a cluster can have; marks take 8 bytes for each number up to the greatest."""
 
 
 def dedup_offsets(
@@ -31,14 +37,14 @@ def dedup_offsets(
     Args:
         df: A table or a stream.
         marks: The next offset of each partition, as a ledger has them (`Transaction.marks`). A partition without a mark
-            is new: its rows are kept.
+            is new: its rows are kept. Any number of marks is one constant of the query.
         topic: A string.
         partition: An integer.
         offset: An integer.
 
     Raises:
-        ValueError: One topic-partition twice in ``marks``, by two topic ids.
-        TypeError: A column is of another type.
+        ValueError: One topic-partition twice in ``marks``, by two topic ids; a mark that is no offset.
+        TypeError: A column is of another type, or ``marks`` is.
         pyspark.errors.AnalysisException: No such column.
     """
     name = check_type(df, "topic", topic, [StringType], "a string")
@@ -48,23 +54,42 @@ def dedup_offsets(
 
 
 def _mark(topic: "Column", partition: "Column", marks: Mapping[PartitionKey, int]) -> "Column":
-    """The mark of a row's partition, null if there is none: an array for each topic, by partition."""
-    found = F.lit(None).cast("bigint")
-    for name, of_topic in _by_topic(marks).items():
-        offsets = [of_topic.get(number) for number in range(max(of_topic) + 1)]
-        array = F.array(*[F.lit(value).cast("bigint") for value in offsets])
-        found = F.when(topic == name, F.get(array, partition)).otherwise(found)
-    return found
+    """The mark of a row's partition, null if there is none: an array for each topic, by partition.
+
+    One constant, whose text Spark parses once: a literal for each mark takes seconds to build from a thousand on, and a
+    condition for each topic is too deep for Spark's optimizer.
+    """
+    by_topic = {
+        name: [of_topic.get(number) for number in range(max(of_topic) + 1)]
+        for name, of_topic in _by_topic(marks).items()
+    }
+    arrays = F.from_json(F.lit(json.dumps(by_topic)), "map<string, array<bigint>>")
+    return F.get(F.try_element_at(arrays, topic.cast("string")), partition)
 
 
 def _by_topic(marks: Mapping[PartitionKey, int]) -> dict[str, dict[int, int]]:
+    if not isinstance(marks, Mapping):
+        raise TypeError(
+            f"marks is a mapping from PartitionKey to offset, not {type(marks).__name__}"
+        )
     by_topic: dict[str, dict[int, int]] = {}
     for key, mark in marks.items():
+        if not isinstance(key, PartitionKey):
+            raise TypeError(f"marks are by PartitionKey(topic_id, topic, partition), not {key!r}")
+        number = _number(f"the partition in {key!r}", key.partition, PARTITION_MAX)
         of_topic = by_topic.setdefault(key.topic, {})
-        if key.partition in of_topic:
+        if number in of_topic:
             raise ValueError(
-                f"two marks of {key.topic}-{key.partition}: the rows do not say of which topic id they are; "
+                f"two marks of {key.topic}-{number}: the rows do not say of which topic id they are; "
                 "give those of the present topic only"
             )
-        of_topic[key.partition] = mark
+        of_topic[number] = _number(f"the mark of {key.topic}-{number}", mark, OFFSET_MAX)
     return by_topic
+
+
+def _number(what: str, value: object, most: int) -> int:
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise TypeError(f"{what} is an int, not {type(value).__name__}")
+    if not 0 <= int(value) <= most:
+        raise ValueError(f"{what} is 0 to {most}, not {value}")
+    return int(value)

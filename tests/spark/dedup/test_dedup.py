@@ -29,6 +29,12 @@ batch: Any = dedup_batch  # under these names they take bad input past the type 
 stream_of: Any = dedup_stream
 offsets: Any = dedup_offsets
 
+KEY = PartitionKey(bytes(16), "t", 0)
+
+
+def marked(df: "DataFrame", marks: Any) -> "DataFrame":
+    return dedup_offsets(df, marks, topic="id", partition="part", offset="number")
+
 
 @pytest.fixture
 def stream(spark: "SparkSession", tmp_path: Path) -> Stream:
@@ -57,6 +63,34 @@ def test_marks_of_a_ledger_cut_a_table_without_python(spark: "SparkSession") -> 
     assert dedup_offsets(df, {}).count() == len(rows)
     with pytest.raises(ValueError, match="two marks of a-0"):
         dedup_offsets(df, {**marks, PartitionKey(b"x" * 16, "a", 0): 1})
+
+
+def test_marks_of_many_partitions_are_one_constant(spark: "SparkSession") -> None:
+    """A literal for each took 18 s for 10,000, and a condition for each topic overflowed the JVM's stack."""
+    marks = {
+        PartitionKey(bytes(16), f"t{topic}", partition): topic + partition
+        for topic in range(1_000)
+        for partition in range(10)
+    }
+    marks[PartitionKey(bytes(16), "sparse", 2_000_000)] = 5
+    df = spark.sql("""
+        SELECT concat('t', id % 1001) topic, CAST(id % 11 AS int) partition, id % 7 AS offset FROM range(5000)
+        UNION ALL SELECT 'sparse', 2000000, id FROM range(7)
+    """)  # fmt: skip
+    kept = dedup_offsets(df, marks)
+    plan = kept._jdf.queryExecution().optimizedPlan()
+    assert "from_json" not in plan.toString().lower()  # parsed at the driver, once
+    of = {(key.topic, key.partition): mark for key, mark in marks.items()}
+    wanted = [
+        tuple(row) for row in df.collect() if row.offset >= of.get((row.topic, row.partition), 0)
+    ]
+    assert 0 < len(wanted) < df.count()
+    assert [tuple(row) for row in kept.collect()] == wanted
+
+
+def test_topics_are_told_apart_by_their_bytes(spark: "SparkSession") -> None:
+    df = spark.sql("SELECT 'A' COLLATE UTF8_LCASE topic, 0 partition, 1L offset")
+    assert dedup_offsets(df, {PartitionKey(bytes(16), "a", 0): 5}).count() == 1
 
 
 @pytest.mark.parametrize("keep", ["first", "last"])
@@ -210,6 +244,13 @@ def test_fingerprint_is_the_kernels(spark: "SparkSession") -> None:
         (ValueError, "for a table there is dedup_batch", lambda df: stream_of(df, "id", store="/ids")),
         (TypeError, "store", lambda df: stream_of(df, "id")),
         (TypeError, "marks", lambda df: offsets(df, topic="id", partition="part", offset="number")),
+        (TypeError, "marks is a mapping from PartitionKey to offset, not list", lambda df: marked(df, [])),
+        (TypeError, r"marks are by PartitionKey\(.*\), not \('t', 0\)", lambda df: marked(df, {("t", 0): 6})),
+        (TypeError, "the mark of t-0 is an int, not str", lambda df: marked(df, {KEY: "x"})),
+        (TypeError, "the mark of t-0 is an int, not NoneType", lambda df: marked(df, {KEY: None})),
+        (ValueError, "the mark of t-0 is 0 to .*, not 9223372036854775808", lambda df: marked(df, {KEY: 2**63})),
+        (ValueError, "the mark of t-0 is 0 to .*, not -1", lambda df: marked(df, {KEY: -1})),
+        (TypeError, "the partition in .* is an int, not str", lambda df: marked(df, {KEY._replace(partition="0"): 1})),
         (AnalysisException, "topic", lambda df: offsets(df, {}, partition="part", offset="number")),
         (TypeError, "offset is an integer, not string",
          lambda df: offsets(df, {}, topic="id", partition="part", offset="id")),
