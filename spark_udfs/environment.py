@@ -112,10 +112,15 @@ def check_java() -> None:
         raise SparkSetupError(f"Spark needs Java, and {java} does not run: {advice}") from error
     version = re.search(r'version "(?:1\.)?(\d+)', shown.stderr)
     if version is None or int(version[1]) < JAVA_VERSION_MIN:
-        first_line = shown.stderr.strip().partition("\n")[0]
         raise SparkSetupError(
-            f"Spark needs Java {JAVA_VERSION_MIN}, and {java} is {first_line}: {advice}"
+            f"Spark needs Java {JAVA_VERSION_MIN}, and {java} {_java_said(shown.stderr)}: {advice}"
         )
+
+
+def _java_said(text: str) -> str:
+    """What `java -version` printed, without what it picks up from the environment."""
+    lines = [line for line in text.splitlines() if line and not line.startswith("Picked up ")]
+    return f"is {lines[0]}" if lines else "tells no version"
 
 
 def check_worker_python(python: str) -> None:
@@ -133,8 +138,10 @@ def check_worker_python(python: str) -> None:
     except OSError as error:
         raise SparkSetupError(f"PYSPARK_PYTHON={python} does not run: {advice}") from error
     driver = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    if done.stdout.strip() != driver:
-        worker = done.stdout.strip() or "no Python"
+    worker = done.stdout.strip()
+    if not worker:
+        raise SparkSetupError(f"PYSPARK_PYTHON={python} is no Python: {advice}")
+    if worker != driver:
         raise SparkSetupError(
             f"PYSPARK_PYTHON={python} is Python {worker}, the driver is {driver}: {advice}"
         )

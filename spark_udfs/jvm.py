@@ -34,11 +34,14 @@ def running_jvm() -> Any:
 
 
 def settings_of(jvm: Any) -> dict[str, str]:
-    """Of its session, else those that it was started with."""
+    """Of its context and of the session that `getOrCreate` would give, else those that it was started with."""
     from pyspark import SparkConf, SparkContext
+    from pyspark.sql import SparkSession
 
     context = SparkContext._active_spark_context
-    return dict((context.getConf() if context else SparkConf(_jvm=jvm)).getAll())
+    settings = dict((context.getConf() if context else SparkConf(_jvm=jvm)).getAll())
+    session = SparkSession._instantiatedSession
+    return settings | session.conf.getAll if context and session else settings
 
 
 def connector_of(jvm: Any) -> None:

@@ -1,8 +1,9 @@
 """A Spark session with the settings that Kafka pipelines in Python want.
 
 Everything is checked and set on the builder, before a JVM starts; what the user set already stays, wherever it was
-set: on the builder, in `PYSPARK_SUBMIT_ARGS`, in `spark-defaults.conf`. Where a JVM runs already (spark-submit, a
-notebook that brings its session, an earlier session of this process) it is asked what it has: no jar can be added.
+set: on the builder, in `PYSPARK_SUBMIT_ARGS`, in a file of settings, in the session that runs. Where a JVM runs already
+(spark-submit, a notebook that brings its session, an earlier session of this process) it is asked what it has: no jar
+can be added.
 """
 
 import os
@@ -23,7 +24,7 @@ from spark_udfs.environment import (
     installed_spark,
 )
 from spark_udfs.jvm import connector_of, running_jvm, settings_of
-from spark_udfs.submitted import default_settings, submitted_settings
+from spark_udfs.submitted import file_settings, submitted_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,7 +59,8 @@ def configure_spark(builder: "SparkSession.Builder", kafka: bool = False) -> "Sp
     Raises:
         ConnectorMissing: `kafka`, and the jars cannot be had or do not fit Spark.
         SparkSetupError: No Java, no PySpark, workers of another Python, a JVM that runs without the connector, or
-            Spark Connect, whose server has its own settings.
+            Spark Connect, whose server has its own settings; settings that Spark could not read.
+        TypeError: No builder.
     """
     options = _options(builder)
     if any(name in os.environ for name in _CONNECT) or _is_connect(options):
@@ -77,7 +79,12 @@ def configure_spark(builder: "SparkSession.Builder", kafka: bool = False) -> "Sp
 
 def _options(builder: "SparkSession.Builder") -> dict[str, str]:
     """What the user set on the builder. PySpark has no public way to ask."""
-    options: dict[str, object] = builder._options
+    options: dict[str, object] | None = getattr(builder, "_options", None)
+    if options is None or not hasattr(builder, "getOrCreate"):
+        raise TypeError(
+            "configure_spark takes the builder of a session, such as SparkSession.builder, not "
+            f"{type(builder).__name__}"
+        )
     return {name: str(value) for name, value in options.items()}
 
 
@@ -87,7 +94,7 @@ def _is_connect(options: dict[str, str]) -> bool:
 
 
 def _wanted_of(jvm: Any, options: dict[str, str], kafka: bool) -> dict[str, str]:
-    """For a JVM that runs."""
+    """For a JVM that runs. `getOrCreate` would set it in the session that runs, too."""
     from pyspark import SparkContext
 
     given = settings_of(jvm) | options
@@ -101,8 +108,9 @@ def _wanted_of(jvm: Any, options: dict[str, str], kafka: bool) -> dict[str, str]
 def _wanted(options: dict[str, str], kafka: bool) -> dict[str, str]:
     """For a JVM that `getOrCreate` will start."""
     spark = installed_spark()
-    submitted = submitted_settings(os.environ.get("PYSPARK_SUBMIT_ARGS", ""))
-    given = default_settings(spark) | options | submitted
+    arguments = os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")  # as PySpark has it
+    submitted = submitted_settings(arguments)
+    given = file_settings(spark, arguments) | options | submitted
     wanted = {name: value for name, value in SETTINGS.items() if name not in given}
     if kafka:
         wanted |= _connector_settings(spark, given, submitted)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pandas
 import pyspark
@@ -169,6 +170,67 @@ def test_what_submit_arguments_say_stays(alone: pytest.MonkeyPatch) -> None:
         configure_spark(SparkSession.builder, kafka=True)
 
 
+def test_what_a_file_of_submit_arguments_says_stays(
+    alone: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "spark-defaults.conf").write_text(
+        "spark.python.unix.domain.socket.enabled false\nspark.jars /default.jar\n"
+    )
+    file = tmp_path / "mine.conf"
+    arrow = "spark.sql.execution.arrow.pyspark.enabled"
+    file.write_bytes(
+        f"# f\xfcr uns\nspark.jars /a.jar,\\\n  /b.jar\n{arrow} false\n".encode("latin-1")
+    )
+    alone.setenv("SPARK_CONF_DIR", str(tmp_path))
+    alone.setenv("PYSPARK_SUBMIT_ARGS", f"--properties-file {file} pyspark-shell")
+    options = set_by(configure_spark(SparkSession.builder, kafka=True))
+    assert options["spark.jars"].split(",") == ["/a.jar", "/b.jar", *map(str, connector_jars())]
+    assert (
+        options["spark.python.unix.domain.socket.enabled"] == "true"
+    )  # the file is in place of the defaults
+    assert arrow not in options
+    alone.setenv(
+        "PYSPARK_SUBMIT_ARGS", f"--load-spark-defaults --properties-file={file} pyspark-shell"
+    )
+    options = set_by(configure_spark(SparkSession.builder, kafka=True))
+    assert options.keys().isdisjoint({arrow, "spark.python.unix.domain.socket.enabled"})
+    assert options["spark.jars"].startswith("/a.jar,/b.jar,")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ("--conf spark.x pyspark-shell", "says --conf spark.x: a setting is NAME=VALUE"),
+        ("--master local[2]", r"must end with pyspark-shell, or be unset; it is: --master local\[2\]"),
+        ("", "must end with pyspark-shell, or be unset"),
+        ("--conf 'spark.x=y pyspark-shell", r"PYSPARK_SUBMIT_ARGS cannot be read \(No closing quotation\)"),
+        ("--properties-file /nowhere pyspark-shell", "--properties-file /nowhere: there is no such file"),
+    ],
+)  # fmt: skip
+def test_submit_arguments_that_spark_would_not_take_are_named(
+    alone: pytest.MonkeyPatch, arguments: str, text: str
+) -> None:
+    alone.setenv("PYSPARK_SUBMIT_ARGS", arguments)
+    with pytest.raises(SparkSetupError, match=text):
+        configure_spark(SparkSession.builder)
+
+
+def test_what_the_user_set_in_the_session_that_runs_stays(spark: SparkSession) -> None:
+    arrow = "spark.sql.execution.arrow.pyspark.enabled"
+    spark.conf.set(arrow, "false")
+    try:
+        assert configure_spark(SparkSession.builder).getOrCreate() is spark
+        assert spark.conf.get(arrow) == "false"
+    finally:
+        spark.conf.set(arrow, "true")
+
+
+@pytest.mark.parametrize("other", [None, "local[2]", SparkSession])
+def test_what_is_no_builder_is_refused(other: Any) -> None:
+    with pytest.raises(TypeError, match=r"takes the builder .* such as SparkSession\.builder, not"):
+        configure_spark(other)
+
+
 def test_nothing_is_fetched_where_kafka_is_not_asked_for(
     alone: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -197,8 +259,12 @@ def test_a_missing_or_old_java_is_named(alone: pytest.MonkeyPatch, tmp_path: Pat
     alone.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SparkSetupError, match=r"needs Java.* install a JDK 17"):
         configure_spark(SparkSession.builder)
-    script(tmp_path / "bin" / "java", """echo 'openjdk version "11.0.2"' >&2""")
-    with pytest.raises(SparkSetupError, match=r"needs Java 17.*11\.0\.2.*: install a JDK 17"):
+    picked = "echo 'Picked up JAVA_TOOL_OPTIONS: -Xmx1g' >&2\n"
+    script(tmp_path / "bin" / "java", picked + """echo 'openjdk version "11.0.2"' >&2""")
+    with pytest.raises(SparkSetupError, match=r"java is openjdk.*11\.0\.2.*: install a JDK 17"):
+        configure_spark(SparkSession.builder)
+    script(tmp_path / "bin" / "java", picked)
+    with pytest.raises(SparkSetupError, match=r"java tells no version: install a JDK 17"):
         configure_spark(SparkSession.builder)
 
 
@@ -207,6 +273,7 @@ def test_a_python_that_cannot_run_workers_is_named(
 ) -> None:
     wrong = {
         "does not run": tmp_path / "nowhere",
+        "is no Python": script(tmp_path / "true", "exit 0"),
         "is Python 3.9, the driver is": script(tmp_path / "old", "echo 3.9"),
         "No module named 'pyarrow'": script(tmp_path / "bare", f'exec {sys.executable} -S "$@"'),
     }

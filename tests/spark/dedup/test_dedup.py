@@ -29,7 +29,7 @@ batch: Any = dedup_batch  # under these names they take bad input past the type 
 stream_of: Any = dedup_stream
 offsets: Any = dedup_offsets
 
-KEY = PartitionKey(bytes(16), "t", 0)
+KEY: Any = PartitionKey(bytes(16), "t", 0)
 
 
 def marked(df: "DataFrame", marks: Any) -> "DataFrame":
