@@ -211,6 +211,7 @@ def without_redelivered(
     Returns:
         The frame, and what tells after its job how many rows it had before; 0 where nothing was dropped.
     """
+    from py4j.protocol import Py4JJavaError
     from pyspark.sql import Observation
     from pyspark.sql import functions as F
 
@@ -225,7 +226,16 @@ def without_redelivered(
     rows = df.observe(counted, F.count(F.lit(1)).alias("records"))
     # Rows without a place are left to the tasks, which refuse them.
     kept = rows.where((F.col("offset") >= mark) | F.col("offset").isNull())
-    return kept, lambda: int(counted.get["records"])
+
+    def records() -> int:
+        try:
+            return int(counted.get["records"])
+        except Py4JJavaError:
+            # Where nothing is left for a shuffle, adaptive execution replaces the plan by an empty one, and the
+            # observation goes with it (4.2, 4.3).
+            return df.count()
+
+    return kept, records
 
 
 def run_tasks(df: "DataFrame", task: Task) -> Committed:

@@ -220,6 +220,43 @@ def test_partitions_that_spark_reads_in_pieces_are_put_together(
     assert effects(database) == [f"order {n:03}" for n in range(60)]
 
 
+@pytest.mark.parametrize(
+    ("options", "change"),
+    [
+        ({"minPartitions": 9}, lambda df: df),
+        ({}, lambda df: df.repartition(2)),
+        ({}, lambda df: df.coalesce(1)),
+        ({}, lambda df: df.where("partition < 2").union(df.where("partition = 2"))),
+    ],
+    ids=["pieces", "shuffle", "coalesce", "union"],
+)
+def test_a_batch_that_is_wholly_redelivered_goes_through_a_shuffle(
+    spark: "SparkSession",
+    broker: Broker,
+    database: PostgresDatabase,
+    ledger: PostgresLedger,
+    tmp_path: Path,
+    options: dict[str, Any],
+    change: Change,
+) -> None:
+    """Adaptive execution finds nothing to shuffle and takes the count of the records away, too."""
+    send(broker.bootstrap_servers, TOPIC, [Sent(n % 3, f"order {n:03}") for n in range(60)])
+    df = change(stream(spark, broker.bootstrap_servers, TOPIC, **options).selectExpr(*COLUMNS))
+    first = consumer_of(broker, ledger)
+
+    def crash(rows: "DataFrame", batch_id: int) -> None:
+        first.foreach_batch(rows, batch_id)
+        raise RuntimeError("after the tasks' commits")
+
+    with pytest.raises(StreamingQueryException, match="after the tasks' commits"):
+        run(df, tmp_path / "c", crash)
+    for checkpoint in ("c", "new"):
+        again = consumer_of(broker, ledger)
+        run(df, tmp_path / checkpoint, again.foreach_batch)
+        assert again.statistics() == Statistics(batches=1, records=60, redelivered=60)
+    assert effects(database) == [f"order {n:03}" for n in range(60)]
+
+
 def fails_in_the_last(connection: Any, rows: pa.Table) -> None:
     insert_values("%s")(connection, rows)
     if rows["partition"][0].as_py() == 2:
