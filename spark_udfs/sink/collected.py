@@ -42,37 +42,51 @@ def collected(
     """The rows of ``df``, within the block.
 
     Args:
-        df: A micro-batch.
+        df: A micro-batch. The table has its columns, as ``df.schema`` says, whatever Spark plans.
         tasks: About how many tasks it has.
         in_order: What brings the rows of a large batch into log order, so that they need not be sorted here.
     """
     share = max(_TASK_BYTES_MIN, INLINE_BYTES // max(1, tasks))
-    blocks = df.mapInArrow(_blocks_within(share, _BLOCK_BYTES), _BLOCK_SCHEMA).toArrow()
-    empty = _empty(df)
+    schema = _schema_of(df)
+    blocks = df.mapInArrow(_blocks_within(schema, share, _BLOCK_BYTES), _BLOCK_SCHEMA).toArrow()
     if blocks["rows"].null_count == 0:
-        yield pa.Table.from_batches([*_read(blocks), empty])
+        yield pa.Table.from_batches(_read(blocks), schema)
         return
     del blocks
-    with spooled(_in_chunks(in_order(df))) as table:
-        yield table if table.num_columns else pa.Table.from_batches([empty])
+    with spooled(_in_chunks(in_order(df), schema)) as table:
+        yield table if table.num_columns else schema.empty_table()
 
 
-def _empty(df: "DataFrame") -> pa.RecordBatch:
-    """No rows, with the columns as tasks have them."""
+def _schema_of(df: "DataFrame") -> pa.Schema:
+    """The columns that the query has. What tasks see depends on the optimizer, which knows more about nulls."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    zone = df.sparkSession.conf.get("spark.sql.session.timeZone")
+    conf = df.sparkSession.conf
     to_schema: Any = to_arrow_schema
-    return pa.RecordBatch.from_pylist([], to_schema(df.schema, timezone=zone))
+    schema: pa.Schema = to_schema(
+        df.schema,
+        timezone=conf.get("spark.sql.session.timeZone"),
+        prefers_large_types=conf.get("spark.sql.execution.arrow.useLargeVarTypes") == "true",
+    )
+    return schema
 
 
-def _blocks_within(share: int, block_bytes: int) -> Callable[[Batches], Batches]:
+def _with_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The same columns; where types differ, it is in the nullability of nested fields, which costs no copy."""
+    columns = [
+        column if column.type == kind else column.cast(kind)
+        for column, kind in zip(rows.columns, schema.types, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _blocks_within(schema: pa.Schema, share: int, block_bytes: int) -> Callable[[Batches], Batches]:
     """Of each task the rows, or one null where they are more than so many bytes."""
 
     def run(batches: Batches) -> Batches:
         held = []
         size = 0
-        for block in _blocks(block_bytes)(batches):
+        for block in _blocks(schema, block_bytes)(batches):
             size += block["rows"].nbytes
             if size > share:
                 yield pa.RecordBatch.from_pydict({"at": [0], "rows": [None]}, block.schema)
@@ -83,7 +97,7 @@ def _blocks_within(share: int, block_bytes: int) -> Callable[[Batches], Batches]
     return run
 
 
-def _blocks(block_bytes: int) -> Callable[[Batches], Batches]:
+def _blocks(schema: pa.Schema, block_bytes: int) -> Callable[[Batches], Batches]:
     """The map from rows to blocks, with a number each that ascends as the rows of the frame do."""
 
     def run(batches: Batches) -> Batches:
@@ -94,7 +108,8 @@ def _blocks(block_bytes: int) -> Callable[[Batches], Batches]:
         for batch in batches:
             step = max(1, batch.num_rows * block_bytes // max(1, batch.nbytes))
             for start in range(0, batch.num_rows, step):
-                block = pa.array([_written(batch.slice(start, step))], pa.binary())
+                rows = _with_schema(batch.slice(start, step), schema)
+                block = pa.array([_written(rows)], pa.binary())
                 number = pa.array([at], pa.int64())
                 yield pa.RecordBatch.from_arrays([number, block], ["at", "rows"])
                 at += 1
@@ -118,14 +133,14 @@ def _rows_of(block: pa.Buffer | bytes) -> pa.RecordBatch:
     return pa.ipc.open_stream(block).read_next_batch()
 
 
-def _in_chunks(df: "DataFrame") -> Batches:
+def _in_chunks(df: "DataFrame", schema: pa.Schema) -> Batches:
     """The rows in the order of the frame.
 
     They are computed twice, as Spark's cache holds some hundred blocks of each task in memory while it writes them.
     """
     from pyspark.sql import functions as F
 
-    blocks = df.mapInArrow(_blocks(_BLOCK_BYTES), _BLOCK_SCHEMA)
+    blocks = df.mapInArrow(_blocks(schema, _BLOCK_BYTES), _BLOCK_SCHEMA)
     sizes = blocks.select("at", F.octet_length("rows").alias("size")).toArrow()
     first, each, count = _chunks(sizes["at"].to_pylist(), sizes["size"].to_pylist())
     task = F.shiftright("at", _TASK_BITS).cast("int")

@@ -73,6 +73,50 @@ def test_a_batch_without_rows_has_its_columns(spark: "SparkSession") -> None:
         assert table.schema.equals(df.toArrow().schema)
 
 
+NULLABLE = "from_json(text, 'n long, l array<long>, s struct<m: map<string, long>>')"
+FILTERS = {
+    "not null": "text is not null and read.n is not null",
+    "one value": "length(text) = 2",
+    "no rows": "text is not null and length(text) = 1",
+    "never": "1 = 0",
+}
+
+
+def as_one_task(df: "DataFrame") -> "DataFrame":
+    return df.coalesce(1)
+
+
+@pytest.mark.parametrize("large_types", ["false", "true"])
+@pytest.mark.parametrize("where", FILTERS.values(), ids=FILTERS)
+@pytest.mark.parametrize("inline_bytes", [1, 1 << 20])
+def test_the_columns_are_those_of_the_query_whatever_the_optimizer_knows(
+    spark: "SparkSession",
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    large_types: str,
+    where: str,
+    inline_bytes: int,
+) -> None:
+    """It narrows what can be null, so that tasks have other types than the query."""
+    monkeypatch.setattr(collected, "INLINE_BYTES", inline_bytes)
+    monkeypatch.setattr(collected, "_TASK_BYTES_MIN", 1)
+    text = "if(id % 7 = 0, null, if(id % 5 = 0, '{}', to_json(named_struct('n', id)))) text"
+    file = str(tmp_path / "file")
+    spark.range(100, numPartitions=3).selectExpr("id", text).write.parquet(file)
+    df = spark.read.parquet(file).selectExpr(
+        "id", "text", f"{NULLABLE} read", "array(named_struct('id', text)) list"
+    )
+    df = df.where(where)
+    spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", large_types)
+    try:
+        with collected.collected(df, 3, as_one_task) as table:
+            wanted = df.toArrow()
+            assert table.schema.equals(wanted.schema)
+            assert table.equals(wanted)
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
+
+
 @pytest.mark.usefixtures("tiny")
 def test_no_job_of_a_chunk_is_kept_until_the_batch_is_done(
     spark: "SparkSession", tmp_path: Path
@@ -100,7 +144,7 @@ def test_no_job_of_a_chunk_is_kept_until_the_batch_is_done(
 def test_chunks_are_brought_one_after_the_other(spark: "SparkSession") -> None:
     """No job hands over more than a chunk: what spark.driver.maxResultSize limits does not grow with the batch."""
     df = spark.range(2000, numPartitions=2).selectExpr("id", "repeat('x', 100) text")
-    batches = collected._in_chunks(df)
+    batches = collected._in_chunks(df, collected._schema_of(df))
     rows = next(batches)
     assert rows.num_rows <= 5
     left = sum(batch.num_rows for batch in batches)
@@ -126,6 +170,35 @@ def database(tmp_path: Path) -> Iterator[SQLiteLedger]:
         connection.execute("CREATE TABLE effects (value TEXT)")
     with SQLiteLedger(tmp_path / "orders.db") as ledger:
         yield ledger
+
+
+@pytest.mark.parametrize("where", ["value is not null", "partition = 0"])
+@pytest.mark.parametrize("large_types", ["false", "true"])
+def test_a_filter_inside_of_the_function_is_no_error(
+    spark: "SparkSession", database: SQLiteLedger, tmp_path: Path, where: str, large_types: str
+) -> None:
+    """Every batch failed: the tasks' columns had no nulls, those of the query had."""
+    spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", large_types)
+    with Broker() as broker:
+        broker.create_topic("orders")
+        sent = [Sent(0, f"value {n}", f"id {n}") for n in range(20)]
+        send(broker.bootstrap_servers, "orders", sent)
+        sink = IdempotentSink(
+            database, "g", "id", effect=insert_values("?"), brokers=broker.bootstrap_servers
+        )
+        df = stream(spark, broker.bootstrap_servers, "orders").selectExpr(*COLUMNS)
+        df = df.withColumn("id", F.expr("headers[0].value"))
+        try:
+            run(
+                df,
+                tmp_path / "c",
+                lambda df, batch_id: sink.foreach_batch(df.where(where), batch_id),
+            )
+        finally:
+            spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
+    with closing(sqlite3.connect(tmp_path / "orders.db")) as connection:
+        found = [value for (value,) in connection.execute("SELECT value FROM effects")]
+    assert found == [one.value for one in sent]
 
 
 @pytest.mark.usefixtures("tiny")
