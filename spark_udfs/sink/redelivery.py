@@ -8,7 +8,7 @@ a look-up for each row. A table may be a mapped file that is larger than memory,
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from pykafka_core.idempotent.plan import first_fresh
 from spark_udfs.sink.places import Place
+from spark_udfs.sink.row_bytes import row_bytes
 
 PLACE = ("topic", "partition", "offset")
 """The columns of spark-sql-kafka that say where a row was read: string, int, bigint."""
@@ -24,7 +25,8 @@ PLACE = ("topic", "partition", "offset")
 PART_BYTES: Final = 64 << 20
 """An effect gets about so much at a time."""
 
-_PIECE_ROWS: Final = 10_000
+_PIECE_BYTES: Final = 1 << 20
+"""Of one column."""
 
 
 class Run(NamedTuple):
@@ -65,15 +67,20 @@ class Rows:
         """The column of these rows."""
         whole = self.table[name]
         pieces = [
-            chunk for piece in self._pieces(self.table.select([name])) for chunk in piece[0].chunks
+            chunk
+            for piece in self._pieces(self.table.select([name]), _PIECE_BYTES)
+            for chunk in piece[0].chunks
         ]
         return pa.chunked_array(pieces, whole.type)
 
     def parts(self, bytes_max: int = PART_BYTES) -> Iterator[pa.Table]:
         """The rows in tables of about so many bytes: one for what is not larger, none where there are no rows."""
+        if self.order is not None:
+            yield from self._pieces(self.table, bytes_max)
+            return
         held: list[pa.Table] = []
         held_bytes = 0
-        for piece in self._pieces(self.table):
+        for piece in self._pieces(self.table, bytes_max):
             if held and held_bytes + piece.nbytes > bytes_max:
                 yield pa.concat_tables(held)
                 held, held_bytes = [], 0
@@ -82,14 +89,18 @@ class Rows:
         if held:
             yield pa.concat_tables(held)
 
-    def _pieces(self, table: pa.Table) -> Iterator[pa.Table]:
+    def _pieces(self, table: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
+        if self.order is not None:
+            yield from _gathered(table, self._wanted(self.order), bytes_max)
+            return
         for start, stop in self.ranges:
-            if self.order is None:
-                batches = table.slice(start, stop - start).to_batches()
-                yield from (pa.Table.from_batches([one]) for one in batches if one.num_rows)
-                continue
-            for at in range(start, stop, _PIECE_ROWS):
-                yield table.take(pa.array(self.order[at : min(stop, at + _PIECE_ROWS)]))
+            batches = table.slice(start, stop - start).to_batches()
+            yield from (pa.Table.from_batches([one]) for one in batches if one.num_rows)
+
+    def _wanted(self, order: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Where the rows are in the table, in their order."""
+        found = [order[start:stop] for start, stop in self.ranges]
+        return np.concatenate(found) if found else order[:0]
 
 
 @dataclass(frozen=True)
@@ -132,16 +143,70 @@ def in_log_order(table: pa.Table) -> Batch:
     """The rows by topic, partition and offset.
 
     Rows that come in this order, partition by partition, are left where they are. Others are sorted, which takes some
-    30 bytes of memory a row.
+    60 bytes of memory a row, and as much as a few parts when they are given out.
     """
     if (found := _runs(table)) is not None:
         return Batch(table, None, found)
-    order: NDArray[np.int64] = pc.sort_indices(
-        table.select(PLACE), sort_keys=[(name, "ascending") for name in PLACE]
-    ).to_numpy()
-    found = _runs(table.select(PLACE).take(pa.array(order)))
+    places = _numbered(table)
+    keys = [(name, "ascending") for name in PLACE]
+    order: NDArray[np.int64] = pc.sort_indices(pa.table(places), keys).to_numpy().view(np.int64)
+    topics, partitions, offsets = (places[name][order] for name in PLACE)
+    names = pa.DictionaryArray.from_arrays(topics, _topics(table))
+    found = _runs(pa.table([names, partitions, offsets], names=list(PLACE)))
     assert found is not None, "sorted rows are in log order"
     return Batch(table, order, found)
+
+
+def _topics(table: pa.Table) -> pa.Array:
+    """Their names, ascending."""
+    names = pc.unique(table["topic"])
+    return names.take(pc.sort_indices(names))
+
+
+def _numbered(table: pa.Table) -> dict[str, NDArray[Any]]:
+    """The rows' places with a number for each topic, as numbers have no limit of 2 GiB when they are put together."""
+    topics = pc.index_in(table["topic"], value_set=_topics(table))
+    return {"topic": topics.to_numpy()} | {name: table[name].to_numpy() for name in PLACE[1:]}
+
+
+def _gathered(table: pa.Table, wanted: NDArray[np.int64], bytes_max: int) -> Iterator[pa.Table]:
+    """The wanted rows in their order, in tables of so many bytes or of one row that is larger.
+
+    Arrow's own ``take`` puts all of a column together first, whatever is taken, and fails beyond 2 GiB.
+    """
+    batches = [one for one in table.to_batches() if one.num_rows]
+    sizes = [row_bytes(one) for one in batches]
+    if not sizes:
+        return
+    starts = np.cumsum([0, *map(len, sizes)])
+    before = np.cumsum(np.concatenate(sizes)[wanted])
+    start = 0
+    while start < len(wanted):
+        given = before[start - 1] if start else 0
+        stop = max(start + 1, int(np.searchsorted(before, given + bytes_max, side="right")))
+        yield _taken(batches, starts, wanted[start:stop])
+        start = stop
+
+
+def _taken(
+    batches: Sequence[pa.RecordBatch], starts: NDArray[np.int64], wanted: NDArray[np.int64]
+) -> pa.Table:
+    """Rows by their number in all batches, of which each has its first in ``starts``: one look at each batch."""
+    ascending = np.argsort(wanted, kind="stable")
+    rows = wanted[ascending]
+    bounds = np.searchsorted(rows, starts)
+    looks = [
+        (batches[at], pa.array(rows[bounds[at] : bounds[at + 1]] - starts[at]))
+        for at in np.flatnonzero(np.diff(bounds)).tolist()
+    ]
+    back = np.empty_like(ascending)
+    back[ascending] = np.arange(len(ascending))
+    # Column by column, as a column is in memory twice meanwhile.
+    columns = [
+        pa.concat_arrays([batch[number].take(found) for batch, found in looks]).take(pa.array(back))
+        for number in range(len(batches[0].schema))
+    ]
+    return pa.Table.from_arrays(columns, schema=batches[0].schema)
 
 
 def _runs(table: pa.Table) -> list[Run] | None:

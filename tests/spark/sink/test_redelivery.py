@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark_udfs.sink.redelivery import Batch, Rows, Run, in_log_order
+from spark_udfs.sink.row_bytes import row_bytes
 
 Row = tuple[str, int, int]
 rows = st.lists(
@@ -79,6 +80,68 @@ def test_parts_have_all_rows_in_their_order_and_no_more_bytes_than_a_piece_or_th
     for part in fresh.parts(bytes_max=bytes_max):
         assert part.num_rows
         assert part.nbytes <= bytes_max or part["number"].num_chunks == 1
+        if batch.order is not None:
+            assert part.nbytes <= bytes_max or part.num_rows == 1
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_rows_out_of_log_order_are_not_put_together_beyond_the_limit_of_a_part(large: bool) -> None:
+    """More than 2 GiB of values failed for ever, and less was in memory as a whole for each part.
+
+    The rows of all chunks are one and the same megabyte, so the table itself is small.
+    """
+    kind = pa.large_binary() if large else pa.binary()
+    count = 2200
+    one = pa.array([b"x" * (1 << 20)], kind)
+    table = pa.table(
+        {
+            "topic": pa.array(["a"] * count),
+            "partition": pa.array([0] * count, pa.int32()),
+            "offset": pa.array(range(count, 0, -1)),
+            "value": pa.chunked_array([one] * count),
+        }
+    )
+    pa.default_memory_pool().release_unused()
+    before = pa.total_allocated_bytes()
+    rows = all_of(in_log_order(table))
+    offsets: list[int] = []
+    held = 0
+    for part in rows.parts(8 << 20):
+        held = max(held, pa.total_allocated_bytes() - before)
+        assert part.nbytes <= 8 << 20
+        assert part["value"].type == kind
+        offsets += part["offset"].to_pylist()
+    assert offsets == list(range(1, count + 1))
+    assert held < 32 << 20
+    assert rows.column("offset").to_pylist() == offsets
+
+
+def test_parts_are_cut_by_the_sizes_of_their_own_rows() -> None:
+    """A few large rows beside many small ones; by averages a part would have all of the large ones."""
+    large = [n % 100 == 0 for n in range(2000)]
+    offsets = [n if is_large else 5000 - n for n, is_large in enumerate(large)]
+    table = pa.table(
+        {
+            "topic": pa.array(["a"] * 2000),
+            "partition": pa.array([0] * 2000, pa.int32()),
+            "offset": pa.array(offsets),
+            "value": pa.array([b"x" * (100_000 if is_large else 10) for is_large in large]),
+        }
+    )
+    parts = list(all_of(in_log_order(table)).parts(250_000))
+    assert max(part.nbytes for part in parts) <= 250_000
+    assert [n for part in parts for n in part["offset"].to_pylist()] == sorted(offsets)
+
+
+def test_the_bytes_of_a_row_are_those_of_its_values_also_of_nested_and_sliced_ones() -> None:
+    kind = pa.struct([("m", pa.map_(pa.string(), pa.list_(pa.large_binary()))), ("n", pa.int64())])
+    sizes = [0, 5000, 30_000, 1, 10_000]
+    values = [{"m": [("k", [b"x" * size, b""]), ("l", None)], "n": 1} for size in sizes]
+    rows = pa.record_batch({"value": pa.array([*values, None], kind), "empty": pa.nulls(6)})
+    found = row_bytes(rows)
+    for size, has in zip([*sizes, 0], found, strict=True):
+        assert size <= has <= size + 200
+    assert row_bytes(rows.slice(2, 3)).tolist() == found[2:5].tolist()
 
 
 @given(rows)
