@@ -6,11 +6,12 @@ that read the same partitions must read the same offsets: `agreed` is the only w
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from pykafka_core.errors import ConfigurationError
+from pykafka_core.errors import ConfigurationError, UsageError
 from spark_udfs.environment import SparkSetupError
 from spark_udfs.sink.places import Place, Range, name
 from spark_udfs.sink.redelivery import Run
@@ -111,29 +112,24 @@ def planned(df: "DataFrame") -> Planned | None:
 
     Raises:
         ConfigurationError: No source of the query is Spark's Kafka source, or see `agreed`.
+        UsageError: A query runs, and this is not its thread: whether ``df`` is a batch of it cannot be told.
         SparkSetupError: This Spark does not tell.
     """
-    from py4j.protocol import Py4JError
-
     session: Any = df.sparkSession
-    try:
+    with _telling(session):
         query_id = session.sparkContext.getLocalProperty(QUERY_ID)
         if query_id is None and _active_queries(session).isEmpty():
             return None
         if query_id is None:
-            raise ValueError(
-                f"the property {QUERY_ID} is not set on this thread while a query runs; call the sink on the thread "
-                "that Spark calls foreachBatch on"
+            raise UsageError(
+                "a streaming query runs, and this is not the thread that Spark calls foreachBatch on. For a batch of "
+                "the query, call the sink on that thread; to give the sink rows by hand, stop the application's "
+                "queries first, as the rows do not say whether they are of one"
             )
         execution = _execution(session, query_id)
         sources = [execution.sources().apply(at) for at in range(execution.sources().size())]
         classes = [source.getClass().getName() for source in sources]
         streams = list(_stream_plans(execution, sources, classes))
-    except (Py4JError, AttributeError, TypeError, ValueError) as error:
-        raise SparkSetupError(
-            f"Spark {session.version} does not tell what it planned for a batch, which counting by offsets needs: "
-            f"{error}. Use a PySpark that pykafka_core[spark] was tested with (4.2, 4.3)"
-        ) from error
     if _KAFKA_STREAM not in classes:
         raise ConfigurationError(
             [
@@ -142,6 +138,32 @@ def planned(df: "DataFrame") -> Planned | None:
             ]
         )
     return agreed(streams)
+
+
+def run_of(df: "DataFrame") -> str | None:
+    """The run that the micro-batch ``df`` is of, from a start of the query to its end; None outside of a query.
+
+    Raises:
+        SparkSetupError: This Spark does not tell.
+    """
+    session: Any = df.sparkSession
+    with _telling(session):
+        query_id = session.sparkContext.getLocalProperty(QUERY_ID)
+        return None if query_id is None else str(_execution(session, query_id).runId().toString())
+
+
+@contextmanager
+def _telling(session: Any) -> Iterator[None]:
+    """Spark's internals are asked; one that is missing is an error by Spark's version."""
+    from py4j.protocol import Py4JError
+
+    try:
+        yield
+    except (Py4JError, AttributeError, TypeError, ValueError) as error:
+        raise SparkSetupError(
+            f"Spark {session.version} does not tell what it planned for a batch, which the sink needs: {error}. Use a "
+            "PySpark that pykafka_core[spark] was tested with (4.2, 4.3)"
+        ) from error
 
 
 def _active_queries(session: Any) -> Any:

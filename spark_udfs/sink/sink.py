@@ -43,9 +43,10 @@ from spark_udfs.sink.executors import (
 )
 from spark_udfs.sink.message_ids import ID_COLUMN, with_ids
 from spark_udfs.sink.places import Place, Range
-from spark_udfs.sink.planned import QUERY_ID, Planned, planned
+from spark_udfs.sink.planned import QUERY_ID, Planned, planned, run_of
 from spark_udfs.sink.processing import Effect, Work, check_places
 from spark_udfs.sink.redelivery import Rows, in_log_order
+from spark_udfs.sink.runs import Run
 from spark_udfs.sink.starts import Read, check_logs
 from spark_udfs.sink.statistics import Statistics, lag_of, listener_of
 from spark_udfs.sink.whole_partitions import in_whole_partitions
@@ -62,7 +63,8 @@ BATCHES_REPORTED_MAX: Final = 100
 class IdempotentSink:
     """The function of a ``foreachBatch`` whose effect is done exactly once for each record.
 
-    ``df.writeStream.foreachBatch(sink.foreach_batch)``. Between the source and here records may be
+    ``df.writeStream.foreachBatch(sink.foreach_batch)``, or called by another function once for each batch, with all
+    of it. Between the source and here records may be
     filtered, mapped, exploded and shuffled, but not held back for a later batch (as joins and windows
     do): a partition's later records would have moved its mark past them, so they are refused. Streams of one query
     that read the same partitions must read the same offsets, so load a topic once.
@@ -142,7 +144,7 @@ class IdempotentSink:
                 quarantine=self._work.quarantine,
                 brokers=self._brokers,
             )
-        self._known: dict[str, bytes] = {}
+        self._run = Run()
         self._query: str | None = None
         self._marks: dict[int, Mapping[Place, int]] = {}
         """Of the last batches: Spark reports on a batch while the next ones run."""
@@ -186,22 +188,31 @@ class IdempotentSink:
             ConfigurationError: The columns are not what the arguments need; nothing was read.
             MessageIdError: A row has no id that can be claimed.
             ConsumerError: The broker does not tell the topics' ids, or a topic was replaced meanwhile.
+            UsageError: The batch was committed in this run of the query already; or a query runs, and this is not the
+                thread that Spark calls.
             DataLossError: The batch begins after the marks.
             SparkSetupError: This Spark does not tell what it planned.
             LedgerError: The database; if it was lost during the commit, the replay will tell.
             Exception: Of the effect, or of Spark's tasks. Whatever is raised, nothing was processed; where effects are
                 on the executors, nothing of the partitions whose tasks failed.
         """
-        with self._lock, _noting(self._group, batch_id, self._on_executors):
-            begun = time.monotonic()
-            if self._brokers is None:
-                counts = self._by_batches(df, batch_id)
-            elif self._on_executors:
-                counts = self._by_tasks(df, batch_id, self._brokers)
-            else:
-                counts = self._by_offsets(df, batch_id, self._brokers)
-            seconds = time.monotonic() - begun
-            self._statistics = self._statistics.with_batch(**counts._asdict(), seconds=seconds)
+        with self._lock:
+            if not self._run.goes_on(run_id := run_of(df), batch_id):
+                self._run = Run(run_id)
+            with _noting(self._group, batch_id, self._on_executors):
+                self._process(df, batch_id)
+            self._run.committed = batch_id
+
+    def _process(self, df: "DataFrame", batch_id: int) -> None:
+        begun = time.monotonic()
+        if self._brokers is None:
+            counts = self._by_batches(df, batch_id)
+        elif self._on_executors:
+            counts = self._by_tasks(df, batch_id, self._brokers)
+        else:
+            counts = self._by_offsets(df, batch_id, self._brokers)
+        seconds = time.monotonic() - begun
+        self._statistics = self._statistics.with_batch(**counts._asdict(), seconds=seconds)
 
     def _checked(self, df: "DataFrame") -> "DataFrame":
         """Check the columns; the batch with its ids as one more column if they are computed."""
@@ -310,8 +321,9 @@ class IdempotentSink:
         Nothing where only a function tells the ids. The topics that were not known yet are asked for their ids first:
         the same ids afterwards say that logs, rows and marks are of one topic.
         """
-        begun = plan.topics if batch_id == 0 else plan.topics - self._known.keys()
-        self._ids_of_topics(begun - self._known.keys(), brokers)
+        known = self._run.topic_ids.keys()
+        begun = plan.topics if batch_id == 0 else plan.topics - known
+        self._ids_of_topics(begun - known, brokers)
         ask = getattr(brokers, "log_ranges", None)
         return ask([place for place in plan.ranges if place[0] in begun]) if ask else {}
 
@@ -329,19 +341,20 @@ class IdempotentSink:
         """The ids of the batch's topics, asked before and after it was read.
 
         Rows of a topic that was replaced after they were read would move the new topic's marks. So a
-        topic that has another id than before is an error.
+        topic that has another id than before in this run is an error.
         """
         found = dict(brokers(topics)) if topics else {}
         unknown = sorted(topic for topic in topics if not _is_topic_id(found.get(topic)))
         if unknown:
             raise ConsumerError(f"brokers tells no id of {', '.join(unknown)}: 16 bytes are needed")
-        replaced = sorted(t for t, value in found.items() if self._known.get(t, value) != value)
+        known = self._run.topic_ids
+        replaced = sorted(t for t, value in found.items() if known.get(t, value) != value)
         if replaced:
             raise ConsumerError(
                 f"{', '.join(replaced)}: deleted and recreated while the query ran; "
                 "start it again, with a new checkpoint and startingOffsets=earliest"
             )
-        self._known |= found
+        known |= found
         return found
 
 

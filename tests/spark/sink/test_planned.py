@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from py4j.protocol import Py4JError
 
-from pykafka_core.errors import ConfigurationError
+from pykafka_core.errors import ConfigurationError, UsageError
 from spark_udfs import SparkSetupError
 from spark_udfs.sink.places import Range
-from spark_udfs.sink.planned import Planned, StreamPlan, agreed, planned
+from spark_udfs.sink.planned import Planned, StreamPlan, agreed, planned, run_of
 
 KAFKA = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
 
@@ -19,6 +19,13 @@ KAFKA = "org.apache.spark.sql.kafka010.KafkaMicroBatchStream"
 def option(value: object) -> SimpleNamespace:
     """Scala's."""
     return SimpleNamespace(isEmpty=lambda: value is None, get=lambda: value)
+
+
+class Queries(dict[str, object]):
+    """Java's map."""
+
+    def isEmpty(self) -> bool:
+        return not self
 
 
 def offsets(text: str) -> SimpleNamespace:
@@ -37,15 +44,17 @@ def execution(class_name: str = KAFKA) -> SimpleNamespace:
         sources=lambda: sources,
         getStartOffsetsOfLatestBatch=lambda: SimpleNamespace(get=lambda _: option(None)),
         availableOffsets=lambda: ends,
+        runId=lambda: SimpleNamespace(toString=lambda: "run"),
     )
 
 
-def frame(running: object) -> Any:
-    state = SimpleNamespace(activeStreamingQueries=lambda: {"id": running})
+def frame(running: object, query_id: str | None = "id") -> Any:
+    """A micro-batch on the thread of a query, if there is an id."""
+    state = SimpleNamespace(activeStreamingQueries=lambda: Queries(id=running))
     uuid = SimpleNamespace(fromString=lambda text: text)
     session = SimpleNamespace(
         version="9.9",
-        sparkContext=SimpleNamespace(getLocalProperty=lambda _: "id"),
+        sparkContext=SimpleNamespace(getLocalProperty=lambda _: query_id),
         _jsparkSession=SimpleNamespace(sharedState=lambda: state),
         _jvm=SimpleNamespace(java=SimpleNamespace(util=SimpleNamespace(UUID=uuid))),
     )
@@ -75,6 +84,20 @@ def test_a_missing_internal_stops_the_query_by_the_version_of_spark(name: str) -
 def test_a_query_that_is_not_there_stops_by_name() -> None:
     with pytest.raises(SparkSetupError, match="there is no query id"):
         planned(frame(None))
+
+
+def test_a_run_has_the_id_that_spark_gives_each_start() -> None:
+    assert run_of(frame(execution())) == "run"
+    assert run_of(frame(execution(), query_id=None)) is None
+    running = execution()
+    del running.runId
+    with pytest.raises(SparkSetupError, match=r"Spark 9\.9 does not tell .*runId"):
+        run_of(frame(running))
+
+
+def test_rows_on_another_thread_than_the_querys_are_refused_and_spark_is_not_blamed() -> None:
+    with pytest.raises(UsageError, match="by hand, stop the application's queries first"):
+        planned(frame(execution(), query_id=None))
 
 
 def test_a_source_of_another_class_stops_the_query_by_its_name() -> None:

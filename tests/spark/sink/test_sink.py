@@ -327,18 +327,70 @@ def test_a_topic_that_is_not_there_is_named(
         consumer_of(broker, ledger).foreach_batch(rows, 0)
 
 
-def test_a_topic_replaced_while_the_query_runs_stops_it(
-    spark: "SparkSession", ledger: SQLiteLedger, tmp_path: Path
+def test_a_topic_replaced_while_its_rows_are_read_stops_the_batch(
+    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
 ) -> None:
+    send(broker.bootstrap_servers, TOPIC, [Sent(0, "order")])
     lives = iter([b"a" * 16, b"b" * 16])
     consumer = IdempotentSink(
         ledger, "g", effect=effect, brokers=lambda topics: dict.fromkeys(topics, next(lives))
     )
-    rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE).selectExpr(*COLUMNS)
-    consumer.foreach_batch(rows, 0)
-    with pytest.raises(ConsumerError, match="orders: deleted and recreated"):
-        consumer.foreach_batch(rows, 1)
-    assert effects(tmp_path) == ["order"]
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+    with pytest.raises(StreamingQueryException, match="orders: deleted and recreated while"):
+        run(df, tmp_path / "c", consumer.foreach_batch)
+    assert effects(tmp_path) == []
+
+
+def test_a_sink_starts_again_with_a_topic_that_was_recreated(
+    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path
+) -> None:
+    """As in a notebook, where the sink outlives the query."""
+    consumer = consumer_of(broker, ledger)
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+    for life in ("first", "second"):
+        send(broker.bootstrap_servers, TOPIC, [Sent(0, life)])
+        run(df, tmp_path / life, consumer.foreach_batch)
+        broker.delete_topic(TOPIC)
+        broker.create_topic(TOPIC, partitions=2)
+    assert effects(tmp_path) == ["first", "second"]
+
+
+@pytest.mark.parametrize("progress", ["offsets", "batches"])
+def test_a_batch_is_given_once_in_a_run(
+    spark: "SparkSession", broker: Broker, ledger: SQLiteLedger, tmp_path: Path, progress: Any
+) -> None:
+    """The second half would be taken for redelivered. A call that failed, and another run, may repeat it."""
+    send(broker.bootstrap_servers, TOPIC, [Sent(n % 2, f"order {n}") for n in range(10)])
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+    failures = iter([True])
+
+    def failing(connection: Any, rows: pa.Table) -> None:
+        effect(connection, rows)
+        if next(failures, False):
+            raise ValueError("not yet")
+
+    brokers = broker.bootstrap_servers if progress == "offsets" else None
+    sink = IdempotentSink(ledger, "g", effect=failing, brokers=brokers, progress=progress)
+
+    def again(rows: Any, batch_id: int) -> None:
+        with pytest.raises(ValueError, match="not yet"):
+            sink.foreach_batch(rows, batch_id)
+        sink.foreach_batch(rows, batch_id)
+        raise RuntimeError("after the commit")
+
+    def in_halves(rows: Any, batch_id: int) -> None:
+        for partition in (0, 1):
+            sink.foreach_batch(rows.where(f"coalesce(partition, 0) = {partition}"), batch_id)
+
+    with pytest.raises(StreamingQueryException, match="after the commit"):
+        run(df, tmp_path / "c", again)
+    assert len(effects(tmp_path)) == 10
+    with pytest.raises(
+        StreamingQueryException, match=r"(?s)batch 0 was committed already .* whole DataFrame"
+    ):
+        run(df, tmp_path / "c", in_halves)
+    run(df, tmp_path / "c", sink.foreach_batch)
+    assert len(effects(tmp_path)) == 10
 
 
 def test_batch_numbers_need_a_streaming_query(spark: "SparkSession", ledger: SQLiteLedger) -> None:

@@ -231,6 +231,7 @@ def without_a_jvm() -> Iterator[pytest.MonkeyPatch]:
         patch.setattr(sink, "planned", lambda frame: planned.agreed(frame.streams))
         patch.setattr(sink, "_rows", rows)
         patch.setattr(sink, "_query_id", lambda _: "query")
+        patch.setattr(sink, "run_of", lambda _: "run")
         patch.setattr(sink, "check_pickled", lambda **_: None)
         patch.setattr(sink, "without_redelivered", _without_redelivered)
         yield patch
