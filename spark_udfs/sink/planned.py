@@ -48,6 +48,11 @@ class Planned:
         """Where each partition's next batch starts."""
         return {place: at.end for place, at in self.ranges.items()}
 
+    @classmethod
+    def of_rows(cls, batch: Sequence[Run]) -> "Planned":
+        """What rows that Spark planned nothing for stand for: from the first of each partition to the last."""
+        return cls({run.place: Range(run.first, run.last + 1) for run in batch})
+
     def check_rows(self, batch: Sequence[Run]) -> None:
         """Do nothing if the rows are of this batch.
 

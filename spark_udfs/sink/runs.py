@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from pykafka_core.errors import UsageError
+from spark_udfs.sink.places import Place
 
 
 @dataclass
@@ -13,11 +14,13 @@ class Run:
         run_id: Spark's; None outside of a query.
         topic_ids: Of the topics that were read, as they were first.
         committed: The last batch that was committed.
+        marks: Of the partitions of committed batches.
     """
 
     run_id: str | None = None
     topic_ids: dict[str, bytes] = field(default_factory=dict)
     committed: int | None = None
+    marks: dict[Place, int] = field(default_factory=dict)
 
     def goes_on(self, run_id: str | None, batch_id: int) -> bool:
         """Whether the batch is one more of this run; it begins another one else.

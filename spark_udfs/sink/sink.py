@@ -45,7 +45,7 @@ from spark_udfs.sink.message_ids import ID_COLUMN, with_ids
 from spark_udfs.sink.places import Place, Range
 from spark_udfs.sink.planned import QUERY_ID, Planned, planned, run_of
 from spark_udfs.sink.processing import Effect, Work, check_places
-from spark_udfs.sink.redelivery import Rows, in_log_order
+from spark_udfs.sink.redelivery import Batch, Rows, in_log_order
 from spark_udfs.sink.runs import Run
 from spark_udfs.sink.starts import Read, check_logs
 from spark_udfs.sink.statistics import Statistics, lag_of, listener_of
@@ -69,9 +69,13 @@ class IdempotentSink:
     do): a partition's later records would have moved its mark past them, so they are refused. Streams of one query
     that read the same partitions must read the same offsets, so load a topic once.
 
+    Nothing notices, and records are lost, where two queries run at once under one group, where ``brokers`` is another
+    cluster than the source's with a topic of the same name, and where the query computes the columns topic, partition
+    or offset and its rows pass for others that it planned.
+
     Args:
         ledger: Of the database that the effect writes to.
-        group: Whose progress it is. One query, and its successors with new checkpoints, have one group.
+        group: Whose progress it is. One query, and its successors with new checkpoints, have one group, one at a time.
         ids: The message id of a row, binary or string of 1 to 1,024 bytes: the name of a column, or a
             Column such as ``message_header("message-id")`` or ``fingerprint("order", "line")``. None:
             what stands twice in the log counts twice.
@@ -87,7 +91,8 @@ class IdempotentSink:
         fail_on_data_loss: Raise when a batch begins after the group's marks: with a new checkpoint under the
             connector's default ``startingOffsets`` (latest), or with an old one and another database. With a new
             checkpoint from "earliest" nothing is lost, and nothing done twice. False: go on without what is between.
-            Only for "offsets".
+            Rows given by hand, outside of a query, begin at the first row of each partition. A log that ends before
+            its mark is refused either way: marks never go back. Only for "offsets".
         progress: "offsets" needs the columns topic, partition and offset of the Kafka source. "batches"
             trusts the query's batch numbers instead.
         allow_new_query: Only for "batches". A new checkpoint makes a new query, whose numbers say nothing of what the
@@ -190,7 +195,7 @@ class IdempotentSink:
             ConsumerError: The broker does not tell the topics' ids, or a topic was replaced meanwhile.
             UsageError: The batch was committed in this run of the query already; or a query runs, and this is not the
                 thread that Spark calls.
-            DataLossError: The batch begins after the marks.
+            DataLossError: The batch begins after the marks; or a log ends before its mark, as the broker lost its end.
             SparkSetupError: This Spark does not tell what it planned.
             LedgerError: The database; if it was lost during the commit, the replay will tell.
             Exception: Of the effect, or of Spark's tasks. Whatever is raised, nothing was processed; where effects are
@@ -198,7 +203,7 @@ class IdempotentSink:
         """
         with self._lock:
             if not self._run.goes_on(run_id := run_of(df), batch_id):
-                self._run = Run(run_id)
+                self._run, self._query = Run(run_id), _query_id(df)
             with _noting(self._group, batch_id, self._on_executors):
                 self._process(df, batch_id)
             self._run.committed = batch_id
@@ -222,25 +227,50 @@ class IdempotentSink:
 
     def _by_offsets(self, df: "DataFrame", batch_id: int, brokers: TopicIds) -> Counts:
         plan = planned(df)
+        if plan is None:
+            return self._by_hand(df, brokers)
         frame = self._checked(df)
-        logs = self._logs(plan, batch_id, brokers) if plan else {}
+        logs = self._logs(plan, batch_id, brokers)
         with _rows(frame, plan) as table:
             check_places(table)
             batch = in_log_order(table)
-            if plan:
-                check_logs(plan, logs)
-                plan.check_rows(batch.runs)
-            ends = plan.ends if plan else {run.place: run.last + 1 for run in batch.runs}
-            ids = self._ids_of_topics({topic for topic, _ in ends}, brokers)
-            with self._ledger.transaction(self._group) as transaction:
-                read = self._read_so_far(transaction, ids, logs if batch_id == 0 else {})
-                if plan:
-                    self._check_start(read, plan, batch_id)
-                fresh = batch.fresh({place: read.mark(place) for place in ends})
-                done = self._work.process(transaction, fresh)
-                transaction.advance(read.advanced(ends))
-            self._committed(df, batch_id, read, ends)
-            return Counts(table.num_rows, len(fresh), *done)
+            check_logs(plan, logs)
+            plan.check_rows(batch.runs)
+            return self._commit(batch, plan, batch_id, logs, brokers)
+
+    def _by_hand(self, df: "DataFrame", brokers: TopicIds) -> Counts:
+        """As the first batch of a checkpoint; what it goes through is what its rows say."""
+        frame = self._checked(df)
+        # Before the rows are read: see `_ids_of_topics`.
+        topics = [row.topic for row in frame.select("topic").distinct().collect()]
+        self._ids_of_topics({topic for topic in topics if topic is not None}, brokers)
+        with _rows(frame, None) as table:
+            check_places(table)
+            batch = in_log_order(table)
+            plan = Planned.of_rows(batch.runs)
+            logs = self._logs(plan, 0, brokers)
+            check_logs(plan, logs)
+            return self._commit(batch, plan, None, logs, brokers)
+
+    def _commit(
+        self,
+        batch: Batch,
+        plan: Planned,
+        batch_id: int | None,
+        logs: Mapping[Place, Range],
+        brokers: TopicIds,
+    ) -> Counts:
+        """Do the effect for what is new, and advance the marks, on the driver."""
+        ids = self._ids_of_topics(plan.topics, brokers)
+        with self._ledger.transaction(self._group) as transaction:
+            read = self._read_so_far(transaction, ids, {} if batch_id else logs)
+            self._check_ends(read, logs, brokers)
+            self._check_start(read, plan, batch_id)
+            fresh = batch.fresh({place: read.mark(place) for place in plan.ranges})
+            done = self._work.process(transaction, fresh)
+            transaction.advance(read.advanced(plan.ends))
+        self._committed(batch_id, read, plan.ends)
+        return Counts(batch.table.num_rows, len(fresh), *done)
 
     def _by_tasks(self, df: "DataFrame", batch_id: int, brokers: TopicIds) -> Counts:
         plan = planned(df)
@@ -251,7 +281,8 @@ class IdempotentSink:
         check_logs(plan, logs)
         ids = self._ids_of_topics(plan.topics, brokers)
         with self._ledger.transaction(self._group) as transaction:
-            read = self._read_so_far(transaction, ids, logs if batch_id == 0 else {})
+            read = self._read_so_far(transaction, ids, {} if batch_id else logs)
+            self._check_ends(read, logs, brokers)
             self._check_start(read, plan, batch_id)
             # What may be passed over is passed over now: no mark is before the batch any more, and tasks see to that.
             begun = read.advanced(plan.starts)
@@ -274,7 +305,7 @@ class IdempotentSink:
             read = replace(read, marks=transaction.marks())
             check_marks(self._ledger, read.marks, begun | done)
             transaction.advance(read.advanced(plan.ends))
-        self._committed(df, batch_id, read, plan.ends)
+        self._committed(batch_id, read, plan.ends)
         return counts._replace(records=records() or counts.records)
 
     def _by_batches(self, df: "DataFrame", batch_id: int) -> Counts:
@@ -289,14 +320,13 @@ class IdempotentSink:
                 done = self._work.process(transaction, rows)
             return Counts(table.num_rows, len(rows), *done)
 
-    def _committed(
-        self, df: "DataFrame", batch_id: int, read: Read, ends: Mapping[Place, int]
-    ) -> None:
-        """Note the marks for the listener."""
-        self._query = _query_id(df)
+    def _committed(self, batch_id: int | None, read: Read, ends: Mapping[Place, int]) -> None:
+        """Note the marks, for the next batch and for the listener."""
         marks = {place: max(end, read.mark(place)) for place, end in ends.items()}
-        kept = list(self._marks.items())[1 - BATCHES_REPORTED_MAX :]
-        self._marks = {**dict(kept), batch_id: marks}
+        self._run.marks |= marks
+        if batch_id is not None:
+            kept = list(self._marks.items())[1 - BATCHES_REPORTED_MAX :]
+            self._marks = {**dict(kept), batch_id: marks}
 
     def _read_so_far(
         self, transaction: Transaction, ids: Mapping[str, bytes], logs: Mapping[Place, Range]
@@ -309,23 +339,37 @@ class IdempotentSink:
             logs=logs,
         )
 
-    def _check_start(self, read: Read, plan: Planned, batch_id: int) -> None:
+    def _check_ends(self, read: Read, logs: Mapping[Place, Range], brokers: TopicIds) -> None:
+        """The logs have all that the group processed."""
+        if short := read.beyond(logs):
+            # Another driver may have gone on since the logs were asked. It cannot now: the group is locked.
+            read.check_ends(cast("KafkaBrokers", brokers).log_ranges(short))
+
+    def _check_start(self, read: Read, plan: Planned, batch_id: int | None) -> None:
         """The batch begins where the group is, or before."""
-        read.check_lives(plan, batch_id)
+        if batch_id is not None:
+            read.check_lives(plan, batch_id)
         if self._fail_on_data_loss:
             read.check_gaps(plan, batch_id)
 
     def _logs(self, plan: Planned, batch_id: int, brokers: TopicIds) -> Mapping[Place, Range]:
-        """What the broker has of partitions that a query begins or goes on with.
+        """What the broker has of partitions that a query begins or goes on with, or whose batch ends before the mark.
 
-        Nothing where only a function tells the ids. The topics that were not known yet are asked for their ids first:
+        The latter are read again, or their log has lost its end since the last batch. Nothing where only a function
+        tells the ids. The topics that were not known yet are asked for their ids first:
         the same ids afterwards say that logs, rows and marks are of one topic.
         """
         known = self._run.topic_ids.keys()
         begun = plan.topics if batch_id == 0 else plan.topics - known
         self._ids_of_topics(begun - known, brokers)
+        marks = self._run.marks
+        wanted = [
+            place
+            for place, at in plan.ranges.items()
+            if place[0] in begun or at.end < marks.get(place, 0)
+        ]
         ask = getattr(brokers, "log_ranges", None)
-        return ask([place for place in plan.ranges if place[0] in begun]) if ask else {}
+        return ask(wanted) if ask and wanted else {}
 
     def _check_query(self, query_id: str, batches: Mapping[str, int]) -> None:
         if batches and query_id not in batches and not self._allow_new_query:

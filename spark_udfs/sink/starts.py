@@ -9,12 +9,17 @@ end. It knows topics by name, and of the ledger nothing. So records can be passe
 - The topic was deleted and recreated while no query ran. The old checkpoint's offset means nothing in the new log; if
   that is longer already, Spark goes on in its middle.
 
+The broker can also lose the end of a log, as in a power cut, or when its data are put back from a copy. Then it gives
+offsets below the marks to new records. A log that ends before a mark says so, until it is longer than the mark again:
+later the records cannot be told from those that were lost.
+
 The rows cannot tell: filters before the ledger leave gaps too. What Spark planned can. Each commit therefore sets the
 marks of all planned partitions to the end of the plan, which is where the next batch starts: a batch that starts after
-a mark passes over what is between, whatever its number is.
+a mark passes over what is between, whatever its number is. Rows that are given by hand have no plan: what
+they stand for goes from the first row of a partition to the last.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pykafka_core.errors import ConsumerError, DataLossError
@@ -64,6 +69,29 @@ class Read:
         """The marks of these partitions once everything before ``ends`` is processed."""
         return {self.key(place): max(end, self.mark(place)) for place, end in ends.items()}
 
+    def beyond(self, logs: Mapping[Place, Range]) -> dict[Place, Range]:
+        """Of these logs, those that end before their marks."""
+        return {place: log for place, log in logs.items() if log.end < self.mark(place)}
+
+    def check_ends(self, logs: Mapping[Place, Range]) -> None:
+        """The logs have all that was processed.
+
+        Raises:
+            DataLossError: One ends before. There is no going on with this group, as its marks never go back.
+        """
+        short = self.beyond(logs)
+        if short:
+            named = [
+                f"{name(place)} ends at offset {log.end}, and all before {self.mark(place)} was processed"
+                for place, log in sorted(short.items())
+            ]
+            raise DataLossError(
+                f"{_first_of(named)}: the broker lost the end of the log, or brokers is another cluster. New records "
+                "get these offsets again and would be taken for processed. Put the broker's data back; or go on with "
+                "a new group and a new checkpoint, whose startingOffsets say from which offset of each partition on "
+                "the records are new; or delete and recreate the topic. fail_on_data_loss=False changes nothing here"
+            )
+
     def check_lives(self, plan: Planned, batch_id: int) -> None:
         """The topics that a checkpoint goes on with are those that the group read.
 
@@ -82,8 +110,11 @@ class Read:
                 "the old topic's; start with a new checkpoint and startingOffsets=earliest"
             )
 
-    def check_gaps(self, plan: Planned, batch_id: int) -> None:
+    def check_gaps(self, plan: Planned, batch_id: int | None) -> None:
         """The batch starts at the marks or before.
+
+        Args:
+            batch_id: Spark's; None for rows by hand.
 
         Raises:
             DataLossError: It starts later.
@@ -98,22 +129,22 @@ class Read:
         if lost:
             raise DataLossError(
                 f"{_said(lost)} would be lost: the batch begins after them, and the group has not processed them. "
-                f"{self._why(batch_id)} with a new checkpoint and startingOffsets=earliest, which costs time and "
-                "counts nothing twice; fail_on_data_loss=False goes on without them"
+                f"{self._why(batch_id)}, which costs time and counts nothing twice; fail_on_data_loss=False goes on "
+                "without them"
             )
 
-    def passed_over(self, plan: Planned, batch_id: int) -> dict[Place, Range]:
+    def passed_over(self, plan: Planned, batch_id: int | None) -> dict[Place, Range]:
         """The offsets before the batch that the group has not processed, by partition.
 
-        Batch 0 begins a checkpoint. A topic that the group never read may begin anywhere then; partitions without a
-        mark, of topics that it knows, begin at their first record. Later batches go on behind a commit of the group's,
-        which marked each partition that they begin in.
+        Batch 0 begins a checkpoint, and rows by hand (None) are like it. A topic that the group never read may begin
+        anywhere then; partitions without a mark, of topics that it knows, begin at their first record. Later batches
+        go on behind a commit of the group's, which marked each partition that they begin in.
         """
         known = {key.topic for key in self.marks}
         expected = {}
         for place, at in plan.ranges.items():
             expected[place] = self.mark(place)
-            if batch_id == 0 and self.key(place) not in self.marks:
+            if not batch_id and self.key(place) not in self.marks:
                 expected[place] = self._log_start(place) if place[0] in known else at.start
         return {
             place: Range(expected[place], at.start)
@@ -124,15 +155,25 @@ class Read:
     def _log_start(self, place: Place) -> int:
         return self.logs[place].start if place in self.logs else 0
 
-    def _why(self, batch_id: int) -> str:
+    def _why(self, batch_id: int | None) -> str:
+        """The cause, and what to do."""
+        restart = "with a new checkpoint and startingOffsets=earliest"
+        if batch_id is None:
+            return (
+                "Outside of a query the first row of a partition says where the batch begins: give rows that begin "
+                "there or before, and filter them in the effect"
+            )
         if batch_id == 0:
-            return "This checkpoint is new and does not begin at the earliest: start again"
+            return (
+                f"This checkpoint is new and does not begin at the earliest: start again {restart}"
+            )
         if not self.marks:
             return (
                 f"The checkpoint is an old one, and {self.ledger} has no marks of group {self.group!r}: use the "
-                "database and the group that the query had before. If they are gone, start"
+                f"database and the group that the query had before. If they are gone, start {restart}"
             )
-        return f"The checkpoint is ahead of {self.ledger}, as after a database was restored from a backup: start"
+        restored = "as after a database was restored from a backup"
+        return f"The checkpoint is ahead of {self.ledger}, {restored}: start {restart}"
 
 
 def check_logs(plan: Planned, logs: Mapping[Place, Range]) -> None:
@@ -155,7 +196,10 @@ def check_logs(plan: Planned, logs: Mapping[Place, Range]) -> None:
 
 
 def _said(lost: Mapping[Place, Range]) -> str:
-    places = sorted(lost)
-    named = ", ".join(f"offsets {lost[place]} of {name(place)}" for place in places[:_NAMED_MAX])
-    more = len(places) - _NAMED_MAX
-    return named if more <= 0 else f"{named} and of {more} more partitions"
+    return _first_of([f"offsets {lost[place]} of {name(place)}" for place in sorted(lost)])
+
+
+def _first_of(named: Sequence[str]) -> str:
+    more = len(named) - _NAMED_MAX
+    first = ", ".join(named[:_NAMED_MAX])
+    return first if more <= 0 else f"{first} and of {more} more partitions"

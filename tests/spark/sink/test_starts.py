@@ -1,7 +1,9 @@
 """A query that would begin after what the ledger has is refused; nothing is passed over in silence."""
 
+import json
+import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +14,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.errors import StreamingQueryException
 
 from pykafka_core import Broker
-from pykafka_core.errors import DataLossError
+from pykafka_core.errors import ConsumerError, DataLossError
 from pykafka_core.idempotent import PartitionKey, SQLiteLedger
-from spark_udfs.sink.places import Range
+from spark_udfs.sink.brokers import KafkaBrokers
+from spark_udfs.sink.places import Place, Range
 from spark_udfs.sink.planned import Planned
 from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.starts import Read
@@ -35,7 +38,7 @@ class Query:
     def __init__(self, spark: "SparkSession", broker: Broker, home: Path) -> None:
         self._spark, self.broker, self._home = spark, broker, home
         self._sent = 0
-        self._admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+        self.use_broker(broker)
         self.use_database("orders.db")
         broker.create_topic(TOPIC)
 
@@ -50,6 +53,21 @@ class Query:
     def grow(self, partitions: int) -> None:
         for done in self._admin.create_partitions([NewPartitions(TOPIC, partitions)]).values():
             done.result(60)
+
+    def use_broker(self, broker: Broker) -> None:
+        """From now on this one."""
+        self.broker = broker
+        self._admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+
+    def by_hand(self, start: int, end: int, **arguments: Any) -> None:
+        """These offsets of partition 0, outside of a query."""
+        reader = self._spark.read.format("kafka").option("subscribe", TOPIC)
+        reader = reader.option("kafka.bootstrap.servers", self.broker.bootstrap_servers)
+        for option, offset in (("startingOffsets", start), ("endingOffsets", end)):
+            reader = reader.option(option, json.dumps({TOPIC: {"0": offset}}))
+        with closing(SQLiteLedger(self.database)) as ledger:
+            sink = IdempotentSink(ledger, "g", **self._arguments | arguments)
+            sink.foreach_batch(reader.load().selectExpr(*COLUMNS[:4]), 0)
 
     def use_database(self, name: str) -> None:
         """From now on this one; a new one holds no ledger yet."""
@@ -200,6 +218,81 @@ def test_records_that_were_filtered_out_are_not_missed(query: Query) -> None:
         query.run("second", wanted)
     query.run("third", wanted)
     assert query.processed() == [0, 1, 2, *range(7, 12)]
+
+
+@pytest.mark.parametrize("fail_on_data_loss", [True, False])
+def test_a_log_that_lost_its_end_is_refused_as_its_offsets_are_given_again(
+    spark: "SparkSession", tmp_path: Path, fail_on_data_loss: bool
+) -> None:
+    """The broker's data are put back from a copy; the records after that would be taken for redelivered."""
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    with Broker(data) as broker:
+        query = Query(spark, broker, tmp_path)
+        query.send(5)
+    shutil.copytree(data, copy)
+    with Broker(data) as broker:
+        query.use_broker(broker)
+        query.send(5)
+        query.run("first")
+    shutil.rmtree(data)
+    copy.rename(data)
+    with Broker(data) as broker:
+        query.use_broker(broker)
+        query.send(4)
+        said = r"(?s)orders-0 ends at offset 9, and all before 10 was processed: .* new group"
+        with pytest.raises(StreamingQueryException, match=said):
+            query.run("second", fail_on_data_loss=fail_on_data_loss)
+        assert query.processed() == list(range(10))
+        query.run("third", start=json.dumps({TOPIC: {"0": 5}}), group="new")
+        assert query.processed() == list(range(14))
+
+
+def test_a_log_that_loses_its_end_while_a_checkpoint_catches_up_is_refused(query: Query) -> None:
+    """From the second batch on the logs are asked only where the batch ends before the mark."""
+    query.send(6)
+    query.run("first")
+    asked: list[list[Place]] = []
+
+    class Brokers(KafkaBrokers):
+        def log_ranges(self, places: Collection[Place]) -> dict[Place, Range]:
+            asked.append(list(places))
+            there = super().log_ranges(places)
+            return there if len(asked) == 1 else {at: Range(0, 5) for at in there}
+
+    brokers = Brokers(query.broker.bootstrap_servers)
+    df = query.stream(maxOffsetsPerTrigger=2)
+    with pytest.raises(StreamingQueryException, match="orders-0 ends at offset 5, and all before"):
+        query.run_frame(df, "second", brokers=brokers)
+    assert len(asked) == 3, "batch 0, batch 1, and batch 1 once more with the group locked"
+    asked.clear()
+    query.send(6)
+    query.run_frame(df, "second", brokers=brokers, group="g")
+    assert len(asked) == 1, "where nothing is read again, when the query starts"
+    assert query.processed() == list(range(12))
+
+
+def test_rows_by_hand_that_begin_after_the_marks_are_data_loss(query: Query) -> None:
+    query.send(10)
+    query.by_hand(0, 5)
+    with pytest.raises(
+        DataLossError, match=r"offsets 5 to 7 of orders-0 would be lost: .*Outside of a query"
+    ):
+        query.by_hand(8, 10)
+    assert query.processed() == list(range(5))
+    query.by_hand(4, 8)
+    assert query.processed() == list(range(8))
+    query.by_hand(9, 10, fail_on_data_loss=False)
+    assert query.processed() == [*range(8), 9]
+
+
+def test_rows_by_hand_of_a_topic_that_is_recreated_before_they_are_read_are_refused(
+    query: Query,
+) -> None:
+    query.send(3)
+    lives = iter([OLD, NEW])
+    with pytest.raises(ConsumerError, match="orders: deleted and recreated"):
+        query.by_hand(0, 3, brokers=lambda topics: dict.fromkeys(topics, next(lives)))
+    assert (query.processed(), query.marks()) == ([], {})
 
 
 def test_what_retention_took_is_said_to_be_gone(query: Query) -> None:

@@ -99,7 +99,7 @@ def marks_are_committed_before_the_effect(patch: pytest.MonkeyPatch) -> None:
         opened[:] = [transaction]
         return read_right(self, transaction, *rest)
 
-    def check_start(self: IdempotentSink, read: Read, plan: Planned, batch_id: int) -> None:
+    def check_start(self: IdempotentSink, read: Read, plan: Planned, batch_id: int | None) -> None:
         check_right(self, read, plan, batch_id)
         opened[0].advance(read.advanced(plan.ends))
 
@@ -154,12 +154,12 @@ def _keep_at_roll_back(patch: pytest.MonkeyPatch, table: str) -> None:
 
 
 def _passed_over(
-    patch: pytest.MonkeyPatch, forgives: Callable[[Read, int, Place, Range], bool]
+    patch: pytest.MonkeyPatch, forgives: Callable[[Read, int | None, Place, Range], bool]
 ) -> None:
     """Some of what a batch passes over is forgiven, by batch number, place and offsets."""
     right = Read.passed_over
 
-    def passed_over(read: Read, plan: Planned, batch_id: int) -> dict[Place, Range]:
+    def passed_over(read: Read, plan: Planned, batch_id: int | None) -> dict[Place, Range]:
         lost = right(read, plan, batch_id)
         return {at: lost[at] for at in lost if not forgives(read, batch_id, at, lost[at])}
 
@@ -173,7 +173,7 @@ def a_new_checkpoint_may_begin_at_the_latest(patch: pytest.MonkeyPatch) -> None:
 
 @found_by(Histories)
 def a_ledger_may_be_older_than_the_checkpoint(patch: pytest.MonkeyPatch) -> None:
-    _passed_over(patch, lambda _, batch_id, *__: batch_id > 0)
+    _passed_over(patch, lambda _, batch_id, *__: bool(batch_id))
 
 
 @found_by(Histories)
@@ -210,7 +210,7 @@ def topic_ids_are_not_asked_twice(patch: pytest.MonkeyPatch) -> None:
 def a_batch_may_not_begin_before_a_mark(patch: pytest.MonkeyPatch) -> None:
     right = Read.check_gaps
 
-    def check_gaps(read: Read, plan: Planned, batch_id: int) -> None:
+    def check_gaps(read: Read, plan: Planned, batch_id: int | None) -> None:
         right(read, plan, batch_id)
         if read.redelivered(plan):
             raise DataLossError("the batch begins before the marks")
