@@ -81,7 +81,7 @@ def _effect_wanted(ledger: object, effect: object) -> str:
 
 
 def check_columns(schema: "StructType", id_column: str | None, *, places: bool) -> None:
-    """Do nothing if a batch has the columns that are needed.
+    """Do nothing if a batch has the columns that are needed, each once, whatever the case.
 
     Raises:
         ConfigurationError: It has not; all problems are listed.
@@ -89,6 +89,12 @@ def check_columns(schema: "StructType", id_column: str | None, *, places: bool) 
     types: dict[str, Any] = {field.name: field.dataType.simpleString() for field in schema.fields}
     repeated = sorted({name for name in schema.names if schema.names.count(name) > 1})
     problems = [f"two columns {name}: rename one" for name in repeated]
+    needed = {*(_PLACE_TYPES if places else ()), *(() if id_column is None else (id_column,))}
+    alike = [one for one in types if one not in needed and one.lower() in map(str.lower, needed)]
+    problems += [
+        f"column {one} has the name of one that is needed, but for the case: rename it"
+        for one in alike
+    ]
     for name, wanted in _PLACE_TYPES.items() if places else ():
         if name not in types:
             problems.append(f"there is no column {name}: keep the Kafka source's in the select")

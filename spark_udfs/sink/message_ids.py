@@ -35,10 +35,14 @@ def with_ids(df: "DataFrame", ids: "str | Column | None") -> "DataFrame":
     """The rows with their computed ids as `ID_COLUMN`; as they are when the ids are a column already.
 
     Raises:
-        ConfigurationError: The columns that the ids need are not there.
+        ConfigurationError: The columns that the ids need are not there, or the rows have one of that name already.
     """
     from pyspark.errors import AnalysisException
 
+    if ID_COLUMN in map(str.lower, df.schema.names):
+        raise ConfigurationError(
+            [f"column {ID_COLUMN} is the sink's own, which the effect does not get: rename yours"]
+        )
     if ids is None or isinstance(ids, str):
         return df
     try:

@@ -204,7 +204,7 @@ class IdempotentSink:
         with self._lock:
             if not self._run.goes_on(run_id := run_of(df), batch_id):
                 self._run, self._query = Run(run_id), _query_id(df)
-            with _noting(self._group, batch_id, self._on_executors):
+            with _noting(self._group, batch_id, self._on_executors), _ending(run_id):
                 self._process(df, batch_id)
             self._run.committed = batch_id
 
@@ -442,3 +442,22 @@ def _noting(group: str, batch_id: int, on_executors: bool) -> Iterator[None]:
             "again: nothing is lost or done twice."
         )
         raise
+
+
+@contextmanager
+def _ending(run_id: str | None) -> Iterator[None]:
+    """What would end the process, such as sys.exit() in an effect, ends the query.
+
+    On a thread of Spark's it ends nothing, and the query would wait for ever. By hand, on the user's own, it passes.
+    """
+    try:
+        yield
+    except Exception:
+        raise
+    except BaseException as error:
+        if run_id is None:
+            raise
+        raise UsageError(
+            f"{type(error).__name__} was raised while a batch was processed: in a query it cannot end the process; "
+            "raise an Exception to stop the query"
+        ) from error

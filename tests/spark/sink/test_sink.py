@@ -193,6 +193,10 @@ def test_batches_without_offsets_are_told_by_their_number(
         ),
         (["topic", "partition", "offset", "value"], "id", "no column 'id'"),
         ([*COLUMNS, "1 AS value"], None, "two columns value: rename one"),
+        ([*COLUMNS, "1 AS Topic"], None, "column Topic has the name of .*: rename it"),
+        ([*COLUMNS, "value AS ID", "value AS id"], "id", "column ID has the name of .*: rename it"),
+        ([*COLUMNS, "value AS __message_id"], "__message_id", "the sink's own, .* rename yours"),
+        ([*COLUMNS, "1 AS __message_id"], message_header, "the sink's own, .* rename yours"),
         (["topic", "partition", "offset", "value"], "offset", "binary or string, not bigint"),
         (["topic", "partition", "offset"], message_header, "ids cannot be computed .*headers"),
         (["topic", "partition", "nullif(offset, 0) AS offset", "value"], None, "offset has nulls"),
@@ -246,6 +250,31 @@ def test_the_query_that_fails_tells_why_and_what_to_do(
         StreamingQueryException, match=r"(?s)offset 0 of orders-0: .*null.*Mend the cause"
     ):
         run(df, tmp_path / "c", consumer.foreach_batch)
+
+
+@pytest.mark.parametrize("ending", [SystemExit, KeyboardInterrupt])
+def test_an_effect_that_would_end_the_process_ends_the_query(
+    spark: "SparkSession",
+    broker: Broker,
+    ledger: SQLiteLedger,
+    tmp_path: Path,
+    ending: type[BaseException],
+) -> None:
+    send(broker.bootstrap_servers, TOPIC, [Sent(0, "order")])
+
+    def end(connection: Any, rows: pa.Table) -> None:
+        effect(connection, rows)
+        raise ending
+
+    df = stream(spark, broker.bootstrap_servers, TOPIC).selectExpr(*COLUMNS)
+    sink = IdempotentSink(ledger, "g", effect=end, brokers=broker.bootstrap_servers)
+    with pytest.raises(StreamingQueryException, match=f"{ending.__name__} was raised while"):
+        run(df, tmp_path / "c", sink.foreach_batch)
+    rows = spark.createDataFrame([(TOPIC, 0, 0, b"order", [])], SOURCE)
+    by_hand = IdempotentSink(ledger, "g", effect=end, brokers=known)
+    with pytest.raises(ending):
+        by_hand.foreach_batch(rows, 0)
+    assert effects(tmp_path) == []
 
 
 def test_arguments_are_refused_by_name_all_at_once(ledger: SQLiteLedger) -> None:
