@@ -15,7 +15,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.utils import require_minimum_pandas_version
 
-from spark_udfs import ConnectorMissing, SparkSetupError, configure_spark, connector_jars, jvm
+from spark_udfs import (
+    ConnectorMissing,
+    SparkSetupError,
+    configure_spark,
+    connector_jars,
+    jvm,
+    session,
+)
 from spark_udfs.environment import installed_spark
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -215,14 +222,18 @@ def test_submit_arguments_that_spark_would_not_take_are_named(
         configure_spark(SparkSession.builder)
 
 
-def test_what_the_user_set_in_the_session_that_runs_stays(spark: SparkSession) -> None:
-    arrow = "spark.sql.execution.arrow.pyspark.enabled"
-    spark.conf.set(arrow, "false")
+def test_what_the_user_set_in_the_session_that_runs_stays(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Both of ours are in this session since its start; one that is not stands for them.
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    monkeypatch.setattr(session, "SETTINGS", {name: "5"})
+    spark.conf.set(name, "7")
     try:
         assert configure_spark(SparkSession.builder).getOrCreate() is spark
-        assert spark.conf.get(arrow) == "false"
+        assert spark.conf.get(name) == "7"
     finally:
-        spark.conf.set(arrow, "true")
+        spark.conf.unset(name)
 
 
 @pytest.mark.parametrize("other", [None, "local[2]", SparkSession])
