@@ -61,14 +61,24 @@ class KafkaBrokers:
         ``sasl.username`` and ``sasl.password`` become ``sasl.jaas.config``.
 
         Args:
-            source: Such as ``subscribe="orders"``; what it says wins over what is translated.
+            source: Such as ``subscribe="orders"``: text, numbers or booleans. What it says wins over what is
+                translated, and it cannot name other brokers.
 
         Raises:
-            ConfigurationError: A setting of security has no translation; give it as ``kafka.NAME``.
+            ConfigurationError: A setting of security has no translation; give it as ``kafka.NAME``. A setting that
+                librdkafka does not know, or an option that has no one text.
             OSError: A file that is named cannot be read.
         """
+        moved = [name for name in source if name.lower() == "kafka.bootstrap.servers"]
+        if moved:
+            raise ConfigurationError(
+                [
+                    f"{moved[0]} would read from other brokers than ids are asked of: make KafkaBrokers of these"
+                ]
+            )
         options = {f"kafka.{name}": value for name, value in java_settings(self._given).items()}
-        return options | {name: _text(value) for name, value in source.items()}
+        self._admin()  # what it refuses would be left out here, without a word
+        return options | {name: _text(name, value) for name, value in source.items()}
 
     def __getstate__(self) -> dict[str, object]:
         """Pickled, it is without its connection."""
@@ -144,5 +154,11 @@ def _bytes(uuid: "Uuid") -> bytes:
     return b"".join((half & (1 << 64) - 1).to_bytes(8, "big") for half in halves)
 
 
-def _text(value: object) -> str:
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str | bool | int | float):
+        raise ConfigurationError(
+            [
+                f"{name} is text in Spark, such as 'a,b' for topics and JSON for offsets, not {value!r}"
+            ]
+        )
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from pykafka_core.errors import ConfigurationError
 
 _SAME: Final = ("bootstrap.servers", "client.id", "security.protocol")
+_SECURITY: Final = ("sasl.", "ssl.", "enable.sasl.", "enable.ssl.")
 _MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -36,7 +37,7 @@ def java_settings(given: Mapping[str, Any]) -> dict[str, str]:
     used = {*_SAME}
     for translated in (_sasl, _tls):
         known |= translated(given, used.add)
-    left = sorted(name for name in given if name.startswith(("sasl.", "ssl.")) and name not in used)
+    left = sorted(name for name in given if name.startswith(_SECURITY) and name not in used)
     if left:
         raise ConfigurationError(
             [

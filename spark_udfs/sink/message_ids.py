@@ -24,8 +24,14 @@ def message_header(name: str, headers: str = "headers") -> "Column":
     Args:
         name: The header's key.
         headers: The column that the Kafka source has with ``includeHeaders``.
+
+    Raises:
+        ConfigurationError: The name is empty or no string.
     """
     from pyspark.sql import functions as F
+
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError([f"message_header needs the name of a header, not {name!r}"])
 
     named = F.filter(F.col(headers), lambda header: header["key"] == F.lit(name))
     return F.try_element_at(named, F.lit(-1))["value"]

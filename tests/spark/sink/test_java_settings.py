@@ -20,6 +20,37 @@ def test_options_of_the_source_are_joined_to_the_brokers() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ({"security.protocl": "SSL"}, "brokers: .*security.protocl"),
+        ({"security.protocol": "SSLL"}, "brokers: .*SSLL"),
+    ],
+)
+def test_a_setting_that_librdkafka_does_not_know_does_not_reach_spark_as_nothing(
+    setting: dict[str, str], said: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        KafkaBrokers({"bootstrap.servers": "127.0.0.1:1", **setting}).options(subscribe="orders")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("subscribe", ["a", "b"], "subscribe is text in Spark, such as 'a,b' .*not \\['a', 'b'\\]"),
+        ("startingOffsets", {"a": {"0": 1}}, "startingOffsets is text .* JSON for offsets"),
+        ("subscribe", None, "subscribe is text .* not None"),
+        ("kafka.bootstrap.servers", "other:9092", "kafka.bootstrap.servers would read from other"),
+        ("kafka.Bootstrap.Servers", "other:9092", "kafka.Bootstrap.Servers would read from other"),
+    ],
+)  # fmt: skip
+def test_an_option_that_spark_would_misread_is_refused_by_name(
+    option: str, value: object, said: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=said):
+        KafkaBrokers("127.0.0.1:1").options(**{option: value})
+
+
 def test_a_password_is_quoted_in_the_login() -> None:
     found = java_settings(
         SERVERS
@@ -66,6 +97,7 @@ def test_certificates_are_handed_over_as_text(tmp_path: Path) -> None:
         ("sasl.mechanism", "GSSAPI"),
         ("ssl.engine.location", "/engine"),
         ("sasl.oauthbearer.config", "x"),
+        ("enable.ssl.certificate.verification", "false"),
     ],
 )
 def test_security_without_a_translation_is_refused_by_name(setting: str, value: str) -> None:
