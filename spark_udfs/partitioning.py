@@ -14,15 +14,16 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 from pyspark.sql.types import (
+    ArrayType,
     BinaryType,
-    DateType,
     IntegerType,
     LongType,
-    NumericType,
+    MapType,
     StringType,
     StructField,
     StructType,
-    TimestampType,
+    UserDefinedType,
+    VariantType,
 )
 
 from pykafka_core import kernels
@@ -41,7 +42,8 @@ __all__ = [
 ]
 
 _KEY_TYPES = (StringType, BinaryType, IntegerType, LongType)
-_HASHABLE_TYPES = (StringType, BinaryType, NumericType, DateType, TimestampType)
+# What Spark's own hash refuses, or may refuse. As JSON it takes them.
+_UNHASHABLE_TYPES = (MapType, VariantType, UserDefinedType)
 # Spark's stubs know neither Arrow functions nor functions with arguments of type Any.
 _arrow_udf: Any = arrow_udf
 _pandas_udf: Any = pandas_udf
@@ -95,6 +97,8 @@ def kafka_partition_pandas(
     kernels.check_partitioner(num_partitions, partitioner)
 
     def kafka_partition(keys: "pd.Series") -> "pd.Series":
+        if isinstance(keys, pd.DataFrame):
+            raise TypeError("a key cannot be a struct: cast it to what the topic's producers write")
         if keys.dtype.kind == "f":
             raise TypeError(
                 "a key cannot be a float, as which pandas has integers with nulls too: "
@@ -131,7 +135,7 @@ def with_kafka_partition(
     Raises:
         ValueError: No such column, or two; a column "partition" and no ``out``; no such partitioner or number of
             partitions.
-        TypeError: A key of another type.
+        TypeError: A key of another type; ``key`` or ``out`` is no name.
     """
     kernels.check_partitioner(num_partitions, partitioner)
     at = _position(df, key)
@@ -139,6 +143,8 @@ def with_kafka_partition(
     fields = list(df.schema.fields)
     if out is None:
         out = _free_name(df)
+    if not isinstance(out, str):
+        raise TypeError(f"out is the name of a column, not {type(out).__name__}")
     # The place of the new column: that of the replaced one, of no width behind the last one otherwise.
     start = _position(df, out) if _positions(df, out) else len(fields)
     fields[start : start + 1] = [StructField(out, IntegerType())]
@@ -167,7 +173,7 @@ def repartition_by_kafka_key(
 
     Raises:
         ValueError: No such column, or two; no such partitioner or number of partitions.
-        TypeError: A key of another type.
+        TypeError: A key of another type; ``key`` is no name.
     """
     at = _position(df, key)
     _check_key(key, df.schema[at].dataType)
@@ -177,12 +183,21 @@ def repartition_by_kafka_key(
 
 
 def _hashable(df: "DataFrame") -> "list[Column]":
-    """The columns that Spark's own hash takes whatever they hold; it refuses maps, and variants."""
+    """All columns that can be told by name, in a form that Spark's own hash takes."""
     return [
-        F.col(_quoted(field.name))
+        column if _is_hashable(field.dataType) else F.to_json(F.struct(column))
         for field in df.schema
-        if isinstance(field.dataType, _HASHABLE_TYPES) and len(_positions(df, field.name)) == 1
+        if len(_positions(df, field.name)) == 1
+        for column in [F.col(_quoted(field.name))]
     ]
+
+
+def _is_hashable(kind: "DataType") -> bool:
+    if isinstance(kind, ArrayType):
+        return _is_hashable(kind.elementType)
+    if isinstance(kind, StructType):
+        return all(_is_hashable(field.dataType) for field in kind)
+    return not isinstance(kind, _UNHASHABLE_TYPES)
 
 
 def _positions(df: "DataFrame", name: str) -> list[int]:
@@ -193,6 +208,10 @@ def _positions(df: "DataFrame", name: str) -> list[int]:
 
 
 def _position(df: "DataFrame", name: str) -> int:
+    if not isinstance(name, str):
+        raise TypeError(
+            f"key is the name of a column, not {type(name).__name__}: give an expression a name by withColumn first"
+        )
     found = _positions(df, name)
     if len(found) != 1:
         problem = f"{len(found)} columns" if found else "no column"

@@ -137,11 +137,38 @@ def test_a_row_is_in_the_spark_partition_of_its_keys_kafka_partition(
 
 
 @pytest.mark.parametrize(
+    "other",
+    [
+        "array(id)",
+        "named_struct('x', id)",
+        "map('k', id)",
+        "array(map(id, NULL))",
+        "parse_json(CAST(id AS string))",
+        "named_struct('x', parse_json(CAST(id AS string)), 'y', map('k', 1))",
+        "timestamp_ntz '2020-01-01' + make_dt_interval(CAST(id AS int))",
+        "make_dt_interval(CAST(id AS int))",
+        "make_interval(CAST(id AS int))",
+        "CAST(id % 256 AS string) COLLATE UTF8_LCASE",
+    ],
+)
+def test_rows_without_a_key_are_spread_by_columns_of_every_type(
+    spark: SparkSession, other: str
+) -> None:
+    df = spark.range(400).selectExpr("NULL::string AS key", f"{other} AS other")
+    parted = spark_udfs.repartition_by_kafka_key(df, "key", 4)
+    counts = parted.groupBy(F.spark_partition_id()).count().collect()
+    assert len(counts) == 4
+    assert all(count > 50 for _, count in counts)
+
+
+@pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
         ({"num_partitions": 0}, ValueError, "num_partitions is 1 to 2147483647, not 0"),
         ({"num_partitions": "3"}, TypeError, "num_partitions is an int, not str"),
         ({"partitioner": "md5"}, ValueError, "'md5'; there are murmur2, crc32, fnv1a"),
+        ({"key": None}, TypeError, "key is the name of a column, not NoneType"),
+        ({"key": ["key"]}, TypeError, "key is the name of a column, not list"),
         ({"key": "value"}, ValueError, r"no column 'value' in \['row', 'key', 'KEY2', 'half'\]"),
         ({"key": "half"}, TypeError, "column 'half' is double, and a key is string, binary"),
     ],
@@ -159,6 +186,26 @@ def test_what_cannot_be_is_refused_at_the_driver(
         for way in (spark_udfs.kafka_partition_arrow, spark_udfs.kafka_partition_pandas):
             with pytest.raises(error, match=text):
                 way(given["num_partitions"], given.get("partitioner", "murmur2"))
+
+
+def test_an_expression_is_no_name(spark: SparkSession) -> None:
+    anything: Any = spark_udfs
+    df = rows(spark, "string")
+    with pytest.raises(
+        TypeError, match=r"key is the name of a column, not Column: give .* withColumn"
+    ):
+        anything.with_kafka_partition(df, F.col("key"), num_partitions=7)
+    with pytest.raises(TypeError, match="key is the name of a column, not Column"):
+        anything.repartition_by_kafka_key(df, F.col("key"), 7)
+    with pytest.raises(TypeError, match="out is the name of a column, not int"):
+        anything.with_kafka_partition(df, num_partitions=7, out=5)
+
+
+def test_pandas_refuses_a_struct_by_name(spark: SparkSession) -> None:
+    keys = spark.range(1).select(F.struct("id").alias("key"))
+    df = keys.select(spark_udfs.kafka_partition_pandas(COUNT)("key"))
+    with pytest.raises(PythonException, match="a key cannot be a struct"):
+        df.collect()
 
 
 def test_two_columns_of_one_name_are_refused(spark: SparkSession) -> None:
