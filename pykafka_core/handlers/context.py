@@ -1,7 +1,7 @@
 """What a handler knows: the image, who asks, and the node that answers."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Never, Protocol
 
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.metadata.image.image import MetadataImage
@@ -119,7 +119,7 @@ class Context(NamedTuple):
     image: MetadataImage
     settings: BrokerConfigs
     """As given at start and altered since, by the committed image."""
-    quorum: MetadataQuorum
+    quorum: MetadataQuorum[Never, object]
     producer_ids: ProducerIds
     node: Node
     broker_epoch: int

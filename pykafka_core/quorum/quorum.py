@@ -5,10 +5,14 @@ follows from the event: commands to carry out and notices to pass on. It has no 
 token. The active controller proposes a batch and waits for one notice, `Committed` or `Rejected`. One
 batch is in flight at a time: requests that come meanwhile are grouped into the next one, so the rate of
 the disk or network bounds the batches, not the requests.
+
+There are two values. `SingleVoter` leads since its start and needs a log alone; the events and commands
+of this file are all it has, and the broker runs it. `Replica` (``replica.py``) is one node of a quorum of
+1 to 7 voters, or an observer of it; ``events.py`` has what it takes in and gives out besides.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 from pykafka_core.protocol.messages import Message
 
@@ -87,8 +91,15 @@ Notice = Committed | Rejected
 Output = Append | Notice
 
 
-class MetadataQuorum(Protocol):
-    """What the rest of the control plane needs of a quorum's value."""
+EventT_contra = TypeVar("EventT_contra", contravariant=True)
+OutputT_co = TypeVar("OutputT_co", covariant=True)
+
+
+class MetadataQuorum(Protocol[EventT_contra, OutputT_co]):
+    """What the rest of the control plane needs of a quorum's value.
+
+    Who runs a value names its events and outputs; who only reads it takes any: ``MetadataQuorum[Never, object]``.
+    """
 
     @property
     def leader_id(self) -> int:
@@ -110,7 +121,7 @@ class MetadataQuorum(Protocol):
     def can_propose(self) -> bool:
         """Whether this node leads and no batch is in flight."""
 
-    def handle(self, event: Event) -> tuple[Self, Sequence[Output]]:
+    def handle(self, event: EventT_contra) -> tuple[Self, Sequence[OutputT_co]]:
         """The value after an event, and what follows from it.
 
         Raises:

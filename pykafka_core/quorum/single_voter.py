@@ -1,6 +1,8 @@
 """A quorum of one: the small case of KRaft.
 
-It leads since its start, in an epoch of its own, and a record is committed when its own log says so.
+It leads since its start, in an epoch of its own, and a record is committed when its own log says so. `Replica` of one
+voter comes to the same, by way of a vote for itself; this one stays as long as the broker's start cannot wait for an
+election, nor its driver carry out more than an append.
 """
 
 from collections.abc import Sequence
@@ -17,10 +19,7 @@ from pykafka_core.quorum.quorum import (
     Proposal,
     Rejected,
 )
-
-LEADER_CHANGE = 2
-"""Type of the control record with which every epoch begins (``ControlRecordType``)."""
-LEADER_CHANGE_KEY = b"\0\0\0\x02"
+from pykafka_core.quorum.records import LEADER_CHANGE, LEADER_CHANGE_KEY
 
 
 class InFlight(NamedTuple):

@@ -13,6 +13,7 @@ from pykafka_core.quorum.quorum import (
     Event,
     MetadataQuorum,
     Notice,
+    Output,
     Rejected,
 )
 
@@ -29,14 +30,16 @@ class QuorumDriver:
         notify: Takes the notices; the start's at first, then the controller's.
     """
 
-    def __init__(self, core: Core, completions: Completions, quorum: MetadataQuorum) -> None:
+    def __init__(
+        self, core: Core, completions: Completions, quorum: MetadataQuorum[Event, Output]
+    ) -> None:
         self._core = core
         self._completions = completions
         self._quorum = quorum
         self.notify: Callable[[Notice], object] = lambda _: None
 
     @property
-    def quorum(self) -> MetadataQuorum:
+    def quorum(self) -> MetadataQuorum[Event, Output]:
         """The quorum now."""
         return self._quorum
 

@@ -1,0 +1,197 @@
+"""What a leader does: answers fetches, counts who has what, and commits."""
+
+from pykafka_core.errors import (
+    FencedLeaderEpochError,
+    InvalidRequestError,
+    NotLeaderOrFollowerError,
+    UnknownLeaderEpochError,
+)
+from pykafka_core.quorum.events import Advanced, Answer
+from pykafka_core.quorum.quorum import Append, Committed, Proposal
+from pykafka_core.quorum.roles import Leader, Progress, WaitingFetch
+from pykafka_core.quorum.rpc import Fetch, FetchAnswer
+from pykafka_core.quorum.transitions import append, refuse_fetch
+from pykafka_core.quorum.turn import Turn
+from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
+
+
+def on_proposal(turn: Turn, proposal: Proposal) -> None:
+    """The controller's batch goes to the log."""
+    assert proposal.values, "a batch holds at least one record"
+    append(turn, Append(turn.election.epoch, proposal.values), list(proposal.records))
+    answer_waiting(turn)
+
+
+# Fetches.
+
+
+def on_fetch(turn: Turn, number: int, fetch: Fetch) -> None:
+    """Answer with records, with where the logs part, or later."""
+    error = fetch_error(turn, fetch)
+    if error:
+        refuse_fetch(turn, number, error)
+        return
+    note_contact(turn, fetch.replica)
+    if needs_snapshot(turn, fetch):
+        _answer(turn, number, snapshot_id=turn.log.snapshot_id)
+        return
+    diverging = diverging_end(turn, fetch)
+    if diverging is not None:
+        _answer(turn, number, diverging=diverging)
+        return
+    note_synced(turn, fetch)
+    advance(turn)
+    waiting = WaitingFetch(
+        turn.now_ms + turn.config.fetch_wait_ms_max, number, fetch.offset, fetch.high_watermark
+    )
+    if not answer_if_due(turn, waiting):
+        role = turn.role
+        assert isinstance(role, Leader)
+        turn.role = role._replace(waiting=role.waiting + (waiting,))
+
+
+def fetch_error(turn: Turn, fetch: Fetch) -> int:
+    """Why a fetch cannot be served, or 0."""
+    if fetch.epoch < turn.election.epoch:
+        return FencedLeaderEpochError.code
+    if fetch.epoch > turn.election.epoch:
+        return UnknownLeaderEpochError.code
+    if not isinstance(turn.role, Leader):
+        return NotLeaderOrFollowerError.code
+    if fetch.offset < 0 or not 0 <= fetch.last_epoch <= fetch.epoch:
+        return InvalidRequestError.code
+    return 0
+
+
+def needs_snapshot(turn: Turn, fetch: Fetch) -> bool:
+    """Whether what comes after a replica's log, or the epoch it ends with, is in the leader's log no more."""
+    snapshot_id = turn.log.snapshot_id
+    if snapshot_id is None:
+        return False
+    start, epoch = snapshot_id
+    if fetch.offset == start:
+        return fetch.last_epoch != epoch
+    return fetch.offset < start or fetch.last_epoch < epoch
+
+
+def diverging_end(turn: Turn, fetch: Fetch) -> OffsetAndEpoch | None:
+    """Where the logs part at the latest, or None if the replica's is a part of the leader's."""
+    if fetch.offset == turn.log.start == 0:
+        return None
+    end = turn.log.end_of(fetch.last_epoch)
+    return end if end.epoch != fetch.last_epoch or end.offset < fetch.offset else None
+
+
+def _answer(
+    turn: Turn,
+    number: int,
+    diverging: OffsetAndEpoch | None = None,
+    snapshot_id: OffsetAndEpoch | None = None,
+    read_from: int | None = None,
+) -> None:
+    own, epoch = turn.key.node_id, turn.election.epoch
+    body = FetchAnswer(0, own, epoch, turn.high_watermark, diverging, snapshot_id)
+    turn.emit(Answer(number, body, read_from))
+
+
+def answer_if_due(turn: Turn, waiting: WaitingFetch) -> bool:
+    """Whether there was something to say to a fetch."""
+    has_records = waiting.offset < turn.log.end
+    is_due = has_records or turn.high_watermark > waiting.high_watermark
+    if is_due or turn.now_ms >= waiting.deadline_ms:
+        _answer(turn, waiting.number, read_from=waiting.offset if has_records else None)
+        return True
+    return False
+
+
+def answer_waiting(turn: Turn) -> None:
+    """Answer those fetches for which something has changed, or whose time is over."""
+    role = turn.role
+    assert isinstance(role, Leader)
+    left = tuple(waiting for waiting in role.waiting if not answer_if_due(turn, waiting))
+    if len(left) < len(role.waiting):
+        turn.role = role._replace(waiting=left)
+
+
+# Progress.
+
+
+def note_contact(turn: Turn, replica: ReplicaKey) -> None:
+    """A voter fetches in this epoch. A fetch that waited in a queue shows that it was well then, not now."""
+    role = turn.role
+    assert isinstance(role, Leader)
+    for voter in role.voters:
+        if voter.replica == replica:
+            came_ms = max(voter.fetched_ms, turn.came_ms)
+            _update(turn, voter._replace(fetched_ms=came_ms, heard_ms=turn.now_ms))
+
+
+def note_synced(turn: Turn, fetch: Fetch) -> None:
+    """A voter has the leader's records up to an offset on its disk. A fetch that arrives late takes nothing back."""
+    role = turn.role
+    assert isinstance(role, Leader)
+    for voter in role.voters:
+        if voter.replica == fetch.replica and fetch.offset > voter.synced_end:
+            _update(turn, voter._replace(synced_end=fetch.offset))
+
+
+def _update(turn: Turn, changed: Progress) -> None:
+    role = turn.role
+    assert isinstance(role, Leader)
+    voters = tuple(changed if voter.replica == changed.replica else voter for voter in role.voters)
+    turn.role = role._replace(voters=voters)
+
+
+def own_end(turn: Turn) -> int:
+    """As far as the leader counts itself."""
+    return turn.log.synced_end
+
+
+def majority_end(turn: Turn) -> int:
+    """The highest offset up to which a majority of the voters has synced the leader's log."""
+    role = turn.role
+    assert isinstance(role, Leader)
+    ends = sorted((own_end(turn), *(voter.synced_end for voter in role.voters)), reverse=True)
+    return ends[turn.majority - 1]
+
+
+def is_of_own_epoch(turn: Turn, end: int) -> bool:
+    """Whether the last record before ``end`` is of the leader's epoch: older ones are never committed by counting."""
+    role = turn.role
+    return isinstance(role, Leader) and end > role.epoch_start
+
+
+def advance(turn: Turn) -> None:
+    """Commit what a majority has, and this replica itself."""
+    end = min(majority_end(turn), own_end(turn))
+    if end > turn.high_watermark and is_of_own_epoch(turn, end):
+        before, turn.high_watermark = turn.high_watermark, end
+        _tell_committed(turn, before)
+        answer_waiting(turn)
+
+
+def _tell_committed(turn: Turn, before: int) -> None:
+    role = turn.role
+    assert isinstance(role, Leader)
+    proposed = role.in_flight
+    if proposed is None or turn.high_watermark <= proposed.last_offset:
+        turn.outputs.append(Advanced(before, turn.high_watermark - 1))
+        return
+    if before < proposed.first_offset:
+        turn.outputs.append(Advanced(before, proposed.first_offset - 1))
+    turn.outputs.append(Committed(proposed.first_offset, proposed.last_offset, proposed.records))
+    turn.role = role._replace(in_flight=None)
+
+
+# Check quorum.
+
+
+def resigns_at(turn: Turn) -> int | None:
+    """When a leader without further fetches gives up; None if it needs nobody."""
+    role = turn.role
+    assert isinstance(role, Leader)
+    needed = turn.majority - 1
+    if not needed:
+        return None
+    times = sorted((voter.fetched_ms for voter in role.voters), reverse=True)
+    return times[needed - 1] + turn.config.fetch_timeout_ms * 3 // 2

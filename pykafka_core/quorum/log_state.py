@@ -1,0 +1,138 @@
+"""What a replica knows of its metadata log without reading it: ends, epochs, and the writes that are under way.
+
+``0 <= start <= synced_end <= end``, always. ``end`` includes what the log was asked to write and has not synced;
+``synced_end`` is what a crash leaves, and all that may be counted.
+"""
+
+from typing import NamedTuple, Self
+
+from pykafka_core.quorum.values import Batch, OffsetAndEpoch
+
+TRUNCATION = -1
+"""In place of an offset."""
+
+
+class EpochStart(NamedTuple):
+    """An epoch and the offset of its first record, as in ``leader-epoch-checkpoint``."""
+
+    epoch: int
+    start_offset: int
+
+
+class UnderWay(NamedTuple):
+    """A write that the log was asked for: where it begins, -1 for a truncation, and where the log ends then."""
+
+    base_offset: int
+    end: int
+
+
+class LogState(NamedTuple):
+    """The metadata log as numbers.
+
+    Attributes:
+        epochs: Both numbers increase, but an epoch all of whose records are before ``start`` begins there too.
+        snapshot_id: What is before ``start``; None if that is 0.
+        writes: The writes under way, in order.
+    """
+
+    end: int = 0
+    synced_end: int = 0
+    epochs: tuple[EpochStart, ...] = ()
+    snapshot_id: OffsetAndEpoch | None = None
+    writes: tuple[UnderWay, ...] = ()
+
+    @classmethod
+    def loaded(
+        cls, end: int, epochs: tuple[EpochStart, ...], snapshot_id: OffsetAndEpoch | None = None
+    ) -> Self:
+        """As a disk holds it."""
+        if snapshot_id is not None:
+            epochs = _from_snapshot(epochs, snapshot_id)
+        return cls(end, end, epochs, snapshot_id)
+
+    @property
+    def start(self) -> int:
+        """The log start offset."""
+        return self.snapshot_id.offset if self.snapshot_id else 0
+
+    @property
+    def last_epoch(self) -> int:
+        """Of the last record, 0 for an empty log."""
+        return self.epochs[-1].epoch if self.epochs else 0
+
+    @property
+    def last(self) -> OffsetAndEpoch:
+        """The end, and the epoch of what is before it."""
+        return OffsetAndEpoch(self.end, self.last_epoch)
+
+    def end_of(self, epoch: int) -> OffsetAndEpoch:
+        """The latest epoch that is not later than ``epoch``, and where it ends; (start, 0) if there is none."""
+        end = self.end
+        for entry in reversed(self.epochs):
+            if entry.epoch <= epoch:
+                return OffsetAndEpoch(end, entry.epoch)
+            end = entry.start_offset
+        return OffsetAndEpoch(self.start, 0)
+
+    def epoch_before(self, offset: int) -> int:
+        """The epoch of the last record before ``offset``; start < offset <= end."""
+        return next(entry.epoch for entry in reversed(self.epochs) if entry.start_offset < offset)
+
+    # What changes it.
+
+    def appending(self, batches: tuple[Batch, ...]) -> Self:
+        """With a write under way.
+
+        Raises:
+            AssertionError: The batches do not follow each other and the log.
+        """
+        end, epochs = self.end, self.epochs
+        for batch in batches:
+            assert batch.base_offset == end, "batches follow each other"
+            if not epochs or batch.leader_epoch > epochs[-1].epoch:
+                epochs += (EpochStart(batch.leader_epoch, end),)
+            assert batch.leader_epoch == epochs[-1].epoch, "epochs never go back"
+            end = batch.end_offset
+        writes = self.writes + (UnderWay(self.end, end),)
+        return self._replace(end=end, epochs=epochs, writes=writes)
+
+    def truncating(self, end: int) -> Self:
+        """With a truncation under way; start <= ``end`` <= the log's."""
+        assert self.start <= end <= self.end
+        return self._replace(
+            end=end,
+            synced_end=min(self.synced_end, end),
+            epochs=tuple(entry for entry in self.epochs if entry.start_offset < end)
+            if end > self.start
+            else self.epochs[:1] * (self.snapshot_id is not None),
+            writes=tuple(UnderWay(base, min(old, end)) for base, old in self.writes)
+            + (UnderWay(TRUNCATION, end),),
+        )
+
+    def written(self, base_offset: int) -> Self:
+        """After the oldest write under way was synced."""
+        assert self.writes, "a write completes once"
+        first, *later = self.writes
+        assert base_offset == first.base_offset, (
+            "writes complete in order, where they were asked for"
+        )
+        return self._replace(synced_end=max(self.synced_end, first.end), writes=tuple(later))
+
+    def cleaned(self, snapshot_id: OffsetAndEpoch) -> Self:
+        """Without the records before a snapshot's end."""
+        assert self.start <= snapshot_id.offset <= self.synced_end
+        epochs = _from_snapshot(self.epochs, snapshot_id)
+        return self._replace(epochs=epochs, snapshot_id=snapshot_id)
+
+    @classmethod
+    def of_snapshot(cls, snapshot_id: OffsetAndEpoch) -> Self:
+        """A snapshot and no records."""
+        return cls.loaded(snapshot_id.offset, (), snapshot_id)
+
+
+def _from_snapshot(
+    epochs: tuple[EpochStart, ...], snapshot_id: OffsetAndEpoch
+) -> tuple[EpochStart, ...]:
+    """The snapshot's epoch begins at its end, for the fetch that names it; then the epochs after it."""
+    later = tuple(entry for entry in epochs if entry.epoch > snapshot_id.epoch)
+    return (EpochStart(snapshot_id.epoch, snapshot_id.offset), *later)

@@ -1,0 +1,437 @@
+"""One node's part in a metadata quorum of 1 to 7 voters, as a pure value: KRaft.
+
+Theory of operation. `begin` makes the value of what a disk holds, ``handle`` takes an event and gives the next value
+and what follows: commands to carry out and notices to pass on (``events.py`` has them, and what its driver owes it). It
+knows the time from its events alone, asks for a `Tick` by ``deadline_ms``, and draws its random timeouts from a seed it
+carries: the same value and the same event have the same outcome, anywhere.
+
+- ``roles.py``: the states and what each answers. ``transitions.py``: how one follows another.
+- ``voting.py``: votes, pre-votes, begin and end of epochs. ``leading.py``: fetches, the high watermark, check quorum.
+- ``following.py``: fetching, truncation by epoch. ``log_state.py``: the log as numbers.
+- ``turn.py``: the parts of the value while an event changes them; nothing leaves before quorum-state is written.
+
+What keeps a committed record: a voter reports in Fetch only what it has synced; a leader commits what a majority of
+the voters reported, itself included once it has synced, and only up to records of its own epoch; votes go to logs that
+are not behind; and a replica that restarts leads in a later epoch or not at all.
+"""
+
+from typing import NamedTuple, assert_never
+
+from pykafka_core.quorum.events import (
+    Command,
+    InDoubt,
+    LeaderChanged,
+    LogCleaned,
+    Persisted,
+    ReplicaEvent,
+    ReplicaOutput,
+    Replied,
+    Request,
+    Resign,
+    SnapshotFetched,
+    Tick,
+    Truncated,
+)
+from pykafka_core.quorum.following import fetch, follow_high_watermark, on_fetch_answer
+from pykafka_core.quorum.leading import (
+    advance,
+    answer_waiting,
+    on_fetch,
+    on_proposal,
+    resigns_at,
+)
+from pykafka_core.quorum.log_state import TRUNCATION, LogState
+from pykafka_core.quorum.quorum import Appended, Proposal
+from pykafka_core.quorum.roles import (
+    NEVER,
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+from pykafka_core.quorum.rpc import (
+    BeginQuorumEpoch,
+    Body,
+    EndQuorumEpoch,
+    EpochAnswer,
+    Fetch,
+    FetchAnswer,
+    Vote,
+    VoteAnswer,
+)
+from pykafka_core.quorum.transitions import (
+    count_own_vote,
+    lose_election,
+    lose_pre_vote,
+    to_follower,
+    to_prospective,
+    to_resigned,
+    to_unattached,
+)
+from pykafka_core.quorum.turn import Turn, leader_to_name
+from pykafka_core.quorum.values import ElectionState, QuorumConfig, ReplicaKey
+from pykafka_core.quorum.voting import (
+    on_begin_quorum_epoch,
+    on_end_quorum_epoch,
+    on_epoch_answer,
+    on_vote,
+    on_vote_answer,
+)
+
+VOTERS_MAX = 7
+DEFAULTS = QuorumConfig()
+
+
+class Replica(NamedTuple):
+    """A voter or an observer.
+
+    Attributes:
+        voters: The voter set, the same on every replica; each node id once.
+        seed: Of the next random timeout.
+        now_ms: The latest time that an event named.
+        election: What quorum-state holds once every `Persist` under way is done.
+        high_watermark: Exclusive end of the committed records, as far as this replica knows and has synced.
+        persisting: How many `Persist` are under way.
+        held: Commands that wait for them.
+        correlation: Of the last `Send`.
+        sent: Correlation, node and body of each request that is waited for.
+        backoffs: Nodes, and until when they are left alone.
+        installing: Whether a `FetchSnapshot` is under way.
+        is_failed: Whether nothing is done any more.
+    """
+
+    key: ReplicaKey
+    voters: tuple[ReplicaKey, ...]
+    config: QuorumConfig
+    seed: int
+    now_ms: int
+    election: ElectionState
+    role: Role
+    log: LogState
+    high_watermark: int = 0
+    persisting: int = 0
+    held: tuple[Command, ...] = ()
+    correlation: int = 0
+    sent: tuple[tuple[int, int, Body], ...] = ()
+    backoffs: tuple[tuple[int, int], ...] = ()
+    installing: bool = False
+    is_failed: bool = False
+
+    @property
+    def leader_id(self) -> int:
+        """The leader this node knows of, or -1."""
+        return leader_to_name(self.key, self.election, self.role)
+
+    @property
+    def leader_epoch(self) -> int:
+        """The current epoch."""
+        return self.election.epoch
+
+    @property
+    def log_end_offset(self) -> int:
+        """Offset the next proposed record gets."""
+        return self.log.end
+
+    @property
+    def can_propose(self) -> bool:
+        """Whether this node leads, its epoch has begun in the log, and no batch is in flight."""
+        role = self.role
+        return isinstance(role, Leader) and role.in_flight is None and not self.is_failed
+
+    @property
+    def state(self) -> str:
+        """The state by Kafka's name, as its metrics have it."""
+        if self.key not in self.voters:
+            return "Observer"
+        is_voted = isinstance(self.role, Unattached) and self.election.voted is not None
+        return "Voted" if is_voted else type(self.role).__name__
+
+    @property
+    def deadline_ms(self) -> int:
+        """When the next `Tick` is due at the latest; `NEVER` if only others can change something."""
+        if self.is_failed:
+            return NEVER
+        times = [until for _, until in self.backoffs if until > self.now_ms]
+        return min((_role_deadline(Turn(*self)), *times))
+
+    def handle(self, event: ReplicaEvent) -> tuple["Replica", list[ReplicaOutput]]:
+        """The value after an event, and what follows from it.
+
+        Raises:
+            AssertionError: The event does not fit the state; nothing changed.
+        """
+        if self.is_failed:
+            return self, []
+        turn = Turn(*self)
+        before = turn.leader_id, turn.election.epoch
+        _take(turn, event)
+        return _finished(turn, before)
+
+
+def begin(
+    key: ReplicaKey,
+    voters: tuple[ReplicaKey, ...],
+    election: ElectionState,
+    log: LogState,
+    *,
+    now_ms: int,
+    seed: int,
+    config: QuorumConfig = DEFAULTS,
+) -> tuple[Replica, list[ReplicaOutput]]:
+    """A replica at the start of its node, and what follows from that.
+
+    Args:
+        election: From quorum-state; ``ElectionState(0)`` if there is none.
+        log: `LogState.loaded` of a log whose content is on the disk.
+        seed: Differs between nodes and between their starts.
+
+    Raises:
+        ValueError: No voters or too many, or two of one node.
+    """
+    if not 1 <= len(voters) <= VOTERS_MAX:
+        raise ValueError(f"a quorum has 1 to {VOTERS_MAX} voters, not {len(voters)}")
+    if len({voter.node_id for voter in voters}) < len(voters):
+        raise ValueError("two voters have one node id")
+    assert not log.writes, "the log is as the disk has it"
+    blank = Unattached(NEVER)
+    turn = Turn(*Replica(key, voters, config, seed, now_ms, election, blank, log, log.start))
+    before = turn.leader_id, election.epoch
+    _start(turn)
+    return _finished(turn, before)
+
+
+def _start(turn: Turn) -> None:
+    """The state after a restart: whoever led or stood for election in this epoch does not lead in it again."""
+    election, own = turn.election, turn.key.node_id
+    if turn.log.last_epoch > election.epoch:
+        to_unattached(turn, turn.log.last_epoch)
+    elif election.leader_id == own and turn.is_voter:
+        turn.role = Resigned(turn.election_deadline(), frozenset(), ())
+    elif election.leader_id not in (-1, own):
+        to_follower(turn, election.leader_id, election.epoch)
+    else:
+        to_unattached(turn, election.epoch)
+    if turn.is_voter and len(turn.voters) == 1:
+        to_prospective(turn)
+
+
+def _finished(turn: Turn, before: tuple[int, int]) -> tuple[Replica, list[ReplicaOutput]]:
+    if not turn.is_failed:
+        _act(turn)
+    after = turn.leader_id, turn.election.epoch
+    if after != before:
+        turn.outputs.append(LeaderChanged(*after))
+    log, committed = turn.log, turn.high_watermark
+    assert log.start <= committed <= log.synced_end <= log.end, f"high watermark {committed}: {log}"
+    return (
+        Replica(
+            turn.key,
+            turn.voters,
+            turn.config,
+            turn.seed,
+            turn.now_ms,
+            turn.election,
+            turn.role,
+            turn.log,
+            turn.high_watermark,
+            turn.persisting,
+            turn.held,
+            turn.correlation,
+            turn.sent,
+            turn.backoffs,
+            turn.installing,
+            turn.is_failed,
+        ),
+        turn.outputs,
+    )
+
+
+# Events.
+
+
+def _take(turn: Turn, event: ReplicaEvent) -> None:
+    match event:
+        case Tick(now_ms):
+            turn.now_ms = max(turn.now_ms, now_ms)
+            _expire(turn)
+        case Request(now_ms, number, body):
+            turn.now_ms, turn.came_ms = max(turn.now_ms, now_ms), now_ms
+            _on_request(turn, number, body)
+        case Replied():
+            turn.now_ms = max(turn.now_ms, event.now_ms)
+            _on_replied(turn, event)
+        case Persisted(error_code):
+            _on_persisted(turn, error_code)
+        case Appended(error_code, offset):
+            _on_written(turn, error_code, offset)
+        case Truncated(error_code):
+            _on_written(turn, error_code, TRUNCATION)
+        case Proposal():
+            on_proposal(turn, event)
+        case SnapshotFetched():
+            _on_snapshot_fetched(turn, event)
+        case LogCleaned(snapshot_id):
+            assert snapshot_id.offset <= turn.high_watermark, "snapshots hold what is committed"
+            turn.log = turn.log.cleaned(snapshot_id)
+        case Resign():
+            if isinstance(turn.role, Leader):
+                to_resigned(turn)
+        case _:
+            assert_never(event)
+
+
+def _on_request(turn: Turn, number: int, body: Body) -> None:
+    match body:
+        case Vote():
+            on_vote(turn, number, body)
+        case BeginQuorumEpoch():
+            on_begin_quorum_epoch(turn, number, body)
+        case EndQuorumEpoch():
+            on_end_quorum_epoch(turn, number, body)
+        case Fetch():
+            on_fetch(turn, number, body)
+        case _:
+            assert_never(body)
+
+
+def _on_replied(turn: Turn, event: Replied) -> None:
+    sent = turn.take_sent(event.correlation)
+    if sent is None:
+        return
+    node_id, asked = sent
+    match asked, event.answer:
+        case _, None:
+            turn.back_off(node_id)
+        case Vote(), VoteAnswer() as answer:
+            on_vote_answer(turn, node_id, asked, answer)
+        case ((BeginQuorumEpoch() | EndQuorumEpoch()), EpochAnswer() as answer):
+            on_epoch_answer(turn, node_id, asked, answer)
+        case Fetch(), FetchAnswer() as answer:
+            on_fetch_answer(turn, node_id, answer)
+        case _:
+            raise AssertionError("an answer is of its request's kind")
+
+
+def _on_persisted(turn: Turn, error_code: int) -> None:
+    if error_code:
+        _fail(turn, error_code)
+        return
+    turn.persisted()
+    if not turn.persisting:
+        count_own_vote(turn)
+
+
+def _on_written(turn: Turn, error_code: int, base_offset: int) -> None:
+    if error_code:
+        _fail(turn, error_code)
+        return
+    turn.log = turn.log.written(base_offset)
+    if isinstance(turn.role, Leader):
+        advance(turn)
+    else:
+        follow_high_watermark(turn)
+
+
+def _fail(turn: Turn, error_code: int) -> None:
+    role = turn.role
+    if isinstance(role, Leader) and role.in_flight is not None and role.in_flight.records:
+        turn.outputs.append(InDoubt())
+    turn.fail(error_code)
+
+
+def _on_snapshot_fetched(turn: Turn, event: SnapshotFetched) -> None:
+    assert turn.installing, "a snapshot is fetched once"
+    turn.installing = False
+    if event.snapshot_id is not None:
+        turn.log = LogState.of_snapshot(event.snapshot_id)
+        turn.high_watermark = event.snapshot_id.offset
+    role = turn.role
+    if isinstance(role, Follower):
+        deadline = turn.now_ms + turn.config.fetch_timeout_ms
+        turn.role = role._replace(deadline_ms=deadline)
+
+
+# Time.
+
+
+def _role_deadline(turn: Turn) -> int:
+    role = turn.role
+    match role:
+        case Leader():
+            times = [waiting.deadline_ms for waiting in role.waiting]
+            half = turn.config.fetch_timeout_ms // 2
+            # What is due already was asked for, and waits for its answer.
+            due = (voter.heard_ms + half for voter in role.voters if voter.heard_ms >= 0)
+            times += (time for time in due if time > turn.now_ms)
+            resigns = resigns_at(turn)
+            return min(times if resigns is None else (resigns, *times), default=NEVER)
+        case Unattached() | Prospective() | Candidate() | Follower() | Resigned():
+            return NEVER if turn.installing else role.deadline_ms
+        case _:
+            assert_never(role)
+
+
+def _expire(turn: Turn) -> None:
+    """What is due by now."""
+    role, now = turn.role, turn.now_ms
+    if isinstance(role, Leader):
+        resigns = resigns_at(turn)
+        if resigns is not None and now >= resigns:
+            to_resigned(turn)
+        else:
+            answer_waiting(turn)
+    elif now >= role.deadline_ms and not turn.installing:
+        _expire_role(turn)
+
+
+def _expire_role(turn: Turn) -> None:
+    role = turn.role
+    match role:
+        case Prospective():
+            lose_pre_vote(turn)
+        case Candidate(is_backing_off=True, elections_lost=lost):
+            to_prospective(turn, lost)
+        case Candidate():
+            lose_election(turn)
+        case Follower() if not turn.is_voter:
+            to_unattached(turn, turn.election.epoch)
+        case Unattached() | Follower() | Resigned():
+            to_prospective(turn)
+
+
+# What a state asks of others, as long as it lasts.
+
+
+def _act(turn: Turn) -> None:
+    match turn.role:
+        case Prospective() as role:
+            _ask_for_votes(turn, role, pre_vote=True)
+        case Candidate(is_backing_off=False) as role:
+            _ask_for_votes(turn, role, pre_vote=False)
+        case Leader(voters=voters):
+            half = turn.config.fetch_timeout_ms // 2
+            for voter in voters:
+                if voter.heard_ms < 0 or turn.now_ms >= voter.heard_ms + half:
+                    own, epoch = turn.key.node_id, turn.election.epoch
+                    begin_epoch = BeginQuorumEpoch(own, voter.replica, epoch)
+                    turn.send(voter.replica.node_id, begin_epoch)
+        case Follower(leader_id):
+            fetch(turn, leader_id)
+        case Resigned(unaware=unaware, preferred=preferred):
+            for node_id in sorted(unaware):
+                own, epoch = turn.key.node_id, turn.election.epoch
+                turn.send(node_id, EndQuorumEpoch(own, epoch, preferred))
+        case Unattached() if not turn.is_voter and not turn.sent:
+            others = turn.others
+            if others:
+                fetch(turn, others[turn.drawn(len(others))].node_id)
+
+
+def _ask_for_votes(turn: Turn, role: Prospective | Candidate, *, pre_vote: bool) -> None:
+    for other in turn.others:
+        if other.node_id not in role.granted and other.node_id not in role.refused:
+            body = Vote(turn.key, other, turn.election.epoch, turn.log.last, pre_vote)
+            turn.send(other.node_id, body)

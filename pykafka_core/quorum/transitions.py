@@ -1,0 +1,179 @@
+"""How a replica goes from one state to another."""
+
+from pykafka_core.errors import NotLeaderOrFollowerError
+from pykafka_core.protocol.messages import Message
+from pykafka_core.quorum.events import Answer, InDoubt
+from pykafka_core.quorum.quorum import Append
+from pykafka_core.quorum.records import LEADER_CHANGE, LEADER_CHANGE_KEY, leader_change
+from pykafka_core.quorum.roles import (
+    NEVER,
+    Candidate,
+    Follower,
+    InFlight,
+    Leader,
+    Progress,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+from pykafka_core.quorum.rpc import FetchAnswer
+from pykafka_core.quorum.turn import Turn
+from pykafka_core.quorum.values import Batch, ElectionState
+
+ELECTION_BACKOFF_MS = 100
+"""Unit of the pauses between elections, whose length doubles (``KafkaRaftClient.RETRY_BACKOFF_BASE_MS``)."""
+_DOUBLINGS_MAX = 10
+
+
+def enter(turn: Turn, role: Role) -> None:
+    """Be in another state. A leader's proposal is in doubt then, and who waits for its records asks another."""
+    left = turn.role
+    turn.role = role
+    turn.forget_requests()
+    if isinstance(left, Leader):
+        if left.in_flight is not None and left.in_flight.records:
+            turn.outputs.append(InDoubt())
+        for waiting in left.waiting:
+            refuse_fetch(turn, waiting.number, NotLeaderOrFollowerError.code)
+
+
+def refuse_fetch(turn: Turn, number: int, error_code: int) -> None:
+    """Answer without records, with the leader that this replica knows."""
+    epoch = turn.election.epoch
+    turn.emit(Answer(number, FetchAnswer(error_code, turn.leader_id, epoch)))
+
+
+def to_unattached(turn: Turn, epoch: int) -> None:
+    """Know of no leader in an epoch, the current one or a later one."""
+    if epoch > turn.election.epoch:
+        turn.elect(ElectionState(epoch))
+    deadline = turn.election_deadline() if turn.is_voter else NEVER
+    enter(turn, Unattached(deadline))
+
+
+def to_follower(turn: Turn, leader_id: int, epoch: int) -> None:
+    """Follow another node, in the current epoch or a later one."""
+    before = turn.election
+    voted = before.voted if epoch == before.epoch else None
+    turn.elect(ElectionState(epoch, leader_id, voted))
+    enter(turn, Follower(leader_id, turn.now_ms + turn.config.fetch_timeout_ms))
+
+
+def to_prospective(turn: Turn, elections_lost: int = 0) -> None:
+    """Ask for pre-votes, of which one's own is the first."""
+    granted = frozenset((turn.key.node_id,))
+    enter(turn, Prospective(turn.election_deadline(), granted, frozenset(), elections_lost))
+    count_pre_votes(turn)
+
+
+def to_candidate(turn: Turn, elections_lost: int) -> None:
+    """Ask for votes in the next epoch, with the own vote on its way to the disk."""
+    turn.elect(ElectionState(turn.election.epoch + 1, voted=turn.key))
+    deadline = turn.election_deadline()
+    enter(turn, Candidate(deadline, frozenset(), frozenset(), elections_lost))
+
+
+def to_leader(turn: Turn, granted: frozenset[int]) -> None:
+    """Lead: begin the epoch in the log."""
+    epoch, first = turn.election.epoch, turn.log.end
+    turn.elect(turn.election._replace(leader_id=turn.key.node_id))
+    voters = tuple(Progress(other, -1, turn.now_ms, -1) for other in turn.others)
+    enter(turn, Leader(first, voters, granted, None))
+    value = leader_change(
+        turn.key.node_id,
+        turn.voters,
+        tuple(voter for voter in turn.voters if voter.node_id in granted),
+    )
+    append(turn, Append(epoch, [value], LEADER_CHANGE_KEY, LEADER_CHANGE), ())
+
+
+def append(turn: Turn, command: Append, records: "tuple[Message, ...] | list[Message]") -> None:
+    """Put a leader's batch on its way."""
+    leader, first, count = turn.role, turn.log.end, len(command.values)
+    assert isinstance(leader, Leader), "leaders append"
+    assert leader.in_flight is None, "one batch is in flight at a time"
+    turn.log = turn.log.appending((Batch(first, command.leader_epoch, count, b""),))
+    turn.role = leader._replace(in_flight=InFlight(records, first, first + count - 1))
+    turn.emit(command)
+
+
+def to_resigned(turn: Turn) -> None:
+    """Lead no more; the voters whose logs are longest should stand for election first."""
+    assert isinstance(turn.role, Leader)
+    by_end = sorted(turn.role.voters, key=lambda voter: -voter.synced_end)
+    preferred = tuple(voter.replica for voter in by_end)
+    unaware = frozenset(replica.node_id for replica in preferred)
+    enter(turn, Resigned(turn.election_deadline(), unaware, preferred))
+
+
+def hear_of(turn: Turn, leader_id: int, epoch: int) -> None:
+    """Another replica named its epoch, and a leader or -1."""
+    names_other = leader_id != turn.key.node_id and any(
+        leader_id == voter.node_id for voter in turn.voters
+    )
+    now = turn.election
+    if epoch > now.epoch:
+        if names_other:
+            to_follower(turn, leader_id, epoch)
+        else:
+            to_unattached(turn, epoch)
+    elif epoch == now.epoch and names_other:
+        is_news = now.leader_id == -1
+        if is_news or (isinstance(turn.role, Unattached) and now.leader_id == leader_id):
+            to_follower(turn, leader_id, epoch)
+
+
+def election_backoff(turn: Turn, elections_lost: int) -> int:
+    """A random pause that grows with each election lost."""
+    units = 1 + turn.drawn(2 ** min(elections_lost, _DOUBLINGS_MAX))
+    return min(ELECTION_BACKOFF_MS * units, turn.config.election_backoff_ms_max)
+
+
+# Counting votes.
+
+
+def count_pre_votes(turn: Turn) -> None:
+    """Stand for election if a majority would vote for this replica; give up if none can."""
+    role = turn.role
+    assert isinstance(role, Prospective)
+    if len(role.granted) >= turn.majority:
+        to_candidate(turn, role.elections_lost)
+    elif len(role.refused) > len(turn.voters) - turn.majority:
+        lose_pre_vote(turn)
+
+
+def lose_pre_vote(turn: Turn) -> None:
+    """Back to the leader of this epoch, if there is one."""
+    leader_id = turn.election.leader_id
+    if leader_id not in (-1, turn.key.node_id):
+        to_follower(turn, leader_id, turn.election.epoch)
+    else:
+        to_unattached(turn, turn.election.epoch)
+
+
+def count_votes(turn: Turn) -> None:
+    """Lead if a majority voted for this replica; pause if none can."""
+    role = turn.role
+    assert isinstance(role, Candidate)
+    if len(role.granted) >= turn.majority:
+        to_leader(turn, role.granted)
+    elif len(role.refused) > len(turn.voters) - turn.majority and not role.is_backing_off:
+        lose_election(turn)
+
+
+def lose_election(turn: Turn) -> None:
+    """Pause, so that another candidate may win."""
+    role = turn.role
+    assert isinstance(role, Candidate)
+    lost = role.elections_lost + 1
+    until = turn.now_ms + election_backoff(turn, lost)
+    turn.role = role._replace(deadline_ms=until, elections_lost=lost, is_backing_off=True)
+
+
+def count_own_vote(turn: Turn) -> None:
+    """Quorum-state is on the disk: so is a candidate's vote for itself."""
+    role, own = turn.role, turn.key.node_id
+    if isinstance(role, Candidate) and own not in role.granted:
+        turn.role = role._replace(granted=role.granted | {own})
+        count_votes(turn)

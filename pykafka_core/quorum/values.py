@@ -1,0 +1,67 @@
+"""Values of the quorum that its messages, its commands and its state share."""
+
+from typing import NamedTuple
+
+
+class ReplicaKey(NamedTuple):
+    """Who a replica is (KIP-853): a node id, and the id of the directory that holds its log and its votes.
+
+    A node whose disk was replaced comes back with another directory id: it is another replica, and no voter.
+    """
+
+    node_id: int
+    directory_id: bytes
+    """16 bytes."""
+
+
+class OffsetAndEpoch(NamedTuple):
+    """An exclusive end of records, and the leader epoch of the last one before it.
+
+    As a snapshot's id it names what the snapshot holds; as a diverging epoch, where the leader's records of it end.
+    """
+
+    offset: int
+    epoch: int
+
+    @property
+    def recency(self) -> tuple[int, int]:
+        """What logs are compared by: the later epoch wins, then the longer log."""
+        return self.epoch, self.offset
+
+
+class ElectionState(NamedTuple):
+    """What the file ``quorum-state`` holds: a replica never goes back behind it."""
+
+    epoch: int
+    leader_id: int = -1
+    """Of this epoch, or -1."""
+    voted: ReplicaKey | None = None
+    """Who got this replica's vote in this epoch."""
+
+
+class QuorumConfig(NamedTuple):
+    """Timeouts, in milliseconds, as Kafka's ``controller.quorum.*`` name them."""
+
+    election_timeout_ms: int = 1000
+    """Elections take this long at least, and less than twice as long; each draws its own."""
+    election_backoff_ms_max: int = 1000
+    fetch_timeout_ms: int = 2000
+    request_timeout_ms: int = 2000
+    retry_backoff_ms: int = 20
+    fetch_wait_ms_max: int = 500
+    """A leader answers a Fetch at the latest by then (``KafkaRaftClient.MAX_FETCH_WAIT_MS``)."""
+
+
+class Batch(NamedTuple):
+    """One record batch of the metadata log; it is written whole or not at all."""
+
+    base_offset: int
+    leader_epoch: int
+    records_count: int
+    data: bytes
+    """As it stands in the log; no state depends on it."""
+
+    @property
+    def end_offset(self) -> int:
+        """Exclusive."""
+        return self.base_offset + self.records_count

@@ -1,0 +1,195 @@
+"""Votes, and the begin and end of epochs: what is answered, and what answers lead to."""
+
+from pykafka_core.errors import (
+    FencedLeaderEpochError,
+    InconsistentVoterSetError,
+    InvalidRequestError,
+    InvalidVoterKeyError,
+)
+from pykafka_core.quorum.events import Answer
+from pykafka_core.quorum.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+from pykafka_core.quorum.rpc import (
+    BeginQuorumEpoch,
+    EndQuorumEpoch,
+    EpochAnswer,
+    Vote,
+    VoteAnswer,
+)
+from pykafka_core.quorum.transitions import (
+    count_pre_votes,
+    count_votes,
+    election_backoff,
+    hear_of,
+    to_follower,
+    to_unattached,
+)
+from pykafka_core.quorum.turn import Turn
+from pykafka_core.quorum.values import OffsetAndEpoch
+
+# Requests.
+
+
+def on_vote(turn: Turn, number: int, vote: Vote) -> None:
+    """Vote, refuse, or say why the question is none."""
+    error = _vote_error(turn, vote)
+    granted = False
+    if not error:
+        if vote.epoch > turn.election.epoch:
+            to_unattached(turn, vote.epoch)
+        if vote.pre_vote:
+            granted = would_vote(turn, vote)
+        elif may_vote(turn, vote):
+            granted = True
+            _vote_for(turn, vote)
+    answer = VoteAnswer(error, turn.leader_id, turn.election.epoch, granted)
+    turn.emit(Answer(number, answer))
+
+
+def _vote_error(turn: Turn, vote: Vote) -> int:
+    if vote.candidate not in turn.voters or vote.candidate.node_id == turn.key.node_id:
+        return InconsistentVoterSetError.code
+    if vote.voter != turn.key or not turn.is_voter:
+        return InvalidVoterKeyError.code
+    if vote.epoch < turn.election.epoch:
+        return FencedLeaderEpochError.code
+    last_epoch_max = vote.epoch if vote.pre_vote else vote.epoch - 1
+    if vote.last.offset < 0 or not 0 <= vote.last.epoch <= last_epoch_max:
+        return InvalidRequestError.code
+    return 0
+
+
+def is_up_to_date(turn: Turn, last: OffsetAndEpoch) -> bool:
+    """Whether another's log has at least what this one has."""
+    return last.recency >= turn.log.last.recency
+
+
+def may_vote(turn: Turn, vote: Vote) -> bool:
+    """Whether to vote for a candidate of the current epoch."""
+    election = turn.election
+    if not isinstance(turn.role, Unattached | Prospective):
+        return False
+    if election.voted is not None:
+        return election.voted == vote.candidate
+    return election.leader_id == -1 and is_up_to_date(turn, vote.last)
+
+
+def would_vote(turn: Turn, vote: Vote) -> bool:
+    """Whether to encourage a replica: its log has all, and nothing here says that a leader is at work."""
+    match turn.role:
+        case Follower(has_fetched=True):
+            return False
+        case Leader(epoch_start=start) if turn.high_watermark > start:
+            return False
+    return is_up_to_date(turn, vote.last)
+
+
+def _vote_for(turn: Turn, vote: Vote) -> None:
+    if turn.election.voted is None:
+        turn.elect(turn.election._replace(voted=vote.candidate))
+        to_unattached(turn, turn.election.epoch)
+
+
+def on_begin_quorum_epoch(turn: Turn, number: int, begin: BeginQuorumEpoch) -> None:
+    """A leader says that it leads."""
+    error = _epoch_error(turn, begin.leader_id, begin.epoch)
+    if not error and begin.voter != turn.key:
+        error = InvalidVoterKeyError.code
+    if not error:
+        _follow(turn, begin.leader_id, begin.epoch)
+    _answer_epoch(turn, number, error)
+
+
+def on_end_quorum_epoch(turn: Turn, number: int, end: EndQuorumEpoch) -> None:
+    """A leader says that it does not lead any more: its followers stand for election, one after the other."""
+    error = _epoch_error(turn, end.leader_id, end.epoch)
+    if not error:
+        _follow(turn, end.leader_id, end.epoch)
+        role = turn.role
+        if isinstance(role, Follower) and turn.is_voter:
+            wait = _turn_to_stand(turn, end)
+            turn.role = role._replace(deadline_ms=turn.now_ms + wait, has_fetched=False)
+    _answer_epoch(turn, number, error)
+
+
+def _turn_to_stand(turn: Turn, end: EndQuorumEpoch) -> int:
+    preferred = end.preferred
+    place = preferred.index(turn.key) if turn.key in preferred else len(preferred)
+    return election_backoff(turn, place) if place else 0
+
+
+def _epoch_error(turn: Turn, leader_id: int, epoch: int) -> int:
+    own, known = turn.key.node_id, turn.election
+    if leader_id == own or all(leader_id != voter.node_id for voter in turn.voters):
+        return InconsistentVoterSetError.code
+    if epoch < known.epoch:
+        return FencedLeaderEpochError.code
+    if epoch == known.epoch and known.leader_id not in (-1, leader_id):
+        return InvalidRequestError.code
+    return 0
+
+
+def _follow(turn: Turn, leader_id: int, epoch: int) -> None:
+    if epoch > turn.election.epoch or not isinstance(turn.role, Follower):
+        to_follower(turn, leader_id, epoch)
+
+
+def _answer_epoch(turn: Turn, number: int, error: int) -> None:
+    answer = EpochAnswer(error, turn.leader_id, turn.election.epoch)
+    turn.emit(Answer(number, answer))
+
+
+# Answers.
+
+
+def on_vote_answer(turn: Turn, node_id: int, asked: Vote, answer: VoteAnswer) -> None:
+    """Count it, if this replica still asks."""
+    hear_of(turn, answer.leader_id, answer.epoch)
+    role = turn.role
+    is_current = asked.epoch == turn.election.epoch == answer.epoch
+    if not is_current or not isinstance(role, _KIND[asked.pre_vote]):
+        return
+    assert isinstance(role, Prospective | Candidate)
+    if answer.error_code:
+        turn.back_off(node_id)
+        return
+    turn.role = (
+        role._replace(granted=role.granted | {node_id})
+        if answer.granted
+        else role._replace(refused=role.refused | {node_id})
+    )
+    if isinstance(role, Prospective):
+        count_pre_votes(turn)
+    else:
+        count_votes(turn)
+
+
+_KIND: dict[bool, type[Role]] = {True: Prospective, False: Candidate}
+
+
+def on_epoch_answer(
+    turn: Turn, node_id: int, asked: BeginQuorumEpoch | EndQuorumEpoch, answer: EpochAnswer
+) -> None:
+    """A voter knows who leads, or that nobody does."""
+    hear_of(turn, answer.leader_id, answer.epoch)
+    role = turn.role
+    if asked.epoch != turn.election.epoch:
+        return
+    if answer.error_code:
+        turn.back_off(node_id)
+    if isinstance(role, Leader) and not answer.error_code:
+        turn.role = role._replace(
+            voters=tuple(
+                voter._replace(heard_ms=turn.now_ms) if voter.replica.node_id == node_id else voter
+                for voter in role.voters
+            )
+        )
+    elif isinstance(role, Resigned):
+        turn.role = role._replace(unaware=role.unaware - {node_id})

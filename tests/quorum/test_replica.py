@@ -1,0 +1,663 @@
+"""One replica of a quorum as a value, each rule by a few events; whole quorums are in tests/simulation/quorum."""
+
+from typing import TypeVar
+
+import pytest
+
+from pykafka_core.errors import (
+    FencedLeaderEpochError,
+    InconsistentVoterSetError,
+    InvalidRequestError,
+    InvalidVoterKeyError,
+    KafkaError,
+    KafkaStorageError,
+    NotLeaderOrFollowerError,
+    UnknownLeaderEpochError,
+    UnknownServerError,
+)
+from pykafka_core.protocol.messages import Message, ProducerIdsRecord
+from pykafka_core.quorum.events import (
+    Advanced,
+    Answer,
+    AppendFetched,
+    Failed,
+    FetchSnapshot,
+    InDoubt,
+    LeaderChanged,
+    LogCleaned,
+    Persist,
+    Persisted,
+    ReplicaEvent,
+    ReplicaOutput,
+    Replied,
+    Request,
+    Resign,
+    Send,
+    SnapshotFetched,
+    Tick,
+    Truncate,
+    Truncated,
+)
+from pykafka_core.quorum.log_state import EpochStart, LogState
+from pykafka_core.quorum.quorum import Append, Appended, Committed, MetadataQuorum, Proposal
+from pykafka_core.quorum.replica import begin
+from pykafka_core.quorum.roles import NEVER
+from pykafka_core.quorum.rpc import (
+    BeginQuorumEpoch,
+    Body,
+    EndQuorumEpoch,
+    EpochAnswer,
+    Fetch,
+    FetchAnswer,
+    Vote,
+    VoteAnswer,
+)
+from pykafka_core.quorum.values import Batch, ElectionState, OffsetAndEpoch, ReplicaKey
+
+ONE, TWO, THREE = (ReplicaKey(node, bytes(15) + bytes((node,))) for node in (1, 2, 3))
+OBSERVER = ReplicaKey(4, bytes(16))
+VOTERS = ONE, TWO, THREE
+RECORDS: list[Message] = [ProducerIdsRecord(next_producer_id=1)]
+PROPOSAL = Proposal(RECORDS, [b"a"])
+# Epoch 1 from offset 0, epoch 3 from offset 4, the end is 6.
+LOG = LogState.loaded(6, (EpochStart(1, 0), EpochStart(3, 4)))
+STATE = ElectionState(5)
+AnyT = TypeVar("AnyT")
+
+
+class Driven:
+    """A replica whose writes to quorum-state are done at once."""
+
+    def __init__(
+        self,
+        key: ReplicaKey = ONE,
+        voters: tuple[ReplicaKey, ...] = VOTERS,
+        state: ElectionState = STATE,
+        log: LogState = LOG,
+    ) -> None:
+        self.replica, outputs = begin(key, voters, state, log, now_ms=0, seed=1)
+        self.persists = True
+        self.outputs = self._settle(outputs)
+        self.numbers = 0
+
+    def _settle(self, outputs: list[ReplicaOutput]) -> list[ReplicaOutput]:
+        for output in outputs:
+            if isinstance(output, Persist) and self.persists:
+                self.replica, more = self.replica.handle(Persisted())
+                outputs = outputs + self._settle(more)
+        return outputs
+
+    def handle(self, event: ReplicaEvent) -> list[ReplicaOutput]:
+        before = self.replica
+        self.replica, outputs = before.handle(event)
+        assert (self.replica, outputs) == before.handle(event), "the same event, the same outcome"
+        self.outputs = self._settle(outputs)
+        return self.outputs
+
+    def ask(self, body: Body) -> list[ReplicaOutput]:
+        self.numbers += 1
+        return self.handle(Request(self.replica.now_ms, self.numbers, body))
+
+    def tick(self) -> list[ReplicaOutput]:
+        """Wait for the next deadline."""
+        return self.handle(Tick(self.replica.deadline_ms))
+
+    def wait_for(self, state: str) -> None:
+        while self.replica.state != state:
+            self.tick()
+
+    def only(self, kind: type[AnyT]) -> AnyT:
+        (found,) = self.all(kind)
+        return found
+
+    def all(self, kind: type[AnyT]) -> list[AnyT]:
+        return [output for output in self.outputs if isinstance(output, kind)]
+
+    def vote_of(self, node_id: int, *, granted: bool) -> None:
+        """A node answers the vote that it was asked for last."""
+        correlation = next(c for c, node, _ in self.replica.sent if node == node_id)
+        answer = VoteAnswer(0, -1, self.replica.leader_epoch, granted)
+        self.handle(Replied(self.replica.now_ms, correlation, answer))
+
+    def elect(self) -> None:
+        """Make it the leader, with its first record on the disk but not committed."""
+        self.wait_for("Prospective")
+        self.vote_of(2, granted=True)
+        self.vote_of(2, granted=True)
+        assert self.replica.state == "Leader"
+        self.handle(Appended(0, self.replica.log.end - 1))
+
+    def fetched(self, answer: FetchAnswer) -> list[ReplicaOutput]:
+        """The fetch under way is answered."""
+        ((correlation, _, _),) = self.replica.sent
+        return self.handle(Replied(self.replica.now_ms, correlation, answer))
+
+
+def vote(
+    epoch: int,
+    *,
+    last: OffsetAndEpoch = LOG.last,
+    pre_vote: bool = False,
+    candidate: ReplicaKey = TWO,
+) -> Vote:
+    return Vote(candidate, ONE, epoch, last, pre_vote)
+
+
+def follower() -> Driven:
+    return Driven(state=ElectionState(5, leader_id=2))
+
+
+def leader() -> Driven:
+    driven = Driven()
+    driven.elect()
+    return driven
+
+
+def fetch_of(replica: ReplicaKey, offset: int, last_epoch: int, epoch: int = 6) -> Fetch:
+    return Fetch(replica, epoch, offset, last_epoch, 0)
+
+
+def test_it_is_a_quorum_to_who_reads_it() -> None:
+    quorum: MetadataQuorum[ReplicaEvent, ReplicaOutput] = leader().replica
+    assert (quorum.leader_id, quorum.leader_epoch, quorum.log_end_offset) == (1, 6, 7)
+    assert (quorum.high_watermark, quorum.can_propose) == (0, False)
+
+
+def test_a_single_voter_elects_itself_and_commits_alone() -> None:
+    driven = Driven(voters=(ONE,))
+    assert driven.all(LeaderChanged) == [LeaderChanged(-1, 6), LeaderChanged(1, 6)]
+    assert driven.replica.state == "Leader"
+    driven.handle(Appended(0, 6))
+    assert driven.outputs == [Advanced(0, 5), Committed(6, 6, ())]
+    driven.handle(PROPOSAL)
+    assert driven.outputs == [Append(6, [b"a"])]
+    assert not driven.replica.can_propose
+    driven.handle(Appended(0, 7))
+    assert driven.outputs == [Committed(7, 7, RECORDS)]
+    assert driven.replica.deadline_ms == NEVER, "it needs nobody"
+
+
+@pytest.mark.parametrize("count", [0, 8])
+def test_a_quorum_has_1_to_7_voters(count: int) -> None:
+    voters = tuple(ReplicaKey(node, bytes(16)) for node in range(count))
+    with pytest.raises(ValueError, match=f"not {count}"):
+        begin(ONE, voters, STATE, LOG, now_ms=0, seed=1)
+
+
+def test_a_node_votes_once() -> None:
+    with pytest.raises(ValueError, match="one node id"):
+        begin(ONE, (ONE, ReplicaKey(1, bytes(16))), STATE, LOG, now_ms=0, seed=1)
+
+
+# Votes (K1, K3, K5).
+
+
+def test_a_vote_is_answered_when_it_is_on_the_disk() -> None:
+    driven = Driven()
+    driven.persists = False
+    driven.ask(vote(6))
+    assert driven.outputs == [
+        Persist(ElectionState(6)),
+        Persist(ElectionState(6, -1, TWO)),
+        LeaderChanged(-1, 6),
+    ]
+    assert driven.handle(Persisted()) == []
+    assert driven.handle(Persisted()) == [Answer(1, VoteAnswer(0, -1, 6, True))]
+    assert driven.replica.state == "Voted"
+
+
+def test_a_replica_votes_once_in_an_epoch() -> None:
+    driven = Driven()
+    assert driven.ask(vote(6))[-1] == Answer(1, VoteAnswer(0, -1, 6, True))
+    assert driven.ask(vote(6, candidate=THREE)) == [Answer(2, VoteAnswer(0, -1, 6, False))]
+    assert driven.ask(vote(6)) == [Answer(3, VoteAnswer(0, -1, 6, True))], "the same again"
+    again = Driven(state=driven.replica.election)
+    assert again.ask(vote(6, candidate=THREE)) == [Answer(1, VoteAnswer(0, -1, 6, False))]
+
+
+@pytest.mark.parametrize(
+    ("last", "granted"),
+    [
+        (OffsetAndEpoch(6, 3), True),
+        (OffsetAndEpoch(7, 3), True),
+        (OffsetAndEpoch(1, 4), True),
+        (OffsetAndEpoch(5, 3), False),
+        (OffsetAndEpoch(100, 2), False),
+    ],
+)
+@pytest.mark.parametrize("pre_vote", [False, True])
+def test_votes_go_to_logs_that_are_not_behind(
+    last: OffsetAndEpoch, granted: bool, pre_vote: bool
+) -> None:
+    driven = Driven()
+    epoch = 5 if pre_vote else 6
+    driven.ask(vote(epoch, last=last, pre_vote=pre_vote))
+    assert driven.only(Answer).body == VoteAnswer(0, -1, epoch, granted)
+
+
+def test_a_pre_vote_changes_nothing_on_the_disk() -> None:
+    driven = Driven()
+    driven.ask(vote(5, pre_vote=True))
+    assert driven.outputs == [Answer(1, VoteAnswer(0, -1, 5, True))]
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        (vote(4), FencedLeaderEpochError),
+        (vote(6)._replace(candidate=OBSERVER), InconsistentVoterSetError),
+        (
+            vote(6)._replace(candidate=TWO._replace(directory_id=bytes(16))),
+            InconsistentVoterSetError,
+        ),
+        (vote(6)._replace(voter=ONE._replace(directory_id=bytes(16))), InvalidVoterKeyError),
+        (vote(6, last=OffsetAndEpoch(9, 6)), InvalidRequestError),
+        (vote(6, last=OffsetAndEpoch(-1, 1)), InvalidRequestError),
+        (vote(5, last=OffsetAndEpoch(9, 6), pre_vote=True), InvalidRequestError),
+    ],
+)
+def test_a_vote_that_cannot_be_given_changes_nothing(asked: Vote, error: type[KafkaError]) -> None:
+    driven = Driven()
+    driven.ask(asked)
+    assert driven.outputs == [Answer(1, VoteAnswer(error.code, -1, 5, False))]
+
+
+def test_a_follower_that_hears_its_leader_refuses_pre_votes() -> None:
+    driven = follower()
+    asked = vote(5, pre_vote=True, candidate=THREE)
+    driven.ask(asked)
+    assert driven.only(Answer).body == VoteAnswer(0, 2, 5, True)
+    driven.fetched(FetchAnswer(0, 2, 5))
+    driven.ask(asked)
+    assert driven.only(Answer).body == VoteAnswer(0, 2, 5, False)
+
+
+def test_an_epoch_rises_only_once_a_majority_would_vote() -> None:
+    driven = Driven()
+    driven.wait_for("Prospective")
+    assert [(send.node_id, send.body) for send in driven.all(Send)] == [
+        (2, Vote(ONE, TWO, 5, LOG.last, True)),
+        (3, Vote(ONE, THREE, 5, LOG.last, True)),
+    ]
+    driven.vote_of(2, granted=False)
+    assert driven.replica.election == STATE
+    driven.vote_of(3, granted=True)
+    assert driven.replica.state == "Candidate"
+    assert driven.only(Persist) == Persist(ElectionState(6, -1, ONE))
+    assert {send.body for send in driven.all(Send)} == {
+        Vote(ONE, TWO, 6, LOG.last, False),
+        Vote(ONE, THREE, 6, LOG.last, False),
+    }
+    driven.vote_of(3, granted=True)
+    assert driven.replica.state == "Leader"
+    assert driven.only(Persist) == Persist(ElectionState(6, 1, ONE))
+    append = driven.only(Append)
+    assert (append.leader_epoch, append.control) == (6, 2)
+    version_1, array_of_three, array_of_two = b"\0\1", b"\4", b"\3"
+    voters = b"".join(bytes((0, 0, 0, key.node_id)) + key.directory_id + b"\0" for key in VOTERS)
+    granting = voters[:21] + voters[42:]
+    value = version_1 + b"\0\0\0\1" + array_of_three + voters + array_of_two + granting + b"\0"
+    assert append.values == [value]
+
+
+def test_a_replica_that_lost_its_leader_alone_follows_it_again() -> None:
+    driven = follower()
+    driven.wait_for("Prospective")
+    driven.vote_of(3, granted=False)
+    driven.vote_of(2, granted=False)
+    assert (driven.replica.state, driven.replica.leader_id) == ("Follower", 2)
+    assert driven.replica.leader_epoch == 5
+
+
+def test_a_lost_election_is_followed_by_a_pause_and_a_pre_vote() -> None:
+    driven = Driven()
+    driven.wait_for("Prospective")
+    driven.vote_of(2, granted=True)
+    driven.vote_of(2, granted=False)
+    driven.vote_of(3, granted=False)
+    assert driven.replica.state == "Candidate"
+    driven.wait_for("Prospective")
+    assert driven.replica.leader_epoch == 6
+    assert all(send.body.epoch == 6 for send in driven.all(Send))
+
+
+@pytest.mark.parametrize(
+    ("state", "name"),
+    [
+        (ElectionState(5, 1, ONE), "Resigned"),
+        (ElectionState(5, -1, ONE), "Voted"),
+        (ElectionState(5, 2, TWO), "Follower"),
+        (ElectionState(5, -1, TWO), "Voted"),
+        (ElectionState(5), "Unattached"),
+        (ElectionState(2, 1, ONE), "Unattached"),
+    ],
+)
+def test_a_restart_leads_in_a_later_epoch_or_not_at_all(state: ElectionState, name: str) -> None:
+    driven = Driven(state=state)
+    assert driven.replica.state == name
+    assert driven.replica.leader_epoch == max(state.epoch, LOG.last_epoch)
+    before = driven.replica.leader_epoch
+    driven.wait_for("Prospective")
+    driven.vote_of(3, granted=True)
+    driven.vote_of(3, granted=True)
+    assert (driven.replica.state, driven.replica.leader_epoch) == ("Leader", before + 1)
+
+
+def test_timeouts_differ_by_the_seed() -> None:
+    deadlines = {
+        begin(ONE, VOTERS, STATE, LOG, now_ms=0, seed=seed)[0].deadline_ms for seed in range(50)
+    }
+    assert min(deadlines) >= 1000
+    assert max(deadlines) < 2000
+    assert len(deadlines) > 40
+
+
+# Leaders (K2, K4).
+
+
+def test_what_a_majority_has_synced_is_committed_from_the_own_epoch_on() -> None:
+    driven = leader()
+    driven.ask(fetch_of(TWO, 6, 3))
+    assert driven.all(Advanced) == [], (
+        "a majority has epoch 3's records; they are not of this epoch"
+    )
+    driven.ask(fetch_of(TWO, 7, 6))
+    assert driven.all(Advanced) + driven.all(Committed) == [Advanced(0, 5), Committed(6, 6, ())]
+    assert driven.only(Answer).body == FetchAnswer(0, 1, 6, 7), "the follower learns it at once"
+
+
+def test_a_leader_counts_itself_once_it_has_synced() -> None:
+    driven = leader()
+    driven.ask(fetch_of(TWO, 7, 6))
+    driven.handle(PROPOSAL)
+    assert Append(6, [b"a"]) in driven.outputs
+    driven.ask(fetch_of(TWO, 8, 6)._replace(high_watermark=7))
+    driven.ask(fetch_of(THREE, 8, 6)._replace(high_watermark=7))
+    assert driven.replica.high_watermark == 7
+    driven.handle(Appended(0, 7))
+    assert driven.only(Committed) == Committed(7, 7, RECORDS)
+    assert [answer.body for answer in driven.all(Answer)] == [FetchAnswer(0, 1, 6, 8)] * 2
+
+
+def test_observers_and_replaced_disks_do_not_count() -> None:
+    driven = leader()
+    driven.ask(fetch_of(OBSERVER, 7, 6))
+    driven.ask(fetch_of(TWO._replace(directory_id=bytes(16)), 7, 6))
+    assert driven.replica.high_watermark == 0
+
+
+def test_an_old_fetch_that_comes_late_takes_nothing_back() -> None:
+    driven = leader()
+    driven.ask(fetch_of(TWO, 7, 6))
+    driven.handle(PROPOSAL)
+    driven.ask(fetch_of(TWO, 8, 6))
+    driven.ask(fetch_of(TWO, 7, 6))
+    driven.handle(Appended(0, 7))
+    assert driven.replica.high_watermark == 8
+
+
+@pytest.mark.parametrize(
+    ("fetch", "diverging"),
+    [
+        (fetch_of(TWO, 6, 3), None),
+        (fetch_of(TWO, 0, 0), None),
+        (fetch_of(TWO, 4, 1), None),
+        (fetch_of(TWO, 5, 1), OffsetAndEpoch(4, 1)),
+        (fetch_of(TWO, 5, 2), OffsetAndEpoch(4, 1)),
+        (fetch_of(TWO, 9, 5), OffsetAndEpoch(6, 3)),
+        (fetch_of(TWO, 9, 6), OffsetAndEpoch(7, 6)),
+    ],
+)
+def test_a_log_that_differs_is_told_where(fetch: Fetch, diverging: OffsetAndEpoch | None) -> None:
+    driven = leader()
+    driven.ask(fetch)
+    answer = driven.only(Answer)
+    assert answer.body == FetchAnswer(0, 1, 6, diverging=diverging)
+    assert answer.read_from == (None if diverging else fetch.offset)
+
+
+@pytest.mark.parametrize(
+    ("fetch", "needs_snapshot"),
+    [
+        (fetch_of(TWO, 0, 0), True),
+        (fetch_of(TWO, 3, 1), True),
+        (fetch_of(TWO, 4, 2), True),
+        (fetch_of(TWO, 5, 1), False),
+        (fetch_of(TWO, 4, 1), False),
+        (fetch_of(TWO, 6, 3), False),
+    ],
+)
+def test_a_log_that_ends_before_the_leaders_start_gets_the_snapshots_id(
+    fetch: Fetch, needs_snapshot: bool
+) -> None:
+    driven = leader()
+    driven.ask(fetch_of(TWO, 7, 6))
+    snapshot_id = OffsetAndEpoch(4, 1)
+    driven.handle(LogCleaned(snapshot_id))
+    driven.ask(fetch)
+    body = driven.only(Answer).body
+    assert isinstance(body, FetchAnswer)
+    assert body.snapshot_id == (snapshot_id if needs_snapshot else None)
+
+
+@pytest.mark.parametrize(
+    ("fetch", "error"),
+    [
+        (fetch_of(TWO, 6, 3, epoch=5), FencedLeaderEpochError),
+        (fetch_of(TWO, 6, 3, epoch=7), UnknownLeaderEpochError),
+        (fetch_of(TWO, -1, 3), InvalidRequestError),
+        (fetch_of(TWO, 6, 7), InvalidRequestError),
+    ],
+)
+def test_a_fetch_is_answered_in_its_own_epoch(fetch: Fetch, error: type[KafkaError]) -> None:
+    driven = leader()
+    driven.ask(fetch)
+    assert driven.outputs[0] == Answer(1, FetchAnswer(error.code, 1, 6))
+
+
+def test_a_follower_answers_a_fetch_with_its_leader() -> None:
+    driven = follower()
+    driven.ask(fetch_of(THREE, 6, 3, epoch=5))
+    assert driven.outputs == [Answer(1, FetchAnswer(NotLeaderOrFollowerError.code, 2, 5))]
+
+
+def test_a_fetch_waits_for_something_to_say() -> None:
+    driven = leader()
+    driven.ask(fetch_of(TWO, 7, 6))
+    driven.ask(fetch_of(TWO, 7, 6)._replace(high_watermark=7))
+    assert driven.all(Answer) == []
+    driven.handle(PROPOSAL)
+    assert driven.only(Answer) == Answer(2, FetchAnswer(0, 1, 6, 7), read_from=7)
+    driven.handle(Appended(0, 7))
+    driven.ask(fetch_of(TWO, 8, 6)._replace(high_watermark=8))
+    began = driven.replica.now_ms
+    while not driven.all(Answer):
+        driven.tick()
+    assert driven.replica.now_ms == began + 500
+
+
+def test_a_leader_that_no_majority_fetches_from_resigns() -> None:
+    driven = leader()
+    driven.ask(fetch_of(TWO, 7, 6))
+    heard = driven.replica.now_ms
+    driven.handle(PROPOSAL)
+    driven.wait_for("Resigned")
+    assert driven.replica.now_ms == heard + 3000
+    assert driven.only(InDoubt) == InDoubt()
+    assert driven.only(LeaderChanged) == LeaderChanged(-1, 6)
+    assert {send.body for send in driven.all(Send)} == {EndQuorumEpoch(1, 6, (TWO, THREE))}
+
+
+def test_a_fetch_that_waited_in_a_queue_shows_the_time_at_which_it_came() -> None:
+    driven = leader()
+    came = driven.replica.now_ms
+    driven.handle(Tick(came + 2900))
+    driven.handle(Request(came + 100, 99, fetch_of(TWO, 7, 6)))
+    driven.handle(Tick(came + 3099))
+    assert driven.replica.state == "Leader"
+    driven.handle(Tick(came + 3100))
+    assert driven.replica.state == "Resigned"
+
+
+def test_a_later_epoch_ends_a_leader_whose_batch_is_in_doubt_then() -> None:
+    driven = leader()
+    driven.ask(fetch_of(TWO, 7, 6))
+    driven.ask(fetch_of(THREE, 7, 6)._replace(high_watermark=7))
+    driven.handle(PROPOSAL)
+    driven.ask(fetch_of(THREE, 8, 6)._replace(high_watermark=7))
+    driven.ask(BeginQuorumEpoch(2, ONE, 7))
+    waiting, begun = driven.all(Answer)
+    assert waiting.body == FetchAnswer(NotLeaderOrFollowerError.code, 2, 7)
+    assert begun.body == EpochAnswer(0, 2, 7)
+    assert driven.only(InDoubt) == InDoubt()
+    assert (driven.replica.state, driven.replica.leader_id) == ("Follower", 2)
+
+
+def test_a_proposal_to_a_replica_that_cannot_take_it_is_a_bug() -> None:
+    for driven in (follower(), leader()):
+        with pytest.raises(AssertionError):
+            driven.replica.handle(PROPOSAL)
+
+
+def test_a_leader_that_resigns_names_the_longest_logs_first() -> None:
+    driven = leader()
+    driven.ask(fetch_of(THREE, 7, 6))
+    driven.handle(Resign())
+    assert {send.body for send in driven.all(Send)} == {EndQuorumEpoch(1, 6, (THREE, TWO))}
+    best = Driven(key=THREE, state=ElectionState(6, 1))
+    best.ask(EndQuorumEpoch(1, 6, (THREE, TWO)))
+    assert best.replica.deadline_ms == 0
+    next_best = Driven(key=TWO, state=ElectionState(6, 1))
+    next_best.ask(EndQuorumEpoch(1, 6, (THREE, TWO)))
+    assert 0 < next_best.replica.deadline_ms <= 200
+
+
+# Followers (K6).
+
+
+def test_a_follower_reports_what_it_has_synced_and_commits_what_the_leader_says() -> None:
+    driven = follower()
+    assert driven.only(Send).body == Fetch(ONE, 5, 6, 3, 0)
+    batches = Batch(6, 5, 1, b"x"), Batch(7, 5, 2, b"y")
+    driven.fetched(FetchAnswer(0, 2, 5, 8, batches=batches))
+    assert driven.outputs == [AppendFetched(batches), Advanced(0, 5)]
+    driven.handle(Appended(0, 6))
+    assert driven.outputs[0] == Advanced(6, 7)
+    assert driven.only(Send).body == Fetch(ONE, 5, 9, 5, 8)
+
+
+@pytest.mark.parametrize(
+    "batches",
+    [
+        (Batch(7, 5, 1, b""),),
+        (Batch(6, 5, 1, b""), Batch(8, 5, 1, b"")),
+        (Batch(6, 6, 1, b""),),
+        (Batch(6, 2, 1, b""),),
+        (Batch(6, 5, 0, b""),),
+    ],
+)
+def test_batches_that_do_not_continue_the_log_are_not_written(batches: tuple[Batch, ...]) -> None:
+    driven = follower()
+    before = driven.replica.log
+    driven.fetched(FetchAnswer(0, 2, 5, batches=batches))
+    assert driven.outputs == []
+    assert driven.replica.log == before
+
+
+@pytest.mark.parametrize(
+    ("diverging", "end"),
+    [
+        (OffsetAndEpoch(5, 3), 5),
+        (OffsetAndEpoch(2, 1), 2),
+        (OffsetAndEpoch(9, 2), 4),
+        (OffsetAndEpoch(0, 0), 0),
+    ],
+)
+def test_a_follower_truncates_by_epoch(diverging: OffsetAndEpoch, end: int) -> None:
+    driven = follower()
+    driven.fetched(FetchAnswer(0, 2, 5, 6, diverging))
+    assert driven.outputs == [Truncate(end)]
+    assert driven.replica.high_watermark == 0, "what comes with a diverging epoch is not used"
+    driven.handle(Truncated())
+    last_epoch = 3 if end > 4 else 1 if end else 0
+    assert driven.only(Send).body == Fetch(ONE, 5, end, last_epoch, 0)
+
+
+def test_nothing_committed_is_ever_cut() -> None:
+    driven = follower()
+    driven.fetched(FetchAnswer(0, 2, 5, 6))
+    assert driven.replica.high_watermark == 6
+    driven.fetched(FetchAnswer(0, 2, 5, 6, OffsetAndEpoch(5, 3)))
+    assert driven.outputs == [Failed(UnknownServerError.code)]
+    assert driven.replica.deadline_ms == NEVER
+    assert driven.ask(vote(9)) == []
+
+
+def test_a_snapshot_takes_the_place_of_log_and_image() -> None:
+    driven = follower()
+    snapshot_id = OffsetAndEpoch(20, 4)
+    driven.fetched(FetchAnswer(0, 2, 5, 30, snapshot_id=snapshot_id))
+    assert driven.outputs == [FetchSnapshot(2, snapshot_id)]
+    assert driven.replica.deadline_ms == NEVER, "the transfer's own timeout counts"
+    driven.handle(SnapshotFetched(None))
+    driven.fetched(FetchAnswer(0, 2, 5, 30, snapshot_id=snapshot_id))
+    driven.handle(SnapshotFetched(snapshot_id))
+    assert driven.only(Send).body == Fetch(ONE, 5, 20, 4, 20)
+    assert (driven.replica.log.start, driven.replica.high_watermark) == (20, 20)
+
+
+def test_a_follower_without_answers_stands_for_election_after_the_fetch_timeout() -> None:
+    driven = follower()
+    driven.fetched(FetchAnswer(0, 2, 5))
+    driven.wait_for("Prospective")
+    assert driven.replica.now_ms == 2000
+
+
+def test_a_disk_that_fails_ends_the_replica() -> None:
+    driven = leader()
+    driven.ask(fetch_of(TWO, 7, 6))
+    driven.handle(PROPOSAL)
+    driven.handle(Appended(KafkaStorageError.code, -1))
+    assert driven.outputs == [InDoubt(), Failed(KafkaStorageError.code)]
+    assert driven.ask(vote(9)) == []
+
+
+def test_quorum_state_that_cannot_be_written_ends_the_replica() -> None:
+    driven = Driven()
+    driven.persists = False
+    driven.ask(vote(6))
+    assert driven.handle(Persisted(KafkaStorageError.code)) == [Failed(KafkaStorageError.code)]
+
+
+# Observers (K11).
+
+
+def test_an_observer_asks_any_voter_for_the_leader_and_fetches_from_it() -> None:
+    driven = Driven(key=OBSERVER, state=ElectionState(0), log=LogState())
+    assert driven.replica.state == "Observer"
+    send = driven.only(Send)
+    assert send.node_id in (1, 2, 3)
+    driven.fetched(FetchAnswer(FencedLeaderEpochError.code, 3, 6))
+    assert driven.only(Send)[1:3] == (3, Fetch(OBSERVER, 6, 0, 0, 0))
+    assert driven.only(Persist) == Persist(ElectionState(6, 3))
+    driven.ask(Vote(TWO, OBSERVER, 7, OffsetAndEpoch(9, 6), False))
+    assert driven.only(Answer).body == VoteAnswer(InvalidVoterKeyError.code, 3, 6, False)
+
+
+def test_an_observer_without_answers_looks_for_another_leader() -> None:
+    driven = Driven(key=OBSERVER, state=ElectionState(6, 3), log=LogState())
+    ((_, node_id, _),) = driven.replica.sent
+    assert node_id == 3
+    driven.handle(Tick(2000))
+    assert (driven.replica.leader_epoch, driven.replica.deadline_ms) == (6, NEVER)
+    assert driven.only(Send).body == Fetch(OBSERVER, 6, 0, 0, 0)
+
+
+def test_a_replica_that_leads_gets_no_news_from_answers_of_an_earlier_state() -> None:
+    driven = Driven()
+    driven.wait_for("Prospective")
+    old = driven.replica.sent[0][0]
+    driven.vote_of(3, granted=True)
+    before = driven.replica
+    driven.handle(Replied(before.now_ms, old, VoteAnswer(0, -1, 5, True)))
+    assert driven.replica == before
