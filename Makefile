@@ -17,7 +17,7 @@ RUST_SOURCES := Cargo.toml Cargo.lock $(shell find rust -name '*.rs' -o -name Ca
 COMPILED := pykafka_core._core $(patsubst pyx/%.pyx,pykafka_core._%,$(wildcard pyx/*.pyx))
 PYX_SOURCES := $(wildcard pyx/*.pyx pyx/*.pxd pykafka_core/*.pxd) pyx/backend.py
 
-.PHONY: help build demo test clients streams histories sink-histories simulate perturbed turns bench peers fairness bounds bench-spark fuzz torture wheel settings verify fix clean
+.PHONY: help build demo test clients streams histories sink-histories simulate simulate-quorum perturbed turns bench peers fairness bounds bench-spark fuzz torture wheel settings verify fix clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -67,6 +67,9 @@ sink-histories: .venv/built ## histories of topics, checkpoints and ledgers unde
 
 simulate: .venv/built ## seeded histories of the coordinators under faults, SIMULATION_SEEDS (10,000) of them
 	PYTHONHASHSEED=0 python -m tests.simulation --seeds $${SIMULATION_SEEDS:-10000}
+
+simulate-quorum: .venv/built ## seeded histories of the metadata quorum under faults, QUORUM_SEEDS (100,000) of them
+	PYTHONHASHSEED=0 python -m tests.simulation.quorum --seeds $${QUORUM_SEEDS:-100000}
 
 PERTURBED ?= pykafka-log pykafka-broker
 perturbed: ## the tests of log and broker, PERTURBED_ROUNDS (10) times, with random delays where threads hand over work

@@ -1,0 +1,38 @@
+"""Many seeds, one after the other, from the command line."""
+
+import argparse
+import time
+import traceback
+from collections.abc import Callable
+
+PROGRESS_SECONDS = 10
+
+
+def main(module: str, run_seed: Callable[[int], str]) -> int:
+    """Run the seeds that the command line names, up to the first that fails; 0 if all hold.
+
+    Args:
+        module: What ``python -m`` is given, for the command that repeats a seed.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {module}")
+    parser.add_argument("--first", type=int, default=1)
+    parser.add_argument("--seeds", type=int, default=10_000)
+    options = parser.parse_args()
+    began = said = time.monotonic()
+    for number, seed in enumerate(range(options.first, options.first + options.seeds), 1):
+        try:
+            run_seed(seed)
+        except Exception:
+            traceback.print_exc()
+            print(f"seed {seed} failed; again: {again(module, seed)}")
+            return 1
+        now = time.monotonic()
+        if now > said + PROGRESS_SECONDS or number == options.seeds:
+            said = now
+            print(f"{number} seeds, {number / (now - began):.0f} a second", flush=True)
+    return 0
+
+
+def again(module: str, seed: int) -> str:
+    """The command that repeats a seed."""
+    return f"PYTHONHASHSEED=0 python -m {module} --first {seed} --seeds 1"

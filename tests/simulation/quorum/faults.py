@@ -1,0 +1,58 @@
+"""What goes wrong in a history, and how often."""
+
+from random import Random
+from typing import NamedTuple
+
+ACTIONS = (
+    "crash",
+    "crash_all",
+    "isolate",
+    "split",
+    "one_way",
+    "heal",
+    "pause",
+    "jump",
+    "wipe",
+    "disk_error",
+    "resign",
+    "clean",
+)
+
+
+class Faults(NamedTuple):
+    """How often what fails.
+
+    Attributes:
+        lost, doubled: Chances of a message.
+        delay_ms_max: Of most messages; one in ten takes up to ten times as long.
+        sync_ms_max: Of a write.
+        actions: Their weights, in the order of `ACTIONS`.
+        pause_ms_mean: Between two actions.
+        ambush: Chance that a leader is lost just after it appended.
+    """
+
+    lost: float
+    doubled: float
+    delay_ms_max: int
+    sync_ms_max: int
+    actions: tuple[float, ...]
+    pause_ms_mean: int
+    ambush: float
+
+    @staticmethod
+    def drawn(random: Random) -> "Faults":
+        """Some seeds are calm, some have a lot of one kind."""
+        scale = random.choice((0.0, 0.3, 1.0, 3.0))
+        return Faults(
+            lost=0.02 * scale,
+            doubled=0.02 * scale,
+            delay_ms_max=random.choice((2, 10, 60)),
+            sync_ms_max=random.choice((2, 20, 150)),
+            actions=tuple(random.choice((0.0, 1.0, 1.0, 4.0)) for _ in ACTIONS),
+            pause_ms_mean=random.choice((150, 400, 1000)),
+            ambush=random.choice((0.0, 0.2, 0.5)),
+        )
+
+
+NO_FAULTS = Faults(0.0, 0.0, 10, 5, (), 1000, 0.0)
+"""Of a history's end, in which the quorum must heal."""

@@ -1,0 +1,286 @@
+"""What must hold after every step, by the names that Kafka's tests and the published models give it."""
+
+from bisect import bisect_left
+from typing import NamedTuple
+
+from pykafka_core.quorum.events import (
+    Answer,
+    AppendFetched,
+    Failed,
+    InDoubt,
+    ReplicaOutput,
+    Send,
+    Tick,
+    Truncate,
+)
+from pykafka_core.quorum.quorum import Append, Committed
+from pykafka_core.quorum.replica import Replica
+from pykafka_core.quorum.roles import Leader
+from pykafka_core.quorum.rpc import Fetch, FetchAnswer, Vote, VoteAnswer
+from pykafka_core.quorum.values import Batch, ReplicaKey
+from tests.simulation.quorum.node import Node
+
+
+class Violation(AssertionError):
+    """An invariant does not hold."""
+
+
+def _require(holds: bool, invariant: str, *what: object) -> None:
+    if not holds:
+        raise Violation(f"{invariant}: {' '.join(map(str, what))}")
+
+
+class Promises:
+    """What a replica has said to others; a crash must not make it forget."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.votes: dict[int, ReplicaKey] = {}
+        """By epoch."""
+
+
+class _Appended(NamedTuple):
+    """What is known of a batch by its end and epoch."""
+
+    base_offset: int
+    epoch_before: int
+    data: bytes
+
+
+class Invariants:
+    """Sees every step of every node.
+
+    Attributes:
+        committed: Batches from offset 0 on: what any replica ever called committed.
+    """
+
+    def __init__(self, voters: tuple[ReplicaKey, ...], nodes: list[Node]) -> None:
+        self.voters = voters
+        self.nodes = nodes
+        self.majority = len(voters) // 2 + 1
+        self.committed: list[Batch] = []
+        self._epochs: list[int] = []
+        """Of each committed batch: in which epoch it was seen to be committed first."""
+        self.ends: dict[int, int] = {0: 0}
+        """Of committed batches: how many batches there are up to this offset."""
+        self._leaders: dict[int, tuple[ReplicaKey, int]] = {}
+        self._appended: dict[tuple[int, int], _Appended] = {}
+        self._contacts: dict[tuple[ReplicaKey, int, int], dict[ReplicaKey, int]] = {}
+        self.wiped: set[int] = set()
+
+    @property
+    def committed_end(self) -> int:
+        return self.committed[-1].end_offset if self.committed else 0
+
+    # Starts.
+
+    def started(self, node: Node, replica: Replica) -> None:
+        """MonotonicEpoch, across crashes."""
+        epoch, said = replica.leader_epoch, node.promises.epoch
+        _require(epoch >= said, "MonotonicEpoch", node.key, "said", said, "starts with", epoch)
+
+    # Steps.
+
+    def stepped(
+        self, node: Node, before: Replica, event: object, outputs: list[ReplicaOutput]
+    ) -> None:
+        """After a replica's turn, its commands not yet carried out."""
+        after = node.replica
+        assert after is not None
+        self._monotonic(node, before, after)
+        if after.high_watermark > before.high_watermark:
+            self._advanced(node, before.high_watermark, after)
+        role = after.role
+        if isinstance(role, Leader):
+            if not isinstance(before.role, Leader):
+                self._elected(node, after)
+            elif isinstance(event, Tick):
+                self._check_quorum(node, after)
+        for output in outputs:
+            self._put_out(node, after, output)
+
+    def _monotonic(self, node: Node, before: Replica, after: Replica) -> None:
+        _require(
+            after.leader_epoch >= before.leader_epoch,
+            "MonotonicEpoch",
+            node.key,
+            before.leader_epoch,
+            "then",
+            after.leader_epoch,
+        )
+        _require(
+            after.high_watermark >= before.high_watermark,
+            "MonotonicHighWatermark",
+            node.key,
+            before.high_watermark,
+            "then",
+            after.high_watermark,
+        )
+
+    def _elected(self, node: Node, after: Replica) -> None:
+        """ElectionSafety; LeaderCompleteness: a leader has what was committed in earlier epochs."""
+        epoch, who = after.leader_epoch, (node.key, node.life)
+        first = self._leaders.setdefault(epoch, who)
+        _require(first == who, "ElectionSafety", epoch, "is led by", first, "and", who)
+        others = (voter for voter in self.voters if voter != node.key)
+        self._contacts[node.key, node.life, epoch] = dict.fromkeys(others, after.now_ms)
+        self._has_committed(node, self.committed[: bisect_left(self._epochs, epoch)])
+
+    def _has_committed(self, node: Node, committed: list[Batch]) -> None:
+        disk, name = node.disk, "LeaderCompleteness"
+        _require(disk.start in self.ends, name, node.key, "begins within a batch")
+        for place, batch in enumerate(committed[self.ends[disk.start] :]):
+            own = disk.batches[place] if place < len(disk.batches) else None
+            _require(own == batch, name, node.key, "has", own, "not", batch)
+
+    def _check_quorum(self, node: Node, leader: Replica) -> None:
+        """CheckQuorum: nobody leads without a majority's fetches."""
+        contacts = self._contacts[node.key, node.life, leader.leader_epoch]
+        needed = self.majority - 1
+        if not needed:
+            return
+        times = sorted(contacts.values(), reverse=True)
+        limit = leader.config.fetch_timeout_ms * 3 // 2
+        silent_ms = leader.now_ms - times[needed - 1]
+        _require(silent_ms <= limit, "CheckQuorum", node.key, "leads after ms alone:", silent_ms)
+
+    def fetched(self, node: Node, fetch: Fetch, now_ms: int) -> None:
+        """A Fetch of the leader's epoch has arrived at it."""
+        contacts = self._contacts.get((node.key, node.life, fetch.epoch))
+        if contacts is not None and fetch.replica in contacts:
+            contacts[fetch.replica] = max(contacts[fetch.replica], now_ms)
+
+    # Outputs.
+
+    def _put_out(self, node: Node, after: Replica, output: ReplicaOutput) -> None:
+        match output:
+            case Send(body=body):
+                self._promised(node, body.epoch)
+                if isinstance(body, Vote) and not body.pre_vote:
+                    self._voted(node, body.epoch, node.key)
+            case Answer(number, body):
+                self._promised(node, body.epoch)
+                self._answered(node, number, body)
+            case Truncate(end_offset):
+                self._truncated(node, end_offset)
+            case Append(leader_epoch=epoch):
+                first = self._leaders.get(epoch)
+                _require(first == (node.key, node.life), "ElectionSafety", "only leaders append")
+            case Failed(error_code=-1):
+                raise Violation(
+                    f"CommittedDataSurvives: {node.key} was asked to cut what it committed"
+                )
+            case Committed() | InDoubt():
+                self._decided(node, output)
+
+    def _promised(self, node: Node, epoch: int) -> None:
+        node.promises.epoch = max(node.promises.epoch, epoch)
+
+    def _voted(self, node: Node, epoch: int, candidate: ReplicaKey) -> None:
+        """VoteOnce, across crashes."""
+        first = node.promises.votes.setdefault(epoch, candidate)
+        what = node.key, "in epoch", epoch, "voted for", first, "and", candidate
+        _require(first == candidate, "VoteOnce", *what)
+
+    def _answered(self, node: Node, number: int, body: object) -> None:
+        asked = node.open[number].body
+        match asked, body:
+            case Vote(pre_vote=False), VoteAnswer(granted=True):
+                self._voted(node, asked.epoch, asked.candidate)
+                _require(asked.candidate in self.voters, "VoterSet", asked.candidate, "is no voter")
+                _require(node.key in self.voters, "VoterSet", node.key, "is no voter, and votes")
+            case Vote(), VoteAnswer(granted=True):
+                own, other = node.disk.last.recency, asked.last.recency
+                what = node.key, "at", own, "encourages", asked.candidate, "at", other
+                _require(other >= own, "PreVoteOfNewerLog", *what)
+            case Fetch(), FetchAnswer(error_code=0):
+                _require(asked.epoch == body.epoch, "SameEpochFetch", asked, body)
+
+    def _truncated(self, node: Node, end_offset: int) -> None:
+        """CommittedDataSurvives: what is committed stays on every disk that has it."""
+        for batch in reversed(node.disk.batches):
+            if batch.base_offset < end_offset:
+                break
+            _require(
+                not self._is_committed(batch),
+                "CommittedDataSurvives",
+                node.key,
+                "cuts",
+                batch,
+            )
+
+    def _is_committed(self, batch: Batch) -> bool:
+        count = self.ends.get(batch.end_offset, 0)
+        return bool(count) and self.committed[count - 1] == batch
+
+    def _decided(self, node: Node, notice: Committed | InDoubt) -> None:
+        """OneDecision: each proposal ends once, and its records are where the notice says."""
+        if isinstance(notice, Committed) and not notice.records:
+            return
+        proposal = node.proposal
+        _require(proposal is not None, "OneDecision", node.key, "decides what is not proposed")
+        assert proposal is not None
+        node.proposal = None
+        if isinstance(notice, Committed):
+            batch = self.committed[self.ends[notice.last_offset + 1] - 1]
+            is_it = batch.data == b"".join(proposal.values)
+            _require(is_it, "OneDecision", batch, "is not", proposal.values)
+
+    # Logs.
+
+    def appended(self, node: Node, command: AppendFetched) -> None:
+        """LogMatching: a batch of one end and epoch is the same everywhere, and so is all before it."""
+        before = node.disk.last
+        for batch in command.batches:
+            _require(
+                batch.base_offset == before.offset,
+                "LogMatching",
+                node.key,
+                "has",
+                batch,
+                "behind",
+                before,
+            )
+            seen = _Appended(batch.base_offset, before.epoch, batch.data)
+            place = batch.end_offset, batch.leader_epoch
+            first = self._appended.setdefault(place, seen)
+            _require(first == seen, "LogMatching", place, first, "and", seen)
+            before = before._replace(offset=batch.end_offset, epoch=batch.leader_epoch)
+
+    def _advanced(self, node: Node, before: int, after: Replica) -> None:
+        """Synced, CommittedDataSurvives: a high watermark has moved."""
+        end, disk = after.high_watermark, node.disk
+        _require(end <= disk.synced_end, "Synced", node.key, end, "beyond", disk.synced_end)
+        news = [batch for batch in disk.synced if before <= batch.base_offset < end]
+        for batch in news:
+            self._commit(node, batch, after.leader_epoch)
+        _require(end in self.ends, "CommittedDataSurvives", node.key, end, "splits a batch")
+        if isinstance(after.role, Leader):
+            self._committed_by(node, after, news[-1])
+
+    def _committed_by(self, node: Node, leader: Replica, last: Batch) -> None:
+        """OwnEpoch, MajorityReachedHighWatermark: what its wiped voters had is not known any more."""
+        is_own = last.leader_epoch == leader.leader_epoch
+        _require(is_own, "OwnEpoch", node.key, "commits", last, "in", leader.leader_epoch)
+        having = [other.key for other in self.nodes if self._counts(other, last)]
+        is_majority = len(having) >= self.majority
+        _require(is_majority, "MajorityReachedHighWatermark", having, "have", last)
+
+    def _counts(self, node: Node, batch: Batch) -> bool:
+        if node.node_id in self.wiped:
+            return True
+        disk = node.disk
+        has = disk.start >= batch.end_offset or batch in reversed(disk.synced)
+        return node.key in self.voters and has
+
+    def _commit(self, node: Node, batch: Batch, epoch: int) -> None:
+        place = self.ends.get(batch.base_offset)
+        _require(place is not None, "CommittedDataSurvives", batch, "splits a batch")
+        assert place is not None
+        if place == len(self.committed):
+            self.committed.append(batch)
+            self._epochs.append(epoch)
+            self.ends[batch.end_offset] = len(self.committed)
+        same = self.committed[place]
+        what = node.key, "commits", batch, "that was", same
+        _require(same == batch, "CommittedDataSurvives", *what)

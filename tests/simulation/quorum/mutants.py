@@ -1,0 +1,208 @@
+"""Wrong rules, each a change of one that the quorum has; its name says it. Seeds must find every one.
+
+A wrong rule is put in place of a right one in the modules that use it, for as long as the patch lasts.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import pytest
+
+from pykafka_core.quorum import following, leading, replica, transitions, voting
+from pykafka_core.quorum.events import Command
+from pykafka_core.quorum.leading import fetch_error
+from pykafka_core.quorum.log_state import LogState
+from pykafka_core.quorum.roles import Candidate, Follower, Leader, Unattached
+from pykafka_core.quorum.rpc import Fetch
+from pykafka_core.quorum.turn import Turn
+from pykafka_core.quorum.values import ElectionState, ReplicaKey
+from tests.simulation.quorum import world
+
+Plant: TypeAlias = Callable[[pytest.MonkeyPatch], None]
+
+MUTANTS: Final[dict[str, Plant]] = {}
+"""By name."""
+
+
+def wrong_rule(plant: Plant) -> Plant:
+    MUTANTS[plant.__name__] = plant
+    return plant
+
+
+# Votes.
+
+
+@wrong_rule
+def a_pre_vote_does_not_compare_the_logs(patch: pytest.MonkeyPatch) -> None:
+    right = voting.would_vote
+    patch.setattr(
+        voting,
+        "would_vote",
+        lambda turn, vote: right(turn, vote._replace(last=vote.last._replace(epoch=2**31))),
+    )
+
+
+@wrong_rule
+def a_vote_does_not_compare_the_logs(patch: pytest.MonkeyPatch) -> None:
+    right = voting.may_vote
+    patch.setattr(
+        voting,
+        "may_vote",
+        lambda turn, vote: right(turn, vote._replace(last=vote.last._replace(epoch=2**31))),
+    )
+
+
+@wrong_rule
+def logs_are_compared_by_their_length(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(voting, "is_up_to_date", lambda turn, last: last.offset >= turn.log.end)
+
+
+@wrong_rule
+def answers_do_not_wait_for_quorum_state(patch: pytest.MonkeyPatch) -> None:
+    def emit(turn: Turn, command: Command) -> None:
+        turn.outputs.append(command)
+
+    patch.setattr(Turn, "emit", emit)
+
+
+@wrong_rule
+def a_vote_is_forgotten_by_a_restart(patch: pytest.MonkeyPatch) -> None:
+    _begin_with(patch, lambda state: state._replace(voted=None))
+
+
+@wrong_rule
+def the_epoch_goes_back_by_a_restart(patch: pytest.MonkeyPatch) -> None:
+    _begin_with(patch, lambda state: ElectionState(0))
+
+
+def _begin_with(
+    patch: pytest.MonkeyPatch, remembered: Callable[[ElectionState], ElectionState]
+) -> None:
+    right = replica.begin
+
+    def begin(
+        key: ReplicaKey, voters: Any, state: ElectionState, log: LogState, **rest: Any
+    ) -> Any:
+        return right(key, voters, remembered(state), log, **rest)
+
+    patch.setattr(world, "begin", begin)
+
+
+@wrong_rule
+def a_restart_goes_on_as_the_leader_of_its_epoch(patch: pytest.MonkeyPatch) -> None:
+    right = replica._start
+
+    def start(turn: Turn) -> None:
+        right(turn)
+        if turn.election.leader_id == turn.key.node_id:
+            transitions.to_leader(turn, frozenset((turn.key.node_id,)))
+
+    patch.setattr(replica, "_start", start)
+
+
+@wrong_rule
+def a_restart_goes_on_as_the_candidate_of_its_epoch(patch: pytest.MonkeyPatch) -> None:
+    right = replica._start
+
+    def start(turn: Turn) -> None:
+        right(turn)
+        if turn.election.voted == turn.key and isinstance(turn.role, Unattached):
+            own = frozenset((turn.key.node_id,))
+            turn.role = Candidate(turn.election_deadline(), own, frozenset(), 0)
+
+    patch.setattr(replica, "_start", start)
+
+
+@wrong_rule
+def a_replaced_disk_keeps_the_vote(patch: pytest.MonkeyPatch) -> None:
+    """Voters are known by their node ids alone."""
+    patch.setattr(
+        Turn,
+        "is_voter",
+        property(lambda turn: any(turn.key.node_id == voter.node_id for voter in turn.voters)),
+    )
+    right = voting._vote_error
+    patch.setattr(
+        voting, "_vote_error", lambda turn, vote: right(turn, vote._replace(voter=turn.key))
+    )
+
+
+# Leaders.
+
+
+@wrong_rule
+def a_leader_counts_what_it_has_not_synced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(leading, "own_end", lambda turn: turn.log.end)
+
+
+@wrong_rule
+def records_of_older_epochs_are_committed_by_counting(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(leading, "is_of_own_epoch", lambda turn, end: True)
+
+
+@wrong_rule
+def a_majority_is_half_of_the_voters(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Turn, "majority", property(lambda turn: max(1, len(turn.voters) // 2)))
+
+
+@wrong_rule
+def a_leader_alone_goes_on(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(replica, "resigns_at", lambda turn: None)
+
+
+@wrong_rule
+def a_fetch_of_another_epoch_is_answered(patch: pytest.MonkeyPatch) -> None:
+    def error(turn: Turn, fetch: Fetch) -> int:
+        if isinstance(turn.role, Leader):
+            return fetch_error(turn, fetch._replace(epoch=turn.election.epoch))
+        return fetch_error(turn, fetch)
+
+    patch.setattr(leading, "fetch_error", error)
+
+
+@wrong_rule
+def the_last_fetched_epoch_is_not_compared(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(leading, "diverging_end", lambda turn, fetch: None)
+
+
+@wrong_rule
+def a_log_that_begins_later_is_read_from_its_start(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(leading, "needs_snapshot", lambda turn, fetch: False)
+
+
+# Followers.
+
+
+@wrong_rule
+def a_follower_truncates_to_its_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(following, "truncation_point", lambda turn, diverging: turn.high_watermark)
+
+
+@wrong_rule
+def a_follower_truncates_to_the_leaders_end_of_another_epoch(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        following,
+        "truncation_point",
+        lambda turn, diverging: min(diverging.offset, turn.log.end),
+    )
+
+
+@wrong_rule
+def a_high_watermark_is_the_leaders(patch: pytest.MonkeyPatch) -> None:
+    def follow(turn: Turn) -> None:
+        role = turn.role
+        if isinstance(role, Follower):
+            turn.high_watermark = max(turn.high_watermark, role.leader_high_watermark)
+
+    patch.setattr(following, "follow_high_watermark", follow)
+    patch.setattr(replica, "follow_high_watermark", follow)
+
+
+@wrong_rule
+def a_follower_reports_what_it_has_not_synced(patch: pytest.MonkeyPatch) -> None:
+    def fetch(turn: Turn, node_id: int) -> None:
+        end, last_epoch = turn.log.last
+        body = Fetch(turn.key, turn.election.epoch, end, last_epoch, turn.high_watermark)
+        turn.send(node_id, body)
+
+    patch.setattr(replica, "fetch", fetch)
