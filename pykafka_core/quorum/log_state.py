@@ -74,10 +74,6 @@ class LogState(NamedTuple):
             end = entry.start_offset
         return OffsetAndEpoch(self.start, 0)
 
-    def epoch_before(self, offset: int) -> int:
-        """The epoch of the last record before ``offset``; start < offset <= end."""
-        return next(entry.epoch for entry in reversed(self.epochs) if entry.start_offset < offset)
-
     # What changes it.
 
     def appending(self, batches: tuple[Batch, ...]) -> Self:

@@ -7,7 +7,8 @@ carries: the same value and the same event have the same outcome, anywhere.
 
 - ``roles.py``: the states and what each answers. ``transitions.py``: how one follows another.
 - ``voting.py``: votes, pre-votes, begin and end of epochs. ``leading.py``: fetches, the high watermark, check quorum.
-- ``following.py``: fetching, truncation by epoch. ``log_state.py``: the log as numbers.
+- ``following.py``: fetching, truncation by epoch. ``agenda.py``: what a state does by itself, and when.
+- ``log_state.py``: the log as numbers.
 - ``turn.py``: the parts of the value while an event changes them; nothing leaves before quorum-state is written.
 
 What keeps a committed record: a voter reports in Fetch only what it has synced; a leader commits what a majority of
@@ -17,6 +18,7 @@ are not behind; and a replica that restarts leads in a later epoch or not at all
 
 from typing import NamedTuple, assert_never
 
+from pykafka_core.quorum.agenda import act, expire, role_deadline
 from pykafka_core.quorum.events import (
     Command,
     InDoubt,
@@ -32,22 +34,18 @@ from pykafka_core.quorum.events import (
     Tick,
     Truncated,
 )
-from pykafka_core.quorum.following import fetch, follow_high_watermark, on_fetch_answer
+from pykafka_core.quorum.following import follow_high_watermark, on_fetch_answer
 from pykafka_core.quorum.leading import (
     advance,
-    answer_waiting,
     on_fetch,
     on_proposal,
-    resigns_at,
 )
 from pykafka_core.quorum.log_state import TRUNCATION, LogState
 from pykafka_core.quorum.quorum import Appended, Proposal
 from pykafka_core.quorum.roles import (
     NEVER,
-    Candidate,
     Follower,
     Leader,
-    Prospective,
     Resigned,
     Role,
     Unattached,
@@ -64,8 +62,6 @@ from pykafka_core.quorum.rpc import (
 )
 from pykafka_core.quorum.transitions import (
     count_own_vote,
-    lose_election,
-    lose_pre_vote,
     to_follower,
     to_prospective,
     to_resigned,
@@ -155,7 +151,7 @@ class Replica(NamedTuple):
         if self.is_failed:
             return NEVER
         times = [until for _, until in self.backoffs if until > self.now_ms]
-        return min((_role_deadline(Turn(*self)), *times))
+        return min((role_deadline(Turn(*self)), *times))
 
     def handle(self, event: ReplicaEvent) -> tuple["Replica", list[ReplicaOutput]]:
         """The value after an event, and what follows from it.
@@ -220,7 +216,7 @@ def _start(turn: Turn) -> None:
 
 def _finished(turn: Turn, before: tuple[int, int]) -> tuple[Replica, list[ReplicaOutput]]:
     if not turn.is_failed:
-        _act(turn)
+        act(turn)
     after = turn.leader_id, turn.election.epoch
     if after != before:
         turn.outputs.append(LeaderChanged(*after))
@@ -256,7 +252,7 @@ def _take(turn: Turn, event: ReplicaEvent) -> None:
     match event:
         case Tick(now_ms):
             turn.now_ms = max(turn.now_ms, now_ms)
-            _expire(turn)
+            expire(turn)
         case Request(now_ms, number, body):
             turn.now_ms, turn.came_ms = max(turn.now_ms, now_ms), now_ms
             _on_request(turn, number, body)
@@ -276,6 +272,7 @@ def _take(turn: Turn, event: ReplicaEvent) -> None:
         case LogCleaned(snapshot_id):
             assert snapshot_id.offset <= turn.high_watermark, "snapshots hold what is committed"
             turn.log = turn.log.cleaned(snapshot_id)
+            turn.withhold_records(snapshot_id.offset)
         case Resign():
             if isinstance(turn.role, Leader):
                 to_resigned(turn)
@@ -352,86 +349,3 @@ def _on_snapshot_fetched(turn: Turn, event: SnapshotFetched) -> None:
     if isinstance(role, Follower):
         deadline = turn.now_ms + turn.config.fetch_timeout_ms
         turn.role = role._replace(deadline_ms=deadline)
-
-
-# Time.
-
-
-def _role_deadline(turn: Turn) -> int:
-    role = turn.role
-    match role:
-        case Leader():
-            times = [waiting.deadline_ms for waiting in role.waiting]
-            half = turn.config.fetch_timeout_ms // 2
-            # What is due already was asked for, and waits for its answer.
-            due = (voter.heard_ms + half for voter in role.voters if voter.heard_ms >= 0)
-            times += (time for time in due if time > turn.now_ms)
-            resigns = resigns_at(turn)
-            return min(times if resigns is None else (resigns, *times), default=NEVER)
-        case Unattached() | Prospective() | Candidate() | Follower() | Resigned():
-            return NEVER if turn.installing else role.deadline_ms
-        case _:
-            assert_never(role)
-
-
-def _expire(turn: Turn) -> None:
-    """What is due by now."""
-    role, now = turn.role, turn.now_ms
-    if isinstance(role, Leader):
-        resigns = resigns_at(turn)
-        if resigns is not None and now >= resigns:
-            to_resigned(turn)
-        else:
-            answer_waiting(turn)
-    elif now >= role.deadline_ms and not turn.installing:
-        _expire_role(turn)
-
-
-def _expire_role(turn: Turn) -> None:
-    role = turn.role
-    match role:
-        case Prospective():
-            lose_pre_vote(turn)
-        case Candidate(is_backing_off=True, elections_lost=lost):
-            to_prospective(turn, lost)
-        case Candidate():
-            lose_election(turn)
-        case Follower() if not turn.is_voter:
-            to_unattached(turn, turn.election.epoch)
-        case Unattached() | Follower() | Resigned():
-            to_prospective(turn)
-
-
-# What a state asks of others, as long as it lasts.
-
-
-def _act(turn: Turn) -> None:
-    match turn.role:
-        case Prospective() as role:
-            _ask_for_votes(turn, role, pre_vote=True)
-        case Candidate(is_backing_off=False) as role:
-            _ask_for_votes(turn, role, pre_vote=False)
-        case Leader(voters=voters):
-            half = turn.config.fetch_timeout_ms // 2
-            for voter in voters:
-                if voter.heard_ms < 0 or turn.now_ms >= voter.heard_ms + half:
-                    own, epoch = turn.key.node_id, turn.election.epoch
-                    begin_epoch = BeginQuorumEpoch(own, voter.replica, epoch)
-                    turn.send(voter.replica.node_id, begin_epoch)
-        case Follower(leader_id):
-            fetch(turn, leader_id)
-        case Resigned(unaware=unaware, preferred=preferred):
-            for node_id in sorted(unaware):
-                own, epoch = turn.key.node_id, turn.election.epoch
-                turn.send(node_id, EndQuorumEpoch(own, epoch, preferred))
-        case Unattached() if not turn.is_voter and not turn.sent:
-            others = turn.others
-            if others:
-                fetch(turn, others[turn.drawn(len(others))].node_id)
-
-
-def _ask_for_votes(turn: Turn, role: Prospective | Candidate, *, pre_vote: bool) -> None:
-    for other in turn.others:
-        if other.node_id not in role.granted and other.node_id not in role.refused:
-            body = Vote(turn.key, other, turn.election.epoch, turn.log.last, pre_vote)
-            turn.send(other.node_id, body)

@@ -158,13 +158,19 @@ class Turn:
         self.backoffs = (*kept, (node_id, until))
 
     def forget_requests(self) -> None:
-        """No answer to what another state asked is waited for; held answers with records of another epoch say so."""
+        """No answer to what another state asked is waited for, and nothing that it promised is read."""
         self.sent = ()
         self.backoffs = ()
+        self.held = tuple(held for held in self.held if not isinstance(held, Send))
+        self.withhold_records(self.log.end)
+
+    def withhold_records(self, below: int) -> None:
+        """Answers that are held back go without records, if these would begin below an offset."""
         self.held = tuple(
-            held._replace(read_from=None) if isinstance(held, Answer) else held
+            held._replace(read_from=None)
+            if isinstance(held, Answer) and held.read_from is not None and held.read_from < below
+            else held
             for held in self.held
-            if not isinstance(held, Send)
         )
 
     # Chance.

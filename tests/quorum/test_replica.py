@@ -532,6 +532,27 @@ def test_a_leader_that_resigns_names_the_longest_logs_first() -> None:
     assert 0 < next_best.replica.deadline_ms <= 200
 
 
+@pytest.mark.parametrize("change", ["deposed", "cleaned", "none"])
+def test_an_answer_that_was_held_back_reads_what_is_still_there(change: str) -> None:
+    driven = Driven()
+    driven.wait_for("Prospective")
+    driven.vote_of(2, granted=True)
+    driven.persists = False
+    driven.vote_of(2, granted=True)
+    driven.ask(fetch_of(TWO, 4, 1))
+    assert driven.all(Answer) == [], "it waits for quorum-state"
+    writes = 1
+    if change == "deposed":
+        driven.ask(BeginQuorumEpoch(3, ONE, 7))
+        writes = 2
+    elif change == "cleaned":
+        driven.replica = driven.replica._replace(high_watermark=5)
+        driven.handle(LogCleaned(OffsetAndEpoch(5, 3)))
+    for _ in range(writes):
+        driven.handle(Persisted())
+    assert driven.all(Answer)[0].read_from == (4 if change == "none" else None)
+
+
 # Followers (K6).
 
 

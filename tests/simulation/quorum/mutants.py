@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import pytest
 
-from pykafka_core.quorum import following, leading, replica, transitions, voting
+from pykafka_core.quorum import agenda, following, leading, replica, transitions, voting
 from pykafka_core.quorum.events import Command
 from pykafka_core.quorum.leading import fetch_error
 from pykafka_core.quorum.log_state import LogState
@@ -147,7 +147,7 @@ def a_majority_is_half_of_the_voters(patch: pytest.MonkeyPatch) -> None:
 
 @wrong_rule
 def a_leader_alone_goes_on(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(replica, "resigns_at", lambda turn: None)
+    patch.setattr(agenda, "resigns_at", lambda turn: None)
 
 
 @wrong_rule
@@ -205,4 +205,4 @@ def a_follower_reports_what_it_has_not_synced(patch: pytest.MonkeyPatch) -> None
         body = Fetch(turn.key, turn.election.epoch, end, last_epoch, turn.high_watermark)
         turn.send(node_id, body)
 
-    patch.setattr(replica, "fetch", fetch)
+    patch.setattr(agenda, "fetch", fetch)

@@ -1,0 +1,103 @@
+"""What a state does by itself: what it asks of others, and what it does when it has waited long enough."""
+
+from typing import assert_never
+
+from pykafka_core.quorum.following import fetch
+from pykafka_core.quorum.leading import answer_waiting, resigns_at
+from pykafka_core.quorum.roles import (
+    NEVER,
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Unattached,
+)
+from pykafka_core.quorum.rpc import BeginQuorumEpoch, EndQuorumEpoch, Vote
+from pykafka_core.quorum.transitions import (
+    lose_election,
+    lose_pre_vote,
+    to_prospective,
+    to_resigned,
+    to_unattached,
+)
+from pykafka_core.quorum.turn import Turn
+
+
+def role_deadline(turn: Turn) -> int:
+    """When the state has waited long enough; `NEVER` if it does not wait."""
+    role = turn.role
+    match role:
+        case Leader():
+            times = [waiting.deadline_ms for waiting in role.waiting]
+            half = turn.config.fetch_timeout_ms // 2
+            # What is due already was asked for, and waits for its answer.
+            due = (voter.heard_ms + half for voter in role.voters if voter.heard_ms >= 0)
+            times += (time for time in due if time > turn.now_ms)
+            resigns = resigns_at(turn)
+            return min(times if resigns is None else (resigns, *times), default=NEVER)
+        case Unattached() | Prospective() | Candidate() | Follower() | Resigned():
+            return NEVER if turn.installing else role.deadline_ms
+        case _:
+            assert_never(role)
+
+
+def expire(turn: Turn) -> None:
+    """What is due by now."""
+    role, now = turn.role, turn.now_ms
+    if isinstance(role, Leader):
+        resigns = resigns_at(turn)
+        if resigns is not None and now >= resigns:
+            to_resigned(turn)
+        else:
+            answer_waiting(turn)
+    elif now >= role.deadline_ms and not turn.installing:
+        _expire_role(turn)
+
+
+def _expire_role(turn: Turn) -> None:
+    role = turn.role
+    match role:
+        case Prospective():
+            lose_pre_vote(turn)
+        case Candidate(is_backing_off=True, elections_lost=lost):
+            to_prospective(turn, lost)
+        case Candidate():
+            lose_election(turn)
+        case Follower() if not turn.is_voter:
+            to_unattached(turn, turn.election.epoch)
+        case Unattached() | Follower() | Resigned():
+            to_prospective(turn)
+
+
+def act(turn: Turn) -> None:
+    """Ask others for what the state wants of them, as long as it lasts."""
+    match turn.role:
+        case Prospective() as role:
+            _ask_for_votes(turn, role, pre_vote=True)
+        case Candidate(is_backing_off=False) as role:
+            _ask_for_votes(turn, role, pre_vote=False)
+        case Leader(voters=voters):
+            half = turn.config.fetch_timeout_ms // 2
+            for voter in voters:
+                if voter.heard_ms < 0 or turn.now_ms >= voter.heard_ms + half:
+                    own, epoch = turn.key.node_id, turn.election.epoch
+                    begin_epoch = BeginQuorumEpoch(own, voter.replica, epoch)
+                    turn.send(voter.replica.node_id, begin_epoch)
+        case Follower(leader_id):
+            fetch(turn, leader_id)
+        case Resigned(unaware=unaware, preferred=preferred):
+            for node_id in sorted(unaware):
+                own, epoch = turn.key.node_id, turn.election.epoch
+                turn.send(node_id, EndQuorumEpoch(own, epoch, preferred))
+        case Unattached() if not turn.is_voter and not turn.sent:
+            others = turn.others
+            if others:
+                fetch(turn, others[turn.drawn(len(others))].node_id)
+
+
+def _ask_for_votes(turn: Turn, role: Prospective | Candidate, *, pre_vote: bool) -> None:
+    for other in turn.others:
+        if other.node_id not in role.granted and other.node_id not in role.refused:
+            body = Vote(turn.key, other, turn.election.epoch, turn.log.last, pre_vote)
+            turn.send(other.node_id, body)
