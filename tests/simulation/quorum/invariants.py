@@ -30,15 +30,6 @@ def _require(holds: bool, invariant: str, *what: object) -> None:
         raise Violation(f"{invariant}: {' '.join(map(str, what))}")
 
 
-class Promises:
-    """What a replica has said to others; a crash must not make it forget."""
-
-    def __init__(self) -> None:
-        self.epoch = 0
-        self.votes: dict[int, ReplicaKey] = {}
-        """By epoch."""
-
-
 class _Appended(NamedTuple):
     """What is known of a batch by its end and epoch."""
 

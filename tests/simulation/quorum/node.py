@@ -1,7 +1,7 @@
 """A node: its disk, its clock, and the replica that runs on it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pykafka_core.protocol.messages import Message
 from pykafka_core.quorum.quorum import Proposal
@@ -10,8 +10,14 @@ from pykafka_core.quorum.rpc import Body
 from pykafka_core.quorum.values import ReplicaKey
 from tests.simulation.quorum.disk import Disk
 
-if TYPE_CHECKING:
-    from tests.simulation.quorum.invariants import Promises
+
+class Promises:
+    """What a replica has said to others; a crash must not make it forget."""
+
+    def __init__(self) -> None:
+        self.epoch = 0
+        self.votes: dict[int, ReplicaKey] = {}
+        """By epoch."""
 
 
 class Asked(NamedTuple):
@@ -32,7 +38,7 @@ class Node:
         clock_ms: What its monotonic clock is ahead of the world's, beside its rate.
     """
 
-    def __init__(self, key: ReplicaKey, promises: "Promises") -> None:
+    def __init__(self, key: ReplicaKey, promises: Promises) -> None:
         self.key = key
         self.promises = promises
         self.disk = Disk()

@@ -17,14 +17,12 @@ from pykafka_core.quorum.events import (
     AppendFetched,
     Failed,
     FetchSnapshot,
-    LogCleaned,
     Persist,
     Persisted,
     ReplicaEvent,
     ReplicaOutput,
     Replied,
     Request,
-    Resign,
     Send,
     SnapshotFetched,
     Tick,
@@ -35,13 +33,13 @@ from pykafka_core.quorum.quorum import Append, Appended
 from pykafka_core.quorum.replica import begin
 from pykafka_core.quorum.roles import NEVER
 from pykafka_core.quorum.rpc import AnswerBody, Fetch, FetchAnswer
-from pykafka_core.quorum.values import Batch, OffsetAndEpoch, QuorumConfig, ReplicaKey
-from tests.simulation.quorum.faults import ACTIONS, NO_FAULTS, Faults
-from tests.simulation.quorum.invariants import Invariants, Promises, Violation
-from tests.simulation.quorum.node import Asked, Node, proposed
+from pykafka_core.quorum.values import Batch, QuorumConfig, ReplicaKey
+from tests.simulation.quorum.faults import NO_FAULTS, Faults
+from tests.simulation.quorum.invariants import Invariants, Violation
+from tests.simulation.quorum.mischief import Mischief
+from tests.simulation.quorum.node import Asked, Node, Promises, proposed
 
 VOTERS_COUNTS = (1, 2, 3, 3, 3, 3, 4, 5, 5, 7)
-STORAGE_ERROR = 56
 FAULTS_MS = 8_000
 HEALING_MS = 15_000
 STEPS_MAX = 50_000
@@ -74,18 +72,18 @@ class World:
         self._order = count()
         self._numbers = count(1)
         self._directories = count(1)
-        self._blocked: set[tuple[int, int]] = set()
+        self.blocked: set[tuple[int, int]] = set()
         voters = self.random.choice(VOTERS_COUNTS)
         observers = self.random.choice((0, 0, 0, 1))
-        keys = [self._new_key(node_id) for node_id in range(1, voters + observers + 1)]
+        keys = [self.new_key(node_id) for node_id in range(1, voters + observers + 1)]
         self.voters = tuple(keys[:voters])
         self.nodes = [Node(key, Promises()) for key in keys]
         self.invariants = Invariants(self.voters, self.nodes)
-        self._wipes_left = (voters - 1) // 2
-        self._is_calm = False
+        self.mischief = Mischief(self)
+        self.is_calm = False
         self._wanted: int | None = None
 
-    def _new_key(self, node_id: int) -> ReplicaKey:
+    def new_key(self, node_id: int) -> ReplicaKey:
         return ReplicaKey(node_id, next(self._directories).to_bytes(16, "big"))
 
     def chance(self, probability: float) -> bool:
@@ -98,9 +96,9 @@ class World:
         for node in self.nodes:
             node.clock_ms = self.random.randrange(1_000_000)
             node.rate = self.random.choice((0.95, 1.0, 1.0, 1.05))
-            self._at(self.random.randrange(50), self._starter(node))
-        self._at(self._until_fault(), self._misbehave)
-        self._at(self._until_proposal(), self._propose)
+            self.at(self.random.randrange(50), self.starter(node))
+        self.at(self.mischief.until_fault(), self.mischief.misbehave)
+        self.at(self._until_proposal(), self._propose)
         self._run_until(FAULTS_MS, lambda: False)
         self._heal()
         if not self._run_until(FAULTS_MS + HEALING_MS, self._is_healed):
@@ -122,7 +120,7 @@ class World:
             action()
         return True
 
-    def _at(self, delay_ms: int, action: Action) -> None:
+    def at(self, delay_ms: int, action: Action) -> None:
         heappush(self._heap, (self.now_ms + delay_ms, next(self._order), action))
 
     def _is_healed(self) -> bool:
@@ -134,7 +132,7 @@ class World:
 
     # Nodes.
 
-    def _starter(self, node: Node) -> Action:
+    def starter(self, node: Node) -> Action:
         def start() -> None:
             if node.replica is None:
                 self._start(node)
@@ -157,9 +155,7 @@ class World:
         self.invariants.stepped(node, node.replica, None, outputs)
         self._carry_out(node, outputs)
 
-    def _later(
-        self, node: Node, delay_ms: int, event: Callable[[int], ReplicaEvent | None]
-    ) -> None:
+    def later(self, node: Node, delay_ms: int, event: Callable[[int], ReplicaEvent | None]) -> None:
         """Something of this life of a node happens; a paused node takes it in later, with the time at which it came."""
         life = node.life
 
@@ -168,22 +164,22 @@ class World:
                 came_ms = node.now_ms(self.now_ms)
                 self._when_awake(node, life, lambda: event(came_ms))
 
-        self._at(delay_ms, arrive)
+        self.at(delay_ms, arrive)
 
     def _when_awake(self, node: Node, life: int, event: Callable[[], ReplicaEvent | None]) -> None:
         def take() -> None:
             if node.life != life or node.replica is None:
                 return
             if self.now_ms < node.paused_until_ms:
-                self._at(node.paused_until_ms - self.now_ms, take)
+                self.at(node.paused_until_ms - self.now_ms, take)
                 return
             taken = event()
             if taken is not None:
-                self._handle(node, taken)
+                self.handle(node, taken)
 
         take()
 
-    def _handle(self, node: Node, event: ReplicaEvent) -> None:
+    def handle(self, node: Node, event: ReplicaEvent) -> None:
         before = node.replica
         assert before is not None
         node.replica, outputs = before.handle(event)
@@ -208,7 +204,7 @@ class World:
         match output:
             case Persist(state):
                 node.disk.states.append(state)
-                self._later(node, self._sync_ms(), lambda _: self._persisted(node))
+                self.later(node, self._sync_ms(), lambda _: self._persisted(node))
             case Append(leader_epoch, values):
                 data = b"".join(values)
                 batch = Batch(node.disk.end, leader_epoch, len(values), data)
@@ -222,7 +218,7 @@ class World:
             case FetchSnapshot():
                 self._fetch_snapshot(node, output)
             case Failed():
-                self._crash(node)
+                self.mischief.crash(node)
 
     def _schedule_tick(self, node: Node) -> None:
         assert node.replica is not None
@@ -233,7 +229,7 @@ class World:
         when = max(node.when(deadline_ms), self.now_ms)
         if node.tick_ms != when:
             node.tick_ms = when
-            self._later(node, when - self.now_ms, lambda came_ms: self._tick(node, when, came_ms))
+            self.later(node, when - self.now_ms, lambda came_ms: self._tick(node, when, came_ms))
 
     def _tick(self, node: Node, when: int, came_ms: int) -> ReplicaEvent | None:
         if node.tick_ms != when:
@@ -255,12 +251,12 @@ class World:
             self.invariants.appended(node, command)
         node.disk.write(command)
         if len(node.disk.writes) == 1:
-            self._later(node, self._sync_ms(), lambda _: self._written(node))
+            self.later(node, self._sync_ms(), lambda _: self._written(node))
 
     def _written(self, node: Node) -> ReplicaEvent:
         command = node.disk.sync_log()
         if node.disk.writes:
-            self._later(node, self._sync_ms(), lambda _: self._written(node))
+            self.later(node, self._sync_ms(), lambda _: self._written(node))
         if isinstance(command, Truncate):
             return Truncated()
         return Appended(0, command.batches[0].base_offset)
@@ -270,13 +266,13 @@ class World:
 
         def arrive(_: int) -> ReplicaEvent:
             has_it = server.replica is not None and server.disk.snapshot_id == command.snapshot_id
-            is_cut = (server.node_id, node.node_id) in self._blocked
+            is_cut = (server.node_id, node.node_id) in self.blocked
             if not has_it or is_cut:
                 return SnapshotFetched(None)
             node.disk.install(command.snapshot_id)
             return SnapshotFetched(command.snapshot_id)
 
-        self._later(node, self.random.randint(1, 500), arrive)
+        self.later(node, self.random.randint(1, 500), arrive)
 
     # The network.
 
@@ -285,23 +281,23 @@ class World:
         return self.random.randint(0, longest)
 
     def _is_lost(self, sender: int, receiver: int) -> bool:
-        return (sender, receiver) in self._blocked or self.chance(self.faults.lost)
+        return (sender, receiver) in self.blocked or self.chance(self.faults.lost)
 
     def _send(self, node: Node, command: Send) -> None:
         receiver = self.nodes[command.node_id - 1]
         asked = Asked(node.node_id, node.life, command.correlation, command.body)
         node.waited_for.add(command.correlation)
-        self._later(
+        self.later(
             node, command.timeout_ms, lambda now: self._end(node, now, command.correlation, None)
         )
         if receiver.replica is None and self.chance(0.5):
             refused_ms = self._delay_ms()
-            self._later(
+            self.later(
                 node, refused_ms, lambda now: self._end(node, now, command.correlation, None)
             )
         elif not self._is_lost(node.node_id, receiver.node_id):
             for _ in range(2 if self.chance(self.faults.doubled) else 1):
-                self._at(self._delay_ms(), lambda: self._arrive(receiver, asked))
+                self.at(self._delay_ms(), lambda: self._arrive(receiver, asked))
 
     def _end(
         self, node: Node, now_ms: int, correlation: int, answer: AnswerBody | None
@@ -316,7 +312,7 @@ class World:
         number = next(self._numbers)
         if receiver.replica is not None:
             receiver.open[number] = asked
-            self._later(receiver, 0, lambda now: Request(now, number, asked.body))
+            self.later(receiver, 0, lambda now: Request(now, number, asked.body))
 
     def _answer(self, node: Node, command: Answer) -> None:
         asked = node.open.pop(command.number)
@@ -332,10 +328,10 @@ class World:
 
         def arrive() -> None:
             if sender.life == asked.life:
-                self._later(sender, 0, lambda now: self._end(sender, now, asked.correlation, body))
+                self.later(sender, 0, lambda now: self._end(sender, now, asked.correlation, body))
 
         for _ in range(2 if self.chance(self.faults.doubled) else 1):
-            self._at(self._delay_ms(), arrive)
+            self.at(self._delay_ms(), arrive)
 
     # The client.
 
@@ -354,11 +350,11 @@ class World:
             node = self.random.choice(ready)
             records = [ProducerIdsRecord()] * self.random.randint(1, 3)
             node.proposal = proposed(next(self._numbers), records)
-            self._handle(node, node.proposal)
-            if not self._is_calm and self.chance(self.faults.ambush):
-                self._at(self.random.randint(0, 15), self._ambush(node))
-        self._at(self._until_proposal(), self._propose)
-        if self._is_calm and self._wanted is None:
+            self.handle(node, node.proposal)
+            if not self.is_calm and self.chance(self.faults.ambush):
+                self.at(self.random.randint(0, 15), self.mischief.ambush(node))
+        self.at(self._until_proposal(), self._propose)
+        if self.is_calm and self._wanted is None:
             self._want()
 
     def _want(self) -> None:
@@ -366,123 +362,14 @@ class World:
         if self.invariants.committed_end > self._end_at_healing:
             self._wanted = self.invariants.committed_end
 
-    # What goes wrong.
-
-    def _until_fault(self) -> int:
-        return int(self.random.expovariate(1 / self.faults.pause_ms_mean)) + 1
-
-    def _misbehave(self) -> None:
-        if self._is_calm:
-            return
-        if any(self.faults.actions):
-            (action,) = self.random.choices(ACTIONS, self.faults.actions)
-            getattr(self, f"_{action}_fault")(self.random.choice(self.nodes))
-        self._at(self._until_fault(), self._misbehave)
-
-    def _ambush(self, node: Node) -> Action:
-        """A leader is lost with what it has just appended; some have it, or nobody."""
-
-        def strike() -> None:
-            if self._is_calm:
-                return
-            if self.chance(0.5):
-                beside = self.random.choice((node, node, self.random.choice(self.nodes)))
-                self._split({node.node_id, beside.node_id})
-            else:
-                self._crash(node)
-
-        return strike
-
-    def _crash(self, node: Node) -> None:
-        if node.replica is None:
-            return
-        node.replica = None
-        node.life += 1
-        node.proposal = None
-        node.open.clear()
-        node.waited_for.clear()
-        node.paused_until_ms = 0
-        node.disk.crash(self.random)
-        self._at(self.random.choice((10, 200, 1_000)), self._starter(node))
-
-    def _crash_fault(self, node: Node) -> None:
-        self._crash(self._leader() if self.chance(0.5) else node)
-
-    def _leader(self) -> Node:
-        leaders = [node for node in self.nodes if node.replica and node.replica.can_propose]
-        return self.random.choice(leaders or self.nodes)
-
-    def _crash_all_fault(self, _: Node) -> None:
-        for node in self.nodes:
-            if self.chance(0.8):
-                self._crash(node)
-
-    def _isolate_fault(self, node: Node) -> None:
-        alone = self._leader() if self.chance(0.5) else node
-        self._split({alone.node_id})
-
-    def _split_fault(self, _: Node) -> None:
-        self._split({node.node_id for node in self.nodes if self.chance(0.5)})
-
-    def _split(self, part: set[int]) -> None:
-        ids = [node.node_id for node in self.nodes]
-        self._blocked = {(a, b) for a in ids for b in ids if (a in part) != (b in part)}
-
-    def _one_way_fault(self, node: Node) -> None:
-        other = self.random.choice(self.nodes)
-        self._blocked.add((node.node_id, other.node_id))
-
-    def _heal_fault(self, _: Node) -> None:
-        self._blocked = set()
-
-    def _pause_fault(self, node: Node) -> None:
-        paused = self._leader() if self.chance(0.5) else node
-        paused.paused_until_ms = self.now_ms + self.random.choice((100, 700, 2_000))
-
-    def _jump_fault(self, node: Node) -> None:
-        node.clock_ms += self.random.choice((100, 1_000, 10_000))
-        if node.replica is not None:
-            self._later(node, 0, lambda now: Tick(now))
-
-    def _wipe_fault(self, node: Node) -> None:
-        """A voter's disk is replaced: it comes back as an observer. So often only that a majority of voters remains."""
-        if not self._wipes_left or node.key not in self.voters:
-            return
-        self._wipes_left -= 1
-        self._crash(node)
-        self.invariants.wiped.add(node.node_id)
-        node.key, node.promises = self._new_key(node.node_id), Promises()
-        node.disk = type(node.disk)()
-
-    def _disk_error_fault(self, node: Node) -> None:
-        if node.replica is not None and node.disk.writes:
-            self._handle(node, Appended(STORAGE_ERROR, -1))
-
-    def _resign_fault(self, _: Node) -> None:
-        leader = self._leader()
-        if leader.replica is not None:
-            self._handle(leader, Resign())
-
-    def _clean_fault(self, node: Node) -> None:
-        cleaned = self._leader() if self.chance(0.5) else node
-        replica, disk = cleaned.replica, cleaned.disk
-        if replica is None or disk.writes or replica.installing:
-            return
-        ends = [batch for batch in disk.synced if batch.end_offset <= replica.high_watermark]
-        if ends:
-            last = self.random.choice(ends)
-            snapshot_id = OffsetAndEpoch(last.end_offset, last.leader_epoch)
-            disk.clean(snapshot_id)
-            self._handle(cleaned, LogCleaned(snapshot_id))
-
     def _heal(self) -> None:
         self.faults = NO_FAULTS
-        self._is_calm = True
-        self._blocked = set()
+        self.is_calm = True
+        self.blocked = set()
         self._end_at_healing = self.invariants.committed_end
         for node in self.nodes:
             node.paused_until_ms = min(node.paused_until_ms, self.now_ms)
-            self._at(0, self._starter(node))
+            self.at(0, self.starter(node))
 
 
 def run_seed(seed: int) -> str:

@@ -1,0 +1,140 @@
+"""What goes wrong with nodes and with the network between them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pykafka_core.quorum.events import LogCleaned, Persisted, Resign, Tick
+from pykafka_core.quorum.quorum import Appended
+from pykafka_core.quorum.values import OffsetAndEpoch
+from tests.simulation.quorum.disk import Disk
+from tests.simulation.quorum.faults import ACTIONS
+from tests.simulation.quorum.node import Node, Promises
+
+if TYPE_CHECKING:
+    from tests.simulation.quorum.world import World
+
+STORAGE_ERROR = 56
+
+
+class Mischief:
+    """Does to a world what `Faults` says."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._wipes_left = (len(world.voters) - 1) // 2
+
+    def until_fault(self) -> int:
+        """How long nothing goes wrong."""
+        return int(self._world.random.expovariate(1 / self._world.faults.pause_ms_mean)) + 1
+
+    def misbehave(self) -> None:
+        """One thing goes wrong, and the next one later."""
+        if self._world.is_calm:
+            return
+        if any(self._world.faults.actions):
+            (action,) = self._world.random.choices(ACTIONS, self._world.faults.actions)
+            getattr(self, f"_{action}_fault")(self._world.random.choice(self._world.nodes))
+        self._world.at(self.until_fault(), self.misbehave)
+
+    def ambush(self, node: Node) -> Callable[[], None]:
+        """A leader is lost with what it has just appended; some have it, or nobody."""
+
+        def strike() -> None:
+            if self._world.is_calm:
+                return
+            if self._world.chance(0.5):
+                beside = self._world.random.choice(
+                    (node, node, self._world.random.choice(self._world.nodes))
+                )
+                self._split({node.node_id, beside.node_id})
+            else:
+                self.crash(node)
+
+        return strike
+
+    def crash(self, node: Node) -> None:
+        """A node ends, and starts again after a while."""
+        if node.replica is None:
+            return
+        node.replica = None
+        node.life += 1
+        node.proposal = None
+        node.open.clear()
+        node.waited_for.clear()
+        node.paused_until_ms = 0
+        node.disk.crash(self._world.random)
+        self._world.at(self._world.random.choice((10, 200, 1_000)), self._world.starter(node))
+
+    def _crash_fault(self, node: Node) -> None:
+        self.crash(self._leader() if self._world.chance(0.5) else node)
+
+    def _leader(self) -> Node:
+        leaders = [node for node in self._world.nodes if node.replica and node.replica.can_propose]
+        return self._world.random.choice(leaders or self._world.nodes)
+
+    def _crash_all_fault(self, _: Node) -> None:
+        for node in self._world.nodes:
+            if self._world.chance(0.8):
+                self.crash(node)
+
+    def _isolate_fault(self, node: Node) -> None:
+        alone = self._leader() if self._world.chance(0.5) else node
+        self._split({alone.node_id})
+
+    def _split_fault(self, _: Node) -> None:
+        self._split({node.node_id for node in self._world.nodes if self._world.chance(0.5)})
+
+    def _split(self, part: set[int]) -> None:
+        ids = [node.node_id for node in self._world.nodes]
+        self._world.blocked = {(a, b) for a in ids for b in ids if (a in part) != (b in part)}
+
+    def _one_way_fault(self, node: Node) -> None:
+        other = self._world.random.choice(self._world.nodes)
+        self._world.blocked.add((node.node_id, other.node_id))
+
+    def _heal_fault(self, _: Node) -> None:
+        self._world.blocked = set()
+
+    def _pause_fault(self, node: Node) -> None:
+        paused = self._leader() if self._world.chance(0.5) else node
+        paused.paused_until_ms = self._world.now_ms + self._world.random.choice((100, 700, 2_000))
+
+    def _jump_fault(self, node: Node) -> None:
+        node.clock_ms += self._world.random.choice((100, 1_000, 10_000))
+        if node.replica is not None:
+            self._world.later(node, 0, lambda now: Tick(now))
+
+    def _wipe_fault(self, node: Node) -> None:
+        """A voter's disk is replaced: it comes back as an observer. So often only that a majority of voters remains."""
+        if not self._wipes_left or node.key not in self._world.voters:
+            return
+        self._wipes_left -= 1
+        self.crash(node)
+        self._world.invariants.wiped.add(node.node_id)
+        node.key, node.promises = self._world.new_key(node.node_id), Promises()
+        node.disk = Disk()
+
+    def _disk_error_fault(self, node: Node) -> None:
+        if node.replica is None:
+            return
+        if node.disk.states:
+            self._world.handle(node, Persisted(STORAGE_ERROR))
+        elif node.disk.writes:
+            self._world.handle(node, Appended(STORAGE_ERROR, -1))
+
+    def _resign_fault(self, _: Node) -> None:
+        leader = self._leader()
+        if leader.replica is not None:
+            self._world.handle(leader, Resign())
+
+    def _clean_fault(self, node: Node) -> None:
+        cleaned = self._leader() if self._world.chance(0.5) else node
+        replica, disk = cleaned.replica, cleaned.disk
+        if replica is None or disk.writes or replica.installing:
+            return
+        ends = [batch for batch in disk.synced if batch.end_offset <= replica.high_watermark]
+        if ends:
+            last = self._world.random.choice(ends)
+            snapshot_id = OffsetAndEpoch(last.end_offset, last.leader_epoch)
+            disk.clean(snapshot_id)
+            self._world.handle(cleaned, LogCleaned(snapshot_id))
