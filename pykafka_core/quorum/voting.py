@@ -150,19 +150,15 @@ def _answer_epoch(turn: Turn, number: int, error: int) -> None:
 
 
 def on_vote_answer(turn: Turn, node_id: int, asked: Vote, answer: VoteAnswer) -> None:
-    """Count it, if this replica still asks."""
+    """Count it, if this replica still asks. Who is not the voter that was meant gives no vote."""
     hear_of(turn, answer.leader_id, answer.epoch)
     role = turn.role
-    is_current = asked.epoch == turn.election.epoch == answer.epoch
-    if not is_current or not isinstance(role, _KIND[asked.pre_vote]):
+    if asked.epoch != turn.election.epoch or not isinstance(role, _ASKING[asked.pre_vote]):
         return
     assert isinstance(role, Prospective | Candidate)
-    if answer.error_code:
-        turn.back_off(node_id)
-        return
     turn.role = (
         role._replace(granted=role.granted | {node_id})
-        if answer.granted
+        if answer.granted and not answer.error_code
         else role._replace(refused=role.refused | {node_id})
     )
     if isinstance(role, Prospective):
@@ -171,20 +167,19 @@ def on_vote_answer(turn: Turn, node_id: int, asked: Vote, answer: VoteAnswer) ->
         count_votes(turn)
 
 
-_KIND: dict[bool, type[Role]] = {True: Prospective, False: Candidate}
+_ASKING: dict[bool, type[Role]] = {True: Prospective, False: Candidate}
+"""Who asks for pre-votes, and who for votes."""
 
 
 def on_epoch_answer(
     turn: Turn, node_id: int, asked: BeginQuorumEpoch | EndQuorumEpoch, answer: EpochAnswer
 ) -> None:
-    """A voter knows who leads, or that nobody does."""
+    """A voter knows who leads, or that nobody does; or its node is another replica now, and need not know."""
     hear_of(turn, answer.leader_id, answer.epoch)
     role = turn.role
     if asked.epoch != turn.election.epoch:
         return
-    if answer.error_code:
-        turn.back_off(node_id)
-    if isinstance(role, Leader) and not answer.error_code:
+    if isinstance(role, Leader):
         turn.role = role._replace(
             voters=tuple(
                 voter._replace(heard_ms=turn.now_ms) if voter.replica.node_id == node_id else voter

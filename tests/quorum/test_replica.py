@@ -321,6 +321,25 @@ def test_a_lost_election_is_followed_by_a_pause_and_a_pre_vote() -> None:
     assert all(send.body.epoch == 6 for send in driven.all(Send))
 
 
+def test_a_node_that_is_another_replica_now_is_asked_once() -> None:
+    driven = Driven()
+    driven.wait_for("Prospective")
+    correlation = next(number for number, node, _ in driven.replica.sent if node == 3)
+    error = VoteAnswer(InvalidVoterKeyError.code, -1, 0, False)
+    assert driven.handle(Replied(driven.replica.now_ms, correlation, error)) == []
+    driven.vote_of(2, granted=True)
+    driven.vote_of(2, granted=True)
+    assert driven.replica.state == "Leader"
+    correlation = next(number for number, node, _ in driven.replica.sent if node == 3)
+    begun = EpochAnswer(InvalidVoterKeyError.code, -1, 0)
+    assert driven.handle(Replied(driven.replica.now_ms, correlation, begun)) == []
+    asked = driven.replica.now_ms
+    driven.ask(fetch_of(TWO, 6, 3))
+    while not any(send.node_id == 3 for send in driven.all(Send)):
+        driven.tick()
+    assert driven.replica.now_ms == asked + 1000, "half a fetch timeout"
+
+
 @pytest.mark.parametrize(
     ("state", "name"),
     [
