@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from pykafka_core.protocol import encode_message
+from pykafka_core.protocol.messages import LeaderChangeMessage
 from pykafka_core.quorum.values import ReplicaKey
 
 LEADER_CHANGE = 2
@@ -12,13 +14,16 @@ LEADER_CHANGE_KEY = b"\0\0\0\x02"
 def leader_change(
     leader_id: int, voters: Sequence[ReplicaKey], granting: Sequence[ReplicaKey]
 ) -> bytes:
-    """LeaderChangeMessage version 1, whose voters have directory ids (KIP-853).
+    """LeaderChangeMessage version 1, whose voters have directory ids (KIP-853)."""
+    message = LeaderChangeMessage(
+        version=1,
+        leader_id=leader_id,
+        voters=[_voter(voter) for voter in voters],
+        granting_voters=[_voter(voter) for voter in granting],
+    )
+    return encode_message(message, 1)
 
-    int16 version, int32 leader, two compact arrays of {int32 voter, uuid directory, no tags}, no tags.
-    """
-    return b"\0\1" + leader_id.to_bytes(4, "big") + _array(voters) + _array(granting) + b"\0"
 
-
-def _array(replicas: Sequence[ReplicaKey]) -> bytes:
-    items = (node.to_bytes(4, "big") + directory + b"\0" for node, directory in replicas)
-    return bytes((len(replicas) + 1,)) + b"".join(items)
+def _voter(replica: ReplicaKey) -> LeaderChangeMessage.Voter:
+    node_id, directory_id = replica
+    return LeaderChangeMessage.Voter(voter_id=node_id, voter_directory_id=directory_id)
