@@ -18,7 +18,7 @@ from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
 def on_proposal(turn: Turn, proposal: Proposal) -> None:
     """The controller's batch goes to the log."""
     assert proposal.values, "a batch holds at least one record"
-    append(turn, Append(turn.election.epoch, proposal.values), list(proposal.records))
+    append(turn, Append(turn.election.epoch, proposal.values), proposal.records)
     answer_waiting(turn)
 
 

@@ -1,5 +1,7 @@
 """How a replica goes from one state to another."""
 
+from collections.abc import Sequence
+
 from pykafka_core.errors import NotLeaderOrFollowerError
 from pykafka_core.protocol.messages import Message
 from pykafka_core.quorum.events import Answer, InDoubt
@@ -88,7 +90,7 @@ def to_leader(turn: Turn, granted: frozenset[int]) -> None:
     append(turn, Append(epoch, [value], LEADER_CHANGE_KEY, LEADER_CHANGE), ())
 
 
-def append(turn: Turn, command: Append, records: "tuple[Message, ...] | list[Message]") -> None:
+def append(turn: Turn, command: Append, records: Sequence[Message]) -> None:
     """Put a leader's batch on its way."""
     leader, first, count = turn.role, turn.log.end, len(command.values)
     assert isinstance(leader, Leader), "leaders append"
