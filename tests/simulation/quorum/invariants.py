@@ -153,7 +153,7 @@ class Invariants:
                 self._promised(node, body.epoch)
                 self._answered(node, number, body)
             case Truncate(end_offset):
-                self._truncated(node, end_offset)
+                self._truncated(node, after.leader_epoch, end_offset)
             case Append(leader_epoch=epoch):
                 first = self._leaders.get(epoch)
                 _require(first == (node.key, node.life), "ElectionSafety", "only leaders append")
@@ -187,22 +187,26 @@ class Invariants:
             case Fetch(), FetchAnswer(error_code=0):
                 _require(asked.epoch == body.epoch, "SameEpochFetch", asked, body)
 
-    def _truncated(self, node: Node, end_offset: int) -> None:
-        """CommittedDataSurvives: what is committed stays on every disk that has it."""
+    def _truncated(self, node: Node, epoch: int, end_offset: int) -> None:
+        """CommittedDataSurvives: what is committed by its epoch, a disk keeps.
+
+        A leader that is deposed and does not know it may have its followers cut what a later one has committed, on a
+        majority without them.
+        """
         for batch in reversed(node.disk.batches):
             if batch.base_offset < end_offset:
                 break
             _require(
-                not self._is_committed(batch),
+                not self._is_committed(batch, epoch),
                 "CommittedDataSurvives",
                 node.key,
                 "cuts",
                 batch,
             )
 
-    def _is_committed(self, batch: Batch) -> bool:
-        count = self.ends.get(batch.end_offset, 0)
-        return bool(count) and self.committed[count - 1] == batch
+    def _is_committed(self, batch: Batch, epoch: int) -> bool:
+        place = self.ends.get(batch.end_offset, 0) - 1
+        return place >= 0 and self.committed[place] == batch and self._epochs[place] <= epoch
 
     def _decided(self, node: Node, notice: Committed | InDoubt) -> None:
         """OneDecision: each proposal ends once, and its records are where the notice says."""
