@@ -2,20 +2,24 @@
 
 Spark's own ways to collect hold a batch, or all that one task has of it, in the memory of the driver's JVM, and are
 stopped by ``spark.driver.maxResultSize``. A batch's range is fixed in the checkpoint, so a query whose batch is too
-large would meet the same error for ever. Here rows travel as blocks, one value for thousands of rows:
+large would meet the same error for ever. Here rows travel as blocks, one value for thousands of rows, and a block that
+is large, as a single row may be, in pieces:
 
     small   each task hands over its rows, up to its share of `INLINE_BYTES`: one job
-    large   as soon as one task has more: a second job tells the sizes of all blocks, a third shuffles them into
+    large   as soon as one task has more: a second job tells the sizes of all pieces, a third shuffles them into
             chunks of about `CHUNK_BYTES`, on the executors' disks, which are brought to the driver one by one
+
+What a job brings is at most half of ``spark.driver.maxResultSize``, whose other half is for what Spark adds.
 
 On the driver rows are spooled (`spark_udfs.sink.spool`): beyond its memory they go to a file that is mapped.
 """
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark_udfs.sink.spool import spooled
 
@@ -24,15 +28,18 @@ if TYPE_CHECKING:
 
 INLINE_BYTES: Final = 64 << 20
 CHUNK_BYTES: Final = 16 << 20
-_BLOCK_BYTES: Final = 1 << 20
+_PIECE_BYTES: Final = 1 << 20
 _TASK_BYTES_MIN: Final = 256 << 10
+_MAX_RESULT: Final = "spark.driver.maxResultSize"
 _TASK_BITS: Final = 33
 """As in Spark's monotonically_increasing_id."""
 
 _EXECUTION_ID: Final = "spark.sql.execution.id"
-_BLOCK_SCHEMA: Final = "at bigint, rows binary"
+_PIECES: Final = "at bigint, ends boolean, rows binary"
+"""Of a block, one or many; the last one says that the block ends with it."""
 
 Batches = Iterator[pa.RecordBatch]
+Pieces = Iterator[tuple[bool, bytes]]
 
 
 @contextmanager
@@ -46,15 +53,48 @@ def collected(
         tasks: About how many tasks it has.
         in_order: What brings the rows of a large batch into log order, so that they need not be sorted here.
     """
-    share = max(_TASK_BYTES_MIN, INLINE_BYTES // max(1, tasks))
     schema = _schema_of(df)
-    blocks = df.mapInArrow(_blocks_within(schema, share, _BLOCK_BYTES), _BLOCK_SCHEMA).toArrow()
-    if blocks["rows"].null_count == 0:
-        yield pa.Table.from_batches(_read(blocks), schema)
+    sizes = _sizes(df, max(1, tasks))
+    pieces = _handed_over(df, _pieces_within(schema, sizes))
+    if pieces is not None:
+        yield pa.Table.from_batches(_rows_of(_in_order(pieces)), schema)
         return
-    del blocks
-    with spooled(_in_chunks(in_order(df), schema)) as table:
+    with spooled(_in_chunks(in_order(df), schema, sizes)) as table:
         yield table if table.num_columns else schema.empty_table()
+
+
+class _Sizes(NamedTuple):
+    """In bytes."""
+
+    share: int
+    """What one task may hand over in the job of a small batch."""
+    chunk: int
+    piece: int
+
+
+def _sizes(df: "DataFrame", tasks: int) -> _Sizes:
+    """Such that no job brings more than Spark allows."""
+    context: Any = df.sparkSession.sparkContext
+    result_max = context._jsc.sc().conf().getSizeAsBytes(_MAX_RESULT, "1g")
+    share = max(_TASK_BYTES_MIN, INLINE_BYTES // tasks)
+    if result_max <= 0:
+        return _Sizes(share, CHUNK_BYTES, _PIECE_BYTES)
+    usable = max(1, result_max // 2)
+    return _Sizes(min(share, usable // tasks), min(CHUNK_BYTES, usable), min(_PIECE_BYTES, usable))
+
+
+def _handed_over(df: "DataFrame", pieces: Callable[[Batches], Batches]) -> pa.Table | None:
+    """The pieces of a small batch; None if it is large.
+
+    There may be more tasks than are known before, so that all together bring too much: Spark's error says so.
+    """
+    try:
+        found = df.mapInArrow(pieces, _PIECES).toArrow()
+    except Exception as error:
+        if _MAX_RESULT in str(error):
+            return None
+        raise
+    return None if found["rows"].null_count else found
 
 
 def _schema_of(df: "DataFrame") -> pa.Schema:
@@ -80,41 +120,52 @@ def _with_schema(rows: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _blocks_within(schema: pa.Schema, share: int, block_bytes: int) -> Callable[[Batches], Batches]:
-    """Of each task the rows, or one null where they are more than so many bytes."""
+def _pieces_within(schema: pa.Schema, sizes: _Sizes) -> Callable[[Batches], Batches]:
+    """Of each task the rows, or one null where they are more than its share."""
 
     def run(batches: Batches) -> Batches:
         held = []
         size = 0
-        for block in _blocks(schema, block_bytes)(batches):
-            size += block["rows"].nbytes
-            if size > share:
-                yield pa.RecordBatch.from_pydict({"at": [0], "rows": [None]}, block.schema)
+        for piece in _pieces(schema, sizes.piece)(batches):
+            size += piece["rows"].nbytes
+            if size > sizes.share:
+                yield _piece(0, True, None)
                 return
-            held.append(block)
+            held.append(piece)
         yield from held
 
     return run
 
 
-def _blocks(schema: pa.Schema, block_bytes: int) -> Callable[[Batches], Batches]:
-    """The map from rows to blocks, with a number each that ascends as the rows of the frame do."""
+def _pieces(schema: pa.Schema, piece_bytes: int) -> Callable[[Batches], Batches]:
+    """The map from rows to pieces, with a number each that ascends as the rows of the frame do."""
 
     def run(batches: Batches) -> Batches:
         from pyspark import TaskContext
 
         context = TaskContext.get()
         at = (context.partitionId() if context else 0) << _TASK_BITS
-        for batch in batches:
-            step = max(1, batch.num_rows * block_bytes // max(1, batch.nbytes))
-            for start in range(0, batch.num_rows, step):
-                rows = _with_schema(batch.slice(start, step), schema)
-                block = pa.array([_written(rows)], pa.binary())
-                number = pa.array([at], pa.int64())
-                yield pa.RecordBatch.from_arrays([number, block], ["at", "rows"])
+        for block in _blocks(batches, schema, piece_bytes):
+            for start in range(0, len(block), piece_bytes):
+                stop = start + piece_bytes
+                yield _piece(at, stop >= len(block), block[start:stop])
                 at += 1
 
     return run
+
+
+def _piece(at: int, ends: bool, rows: bytes | None) -> pa.RecordBatch:
+    return pa.record_batch(
+        [pa.array([at]), pa.array([ends]), pa.array([rows], pa.binary())], ["at", "ends", "rows"]
+    )
+
+
+def _blocks(batches: Batches, schema: pa.Schema, block_bytes: int) -> Iterator[bytes]:
+    """Each has some rows, on the average so many bytes of them."""
+    for batch in batches:
+        step = max(1, batch.num_rows * block_bytes // max(1, batch.nbytes))
+        for start in range(0, batch.num_rows, step):
+            yield _written(_with_schema(batch.slice(start, step), schema))
 
 
 def _written(rows: pa.RecordBatch) -> bytes:
@@ -124,35 +175,39 @@ def _written(rows: pa.RecordBatch) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _read(blocks: pa.Table) -> Batches:
-    for block in blocks.sort_by("at")["rows"]:
-        yield _rows_of(block.as_buffer())
+def _in_order(pieces: pa.Table) -> Pieces:
+    for number in pc.sort_indices(pieces["at"]).to_pylist():
+        yield pieces["ends"][number].as_py(), pieces["rows"][number].as_py()
 
 
-def _rows_of(block: pa.Buffer | bytes) -> pa.RecordBatch:
-    return pa.ipc.open_stream(block).read_next_batch()
+def _rows_of(pieces: Pieces) -> Batches:
+    held: list[bytes] = []
+    for ends, piece in pieces:
+        held.append(piece)
+        if ends:
+            yield pa.ipc.open_stream(b"".join(held)).read_next_batch()
+            held.clear()
 
 
-def _in_chunks(df: "DataFrame", schema: pa.Schema) -> Batches:
+def _in_chunks(df: "DataFrame", schema: pa.Schema, sizes: _Sizes) -> Batches:
     """The rows in the order of the frame.
 
-    They are computed twice, as Spark's cache holds some hundred blocks of each task in memory while it writes them.
+    They are computed twice, as Spark's cache holds some hundred pieces of each task in memory while it writes them.
     """
     from pyspark.sql import functions as F
 
-    blocks = df.mapInArrow(_blocks(schema, _BLOCK_BYTES), _BLOCK_SCHEMA)
-    sizes = blocks.select("at", F.octet_length("rows").alias("size")).toArrow()
-    first, each, count = _chunks(sizes["at"].to_pylist(), sizes["size"].to_pylist())
+    pieces = df.mapInArrow(_pieces(schema, sizes.piece), _PIECES)
+    known = pieces.select("at", F.octet_length("rows").alias("size")).toArrow()
+    first, each, count = _chunks(known["at"].to_pylist(), known["size"].to_pylist(), sizes.chunk)
     task = F.shiftright("at", _TASK_BITS).cast("int")
     number = F.col("at").bitwiseAND((1 << _TASK_BITS) - 1)
     chunk = F.get(_array(first), task) + F.floor(number / F.get(_array(each), task))
     numbered = F.coalesce(chunk.cast("int"), F.lit(0))  # null where the second time has more rows
-    chunks = blocks.repartitionById(max(1, count), numbered)
-    ordered = chunks.sortWithinPartitions("at").select("rows")
+    chunks = pieces.repartitionById(max(1, count), numbered)
+    ordered = chunks.sortWithinPartitions("at").select("ends", "rows")
     with _outside_of_execution(df):
         rows = ordered.rdd.toLocalIterator(prefetchPartitions=True)
-    for row in rows:
-        yield _rows_of(row.rows)
+    yield from _rows_of((row.ends, row.rows) for row in rows)
 
 
 @contextmanager
@@ -174,8 +229,8 @@ def _array(values: list[int]) -> Any:
     return F.array(*(F.lit(value) for value in values))
 
 
-def _chunks(at: list[int], sizes: list[int]) -> tuple[list[int], list[int], int]:
-    """How blocks are put together: of each task its first chunk and how many blocks a chunk has, and all chunks."""
+def _chunks(at: list[int], sizes: list[int], chunk_bytes: int) -> tuple[list[int], list[int], int]:
+    """How pieces are put together: of each task its first chunk and how many pieces a chunk has, and all chunks."""
     counts: dict[int, int] = {}
     largest: dict[int, int] = {}
     for number, size in zip(at, sizes, strict=True):
@@ -184,8 +239,8 @@ def _chunks(at: list[int], sizes: list[int]) -> tuple[list[int], list[int], int]
         largest[task] = max(largest.get(task, 1), size)
     first, each, count = [], [], 0
     for task in range(max(counts, default=-1) + 1):
-        blocks = max(1, CHUNK_BYTES // largest.get(task, CHUNK_BYTES))
+        pieces = max(1, chunk_bytes // largest.get(task, chunk_bytes))
         first.append(count)
-        each.append(blocks)
-        count += -(-counts.get(task, 0) // blocks)
+        each.append(pieces)
+        count += -(-counts.get(task, 0) // pieces)
     return first, each, count

@@ -2,7 +2,7 @@
 
 import random
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,7 +38,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """So small that a hundred rows are many chunks."""
     monkeypatch.setattr(collected, "INLINE_BYTES", 1)
     monkeypatch.setattr(collected, "_TASK_BYTES_MIN", 1)
-    monkeypatch.setattr(collected, "_BLOCK_BYTES", 512)
+    monkeypatch.setattr(collected, "_PIECE_BYTES", 512)
     monkeypatch.setattr(collected, "CHUNK_BYTES", 2048)
 
 
@@ -144,24 +144,92 @@ def test_no_job_of_a_chunk_is_kept_until_the_batch_is_done(
 def test_chunks_are_brought_one_after_the_other(spark: "SparkSession") -> None:
     """No job hands over more than a chunk: what spark.driver.maxResultSize limits does not grow with the batch."""
     df = spark.range(2000, numPartitions=2).selectExpr("id", "repeat('x', 100) text")
-    batches = collected._in_chunks(df, collected._schema_of(df))
+    batches = collected._in_chunks(df, collected._schema_of(df), collected._sizes(df, 2))
     rows = next(batches)
     assert rows.num_rows <= 5
     left = sum(batch.num_rows for batch in batches)
     assert rows.num_rows + left == 2000
 
 
-def test_blocks_are_put_together_into_chunks_of_about_one_size(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(collected, "CHUNK_BYTES", 100)
+def test_pieces_are_put_together_into_chunks_of_about_one_size() -> None:
     at = [0, 1, 2, (2 << 33) + 0, (2 << 33) + 1]
-    first, each, count = collected._chunks(at, [40, 40, 40, 500, 500])
+    first, each, count = collected._chunks(at, [40, 40, 40, 500, 500], 100)
     assert (
         count == 4
-    )  # two blocks and one of the first task, none of the second, one and one of the third
+    )  # two pieces and one of the first task, none of the second, one and one of the third
     assert (first, each) == ([0, 2, 2], [2, 1, 1])
-    assert collected._chunks([], []) == ([], [], 0)
+    assert collected._chunks([], [], 100) == ([], [], 0)
+
+
+@pytest.fixture
+def result_max(spark: "SparkSession") -> Iterator[Callable[[str], None]]:
+    """Sets spark.driver.maxResultSize, which the scheduler reads anew for each job."""
+    name = "spark.driver.maxResultSize"
+    context: Any = spark.sparkContext
+    conf = context._jsc.sc().conf()
+    before = conf.get(name, "1g")
+    yield lambda size: conf.set(name, size)
+    conf.set(name, before)
+
+
+MEDIUM = {
+    "two tasks": (2, 400),
+    "a task each": (12, 400),
+    "a row larger than the limit": (2, 1_500_000),
+    "a few large rows": (1, 20_000),
+}
+
+
+@pytest.mark.parametrize("known_tasks", [1, 12])
+@pytest.mark.parametrize(("tasks", "size"), MEDIUM.values(), ids=MEDIUM)
+def test_batches_of_any_size_pass_a_small_limit_on_results(
+    spark: "SparkSession",
+    result_max: Callable[[str], None],
+    tasks: int,
+    size: int,
+    known_tasks: int,
+) -> None:
+    """Those between the limit and what is handed over at once failed for ever; larger ones passed."""
+    rows = 6000 if size < 1000 else 200 if size < 100_000 else 3
+    df = spark.range(rows, numPartitions=tasks)
+    df = df.selectExpr("id", f"rpad(cast(id AS string), if(id % 3 = 0, {size}, 9), 'x') text")
+    wanted = df.toArrow()
+    result_max("400k")
+    with collected.collected(df, known_tasks, as_it_is) as table:
+        assert table.equals(wanted)
+
+
+def test_more_tasks_than_known_are_no_error_though_each_has_little(
+    spark: "SparkSession", result_max: Callable[[str], None]
+) -> None:
+    df = spark.range(4000, numPartitions=40).selectExpr("id", "repeat('x', 300) text")
+    wanted = df.toArrow()
+    result_max("500k")
+    assert collected._handed_over(df, as_pieces(df, tasks=1)) is None
+    with collected.collected(df, 1, as_it_is) as table:
+        assert table.equals(wanted)
+
+
+def as_pieces(df: "DataFrame", tasks: int) -> Callable[[Iterator[pa.RecordBatch]], Any]:
+    return collected._pieces_within(collected._schema_of(df), collected._sizes(df, tasks))
+
+
+def test_a_failure_that_is_not_of_the_limit_is_raised(spark: "SparkSession") -> None:
+    df = spark.range(1).selectExpr("raise_error('not today') AS text")
+    with pytest.raises(Exception, match="not today"), collected.collected(df, 1, as_it_is):
+        pass
+
+
+@pytest.mark.parametrize("limit", ["0", "1g", "16m"])
+def test_a_job_brings_at_most_half_of_the_limit(
+    spark: "SparkSession", result_max: Callable[[str], None], limit: str
+) -> None:
+    result_max(limit)
+    usable = {"0": 1 << 60, "1g": 1 << 29, "16m": 8 << 20}[limit]
+    for tasks in (1, 7, 100_000):
+        sizes = collected._sizes(spark.range(1), tasks)
+        assert sizes.share == min(max(256 << 10, (64 << 20) // tasks), usable // tasks)
+        assert (sizes.chunk, sizes.piece) == (min(16 << 20, usable), 1 << 20)
 
 
 @pytest.fixture
