@@ -89,8 +89,7 @@ def dedup_stream(
     about 1e-21. The hash resists no one who makes ids collide on purpose.
 
     A Python worker keeps up to 256 MiB of the fingerprints that it read, and holds those of a bucket while it works on
-    it: beyond some ten million ids for each bucket give a horizon or more buckets. A watermark does not pass: set it
-    afterwards.
+    it: beyond some ten million ids for each bucket give a horizon or more buckets. Watermarks pass.
 
     Args:
         df: A stream of micro-batches, without asynchronous progress tracking. Its query must be of output mode

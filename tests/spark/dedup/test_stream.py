@@ -228,7 +228,10 @@ def test_without_event_time_the_horizon_counts_from_the_time_of_the_micro_batch(
     assert stream.numbers() == numbers
 
 
-def test_a_watermark_set_afterwards_closes_windows(stream: Stream) -> None:
+@pytest.mark.parametrize("is_before", [False, True])
+def test_a_watermark_set_before_or_afterwards_closes_windows(
+    stream: Stream, is_before: bool
+) -> None:
     stream.add(
         [(0, "a", 0, 0), (1, "a", 0, 1), (2, "b", 0, 2)],
         [(3, "a", 0, 3), (4, "c", 0, 10 * MINUTE)],
@@ -236,7 +239,12 @@ def test_a_watermark_set_afterwards_closes_windows(stream: Stream) -> None:
     )
 
     def counted(df: "DataFrame") -> "DataFrame":
-        rows = unique(stream, buckets=1)(df).withWatermark("at", "1 minute")
+        first = unique(stream, buckets=1)
+        rows = (
+            first(df.withWatermark("at", "1 minute"))
+            if is_before
+            else first(df).withWatermark("at", "1 minute")
+        )
         return rows.groupBy(F.window("at", "1 minute")).agg(F.count("*").alias("number"))
 
     stream.run(counted)
