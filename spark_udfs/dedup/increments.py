@@ -37,7 +37,6 @@ import os
 import random
 import re
 import struct
-import tempfile
 import zlib
 from collections.abc import Mapping
 from contextlib import suppress
@@ -46,6 +45,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from spark_udfs.dedup.disk import StoreError, sync_folder, write
 from spark_udfs.dedup.memory import (
     Memory,
     decode,
@@ -61,13 +61,11 @@ __all__ = [
     "RUN",
     "Known",
     "Span",
-    "StoreError",
     "drop",
     "listed",
     "load",
     "read_chain",
     "save",
-    "sync_folder",
     "write_span",
 ]
 
@@ -89,10 +87,6 @@ NOTHING: Final = bytes(8)
 
 ANY_ATTEMPT: Final = bytes(8)
 """In place of an attempt's mark, in a file of several micro-batches."""
-
-
-class StoreError(ValueError):
-    """The folder is not the one that goes with this query, or something in it is gone."""
 
 
 class Span(NamedTuple):
@@ -248,15 +242,6 @@ def write_span(
     return after
 
 
-def sync_folder(folder: Path) -> None:
-    """Put the names in ``folder`` on disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _names(folder: Path) -> list[str]:
     try:
         return os.listdir(folder)
@@ -400,18 +385,7 @@ def _put(folder: Path, span: Span, head: _Head, body: bytes, batch: int) -> None
     if path.exists() and path.read_bytes() == data:
         sync_folder(folder)  # the attempt that wrote it may have died before that
     else:
-        _write(path, data, f".{batch}-")
-
-
-def _write(path: Path, data: bytes, prefix: str) -> None:
-    """A file that takes its name when it is on disk; it replaces one of that name."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=prefix)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(name, path)
-    sync_folder(path.parent)
+        write(path, data, f".{batch}-")
 
 
 def _head_of(path: Path) -> _Head:

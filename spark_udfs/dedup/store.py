@@ -1,11 +1,10 @@
 """The folder of a `dedup_stream`: whose it is, and into how many buckets its ids fall. Without Spark.
 
-    settings.json               what the ids mean; written by the driver, and compared ever after
-    query                       the id of the streaming query, which Spark keeps in the checkpoint
-    batch-00000000000000000041-0000  a note: a task of micro-batch 41 began, and none of a later one
-    batch-00000000000000000041-0001  it was run again: what the attempt before added does not count
-    layout-0002-0007/           the second layout, of 7 buckets
-        bucket-0000/ ...        the files of a bucket: `spark_udfs.dedup.increments`
+    settings.json                    what the ids mean; written by the driver, and compared ever after
+    query                            the id of the streaming query, which Spark keeps in the checkpoint
+    batch-00000000000000000041-0000  a note: a task of micro-batch 41 began (`spark_udfs.dedup.attempts`)
+    layout-0002-0007/                the second layout, of 7 buckets
+        bucket-0000/ ...             the files of a bucket: `spark_udfs.dedup.increments`
 
 **Another number of buckets.** A bucket follows from what is stored of an id, so the driver can write all ids once more,
 into the next layout. First it renames the present one to ``closed-layout-...``: from then on no task of a query that
@@ -21,37 +20,33 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
+from spark_udfs.dedup.attempts import Attempt, begin, forget_first_attempts, last_attempts, noted
+from spark_udfs.dedup.disk import StoreError, create, sync_folder
 from spark_udfs.dedup.increments import (
     NOTHING,
     Span,
-    StoreError,
     drop,
     listed,
     load,
     read_chain,
-    sync_folder,
     write_span,
 )
 from spark_udfs.dedup.memory import UNKNOWN, Memory, split, union
 
-__all__ = ["Attempt", "Layout", "Store", "prepare"]
+__all__ = ["Layout", "Store", "prepare"]
 
 SPLIT_BYTES_MAX: Final = 2**29
 """Of ids that the driver holds while it writes another layout; beyond that it reads the old one several times."""
 
 _VERSION: Final = 2
 _LAYOUT: Final = re.compile(r"(closed-|new-|)layout-(\d{4,})-(\d{4})")
-_NOTE: Final = re.compile(r"batch-(\d{20})-(\d{4,})")
 
 
 class Layout(NamedTuple):
@@ -63,24 +58,6 @@ class Layout(NamedTuple):
     def name(self) -> str:
         """That of its folder."""
         return f"layout-{self.number:04}-{self.buckets:04}"
-
-
-class Attempt(NamedTuple):
-    """One execution of a micro-batch by Spark, as a `dedup_stream` sees it.
-
-    Attributes:
-        application: The id of Spark's application.
-        execution: The number of the micro-batch's SQL execution in it.
-        stream: Of the `dedup_stream`; another one in the same query has another.
-    """
-
-    application: str
-    execution: str
-    stream: str
-
-    def mark(self) -> bytes:
-        """8 bytes that stand for it in files."""
-        return blake2b(" ".join(self).encode(), digest_size=8).digest()
 
 
 @dataclass(frozen=True)
@@ -127,45 +104,15 @@ class Store:
                 f"{self.folder} has no {self.layout.name()} any more: only one dedup_stream may use it, and another "
                 "one was started with another number of buckets"
             )
-        before = _create(self.folder / "query", query)
+        before = create(self.folder / "query", query)
         if before != query:
             raise StoreError(
                 f"{self.folder} remembers the ids of query {before}, and this is {query}: "
                 "a new checkpoint needs a new folder"
             )
         attempt = Attempt(self.application, execution, self.stream)
-        return attempt, self._note(batch, attempt)
-
-    def _note(self, batch: int, attempt: Attempt) -> Mapping[int, bytes]:
-        notes = _notes(self.folder)
-        newest = max(notes, default=batch)
-        if newest > batch:
-            raise StoreError(
-                f"{self.folder} remembers micro-batch {newest}, and this is {batch}: the checkpoint is older than the "
-                "folder. Take both from one time, or both new; asynchronous progress tracking, which writes the "
-                "checkpoint late, does not go with it"
-            )
-        self._begin(batch, notes.get(batch, 0), attempt)
-        for older, count in notes.items():
-            if older < batch and count == 1:
-                _note_of(self.folder, older, 0).unlink(missing_ok=True)
-        return _last_attempts(self.folder)
-
-    def _begin(self, batch: int, count: int, attempt: Attempt) -> None:
-        """Note the attempt, as the last one, behind ``count`` notes of the micro-batch."""
-        number = max(0, count - 1)
-        while True:
-            text = _create(_note_of(self.folder, batch, number), " ".join(attempt))
-            found = Attempt(*text.split(" "))
-            if found == attempt:
-                return
-            if found[:2] == attempt[:2]:
-                raise StoreError(
-                    f"{self.folder} serves another dedup_stream of this query: each needs a folder of its own"
-                )
-            if number and attempt in _attempts(self.folder, batch, number):
-                raise StoreError(f"micro-batch {batch} was begun again meanwhile, by {found}")
-            number += 1
+        begin(self.folder, batch, attempt)
+        return attempt, last_attempts(self.folder)
 
 
 def prepare(
@@ -191,7 +138,7 @@ def prepare(
     _agree(folder, {"version": _VERSION, **settings})
     current = _current(folder)
     if current is not None:
-        _drop_old_attempts(folder, current)
+        _drop_first_attempts(folder, current)
     if current is None:
         layout = Layout(1, buckets or default)
         _build(folder, layout)
@@ -216,7 +163,7 @@ def prepare(
 
 def _agree(folder: Path, settings: Mapping[str, Any]) -> None:
     path = folder / "settings.json"
-    before = json.loads(_create(path, json.dumps(settings, sort_keys=True)))
+    before = json.loads(create(path, json.dumps(settings, sort_keys=True)))
     if before.get("version") != _VERSION:
         raise StoreError(
             f"{folder} was made by another version of dedup_stream: take a new folder and a new checkpoint"
@@ -239,7 +186,7 @@ def _current(folder: Path) -> Layout | None:
         layouts = [Layout(int(match[2]), int(match[3])) for match in found if match[1] == kind]
         if layouts:
             return max(layouts)
-    if (folder / "query").exists() or _notes(folder):
+    if (folder / "query").exists() or noted(folder):
         raise StoreError(
             f"{folder} no longer holds what was remembered: restore it together with the checkpoint, or take both new"
         )
@@ -266,7 +213,7 @@ def _build(
             buckets,
             [_bucket(new, number) for number in range(layout.buckets)],
             horizon_ms,
-            _notes(folder),
+            noted(folder),
         )
     sync_folder(new)
     new.rename(folder / layout.name())
@@ -335,62 +282,17 @@ def _write_bucket(bucket: Path, top: int, before: Memory | None, added: Memory |
     sync_folder(bucket)
 
 
-def _drop_old_attempts(folder: Path, layout: Layout) -> None:
+def _drop_first_attempts(folder: Path, layout: Layout) -> None:
     """Delete what attempts before the last one added, everywhere; then notes of one attempt suffice."""
-    attempts = _last_attempts(folder)
+    attempts = last_attempts(folder)
     if not attempts:
         return
     opened = folder / layout.name()
     source = opened if opened.exists() else folder / f"closed-{layout.name()}"
     for number in range(layout.buckets):
         drop(_bucket(source, number), attempts)
-    for batch, count in _notes(folder).items():
-        os.replace(_note_of(folder, batch, count - 1), _note_of(folder, batch, 0))
-        for number in range(1, count - 1):
-            _note_of(folder, batch, number).unlink(missing_ok=True)
-    sync_folder(folder)
-
-
-def _last_attempts(folder: Path) -> dict[int, bytes]:
-    """The marks of the last attempts of the micro-batches that were run again."""
-    return {
-        batch: _attempts(folder, batch, count)[-1].mark()
-        for batch, count in _notes(folder).items()
-        if count > 1
-    }
-
-
-def _attempts(folder: Path, batch: int, count: int) -> list[Attempt]:
-    """The first ``count`` of a micro-batch."""
-    texts = (_note_of(folder, batch, number).read_text() for number in range(count))
-    return [Attempt(*text.split(" ")) for text in texts]
+    forget_first_attempts(folder)
 
 
 def _bucket(layout: Path, number: int) -> Path:
     return layout / f"bucket-{number:04}"
-
-
-def _note_of(folder: Path, batch: int, number: int) -> Path:
-    return folder / f"batch-{batch:020}-{number:04}"
-
-
-def _notes(folder: Path) -> dict[int, int]:
-    """How many attempts there were of each micro-batch of which there are notes."""
-    counts: dict[int, int] = {}
-    for match in map(_NOTE.fullmatch, os.listdir(folder)):
-        if match:
-            counts[int(match[1])] = max(counts.get(int(match[1]), 0), int(match[2]) + 1)
-    return counts
-
-
-def _create(path: Path, text: str) -> str:
-    """Make the file unless it is there; what it says then."""
-    if not path.exists():
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-            with suppress(FileExistsError):  # the first one wins, and wins whole
-                os.link(file.name, path)
-        sync_folder(path.parent)
-    return path.read_text()

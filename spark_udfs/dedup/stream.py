@@ -34,6 +34,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from spark_udfs.dedup import increments
+from spark_udfs.dedup.attempts import Attempt
 from spark_udfs.dedup.columns import (
     BUCKETS_MAX,
     Ids,
@@ -43,10 +44,10 @@ from spark_udfs.dedup.columns import (
     horizon_in_ms,
     type_names,
 )
+from spark_udfs.dedup.disk import StoreError
 from spark_udfs.dedup.fingerprints import Fingerprints, Indices
-from spark_udfs.dedup.increments import StoreError
 from spark_udfs.dedup.memory import UNKNOWN, Memory, Times, claim, forget
-from spark_udfs.dedup.store import Attempt, Store, prepare
+from spark_udfs.dedup.store import Store, prepare
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

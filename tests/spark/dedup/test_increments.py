@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from spark_udfs.dedup import increments
-from spark_udfs.dedup.increments import Span, StoreError, listed
+from spark_udfs.dedup import disk, increments
+from spark_udfs.dedup.disk import StoreError
+from spark_udfs.dedup.increments import Span, listed
 from tests.spark.dedup.files import (
     Crashed,
     Id,
@@ -88,13 +89,13 @@ def test_what_a_replay_does_not_add_again_is_not_remembered(tmp_path: Path) -> N
 def written_by(query: Query, batches: list[list[Id]], monkeypatch: pytest.MonkeyPatch) -> int:
     """How many bytes were written into the folder in these micro-batches, merges included."""
     sizes: list[int] = []
-    write = increments._write
+    write = disk.write
 
     def counted(path: Path, data: bytes, prefix: str) -> None:
         sizes.append(len(data))
         write(path, data, prefix)
 
-    monkeypatch.setattr(increments, "_write", counted)
+    monkeypatch.setattr(increments, "write", counted)
     monkeypatch.setattr(os, "fsync", lambda _: None)
     for batch, ids in enumerate(batches):
         query.run(batch, ids)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from spark_udfs.dedup import store as stores
+from spark_udfs.dedup.disk import StoreError
 from spark_udfs.dedup.fingerprints import Sorted
-from spark_udfs.dedup.increments import StoreError, load, save
+from spark_udfs.dedup.increments import load, save
 from spark_udfs.dedup.memory import Memory
 from spark_udfs.dedup.store import Layout, prepare
 from tests.spark.dedup.files import (

@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 
 from spark_udfs import dedup_stream, fingerprint
 from spark_udfs.dedup import stream as streams
-from spark_udfs.dedup.increments import StoreError
+from spark_udfs.dedup.disk import StoreError
 from tests.spark.dedup.files import Query, new_worker
 from tests.spark.streams import (
     COLUMNS,
