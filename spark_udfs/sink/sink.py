@@ -85,8 +85,8 @@ class IdempotentSink:
             a `StatementLedger`, also one statement of SQL, such as ``INSERT … SELECT … FROM staged``: it runs as often,
             each time with those rows in the temporary table ``staged``.
         brokers: Where to ask for topic ids, so that a topic deleted and recreated starts at its beginning: "host:port",
-            settings of librdkafka, `KafkaBrokers`, or a function from names to ids, which cannot tell where logs end: that
-            a log was cut is not noticed then. Only for "offsets".
+            settings of librdkafka, `KafkaBrokers`, or a function from names to ids, which does not tell where logs
+            end: that one was cut is not noticed then. Only for "offsets".
         quarantine: Called as ``effect`` is, in the same transaction, with the rows whose id is null, empty or too long.
             None: such a row stops the query.
         fail_on_data_loss: Raise when a batch begins after the group's marks: with a new checkpoint under the
