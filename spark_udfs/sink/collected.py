@@ -75,7 +75,9 @@ class _Sizes(NamedTuple):
 def _sizes(df: "DataFrame", tasks: int) -> _Sizes:
     """Such that no job brings more than Spark allows."""
     context: Any = df.sparkSession.sparkContext
-    result_max = context._jsc.sc().conf().getSizeAsBytes(_MAX_RESULT, "1g")
+    result_max = context._jvm.org.apache.spark.network.util.JavaUtils.byteStringAsBytes(
+        context.getConf().get(_MAX_RESULT, "1g")
+    )
     share = max(_TASK_BYTES_MIN, INLINE_BYTES // tasks)
     if result_max <= 0:
         return _Sizes(share, CHUNK_BYTES, _PIECE_BYTES)

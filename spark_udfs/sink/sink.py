@@ -360,10 +360,10 @@ class IdempotentSink:
         tells the ids. The topics that were not known yet are asked for their ids first:
         the same ids afterwards say that logs, rows and marks are of one topic.
         """
-        known = self._run.topic_ids.keys()
-        begun = plan.topics if batch_id == 0 else plan.topics - known
-        self._ids_of_topics(begun - known, brokers)
         marks = self._run.marks
+        # Topics without a committed batch: an attempt that failed has checked nothing for the next one.
+        begun = plan.topics if batch_id == 0 else plan.topics - {topic for topic, _ in marks}
+        self._ids_of_topics(begun - self._run.topic_ids.keys(), brokers)
         wanted = [
             place
             for place, at in plan.ranges.items()

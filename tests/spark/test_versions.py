@@ -16,7 +16,7 @@ from py4j.java_gateway import JavaObject
 
 import spark_udfs
 from pykafka_core import Broker
-from pykafka_core.errors import ConfigurationError
+from pykafka_core.errors import ConfigurationError, UsageError
 from pykafka_core.idempotent import Ledger, PostgresLedger, SQLiteLedger
 from spark_udfs import IdempotentSink, SparkSetupError, environment
 from tests.spark.everything import (
@@ -86,9 +86,11 @@ CHECKS = {
     "initialOffset",
     "isEmpty",
     "json",
+    "runId",
     "sharedState",
     "size",
     "sources",
+    "toString",
 }
 """The methods of Spark's and Scala's classes that tell what was planned for a batch."""
 PLACES = {
@@ -171,7 +173,7 @@ class FirstBatch:
         error = ""
         try:
             sink.foreach_batch(df, batch_id)
-        except (SparkSetupError, ConfigurationError) as refused:
+        except (SparkSetupError, ConfigurationError, UsageError) as refused:
             error = str(refused)
         return Outcome(error, sink.statistics().processed)
 
@@ -232,4 +234,7 @@ def test_a_shuffle_does_for_what_spark_no_longer_tells_of_its_tasks(
 
 def test_a_batch_without_the_id_of_its_query_is_not_processed_unchecked(batch: FirstBatch) -> None:
     """Such as one that the user's function hands to another thread: properties are of a thread."""
-    assert batch.outcomes["driver", QUERY_ID].error
+    assert (
+        "not the thread that Spark calls foreachBatch on"
+        in batch.outcomes["driver", QUERY_ID].error
+    )
