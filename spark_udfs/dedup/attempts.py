@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from spark_udfs.dedup.disk import StoreError, create, sync_folder
 
-__all__ = ["Attempt", "begin", "forget_first_attempts", "last_attempts", "noted"]
+__all__ = ["Attempt", "begin", "forget_first_attempts", "last_attempts", "noted", "repeated"]
 
 _NOTE: Final = re.compile(r"batch-(\d{20})-(\d{4,})")
 
@@ -25,18 +25,22 @@ class Attempt(NamedTuple):
     """One execution of a micro-batch by Spark, as a `dedup_stream` sees it.
 
     Attributes:
+        start: Of the `dedup_stream`, as its driver counted them in the folder.
         application: The id of Spark's application.
         execution: The number of the micro-batch's SQL execution in it.
-        stream: Of the `dedup_stream`; another one in the same query has another.
     """
 
+    start: int
     application: str
-    execution: str
-    stream: str
+    execution: int
+
+    def text(self) -> str:
+        """The content of its note."""
+        return f"{self.start} {self.application} {self.execution}"
 
     def mark(self) -> bytes:
         """8 bytes that stand for it in files."""
-        return blake2b(" ".join(self).encode(), digest_size=8).digest()
+        return blake2b(self.text().encode(), digest_size=8).digest()
 
 
 def begin(folder: Path, batch: int, attempt: Attempt) -> None:
@@ -46,40 +50,30 @@ def begin(folder: Path, batch: int, attempt: Attempt) -> None:
         StoreError: It is not, a later micro-batch began, or the attempt is of another `dedup_stream` of the query.
     """
     notes = noted(folder)
-    newest = max(notes, default=batch)
-    if newest > batch:
-        raise StoreError(
-            f"{folder} remembers micro-batch {newest}, and this is {batch}: the checkpoint is older than the "
-            "folder. Take both from one time, or both new; asynchronous progress tracking, which writes the "
-            "checkpoint late, does not go with it"
-        )
+    _check_newest(folder, batch, notes)
     _note_last(folder, batch, notes.get(batch, 0), attempt)
     for older, count in notes.items():
         if older < batch and count == 1:
             _note_of(folder, older, 0).unlink(missing_ok=True)
 
 
-def _note_last(folder: Path, batch: int, count: int, attempt: Attempt) -> None:
-    """Note the attempt behind ``count`` notes of the micro-batch, unless the last one is of it."""
-    number = max(0, count - 1)
-    while True:
-        text = create(_note_of(folder, batch, number), " ".join(attempt))
-        found = Attempt(*text.split(" "))
-        if found == attempt:
-            return
-        if found[:2] == attempt[:2]:
-            raise StoreError(
-                f"{folder} serves another dedup_stream of this query: each needs a folder of its own"
-            )
-        if number and attempt in _attempts(folder, batch, number):
-            raise StoreError(f"micro-batch {batch} was begun again meanwhile, by {found}")
-        number += 1
+def last_attempts(folder: Path, batch: int, attempt: Attempt) -> Mapping[int, bytes]:
+    """The marks of the last attempts of the micro-batches that were run again.
+
+    Raises:
+        StoreError: This attempt of ``batch`` is not the last one any more.
+    """
+    notes = noted(folder)
+    _check_newest(folder, batch, notes)
+    if (found := _last(folder, batch, notes[batch])) != attempt:
+        raise _begun_again(batch, found)
+    return repeated(folder)
 
 
-def last_attempts(folder: Path) -> Mapping[int, bytes]:
+def repeated(folder: Path) -> Mapping[int, bytes]:
     """The marks of the last attempts of the micro-batches that were run again."""
     return {
-        batch: _attempts(folder, batch, count)[-1].mark()
+        batch: _last(folder, batch, count).mark()
         for batch, count in noted(folder).items()
         if count > 1
     }
@@ -88,10 +82,43 @@ def last_attempts(folder: Path) -> Mapping[int, bytes]:
 def forget_first_attempts(folder: Path) -> None:
     """Leave one note of each micro-batch, that of its last attempt: what others added is gone."""
     for batch, count in noted(folder).items():
-        os.replace(_note_of(folder, batch, count - 1), _note_of(folder, batch, 0))
-        for number in range(1, count - 1):
+        for number in range(count - 2, 0, -1):
             _note_of(folder, batch, number).unlink(missing_ok=True)
+        sync_folder(folder)
+        os.replace(_note_of(folder, batch, count - 1), _note_of(folder, batch, 0))
     sync_folder(folder)
+
+
+def _check_newest(folder: Path, batch: int, notes: Mapping[int, int]) -> None:
+    newest = max(notes, default=batch)
+    if newest > batch:
+        raise StoreError(
+            f"{folder} remembers micro-batch {newest}, and this is {batch}: the checkpoint is older than the "
+            "folder. Take both from one time, or both new; asynchronous progress tracking, which writes the "
+            "checkpoint late, does not go with it"
+        )
+
+
+def _note_last(folder: Path, batch: int, count: int, attempt: Attempt) -> None:
+    """Note the attempt behind ``count`` notes of the micro-batch, unless the last one is of it."""
+    number = max(0, count - 1)
+    while True:
+        found = _attempt_of(create(_note_of(folder, batch, number), attempt.text()))
+        if found == attempt:
+            return
+        if found[1:] == attempt[1:]:
+            raise StoreError(
+                f"{folder} serves another dedup_stream of this query: each needs a folder of its own"
+            )
+        if (attempt.start, attempt.execution) < (found.start, found.execution):
+            raise _begun_again(batch, found)
+        number += 1
+
+
+def _begun_again(batch: int, by: Attempt) -> StoreError:
+    return StoreError(
+        f"micro-batch {batch} was begun again meanwhile, by {by}: call dedup_stream again for a query that is to go on"
+    )
 
 
 def noted(folder: Path) -> dict[int, int]:
@@ -107,7 +134,11 @@ def _note_of(folder: Path, batch: int, number: int) -> Path:
     return folder / f"batch-{batch:020}-{number:04}"
 
 
-def _attempts(folder: Path, batch: int, count: int) -> list[Attempt]:
-    """The first ``count`` of a micro-batch."""
-    texts = (_note_of(folder, batch, number).read_text() for number in range(count))
-    return [Attempt(*text.split(" ")) for text in texts]
+def _last(folder: Path, batch: int, count: int) -> Attempt:
+    """That of the last of ``count`` notes; others may be gone."""
+    return _attempt_of(_note_of(folder, batch, count - 1).read_text())
+
+
+def _attempt_of(text: str) -> Attempt:
+    start, application, execution = text.split(" ")
+    return Attempt(int(start), application, int(execution))

@@ -42,6 +42,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
@@ -161,7 +162,7 @@ def load(folder: Path, batch: int, horizon_ms: int | None, now_ms: int | None) -
 
 
 def drop(folder: Path, attempts: Mapping[int, bytes]) -> None:
-    """Delete what attempts before the last one added.
+    """Delete what attempts before the last one added, unless a later micro-batch has built on it.
 
     Args:
         attempts: The mark of the last one, for each micro-batch that was run again.
@@ -169,11 +170,15 @@ def drop(folder: Path, attempts: Mapping[int, bytes]) -> None:
     Raises:
         StoreError: There is no such folder, or one of the files is damaged.
     """
-    for span in listed(folder) if attempts else ():
+    spans = listed(folder) if attempts else []
+    for span, following in zip_longest(spans, spans[1:]):
         last = attempts.get(span.first) if span.first == span.last else None
-        path = folder / span.name()
-        if last is not None and _head_of(path).attempt != last:
-            path.unlink(missing_ok=True)
+        if last is None:
+            continue
+        head = _head_of(folder / span.name())
+        follows = following and _head_of(folder / following.name()).before
+        if head.attempt != last and follows != head.after:
+            (folder / span.name()).unlink(missing_ok=True)
             sync_folder(folder)
 
 

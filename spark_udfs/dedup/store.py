@@ -3,6 +3,7 @@
     settings.json                    what the ids mean; written by the driver, and compared ever after
     query                            the id of the streaming query, which Spark keeps in the checkpoint
     batch-00000000000000000041-0000  a note: a task of micro-batch 41 began (`spark_udfs.dedup.attempts`)
+    start-000003                     an empty note: so many times was a dedup_stream made with the folder
     layout-0002-0007/                the second layout, of 7 buckets
         bucket-0000/ ...             the files of a bucket: `spark_udfs.dedup.increments`
 
@@ -25,9 +26,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from uuid import uuid4
 
-from spark_udfs.dedup.attempts import Attempt, begin, forget_first_attempts, last_attempts, noted
+from spark_udfs.dedup.attempts import Attempt, begin, forget_first_attempts, noted, repeated
 from spark_udfs.dedup.disk import StoreError, create, sync_folder
 from spark_udfs.dedup.increments import (
     NOTHING,
@@ -46,6 +46,7 @@ SPLIT_BYTES_MAX: Final = 2**29
 """Of ids that the driver holds while it writes another layout; beyond that it reads the old one several times."""
 
 _VERSION: Final = 2
+_START: Final = re.compile(r"start-(\d{6,})")
 _LAYOUT: Final = re.compile(r"(closed-|new-|)layout-(\d{4,})-(\d{4})")
 
 
@@ -68,19 +69,19 @@ class Store:
         folder: Its path.
         layout: The present one.
         application: Of the driver.
-        stream: A name that no other `dedup_stream` has.
+        start: The number of the `dedup_stream` among all that were made with the folder.
     """
 
     folder: Path
     layout: Layout
     application: str
-    stream: str
+    start: int
 
     def bucket(self, number: int) -> Path:
         """The folder of a bucket's files."""
         return _bucket(self.folder / self.layout.name(), number)
 
-    def open(self, query: str, batch: int, execution: str) -> tuple[Attempt, Mapping[int, bytes]]:
+    def open(self, query: str, batch: int, execution: int) -> Attempt:
         """Bind the folder to a streaming query, in one of the tasks of its micro-batch ``batch``.
 
         Args:
@@ -88,12 +89,9 @@ class Store:
             batch: Its number.
             execution: The number of the SQL execution that Spark runs it as.
 
-        Returns:
-            This attempt, and the marks of the last attempts of all micro-batches that were run again.
-
         Raises:
             StoreError: The folder is not here, belongs to another query, has another layout by now, has seen a
-                later micro-batch or another attempt of this one, or serves another `dedup_stream` of the query.
+                later micro-batch or a later attempt of this one, or serves another `dedup_stream` of the query.
         """
         if not (self.folder / "settings.json").exists():
             raise StoreError(
@@ -110,9 +108,9 @@ class Store:
                 f"{self.folder} remembers the ids of query {before}, and this is {query}: "
                 "a new checkpoint needs a new folder"
             )
-        attempt = Attempt(self.application, execution, self.stream)
+        attempt = Attempt(self.start, self.application, execution)
         begin(self.folder, batch, attempt)
-        return attempt, last_attempts(self.folder)
+        return attempt
 
 
 def prepare(
@@ -158,7 +156,7 @@ def prepare(
     for name in os.listdir(folder):
         if _LAYOUT.fullmatch(name) and name != layout.name():
             shutil.rmtree(folder / name)
-    return Store(folder, layout, application, uuid4().hex)
+    return Store(folder, layout, application, _count_start(folder))
 
 
 def _agree(folder: Path, settings: Mapping[str, Any]) -> None:
@@ -282,9 +280,25 @@ def _write_bucket(bucket: Path, top: int, before: Memory | None, added: Memory |
     sync_folder(bucket)
 
 
+def _count_start(folder: Path) -> int:
+    """One more than the starts before."""
+    before = [int(match[1]) for match in map(_START.fullmatch, os.listdir(folder)) if match]
+    number = max(before, default=0) + 1
+    while True:
+        try:
+            (folder / f"start-{number:06}").touch(exist_ok=False)
+        except FileExistsError:  # of another driver, just now
+            number += 1
+            continue
+        sync_folder(folder)
+        for older in before:
+            (folder / f"start-{older:06}").unlink(missing_ok=True)
+        return number
+
+
 def _drop_first_attempts(folder: Path, layout: Layout) -> None:
     """Delete what attempts before the last one added, everywhere; then notes of one attempt suffice."""
-    attempts = last_attempts(folder)
+    attempts = repeated(folder)
     if not attempts:
         return
     opened = folder / layout.name()

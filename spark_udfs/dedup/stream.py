@@ -18,7 +18,7 @@ and keeps the order of each.
 
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from functools import reduce
 from operator import and_
@@ -34,7 +34,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from spark_udfs.dedup import increments
-from spark_udfs.dedup.attempts import Attempt
+from spark_udfs.dedup.attempts import Attempt, last_attempts
 from spark_udfs.dedup.columns import (
     BUCKETS_MAX,
     Ids,
@@ -219,7 +219,7 @@ def _is_new(store: Store, horizon_ms: int | None) -> Callable[[Batches], Iterato
     def is_new(batches: Iterator[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
         query, batch, execution = _of_task()
         # Also without rows: what an attempt before this one added to the bucket does not count any more.
-        attempt, attempts = store.open(query, batch, execution)
+        attempt = store.open(query, batch, execution)
         held = [columns for columns in batches if len(columns[0])]
         if not held:
             return
@@ -229,7 +229,7 @@ def _is_new(store: Store, horizon_ms: int | None) -> Callable[[Batches], Iterato
         if len(rows):
             new[rows] = False
             numbers = [_numbers(column)[rows] for column in columns]
-            new[rows[_claim(store, batch, attempt, attempts, horizon_ms, numbers)]] = True
+            new[rows[_claim(store, batch, attempt, horizon_ms, numbers)]] = True
         for piece in np.split(new, np.cumsum([len(first) for first, *_ in held])[:-1]):
             yield pa.array(piece)
 
@@ -240,7 +240,6 @@ def _claim(
     store: Store,
     batch: int,
     attempt: Attempt,
-    attempts: Mapping[int, bytes],
     horizon_ms: int | None,
     columns: list[Numbers],
 ) -> Indices:
@@ -248,7 +247,7 @@ def _claim(
     first, second, source, *timed = columns
     folder = store.bucket(_bucket(first, store.layout.buckets))
     now_ms = int(timed[0][0]) if timed else None
-    increments.drop(folder, attempts)
+    increments.drop(folder, last_attempts(store.folder, batch, attempt))
     known = increments.load(folder, batch, horizon_ms, now_ms)
     order = np.argsort(source, kind="stable")
     fingerprints = np.column_stack([first, second]).view(np.uint64).take(order, axis=0)
@@ -257,6 +256,7 @@ def _claim(
     else:
         times = timed[1].take(order) if len(timed) > 1 else None
         kept, news = _claim_at(now_ms, known.memory, fingerprints, times, horizon_ms)
+    last_attempts(store.folder, batch, attempt)  # a task of an earlier one must not write
     increments.save(folder, batch, attempt.mark(), known, news, horizon_ms)
     return order[kept]
 
@@ -308,7 +308,7 @@ def _bucket(first: Numbers, buckets: int) -> int:
     return int(found[0])
 
 
-def _of_task() -> tuple[str, int, str]:
+def _of_task() -> tuple[str, int, int]:
     """The streaming query, its micro-batch, and the SQL execution that Spark runs it as.
 
     Raises:
@@ -321,4 +321,4 @@ def _of_task() -> tuple[str, int, str]:
     query, batch, execution = (context and context.getLocalProperty(name) for name in names)
     if not query or not batch or not execution:
         raise StoreError("dedup_stream runs in the micro-batches of a stream only")
-    return query, int(batch), execution
+    return query, int(batch), int(execution)

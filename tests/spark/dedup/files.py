@@ -52,7 +52,7 @@ class Query:
     def task(
         self, batch: int, ids: Sequence[Id], rows: Sequence[int], times: Sequence[int] = ()
     ) -> list[int]:
-        attempt, attempts = self.store.open("query", batch, f"{self.starts}")
+        attempt = self.store.open("query", batch, self.starts)
         halves = [np.array([ids[at][half] for at in rows], np.int64) for half in (0, 1)]
         columns = [*halves, np.zeros(len(rows), np.int64)]
         if self.horizon_ms is not None:
@@ -60,7 +60,7 @@ class Query:
                 np.full(len(rows), self.now_ms),
                 np.array([times[at] for at in rows], np.int64),
             ]
-        new = _claim(self.store, batch, attempt, attempts, self.horizon_ms, columns)
+        new = _claim(self.store, batch, attempt, self.horizon_ms, columns)
         return [rows[at] for at in new.tolist()]
 
     def files(self, bucket: int = 0) -> list[str]:

@@ -1,7 +1,7 @@
 """The folder of a `dedup_stream`: whose it is, and what becomes of it when the number of buckets changes. No Spark."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from spark_udfs.dedup import store as stores
+from spark_udfs.dedup.attempts import last_attempts
 from spark_udfs.dedup.disk import StoreError
 from spark_udfs.dedup.fingerprints import Sorted
-from spark_udfs.dedup.increments import load, save
+from spark_udfs.dedup.increments import Span, load, save
 from spark_udfs.dedup.memory import Memory
 from spark_udfs.dedup.store import Layout, prepare
 from tests.spark.dedup.files import (
@@ -36,33 +37,69 @@ def _cold() -> None:
 def test_a_folder_belongs_to_its_settings_and_to_one_query(tmp_path: Path) -> None:
     store = prepare(tmp_path / "ids", SETTINGS, None, 3)
     assert prepare(tmp_path / "ids", SETTINGS, None, 5).layout == store.layout == Layout(1, 3)
-    store.open("query", 0, "1")
-    store.open("query", 0, "1")
+    store.open("query", 0, 1)
+    store.open("query", 0, 1)
     with pytest.raises(StoreError, match="go on with those"):
         prepare(tmp_path / "ids", {**SETTINGS, "types": ["bigint"]}, None, 3)
     with pytest.raises(StoreError, match="a new checkpoint needs a new folder"):
-        store.open("another", 0, "1")
+        store.open("another", 0, 1)
     with pytest.raises(StoreError, match="all executors must see the same folder"):
-        replace(store, folder=tmp_path / "elsewhere").open("query", 0, "1")
+        replace(store, folder=tmp_path / "elsewhere").open("query", 0, 1)
 
 
 def test_one_query_has_a_folder_for_each_dedup_stream(tmp_path: Path) -> None:
     first, second = (prepare(tmp_path, SETTINGS, None, 3, "application") for _ in range(2))
-    first.open("query", 0, "7")
+    first.open("query", 0, 7)
     with pytest.raises(StoreError, match="each needs a folder of its own"):
-        second.open("query", 0, "7")
-    second.open("query", 0, "8")  # the micro-batch once more, by a query that was built anew
+        second.open("query", 0, 7)
+    second.open("query", 0, 8)  # the micro-batch once more, by a query that was built anew
 
 
 def test_a_task_of_an_attempt_before_the_last_one_is_refused(tmp_path: Path) -> None:
-    store = prepare(tmp_path, SETTINGS, None, 3)
-    first, attempts = store.open("query", 4, "1")
-    assert attempts == {}
-    second, attempts = store.open("query", 4, "2")
-    assert attempts == {4: second.mark()} != {4: first.mark()}
+    old, store = (prepare(tmp_path, SETTINGS, None, 3, name) for name in ("first", "second"))
+    first, second = store.open("query", 4, 1), store.open("query", 4, 2)
+    assert last_attempts(tmp_path, 4, second) == {4: second.mark()}
     with pytest.raises(StoreError, match="was begun again meanwhile"):
-        store.open("query", 4, "1")
-    assert store.open("query", 5, "3")[1] == {4: second.mark()}
+        last_attempts(tmp_path, 4, first)
+    for late in (store, old):  # one that had noted nothing, too
+        with pytest.raises(StoreError, match="was begun again meanwhile"):
+            late.open("query", 4, 1)
+    third = store.open("query", 5, 3)
+    assert last_attempts(tmp_path, 5, third) == {4: second.mark()}
+    with pytest.raises(StoreError, match="remembers micro-batch 5"):
+        last_attempts(tmp_path, 4, second)
+
+
+def test_a_crash_while_notes_are_forgotten_leaves_the_last_attempt_the_last(tmp_path: Path) -> None:
+    for number in count():
+        query = Query(tmp_path / f"{number}", 1)
+        for starts in (1, 2, 3, 4):  # the same frame is started again
+            query.starts = starts
+            assert query.run(1, ids_of(1, 2)) == [0, 1]
+        try:
+            with crash_before(number):
+                query.start(None)
+        except Crashed:
+            query.start(None)
+        else:
+            break
+        assert query.run(2, ids_of(1, 2, 3)) == [2]
+    assert number > 3
+
+
+def test_what_a_late_task_wrote_once_more_still_counts_for_those_that_built_on_it(
+    tmp_path: Path,
+) -> None:
+    query = Query(tmp_path, 1)
+    query.run(1, ids_of(1))
+    path = query.store.bucket(0) / Span.of(1).name()
+    of_first = path.read_bytes()
+    query.start(None)
+    query.run(1, ids_of(1))
+    query.run(2, ids_of(2))
+    path.write_bytes(of_first)
+    for batch in (3, 4):
+        assert query.run(batch, ids_of(1, 2)) == []
 
 
 @pytest.mark.parametrize("is_started_again", [False, True])
@@ -74,7 +111,7 @@ def test_what_a_failed_attempt_added_to_another_bucket_is_not_remembered(
     query = Query(tmp_path, 1)
     query.run(0, ids_of(1))
     query.start(None)
-    query.store.open("query", 0, f"{query.starts}")
+    query.store.open("query", 0, query.starts)
     if again:
         query.run(0, again)
     if is_started_again:

@@ -384,7 +384,7 @@ def test_the_first_of_the_input_wins_in_whatever_order_sources_come(
     ]
     in_order = [row for at in range(pieces) for row in shuffled[at::pieces]]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(streams, "_of_task", lambda: ("query", 0, "1"))
+        patch.setattr(streams, "_of_task", lambda: ("query", 0, 1))
         masks = list(streams._is_new(query.store, None)(iter(batches)))
     assert [len(mask) for mask in masks] == [len(part) for part, *_ in batches if len(part)]
     new = np.concatenate([mask.to_numpy(zero_copy_only=False) for mask in masks])
