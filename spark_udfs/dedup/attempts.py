@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from spark_udfs.dedup.disk import StoreError, create, sync_folder
 
-__all__ = ["Attempt", "begin", "forget_first_attempts", "last_attempts", "noted", "repeated"]
+__all__ = ["Attempt", "begin", "check_last", "forget_first_attempts", "last_attempts", "noted"]
 
 _NOTE: Final = re.compile(r"batch-(\d{20})-(\d{4,})")
 
@@ -57,25 +57,26 @@ def begin(folder: Path, batch: int, attempt: Attempt) -> None:
             _note_of(folder, older, 0).unlink(missing_ok=True)
 
 
-def last_attempts(folder: Path, batch: int, attempt: Attempt) -> Mapping[int, bytes]:
-    """The marks of the last attempts of the micro-batches that were run again.
+def check_last(folder: Path, batch: int, attempt: Attempt) -> Mapping[int, int]:
+    """See that this attempt of ``batch`` is still the last one.
+
+    Returns:
+        What is `noted`.
 
     Raises:
-        StoreError: This attempt of ``batch`` is not the last one any more.
+        StoreError: It is not.
     """
     notes = noted(folder)
     _check_newest(folder, batch, notes)
     if (found := _last(folder, batch, notes[batch])) != attempt:
         raise _begun_again(batch, found)
-    return repeated(folder)
+    return notes
 
 
-def repeated(folder: Path) -> Mapping[int, bytes]:
-    """The marks of the last attempts of the micro-batches that were run again."""
+def last_attempts(folder: Path, notes: Mapping[int, int]) -> Mapping[int, bytes]:
+    """The marks of the last attempts of the micro-batches that were run again, of what is `noted`."""
     return {
-        batch: _last(folder, batch, count).mark()
-        for batch, count in noted(folder).items()
-        if count > 1
+        batch: _last(folder, batch, count).mark() for batch, count in notes.items() if count > 1
     }
 
 

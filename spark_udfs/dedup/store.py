@@ -27,7 +27,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from spark_udfs.dedup.attempts import Attempt, begin, forget_first_attempts, noted, repeated
+from spark_udfs.dedup.attempts import (
+    Attempt,
+    begin,
+    forget_first_attempts,
+    last_attempts,
+    noted,
+)
 from spark_udfs.dedup.disk import StoreError, create, sync_folder
 from spark_udfs.dedup.increments import (
     NOTHING,
@@ -298,7 +304,7 @@ def _count_start(folder: Path) -> int:
 
 def _drop_first_attempts(folder: Path, layout: Layout) -> None:
     """Delete what attempts before the last one added, everywhere; then notes of one attempt suffice."""
-    attempts = repeated(folder)
+    attempts = last_attempts(folder, noted(folder))
     if not attempts:
         return
     opened = folder / layout.name()

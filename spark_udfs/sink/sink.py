@@ -357,8 +357,8 @@ class IdempotentSink:
         """What the broker has of partitions that a query begins or goes on with, or whose batch ends before the mark.
 
         The latter are read again, or their log has lost its end since the last batch. Nothing where only a function
-        tells the ids. The topics that were not known yet are asked for their ids first:
-        the same ids afterwards say that logs, rows and marks are of one topic.
+        tells the ids. The topics that were not known yet are asked for their ids first: the same ids afterwards say
+        that logs, rows and marks are of one topic.
         """
         marks = self._run.marks
         # Topics without a committed batch: an attempt that failed has checked nothing for the next one.

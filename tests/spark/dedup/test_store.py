@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spark_udfs.dedup import store as stores
-from spark_udfs.dedup.attempts import last_attempts
+from spark_udfs.dedup.attempts import check_last, last_attempts
 from spark_udfs.dedup.disk import StoreError
 from spark_udfs.dedup.fingerprints import Sorted
 from spark_udfs.dedup.increments import Span, load, save
@@ -52,22 +52,22 @@ def test_one_query_has_a_folder_for_each_dedup_stream(tmp_path: Path) -> None:
     first.open("query", 0, 7)
     with pytest.raises(StoreError, match="each needs a folder of its own"):
         second.open("query", 0, 7)
-    second.open("query", 0, 8)  # the micro-batch once more, by a query that was built anew
+    second.open("query", 0, 8)  # the micro-batch once more, by a query that was built again
 
 
 def test_a_task_of_an_attempt_before_the_last_one_is_refused(tmp_path: Path) -> None:
     old, store = (prepare(tmp_path, SETTINGS, None, 3, name) for name in ("first", "second"))
     first, second = store.open("query", 4, 1), store.open("query", 4, 2)
-    assert last_attempts(tmp_path, 4, second) == {4: second.mark()}
+    assert last_attempts(tmp_path, check_last(tmp_path, 4, second)) == {4: second.mark()}
     with pytest.raises(StoreError, match="was begun again meanwhile"):
-        last_attempts(tmp_path, 4, first)
+        check_last(tmp_path, 4, first)
     for late in (store, old):  # one that had noted nothing, too
         with pytest.raises(StoreError, match="was begun again meanwhile"):
             late.open("query", 4, 1)
     third = store.open("query", 5, 3)
-    assert last_attempts(tmp_path, 5, third) == {4: second.mark()}
+    assert last_attempts(tmp_path, check_last(tmp_path, 5, third)) == {4: second.mark()}
     with pytest.raises(StoreError, match="remembers micro-batch 5"):
-        last_attempts(tmp_path, 4, second)
+        check_last(tmp_path, 4, second)
 
 
 def test_a_crash_while_notes_are_forgotten_leaves_the_last_attempt_the_last(tmp_path: Path) -> None:
