@@ -1,7 +1,7 @@
 """CPU time of claims and of rows in PostgreSQL, at the client and in the server's process: the best of some rounds.
 
 Claims are of 100,000 ids of 16 bytes, each on top of the ones before it; the first does not count. Rows are
-(integer, bigint, text of 100 bytes), by `pgcopy` and by psycopg's ``write_row``. The server is the tests', without
+(integer, bigint, text of 100 bytes), by `binary_copy` and by psycopg's ``write_row``. The server is the tests', without
 fsync; what its other processes do is not counted.
 """
 
@@ -16,7 +16,9 @@ import pyarrow as pa
 import pytest
 
 from bench.conftest import Noted
-from pykafka_core.idempotent import PostgresLedger, pgcopy, postgres_ids
+from pykafka_core.idempotent import PostgresLedger
+from pykafka_core.idempotent.postgres import binary_copy
+from pykafka_core.idempotent.postgres import ids as postgres_ids
 
 ROUNDS = 6
 COUNT = 100_000
@@ -74,7 +76,7 @@ def test_claims_of_100_000_ids(
 
 
 def copy_stream(rows: pa.Table, copy: Any) -> None:
-    for piece in pgcopy.copy_stream(rows.to_reader()):
+    for piece in binary_copy.copy_stream(rows.to_reader()):
         copy.write(piece)
 
 

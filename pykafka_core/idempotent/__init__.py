@@ -5,7 +5,7 @@ keep it in the database or table that the effects go to.
 """
 
 from pykafka_core.idempotent.consumer import Batch, IdempotentConsumer
-from pykafka_core.idempotent.delta import DeltaLedger
+from pykafka_core.idempotent.delta.ledger import DeltaLedger
 from pykafka_core.idempotent.ids import ID_SIZE_MAX, IdSource, header_id, message_id
 from pykafka_core.idempotent.ledger import (
     Ledger,
@@ -14,7 +14,7 @@ from pykafka_core.idempotent.ledger import (
     StatementLedger,
     Transaction,
 )
-from pykafka_core.idempotent.postgres import PostgresLedger
+from pykafka_core.idempotent.postgres.ledger import PostgresLedger
 from pykafka_core.idempotent.sqlite import SQLiteLedger
 
 __all__ = [

@@ -31,9 +31,9 @@ from spark_udfs.sink.brokers import TopicIds
 from spark_udfs.sink.places import Place, name
 from spark_udfs.sink.planned import Planned
 from spark_udfs.sink.processing import Work, check_places
-from spark_udfs.sink.redelivery import Run, in_log_order
-from spark_udfs.sink.spool import spooled
-from spark_udfs.sink.whole_partitions import in_whole_partitions
+from spark_udfs.sink.rows.redelivery import Run, in_log_order
+from spark_udfs.sink.rows.spool import spooled
+from spark_udfs.sink.rows.whole_partitions import in_whole_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -31,7 +31,6 @@ from pykafka_core.errors import ConfigurationError, ConsumerError, UsageError
 from pykafka_core.idempotent import Ledger, StatementLedger, Transaction
 from spark_udfs.sink.arguments import check_arguments, check_columns
 from spark_udfs.sink.brokers import KafkaBrokers, TopicIds
-from spark_udfs.sink.collected import collected
 from spark_udfs.sink.executors import (
     Counts,
     PartitionsLedger,
@@ -45,11 +44,12 @@ from spark_udfs.sink.message_ids import ID_COLUMN, with_ids
 from spark_udfs.sink.places import Place, Range
 from spark_udfs.sink.planned import QUERY_ID, Planned, planned, run_of
 from spark_udfs.sink.processing import Effect, Work, check_places
-from spark_udfs.sink.redelivery import Batch, Rows, in_log_order
+from spark_udfs.sink.rows.collected import collected
+from spark_udfs.sink.rows.redelivery import Batch, Rows, in_log_order
+from spark_udfs.sink.rows.whole_partitions import in_whole_partitions
 from spark_udfs.sink.runs import Run
 from spark_udfs.sink.starts import Read, check_logs
 from spark_udfs.sink.statistics import Statistics, lag_of, listener_of
-from spark_udfs.sink.whole_partitions import in_whole_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykafka_core.idempotent import postgres_ids
+from pykafka_core.idempotent.postgres import ids as postgres_ids
 from tests.idempotent.databases import Database
 
 GROUPS = count()

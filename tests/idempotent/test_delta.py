@@ -28,14 +28,14 @@ from pykafka_core.errors import (
     UsageError,
 )
 from pykafka_core.idempotent import DeltaLedger, PartitionKey
-from pykafka_core.idempotent.delta import RETENTION
-from pykafka_core.idempotent.delta_log import (
+from pykafka_core.idempotent.delta.ledger import RETENTION
+from pykafka_core.idempotent.delta.log import (
     looked_up,
     mark_id,
     newest_checkpoint,
     of_group,
 )
-from pykafka_core.idempotent.delta_rows import storable
+from pykafka_core.idempotent.delta.rows import storable
 from tests.idempotent.delta_tables import contents, rows, written
 
 GROUP = "billing"

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 from pykafka_core.errors import LedgerUnavailableError, UsageError
-from pykafka_core.idempotent import PartitionKey, PostgresLedger, Retention, postgres_ids
+from pykafka_core.idempotent import PartitionKey, PostgresLedger, Retention
+from pykafka_core.idempotent.postgres import ids as postgres_ids
 
 KEYS = [PartitionKey(b"\1" * 16, "orders", number) for number in range(4)]
 GROUP = "billing"

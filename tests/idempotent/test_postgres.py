@@ -15,7 +15,8 @@ from pykafka_core.errors import (
     LedgerUnavailableError,
     UsageError,
 )
-from pykafka_core.idempotent import PartitionKey, PostgresLedger, Retention, postgres_ids
+from pykafka_core.idempotent import PartitionKey, PostgresLedger, Retention
+from pykafka_core.idempotent.postgres import ids as postgres_ids
 from tests.support.postgres import PostgresServer
 
 KEY = PartitionKey(b"\1" * 16, "orders", 0)

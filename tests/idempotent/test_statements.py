@@ -22,10 +22,10 @@ from pykafka_core.idempotent import (
     PostgresLedger,
     SQLiteLedger,
     StatementLedger,
-    pgcopy,
 )
+from pykafka_core.idempotent.postgres import binary_copy
 from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase, effects
-from tests.idempotent.test_pgcopy import KINDS, TEXT, tables
+from tests.idempotent.test_binary_copy import KINDS, TEXT, tables
 
 KEY = PartitionKey(b"a" * 16, "orders", 0)
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
@@ -677,7 +677,7 @@ def test_a_search_path_that_finds_another_staged_first_is_refused(postgres_dsn: 
 
 
 def test_rows_are_copied_in_pieces(postgres_dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pgcopy, "ROWS_MAX", 3)
+    monkeypatch.setattr(binary_copy, "ROWS_MAX", 3)
     sent = [[{"key": f"k{n}", "value": b"v" * n}] * (n % 3) for n in range(20)]
     rows = pa.table({"value": [str(n) for n in range(20)], "headers": pa.array(sent, HEADERS)})
     database = PostgresDatabase(postgres_dsn)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from pykafka_core.idempotent import pgcopy
+from pykafka_core.idempotent.postgres import binary_copy
 
 FIELDS: Final = "key text, value bytea"
 """Of PostgreSQL's composite type."""
@@ -68,7 +68,9 @@ def as_arrays(field: Any, column: Any, type_oid: int) -> Any:
     """
     counts = pc.list_value_length(column).fill_null(0).to_numpy().astype("i8")
     ends = np.concatenate([np.zeros(1, "i8"), np.cumsum(counts)])
-    elements = pgcopy.encoded(pa.field(field.name, _BINARY), _composites(field, column.flatten()))
+    elements = binary_copy.encoded(
+        pa.field(field.name, _BINARY), _composites(field, column.flatten())
+    )
     joined = pc.binary_join(pa.LargeListArray.from_arrays(pa.array(ends), elements), _NOTHING)
     result = pc.binary_join_element_wise(_heads(counts, type_oid), joined, _NOTHING)
     return pc.if_else(column.is_valid(), result, pa.scalar(None, _BINARY))
@@ -79,16 +81,16 @@ def _heads(counts: Any, type_oid: int) -> Any:
     rows[:] = 1, 0, 0, 0, 1
     rows[:, 2], rows[:, 3] = type_oid, counts
     empty = pa.scalar(struct.pack(">3i", 0, 0, type_oid), _BINARY)
-    return pc.if_else(pa.array(counts > 0), pgcopy.fixed(rows.reshape(-1).view("V20")), empty)
+    return pc.if_else(pa.array(counts > 0), binary_copy.fixed(rows.reshape(-1).view("V20")), empty)
 
 
 def _composites(field: Any, headers: Any) -> Any:
     key, value = headers.flatten()
     result = pc.binary_join_element_wise(
         pa.scalar(struct.pack(">2i", 2, _TEXT), _BINARY),
-        pgcopy.encoded(pa.field(f"{field.name}.key", key.type), key),
+        binary_copy.encoded(pa.field(f"{field.name}.key", key.type), key),
         pa.scalar(struct.pack(">i", _BYTEA), _BINARY),
-        pgcopy.encoded(pa.field(f"{field.name}.value", value.type), value),
+        binary_copy.encoded(pa.field(f"{field.name}.value", value.type), value),
         _NOTHING,
     )
     return pc.if_else(headers.is_valid(), result, pa.scalar(None, _BINARY))

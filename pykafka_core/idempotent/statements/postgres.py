@@ -85,7 +85,7 @@ def _naming_staged() -> Generator[None]:
 
 def _columns(table: Any) -> list[str]:
     """Name and type of each column."""
-    from pykafka_core.idempotent import pgcopy
+    from pykafka_core.idempotent.postgres import binary_copy
     from pykafka_core.idempotent.statements import headers
 
     columns = []
@@ -99,14 +99,14 @@ def _columns(table: Any) -> list[str]:
                 f"column {name!r}: PostgreSQL has one of this name in every table; rename it"
             )
         are_headers = headers.are_headers(field.type)
-        kind = f"{_HEADER}[]" if are_headers else pgcopy.postgres_type(field)
+        kind = f"{_HEADER}[]" if are_headers else binary_copy.postgres_type(field)
         columns.append(f"{quoted(name)} {kind}")
     return columns
 
 
 def _stage(connection: Any, cursor: Any, table: Any, columns: list[str]) -> None:
     """Fill the temporary table; it and its view are those of the part before, if that had these columns."""
-    from pykafka_core.idempotent import pgcopy
+    from pykafka_core.idempotent.postgres import binary_copy
 
     digest = sha256("\n".join(columns).encode()).hexdigest()
     # Rows and names are UTF-8, whatever the session's text is. Until the transaction ends, as psycopg goes by it too.
@@ -125,7 +125,7 @@ def _stage(connection: Any, cursor: Any, table: Any, columns: list[str]) -> None
             f"{STAGED} is another table than the temporary one: take pg_temp out of search_path, or put it first"
         )
     with cursor.copy(f"COPY {_TABLE} FROM STDIN (FORMAT binary)") as copy:
-        for piece in pgcopy.copy_stream(_copied(table, type_oid or 0)):
+        for piece in binary_copy.copy_stream(_copied(table, type_oid or 0)):
             copy.write(piece)
 
 
@@ -149,7 +149,7 @@ def _copied(table: Any, type_oid: int) -> Any:
     """A reader of the rows, whose headers are binary values in the server's form."""
     import pyarrow as pa
 
-    from pykafka_core.idempotent import pgcopy
+    from pykafka_core.idempotent.postgres import binary_copy
     from pykafka_core.idempotent.statements import headers
 
     are_headers = [headers.are_headers(kind) for kind in table.schema.types]
@@ -162,7 +162,7 @@ def _copied(table: Any, type_oid: int) -> Any:
 
     def batches() -> Iterator[Any]:
         for batch in table.to_batches():
-            for piece in pgcopy.slices(batch):
+            for piece in binary_copy.slices(batch):
                 columns = [
                     headers.as_arrays(field, column, type_oid) if found else column
                     for field, column, found in zip(

@@ -128,7 +128,7 @@ def _form(field: Any) -> tuple[str, Values]:
     """
     from pyarrow import types
 
-    from pykafka_core.idempotent import pgcopy
+    from pykafka_core.idempotent.postgres import binary_copy
     from pykafka_core.idempotent.statements import headers
 
     kind = field.type
@@ -149,7 +149,7 @@ def _form(field: Any) -> tuple[str, Values]:
         return "TEXT", _times
     if headers.are_headers(kind):
         return "TEXT", lambda _, column: headers.as_json(column)
-    raise pgcopy.no_form(field, "SQLite")
+    raise binary_copy.no_form(field, "SQLite")
 
 
 def _as_they_are(_: Any, column: Any) -> Sequence[object]:

@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from pykafka_core import Broker
 from pykafka_core.idempotent import SQLiteLedger
-from spark_udfs.sink import IdempotentSink, collected, redelivery
+from spark_udfs.sink import IdempotentSink
+from spark_udfs.sink.rows import collected, redelivery
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 
 if TYPE_CHECKING:

@@ -21,10 +21,10 @@ from spark_udfs.sink.message_ids import message_header
 from spark_udfs.sink.places import Range
 from spark_udfs.sink.planned import Planned, planned
 from spark_udfs.sink.processing import Effect, Work
+from spark_udfs.sink.rows.spool import spooled
+from spark_udfs.sink.rows.whole_partitions import in_whole_partitions
 from spark_udfs.sink.sink import IdempotentSink
-from spark_udfs.sink.spool import spooled
 from spark_udfs.sink.statistics import Statistics
-from spark_udfs.sink.whole_partitions import in_whole_partitions
 from tests.idempotent.databases import PostgresDatabase, effects
 from tests.support.pipeline import COLUMNS, Sent, insert_values, run, send, stream
 

@@ -12,8 +12,8 @@ from pyspark.errors import StreamingQueryException
 from pykafka_core import Broker
 from pykafka_core.errors import ConfigurationError
 from pykafka_core.idempotent import DeltaLedger, Ledger, SQLiteLedger
-from spark_udfs.sink import redelivery
 from spark_udfs.sink.message_ids import message_header
+from spark_udfs.sink.rows import redelivery
 from spark_udfs.sink.sink import IdempotentSink
 from tests.idempotent.databases import Database, PostgresDatabase, SQLiteDatabase, effects
 from tests.support.pipeline import COLUMNS, Sent, run, send, stream

@@ -11,11 +11,12 @@ import pytest
 from pykafka_core.errors import ConfigurationError, DataLossError
 from pykafka_core.idempotent import PartitionKey, SQLiteLedger, sql
 from pykafka_core.idempotent.plan import first_fresh, first_of_each
-from spark_udfs.sink import executors, planned, processing, redelivery, sink
+from spark_udfs.sink import executors, planned, processing, sink
 from spark_udfs.sink.executors import Counts, Task
 from spark_udfs.sink.places import Place, Range
 from spark_udfs.sink.planned import Planned, StreamPlan, agreed
-from spark_udfs.sink.redelivery import Batch, Rows
+from spark_udfs.sink.rows import redelivery
+from spark_udfs.sink.rows.redelivery import Batch, Rows
 from spark_udfs.sink.sink import IdempotentSink
 from spark_udfs.sink.starts import Read
 from tests.spark.sink.histories.machine import Histories

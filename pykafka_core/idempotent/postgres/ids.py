@@ -95,10 +95,10 @@ def insert_arrow(target: Target, blocks: Sequence[int], ids: Any) -> bytearray:
         _register(target.cursor)
         _insert(target, blocks, _PARAMETER, [_encoded(ids)], mask, _mark_all)
         return mask
-    from pykafka_core.idempotent import pgcopy
+    from pykafka_core.idempotent.postgres import binary_copy
 
     with _staging(target.cursor) as copy:
-        for piece in pgcopy.copy_stream(_numbered(ids)):
+        for piece in binary_copy.copy_stream(_numbered(ids)):
             copy.write(piece)
     _insert(target, blocks, STAGING, [], mask, _mark_all)
     return mask
@@ -126,11 +126,12 @@ def _encoded(ids: Any) -> _Encoded:
     """Dimensions, no nulls, type, number of elements and the first one's index; then length and value of each."""
     import pyarrow as pa
 
-    from pykafka_core.idempotent import pgcopy
+    from pykafka_core.idempotent.postgres import binary_copy
 
     field = pa.field("id", pa.large_binary())
     parts = [
-        pgcopy.values_of(pgcopy.encoded(field, chunk.cast(field.type))) for chunk in ids.chunks
+        binary_copy.values_of(binary_copy.encoded(field, chunk.cast(field.type)))
+        for chunk in ids.chunks
     ]
     return _Encoded(b"".join([struct.pack(">5i", 1, 0, _BYTEA, len(ids), 1), *parts]))
 
@@ -154,14 +155,14 @@ def _numbered(ids: Any) -> Any:
     import numpy as np
     import pyarrow as pa
 
-    from pykafka_core.idempotent import pgcopy
+    from pykafka_core.idempotent.postgres import binary_copy
 
     schema = pa.schema({"n": pa.int64(), "id": pa.large_binary()})
 
     def batches() -> Iterator[Any]:
         start = 0
         for chunk in ids.chunks:
-            for piece in pgcopy.slices(chunk):
+            for piece in binary_copy.slices(chunk):
                 numbers = pa.array(np.arange(start, start + len(piece), dtype="i8"))
                 yield pa.record_batch([numbers, piece.cast(schema.types[1])], schema=schema)
                 start += len(piece)

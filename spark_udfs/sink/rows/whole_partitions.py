@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from spark_udfs.sink.places import Place, Range
 from spark_udfs.sink.planned import Planned
-from spark_udfs.sink.redelivery import PLACE
+from spark_udfs.sink.rows.redelivery import PLACE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

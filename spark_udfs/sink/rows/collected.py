@@ -11,7 +11,7 @@ is large, as a single row may be, in pieces:
 
 What a job brings is at most half of ``spark.driver.maxResultSize``, whose other half is for what Spark adds.
 
-On the driver rows are spooled (`spark_udfs.sink.spool`): beyond its memory they go to a file that is mapped.
+On the driver rows are spooled (`spark_udfs.sink.rows.spool`): beyond its memory they go to a file that is mapped.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_udfs.sink.spool import spooled
+from spark_udfs.sink.rows.spool import spooled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

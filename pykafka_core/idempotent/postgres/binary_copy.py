@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from pykafka_core.errors import UsageError
-from pykafka_core.idempotent import pgnumeric
+from pykafka_core.idempotent.postgres import numeric
 
 CHUNK_BYTES: Final = 4 << 20
 """At most so much of the rows is encoded at a time; a larger row is encoded by itself."""
@@ -124,7 +124,7 @@ def encoded(field: Any, column: Any) -> Any:
     """One (not chunked) array as length and value of each element, a large binary array without nulls."""
     kind = field.type
     if types.is_decimal128(kind):
-        values = pgnumeric.encoded(column)
+        values = numeric.encoded(column)
         result = _with_length(values, column)
     elif kind in _FIXED or types.is_timestamp(kind):
         result = _with_length(_numbers(field, column), column)

@@ -7,8 +7,8 @@ from types import ModuleType
 from typing import Any, Final, Self
 
 from pykafka_core.errors import LedgerError, LedgerUnavailableError, UsageError
-from pykafka_core.idempotent import postgres_ids
 from pykafka_core.idempotent.ledger import PartitionKey, Retention
+from pykafka_core.idempotent.postgres import ids as postgres_ids
 from pykafka_core.idempotent.sql import Inserted, SqlTransaction
 from pykafka_core.idempotent.statements.checks import quoted
 

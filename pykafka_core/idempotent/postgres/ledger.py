@@ -12,7 +12,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.idempotent import tables
 from pykafka_core.idempotent.ledger import Clock, PartitionKey, Retention, TableEffect
-from pykafka_core.idempotent.postgres_transaction import (
+from pykafka_core.idempotent.postgres.transaction import (
     PartitionsTransaction,
     PostgresTransaction,
     Session,

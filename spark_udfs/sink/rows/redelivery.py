@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pykafka_core.idempotent.plan import first_fresh
 from spark_udfs.sink.places import Place
-from spark_udfs.sink.row_bytes import row_bytes
+from spark_udfs.sink.rows.row_bytes import row_bytes
 
 PLACE = ("topic", "partition", "offset")
 """The columns of spark-sql-kafka that say where a row was read: string, int, bigint."""

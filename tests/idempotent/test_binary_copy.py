@@ -1,4 +1,4 @@
-"""Rows that go to a real server by `pgcopy` come back as they were."""
+"""Rows that go to a real server by `binary_copy` come back as they were."""
 
 import datetime
 import decimal
@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pykafka_core.errors import UsageError
-from pykafka_core.idempotent import pgcopy
+from pykafka_core.idempotent.postgres import binary_copy
 
 UTC = datetime.UTC
 TIMES = st.datetimes(datetime.datetime(1, 1, 1), datetime.datetime(9999, 12, 31))
@@ -67,14 +67,14 @@ def connection(postgres_dsn: str) -> Iterator[psycopg.Connection[Any]]:
 
 
 def read_back(connection: psycopg.Connection[Any], rows: pa.Table) -> list[tuple[Any, ...]]:
-    columns = [f"c{n} {pgcopy.postgres_type(field)}" for n, field in enumerate(rows.schema)]
+    columns = [f"c{n} {binary_copy.postgres_type(field)}" for n, field in enumerate(rows.schema)]
     connection.execute("DROP TABLE IF EXISTS copied")
     statement = f"CREATE TEMPORARY TABLE copied (n serial, {', '.join(columns)})"
     connection.execute(statement.encode())
     names = ", ".join(f"c{n}" for n in range(rows.num_columns))
     with connection.cursor(binary=True) as cursor:  # Text rounds float4.
         with cursor.copy(f"COPY copied ({names}) FROM STDIN (FORMAT binary)".encode()) as copy:
-            for piece in pgcopy.copy_stream(rows.to_reader()):
+            for piece in binary_copy.copy_stream(rows.to_reader()):
                 copy.write(piece)
         cursor.execute(f"SELECT {names} FROM copied ORDER BY n".encode())
         return cursor.fetchall()
@@ -102,7 +102,7 @@ def tables(draw: st.DrawFn, known: dict[Any, tuple[str, st.SearchStrategy[Any]]]
 )
 @given(rows=tables(KINDS))
 def test_every_value_comes_back(connection: psycopg.Connection[Any], rows: pa.Table) -> None:
-    assert [pgcopy.postgres_type(field) for field in rows.schema] == [
+    assert [binary_copy.postgres_type(field) for field in rows.schema] == [
         KINDS[field.type][0] for field in rows.schema
     ]
     expected = [tuple(row.values()) for row in rows.to_pylist()]
@@ -114,9 +114,9 @@ def test_rows_are_encoded_in_pieces(
     connection: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch, bounds: dict[str, int]
 ) -> None:
     for name, bound in bounds.items():
-        monkeypatch.setattr(pgcopy, name, bound)
+        monkeypatch.setattr(binary_copy, name, bound)
     rows = pa.table({"text": [str(n) * (n % 7) for n in range(50)], "number": range(50)})
-    assert len(list(pgcopy.copy_stream(rows.to_reader()))) > 10
+    assert len(list(binary_copy.copy_stream(rows.to_reader()))) > 10
     assert read_back(connection, rows) == [tuple(row.values()) for row in rows.to_pylist()]
 
 
@@ -157,7 +157,7 @@ def test_what_postgresql_cannot_hold_is_refused_with_the_columns_name(
 ) -> None:
     with pytest.raises(UsageError, match=says):
         rows = pa.table({"good": range(len(column)), "odd": column})
-        list(pgcopy.copy_stream(rows.to_reader()))
+        list(binary_copy.copy_stream(rows.to_reader()))
 
 
 def test_a_null_hides_whatever_bytes_are_under_it(connection: psycopg.Connection[Any]) -> None:

@@ -33,9 +33,9 @@ from pykafka_core.errors import (
     LedgerUnavailableError,
     UsageError,
 )
-from pykafka_core.idempotent.delta_log import looked_up, mark_id, newest_commit, of_group
-from pykafka_core.idempotent.delta_rows import fitted, storable
-from pykafka_core.idempotent.delta_transaction import IDS_REFUSED, DeltaTransaction
+from pykafka_core.idempotent.delta.log import looked_up, mark_id, newest_commit, of_group
+from pykafka_core.idempotent.delta.rows import fitted, storable
+from pykafka_core.idempotent.delta.transaction import IDS_REFUSED, DeltaTransaction
 from pykafka_core.idempotent.ledger import PartitionKey
 from pykafka_core.idempotent.sql import check_name
 
