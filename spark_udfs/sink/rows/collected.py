@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pykafka_core.errors import ConsumerError
 from spark_udfs.sink.rows.spool import spooled
 
 if TYPE_CHECKING:
@@ -189,6 +190,8 @@ def _rows_of(pieces: Pieces) -> Batches:
         if ends:
             yield pa.ipc.open_stream(b"".join(held)).read_next_batch()
             held.clear()
+    if held:
+        raise ConsumerError("Spark left out the end of a block of rows; start the query again")
 
 
 def _in_chunks(df: "DataFrame", schema: pa.Schema, sizes: _Sizes) -> Batches:
@@ -200,12 +203,18 @@ def _in_chunks(df: "DataFrame", schema: pa.Schema, sizes: _Sizes) -> Batches:
 
     pieces = df.mapInArrow(_pieces(schema, sizes.piece), _PIECES)
     known = pieces.select("at", F.octet_length("rows").alias("size")).toArrow()
-    first, each, count = _chunks(known["at"].to_pylist(), known["size"].to_pylist(), sizes.chunk)
+    plan = _chunks(known["at"].to_pylist(), known["size"].to_pylist(), sizes.chunk)
     task = F.shiftright("at", _TASK_BITS).cast("int")
     number = F.col("at").bitwiseAND((1 << _TASK_BITS) - 1)
-    chunk = F.get(_array(first), task) + F.floor(number / F.get(_array(each), task))
-    numbered = F.coalesce(chunk.cast("int"), F.lit(0))  # null where the second time has more rows
-    chunks = pieces.repartitionById(max(1, count), numbered)
+    # A query that is not deterministic has other rows now. Chunks ascend as pieces do all the same, so that those of
+    # one block follow each other: what a task has more is in its last chunk, and what other tasks have is in the last.
+    chunk = F.least(
+        F.get(_array(plan.first), task) + F.floor(number / F.get(_array(plan.each), task)),
+        F.get(_array(plan.last), task),
+    )
+    count = max(1, plan.total)
+    numbered = F.coalesce(chunk.cast("int"), F.lit(count - 1))
+    chunks = pieces.repartitionById(count, numbered)
     ordered = chunks.sortWithinPartitions("at").select("ends", "rows")
     with _outside_of_execution(df):
         rows = ordered.rdd.toLocalIterator(prefetchPartitions=True)
@@ -231,18 +240,27 @@ def _array(values: list[int]) -> Any:
     return F.array(*(F.lit(value) for value in values))
 
 
-def _chunks(at: list[int], sizes: list[int], chunk_bytes: int) -> tuple[list[int], list[int], int]:
-    """How pieces are put together: of each task its first chunk and how many pieces a chunk has, and all chunks."""
+class _Chunks(NamedTuple):
+    """How pieces are put together: of each task first and last chunk and pieces a chunk; chunks in all."""
+
+    first: list[int]
+    each: list[int]
+    last: list[int]
+    total: int
+
+
+def _chunks(at: list[int], sizes: list[int], chunk_bytes: int) -> _Chunks:
     counts: dict[int, int] = {}
     largest: dict[int, int] = {}
     for number, size in zip(at, sizes, strict=True):
         task = number >> _TASK_BITS
         counts[task] = counts.get(task, 0) + 1
         largest[task] = max(largest.get(task, 1), size)
-    first, each, count = [], [], 0
+    first, each, last, count = [], [], [], 0
     for task in range(max(counts, default=-1) + 1):
         pieces = max(1, chunk_bytes // largest.get(task, chunk_bytes))
         first.append(count)
         each.append(pieces)
         count += -(-counts.get(task, 0) // pieces)
-    return first, each, count
+        last.append(max(first[-1], count - 1))
+    return _Chunks(first, each, last, count)

@@ -154,12 +154,41 @@ def test_chunks_are_brought_one_after_the_other(spark: "SparkSession") -> None:
 
 def test_pieces_are_put_together_into_chunks_of_about_one_size() -> None:
     at = [0, 1, 2, (2 << 33) + 0, (2 << 33) + 1]
-    first, each, count = collected._chunks(at, [40, 40, 40, 500, 500], 100)
-    assert (
-        count == 4
-    )  # two pieces and one of the first task, none of the second, one and one of the third
-    assert (first, each) == ([0, 2, 2], [2, 1, 1])
-    assert collected._chunks([], [], 100) == ([], [], 0)
+    # Two pieces and one of the first task, none of the second, one and one of the third.
+    assert collected._chunks(at, [40, 40, 40, 500, 500], 100) == (
+        [0, 2, 2],
+        [2, 1, 1],
+        [1, 2, 3],
+        4,
+    )
+    assert collected._chunks([], [], 100) == ([], [], [], 0)
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("first_time", [(0, 60, 60), (60, 0, 1000), (1000, 60, 0), (0, 0, 0)])
+def test_rows_that_a_query_has_only_the_second_time_come_whole(
+    spark: "SparkSession",
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    first_time: tuple[int, int, int],
+) -> None:
+    counted = tmp_path / "counted"
+    put_together = collected._chunks
+
+    def after_the_first_time(at: list[int], sizes: list[int], chunk_bytes: int) -> Any:
+        counted.touch()
+        return put_together(at, sizes, chunk_bytes)
+
+    def growing(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            few = first_time[batch["id"][0].as_py() // 1000]
+            yield batch if counted.exists() else batch.slice(0, few)
+
+    monkeypatch.setattr(collected, "_chunks", after_the_first_time)
+    df = spark.range(3000, numPartitions=3).mapInArrow(growing, "id bigint")
+    df = df.selectExpr("id", "repeat('x', 700) text")  # a block of each row, in two pieces
+    batches = collected._in_chunks(df, collected._schema_of(df), collected._sizes(df, 3))
+    assert pa.Table.from_batches(batches)["id"].to_pylist() == list(range(3000))
 
 
 @pytest.fixture
