@@ -616,6 +616,55 @@ def test_a_statement_that_changes_what_is_staged_is_refused(
         assert transaction.marks() == {}
 
 
+@pytest.fixture
+def kept_in_sqlite(tmp_path: Path) -> Iterator[SQLiteLedger]:
+    with SQLiteLedger(tmp_path / "rows.db") as ledger:
+        with ledger.transaction("g") as transaction:
+            transaction.connection.execute("CREATE TABLE kept (number, value)")
+        yield ledger
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "INSERT INTO kept SELECT rowid, value FROM staged",
+        "INSERT INTO kept SELECT s.OID, value FROM staged AS s",
+        'INSERT INTO kept SELECT "_rowid_", value FROM staged',
+        "INSERT INTO kept SELECT 1, value FROM staged ORDER BY staged.[RowId] DESC",
+        "DELETE FROM kept WHERE rowid IN (SELECT staged.rowid FROM staged)",
+    ],
+)
+def test_the_rowid_of_what_is_staged_is_refused(kept_in_sqlite: SQLiteLedger, sql: str) -> None:
+    """It would be NULL, or no column, as SQLite was compiled."""
+    with (
+        pytest.raises(UsageError, match="staged has no rowid in SQLite: give its rows a column"),
+        kept_in_sqlite.transaction("g") as transaction,
+    ):
+        kept_in_sqlite.statement(sql)(transaction.connection, values("a"))
+    with kept_in_sqlite.transaction("g") as transaction:
+        assert transaction.connection.execute("SELECT * FROM kept").fetchall() == []
+
+
+def test_the_rowid_of_another_table_is_its_own(kept_in_sqlite: SQLiteLedger) -> None:
+    sql = "INSERT INTO kept SELECT kept.rowid, staged.value FROM kept, staged"
+    with kept_in_sqlite.transaction("g") as transaction:
+        transaction.connection.execute("INSERT INTO kept (rowid, value) VALUES (42, 'x')")
+        kept_in_sqlite.statement(sql)(transaction.connection, values("a"))
+        found = transaction.connection.execute("SELECT * FROM kept").fetchall()
+        assert found == [(None, "x"), (42, "a")]
+        assert transaction.connection.execute("SELECT rowid FROM kept").fetchall() == [(42,), (43,)]
+
+
+@pytest.mark.parametrize("name", ["rowid", "ROWID", "oid"])
+def test_a_column_may_be_called_as_the_rowid_is(kept_in_sqlite: SQLiteLedger, name: str) -> None:
+    rows = pa.table({name: [7], "value": ["a"]})
+    with kept_in_sqlite.transaction("g") as transaction:
+        kept_in_sqlite.statement(f"INSERT INTO kept SELECT {name}, value FROM staged")(
+            transaction.connection, rows
+        )
+        assert transaction.connection.execute("SELECT * FROM kept").fetchall() == [(7, "a")]
+
+
 def test_an_effect_that_catches_the_statements_error_can_run_the_next(tmp_path: Path) -> None:
     database = SQLiteDatabase(tmp_path / "a.db")
     database.run("CREATE UNIQUE INDEX once ON effects (value)")

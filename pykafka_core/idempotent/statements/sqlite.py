@@ -36,6 +36,9 @@ _TOKEN: Final = re.compile(
 
 _TABLE: Final = f"temp.{ROWS}"
 _VIEW: Final = f"temp.{STAGED}"
+_ROWID: Final = "ROWID"
+"""As SQLite calls it where a statement is authorized, however it was written."""
+
 _SLICE: Final = 10_000
 """Python objects of so many rows at a time."""
 
@@ -63,7 +66,7 @@ class SQLiteStatement:
         insert = f"INSERT INTO {_TABLE} VALUES ({', '.join('?' * len(columns))})"
         with _staged(connection, cursor, columns):
             cursor.executemany(insert, _rows(table, [values for _, values in forms]))
-            with noting(self.sql), _naming_staged():
+            with noting(self.sql), _naming_staged(), _without_rowid(connection, names):
                 for _ in cursor.execute(_only_names_in_double_quotes(self.sql)):
                     pass  # A statement with rows to give has only begun when execute returns.
 
@@ -96,13 +99,35 @@ def _staged(connection: Any, cursor: Any, columns: Sequence[str]) -> Generator[N
 
 @contextmanager
 def _naming_staged() -> Generator[None]:
-    """SQLite's refusal to change the view as an error that says what to do."""
+    """SQLite's refusals of what the view cannot do as errors that say what to do."""
     try:
         yield
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         if str(error) == f"cannot modify {STAGED} because it is a view":
             raise changes_staged() from error
+        if str(error) == f"access to {_VIEW}.{_ROWID} is prohibited":
+            raise UsageError(
+                f"{STAGED} has no rowid in SQLite: give its rows a column that numbers them, such as the offset"
+            ) from error
         raise
+
+
+@contextmanager
+def _without_rowid(connection: sqlite3.Connection, names: Sequence[str]) -> Generator[None]:
+    """Refuse the view's rowid, by any of its names, which SQLite may be compiled to give as NULL."""
+    if _ROWID in names:  # which is the column, if SQLite calls it so
+        yield
+        return
+
+    def authorized(action: int, table: str | None, column: str | None, *_: str | None) -> int:
+        is_rowid = action == sqlite3.SQLITE_READ and (table, column) == (STAGED, _ROWID)
+        return sqlite3.SQLITE_DENY if is_rowid else sqlite3.SQLITE_OK
+
+    connection.set_authorizer(authorized)
+    try:
+        yield
+    finally:
+        connection.set_authorizer(None)
 
 
 def _rows(table: Any, forms: Sequence[Values]) -> Iterator[tuple[object, ...]]:
