@@ -44,6 +44,8 @@ REACHED = [
             "two streams read a topic",
         )
     ),
+    "called again, accepted",
+    "called again, not accepted",
     "refused with ConfigurationError",
     "refused with ConsumerError",
     "refused with DataLossError",

@@ -33,6 +33,7 @@ TROUBLES = (
     "a crash before Spark's commit",
     "records arrive between plans",
     "a is recreated once read",
+    "the sink is called again after an error",
 )
 """Of one batch. A crash before its commit is the same as a failed effect."""
 REFUSALS = (ConfigurationError, ConsumerError, DataLossError, LedgerError)
@@ -169,6 +170,22 @@ class Histories:
         if topic in self.read:
             self.happened.add("a topic was recreated")
 
+    @step(topic=one_of(TOPICS), records=one_of(range(4)), trouble=trouble(TROUBLES))
+    def recreate_under_a_planned_batch(
+        self, topic: str = "b", records: int = 0, trouble: Sequence[str] = ()
+    ) -> None:
+        """The batch is the topic's first one, and repeated with what the new topic has."""
+        if topic not in self.cluster.ids:
+            return
+        self.recreate(topic)
+        self.begin_a_checkpoint()
+        self.run_batches()
+        self.cluster.produce(self.cluster.partitions[topic, 0], 3)
+        self.run_batch(["the effect fails"])
+        self.recreate(topic)
+        self.cluster.produce(self.cluster.partitions[topic, 0], records)
+        self.run_batch(["the sink is called again after an error", *trouble])
+
     @step(topic=one_of((*TOPICS, LATE)))
     def delete_topic(self, topic: str = "a") -> None:
         self.cluster.delete(topic)
@@ -195,26 +212,37 @@ class Histories:
             causes.add("a topic is recreated meanwhile")
             self.spark.once_read = self.recreate
         causes.update(one for one in trouble if one.startswith("a ledger is put back"))
+        is_done = self.is_accepted(frame, causes)
+        self.end_troubles()
+        if not is_done and "the sink is called again after an error" in trouble:
+            # By a function of the user's, in the same run of the query.
+            is_done = self.is_accepted(frame, self.rules().causes_to_refuse(frame))
+            self.note(f"called again, {'accepted' if is_done else 'not accepted'}")
+        if not is_done or "a crash before Spark's commit" in trouble:
+            self.restart()
+        else:
+            self.driver.checkpoint.done += 1
+
+    def is_accepted(self, frame: Frame, causes: set[str]) -> bool:
+        """Whether the sink processed the batch; it refuses it only for a cause."""
         try:
             self.process(frame)
         except REFUSALS as error:
             self.refused(error, causes)
+            return False
         except (SourceError, EffectError, TaskFailedError) as error:
             self.note(f"stopped by {type(error).__name__}")
-            self.restart()
-        else:
-            self.note_accepted()
-            if "a crash before Spark's commit" in trouble:
-                self.restart()
-            else:
-                self.driver.checkpoint.done += 1
-        finally:
-            self.effect_fails, self.spark.once_read = False, None
+            return False
+        self.note_accepted()
+        return True
 
     def refused(self, error: Exception, causes: set[str]) -> None:
         assert causes, f"refused without a cause: {error!r}"
         self.note(f"refused with {type(error).__name__}")
-        self.restart()
+
+    def end_troubles(self) -> None:
+        """Those of a batch do not come a second time."""
+        self.effect_fails, self.spark.once_read = False, None
 
     def process(self, frame: Frame) -> None:
         """Hand the batch to the sink; note what it may leave out, which is known before."""

@@ -204,6 +204,19 @@ def topic_ids_are_not_asked_twice(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+@found_by(Histories)
+def a_call_that_failed_has_checked_the_logs_for_the_next_one(patch: pytest.MonkeyPatch) -> None:
+    right = IdempotentSink._logs
+
+    def logs(self: IdempotentSink, plan: Planned, batch_id: int, brokers: Any) -> Any:
+        known = {(topic, 0): 0 for topic in self._run.topic_ids}
+        with pytest.MonkeyPatch.context() as once:
+            once.setattr(self._run, "marks", known | self._run.marks)
+            return right(self, plan, batch_id, brokers)
+
+    patch.setattr(IdempotentSink, "_logs", logs)
+
+
 # Refusals without a cause: a sink that refuses everything would lose nothing.
 
 

@@ -10,7 +10,7 @@ from pykafka_core.idempotent import PartitionKey
 from spark_udfs.sink import sink
 from spark_udfs.sink.executors import Committed, Counts, Task
 from spark_udfs.sink.places import Place
-from tests.spark.sink.histories.cluster import Record
+from tests.spark.sink.histories.cluster import TOPICS, Record
 from tests.spark.sink.histories.database import Backup, effect_of
 from tests.spark.sink.histories.machine import (
     REFUSALS,
@@ -73,13 +73,34 @@ class TaskHistories(Histories):
         self.fates = [one for one in trouble if one in FATES]
         self.trouble = trouble
         Histories.run_batch(self, trouble)
-        self.trouble = ()
+        self.end_troubles()  # also where there was no batch
+
+    def end_troubles(self) -> None:
+        super().end_troubles()
+        self.fates, self.trouble = [], ()
 
     @step(start=one_of(STARTS), troubles=troubles(TASK_TROUBLES))
     def begin_a_checkpoint(
         self, start: str = "earliest", troubles: Sequence[Sequence[str]] = ()
     ) -> None:
         Histories.begin_a_checkpoint(self, start, troubles)
+
+    @step(topic=one_of(TOPICS), records=one_of(range(1, 6)))
+    def recreate_under_a_hanging_task(self, topic: str = "a", records: int = 3) -> None:
+        """The topic's rows that the task reads then are of the new one."""
+        self.run_batches([["hangs before it reads", "hangs before it reads"]])
+        self.recreate(topic)
+        self.cluster.produce(self.cluster.partitions[topic, 0], records)
+        self.a_task_goes_on()
+
+    @step(fate=one_of(["hangs before it reads", "hangs before it commits"]))
+    def put_a_ledger_back_under_a_hanging_task(self, fate: str = "hangs before it reads") -> None:
+        """Of a batch that has redelivered rows, which its driver dropped."""
+        self.back_up_the_ledger()
+        self.run_batches([(), ()])
+        self.begin_a_checkpoint("earliest", [[fate, fate]])
+        self.put_a_ledger_back(len(self.backups) - 1)
+        self.a_task_goes_on()
 
     def process(self, frame: Frame) -> None:
         left_out, group = self.rules().left_out_by(frame), self.driver.group
