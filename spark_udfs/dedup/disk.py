@@ -5,7 +5,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["StoreError", "create", "sync_folder", "write"]
+__all__ = ["StoreError", "create", "create_empty", "delete_half_written", "sync_folder", "write"]
 
 
 class StoreError(ValueError):
@@ -24,14 +24,30 @@ def sync_folder(folder: Path) -> None:
 def create(path: Path, text: str) -> str:
     """Make the file unless it is there; what it says then."""
     if not path.exists():
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-") as file:
-            file.write(text.encode())
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
-            with suppress(FileExistsError):  # the first one wins, and wins whole
-                os.link(file.name, path)
+        # The first one wins, and wins whole; it may have had this one's file deleted.
+        with suppress(FileExistsError, FileNotFoundError):
+            os.link(name, path)
+        Path(name).unlink(missing_ok=True)
         sync_folder(path.parent)
     return path.read_text()
+
+
+def delete_half_written(path: Path) -> None:
+    """Delete what processes that died in `create` left, if the file is there: who still writes one comes too late."""
+    if path.exists():
+        for left in path.parent.glob(f".{path.name}-*"):
+            left.unlink(missing_ok=True)
+
+
+def create_empty(path: Path) -> None:
+    """Make an empty file unless one of that name is there."""
+    path.touch()
+    sync_folder(path.parent)
 
 
 def write(path: Path, data: bytes, prefix: str) -> None:

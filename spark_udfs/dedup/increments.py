@@ -1,13 +1,20 @@
 """The files of one bucket: what each micro-batch added to its memory, without Spark.
 
-    00000000000000000000-00000000000000000031   what micro-batches 0 to 31 added, merged
-    00000000000000000032                        what micro-batch 32 added, its *increment*
-    00000000000000000033
-    .33-x7d2k1                                  a file that is being written, or was when its task died
+    00000000000000000000-00000000000000000031                what micro-batches 0 to 31 added, merged
+    00000000000000000032.000003.000016.5f0c1d2e              what micro-batch 32 added, its *increment*
+    00000000000000000033.000003.000017.5f0c1d2e
+    00000000000000000033.000004.000000.a1b2c3d4.supersedes   33 was run again: what is above does not count
+    .33-x7d2k1                                               a file that is being written, or was when its task died
 
 What the bucket remembers before a micro-batch is the union of the files before it. Whatever is run again (a task, a
 second attempt beside the first, a micro-batch after a crash) reads what it read at first, and writes the same bytes
 once more, under a name that is taken only when they are on disk. A micro-batch that adds nothing has no file.
+
+**Attempts.** A micro-batch that failed may be run again with other rows, or with none of this bucket. What an attempt
+before the last one added must not count then, or a row that comes later is lost. So the attempt is part of the name: no
+two write the same file, and of a micro-batch the one of the latest attempt counts. The first task of an attempt that is
+not the first one puts an empty file that *supersedes* what is earlier into every bucket. However late a task of an
+earlier attempt writes, its file is not read.
 
 **Chain.** A file holds two digests: ``before``, of all that was added before it, and ``after``, of that and its own
 content. So a file that is gone from between others, or is of another time, is missed. A merged file takes the first
@@ -22,15 +29,12 @@ stay as they are, because the last micro-batch may be run again, and needs the m
 **Forgetting.** With a horizon, files in front all of whose slices are past it are merged into one that is empty. The
 newest time in the files may be of a clock that was ahead: a micro-batch takes it for its own time at most.
 
-**Attempts.** A micro-batch that failed may be run again with other rows, or with none of this bucket. What an attempt
-before the last one added does not count; a file holds the *mark* of its attempt, and `drop` deletes those of others.
-
 **Crashes.** A merged file appears whole, beside its parts, and they are deleted when its name is on disk. Files inside
-the range of another one are its parts: reading ignores them, the next write deletes them. Attempts that run beside each
-other merge the same files into the same bytes; one that finds a part gone stops merging.
+the range of another one are its parts, and those of earlier attempts are superseded: reading ignores both, the next
+write deletes them. Attempts that run beside each other merge the same files into the same bytes; one that finds a part
+gone stops merging.
 
-A file is magic, uint32 version, the two digests, the attempt's mark (zeros in a merged file), uint32 CRC of the rest,
-little-endian; then the memory.
+A file is magic, uint32 version, the two digests, uint32 CRC of the rest, little-endian; then the memory.
 """
 
 import os
@@ -38,15 +42,14 @@ import random
 import re
 import struct
 import zlib
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from itertools import zip_longest
 from pathlib import Path
-from typing import Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
-from spark_udfs.dedup.disk import StoreError, sync_folder, write
+from spark_udfs.dedup.attempts import ATTEMPT, Attempt
+from spark_udfs.dedup.disk import StoreError, create_empty, sync_folder, write
 from spark_udfs.dedup.memory import (
     Memory,
     decode,
@@ -62,11 +65,11 @@ __all__ = [
     "RUN",
     "Known",
     "Span",
-    "drop",
     "listed",
     "load",
     "read_chain",
     "save",
+    "supersede",
     "write_span",
 ]
 
@@ -76,41 +79,60 @@ RUN: Final = 32
 CACHE_BYTES_MAX: Final = 256 * 1024 * 1024
 """Of the memories that one Python worker keeps."""
 
-_HEAD: Final = struct.Struct("<4sI8s8s8sI")
+_HEAD: Final = struct.Struct("<4sI8s8sI")
 _MAGIC: Final = b"pkid"
-_VERSION: Final = 2
+_VERSION: Final = 3
 _TABLE_BYTES_MAX: Final = 64 * 1024
-_NAME: Final = re.compile(r"(\d{20})(?:-(\d{20}))?")
+_SUPERSEDES: Final = ".supersedes"
+_NAME: Final = re.compile(rf"(\d{{20}})(?:-(\d{{20}})|\.{ATTEMPT}({re.escape(_SUPERSEDES)})?)")
 _HALF_WRITTEN: Final = re.compile(r"\.(\d+)-")
 
 NOTHING: Final = bytes(8)
 """The digest of a bucket without files."""
 
-ANY_ATTEMPT: Final = bytes(8)
-"""In place of an attempt's mark, in a file of several micro-batches."""
-
 
 class Span(NamedTuple):
-    """The micro-batches that a file is of, both ends included; they order files by time."""
+    """The micro-batches that a file is of, both ends included; they order files by time.
+
+    Attributes:
+        first: Of the micro-batches.
+        last: Of the micro-batches.
+        attempt: Of the only one; None: the file is merged.
+        adds: Whether it is more than a sign that earlier attempts do not count.
+    """
 
     first: int
     last: int
+    attempt: Attempt | None = None
+    adds: bool = True
 
     @classmethod
-    def of(cls, batch: int) -> Self:
-        """That of one micro-batch."""
-        return cls(batch, batch)
+    def of(cls, batch: int, attempt: Attempt) -> Self:
+        """That of what an attempt of a micro-batch adds."""
+        return cls(batch, batch, attempt)
+
+    @classmethod
+    def parse(cls, first: str, last: str | None, *attempt: str | None) -> Self:
+        """From the groups of `_NAME`."""
+        if last is not None:
+            return cls(int(first), int(last))
+        *parts, supersedes = attempt
+        return cls(int(first), int(first), Attempt.parse(*map(str, parts)), supersedes is None)
+
+    def is_of(self, batch: int) -> bool:
+        """Whether it is of that micro-batch alone."""
+        return self.first == self.last == batch
 
     def name(self) -> str:
         """That of the file; names have the order of time."""
-        first = f"{self.first:020}"
-        return first if self.first == self.last else f"{first}-{self.last:020}"
+        if self.attempt is None:
+            return f"{self.first:020}-{self.last:020}"
+        return f"{self.first:020}.{self.attempt.name()}{'' if self.adds else _SUPERSEDES}"
 
 
 class _Head(NamedTuple):
     before: bytes
     after: bytes
-    attempt: bytes
     crc: int
 
 
@@ -161,31 +183,23 @@ def load(folder: Path, batch: int, horizon_ms: int | None, now_ms: int | None) -
             before = spans
 
 
-def drop(folder: Path, attempts: Mapping[int, bytes]) -> None:
-    """Delete what attempts before the last one added, unless a later micro-batch has built on it.
-
-    Args:
-        attempts: The mark of the last one, for each micro-batch that was run again.
+def supersede(folder: Path, batch: int, attempt: Attempt) -> None:
+    """See that what attempts of ``batch`` before this one added, or are about to add, does not count.
 
     Raises:
-        StoreError: There is no such folder, or one of the files is damaged.
+        StoreError: There is no such folder.
     """
-    spans = listed(folder) if attempts else []
-    for span, following in zip_longest(spans, spans[1:]):
-        last = attempts.get(span.first) if span.first == span.last else None
-        if last is None:
-            continue
-        head = _head_of(folder / span.name())
-        follows = following and _head_of(folder / following.name()).before
-        if head.attempt != last and follows != head.after:
+    names = _names(folder)
+    for span in _spans(names):
+        if span.is_of(batch) and span.attempt is not None and span.attempt < attempt:
             (folder / span.name()).unlink(missing_ok=True)
-            sync_folder(folder)
+    create_empty(folder / Span(batch, batch, attempt, adds=False).name())
 
 
 def save(
     folder: Path,
     batch: int,
-    attempt: bytes,
+    attempt: Attempt,
     known: Known,
     news: Memory,
     horizon_ms: int | None,
@@ -194,11 +208,11 @@ def save(
 
     Old files are merged if there are many.
     """
-    span = Span.of(batch)
+    span = Span.of(batch, attempt)
     path = folder / span.name()
     if not news.count() and news.newest <= known.memory.newest and not path.exists():
         return
-    write_span(folder, span, known.chain, news, attempt)
+    write_span(folder, span, known.chain, news)
     spans = _remove_leftovers(folder, batch)[:-2]
     with suppress(FileNotFoundError):  # another attempt merged them
         run = _past(folder, spans, known.memory.newest, horizon_ms) or _increments(spans)
@@ -207,12 +221,12 @@ def save(
 
 
 def listed(folder: Path) -> list[Span]:
-    """The files that count, in order: those that are parts of another one do not.
+    """The files that count, in order: those that are parts of another one, or superseded, do not.
 
     Raises:
         StoreError: There is no such folder.
     """
-    return _whole(_spans(_names(folder)))
+    return [span for span in _whole(_spans(_names(folder))) if span.adds]
 
 
 def read_chain(folder: Path, chain: bytes, spans: list[Span]) -> tuple[bytes, list[Memory]]:
@@ -235,15 +249,13 @@ def read_chain(folder: Path, chain: bytes, spans: list[Span]) -> tuple[bytes, li
     return chain, memories
 
 
-def write_span(
-    folder: Path, span: Span, before: bytes, memory: Memory, attempt: bytes = ANY_ATTEMPT
-) -> bytes:
+def write_span(folder: Path, span: Span, before: bytes, memory: Memory) -> bytes:
     """Put ``memory`` on disk as what ``span`` added; the digest with it."""
     body = encode(memory)
     digest = blake2b(before, digest_size=8)
     digest.update(body)
     after = digest.digest()
-    _put(folder, span, _Head(before, after, attempt, zlib.crc32(body)), body, span.last)
+    _put(folder, span, _Head(before, after, zlib.crc32(body)), body, span.last)
     return after
 
 
@@ -256,22 +268,27 @@ def _names(folder: Path) -> list[str]:
 
 def _spans(names: list[str]) -> list[Span]:
     matches = (_NAME.fullmatch(name) for name in names)
-    return [Span(int(match[1]), int(match[2] or match[1])) for match in matches if match]
+    return [Span.parse(*match.groups()) for match in matches if match]
 
 
 def _whole(spans: list[Span]) -> list[Span]:
-    """Those of ``spans`` that are not inside another one, in order."""
+    """Those of ``spans`` that are not inside another one, and of one micro-batch the one that counts; in order."""
     whole: list[Span] = []
-    for span in sorted(spans, key=lambda span: (span.first, -span.last)):
+    for span in sorted(sorted(spans, key=_rank, reverse=True), key=lambda span: span.first):
         if not whole or span.last > whole[-1].last:
             whole.append(span)
     return whole
 
 
+def _rank(span: Span) -> tuple[int, bool, tuple[Any, ...], bool]:
+    """Of the files that begin with one micro-batch the greatest one counts."""
+    return span.last, span.attempt is None, span.attempt or (), span.adds
+
+
 def _spans_before(folder: Path, batch: int) -> list[Span]:
     spans = listed(folder)
-    if spans and spans[-1] == Span.of(batch):
-        spans.pop()  # of an attempt before this one
+    if spans and spans[-1].is_of(batch):
+        spans.pop()  # of this attempt or one before
     if spans and spans[-1].last >= batch:
         raise StoreError(
             f"{folder} remembers micro-batch {spans[-1].last}, and this is {batch}: the checkpoint is older than the "
@@ -324,7 +341,7 @@ def _cached_bytes() -> int:
 
 def _increments(spans: list[Span]) -> list[Span]:
     """Those of ``spans`` to merge because there are many."""
-    increments = [span for span in spans if span.first == span.last]
+    increments = [span for span in spans if span.attempt is not None]
     merged = len(spans) - len(increments)
     return increments if len(increments) >= max(RUN, merged) else []
 
@@ -357,13 +374,13 @@ def _merge(
     memory = union(memories)
     kept = Memory(memory.newest, forget(memory, newest, horizon_ms).slices)
     body = encode(kept)
-    head = _Head(before, after, ANY_ATTEMPT, zlib.crc32(body))
+    head = _Head(before, after, zlib.crc32(body))
     _put(folder, Span(spans[0].first, spans[-1].last), head, body, batch)
     _remove_leftovers(folder, batch)
 
 
 def _remove_leftovers(folder: Path, batch: int) -> list[Span]:
-    """Delete the parts of merged files, and what tasks of micro-batches before ``batch`` left half written.
+    """Delete what is merged or superseded, and what tasks of micro-batches before ``batch`` left half written.
 
     Returns:
         The files that count, in order.
@@ -380,7 +397,7 @@ def _remove_leftovers(folder: Path, batch: int) -> list[Span]:
         left = _HALF_WRITTEN.match(name)
         if left and int(left[1]) < batch:
             (folder / name).unlink(missing_ok=True)
-    return whole
+    return [span for span in whole if span.adds]
 
 
 def _put(folder: Path, span: Span, head: _Head, body: bytes, batch: int) -> None:

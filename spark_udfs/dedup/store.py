@@ -2,7 +2,7 @@
 
     settings.json                    what the ids mean; written by the driver, and compared ever after
     query                            the id of the streaming query, which Spark keeps in the checkpoint
-    batch-00000000000000000041-0000  a note: a task of micro-batch 41 began (`spark_udfs.dedup.attempts`)
+    batch-00000000000000000041...    a note: a task of micro-batch 41 began (`spark_udfs.dedup.attempts`)
     start-000003                     an empty note: so many times was a dedup_stream made with the folder
     layout-0002-0007/                the second layout, of 7 buckets
         bucket-0000/ ...             the files of a bucket: `spark_udfs.dedup.increments`
@@ -27,21 +27,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from spark_udfs.dedup.attempts import (
-    Attempt,
-    begin,
-    forget_first_attempts,
-    last_attempts,
-    noted,
-)
-from spark_udfs.dedup.disk import StoreError, create, sync_folder
+from spark_udfs.dedup.attempts import Attempt, Note, begin, noted
+from spark_udfs.dedup.disk import StoreError, create, delete_half_written, sync_folder
 from spark_udfs.dedup.increments import (
     NOTHING,
     Span,
-    drop,
     listed,
     load,
     read_chain,
+    supersede,
     write_span,
 )
 from spark_udfs.dedup.memory import UNKNOWN, Memory, split, union
@@ -51,7 +45,10 @@ __all__ = ["Layout", "Store", "prepare"]
 SPLIT_BYTES_MAX: Final = 2**29
 """Of ids that the driver holds while it writes another layout; beyond that it reads the old one several times."""
 
-_VERSION: Final = 2
+_VERSION: Final = 3
+_COPIED: Final = Attempt(0, 0, "0" * 8)
+"""In place of the attempt that added what the next layout gets; whichever follows is later."""
+
 _START: Final = re.compile(r"start-(\d{6,})")
 _LAYOUT: Final = re.compile(r"(closed-|new-|)layout-(\d{4,})-(\d{4})")
 
@@ -90,6 +87,8 @@ class Store:
     def open(self, query: str, batch: int, execution: int) -> Attempt:
         """Bind the folder to a streaming query, in one of the tasks of its micro-batch ``batch``.
 
+        On return nothing counts that earlier attempts of the micro-batch add.
+
         Args:
             query: The id that the checkpoint has.
             batch: Its number.
@@ -114,8 +113,13 @@ class Store:
                 f"{self.folder} remembers the ids of query {before}, and this is {query}: "
                 "a new checkpoint needs a new folder"
             )
-        attempt = Attempt(self.start, self.application, execution)
-        begin(self.folder, batch, attempt)
+        attempt = Attempt.of(self.start, execution, self.application)
+        earlier = begin(self.folder, Note(batch, attempt))
+        if any(note.batch == batch for note in earlier):
+            for number in range(self.layout.buckets):
+                supersede(self.bucket(number), batch, attempt)
+        for note in earlier:
+            (self.folder / note.name()).unlink(missing_ok=True)
         return attempt
 
 
@@ -141,8 +145,8 @@ def prepare(
     folder.mkdir(parents=True, exist_ok=True)
     _agree(folder, {"version": _VERSION, **settings})
     current = _current(folder)
-    if current is not None:
-        _drop_first_attempts(folder, current)
+    for name in ("settings.json", "query"):
+        delete_half_written(folder / name)
     if current is None:
         layout = Layout(1, buckets or default)
         _build(folder, layout)
@@ -217,18 +221,18 @@ def _build(
             buckets,
             [_bucket(new, number) for number in range(layout.buckets)],
             horizon_ms,
-            noted(folder),
+            [note.batch for note in noted(folder)],
         )
     sync_folder(new)
     new.rename(folder / layout.name())
 
 
 def _copy(
-    old: Sequence[Path], new: Sequence[Path], horizon_ms: int | None, notes: Iterable[int]
+    old: Sequence[Path], new: Sequence[Path], horizon_ms: int | None, noted_batches: Iterable[int]
 ) -> None:
     """Write what the buckets ``old`` remember into ``new``, a range of these at a time."""
     spans = [spans[-1].last for spans in map(listed, old) if spans]
-    top = max([*spans, *notes], default=-1)  # the micro-batch that may be run again
+    top = max([*spans, *noted_batches], default=-1)  # the micro-batch that may be run again
     size = sum(path.stat().st_size for bucket in old for path in bucket.iterdir())
     step = max(1, len(new) * SPLIT_BYTES_MAX // max(1, size))
     for start in range(0, len(new), step):
@@ -253,7 +257,7 @@ def _remembered(
     times, times_after = [], []
     for bucket in old:
         known = load(bucket, top, horizon_ms, now_ms)
-        own = [span for span in listed(bucket) if span == Span.of(top)]
+        own = [span for span in listed(bucket) if span.is_of(top)]
         _, news = read_chain(bucket, known.chain, own)
         if known.last >= 0:
             times.append(known.memory.newest)
@@ -282,7 +286,7 @@ def _write_bucket(bucket: Path, top: int, before: Memory | None, added: Memory |
     if before is not None and (before.count() or before.newest != UNKNOWN):
         chain = write_span(bucket, Span(0, top - 1), chain, before)
     if added is not None and added.count():
-        write_span(bucket, Span.of(top), chain, added)
+        write_span(bucket, Span.of(top, _COPIED), chain, added)
     sync_folder(bucket)
 
 
@@ -300,18 +304,6 @@ def _count_start(folder: Path) -> int:
         for older in before:
             (folder / f"start-{older:06}").unlink(missing_ok=True)
         return number
-
-
-def _drop_first_attempts(folder: Path, layout: Layout) -> None:
-    """Delete what attempts before the last one added, everywhere; then notes of one attempt suffice."""
-    attempts = last_attempts(folder, noted(folder))
-    if not attempts:
-        return
-    opened = folder / layout.name()
-    source = opened if opened.exists() else folder / f"closed-{layout.name()}"
-    for number in range(layout.buckets):
-        drop(_bucket(source, number), attempts)
-    forget_first_attempts(folder)
 
 
 def _bucket(layout: Path, number: int) -> Path:

@@ -34,7 +34,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from pyspark.sql.types import TimestampNTZType, TimestampType
 
 from spark_udfs.dedup import increments
-from spark_udfs.dedup.attempts import Attempt, check_last, last_attempts
+from spark_udfs.dedup.attempts import Attempt
 from spark_udfs.dedup.columns import (
     BUCKETS_MAX,
     Ids,
@@ -247,8 +247,6 @@ def _claim(
     first, second, source, *timed = columns
     folder = store.bucket(_bucket(first, store.layout.buckets))
     now_ms = int(timed[0][0]) if timed else None
-    notes = check_last(store.folder, batch, attempt)
-    increments.drop(folder, last_attempts(store.folder, notes))
     known = increments.load(folder, batch, horizon_ms, now_ms)
     order = np.argsort(source, kind="stable")
     fingerprints = np.column_stack([first, second]).view(np.uint64).take(order, axis=0)
@@ -257,8 +255,7 @@ def _claim(
     else:
         times = timed[1].take(order) if len(timed) > 1 else None
         kept, news = _claim_at(now_ms, known.memory, fingerprints, times, horizon_ms)
-    check_last(store.folder, batch, attempt)  # a task of an earlier one must not write
-    increments.save(folder, batch, attempt.mark(), known, news, horizon_ms)
+    increments.save(folder, batch, attempt, known, news, horizon_ms)
     return order[kept]
 
 

@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from spark_udfs.dedup import increments
+from spark_udfs.dedup.attempts import Attempt
+from spark_udfs.dedup.increments import listed
 from spark_udfs.dedup.store import Store, prepare
 from spark_udfs.dedup.stream import _claim
 
@@ -29,15 +31,19 @@ class Query:
 
     def __init__(self, folder: Path, buckets: int, horizon_ms: int | None = None) -> None:
         self.folder, self.horizon_ms, self.now_ms = folder, horizon_ms, 0
-        self.starts, self.application = 0, uuid4().hex
+        self.execution, self.application = 0, uuid4().hex
         self.start(buckets)
 
     def start(self, buckets: int | None) -> None:
         """As the driver does, from the checkpoint."""
-        self.starts += 1
+        self.again()
         settings = {"types": ["string"], "horizon_ms": self.horizon_ms, "event_time": True}
         self.store: Store = prepare(self.folder, settings, buckets, 1, self.application)
         self.buckets = self.store.layout.buckets
+
+    def again(self) -> None:
+        """The same frame is started again."""
+        self.execution += 1
 
     def run(self, batch: int, ids: Sequence[Id], times: Sequence[int] = ()) -> list[int]:
         """One micro-batch, a task for each bucket with rows; which rows are new."""
@@ -52,7 +58,7 @@ class Query:
     def task(
         self, batch: int, ids: Sequence[Id], rows: Sequence[int], times: Sequence[int] = ()
     ) -> list[int]:
-        attempt = self.store.open("query", batch, self.starts)
+        attempt = self.store.open("query", batch, self.execution)
         halves = [np.array([ids[at][half] for at in rows], np.int64) for half in (0, 1)]
         columns = [*halves, np.zeros(len(rows), np.int64)]
         if self.horizon_ms is not None:
@@ -63,8 +69,22 @@ class Query:
         new = _claim(self.store, batch, attempt, self.horizon_ms, columns)
         return [rows[at] for at in new.tolist()]
 
+    def run_empty_task(self, batch: int) -> None:
+        """A task of a bucket without rows."""
+        self.store.open("query", batch, self.execution)
+
     def files(self, bucket: int = 0) -> list[str]:
         return sorted(os.listdir(self.store.bucket(bucket)))
+
+    def increment(self, batch: int) -> Path:
+        """The file of what that micro-batch added to the first bucket."""
+        folder = self.store.bucket(0)
+        [path] = [folder / span.name() for span in listed(folder) if span.is_of(batch)]
+        return path
+
+    def attempt(self) -> Attempt:
+        """That of whatever is run now."""
+        return Attempt.of(self.store.start, self.execution, self.application)
 
 
 def new_worker() -> None:

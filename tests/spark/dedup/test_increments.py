@@ -4,6 +4,8 @@ import os
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from copy import copy
 from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
@@ -67,15 +69,16 @@ def test_a_micro_batch_answers_the_same_however_often_it_runs(tmp_path: Path) ->
     first, second = ids_of(1, 2, 2), ids_of(2, 3)
     for _ in range(2):
         assert query.run(0, first) == [0, 1]
-    content = (query.store.bucket(0) / Span.of(0).name()).read_bytes()
+    content = query.increment(0).read_bytes()
     for _ in range(2):
         assert query.run(5, second) == [
             1
         ]  # micro-batches without rows of this bucket leave no file
         new_worker()
     assert query.run(6, first + second) == []
-    assert query.files() == [f"{0:020}", f"{5:020}"]  # nothing new, no file
-    assert (query.store.bucket(0) / Span.of(0).name()).read_bytes() == content
+    added = [Span.of(batch, query.attempt()).name() for batch in (0, 5)]
+    assert query.files() == added  # nothing new, no file
+    assert query.increment(0).read_bytes() == content
 
 
 def test_what_a_replay_does_not_add_again_is_not_remembered(tmp_path: Path) -> None:
@@ -157,7 +160,7 @@ def test_a_worker_reads_only_what_it_does_not_know(
     read = increments._read_file
 
     def counted(path: Path) -> Any:
-        reads.append(path.name)
+        reads.append(path.name[:20])
         return read(path)
 
     monkeypatch.setattr(increments, "_read_file", counted)
@@ -187,8 +190,8 @@ def test_files_of_another_time_are_not_taken_from_the_cache(tmp_path: Path) -> N
     other = Query(tmp_path / "other", 1)
     other.run(0, ids_of(3))
     other.run(1, ids_of(4))
-    for name in other.files():
-        (other.store.bucket(0) / name).replace(query.store.bucket(0) / name)
+    for batch in (0, 1):
+        other.increment(batch).replace(query.increment(batch))
     assert query.run(2, ids_of(1, 4)) == [0]
 
 
@@ -199,7 +202,8 @@ def test_a_checkpoint_older_than_the_folder_is_refused(tmp_path: Path) -> None:
     query.run(3, batches[3])
     with pytest.raises(StoreError, match="remembers micro-batch 3, and this is 2"):
         query.run(2, batches[2])
-    (tmp_path / f"batch-{3:020}-0000").unlink()
+    for note in tmp_path.glob("batch-*"):
+        note.unlink()
     with pytest.raises(StoreError, match="remembers micro-batch 3, and this is 2"):
         query.run(2, batches[2])
 
@@ -212,7 +216,7 @@ def test_a_file_that_is_gone_from_among_others_is_missed(
     query = Query(tmp_path, 1)
     for batch in range(5):
         query.run(batch, ids_of(batch))
-    (query.store.bucket(0) / Span.of(gone).name()).unlink()
+    query.increment(gone).unlink()
     if merge:  # this worker knows what was in the file, but merging would hide that it is gone
         monkeypatch.setattr(increments, "RUN", 2)
     else:
@@ -226,12 +230,12 @@ def test_a_file_that_is_gone_from_among_others_is_missed(
 def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
     query = Query(tmp_path, 1)
     query.run(0, ids_of(1))
-    path = query.store.bucket(0) / Span.of(0).name()
+    path = query.increment(0)
     whole = path.read_bytes()
     for damaged, complaint in [
         (whole[:3], "ends inside its head"),
-        (b"x" + whole[1:], "no memory of version 2"),
-        (whole[:4] + b"\1" + whole[5:], "no memory of version 2"),
+        (b"x" + whole[1:], "no memory of version 3"),
+        (whole[:4] + b"\1" + whole[5:], "no memory of version 3"),
         (whole[:-1], "is damaged"),
         (whole[:-1] + b"z", "is damaged"),
     ]:
@@ -421,6 +425,38 @@ class Folder(RuleBasedStateMachine):
                 self.run_batch(numbers, worker)
         except Crashed:
             self.workers[worker].clear()
+
+    @rule(
+        numbers=st.lists(st.integers(0, 40), max_size=8),
+        others=st.lists(st.integers(0, 40), max_size=8),
+        at=st.integers(0, 12),
+        buckets=st.none() | st.integers(1, 7),
+        worker=st.integers(0, 1),
+    )
+    def run_again_beside_a_late_task(
+        self, numbers: list[int], others: list[int], at: int, buckets: int | None, worker: int
+    ) -> None:
+        """Before a change that an attempt makes, a later one begins and ends, with other rows."""
+        if self.batch < 0:
+            return
+        self.query.start(None)
+        late, changed = copy(self.query), count()
+        self.rows = ids_of(*numbers)
+        fresh = [one for one in self.rows if one not in self.seen]
+        self.answer = sorted({self.rows.index(one) for one in fresh})
+
+        def begin_later(_: str = "", __: tuple[Any, ...] = ()) -> None:
+            if next(changed) == at:
+                self.query.start(buckets)
+                self.query.run_empty_task(self.batch)
+                self.replay(1 - worker)
+                self.patch.setattr(increments, "_CACHE", self.workers[worker])
+
+        self.patch.setattr(increments, "_CACHE", self.workers[worker])
+        with changes(begin_later), suppress(StoreError, FileNotFoundError):
+            late.run(self.batch, ids_of(*others))
+        while late.execution == self.query.execution:
+            begin_later()
 
     @rule(buckets=st.none() | st.integers(1, 7))
     def restart(self, buckets: int | None) -> None:

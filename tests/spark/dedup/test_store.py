@@ -1,5 +1,7 @@
 """The folder of a `dedup_stream`: whose it is, and what becomes of it when the number of buckets changes. No Spark."""
 
+from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from itertools import count, pairwise
 from pathlib import Path
@@ -8,16 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spark_udfs.dedup import increments
 from spark_udfs.dedup import store as stores
-from spark_udfs.dedup.attempts import check_last, last_attempts
+from spark_udfs.dedup.attempts import Note, noted
 from spark_udfs.dedup.disk import StoreError
 from spark_udfs.dedup.fingerprints import Sorted
-from spark_udfs.dedup.increments import Span, load, save
+from spark_udfs.dedup.increments import listed, load, save
 from spark_udfs.dedup.memory import Memory
 from spark_udfs.dedup.store import Layout, prepare
 from tests.spark.dedup.files import (
     Crashed,
     Id,
+    Power,
     Query,
     changes,
     count_changes,
@@ -57,49 +61,92 @@ def test_one_query_has_a_folder_for_each_dedup_stream(tmp_path: Path) -> None:
 
 def test_a_task_of_an_attempt_before_the_last_one_is_refused(tmp_path: Path) -> None:
     old, store = (prepare(tmp_path, SETTINGS, None, 3, name) for name in ("first", "second"))
-    first, second = store.open("query", 4, 1), store.open("query", 4, 2)
-    assert last_attempts(tmp_path, check_last(tmp_path, 4, second)) == {4: second.mark()}
-    with pytest.raises(StoreError, match="was begun again meanwhile"):
-        check_last(tmp_path, 4, first)
+    store.open("query", 4, 1)
+    second = store.open("query", 4, 2)
     for late in (store, old):  # one that had noted nothing, too
         with pytest.raises(StoreError, match="was begun again meanwhile"):
             late.open("query", 4, 1)
+    assert noted(tmp_path) == [Note(4, second)]
     third = store.open("query", 5, 3)
-    assert last_attempts(tmp_path, check_last(tmp_path, 5, third)) == {4: second.mark()}
     with pytest.raises(StoreError, match="remembers micro-batch 5"):
-        check_last(tmp_path, 4, second)
+        store.open("query", 4, 2)
+    assert noted(tmp_path) == [Note(5, third)]
 
 
-def test_a_crash_while_notes_are_forgotten_leaves_the_last_attempt_the_last(tmp_path: Path) -> None:
-    for number in count():
-        query = Query(tmp_path / f"{number}", 1)
-        for starts in (1, 2, 3, 4):  # the same frame is started again
-            query.starts = starts
-            assert query.run(1, ids_of(1, 2)) == [0, 1]
-        try:
-            with crash_before(number):
-                query.start(None)
-        except Crashed:
+@pytest.mark.parametrize("goes_on", [False, True])
+@pytest.mark.parametrize("again", [[], ids_of(2), ids_of(1, 2)])
+def test_what_a_late_task_of_an_earlier_attempt_writes_does_not_count(
+    tmp_path: Path, again: list[Id], goes_on: bool
+) -> None:
+    """It has seen that no attempt is later than its own, and stops before its file takes its name.
+
+    It replaced the file of the last attempt, which had another mark: what that had added was forgotten.
+    """
+    late = Query(tmp_path, 1)
+    late.run(0, ids_of(0))
+    query = copy(late)
+
+    def run_again(name: str, _: tuple[Any, ...]) -> None:
+        if name == "replace" and query.execution == late.execution:
             query.start(None)
-        else:
-            break
-        assert query.run(2, ids_of(1, 2, 3)) == [2]
-    assert number > 3
+            query.run_empty_task(1)
+            assert query.run(1, again) == list(range(len(again)))
+            if goes_on:
+                query.run_empty_task(2)
+
+    with changes(run_again):
+        late.run(1, ids_of(1, 4))
+    assert late.increment(1) if again else late.files()
+    rows = ids_of(1, 2, 4)
+    new = [at for at, one in enumerate(rows) if one not in again]
+    for batch, answer in ((3, new), (4, [])):
+        new_worker()
+        assert query.run(batch, rows) == answer
 
 
-def test_what_a_late_task_wrote_once_more_still_counts_for_those_that_built_on_it(
+def test_a_crash_while_attempts_are_superseded_leaves_the_last_attempt_the_last(
     tmp_path: Path,
 ) -> None:
-    query = Query(tmp_path, 1)
-    query.run(1, ids_of(1))
-    path = query.store.bucket(0) / Span.of(1).name()
-    of_first = path.read_bytes()
-    query.start(None)
-    query.run(1, ids_of(1))
-    query.run(2, ids_of(2))
-    path.write_bytes(of_first)
-    for batch in (3, 4):
-        assert query.run(batch, ids_of(1, 2)) == []
+    for number in count():
+        query = Query(tmp_path / f"{number}", 3)
+        query.run(0, ids_of(0))
+        query.run(1, ids_of(*range(1, 9)))
+        query.again()
+        try:
+            with crash_before(number):
+                query.run(1, ids_of(1, 2))
+        except Crashed:
+            query.start(None)
+            query.run(1, ids_of(1, 2))
+        else:
+            break
+        new_worker()
+        assert query.run(2, ids_of(*range(9))) == list(range(3, 9))
+    assert number > 10
+
+
+@pytest.mark.parametrize("keep_unlinked", [False, True])
+def test_a_power_cut_while_attempts_are_superseded_does_no_harm(
+    tmp_path: Path, keep_unlinked: bool
+) -> None:
+    for number in count():
+        query, power = Query(tmp_path / f"{number}", 2), Power()
+        query.run(0, ids_of(0))
+        query.run(1, ids_of(*range(1, 9)))
+        query.again()
+        try:
+            with changes(power.hear), crash_before(number):
+                query.run(1, ids_of(1, 2))
+        except Crashed:
+            power.cut(keep_unlinked=keep_unlinked)
+            query.start(None)
+            new_worker()
+            query.run(1, ids_of(1, 2))
+        else:
+            break
+        new_worker()
+        assert query.run(2, ids_of(*range(9))) == list(range(3, 9))
+    assert number > 10
 
 
 @pytest.mark.parametrize("is_started_again", [False, True])
@@ -111,7 +158,7 @@ def test_what_a_failed_attempt_added_to_another_bucket_is_not_remembered(
     query = Query(tmp_path, 1)
     query.run(0, ids_of(1))
     query.start(None)
-    query.store.open("query", 0, query.starts)
+    query.run_empty_task(0)
     if again:
         query.run(0, again)
     if is_started_again:
@@ -158,7 +205,7 @@ def test_no_task_of_a_query_that_still_runs_adds_ids_while_they_are_split(tmp_pa
     def late_task(name: str, arguments: tuple[Any, ...]) -> None:
         if name == "mkdir" and "new-layout" in str(arguments[0]):
             with pytest.raises(FileNotFoundError):
-                save(bucket, 1, bytes(8), known, news, None)
+                save(bucket, 1, query.attempt(), known, news, None)
             refused.append(arguments[0])
 
     with changes(late_task):
@@ -191,9 +238,10 @@ def test_a_replay_after_the_number_of_buckets_changed_writes_what_is_there(tmp_p
     query.start(5)
 
     def content() -> dict[str, bytes]:
-        """All but the mark of the attempt."""
-        files = {str(path): path.read_bytes() for path in tmp_path.rglob("0*")}
-        return {path: data[:24] + data[32:] for path, data in files.items()}
+        """By the files' names but for the attempt."""
+        buckets = [query.store.bucket(number) for number in range(5)]
+        files = [bucket / span.name() for bucket in buckets for span in listed(bucket)]
+        return {str(path).partition(".")[0]: path.read_bytes() for path in files}
 
     before = content()
     query.run(2, batches[2])
@@ -257,16 +305,64 @@ def test_a_crash_while_the_number_of_buckets_changes_loses_nothing(tmp_path: Pat
         assert names == [query.store.layout.name()]
 
 
-def test_notes_of_micro_batches_do_not_pile_up(tmp_path: Path) -> None:
+def test_only_the_last_attempt_of_the_newest_micro_batch_has_a_note(tmp_path: Path) -> None:
+    query = Query(tmp_path, 2)
+    for batch in (0, 1, 4, 5):
+        for _ in range(5):
+            query.run(batch, ids_of(batch))
+            assert noted(tmp_path) == [Note(batch, query.attempt())]
+            query.again()
+
+
+def test_signs_of_superseded_attempts_do_not_pile_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(increments, "RUN", 2)
     query = Query(tmp_path, 1)
-    for batch in (0, 1, 4):
-        query.run(batch, ids_of(batch))
-        assert [path.name for path in tmp_path.glob("batch-*")] == [f"batch-{batch:020}-0000"]
-    for batch in (5, 6, 7):
-        query.run(batch, ids_of(batch))
+    for batch in range(30):
+        for _ in range(3):
+            query.again()
+            query.run(batch, ids_of(batch))
+    assert [name for name in query.files() if "supersedes" in name] == []
+    for batch in (30, 31):
+        for _ in range(3):
+            query.again()
+            query.run_empty_task(batch)
+    assert len([name for name in query.files() if "supersedes" in name]) == 2
+
+
+def test_what_processes_that_died_left_half_written_is_deleted_at_the_next_start(
+    tmp_path: Path,
+) -> None:
+    left = 0
+    for number in range(12):
+        folder = tmp_path / f"{number}"
+        with suppress(Crashed), crash_before(number):
+            Query(folder, 1).run(0, ids_of(1))
+        left += len(list(folder.glob(".*")))
+        query = Query(folder, 1)
+        query.run(0, ids_of(1))
         query.start(None)
-        query.run(batch, ids_of(batch))
-    assert len(list(tmp_path.glob("batch-*"))) <= 4
+        assert list(folder.glob(".*")) == []
+    assert left > 1
+
+
+def test_a_task_whose_half_written_file_is_deleted_takes_what_another_one_wrote(
+    tmp_path: Path,
+) -> None:
+    query, links = Query(tmp_path, 1), count()
+
+    def other_task(name: str, _: tuple[Any, ...]) -> None:
+        if name == "link" and next(links) == 0:
+            query.run_empty_task(0)
+            prepare(
+                tmp_path, {"types": ["string"], "horizon_ms": None, "event_time": True}, None, 1
+            )
+            assert list(tmp_path.glob(".query-*")) == []
+
+    with changes(other_task):
+        assert query.run(0, ids_of(1)) == [0]
+    assert next(links) == 2
 
 
 def test_layouts_are_in_the_order_in_which_they_were_made() -> None:
