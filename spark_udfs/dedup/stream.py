@@ -90,7 +90,8 @@ def dedup_stream(
     about 1e-21. The hash resists no one who makes ids collide on purpose.
 
     A Python worker keeps up to 256 MiB of the fingerprints that it read, and holds those of a bucket while it works on
-    it: beyond some ten million ids for each bucket give a horizon or more buckets. Watermarks pass.
+    it: beyond some ten million ids for each bucket give a horizon or more buckets. Watermarks pass. The query's
+    progress has the number of rows that came as an observed metric, ``rows`` of ``dedup_stream START FOLDER``.
 
     Args:
         df: A stream of micro-batches, without asynchronous progress tracking. Its query must be of output mode
@@ -192,7 +193,11 @@ def _keep_new(
     # Rows without an id go anywhere: in one bucket they would all be one task's.
     bucket = F.pmod(F.coalesce(first, F.col(source).cast("bigint")), F.lit(store.layout.buckets))
     more = [column.alias(name) for name, column in added.items()]
-    rows = df.select("*", *more).repartitionById(store.layout.buckets, bucket.cast("int"))
+    # Adaptive execution plans no task behind a shuffle without rows, unless that is observed; each attempt needs one.
+    observed = df.select("*", *more).observe(
+        f"dedup_stream {store.start} {store.folder}", F.count("*").alias("rows")
+    )
+    rows = observed.repartitionById(store.layout.buckets, bucket.cast("int"))
     asked = [first, second, F.col(source)]
     if horizon_ms is not None:
         asked.append(F.unix_millis(F.current_timestamp()))

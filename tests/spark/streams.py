@@ -13,6 +13,7 @@ from pyspark.errors import StreamingQueryException
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 SCHEMA = pa.schema(
     [("number", pa.int64()), ("id", pa.string()), ("part", pa.int32()), ("at", pa.timestamp("us", "UTC"))]
@@ -55,10 +56,19 @@ class Stream:
             if batch_id == crash_after:
                 raise Crash
 
+        self._await(self._frame(operator).writeStream.foreachBatch(sink))
+
+    def run_without_effects(self, operator: Operator) -> None:
+        """Process what was added, into a sink to which Spark writes by itself."""
+        self._await(self._frame(operator).writeStream.format("noop"))
+
+    def _frame(self, operator: Operator) -> "DataFrame":
         source = self.spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1)
-        df = operator(source.parquet(str(self.folder / "input")))
-        writer = df.writeStream.foreachBatch(sink).trigger(availableNow=True)
-        query = writer.option("checkpointLocation", str(self.folder / "checkpoint")).start()
+        return operator(source.parquet(str(self.folder / "input")))
+
+    def _await(self, writer: "DataStreamWriter") -> None:
+        checkpoint = str(self.folder / "checkpoint")
+        query = writer.trigger(availableNow=True).option("checkpointLocation", checkpoint).start()
         query.awaitTermination()
 
     def numbers(self) -> list[int]:

@@ -5,6 +5,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,6 +85,50 @@ def test_a_replay_without_a_row_of_the_failed_attempt_forgets_that_it_was_seen(
     stream.add([(1, "X", 1, None)])
     stream.run(lambda df: unique(stream)(df.where("part = 1")))
     assert stream.effects[1:] == [(0, []), (1, [1])]
+
+
+@pytest.mark.parametrize("is_adaptive", [False, True])
+def test_a_replay_of_which_spark_plans_no_task_without_rows_forgets_what_was_seen(
+    stream: Stream, is_adaptive: bool
+) -> None:
+    """Behind a shuffle that gave no rows, adaptive execution planned none: the failed attempt stayed the last one."""
+
+    def operator(part: int) -> Operator:
+        return lambda df: unique(stream, buckets=3)(
+            df.repartition(2, "part").where(f"part = {part}")
+        )
+
+    stream.add([(0, "X", 0, None)])
+    with pytest.raises(StreamingQueryException):
+        stream.run(operator(0), crash_after=0)
+    with adaptive_execution(stream.spark, is_adaptive):
+        stream.run_without_effects(operator(1))
+    stream.add([(1, "X", 0, None)])
+    stream.run(operator(0))
+    assert stream.effects == [(0, [0]), (1, [1])]
+
+
+@contextmanager
+def adaptive_execution(spark: "SparkSession", is_on: bool) -> Iterator[None]:
+    name = "spark.sql.adaptive.enabled"
+    before = spark.conf.get(name)
+    assert before is not None, "Spark has a default"
+    spark.conf.set(name, is_on)
+    try:
+        yield
+    finally:
+        spark.conf.set(name, before)
+
+
+def test_a_frame_may_be_used_twice_in_one_query(stream: Stream) -> None:
+    stream.add(rows_of(0, [("a", 0), ("b", 1), ("a", 1)]), rows_of(3, [("b", 0), ("c", 1)]))
+
+    def operator(df: "DataFrame") -> "DataFrame":
+        new = unique(stream, buckets=2)(df)
+        return new.where("part = 0").union(new.where("part = 1"))
+
+    stream.run(operator)
+    assert stream.numbers() == [0, 1, 4]
 
 
 def test_two_in_one_query_need_two_folders(stream: Stream) -> None:
