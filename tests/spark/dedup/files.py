@@ -19,7 +19,7 @@ from spark_udfs.dedup.stream import _claim
 Id = tuple[int, int]
 """The two halves of a fingerprint; the first as Spark has it, signed."""
 
-CHANGES = ("fsync", "replace", "rename", "unlink", "link", "mkdir", "rmdir")
+CHANGES = ("fsync", "open", "replace", "rename", "unlink", "link", "mkdir", "rmdir")
 """The functions of `os` by which our code changes what is on disk, after it wrote to files without a name."""
 
 
@@ -109,10 +109,16 @@ def _announced(
     name: str, function: Callable[..., Any], of: Callable[[str, tuple[Any, ...]], None]
 ) -> Callable[..., Any]:
     def call(*arguments: Any, **named: Any) -> Any:
-        of(name, arguments)
+        if name != "open" or _creates(*arguments):
+            of(name, arguments)
         return function(*arguments, **named)
 
     return call
+
+
+def _creates(path: Any, flags: int, *_: Any) -> bool:
+    """Whether `os.open` makes a file that is not just a temporary one."""
+    return flags & (os.O_CREAT | os.O_EXCL) == os.O_CREAT and not os.path.exists(path)
 
 
 @contextmanager
@@ -145,6 +151,7 @@ class Power:
         self.synced: set[int] = set()  # inodes of files
         self.renamed: dict[Path, tuple[Path, bytes | None]] = {}  # by new name: old content
         self.unlinked: dict[Path, bytes] = {}
+        self.created: set[Path] = set()
 
     def hear(self, name: str, arguments: tuple[Any, ...]) -> None:
         """A change is about to be made."""
@@ -154,6 +161,9 @@ class Power:
             for lost in (self.renamed, self.unlinked):
                 for other in [other for other in lost if other.parent == path]:
                     del lost[other]
+            self.created -= set(path.iterdir()) if path.is_dir() else set()
+        elif name == "open":
+            self.created.add(Path(arguments[0]))
         elif name == "replace":
             source, target = map(Path, arguments)
             assert source.stat().st_ino in self.synced, "a name for what is not on disk"
@@ -172,3 +182,5 @@ class Power:
                 path.replace(source)
             else:
                 path.write_bytes(before)
+        for path in self.created:
+            path.unlink(missing_ok=True)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spark_udfs.dedup import increments
+from spark_udfs.dedup import attempts, increments
 from spark_udfs.dedup import store as stores
 from spark_udfs.dedup.attempts import Note, noted
-from spark_udfs.dedup.disk import StoreError
+from spark_udfs.dedup.disk import StoreError, create_empty
 from spark_udfs.dedup.fingerprints import Sorted
 from spark_udfs.dedup.increments import listed, load, save
 from spark_udfs.dedup.memory import Memory
@@ -57,6 +57,21 @@ def test_one_query_has_a_folder_for_each_dedup_stream(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="each needs a folder of its own"):
         second.open("query", 0, 7)
     second.open("query", 0, 8)  # the micro-batch once more, by a query that was built again
+
+
+def test_of_two_in_one_query_whose_tasks_begin_at_once_one_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (prepare(tmp_path, SETTINGS, None, 3, "application") for _ in range(2))
+
+    def second_begins(path: Path) -> None:
+        monkeypatch.undo()
+        second.open("query", 0, 7)
+        create_empty(path)
+
+    monkeypatch.setattr(attempts, "create_empty", second_begins)
+    with pytest.raises(StoreError, match="each needs a folder of its own"):
+        first.open("query", 0, 7)
 
 
 def test_a_task_of_an_attempt_before_the_last_one_is_refused(tmp_path: Path) -> None:
@@ -104,33 +119,16 @@ def test_what_a_late_task_of_an_earlier_attempt_writes_does_not_count(
         assert query.run(batch, rows) == answer
 
 
+@pytest.mark.parametrize("is_started_again", [False, True])
+@pytest.mark.parametrize(
+    ("has_power", "keep_unlinked"), [(True, True), (False, False), (False, True)]
+)
 def test_a_crash_while_attempts_are_superseded_leaves_the_last_attempt_the_last(
-    tmp_path: Path,
+    tmp_path: Path, is_started_again: bool, has_power: bool, keep_unlinked: bool
 ) -> None:
+    """Spark runs the task again, in the same attempt, or the query is started again."""
     for number in count():
-        query = Query(tmp_path / f"{number}", 3)
-        query.run(0, ids_of(0))
-        query.run(1, ids_of(*range(1, 9)))
-        query.again()
-        try:
-            with crash_before(number):
-                query.run(1, ids_of(1, 2))
-        except Crashed:
-            query.start(None)
-            query.run(1, ids_of(1, 2))
-        else:
-            break
-        new_worker()
-        assert query.run(2, ids_of(*range(9))) == list(range(3, 9))
-    assert number > 10
-
-
-@pytest.mark.parametrize("keep_unlinked", [False, True])
-def test_a_power_cut_while_attempts_are_superseded_does_no_harm(
-    tmp_path: Path, keep_unlinked: bool
-) -> None:
-    for number in count():
-        query, power = Query(tmp_path / f"{number}", 2), Power()
+        query, power = Query(tmp_path / f"{number}", 3), Power()
         query.run(0, ids_of(0))
         query.run(1, ids_of(*range(1, 9)))
         query.again()
@@ -138,8 +136,10 @@ def test_a_power_cut_while_attempts_are_superseded_does_no_harm(
             with changes(power.hear), crash_before(number):
                 query.run(1, ids_of(1, 2))
         except Crashed:
-            power.cut(keep_unlinked=keep_unlinked)
-            query.start(None)
+            if not has_power:
+                power.cut(keep_unlinked=keep_unlinked)
+            if is_started_again:
+                query.start(None)
             new_worker()
             query.run(1, ids_of(1, 2))
         else:
