@@ -172,10 +172,10 @@ class Power:
             path = Path(arguments[0])
             self.unlinked[path] = path.read_bytes()
 
-    def cut(self, *, keep_unlinked: bool) -> None:
-        """All names are as they were at the last sync of their folder, but for those that were deleted."""
-        if not keep_unlinked:
-            for path, content in self.unlinked.items():
+    def cut(self, stays_deleted: Callable[[Path], bool]) -> None:
+        """All names are as they were at the last sync of their folder, but for some of those that were deleted."""
+        for path, content in self.unlinked.items():
+            if not stays_deleted(path):
                 path.write_bytes(content)
         for path, (source, before) in self.renamed.items():
             if before is None:

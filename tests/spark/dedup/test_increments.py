@@ -299,7 +299,7 @@ def test_a_power_cut_between_any_two_changes_of_the_folder_does_no_harm(
             for batch in range(2, len(batches)):
                 assert query.run(batch, batches[batch]) == answers[batch]
                 done = batch + 1
-        power.cut(keep_unlinked=keep_unlinked)
+        power.cut(lambda _: keep_unlinked)
         new_worker()
         replayed(query, batches, answers, done)
 
