@@ -20,7 +20,8 @@ from pykafka_core.idempotent.ids import lists_of
 from pykafka_core.idempotent.ledger import Clock, Retention, TableEffect
 from pykafka_core.idempotent.plan import first_of_each
 from pykafka_core.idempotent.sql import Claimed, Inserted, SqlLedger, SqlTransaction, wall_clock_ms
-from pykafka_core.idempotent.statements.sqlite import SQLiteStatement
+from pykafka_core.idempotent.statements.checks import STAGED
+from pykafka_core.idempotent.statements.sqlite import ROWID, SQLiteStatement
 
 TIMEOUT_MS = 30_000
 _BUSY_PAUSE_S = 0.01
@@ -32,6 +33,7 @@ _ENDED = (
     "full disk): nothing of it is left, and all of it is to be done when the records come again. Let such errors pass "
     "out of the effect"
 )
+_STAGED_IS_THERE = {sqlite3.SQLITE_CREATE_TEMP_VIEW: True, sqlite3.SQLITE_DROP_TEMP_VIEW: False}
 TYPES = {
     "integer": "INTEGER",
     "bytes": "BLOB",
@@ -243,13 +245,19 @@ class _Guard:
     SQLite asks when it prepares a statement, and the connection keeps prepared ones. A rollback that undoes a change of
     the schema has it prepare all of them again: each transaction has such a change, the view `_OPEN`. So no statement
     of an effect that caught the error is committed by itself, or opens another transaction.
+
+    While a statement's rows are staged it also refuses the rowid of their view, which SQLite may be compiled to give as
+    NULL. A connection has one authorizer, so nothing else may set one.
     """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._refused: str | None = None
+        self._is_staged = False
 
-    def _authorize(self, action: int, *_: object) -> int:
+    def _authorize(
+        self, action: int, name: str | None, column: str | None, schema: str | None, _: object
+    ) -> int:
         if not self._connection.in_transaction:
             self._refused = _ENDED
         elif action == sqlite3.SQLITE_TRANSACTION:
@@ -257,6 +265,15 @@ class _Guard:
                 "the effect tried to commit or roll back (executescript commits first): "
                 "it writes, the ledger commits"
             )
+        elif name == STAGED and action in _STAGED_IS_THERE:
+            self._is_staged = _STAGED_IS_THERE[action]
+            return sqlite3.SQLITE_OK
+        elif (
+            action == sqlite3.SQLITE_READ
+            and self._is_staged
+            and (name, column, schema) == (STAGED, ROWID, "temp")
+        ):
+            return sqlite3.SQLITE_DENY
         else:
             return sqlite3.SQLITE_OK
         return sqlite3.SQLITE_DENY

@@ -655,6 +655,72 @@ def test_the_rowid_of_another_table_is_its_own(kept_in_sqlite: SQLiteLedger) -> 
         assert transaction.connection.execute("SELECT rowid FROM kept").fetchall() == [(42,), (43,)]
 
 
+def test_the_rowid_of_the_users_table_called_staged_is_its_own(
+    kept_in_sqlite: SQLiteLedger,
+) -> None:
+    """Also in temp, where no statement has staged anything."""
+    with kept_in_sqlite.transaction("g") as transaction:
+        connection = transaction.connection
+        connection.execute("CREATE TABLE main.staged (value)")
+        connection.execute("INSERT INTO main.staged (rowid, value) VALUES (42, 'x')")
+        sql = "INSERT INTO kept SELECT mine.rowid, staged.value FROM main.staged AS mine, staged"
+        kept_in_sqlite.statement(sql)(connection, values("a"))
+        assert connection.execute("SELECT * FROM kept").fetchall() == [(42, "a")]
+        connection.execute("CREATE TEMPORARY TABLE staged AS SELECT 'y' AS value")
+        assert connection.execute("SELECT rowid, value FROM staged").fetchall() == [(1, "y")]
+        connection.execute("DROP TABLE temp.staged")
+
+
+@pytest.mark.parametrize("name", ["rowid", "ROWID", "oid"])
+def test_the_rowid_is_refused_beside_a_column_that_is_called_so(
+    kept_in_sqlite: SQLiteLedger, name: str
+) -> None:
+    effect = kept_in_sqlite.statement("INSERT INTO kept SELECT _rowid_, value FROM staged")
+    with (
+        pytest.raises(UsageError, match="staged has no rowid in SQLite"),
+        kept_in_sqlite.transaction("g") as transaction,
+    ):
+        effect(transaction.connection, pa.table({name: [7], "value": ["a"]}))
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+@pytest.mark.parametrize(
+    "sql", ["INSERT INTO kept SELECT 1, value FROM staged", "SELECT rowid FROM staged"]
+)
+def test_an_effect_cannot_commit_after_a_statement_either(
+    kept_in_sqlite: SQLiteLedger, sql: str, end: str
+) -> None:
+    """A statement that set an authorizer of its own took the ledger's away: rows were committed without their marks."""
+    with (
+        pytest.raises(UsageError, match="tried to commit or roll back"),
+        kept_in_sqlite.transaction("g") as transaction,
+    ):
+        transaction.advance({KEY: 1})
+        with suppress(UsageError):
+            kept_in_sqlite.statement(sql)(transaction.connection, values("a"))
+        transaction.connection.execute(end)
+    with kept_in_sqlite.transaction("g") as transaction:
+        assert transaction.connection.execute("SELECT * FROM kept").fetchall() == []
+        assert transaction.marks() == {}
+
+
+def test_a_rollback_after_a_statement_cannot_be_hidden(kept_in_sqlite: SQLiteLedger) -> None:
+    with (
+        pytest.raises(UsageError, match="rolled the ledger's transaction back"),
+        kept_in_sqlite.transaction("g") as transaction,
+    ):
+        connection = transaction.connection
+        connection.execute("CREATE UNIQUE INDEX once ON kept (value)")
+        effect = kept_in_sqlite.statement(
+            "INSERT OR ROLLBACK INTO kept SELECT 1, value FROM staged"
+        )
+        with suppress(sqlite3.IntegrityError):
+            effect(connection, values("a", "a"))
+        connection.execute("INSERT INTO kept VALUES (2, 'b')")
+    with kept_in_sqlite.transaction("g") as transaction:
+        assert transaction.connection.execute("SELECT * FROM kept").fetchall() == []
+
+
 @pytest.mark.parametrize("name", ["rowid", "ROWID", "oid"])
 def test_a_column_may_be_called_as_the_rowid_is(kept_in_sqlite: SQLiteLedger, name: str) -> None:
     rows = pa.table({name: [7], "value": ["a"]})

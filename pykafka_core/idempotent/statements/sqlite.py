@@ -36,8 +36,8 @@ _TOKEN: Final = re.compile(
 
 _TABLE: Final = f"temp.{ROWS}"
 _VIEW: Final = f"temp.{STAGED}"
-_ROWID: Final = "ROWID"
-"""As SQLite calls it where a statement is authorized, however it was written."""
+ROWID: Final = "ROWID"
+"""As SQLite calls it where a statement is authorized, however it was written; the ledger refuses the view's."""
 
 _SLICE: Final = 10_000
 """Python objects of so many rows at a time."""
@@ -60,15 +60,23 @@ class SQLiteStatement:
         # Names differ from each other only if they do when ASCII's letters are small.
         names = checked_columns(table, lambda name: name.encode().lower().decode())
         forms = [_form(field) for field in table.schema]
-        columns = [f"{quoted(name)} {kind}" for name, (kind, _) in zip(names, forms, strict=True)]
+        columns = [
+            f"{quoted(_declared(name))} {kind}"
+            for name, (kind, _) in zip(names, forms, strict=True)
+        ]
         cursor = connection.cursor()
         cursor.row_factory = None
         insert = f"INSERT INTO {_TABLE} VALUES ({', '.join('?' * len(columns))})"
         with _staged(connection, cursor, columns):
             cursor.executemany(insert, _rows(table, [values for _, values in forms]))
-            with noting(self.sql), _naming_staged(), _without_rowid(connection, names):
+            with noting(self.sql), _naming_staged():
                 for _ in cursor.execute(_only_names_in_double_quotes(self.sql)):
                     pass  # A statement with rows to give has only begun when execute returns.
+
+
+def _declared(name: str) -> str:
+    """The name of a column; one that is called as the rowid is has other letters, to be told from it."""
+    return name.lower() if name == ROWID else name
 
 
 def _only_names_in_double_quotes(sql: str) -> str:
@@ -105,29 +113,11 @@ def _naming_staged() -> Generator[None]:
     except sqlite3.DatabaseError as error:
         if str(error) == f"cannot modify {STAGED} because it is a view":
             raise changes_staged() from error
-        if str(error) == f"access to {_VIEW}.{_ROWID} is prohibited":
+        if str(error) == f"access to {_VIEW}.{ROWID} is prohibited":
             raise UsageError(
                 f"{STAGED} has no rowid in SQLite: give its rows a column that numbers them, such as the offset"
             ) from error
         raise
-
-
-@contextmanager
-def _without_rowid(connection: sqlite3.Connection, names: Sequence[str]) -> Generator[None]:
-    """Refuse the view's rowid, by any of its names, which SQLite may be compiled to give as NULL."""
-    if _ROWID in names:  # which is the column, if SQLite calls it so
-        yield
-        return
-
-    def authorized(action: int, table: str | None, column: str | None, *_: str | None) -> int:
-        is_rowid = action == sqlite3.SQLITE_READ and (table, column) == (STAGED, _ROWID)
-        return sqlite3.SQLITE_DENY if is_rowid else sqlite3.SQLITE_OK
-
-    connection.set_authorizer(authorized)
-    try:
-        yield
-    finally:
-        connection.set_authorizer(None)
 
 
 def _rows(table: Any, forms: Sequence[Values]) -> Iterator[tuple[object, ...]]:
