@@ -161,8 +161,9 @@ class Read:
         if batch_id is None:
             return (
                 "Outside of a query the first row of a partition says where the batch begins: give rows that begin "
-                "there or before, and filter them in the effect (rows do not tell whether these offsets hold any: a "
-                "transaction's marker has one, and compaction leaves gaps)"
+                "there or before, and filter them in the effect. Rows do not tell whether these offsets hold any (a "
+                "transaction's marker has one, and compaction leaves gaps): where they hold none, begin with the "
+                "last record before them"
             )
         if batch_id == 0:
             return (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.errors import StreamingQueryException
 
@@ -283,6 +283,30 @@ def test_rows_by_hand_that_begin_after_the_marks_are_data_loss(query: Query) -> 
     assert query.processed() == list(range(8))
     query.by_hand(9, 10, fail_on_data_loss=False)
     assert query.processed() == [*range(8), 9]
+
+
+def test_rows_by_hand_behind_a_marker_begin_with_the_record_before_it(query: Query) -> None:
+    """They look as if a record was passed over; the error says what to do when there is none."""
+    producer = Producer(
+        {"bootstrap.servers": query.broker.bootstrap_servers, "transactional.id": "t"}
+    )
+    producer.init_transactions(60)
+    producer.begin_transaction()
+    for value in range(5):
+        producer.produce(TOPIC, str(value), partition=0)
+    producer.commit_transaction(60)
+    query.by_hand(0, 6)
+    producer.begin_transaction()
+    producer.produce(TOPIC, "5", partition=0)
+    producer.commit_transaction(60)
+    with pytest.raises(
+        DataLossError,
+        match=r"offsets 5 to 5 of orders-0 .*a transaction's marker .* begin with the last record before them, which",
+    ):
+        query.by_hand(6, 8)
+    assert query.processed() == list(range(5))
+    query.by_hand(4, 8)
+    assert query.processed() == list(range(6))
 
 
 def test_rows_by_hand_of_a_topic_that_is_recreated_before_they_are_read_are_refused(
