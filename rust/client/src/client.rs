@@ -1,0 +1,159 @@
+//! The client: a task for each destination.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::Instant;
+
+use crate::backoff::Backoff;
+use crate::connector::Connector;
+use crate::link::Link;
+use crate::request::{Completion, Destination, Pending, Request, SendError};
+
+/// How a client behaves.
+#[derive(Debug, Clone)]
+pub struct ClientOptions {
+    /// What peers see of it in their logs and metrics.
+    pub client_id: Arc<str>,
+    /// For a connection, and again for the peer's versions (`socket.connection.setup.timeout.ms`).
+    pub setup_timeout: Duration,
+    /// After the first failure (`reconnect.backoff.ms`).
+    pub backoff_first: Duration,
+    /// After many (`reconnect.backoff.max.ms`).
+    pub backoff_max: Duration,
+    /// Of a connection without requests (`connections.max.idle.ms`).
+    pub idle_max: Duration,
+    /// Larger answers end their connection.
+    pub answer_bytes_max: usize,
+    /// Requests that are open at a time; further ones are refused.
+    pub open_max: usize,
+    /// Where jitter is drawn from.
+    pub seed: u64,
+}
+
+/// Who takes requests for which destination.
+#[derive(Debug, Default)]
+pub(crate) struct Table(Mutex<Links>);
+
+#[derive(Debug, Default)]
+struct Links {
+    is_closed: bool,
+    senders: HashMap<Destination, UnboundedSender<Pending>>,
+}
+
+impl Table {
+    /// Takes a destination off that has nothing to do; false if something came.
+    pub(crate) fn retire(&self, to: &Destination, requests: &UnboundedReceiver<Pending>) -> bool {
+        let mut links = self.0.lock();
+        let is_done = requests.is_empty();
+        if is_done {
+            links.senders.remove(to);
+        }
+        is_done
+    }
+}
+
+/// See the crate.
+#[derive(Debug)]
+pub struct Client<C> {
+    connector: Arc<C>,
+    options: Arc<ClientOptions>,
+    runtime: Handle,
+    table: Arc<Table>,
+    open: Arc<AtomicUsize>,
+}
+
+impl<C: Connector> Client<C> {
+    /// Opens nothing yet.
+    pub fn new(connector: C, options: ClientOptions, runtime: Handle) -> Client<C> {
+        Client {
+            connector: Arc::new(connector),
+            options: Arc::new(options),
+            runtime,
+            table: Arc::default(),
+            open: Arc::default(),
+        }
+    }
+
+    /// Sends a request; `done` is called once, on a thread of the runtime or on this one, and must not wait.
+    pub fn send(
+        &self,
+        to: &Destination,
+        request: Request,
+        done: impl FnOnce(Result<Bytes, SendError>) + Send + 'static,
+    ) {
+        let open_before = self.open.fetch_add(1, Ordering::Relaxed);
+        let open = self.open.clone();
+        let completion = Completion::new(move |ended| {
+            open.fetch_sub(1, Ordering::Relaxed);
+            done(ended);
+        });
+        if open_before >= self.options.open_max {
+            return completion.complete(Err(SendError::Full(open_before)));
+        }
+        let Request { api_key, api_version, body, timeout } = request;
+        let deadline = Instant::now() + timeout;
+        let pending = Pending { api_key, api_version, body, deadline, completion };
+        let refused = self.hand_over(to, pending);
+        // Completed outside of the lock.
+        drop(refused);
+    }
+
+    /// Gives the request to the task of its destination; back if there is none to come.
+    fn hand_over(&self, to: &Destination, pending: Pending) -> Option<Pending> {
+        let mut links = self.table.0.lock();
+        if links.is_closed {
+            return Some(pending);
+        }
+        let Some(sender) = links.senders.get(to) else {
+            return self.start(to, &mut links).send(pending).err().map(|refused| refused.0);
+        };
+        // A task that has crashed gets a successor.
+        let Err(refused) = sender.send(pending) else { return None };
+        self.start(to, &mut links).send(refused.0).err().map(|refused| refused.0)
+    }
+
+    /// Ends the connection to a destination, and all requests to it, as [`SendError::Closed`].
+    pub fn disconnect(&self, to: &Destination) {
+        let sender = self.table.0.lock().senders.remove(to);
+        drop(sender);
+    }
+
+    /// Ends everything; what is sent from now on is [`SendError::Closed`].
+    pub fn close(&self) {
+        let senders = {
+            let mut links = self.table.0.lock();
+            links.is_closed = true;
+            std::mem::take(&mut links.senders)
+        };
+        drop(senders);
+    }
+
+    /// Requests that are open.
+    pub fn open_count(&self) -> usize {
+        self.open.load(Ordering::Relaxed)
+    }
+
+    fn start(&self, to: &Destination, links: &mut Links) -> UnboundedSender<Pending> {
+        let (sender, requests) = unbounded_channel();
+        let ClientOptions { backoff_first, backoff_max, seed, .. } = *self.options;
+        let seed = seed.wrapping_add(links.senders.len() as u64).wrapping_add(u64::from(to.port));
+        let link = Link {
+            to: to.clone(),
+            options: self.options.clone(),
+            connector: self.connector.clone(),
+            requests,
+            table: self.table.clone(),
+            backoff: Backoff::new(backoff_first, backoff_max, seed),
+        };
+        self.runtime.spawn(link.run());
+        links.senders.insert(to.clone(), sender.clone());
+        sender
+    }
+}

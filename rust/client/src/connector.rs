@@ -1,0 +1,73 @@
+//! Where connections come from.
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::thread;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+
+use crate::request::Destination;
+
+/// Opens connections.
+pub trait Connector: Send + Sync + 'static {
+    /// What carries bytes.
+    type Stream: AsyncRead + AsyncWrite + Send;
+
+    /// Opens one; the caller bounds the time.
+    fn open(&self, to: &Destination) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+}
+
+/// Over TCP.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Tcp;
+
+impl Connector for Tcp {
+    type Stream = TcpStream;
+
+    async fn open(&self, to: &Destination) -> io::Result<TcpStream> {
+        let mut failed = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+        for address in addresses(to).await? {
+            match TcpStream::connect(address).await {
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    return Ok(stream);
+                }
+                Err(error) => failed = error,
+            }
+        }
+        Err(failed)
+    }
+}
+
+/// What a name stands for. The system is asked on a thread of its own: the runtime's may be all taken, and it may take long.
+async fn addresses(to: &Destination) -> io::Result<Vec<SocketAddr>> {
+    if let Ok(address) = to.host.parse::<IpAddr>() {
+        return Ok(vec![SocketAddr::new(address, to.port)]);
+    }
+    let (host, port) = (to.host.clone(), to.port);
+    let (told, found) = oneshot::channel();
+    thread::Builder::new().name("pykafka-resolve".into()).spawn(move || {
+        let _ = told.send((&*host, port).to_socket_addrs().map(Iterator::collect));
+    })?;
+    found.await.unwrap_or_else(|_| Err(io::Error::other("the look-up of the name has crashed")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn destination(host: &str) -> Destination {
+        Destination { purpose: "test".into(), host: host.into(), port: 9 }
+    }
+
+    #[tokio::test]
+    async fn a_name_is_looked_up_and_an_address_is_not() {
+        let found = addresses(&destination("127.0.0.1")).await.expect("an address");
+        assert_eq!(found, ["127.0.0.1:9".parse().expect("an address")]);
+        let found = addresses(&destination("localhost")).await.expect("known everywhere");
+        assert!(found.iter().all(|address| address.ip().is_loopback()) && !found.is_empty());
+    }
+}

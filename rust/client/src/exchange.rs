@@ -1,0 +1,249 @@
+//! What one connection says and hears, without the connection: requests become bytes, bytes become answers.
+//!
+//! The peer's versions are asked for first (KIP-511: by version 3, and by 0 where the peer knows no such version); requests
+//! wait for them. Answers come in the order of the requests, so that a correlation id that is not the next one's, or an
+//! answer that nobody waits for, ends the connection.
+
+use std::collections::{HashMap, VecDeque};
+use std::mem;
+use std::sync::Arc;
+
+use bytes::{Buf, Bytes, BytesMut};
+use pykafka_wire::ApiKey;
+use pykafka_wire::api_versions;
+use pykafka_wire::frame::{RequestHeader, decode_response_header};
+use tokio::time::Instant;
+
+use crate::request::{Completion, Pending, SendError};
+
+const PREFIX_SIZE: usize = 4;
+const READ_BYTES_MIN: usize = 16 << 10;
+const READ_BYTES_MAX: usize = 256 << 10;
+const API_VERSIONS: i16 = 3;
+const UNSUPPORTED_VERSION: i16 = 35;
+const SOFTWARE_NAME: &str = "pykafka-core";
+
+/// Why a connection must end.
+pub(crate) type Broken = Arc<str>;
+
+/// A request under way.
+#[derive(Debug)]
+struct UnderWay {
+    correlation_id: i32,
+    api_key: ApiKey,
+    api_version: i16,
+    deadline: Instant,
+    /// None: the peer's versions, which this side wants to know.
+    completion: Option<Completion>,
+}
+
+type Versions = HashMap<i16, (i16, i16)>;
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    client_id: Arc<str>,
+    answer_bytes_max: usize,
+    correlation_id: i32,
+    versions: Option<Versions>,
+    /// Until the versions are known.
+    waiting: VecDeque<Pending>,
+    under_way: VecDeque<UnderWay>,
+    input: BytesMut,
+    output: BytesMut,
+}
+
+impl Exchange {
+    /// Begins with the question for versions, to be answered by `deadline`.
+    pub(crate) fn begin(
+        client_id: Arc<str>,
+        answer_bytes_max: usize,
+        deadline: Instant,
+    ) -> Exchange {
+        let mut exchange = Exchange {
+            client_id,
+            answer_bytes_max,
+            correlation_id: 0,
+            versions: None,
+            waiting: VecDeque::new(),
+            under_way: VecDeque::new(),
+            input: BytesMut::new(),
+            output: BytesMut::new(),
+        };
+        exchange.ask_versions(API_VERSIONS, deadline);
+        exchange
+    }
+
+    /// Whether the peer has told its versions: it speaks Kafka's protocol.
+    pub(crate) fn is_established(&self) -> bool {
+        self.versions.is_some()
+    }
+
+    /// Whether nothing is open.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.waiting.is_empty() && self.under_way.is_empty()
+    }
+
+    /// Room for bytes from the peer, and bytes for it.
+    pub(crate) fn buffers(&mut self) -> (&mut BytesMut, &mut BytesMut) {
+        let missing = match self.frame_size() {
+            Ok(Some(size)) => (PREFIX_SIZE + size).saturating_sub(self.input.len()),
+            _ => 0,
+        };
+        self.input.reserve(missing.clamp(READ_BYTES_MIN, READ_BYTES_MAX));
+        (&mut self.input, &mut self.output)
+    }
+
+    /// Takes a request on; it is over at once if the peer cannot answer it.
+    pub(crate) fn submit(&mut self, pending: Pending) {
+        let Some(versions) = &self.versions else { return self.waiting.push_back(pending) };
+        let (min, max) = versions.get(&pending.api_key.0).copied().unwrap_or((0, -1));
+        if !(min..=max).contains(&pending.api_version) {
+            return pending.fail(SendError::UnsupportedVersion { min, max });
+        }
+        let Pending { api_key, api_version, body, deadline, completion } = pending;
+        self.ask(api_key, api_version, &body, deadline, Some(completion));
+    }
+
+    /// Handles the whole frames of the input.
+    pub(crate) fn received(&mut self) -> Result<(), Broken> {
+        while let Some(size) = self.frame_size()? {
+            if self.input.len() < PREFIX_SIZE + size {
+                break;
+            }
+            self.input.advance(PREFIX_SIZE);
+            let frame = self.input.split_to(size).freeze();
+            self.answered(frame)?;
+        }
+        Ok(())
+    }
+
+    /// When [`Exchange::expire`] has something to do.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let waiting = self.waiting.iter().map(|pending| pending.deadline);
+        self.under_way.iter().map(|asked| asked.deadline).chain(waiting).min()
+    }
+
+    /// Ends requests whose deadline has passed. One that is under way breaks the connection.
+    pub(crate) fn expire(&mut self, now: Instant) -> Result<(), Broken> {
+        let (late, waiting) =
+            mem::take(&mut self.waiting).into_iter().partition(|pending| pending.deadline <= now);
+        self.waiting = waiting;
+        let late: VecDeque<Pending> = late;
+        for pending in late {
+            pending.fail(SendError::TimedOut);
+        }
+        let mut is_broken = false;
+        for asked in &mut self.under_way {
+            if asked.deadline > now {
+                continue;
+            }
+            is_broken = true;
+            if let Some(completion) = asked.completion.take() {
+                completion.complete(Err(SendError::TimedOut));
+            }
+        }
+        if is_broken { Err("the peer did not answer in time".into()) } else { Ok(()) }
+    }
+
+    /// Ends all requests.
+    pub(crate) fn fail(self, error: &SendError) {
+        let under_way = self.under_way.into_iter().filter_map(|asked| asked.completion);
+        let waiting = self.waiting.into_iter().map(|pending| pending.completion);
+        under_way.chain(waiting).for_each(|completion| completion.complete(Err(error.clone())));
+    }
+
+    fn frame_size(&self) -> Result<Option<usize>, Broken> {
+        let Some(prefix) = self.input.first_chunk::<PREFIX_SIZE>() else { return Ok(None) };
+        let size = i32::from_be_bytes(*prefix);
+        match usize::try_from(size) {
+            Ok(bytes @ PREFIX_SIZE..) if bytes <= self.answer_bytes_max => Ok(Some(bytes)),
+            _ => Err(format!("it sent an answer of {size} bytes").into()),
+        }
+    }
+
+    fn ask_versions(&mut self, version: i16, deadline: Instant) {
+        let request = api_versions::Request {
+            client_software_name: SOFTWARE_NAME,
+            client_software_version: env!("CARGO_PKG_VERSION"),
+        };
+        let mut body = Vec::new();
+        request.encode(version, &mut body).expect("both fields may be left out");
+        self.ask(ApiKey::API_VERSIONS, version, &body, deadline, None);
+    }
+
+    fn ask(
+        &mut self,
+        api_key: ApiKey,
+        api_version: i16,
+        body: &[u8],
+        deadline: Instant,
+        completion: Option<Completion>,
+    ) {
+        let correlation_id = self.correlation_id;
+        self.correlation_id = correlation_id.wrapping_add(1) & i32::MAX;
+        let client_id = Some(&*self.client_id);
+        let header = RequestHeader { api_key, api_version, correlation_id, client_id };
+        let mut head = Vec::new();
+        let written = header.encode(&mut head).map_err(|error| error.to_string());
+        let size = written.and_then(|()| {
+            i32::try_from(head.len() + body.len()).map_err(|_| "it is too large".to_owned())
+        });
+        match (size, completion) {
+            (Ok(size), completion) => {
+                self.output.extend_from_slice(&size.to_be_bytes());
+                self.output.extend_from_slice(&head);
+                self.output.extend_from_slice(body);
+                let asked = UnderWay { correlation_id, api_key, api_version, deadline, completion };
+                self.under_way.push_back(asked);
+            }
+            (Err(reason), Some(completion)) => {
+                let reason = format!("the request cannot be encoded: {reason}");
+                completion.complete(Err(SendError::Disconnected(reason.into())));
+            }
+            (Err(_), None) => {}
+        }
+    }
+
+    fn answered(&mut self, mut frame: Bytes) -> Result<(), Broken> {
+        let asked = self.under_way.front().ok_or("it sent an answer that nobody asked for")?;
+        let (correlation_id, body) =
+            decode_response_header(asked.api_key, asked.api_version, &frame)
+                .map_err(|error| format!("it sent no header: {error}"))?;
+        if correlation_id != asked.correlation_id {
+            return Err("it answered another request".into());
+        }
+        let head_size = frame.len() - body.len();
+        frame.advance(head_size);
+        let Some(UnderWay { api_version, deadline, completion, .. }) = self.under_way.pop_front()
+        else {
+            return Ok(());
+        };
+        match completion {
+            Some(completion) => completion.complete(Ok(frame)),
+            None => self.versions_told(api_version, deadline, &frame)?,
+        }
+        Ok(())
+    }
+
+    fn versions_told(&mut self, asked: i16, deadline: Instant, body: &[u8]) -> Result<(), Broken> {
+        // An error is answered in version 0, whatever was asked for.
+        let code = body.first_chunk().map(|code| i16::from_be_bytes(*code));
+        if code == Some(UNSUPPORTED_VERSION) && asked > 0 {
+            self.ask_versions(0, deadline);
+            return Ok(());
+        }
+        let told = api_versions::Response::decode(asked, body)
+            .map_err(|error| format!("its versions cannot be read: {error}"))?;
+        if told.error_code != 0 {
+            return Err(format!("it refuses to tell its versions: {}", told.error_code).into());
+        }
+        let versions =
+            told.api_keys.iter().map(|api| (api.api_key, (api.min_version, api.max_version)));
+        self.versions = Some(versions.collect());
+        for pending in mem::take(&mut self.waiting) {
+            self.submit(pending);
+        }
+        Ok(())
+    }
+}

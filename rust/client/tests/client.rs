@@ -1,0 +1,385 @@
+//! A client and peers that a test plays, on pipes in memory and a clock that stands still.
+
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use pykafka_client::{Client, ClientOptions, Connector, Destination, Request, SendError};
+use pykafka_wire::ApiKey;
+use pykafka_wire::api_versions::{ApiVersion, Response};
+use pykafka_wire::frame::{RequestHeader, response_header};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, advance, timeout};
+
+const PIPE_BYTES: usize = 1 << 10;
+const ANSWER_BYTES_MAX: usize = 1 << 20;
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Hands the other ends of its connections to the test, while it is to be reached.
+struct Pipes {
+    peers: mpsc::UnboundedSender<Peer>,
+    tried: Arc<AtomicUsize>,
+}
+
+impl Connector for Pipes {
+    type Stream = DuplexStream;
+
+    fn open(&self, _: &Destination) -> impl Future<Output = io::Result<DuplexStream>> + Send {
+        self.tried.fetch_add(1, Ordering::Relaxed);
+        let (ours, theirs) = duplex(PIPE_BYTES);
+        let sent = self.peers.send(Peer(theirs));
+        async move { sent.map(|()| ours).map_err(|_| io::ErrorKind::ConnectionRefused.into()) }
+    }
+}
+
+/// The other end.
+struct Peer(DuplexStream);
+
+struct Asked {
+    api_key: ApiKey,
+    api_version: i16,
+    correlation_id: i32,
+    body: Vec<u8>,
+}
+
+impl Peer {
+    async fn next(&mut self) -> Asked {
+        let size = self.0.read_i32().await.expect("a request");
+        let mut frame = vec![0; usize::try_from(size).expect("a size")];
+        self.0.read_exact(&mut frame).await.expect("the whole request");
+        let (header, body) = RequestHeader::decode(&frame).expect("a header");
+        let RequestHeader { api_key, api_version, correlation_id, .. } = header;
+        Asked { api_key, api_version, correlation_id, body: body.to_vec() }
+    }
+
+    async fn answer(&mut self, asked: &Asked, body: &[u8]) {
+        let mut frame = Vec::new();
+        response_header(asked.api_key, asked.api_version, asked.correlation_id, &mut frame);
+        frame.extend_from_slice(body);
+        self.write(&frame).await;
+    }
+
+    async fn write(&mut self, frame: &[u8]) {
+        self.0.write_i32(frame.len().try_into().expect("small")).await.expect("room");
+        self.0.write_all(frame).await.expect("room");
+    }
+
+    async fn tell_versions(&mut self) {
+        let asked = self.next().await;
+        assert_eq!((asked.api_key, asked.api_version), (ApiKey::API_VERSIONS, 3));
+        self.answer(&asked, &versions(3)).await;
+    }
+
+    async fn is_closed(&mut self) -> bool {
+        let mut byte = [0];
+        matches!(timeout(SECOND, self.0.read(&mut byte)).await, Ok(Ok(0)))
+    }
+}
+
+fn versions(version: i16) -> Vec<u8> {
+    let range =
+        |api_key, min_version, max_version| ApiVersion { api_key, min_version, max_version };
+    let api_keys = vec![range(ApiKey::FETCH.0, 4, 18), range(ApiKey::METADATA.0, 0, 13)];
+    encoded(version, &Response { api_keys, ..Response::default() })
+}
+
+fn encoded(version: i16, response: &Response<'_>) -> Vec<u8> {
+    let mut body = Vec::new();
+    response.encode(version, &mut body).expect("it fits");
+    body
+}
+
+struct Setting {
+    client: Client<Pipes>,
+    peers: mpsc::UnboundedReceiver<Peer>,
+    tried: Arc<AtomicUsize>,
+}
+
+impl Setting {
+    fn new() -> Setting {
+        let (told, peers) = mpsc::unbounded_channel();
+        let tried = Arc::new(AtomicUsize::new(0));
+        let options = ClientOptions {
+            client_id: "broker-1".into(),
+            setup_timeout: 10 * SECOND,
+            backoff_first: Duration::from_millis(50),
+            backoff_max: SECOND,
+            idle_max: 600 * SECOND,
+            answer_bytes_max: ANSWER_BYTES_MAX,
+            open_max: 100,
+            seed: 7,
+        };
+        let pipes = Pipes { peers: told, tried: tried.clone() };
+        Setting { client: Client::new(pipes, options, Handle::current()), peers, tried }
+    }
+
+    fn send(&self, body: &'static str) -> Ended {
+        self.send_to("orders", 12, body, 30 * SECOND)
+    }
+
+    fn send_to(&self, purpose: &str, version: i16, body: &'static str, timeout: Duration) -> Ended {
+        let (done, ended) = oneshot::channel();
+        let request = Request {
+            api_key: ApiKey::FETCH,
+            api_version: version,
+            body: Bytes::from_static(body.as_bytes()),
+            timeout,
+        };
+        self.client.send(&destination(purpose), request, |end| drop(done.send(end)));
+        ended
+    }
+
+    async fn peer(&mut self) -> Peer {
+        self.peers.recv().await.expect("the client is there")
+    }
+
+    /// A connection over which one request was answered.
+    async fn connected(&mut self) -> Peer {
+        let ended = self.send("first");
+        let mut peer = self.peer().await;
+        peer.tell_versions().await;
+        let asked = peer.next().await;
+        peer.answer(&asked, b"first answer").await;
+        assert_eq!(ended.await, Ok(Ok(Bytes::from_static(b"first answer"))));
+        peer
+    }
+}
+
+type Ended = oneshot::Receiver<Result<Bytes, SendError>>;
+
+fn destination(purpose: &str) -> Destination {
+    Destination { purpose: purpose.into(), host: "127.0.0.1".into(), port: 9 }
+}
+
+async fn error_of(ended: Ended) -> SendError {
+    ended.await.expect("it ends").expect_err("it fails")
+}
+
+fn is_disconnected(error: &SendError, reason: &str) -> bool {
+    matches!(error, SendError::Disconnected(text) if text.contains(reason))
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_leave_in_order_before_the_first_answer() {
+    let mut setting = Setting::new();
+    let (first, second) = (setting.send("one"), setting.send("two"));
+    let mut peer = setting.peer().await;
+    peer.tell_versions().await;
+    let (one, two) = (peer.next().await, peer.next().await);
+    assert_eq!((one.body.as_slice(), two.body.as_slice()), (&b"one"[..], &b"two"[..]));
+    peer.answer(&one, b"to one").await;
+    peer.answer(&two, b"to two").await;
+    assert_eq!(first.await, Ok(Ok(Bytes::from_static(b"to one"))));
+    assert_eq!(second.await, Ok(Ok(Bytes::from_static(b"to two"))));
+    assert_eq!((setting.tried.load(Ordering::Relaxed), setting.client.open_count()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn purposes_do_not_wait_for_each_other() {
+    let mut setting = Setting::new();
+    let slow = setting.send_to("fetch", 12, "waits", 30 * SECOND);
+    let mut polled = setting.peer().await;
+    polled.tell_versions().await;
+    let _ = polled.next().await;
+    let fast = setting.send_to("quorum", 12, "heartbeat", 30 * SECOND);
+    let mut other = setting.peer().await;
+    other.tell_versions().await;
+    let asked = other.next().await;
+    other.answer(&asked, b"alive").await;
+    assert_eq!(fast.await, Ok(Ok(Bytes::from_static(b"alive"))));
+    setting.client.disconnect(&destination("fetch"));
+    assert_eq!(error_of(slow).await, SendError::Closed);
+    assert!(polled.is_closed().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_version_that_the_peer_does_not_have_is_not_sent() {
+    let mut setting = Setting::new();
+    let mut peer = setting.connected().await;
+    let too_new = setting.send_to("orders", 19, "new", SECOND);
+    assert_eq!(error_of(too_new).await, SendError::UnsupportedVersion { min: 4, max: 18 });
+    let (done, ended) = oneshot::channel();
+    let request =
+        Request { api_key: ApiKey::PRODUCE, api_version: 3, body: Bytes::new(), timeout: SECOND };
+    setting.client.send(&destination("orders"), request, |end| drop(done.send(end)));
+    assert_eq!(error_of(ended).await, SendError::UnsupportedVersion { min: 0, max: -1 });
+    let next = setting.send("next");
+    assert_eq!(peer.next().await.body, b"next");
+    drop(next);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_older_peer_is_asked_for_its_versions_once_more() {
+    let mut setting = Setting::new();
+    let ended = setting.send("hello");
+    let mut peer = setting.peer().await;
+    let asked = peer.next().await;
+    let refusal = Response { error_code: 35, ..Response::default() };
+    peer.answer(&asked, &encoded(0, &refusal)).await;
+    let again = peer.next().await;
+    assert_eq!((again.api_key, again.api_version), (ApiKey::API_VERSIONS, 0));
+    peer.answer(&again, &versions(0)).await;
+    let asked = peer.next().await;
+    peer.answer(&asked, b"hello, too").await;
+    assert_eq!(ended.await, Ok(Ok(Bytes::from_static(b"hello, too"))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_cannot_be_reached_is_left_alone_for_a_while() {
+    let mut setting = Setting::new();
+    setting.peers.close();
+    assert!(is_disconnected(&error_of(setting.send("one")).await, "connection refused"));
+    assert!(is_disconnected(&error_of(setting.send("two")).await, "is tried in"));
+    assert_eq!(setting.tried.load(Ordering::Relaxed), 1);
+    advance(Duration::from_millis(60)).await;
+    assert!(is_disconnected(&error_of(setting.send("three")).await, "connection refused"));
+    assert_eq!(setting.tried.load(Ordering::Relaxed), 2);
+    advance(Duration::from_millis(60)).await;
+    assert!(is_disconnected(&error_of(setting.send("four")).await, "is tried in"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_ends_fails_what_is_under_way_and_the_next_request_opens_another() {
+    let mut setting = Setting::new();
+    let mut peer = setting.connected().await;
+    let lost = setting.send("lost");
+    let _ = peer.next().await;
+    drop(peer);
+    assert!(is_disconnected(&error_of(lost).await, "the peer closed it"));
+    let _peer = setting.connected().await;
+    assert_eq!(setting.tried.load(Ordering::Relaxed), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_under_way_ends_the_connection_and_those_behind_it() {
+    let mut setting = Setting::new();
+    let mut peer = setting.connected().await;
+    let (late, behind) = (setting.send_to("orders", 12, "late", SECOND), setting.send("behind"));
+    let before = Instant::now();
+    assert_eq!(error_of(late).await, SendError::TimedOut);
+    assert_eq!(before.elapsed().as_millis() / 100, 10);
+    assert!(is_disconnected(&error_of(behind).await, "did not answer in time"));
+    let _ = (peer.next().await, peer.next().await);
+    assert!(peer.is_closed().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_before_the_versions_are_known_ends_its_request_alone() {
+    let mut setting = Setting::new();
+    let (late, other) = (setting.send_to("orders", 12, "late", SECOND), setting.send("other"));
+    assert_eq!(error_of(late).await, SendError::TimedOut);
+    let mut peer = setting.peer().await;
+    peer.tell_versions().await;
+    let asked = peer.next().await;
+    assert_eq!(asked.body, b"other");
+    peer.answer(&asked, b"in time").await;
+    assert_eq!(other.await, Ok(Ok(Bytes::from_static(b"in time"))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_peer_that_tells_no_versions_is_given_up() {
+    let mut setting = Setting::new();
+    let ended = setting.send("hello");
+    let _peer = setting.peer().await;
+    let before = Instant::now();
+    assert!(is_disconnected(&error_of(ended).await, "did not answer in time"));
+    assert_eq!(before.elapsed().as_secs(), 10);
+    assert!(is_disconnected(&error_of(setting.send("at once")).await, "is tried in"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_no_kafka_node_says_ends_the_connection() {
+    let answers: [(&[u8], &str); 4] = [
+        (&[0, 0, 0, 9, 0], "answered another request"),
+        (&[0, 0], "an answer of 2 bytes"),
+        (&[0xff; 5], "no header"),
+        (&[0, 0, 0, 1], "no header"),
+    ];
+    for (frame, reason) in answers {
+        let mut setting = Setting::new();
+        let mut peer = setting.connected().await;
+        let ended = setting.send("next");
+        let _ = peer.next().await;
+        peer.write(frame).await;
+        let error = error_of(ended).await;
+        assert!(is_disconnected(&error, reason), "{error}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_above_the_limit_is_refused_by_its_size_alone() {
+    for size in [-1, i32::MAX, i32::try_from(ANSWER_BYTES_MAX + 1).expect("small")] {
+        let mut setting = Setting::new();
+        let mut peer = setting.connected().await;
+        let ended = setting.send("next");
+        let _ = peer.next().await;
+        peer.0.write_i32(size).await.expect("room");
+        assert!(is_disconnected(&error_of(ended).await, &format!("an answer of {size} bytes")));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_nobody_waits_for_ends_the_connection() {
+    let mut setting = Setting::new();
+    let mut peer = setting.connected().await;
+    peer.write(&[0, 0, 0, 2, 0]).await;
+    assert!(peer.is_closed().await);
+    let _peer = setting.connected().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn large_requests_and_answers_pass_each_other() {
+    let mut setting = Setting::new();
+    let mut peer = setting.connected().await;
+    let large = "x".repeat(100 * PIPE_BYTES).leak();
+    let (one, two) = (setting.send("one"), setting.send(large));
+    let asked = peer.next().await;
+    // The peer reads nothing more before its answer is out, and this side has more to write than the pipe takes.
+    peer.answer(&asked, large.as_bytes()).await;
+    assert_eq!(one.await.expect("it ends").expect("an answer").len(), large.len());
+    let asked = peer.next().await;
+    assert_eq!(asked.body.len(), large.len());
+    peer.answer(&asked, b"").await;
+    assert_eq!(two.await, Ok(Ok(Bytes::new())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_requests_than_may_be_open_are_refused() {
+    let setting = Setting::new();
+    let open: Vec<Ended> = (0..100).map(|_| setting.send("one")).collect();
+    assert_eq!(error_of(setting.send("too many")).await, SendError::Full(100));
+    assert_eq!(setting.client.open_count(), 100);
+    setting.client.close();
+    for ended in open {
+        assert_eq!(error_of(ended).await, SendError::Closed);
+    }
+    assert_eq!(setting.client.open_count(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_close_every_request_ends_and_no_connection_stays() {
+    let mut setting = Setting::new();
+    let mut peer = setting.connected().await;
+    let open = setting.send("open");
+    let _ = peer.next().await;
+    setting.client.close();
+    assert_eq!(error_of(open).await, SendError::Closed);
+    assert_eq!(error_of(setting.send("late")).await, SendError::Closed);
+    assert!(peer.is_closed().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_is_closed_and_its_task_ends_and_both_come_back() {
+    let mut setting = Setting::new();
+    let mut peer = setting.connected().await;
+    advance(600 * SECOND).await;
+    assert!(peer.is_closed().await);
+    advance(600 * SECOND).await;
+    let _peer = setting.connected().await;
+    assert_eq!(setting.tried.load(Ordering::Relaxed), 2);
+}
