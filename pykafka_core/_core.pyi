@@ -29,6 +29,9 @@ PartitionId = tuple[bytes, int]
 
 KeyValue = tuple[bytes | None, bytes | None]
 
+Peer = tuple[str, str, int]
+"""Another node's listener: what for, host, port. Each purpose has a connection of its own."""
+
 Marker = tuple[bytes, int, int, int, int, bool, int]
 """A transaction's end in one partition: topic id, partition, producer id, producer epoch, coordinator epoch,
 whether it is committed, transaction version (Kafka's feature)."""
@@ -142,6 +145,28 @@ class Core:
         upto: Literal["log_end", "high_watermark"],
     ) -> bytes: ...
     def offsets(self, partition: PartitionId) -> LogOffsets: ...
+    # other nodes
+    def send(
+        self,
+        token: Token,
+        peer: Peer,
+        api_key: int,
+        api_version: int,
+        body: bytes | EncodedMessage,
+        timeout_ms: int,
+    ) -> None:
+        """Ask another node; ``Replied(token)`` comes with its answer, or with why there is none.
+
+        A connection is opened when there is something to send, and asks for the peer's versions first. Requests to one
+        peer leave in order, several before the first answer. Nothing is sent again.
+
+        Args:
+            body: What follows the request header, encoded in ``api_version``.
+            timeout_ms: Until the answer, with the time for a connection; at most a day. While the request is under
+                way its end ends the connection, and the requests behind it.
+        """
+    def disconnect(self, peer: Peer) -> None:
+        """End the connection, and all requests to it (``BROKER_NOT_AVAILABLE``)."""
     # replication: never called on a single node
     def propose_isr(
         self,
@@ -479,6 +504,36 @@ class MarkersWritten:
     def error_codes(self) -> list[int]: ...
 
 @final
+class Replied:
+    """What a request to another node came to.
+
+    ``error_code``: 0, and ``body`` is the answer without its header. Else there is none, and ``reason`` says why:
+    ``NETWORK_EXCEPTION`` without a connection, or when it ended; ``REQUEST_TIMED_OUT``; ``UNSUPPORTED_VERSION``, where
+    ``versions`` are the lowest and highest that the peer has (the highest is -1 if it does not have the API);
+    ``BROKER_NOT_AVAILABLE`` when this core stops, was told to disconnect, or has 10,000 open requests. After the
+    first two the request may have been carried out.
+    """
+
+    def __new__(
+        cls,
+        token: Token,
+        error_code: int,
+        body: bytes,
+        versions: tuple[int, int] | None,
+        reason: str,
+    ) -> Self: ...
+    @property
+    def token(self) -> Token: ...
+    @property
+    def error_code(self) -> int: ...
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def versions(self) -> tuple[int, int] | None: ...
+    @property
+    def reason(self) -> str: ...
+
+@final
 class TopicsMissing:
     """Metadata requests that allow auto-creation named these topics; coalesced."""
 
@@ -560,6 +615,7 @@ Event = (
     | RecordsRead
     | VerifyTransaction
     | MarkersWritten
+    | Replied
     | TopicsMissing
     | PartitionState
     | Replica

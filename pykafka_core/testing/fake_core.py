@@ -18,6 +18,7 @@ from pykafka_core._core import (
     MarkersWritten,
     Producers,
     RecordsRead,
+    Replied,
     Request,
     VerifyTransaction,
     crc32c,
@@ -31,6 +32,8 @@ UNKNOWN_TOPIC_ID = 100
 FENCED_LEADER_EPOCH = 74
 UNKNOWN_LEADER_EPOCH = 75
 OFFSET_OUT_OF_RANGE = 1
+BROKER_NOT_AVAILABLE = 8
+NETWORK_EXCEPTION = 13
 INVALID_PRODUCER_EPOCH = 47
 TRANSACTION_COORDINATOR_FENCED = 52
 RAISES_EPOCH_VERSION_MIN = 2
@@ -42,6 +45,7 @@ HIGH_WATERMARK = -1
 PartitionId = tuple[bytes, int]
 Record = tuple[bytes | None, bytes | None]
 Marker = tuple[bytes, int, int, int, int, bool, int]
+Peer = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,12 +189,27 @@ class _Append:
     """Of a marker: with whom it is told, and its place there."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A request to another node."""
+
+    token: int
+    peer: Peer
+    api_key: int
+    api_version: int
+    body: "bytes | EncodedMessage"
+    timeout_ms: int
+
+
 class FakeCore:
     """One node's data plane, scripted.
 
     Args:
         logs: Share it between two fakes to let the second find what the first wrote.
         hold_appends: Appends wait for `complete_append`; otherwise they complete at once.
+
+    Attributes:
+        peers: The nodes that can be reached. What is sent to them stays in `sent` until the test calls `reply`.
     """
 
     def __init__(
@@ -210,6 +229,8 @@ class FakeCore:
         self.producers: dict[PartitionId, list[ProducerState]] = {}
         self.verdicts: dict[int, list[int]] = {}
         """What was answered to `VerifyTransaction`, by token."""
+        self.peers: set[Peer] = set()
+        self.sent: dict[int, Sent] = {}
         self.on_idle: Callable[[], None] | None = None
         self.on_check: Callable[[ImageDelta], list[str]] = lambda _: []
         self.retention_runs = 0
@@ -237,6 +258,11 @@ class FakeCore:
         else:
             base_offset = -1 if error_code else append.base_offset
             self.push(Appended(append.token, error_code, base_offset))
+
+    def reply(self, token: int, body: bytes) -> None:
+        """Let the other node answer."""
+        del self.sent[token]
+        self.push(Replied(token, 0, body, None, ""))
 
     # The control plane's side; `_core.pyi` says what each call promises.
 
@@ -278,7 +304,8 @@ class FakeCore:
         self.serving = True
 
     def stop(self, grace_ms: int) -> None:
-        """Note it."""
+        """End what waits for other nodes, and note it."""
+        self._end_sent(list(self.sent))
         self.stopped = True
 
     def check(self, delta: ImageDelta) -> list[str]:
@@ -407,6 +434,32 @@ class FakeCore:
         end = log.end if upto == "log_end" else log.high_watermark
         return _whole_batches(log, offset, bytes_max, end)[0]
 
+    def send(
+        self,
+        token: int,
+        peer: Peer,
+        api_key: int,
+        api_version: int,
+        body: "bytes | EncodedMessage",
+        timeout_ms: int,
+    ) -> None:
+        """To a node that can be reached, or it fails at once."""
+        if self.stopped:
+            self.push(_unanswered(token, BROKER_NOT_AVAILABLE, "closed"))
+        elif peer in self.peers:
+            self.sent[token] = Sent(token, peer, api_key, api_version, body, timeout_ms)
+        else:
+            self.push(_unanswered(token, NETWORK_EXCEPTION, "no connection"))
+
+    def disconnect(self, peer: Peer) -> None:
+        """End what was sent there."""
+        self._end_sent([token for token, sent in self.sent.items() if sent.peer == peer])
+
+    def _end_sent(self, tokens: Sequence[int]) -> None:
+        for token in tokens:
+            del self.sent[token]
+            self.push(_unanswered(token, BROKER_NOT_AVAILABLE, "closed"))
+
     def read_records(self, token: int, partition: PartitionId, offset: int, bytes_max: int) -> None:
         """As `read` up to the log end, from the log start on if that is later."""
         log = self.logs.get(partition)
@@ -472,6 +525,10 @@ class FakeCore:
     def drain_log(self) -> list[tuple[int, int, str, str]]:
         """None."""
         return []
+
+
+def _unanswered(token: int, error_code: int, reason: str) -> Replied:
+    return Replied(token, error_code, b"", None, reason)
 
 
 def _whole_batches(log: _Log, offset: int, bytes_max: int, end: int) -> tuple[bytes, int]:

@@ -1,5 +1,6 @@
 """One suite for the real core and the simulator's: the same calls, the same answers."""
 
+import socket
 from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -13,12 +14,13 @@ from pykafka_core.quorum.single_voter import leader_change
 from pykafka_core.testing import fake_core
 
 if TYPE_CHECKING:
-    from pykafka_core._core import Core, Marker, PartitionId
+    from pykafka_core._core import Core, Marker, PartitionId, Peer
 
 TOPIC = b"0123456789abcdef"
 PARTITION = (TOPIC, 0)
 EPOCH = 3
 SOON_NS = 60 * 10**9
+METADATA, BROKER_NOT_AVAILABLE, NETWORK_EXCEPTION = 3, 8, 13
 
 E = TypeVar(
     "E",
@@ -28,6 +30,7 @@ E = TypeVar(
     _core.Producers,
     _core.RecordsRead,
     _core.MarkersWritten,
+    _core.Replied,
 )
 
 RECORDS = [(None, encode(ProducerIdsRecord(next_producer_id=number))) for number in range(3)]
@@ -435,3 +438,43 @@ def test_an_append_of_an_impossible_producer_is_misuse(
     with pytest.raises(ValueError, match="producer"):
         subject.core.append(7, PARTITION, EPOCH, RECORDS, producer, control=control)
     subject.core.stop(0)
+
+
+@pytest.fixture
+def silent_peer(subject: Subject) -> Iterator["Peer"]:
+    """A node that takes connections and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        peer = ("test", "127.0.0.1", listener.getsockname()[1])
+        if isinstance(subject.core, fake_core.FakeCore):
+            subject.core.peers.add(peer)
+        yield peer
+
+
+def replied(subject: Subject) -> tuple[int, int, bytes]:
+    event = subject.event(_core.Replied)
+    assert event.versions is None
+    assert event.reason
+    return event.token, event.error_code, event.body
+
+
+def test_a_node_that_cannot_be_reached_does_not_answer(subject: Subject) -> None:
+    with socket.socket() as bound:  # to no purpose: nobody else gets the port
+        bound.bind(("127.0.0.1", 0))
+        subject.core.send(7, ("test", *bound.getsockname()), METADATA, 12, b"", 60_000)
+        assert replied(subject) == (7, NETWORK_EXCEPTION, b"")
+
+
+def test_disconnecting_ends_the_requests_to_a_node(subject: Subject, silent_peer: "Peer") -> None:
+    subject.core.send(7, silent_peer, METADATA, 12, b"", 60_000)
+    subject.core.disconnect(("other", *silent_peer[1:]))
+    subject.core.disconnect(silent_peer)
+    assert replied(subject) == (7, BROKER_NOT_AVAILABLE, b"")
+    subject.core.disconnect(silent_peer)
+
+
+def test_a_stop_ends_the_requests_to_other_nodes(subject: Subject, silent_peer: "Peer") -> None:
+    subject.core.send(7, silent_peer, METADATA, 12, b"", 60_000)
+    subject.core.stop(0)
+    assert replied(subject) == (7, BROKER_NOT_AVAILABLE, b"")
+    subject.core.send(8, silent_peer, METADATA, 12, b"", 60_000)
+    assert replied(subject) == (8, BROKER_NOT_AVAILABLE, b"")

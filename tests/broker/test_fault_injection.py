@@ -39,7 +39,7 @@ ENDS_THE_BROKER = {"append", "apply", "horizon_ns", "now_ns", "wait"}
 """Without these there is no control thread: events are lost, or what was committed is not applied."""
 ONLY_AT_START_OR_STOP = {"listen", "serve", "stop", "wake"}
 NEVER_ON_THIS_PATH = {"check", "offsets", "read"}
-ONLY_IN_A_CLUSTER = {"propose_isr", "settle_isr"}
+ONLY_IN_A_CLUSTER = {"disconnect", "propose_isr", "send", "settle_isr"}
 
 
 class Fault(Exception):

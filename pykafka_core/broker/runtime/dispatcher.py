@@ -103,6 +103,8 @@ class Dispatcher:
                 self._completions.complete(
                     event.token, Completed(0, -1, MarkerCodes(event.error_codes))
                 )
+            case _core.Replied():
+                self._completions.complete(event.token, Completed(event.error_code, -1, event))
             case _core.VerifyTransaction():
                 self._guard(event, self._coordinators.verify)
             case _core.Cancelled():

@@ -10,20 +10,26 @@ mod image;
 use std::hash::{BuildHasher, RandomState};
 use std::mem;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use pykafka_broker::{
     BatchKind, BrokerState, Core, CoreError, CoreOptions, FixedClock, IsrOutcome, KafkaError,
     KeyValue, Marker, PartitionId, StorageOpenError,
 };
+use pykafka_client::{Destination, Request as PeerRequest};
 use pykafka_log::{Clock, Durability, LockError, SystemClock};
 use pykafka_record::{EndTransactionMarker, LeaderEpoch, ProducerEpoch, ProducerId};
+use pykafka_wire::ApiKey;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
 
 use crate::codec::parts::EncodedMessage;
+
+/// A day: what is added to the clock must not overflow.
+const TIMEOUT_MS_MAX: u64 = 86_400_000;
 
 pub(crate) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<PyCoreOptions>()?;
@@ -78,6 +84,17 @@ struct PyPartitionId(PyBackedBytes, i32);
 impl PyPartitionId {
     fn id(&self) -> PyResult<PartitionId> {
         Ok((image::topic_id(&self.0)?, self.1))
+    }
+}
+
+/// Another node's listener as Python names it: purpose, host, port.
+#[derive(FromPyObject)]
+struct PyPeer(String, String, u16);
+
+impl PyPeer {
+    fn destination(self) -> Destination {
+        let PyPeer(purpose, host, port) = self;
+        Destination { purpose: purpose.into(), host: host.into(), port }
     }
 }
 
@@ -367,6 +384,30 @@ impl PyCore {
         let id = partition.id()?;
         let offsets = self.detached(py, |core| Ok(core.offsets(&id)))?;
         offsets.map(Into::into).map_err(|error| kafka_error(py, error))
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    #[expect(clippy::too_many_arguments, reason = "a request and where it goes")]
+    fn send(
+        &self,
+        py: Python<'_>,
+        token: u64,
+        peer: PyPeer,
+        api_key: i16,
+        api_version: i16,
+        body: Body,
+        timeout_ms: u64,
+    ) -> PyResult<()> {
+        let timeout = Duration::from_millis(timeout_ms.min(TIMEOUT_MS_MAX));
+        let request =
+            PeerRequest { api_key: ApiKey(api_key), api_version, body: body.bytes(), timeout };
+        self.core(py)?.send(token, &peer.destination(), request);
+        Ok(())
+    }
+
+    fn disconnect(&self, py: Python<'_>, peer: PyPeer) -> PyResult<()> {
+        self.core(py)?.disconnect(&peer.destination());
+        Ok(())
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]

@@ -42,6 +42,7 @@ pub use seam::image::{
     TopicEntry, TopicId,
 };
 pub use seam::log_ring::{Level, LogLine, LogRing, escaped};
+pub use seam::peers::{Replied, code_of};
 pub use seam::requests::Room;
 pub use seam::settings::{SettingError, Settings};
 pub use seam::statistics::{Counter, Statistics};

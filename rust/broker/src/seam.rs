@@ -5,6 +5,7 @@ pub(crate) mod core;
 pub(crate) mod event;
 pub(crate) mod image;
 pub(crate) mod log_ring;
+pub(crate) mod peers;
 pub(crate) mod requests;
 pub(crate) mod settings;
 pub(crate) mod shared;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::Instant;
 
@@ -66,7 +67,15 @@ pub struct Client<C> {
     options: Arc<ClientOptions>,
     runtime: Handle,
     table: Arc<Table>,
-    open: Arc<AtomicUsize>,
+    open: Arc<Open>,
+}
+
+/// Requests that have not ended.
+#[derive(Debug, Default)]
+struct Open {
+    count: AtomicUsize,
+    /// Told when one ends.
+    ended: Notify,
 }
 
 impl<C: Connector> Client<C> {
@@ -88,11 +97,12 @@ impl<C: Connector> Client<C> {
         request: Request,
         done: impl FnOnce(Result<Bytes, SendError>) + Send + 'static,
     ) {
-        let open_before = self.open.fetch_add(1, Ordering::Relaxed);
+        let open_before = self.open.count.fetch_add(1, Ordering::AcqRel);
         let open = self.open.clone();
         let completion = Completion::new(move |ended| {
-            open.fetch_sub(1, Ordering::Relaxed);
             done(ended);
+            open.count.fetch_sub(1, Ordering::AcqRel);
+            open.ended.notify_waiters();
         });
         if open_before >= self.options.open_max {
             return completion.complete(Err(SendError::Full(open_before)));
@@ -137,7 +147,18 @@ impl<C: Connector> Client<C> {
 
     /// Requests that are open.
     pub fn open_count(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
+        self.open.count.load(Ordering::Acquire)
+    }
+
+    /// Returns when no request is open; after [`Client::close`] that is soon.
+    pub async fn wait_none(&self) {
+        loop {
+            let ended = self.open.ended.notified();
+            if self.open_count() == 0 {
+                return;
+            }
+            ended.await;
+        }
     }
 
     fn start(&self, to: &Destination, links: &mut Links) -> UnboundedSender<Pending> {

@@ -355,6 +355,7 @@ async fn more_requests_than_may_be_open_are_refused() {
     assert_eq!(error_of(setting.send("too many")).await, SendError::Full(100));
     assert_eq!(setting.client.open_count(), 100);
     setting.client.close();
+    setting.client.wait_none().await;
     for ended in open {
         assert_eq!(error_of(ended).await, SendError::Closed);
     }

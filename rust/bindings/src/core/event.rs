@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use pykafka_broker::{
-    ConnectionInfo, Event, Header, RecordsRead as Records, RequestEvent, Room, TopicId,
-    VerifyTransaction as Question,
+    ConnectionInfo, Event, Header, RecordsRead as Records, Replied as Reply, RequestEvent, Room,
+    TopicId, VerifyTransaction as Question, code_of,
 };
+use pykafka_client::SendError;
 use pykafka_wire::ApiKey;
 use pyo3::PyClass;
 use pyo3::prelude::*;
@@ -24,6 +25,7 @@ pub(super) fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<RecordsRead>()?;
     module.add_class::<VerifyTransaction>()?;
     module.add_class::<MarkersWritten>()?;
+    module.add_class::<Replied>()?;
     module.add_class::<TopicsMissing>()?;
     module.add_class::<PartitionState>()?;
     module.add_class::<Replica>()?;
@@ -180,6 +182,13 @@ event!(VerifyTransaction {
     received_ns: u64,
 });
 event!(MarkersWritten { token: u64, error_codes: Py<PyList> });
+event!(Replied {
+    token: u64,
+    error_code: i16,
+    body: Py<PyBytes>,
+    versions: Option<(i16, i16)>,
+    reason: String,
+});
 event!(TopicsMissing { names: Vec<String>, principal: Py<PyString> });
 event!(PartitionState {
     topic_id: Py<PyBytes>,
@@ -227,6 +236,20 @@ fn records_read(py: Python<'_>, token: u64, read: Result<Records, i16>) -> Recor
     RecordsRead { token, error_code, records, offset, next_offset, log_end_offset }
 }
 
+fn replied(py: Python<'_>, token: u64, replied: &Reply) -> Replied {
+    let (error_code, body, versions, reason) = match replied {
+        Ok(body) => (0, &body[..], None, String::new()),
+        Err(error) => {
+            let versions = match error {
+                SendError::UnsupportedVersion { min, max } => Some((*min, *max)),
+                _ => None,
+            };
+            (code_of(error).code(), &[][..], versions, error.to_string())
+        }
+    };
+    Replied { token, error_code, body: PyBytes::new(py, body).unbind(), versions, reason }
+}
+
 fn verify_transaction(py: Python<'_>, question: &Question) -> PyResult<VerifyTransaction> {
     let ids = question.partitions.iter().map(|(id, index)| (id_bytes(py, id), *index));
     Ok(VerifyTransaction {
@@ -266,6 +289,7 @@ pub(super) fn to_python(py: Python<'_>, event: Event) -> PyResult<Py<PyAny>> {
             let error_codes = PyList::new(py, error_codes)?.unbind();
             object(py, MarkersWritten { token, error_codes })
         }
+        Event::Replied { token, replied: reply } => object(py, replied(py, token, &reply)),
         Event::TopicsMissing { names, principal } => {
             let names = names.iter().map(ToString::to_string).collect();
             object(py, TopicsMissing { names, principal: text(py, &principal) })

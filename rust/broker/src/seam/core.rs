@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
+use pykafka_client::{Destination, Request, SendError};
 use pykafka_log::{Clock, DirectoryLock, Durability, LogConfig};
 use pykafka_record::LeaderEpoch;
 use tokio::net::TcpListener;
@@ -30,6 +31,7 @@ use crate::seam::image::PartitionId;
 use crate::seam::image::delta::ImageDelta;
 use crate::seam::image::step::Refusal;
 use crate::seam::log_ring::{Level, LogLine};
+use crate::seam::peers::Peers;
 use crate::seam::statistics;
 
 const TARGET: &str = "broker.core";
@@ -80,6 +82,7 @@ pub enum CoreError {
 pub struct Core {
     ctx: Arc<Context>,
     engine: Arc<Engine>,
+    peers: Peers,
     tasks: Mutex<Vec<JoinHandle<()>>>,
     lock: Mutex<Option<DirectoryLock>>,
     /// Serialises apply and stop: steps come in order.
@@ -108,7 +111,9 @@ impl Core {
             engine.handle().spawn(maintenance::begin(ctx.clone())),
         ];
         let (tasks, lock) = (Mutex::new(tasks), Mutex::new(storage.lock));
-        Ok(Core { ctx, engine, tasks, lock, steps: Mutex::default() })
+        let runtime = engine.handle().clone();
+        let peers = Peers::new(options.node_id, seed, ctx.events.clone(), runtime);
+        Ok(Core { ctx, engine, peers, tasks, lock, steps: Mutex::default() })
     }
 
     /// What the parts of this broker share.
@@ -217,6 +222,7 @@ impl Core {
             for task in tasks {
                 let _ = timeout(CLOSE_WAIT, task).await;
             }
+            self.peers.close().await;
             let connections = &self.ctx.connections;
             connections.drain_all();
             if timeout(Duration::from_millis(grace_ms), connections.wait_none()).await.is_err() {
@@ -276,6 +282,19 @@ impl Core {
     /// One consistent snapshot of a partition's offsets. Waits for the disk: for the start.
     pub fn offsets(&self, partition: &PartitionId) -> Result<PartitionOffsets, KafkaError> {
         self.ctx.partitions.offsets(&MayWait::as_documented(), partition)
+    }
+
+    /// Asks another node; `Replied` comes with the answer, or with why there is none. Never waits.
+    pub fn send(&self, token: Token, to: &Destination, request: Request) {
+        if self.ctx.is_stopping() {
+            return self.ctx.events.push(Event::Replied { token, replied: Err(SendError::Closed) });
+        }
+        self.peers.send(token, to, request);
+    }
+
+    /// Ends the connection to a node, with the requests that are open to it.
+    pub fn disconnect(&self, to: &Destination) {
+        self.peers.disconnect(to);
     }
 
     /// Makes an ISR pending; its proposal's id, or `None` if it is not possible now.

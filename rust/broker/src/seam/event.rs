@@ -11,6 +11,7 @@ use pykafka_record::{LeaderEpoch, ProducerEpoch, ProducerId};
 
 use crate::api::context::{ConnectionInfo, Header};
 use crate::seam::image::{PartitionId, TopicId};
+use crate::seam::peers::Replied;
 use crate::seam::requests::Room;
 
 /// Chosen by Python, completed exactly once.
@@ -198,6 +199,13 @@ pub enum Event {
         token: Token,
         /// Of each marker, in their order: Kafka's code, 0 for success.
         error_codes: Vec<i16>,
+    },
+    /// Completes `send`.
+    Replied {
+        /// As given.
+        token: Token,
+        /// The body of the answer.
+        replied: Replied,
     },
     /// Metadata requests that allow auto-creation named these topics.
     TopicsMissing {

@@ -1,0 +1,75 @@
+//! Requests of this broker to other nodes: `Core::send`, and what its end is called in Kafka's codes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pykafka_client::{Client, ClientOptions, Destination, Request, SendError, Tcp};
+use tokio::runtime::Handle;
+
+use crate::kafka_error::KafkaError;
+use crate::seam::event::queue::EventQueue;
+use crate::seam::event::{Event, Token};
+
+/// Kafka's nodes wait as long for a connection to another (`socket.connection.setup.timeout.ms`).
+const SETUP_TIMEOUT: Duration = Duration::from_secs(10);
+const BACKOFF_FIRST: Duration = Duration::from_millis(50);
+const BACKOFF_MAX: Duration = Duration::from_secs(1);
+/// `connections.max.idle.ms` of Kafka's nodes among each other.
+const IDLE_MAX: Duration = Duration::from_secs(600);
+/// As a broker takes from its clients (`socket.request.max.bytes`).
+const ANSWER_BYTES_MAX: usize = 100 << 20;
+const OPEN_MAX: usize = 10_000;
+
+/// What a request to another node came to.
+pub type Replied = Result<Bytes, SendError>;
+
+/// See the module.
+pub(crate) struct Peers {
+    client: Client<Tcp>,
+    events: Arc<EventQueue>,
+}
+
+impl Peers {
+    pub(crate) fn new(node_id: i32, seed: u64, events: Arc<EventQueue>, runtime: Handle) -> Peers {
+        let options = ClientOptions {
+            client_id: format!("broker-{node_id}").into(),
+            setup_timeout: SETUP_TIMEOUT,
+            backoff_first: BACKOFF_FIRST,
+            backoff_max: BACKOFF_MAX,
+            idle_max: IDLE_MAX,
+            answer_bytes_max: ANSWER_BYTES_MAX,
+            open_max: OPEN_MAX,
+            seed,
+        };
+        Peers { client: Client::new(Tcp, options, runtime), events }
+    }
+
+    /// `Replied` comes once.
+    pub(crate) fn send(&self, token: Token, to: &Destination, request: Request) {
+        let events = self.events.clone();
+        self.client
+            .send(to, request, move |replied| events.push(Event::Replied { token, replied }));
+    }
+
+    /// Ends the requests to a destination, and its connection.
+    pub(crate) fn disconnect(&self, to: &Destination) {
+        self.client.disconnect(to);
+    }
+
+    /// Ends all requests; returns when their events are queued.
+    pub(crate) async fn close(&self) {
+        self.client.close();
+        self.client.wait_none().await;
+    }
+}
+
+/// Kafka's code for a request that was not answered.
+pub fn code_of(error: &SendError) -> KafkaError {
+    match error {
+        SendError::Disconnected(_) => KafkaError::NetworkException,
+        SendError::TimedOut => KafkaError::RequestTimedOut,
+        SendError::UnsupportedVersion { .. } => KafkaError::UnsupportedVersion,
+        SendError::Full(_) | SendError::Closed => KafkaError::BrokerNotAvailable,
+    }
+}

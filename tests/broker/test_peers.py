@@ -1,0 +1,209 @@
+"""What a core asks of other nodes, over real sockets."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pykafka_core import Broker, _core
+from pykafka_core.protocol import decode_response, encode_message
+from pykafka_core.protocol.messages import MetadataRequest, MetadataResponse
+
+if TYPE_CHECKING:
+    from pykafka_core._core import Peer
+
+PATIENCE_NS = 60 * 1_000_000_000
+PATIENCE_MS = 60_000
+METADATA, CREATE_TOPICS = 3, 19
+METADATA_VERSION = 12
+REQUEST_TIMED_OUT, BROKER_NOT_AVAILABLE, NETWORK_EXCEPTION, UNSUPPORTED_VERSION = 7, 8, 13, 35
+METADATA_BODY = encode_message(MetadataRequest(topics=None), METADATA_VERSION)
+
+
+def new_core(node_id: int) -> _core.Core:
+    return _core.Core(
+        _core.CoreOptions(
+            data_dir=None, node_id=node_id, cluster_id="a-cluster", durability="memory"
+        )
+    )
+
+
+@pytest.fixture
+def core() -> Iterator[_core.Core]:
+    core = new_core(1)
+    yield core
+    core.stop(0)
+
+
+@pytest.fixture
+def other() -> Iterator[_core.Core]:
+    """A node whose Python does not answer on its own."""
+    core = new_core(2)
+    yield core
+    core.stop(0)
+
+
+@pytest.fixture
+def other_peer(other: _core.Core) -> "Peer":
+    port = other.listen("PLAINTEXT", "127.0.0.1:0")
+    other.apply(_core.ImageDelta(metadata_offset=0, api_versions={CREATE_TOPICS: (2, 7)}))
+    other.serve()
+    return ("test", "127.0.0.1", port)
+
+
+def peer_of(broker: Broker, purpose: str = "test") -> "Peer":
+    host, port = broker.bootstrap_servers.rsplit(":", 1)
+    return (purpose, host, int(port))
+
+
+def replies(core: _core.Core, count: int = 1) -> list[_core.Replied]:
+    found: list[_core.Replied] = []
+    deadline = core.now_ns() + PATIENCE_NS
+    while len(found) < count:
+        events = core.wait(deadline)
+        assert events, "in time"
+        found += [event for event in events if isinstance(event, _core.Replied)]
+    return found
+
+
+def request_at(other: _core.Core) -> _core.Request:
+    (event,) = other.wait(other.now_ns() + PATIENCE_NS, 1)
+    assert isinstance(event, _core.Request)
+    return event
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_broker_answers(core: _core.Core, host: str) -> None:
+    with Broker() as broker:
+        broker.create_topic("orders", partitions=3)
+        peer = ("test", host, peer_of(broker)[2])
+        core.send(7, peer, METADATA, METADATA_VERSION, METADATA_BODY, PATIENCE_MS)
+        (reply,) = replies(core)
+        assert (reply.token, reply.error_code, reply.versions, reply.reason) == (7, 0, None, "")
+        answer = decode_response(METADATA, METADATA_VERSION, reply.body)
+        assert isinstance(answer, MetadataResponse)
+        assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [("orders", 3)]
+
+
+def test_answers_come_in_the_order_of_the_requests(core: _core.Core) -> None:
+    with Broker() as broker:
+        for token in range(1_000):
+            core.send(
+                token, peer_of(broker), METADATA, METADATA_VERSION, METADATA_BODY, PATIENCE_MS
+            )
+        answered = replies(core, 1_000)
+        assert [(reply.token, reply.error_code) for reply in answered] == [
+            (token, 0) for token in range(1_000)
+        ]
+        assert broker.statistics()["connections_accepted"] == 1
+
+
+def test_a_version_that_the_other_node_does_not_have_is_told_with_those_it_has(
+    core: _core.Core, other_peer: "Peer"
+) -> None:
+    core.send(7, other_peer, CREATE_TOPICS, 8, b"", PATIENCE_MS)
+    core.send(8, other_peer, 999, 0, b"", PATIENCE_MS)
+    told = [(reply.token, reply.error_code, reply.versions) for reply in replies(core, 2)]
+    assert told == [(7, UNSUPPORTED_VERSION, (2, 7)), (8, UNSUPPORTED_VERSION, (0, -1))]
+
+
+def test_the_other_node_sees_who_asks(
+    core: _core.Core, other: _core.Core, other_peer: "Peer"
+) -> None:
+    core.send(7, other_peer, CREATE_TOPICS, 7, b"a body", PATIENCE_MS)
+    request = request_at(other)
+    assert (request.client_id, request.api_key, request.api_version, request.body) == (
+        "broker-1",
+        CREATE_TOPICS,
+        7,
+        b"a body",
+    )
+    other.respond([(request.id, b"an answer")])
+    (reply,) = replies(core)
+    assert reply.body == b"an answer"
+
+
+def test_a_purpose_does_not_wait_for_another_one(
+    core: _core.Core, other: _core.Core, other_peer: "Peer"
+) -> None:
+    core.send(7, other_peer, CREATE_TOPICS, 7, b"slow", PATIENCE_MS)
+    slow = request_at(other)
+    core.send(8, ("other", *other_peer[1:]), CREATE_TOPICS, 7, b"fast", PATIENCE_MS)
+    other.respond([(request_at(other).id, b"to fast")])
+    assert [reply.body for reply in replies(core)] == [b"to fast"]
+    other.respond([(slow.id, b"to slow")])
+    assert [reply.body for reply in replies(core)] == [b"to slow"]
+
+
+def test_no_answer_in_time_ends_the_connection(
+    core: _core.Core, other: _core.Core, other_peer: "Peer"
+) -> None:
+    core.send(7, other_peer, CREATE_TOPICS, 7, b"never answered", 50)
+    core.send(8, other_peer, CREATE_TOPICS, 7, b"behind it", PATIENCE_MS)
+    ended = {reply.token: reply.error_code for reply in replies(core, 2)}
+    assert ended == {7: REQUEST_TIMED_OUT, 8: NETWORK_EXCEPTION}
+    core.send(9, other_peer, CREATE_TOPICS, 7, b"another connection", PATIENCE_MS)
+    bodies = iter(lambda: request_at(other), None)
+    asked = next(request for request in bodies if request.body == b"another connection")
+    other.respond([(asked.id, b"answered")])
+    assert [reply.body for reply in replies(core)] == [b"answered"]
+
+
+def test_a_node_that_went_away_answers_again_when_it_is_back(
+    core: _core.Core, tmp_path: Path
+) -> None:
+    with Broker(tmp_path) as broker:
+        peer = peer_of(broker)
+        core.send(1, peer, METADATA, METADATA_VERSION, METADATA_BODY, PATIENCE_MS)
+        assert [reply.error_code for reply in replies(core)] == [0]
+    core.send(2, peer, METADATA, METADATA_VERSION, METADATA_BODY, PATIENCE_MS)
+    assert [reply.error_code for reply in replies(core)] == [NETWORK_EXCEPTION]
+    with Broker(tmp_path, listeners=f"127.0.0.1:{peer[2]}"):
+        deadline = core.now_ns() + PATIENCE_NS
+        code = NETWORK_EXCEPTION
+        while code == NETWORK_EXCEPTION and core.now_ns() < deadline:
+            core.send(3, peer, METADATA, METADATA_VERSION, METADATA_BODY, PATIENCE_MS)
+            (reply,) = replies(core)
+            code = reply.error_code
+        assert code == 0
+
+
+def test_open_requests_are_bounded(core: _core.Core, other_peer: "Peer") -> None:
+    for token in range(10_001):
+        core.send(token, other_peer, CREATE_TOPICS, 7, b"", PATIENCE_MS)
+    (refused,) = replies(core)
+    assert (refused.token, refused.error_code) == (10_000, BROKER_NOT_AVAILABLE)
+    assert "10000 requests are open" in refused.reason
+    core.stop(0)
+    assert len(replies(core, 10_000)) == 10_000
+
+
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"\xff" * 64, bytes(64), b"\0\0\0\x04abcd"]
+)
+def test_a_server_that_is_no_kafka_node_is_no_answer(core: _core.Core, answer: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        core.send(
+            7, ("test", *listener.getsockname()), METADATA, METADATA_VERSION, b"", PATIENCE_MS
+        )
+        stream, _ = listener.accept()
+        with stream:
+            stream.sendall(answer)
+            (reply,) = replies(core)
+    assert (reply.token, reply.error_code) == (7, NETWORK_EXCEPTION)
+
+
+def test_a_name_that_nobody_knows_is_no_answer(core: _core.Core) -> None:
+    core.send(7, ("test", "nobody.invalid", 9092), METADATA, 12, b"", PATIENCE_MS)
+    (reply,) = replies(core)
+    assert (reply.token, reply.error_code) == (7, NETWORK_EXCEPTION)
+
+
+def test_arguments_that_cannot_be_used_are_refused(core: _core.Core) -> None:
+    for port in (-1, 65_536):
+        with pytest.raises((OverflowError, TypeError, ValueError)):
+            core.send(7, ("test", "127.0.0.1", port), METADATA, 12, b"", 1)
+    with pytest.raises(OverflowError):
+        core.send(7, ("test", "127.0.0.1", 1), METADATA, 12, b"", -1)
