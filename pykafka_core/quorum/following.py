@@ -14,7 +14,8 @@ def fetch(turn: Turn, node_id: int) -> None:
     if turn.log.writes or turn.installing:
         return
     end, last_epoch = turn.log.last
-    body = Fetch(turn.key, turn.election.epoch, end, last_epoch, turn.high_watermark)
+    wait_ms = turn.config.fetch_wait_ms_max
+    body = Fetch(turn.key, turn.election.epoch, end, last_epoch, turn.high_watermark, wait_ms)
     turn.send(node_id, body)
 
 

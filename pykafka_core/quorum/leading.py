@@ -41,9 +41,8 @@ def on_fetch(turn: Turn, number: int, fetch: Fetch) -> None:
         return
     note_synced(turn, fetch)
     advance(turn)
-    waiting = WaitingFetch(
-        turn.now_ms + turn.config.fetch_wait_ms_max, number, fetch.offset, fetch.high_watermark
-    )
+    wait_ms = min(fetch.wait_ms, turn.config.fetch_wait_ms_max)
+    waiting = WaitingFetch(turn.now_ms + wait_ms, number, fetch.offset, fetch.high_watermark)
     if not answer_if_due(turn, waiting):
         role = turn.role
         assert isinstance(role, Leader)

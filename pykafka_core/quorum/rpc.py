@@ -5,7 +5,7 @@ Cluster id, topic and endpoints are the driver's to check and to fill in.
 
 from typing import NamedTuple
 
-from pykafka_core.quorum.values import Batch, OffsetAndEpoch, ReplicaKey
+from pykafka_core.quorum.values import FETCH_WAIT_MS_MAX, Batch, OffsetAndEpoch, ReplicaKey
 
 
 class Vote(NamedTuple):
@@ -47,6 +47,7 @@ class Fetch(NamedTuple):
         offset: End of its log, all of it on its disk.
         last_epoch: Of the last record before ``offset``, 0 for none.
         high_watermark: The one it knows (KIP-1166): a later one is worth an answer without records.
+        wait_ms: How long the leader may wait for something to answer.
     """
 
     replica: ReplicaKey
@@ -54,6 +55,7 @@ class Fetch(NamedTuple):
     offset: int
     last_epoch: int
     high_watermark: int
+    wait_ms: int = FETCH_WAIT_MS_MAX
 
 
 Body = Vote | BeginQuorumEpoch | EndQuorumEpoch | Fetch

@@ -1,6 +1,9 @@
 """Values of the quorum that its messages, its commands and its state share."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+FETCH_WAIT_MS_MAX: Final = 500
+"""As Kafka's (``KafkaRaftClient.MAX_FETCH_WAIT_MS``)."""
 
 
 class ReplicaKey(NamedTuple):
@@ -48,8 +51,8 @@ class QuorumConfig(NamedTuple):
     fetch_timeout_ms: int = 2000
     request_timeout_ms: int = 2000
     retry_backoff_ms: int = 20
-    fetch_wait_ms_max: int = 500
-    """A leader answers a Fetch at the latest by then (``KafkaRaftClient.MAX_FETCH_WAIT_MS``)."""
+    fetch_wait_ms_max: int = FETCH_WAIT_MS_MAX
+    """A leader answers a Fetch at the latest by then, and a follower asks for no more."""
 
 
 class Batch(NamedTuple):

@@ -202,7 +202,8 @@ def a_high_watermark_is_the_leaders(patch: pytest.MonkeyPatch) -> None:
 def a_follower_reports_what_it_has_not_synced(patch: pytest.MonkeyPatch) -> None:
     def fetch(turn: Turn, node_id: int) -> None:
         end, last_epoch = turn.log.last
-        body = Fetch(turn.key, turn.election.epoch, end, last_epoch, turn.high_watermark)
+        wait_ms = turn.config.fetch_wait_ms_max
+        body = Fetch(turn.key, turn.election.epoch, end, last_epoch, turn.high_watermark, wait_ms)
         turn.send(node_id, body)
 
     patch.setattr(agenda, "fetch", fetch)

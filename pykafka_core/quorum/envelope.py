@@ -1,0 +1,370 @@
+"""What replicas say to each other, as Kafka's messages: cluster id, topic, endpoints and versions around ``rpc.py``.
+
+Pure. All messages have a directory id for each replica (KIP-853), so the versions begin there, with those of Apache
+Kafka 3.9; a request of an older version is read, and answered as one of a replica that is no voter.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar, assert_never
+
+from pykafka_core.errors import InconsistentClusterIdError, InvalidRequestError
+from pykafka_core.protocol.messages import (
+    BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
+    EndQuorumEpochRequest,
+    EndQuorumEpochResponse,
+    FetchRequest,
+    FetchResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from pykafka_core.quorum.batches import cut
+from pykafka_core.quorum.rpc import (
+    AnswerBody,
+    BeginQuorumEpoch,
+    Body,
+    EndQuorumEpoch,
+    EpochAnswer,
+    Fetch,
+    FetchAnswer,
+    Vote,
+    VoteAnswer,
+)
+from pykafka_core.quorum.values import OffsetAndEpoch, ReplicaKey
+from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID
+
+FETCH_BYTES_MAX: Final = 8 << 20
+"""Of records in an answer to Fetch, as Kafka's replicas ask for (``KafkaRaftClient.MAX_FETCH_SIZE_BYTES``)."""
+
+AnyT = TypeVar("AnyT")
+NamedResponseT = TypeVar(
+    "NamedResponseT", VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse
+)
+QuorumRequest = VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest
+QuorumResponse = VoteResponse | BeginQuorumEpochResponse | EndQuorumEpochResponse | FetchResponse
+
+
+class Endpoint(NamedTuple):
+    """Where a replica is reached by the others."""
+
+    host: str
+    port: int
+
+
+class Envelope(NamedTuple):
+    """What a replica puts around all that it says.
+
+    Attributes:
+        listeners: Its own, by name: a leader tells them to voters that may not know it.
+    """
+
+    cluster_id: str
+    key: ReplicaKey
+    listeners: Mapping[str, Endpoint]
+
+
+class ApiVersions(NamedTuple):
+    """An API and the versions that can carry a request; the highest that the peer has, too, is to be used."""
+
+    api_key: int
+    min: int
+    max: int
+
+
+class Heard(NamedTuple):
+    """An answer, or None if it says nothing that a replica could use; and where the leader is, if it tells."""
+
+    answer: AnswerBody | None
+    leader: Endpoint | None
+
+
+def api_versions(body: Body) -> ApiVersions:
+    """By which API and versions a request goes. A pre-vote needs Vote 2 (KIP-996)."""
+    match body:
+        case Vote():
+            return ApiVersions(52, 2 if body.pre_vote else 1, 2)
+        case BeginQuorumEpoch():
+            return ApiVersions(53, 1, 1)
+        case EndQuorumEpoch():
+            return ApiVersions(54, 1, 1)
+        case Fetch():
+            return ApiVersions(1, 17, 18)
+        case _:
+            assert_never(body)
+
+
+# Requests.
+
+
+def encode_request(envelope: Envelope, body: Body) -> QuorumRequest:
+    """The message of a request."""
+    match body:
+        case Vote():
+            return _vote_request(envelope.cluster_id, body)
+        case BeginQuorumEpoch():
+            return _begin_request(envelope, body)
+        case EndQuorumEpoch():
+            return _end_request(envelope, body)
+        case Fetch():
+            return _fetch_request(envelope.cluster_id, body)
+        case _:
+            assert_never(body)
+
+
+def _vote_request(cluster_id: str, vote: Vote) -> VoteRequest:
+    partition = VoteRequest.PartitionData(
+        replica_epoch=vote.epoch,
+        replica_id=vote.candidate.node_id,
+        replica_directory_id=vote.candidate.directory_id,
+        voter_directory_id=vote.voter.directory_id,
+        last_offset_epoch=vote.last.epoch,
+        last_offset=vote.last.offset,
+        pre_vote=vote.pre_vote,
+    )
+    topic = VoteRequest.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return VoteRequest(cluster_id=cluster_id, voter_id=vote.voter.node_id, topics=[topic])
+
+
+def _begin_request(envelope: Envelope, begin: BeginQuorumEpoch) -> BeginQuorumEpochRequest:
+    of = BeginQuorumEpochRequest
+    partition = of.PartitionData(
+        voter_directory_id=begin.voter.directory_id,
+        leader_id=begin.leader_id,
+        leader_epoch=begin.epoch,
+    )
+    return of(
+        cluster_id=envelope.cluster_id,
+        voter_id=begin.voter.node_id,
+        topics=[of.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+        leader_endpoints=[
+            of.LeaderEndpoint(name=name, host=at.host, port=at.port)
+            for name, at in envelope.listeners.items()
+        ],
+    )
+
+
+def _end_request(envelope: Envelope, end: EndQuorumEpoch) -> EndQuorumEpochRequest:
+    of = EndQuorumEpochRequest
+    partition = of.PartitionData(
+        leader_id=end.leader_id,
+        leader_epoch=end.epoch,
+        preferred_candidates=[
+            of.ReplicaInfo(candidate_id=node_id, candidate_directory_id=directory_id)
+            for node_id, directory_id in end.preferred
+        ],
+    )
+    return of(
+        cluster_id=envelope.cluster_id,
+        topics=[of.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
+        leader_endpoints=[
+            of.LeaderEndpoint(name=name, host=at.host, port=at.port)
+            for name, at in envelope.listeners.items()
+        ],
+    )
+
+
+def _fetch_request(cluster_id: str, fetch: Fetch) -> FetchRequest:
+    partition = FetchRequest.FetchPartition(
+        current_leader_epoch=fetch.epoch,
+        fetch_offset=fetch.offset,
+        last_fetched_epoch=fetch.last_epoch,
+        replica_directory_id=fetch.replica.directory_id,
+        high_watermark=fetch.high_watermark,
+    )
+    topic = FetchRequest.FetchTopic(topic_id=METADATA_TOPIC_ID, partitions=[partition])
+    return FetchRequest(
+        cluster_id=cluster_id,
+        replica_state=FetchRequest.ReplicaState(replica_id=fetch.replica.node_id),
+        max_wait_ms=fetch.wait_ms,
+        max_bytes=FETCH_BYTES_MAX,
+        topics=[topic],
+    )
+
+
+def decode_request(envelope: Envelope, request: QuorumRequest) -> Body | QuorumResponse:
+    """What is asked; or the answer, where it is no question to this quorum."""
+    if request.cluster_id not in (None, envelope.cluster_id):
+        return _refusal(request, InconsistentClusterIdError.code)
+    asked = _only_partition(request.topics)
+    if asked is None:
+        return _refusal(request, InvalidRequestError.code)
+    match request:
+        case VoteRequest():
+            return _vote(envelope.key, request.voter_id, asked)
+        case BeginQuorumEpochRequest():
+            voter = _voter(envelope.key, request.voter_id, asked.voter_directory_id)
+            return BeginQuorumEpoch(asked.leader_id, voter, asked.leader_epoch)
+        case EndQuorumEpochRequest():
+            preferred = (
+                ReplicaKey(info.candidate_id, info.candidate_directory_id)
+                for info in asked.preferred_candidates
+            )
+            return EndQuorumEpoch(asked.leader_id, asked.leader_epoch, tuple(preferred))
+        case FetchRequest():
+            if request.max_wait_ms < 0:
+                return _refusal(request, InvalidRequestError.code)
+            return _fetch(request, asked)
+        case _:
+            assert_never(request)
+
+
+def _only_partition(topics: Sequence[Any]) -> Any:
+    """That of the metadata log; None if another one is there, or none."""
+    match topics:
+        case [FetchRequest.FetchTopic(topic_id=topic, partitions=[found])]:
+            place = topic, found.partition
+        case [FetchResponse.FetchableTopicResponse(topic_id=topic, partitions=[found])]:
+            place = topic, found.partition_index
+        case [object(topic_name=name, partitions=[found])]:
+            place = METADATA_TOPIC_ID if name == METADATA_TOPIC else b"", found.partition_index
+        case _:
+            return None
+    return found if place == (METADATA_TOPIC_ID, 0) else None
+
+
+def _vote(key: ReplicaKey, voter_id: int, asked: VoteRequest.PartitionData) -> Vote:
+    return Vote(
+        ReplicaKey(asked.replica_id, asked.replica_directory_id),
+        _voter(key, voter_id, asked.voter_directory_id),
+        asked.replica_epoch,
+        OffsetAndEpoch(asked.last_offset, asked.last_offset_epoch),
+        asked.pre_vote,
+    )
+
+
+def _fetch(request: FetchRequest, asked: FetchRequest.FetchPartition) -> Fetch:
+    node_id = max(
+        request.replica_id, request.replica_state.replica_id
+    )  # which of them: the version decides
+    return Fetch(
+        ReplicaKey(node_id, asked.replica_directory_id),
+        asked.current_leader_epoch,
+        asked.fetch_offset,
+        asked.last_fetched_epoch,
+        max(0, asked.high_watermark),
+        request.max_wait_ms,
+    )
+
+
+def _voter(key: ReplicaKey, node_id: int, directory_id: bytes) -> ReplicaKey:
+    """Whom a request is for; whoever receives it where it does not say (version 0)."""
+    return key if node_id < 0 else ReplicaKey(node_id, directory_id)
+
+
+def _refusal(request: QuorumRequest, error_code: int) -> QuorumResponse:
+    match request:
+        case VoteRequest():
+            return VoteResponse(error_code=error_code)
+        case BeginQuorumEpochRequest():
+            return BeginQuorumEpochResponse(error_code=error_code)
+        case EndQuorumEpochRequest():
+            return EndQuorumEpochResponse(error_code=error_code)
+        case FetchRequest():
+            return FetchResponse(error_code=error_code)
+        case _:
+            assert_never(request)
+
+
+# Answers.
+
+
+def encode_answer(
+    asked: Body, answer: AnswerBody, leader: Endpoint | None, records: bytes = b""
+) -> QuorumResponse:
+    """The message of an answer.
+
+    Args:
+        asked: The request; its kind decides.
+        leader: Where the leader is that the answer names, if that is known, on the listener that was asked.
+        records: What was read of the log for it.
+    """
+    match asked, answer:
+        case Vote(), VoteAnswer():
+            return _named(VoteResponse, answer, leader, vote_granted=answer.granted)
+        case BeginQuorumEpoch(), EpochAnswer():
+            return _named(BeginQuorumEpochResponse, answer, leader)
+        case EndQuorumEpoch(), EpochAnswer():
+            return _named(EndQuorumEpochResponse, answer, leader)
+        case Fetch(), FetchAnswer():
+            return _fetch_response(answer, leader, records)
+        case _:
+            raise AssertionError("an answer is of its request's kind")
+
+
+def _named(
+    of: type[NamedResponseT], answer: VoteAnswer | EpochAnswer, leader: Endpoint | None, **more: Any
+) -> NamedResponseT:
+    message: Any = of
+    partition = message.PartitionData(
+        error_code=answer.error_code, leader_id=answer.leader_id, leader_epoch=answer.epoch, **more
+    )
+    topic = message.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])
+    return of(topics=[topic], node_endpoints=_endpoints(message.NodeEndpoint, answer, leader))
+
+
+def _fetch_response(answer: FetchAnswer, leader: Endpoint | None, records: bytes) -> FetchResponse:
+    of = FetchResponse
+    partition = of.PartitionData(
+        error_code=answer.error_code,
+        high_watermark=-1 if answer.error_code else answer.high_watermark,
+        current_leader=of.LeaderIdAndEpoch(leader_id=answer.leader_id, leader_epoch=answer.epoch),
+        records=records,
+    )
+    if answer.diverging is not None:
+        end, epoch = answer.diverging
+        partition.diverging_epoch = of.EpochEndOffset(epoch=epoch, end_offset=end)
+    if answer.snapshot_id is not None:
+        end, epoch = answer.snapshot_id
+        partition.snapshot_id = of.SnapshotId(end_offset=end, epoch=epoch)
+    topic = of.FetchableTopicResponse(topic_id=METADATA_TOPIC_ID, partitions=[partition])
+    return of(responses=[topic], node_endpoints=_endpoints(of.NodeEndpoint, answer, leader))
+
+
+def _endpoints(of: Callable[..., AnyT], answer: AnswerBody, leader: Endpoint | None) -> list[AnyT]:
+    if leader is None or answer.leader_id < 0:
+        return []
+    return [of(node_id=answer.leader_id, host=leader.host, port=leader.port)]
+
+
+def decode_answer(response: QuorumResponse) -> Heard:
+    """What was answered.
+
+    Raises:
+        CorruptMessageError: Of records that were fetched.
+    """
+    topics = response.responses if isinstance(response, FetchResponse) else response.topics
+    found = None if response.error_code else _only_partition(topics)
+    if found is None:
+        return Heard(None, None)
+    answer: AnswerBody
+    match response:
+        case VoteResponse():
+            answer = VoteAnswer(
+                found.error_code, found.leader_id, found.leader_epoch, found.vote_granted
+            )
+        case BeginQuorumEpochResponse() | EndQuorumEpochResponse():
+            answer = EpochAnswer(found.error_code, found.leader_id, found.leader_epoch)
+        case FetchResponse():
+            answer = _fetch_answer(found)
+        case _:
+            assert_never(response)
+    known = (at for at in response.node_endpoints if at.node_id == answer.leader_id)
+    return Heard(answer, next((Endpoint(at.host, at.port) for at in known), None))
+
+
+def _fetch_answer(found: FetchResponse.PartitionData) -> FetchAnswer:
+    diverging, snapshot_id = found.diverging_epoch, found.snapshot_id
+    return FetchAnswer(
+        found.error_code,
+        found.current_leader.leader_id,
+        found.current_leader.leader_epoch,
+        max(0, found.high_watermark),
+        _end(diverging.end_offset, diverging.epoch),
+        _end(snapshot_id.end_offset, snapshot_id.epoch),
+        cut(found.records or b""),
+    )
+
+
+def _end(offset: int, epoch: int) -> OffsetAndEpoch | None:
+    """Absent where both are -1."""
+    return None if (offset, epoch) == (-1, -1) else OffsetAndEpoch(offset, epoch)

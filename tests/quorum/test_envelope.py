@@ -1,0 +1,226 @@
+"""Requests and answers of the quorum are Kafka's messages, and come back from their bytes as they were."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pykafka_core._core import crc32c
+from pykafka_core.errors import CorruptMessageError, InconsistentClusterIdError, InvalidRequestError
+from pykafka_core.protocol import decode_request as decode_request_bytes
+from pykafka_core.protocol import decode_response as decode_response_bytes
+from pykafka_core.protocol import encode_message
+from pykafka_core.protocol.messages import (
+    BeginQuorumEpochRequest,
+    EndQuorumEpochRequest,
+    FetchRequest,
+    FetchResponse,
+    VoteRequest,
+    VoteResponse,
+)
+from pykafka_core.quorum.batches import cut
+from pykafka_core.quorum.envelope import (
+    Endpoint,
+    Envelope,
+    Heard,
+    QuorumRequest,
+    QuorumResponse,
+    api_versions,
+    decode_answer,
+    decode_request,
+    encode_answer,
+    encode_request,
+)
+from pykafka_core.quorum.rpc import (
+    AnswerBody,
+    BeginQuorumEpoch,
+    Body,
+    EndQuorumEpoch,
+    EpochAnswer,
+    Fetch,
+    FetchAnswer,
+    Vote,
+    VoteAnswer,
+)
+from pykafka_core.quorum.values import Batch, OffsetAndEpoch, ReplicaKey
+
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
+OWN = ReplicaKey(1, bytes(range(16)))
+LEADER = Endpoint("127.0.0.1", 9093)
+ENVELOPE = Envelope(CLUSTER_ID, OWN, {"CONTROLLER": LEADER})
+
+node_ids = st.integers(0, 2**31 - 1)
+epochs = st.integers(0, 2**31 - 1)
+offsets = st.integers(0, 2**63 - 1)
+keys = st.builds(ReplicaKey, node_ids, st.binary(min_size=16, max_size=16))
+ends = st.builds(OffsetAndEpoch, offsets, epochs)
+waits = st.integers(0, 2**31 - 1)
+
+requests = st.one_of(
+    st.builds(Vote, keys, keys, epochs, ends, st.booleans()),
+    st.builds(BeginQuorumEpoch, node_ids, keys, epochs),
+    st.builds(EndQuorumEpoch, node_ids, epochs, st.lists(keys, max_size=7).map(tuple)),
+    st.builds(Fetch, keys, epochs, offsets, epochs, offsets, waits),
+)
+codes = st.integers(-1, 200)
+leaders = st.integers(-1, 2**31 - 1)
+
+
+def batch(base_offset: int, epoch: int, count: int, body: bytes = b"records") -> bytes:
+    """A record batch, as far as its header goes."""
+    rest = struct.pack(">hiqqqhii", 0, count - 1, 0, 0, -1, -1, -1, count) + body
+    head = struct.pack(">qiibI", base_offset, len(rest) + 9, epoch, 2, crc32c(rest))
+    return head + rest
+
+
+batches = st.lists(st.builds(batch, offsets, epochs, st.integers(1, 1000), st.binary(max_size=50)))
+
+
+def in_version(body: Body, request: QuorumRequest, version: int) -> QuorumRequest:
+    """As it is after the way over the wire."""
+    wire = bytes(encode_message(request, version))
+    message = decode_request_bytes(api_versions(body).api_key, version, wire)
+    assert isinstance(
+        message, VoteRequest | BeginQuorumEpochRequest | EndQuorumEpochRequest | FetchRequest
+    )
+    return message
+
+
+def answered(body: Body, response: QuorumResponse, version: int) -> Heard:
+    wire = bytes(encode_message(response, version))
+    message = decode_response_bytes(api_versions(body).api_key, version, wire)
+    assert type(message) is type(response)
+    return decode_answer(message)
+
+
+@given(requests, st.data())
+def test_a_request_comes_back_as_it_was(body: Body, data: st.DataObject) -> None:
+    _, lowest, highest = api_versions(body)
+    version = data.draw(st.integers(lowest, highest))
+    message = in_version(body, encode_request(ENVELOPE, body), version)
+    if isinstance(body, Fetch) and version < 18:
+        body = body._replace(high_watermark=2**63 - 1)  # as Kafka takes one that does not say
+    assert decode_request(ENVELOPE, message) == body
+
+
+@given(requests, st.data())
+def test_an_answer_comes_back_as_it_was(body: Body, data: st.DataObject) -> None:
+    answer: AnswerBody
+    records = b""
+    if isinstance(body, Vote):
+        answer = data.draw(st.builds(VoteAnswer, codes, leaders, epochs, st.booleans()))
+    elif isinstance(body, Fetch):
+        end = st.none() | ends
+        answer = data.draw(st.builds(FetchAnswer, st.just(0), leaders, epochs, offsets, end, end))
+        records = b"".join(data.draw(batches))
+    else:
+        answer = data.draw(st.builds(EpochAnswer, codes, leaders, epochs))
+    leader = data.draw(st.none() | st.just(LEADER))
+    response = encode_answer(body, answer, leader, records)
+    heard = answered(body, response, data.draw(st.integers(*api_versions(body)[1:])))
+    if isinstance(answer, FetchAnswer):
+        answer = answer._replace(batches=cut(records))
+    assert heard == Heard(answer, leader if answer.leader_id >= 0 else None)
+
+
+FETCH = Fetch(OWN, 5, 10, 4, 9)
+VOTE = Vote(OWN, OWN, 5, OffsetAndEpoch(10, 4), pre_vote=False)
+
+
+@pytest.mark.parametrize("error_code", [6, 74, 76])
+def test_a_refused_fetch_tells_leader_and_epoch_alone(error_code: int) -> None:
+    answer = FetchAnswer(error_code, 2, 7)
+    response = encode_answer(FETCH, answer, LEADER)
+    assert answered(FETCH, response, 17) == Heard(answer, LEADER)
+
+
+@pytest.mark.parametrize(
+    "body", [VOTE, FETCH, BeginQuorumEpoch(1, OWN, 5), EndQuorumEpoch(1, 5, ())]
+)
+def test_another_cluster_is_refused(body: Body) -> None:
+    stranger = ENVELOPE._replace(cluster_id="another")
+    refusal = decode_request(ENVELOPE, encode_request(stranger, body))
+    assert getattr(refusal, "error_code", None) == InconsistentClusterIdError.code
+
+
+def other_topic() -> VoteRequest:
+    request = encode_request(ENVELOPE, VOTE)
+    assert isinstance(request, VoteRequest)
+    request.topics[0].topic_name = "orders"
+    return request
+
+
+def other_partition() -> VoteRequest:
+    request = encode_request(ENVELOPE, VOTE)
+    assert isinstance(request, VoteRequest)
+    request.topics[0].partitions[0].partition_index = 1
+    return request
+
+
+def two_partitions() -> VoteRequest:
+    request = encode_request(ENVELOPE, VOTE)
+    assert isinstance(request, VoteRequest)
+    request.topics[0].partitions *= 2
+    return request
+
+
+def no_time() -> FetchRequest:
+    request = encode_request(ENVELOPE, FETCH)
+    assert isinstance(request, FetchRequest)
+    request.max_wait_ms = -1
+    return request
+
+
+def consumer() -> FetchRequest:
+    """Of another topic, by a consumer."""
+    topic = FetchRequest.FetchTopic(
+        topic_id=bytes(16), partitions=[FetchRequest.FetchPartition(partition=0)]
+    )
+    return FetchRequest(topics=[topic])
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [other_topic(), other_partition(), two_partitions(), no_time(), consumer(), VoteRequest()],
+)
+def test_what_does_not_ask_about_the_metadata_log_is_refused(request_: QuorumRequest) -> None:
+    refusal = decode_request(ENVELOPE, request_)
+    assert getattr(refusal, "error_code", None) == InvalidRequestError.code
+
+
+def test_a_vote_of_version_0_is_for_who_receives_it_and_by_a_replica_without_directory() -> None:
+    message = in_version(VOTE, VoteRequest(topics=other_topic().topics), 0)
+    assert isinstance(message, VoteRequest)
+    message.topics[0].topic_name = "__cluster_metadata"
+    asked = decode_request(ENVELOPE, message)
+    assert isinstance(asked, Vote)
+    assert (asked.candidate, asked.voter) == (ReplicaKey(OWN.node_id, bytes(16)), OWN)
+
+
+@pytest.mark.parametrize("response", [VoteResponse(error_code=8), FetchResponse(), VoteResponse()])
+def test_an_answer_that_says_nothing_is_none(response: QuorumResponse) -> None:
+    assert decode_answer(response) == Heard(None, None)
+
+
+def test_batches_are_cut_where_they_end() -> None:
+    first, second = batch(10, 4, 3), batch(13, 5, 1)
+    assert cut(first + second) == (Batch(10, 4, 3, first), Batch(13, 5, 1, second))
+
+
+@pytest.mark.parametrize("left", [1, 11, 12, 60, 67])
+def test_a_part_of_a_batch_at_the_end_is_left_out(left: int) -> None:
+    assert [one.base_offset for one in cut(batch(10, 4, 3) + batch(13, 5, 1)[:left])] == [10]
+
+
+@pytest.mark.parametrize("at", range(8, 68))
+def test_a_damaged_batch_is_not_used(at: int) -> None:
+    good = batch(13, 5, 1)
+    damaged = bytearray(good)
+    damaged[at] ^= 0x40
+    try:
+        found = cut(batch(10, 4, 3) + bytes(damaged))
+    except CorruptMessageError:
+        return
+    # Its length says that there is more of it to come, or it is of another epoch, which no checksum covers.
+    assert len(found) == 1 if at < 12 else found[1].leader_epoch != 5
