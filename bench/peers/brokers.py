@@ -134,6 +134,8 @@ class ApacheKafka:
         config: Settings that are not to be its defaults.
         environment: Variables beside this process's own.
         jvm: Options of Java; as its scripts have them.
+        controller: The port of its controller, if others must know it before.
+        quorum: Cluster id and first voters, as arguments of the storage tool; one that is alone without.
     """
 
     name = "Apache Kafka"
@@ -144,27 +146,28 @@ class ApacheKafka:
         config: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
         jvm: Sequence[str] = AS_ITS_SCRIPTS,
+        controller: socket.socket | None = None,
+        quorum: Sequence[str] = (),
     ) -> None:
         self._folder = folder / "kafka"
         self._folder.mkdir(parents=True)
-        self._reserved = [reserve_port() for _ in range(2)]
-        broker, controller = (int(reserved.getsockname()[1]) for reserved in self._reserved)
+        self._reserved = [reserve_port(), controller or reserve_port()]
+        broker, quorum_port = (int(reserved.getsockname()[1]) for reserved in self._reserved)
         properties = self._folder / "server.properties"
         properties.write_text(
             "process.roles=broker,controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
-            f"controller.quorum.bootstrap.servers=127.0.0.1:{controller}\n"
-            f"listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}\n"
-            f"advertised.listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{controller}\n"
+            f"controller.quorum.bootstrap.servers=127.0.0.1:{quorum_port}\n"
+            f"listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{quorum_port}\n"
+            f"advertised.listeners=PLAINTEXT://127.0.0.1:{broker},CONTROLLER://127.0.0.1:{quorum_port}\n"
             "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
             f"log.dirs={self._folder / 'data'}\noffsets.topic.replication.factor=1\n"
             "transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n"
             + "".join(f"{name}={value}\n" for name, value in (config or {}).items())
         )
         java = ["java", *jvm, "-cp", self.classpath()]
-        cluster = id_text(random_id(os.urandom))
+        alone = ("--standalone", "-t", id_text(random_id(os.urandom)))
         subprocess.run(
-            [*java, "kafka.tools.StorageTool", "format", "--standalone", "-t", cluster]
-            + ["-c", str(properties)],
+            [*java, "kafka.tools.StorageTool", "format", *(quorum or alone), "-c", str(properties)],
             check=True,
             stdout=subprocess.DEVNULL,
         )
@@ -203,6 +206,11 @@ class ApacheKafka:
             )
             part.replace(listed)
         return listed.read_text().strip()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.kill()
+        self._process.wait()
 
     def halt(self) -> None:
         """Stop and keep the data; thousands of partitions take minutes to close."""

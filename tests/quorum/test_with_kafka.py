@@ -1,0 +1,113 @@
+"""Beside Apache Kafka's own controller: a replica of ours follows it, votes for it, and holds its log byte for byte."""
+
+import base64
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.peers.brokers import QUICK_TO_START, ApacheKafka, reserve_port
+from pykafka_core.metadata.records.codec import decode_batches
+from pykafka_core.protocol.messages import TopicRecord
+from pykafka_core.quorum.envelope import Endpoint
+from pykafka_core.quorum.values import ReplicaKey
+from tests.quorum.live import LiveReplica
+
+OWN = ReplicaKey(2, bytes(range(1, 17)))
+THEIRS = ReplicaKey(1, bytes(range(101, 117)))
+
+
+def text_of(directory_id: bytes) -> str:
+    """As Kafka writes a Uuid."""
+    return base64.urlsafe_b64encode(directory_id).decode().rstrip("=")
+
+
+def property_of(kafka: ApacheKafka, name: str) -> str:
+    lines = (kafka.data / "meta.properties").read_text().splitlines()
+    return next(line.partition("=")[2] for line in lines if line.startswith(f"{name}="))
+
+
+def create(kafka: ApacheKafka, name: str) -> None:
+    from confluent_kafka.admin import AdminClient, NewTopic
+
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+    admin.create_topics([NewTopic(name, 1, 1)])[name].result(60)
+
+
+def topics_in(live: LiveReplica) -> set[str]:
+    records = decode_batches(live.committed).records if live.committed else ()
+    return {record.name for _, record in records if isinstance(record, TopicRecord)}
+
+
+def log_of(kafka: ApacheKafka) -> bytes:
+    """Its first segment; there is no other yet."""
+    (segment,) = (kafka.data / "__cluster_metadata-0").glob("*.log")
+    return segment.read_bytes()
+
+
+@pytest.fixture
+def controller() -> Iterator[socket.socket]:
+    with reserve_port() as reserved:
+        yield reserved
+
+
+def test_an_observer_holds_their_log_through_a_restart(
+    tmp_path: Path, controller: socket.socket
+) -> None:
+    kafka = ApacheKafka(tmp_path, jvm=QUICK_TO_START, controller=controller)
+    try:
+        directory_id = base64.urlsafe_b64decode(property_of(kafka, "directory.id") + "==")
+        leader = ReplicaKey(1, directory_id)
+        peers = {1: Endpoint("127.0.0.1", controller.getsockname()[1])}
+        with LiveReplica(OWN, (leader,), property_of(kafka, "cluster.id"), peers) as live:
+            create(kafka, "orders")
+            live.wait_for(lambda: topics_in(live) == {"orders"}, "orders comes")
+            before = live.replica.leader_epoch
+            kafka.halt()
+            kafka.start()
+            create(kafka, "payments")
+            live.wait_for(lambda: topics_in(live) == {"orders", "payments"}, "payments comes")
+            assert live.replica.leader_epoch > before
+            assert live.replica.leader_id == 1
+            assert live.replica.state == "Observer"
+            held = live.committed
+        assert log_of(kafka).startswith(held)
+    finally:
+        kafka.stop()
+
+
+def test_a_voter_gives_them_its_vote_and_what_it_has_synced(
+    tmp_path: Path, controller: socket.socket
+) -> None:
+    """Of two voters each is needed: without ours they would neither lead nor commit."""
+    with reserve_port() as own_port:
+        cluster_id = text_of(bytes(range(50, 66)))
+        at = (controller.getsockname()[1], own_port.getsockname()[1])
+        voters = ",".join(
+            f"{key.node_id}@127.0.0.1:{port}:{text_of(key.directory_id)}"
+            for key, port in zip((THEIRS, OWN), at, strict=True)
+        )
+        peers = {1: Endpoint("127.0.0.1", at[0])}
+        with LiveReplica(OWN, (THEIRS, OWN), cluster_id, peers, port=at[1]) as live:
+            kafka = ApacheKafka(
+                tmp_path,
+                jvm=QUICK_TO_START,
+                controller=controller,
+                quorum=("-t", cluster_id, "--initial-controllers", voters),
+            )
+            try:
+                create(kafka, "orders")
+                live.wait_for(lambda: topics_in(live) == {"orders"}, "orders comes")
+                voted = set(live.votes)
+                assert voted
+                kafka.kill()
+                kafka.start()
+                create(kafka, "payments")
+                live.wait_for(lambda: topics_in(live) == {"orders", "payments"}, "payments comes")
+                assert voted < set(live.votes), "another epoch"
+                assert set(live.votes.values()) == {THEIRS}
+                assert live.replica.state == "Follower"
+                assert log_of(kafka).startswith(live.committed)
+            finally:
+                kafka.stop()
