@@ -80,8 +80,15 @@ class Core:
         A request counts from its arrival, also while it waits for room among the parked bytes.
         """
     def time_ms(self) -> int: ...
-    def listen(self, name: str, address: str) -> int:
-        """Bind ``HOST:PORT`` (port 0 picks one); returns the port. Nothing is answered before `serve`."""
+    def listen(
+        self, name: str, address: str, controller_apis: Mapping[int, tuple[int, int]] | None = None
+    ) -> int:
+        """Bind ``HOST:PORT`` (port 0 picks one); returns the port. Nothing is answered before `serve`.
+
+        Args:
+            controller_apis: Makes it a listener of controllers, with these APIs and versions: every request comes as a
+                `Request`, Fetch too, and before `serve`. The core answers ApiVersions.
+        """
     def serve(self) -> None: ...
     def stop(self, grace_ms: int) -> None: ...
     # metadata projection

@@ -293,7 +293,9 @@ class FakeCore:
         """The virtual wall clock."""
         return self.clock_ms
 
-    def listen(self, name: str, address: str) -> int:
+    def listen(
+        self, name: str, address: str, controller_apis: Mapping[int, tuple[int, int]] | None = None
+    ) -> int:
         """A port that nothing listens at."""
         self._ports += 1
         asked = int(address.rpartition(":")[2])

@@ -9,16 +9,24 @@ import pytest
 
 from pykafka_core import Broker, _core
 from pykafka_core.protocol import decode_response, encode_message
-from pykafka_core.protocol.messages import MetadataRequest, MetadataResponse
+from pykafka_core.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 
 if TYPE_CHECKING:
     from pykafka_core._core import Peer
 
 PATIENCE_NS = 60 * 1_000_000_000
 PATIENCE_MS = 60_000
-METADATA, CREATE_TOPICS = 3, 19
+FETCH, METADATA, API_VERSIONS, CREATE_TOPICS = 1, 3, 18, 19
 METADATA_VERSION = 12
 REQUEST_TIMED_OUT, BROKER_NOT_AVAILABLE, NETWORK_EXCEPTION, UNSUPPORTED_VERSION = 7, 8, 13, 35
+API_VERSIONS_BODY = encode_message(
+    ApiVersionsRequest(client_software_name="test", client_software_version="1"), 4
+)
 METADATA_BODY = encode_message(MetadataRequest(topics=None), METADATA_VERSION)
 
 
@@ -123,6 +131,29 @@ def test_the_other_node_sees_who_asks(
     other.respond([(request.id, b"an answer")])
     (reply,) = replies(core)
     assert reply.body == b"an answer"
+
+
+def test_a_listener_of_controllers_has_its_own_apis_and_gives_python_each_request(
+    core: _core.Core,
+) -> None:
+    """Before the node serves its clients, who see nothing of it."""
+    node = new_core(3)
+    port = node.listen("CONTROLLER", "127.0.0.1:0", {FETCH: (17, 18), 52: (0, 2)})
+    peer = ("test", "127.0.0.1", port)
+    core.send(1, peer, API_VERSIONS, 4, API_VERSIONS_BODY, PATIENCE_MS)
+    (reply,) = replies(core)
+    told = decode_response(API_VERSIONS, 4, reply.body)
+    assert isinstance(told, ApiVersionsResponse)
+    versions = [(api.api_key, api.min_version, api.max_version) for api in told.api_keys]
+    assert versions == [(FETCH, 17, 18), (API_VERSIONS, 0, 4), (52, 0, 2)]
+    core.send(2, peer, FETCH, 18, b"as it is", PATIENCE_MS)
+    request = request_at(node)
+    assert (request.listener, request.api_key, request.body) == ("CONTROLLER", FETCH, b"as it is")
+    node.respond([(request.id, b"answered")])
+    assert [reply.body for reply in replies(core)] == [b"answered"]
+    core.send(3, peer, METADATA, METADATA_VERSION, METADATA_BODY, PATIENCE_MS)
+    assert [reply.versions for reply in replies(core)] == [(0, -1)]
+    node.stop(0)
 
 
 def test_a_purpose_does_not_wait_for_another_one(

@@ -7,6 +7,7 @@ mod event;
 mod facts;
 mod image;
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::mem;
 use std::sync::Arc;
@@ -279,8 +280,15 @@ impl PyCore {
         Ok(self.core(py)?.time_ms())
     }
 
-    fn listen(&self, py: Python<'_>, name: &str, address: &str) -> PyResult<u16> {
-        self.detached(py, |core| core.listen(name, address))
+    #[pyo3(signature = (name, address, controller_apis=None))]
+    fn listen(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        address: &str,
+        controller_apis: Option<BTreeMap<i16, (i16, i16)>>,
+    ) -> PyResult<u16> {
+        self.detached(py, |core| core.listen(name, address, controller_apis))
     }
 
     fn serve(&self, py: Python<'_>) -> PyResult<()> {

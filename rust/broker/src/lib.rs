@@ -15,7 +15,9 @@ mod slots;
 mod testing;
 
 pub use api::api_versions::{HOT_APIS, HotApi};
-pub use api::context::{ConnectionInfo, Context, ContextOptions, Header, Outcome, PendingOutcome};
+pub use api::context::{
+    ConnectionInfo, Context, ContextOptions, ControllerApis, Header, Outcome, PendingOutcome,
+};
 pub use api::fetch_session::FetchSessions;
 pub use api::reply::{Reply, StoredRecords};
 pub use kafka_error::KafkaError;

@@ -224,6 +224,7 @@ pub(crate) fn led_here(index: i32, leader_epoch: i32, partition_epoch: i32) -> P
 
 pub(crate) fn connection() -> ConnectionInfo {
     ConnectionInfo {
+        controller_apis: None,
         id: 1,
         listener: Arc::from("PLAINTEXT"),
         client_host: Arc::from("127.0.0.1"),

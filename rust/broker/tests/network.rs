@@ -243,7 +243,7 @@ fn stop_closes_connections_refuses_new_ones_and_ends_wait() {
     assert_eq!(id, request.id);
     assert!(broker.core.wait(u64::MAX, 1).is_empty());
     assert!(std::net::TcpStream::connect(("127.0.0.1", broker.port)).is_err());
-    assert!(broker.core.listen("OTHER", "127.0.0.1:0").is_err());
+    assert!(broker.core.listen("OTHER", "127.0.0.1:0", None).is_err());
 }
 
 #[test]

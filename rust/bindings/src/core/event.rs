@@ -72,6 +72,7 @@ impl Request {
         body: Py<PyBytes>,
     ) -> Request {
         let asker = ConnectionInfo {
+            controller_apis: None,
             id: connection,
             listener: Arc::from(listener),
             client_host: Arc::from(client_host),

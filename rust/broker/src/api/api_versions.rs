@@ -10,7 +10,7 @@ use pykafka_wire::api_versions::{
 };
 use pykafka_wire::{ApiKey, Chunks};
 
-use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::context::{ConnectionInfo, Context, ControllerApis, Header, Outcome};
 use crate::seam::image::Image;
 
 const UNSUPPORTED_VERSION: i16 = 35;
@@ -57,8 +57,21 @@ pub(crate) fn hot_index(key: ApiKey) -> Option<usize> {
     HOT_APIS.iter().position(|api| api.key == key)
 }
 
+/// Versions that are served on a connection.
+pub(crate) fn served_versions(
+    conn: &ConnectionInfo,
+    image: &Image,
+    key: ApiKey,
+) -> Option<RangeInclusive<i16>> {
+    match &conn.controller_apis {
+        Some(_) if key == ApiKey::API_VERSIONS => Some(API_VERSIONS_RANGE),
+        Some(apis) => apis.get(&key.0).map(|&(min, max)| min..=max),
+        None => served_by_brokers(image, key),
+    }
+}
+
 /// Versions that are served, hot or by Python.
-pub(crate) fn served_versions(image: &Image, key: ApiKey) -> Option<RangeInclusive<i16>> {
+fn served_by_brokers(image: &Image, key: ApiKey) -> Option<RangeInclusive<i16>> {
     let given = image.api_versions.get(&key.0).copied();
     match hot_index(key).map(|index| HOT_APIS[index]) {
         Some(api) => Some(match given {
@@ -70,7 +83,7 @@ pub(crate) fn served_versions(image: &Image, key: ApiKey) -> Option<RangeInclusi
 }
 
 /// Answers a supported version.
-pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &[u8]) -> Outcome {
+pub fn handle(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: &[u8]) -> Outcome {
     let version = header.api_version;
     let request = match Request::decode(version, body) {
         Ok(request) => request,
@@ -81,7 +94,7 @@ pub fn handle(ctx: &Arc<Context>, _: &ConnectionInfo, header: &Header, body: &[u
         return reply(&Response { error_code: INVALID_REQUEST, ..Response::default() }, version);
     }
     let image = ctx.image.load();
-    reply(&response(&image, version), version)
+    reply(&response(conn, &image, version), version)
 }
 
 /// Answers a version that we do not know, in version 0, so that the client can choose another (contract/kafka.md#1).
@@ -116,10 +129,13 @@ pub(crate) fn encoded<E: std::fmt::Display>(
     }
 }
 
-fn response(image: &Image, version: i16) -> Response<'_> {
+fn response<'a>(conn: &ConnectionInfo, image: &'a Image, version: i16) -> Response<'a> {
     let finalized = image.finalized_features.levels.iter();
     Response {
-        api_keys: api_keys(image),
+        api_keys: match &conn.controller_apis {
+            Some(apis) => of_controllers(apis),
+            None => of_brokers(image),
+        },
         supported_features: image
             .supported_features
             .iter()
@@ -143,9 +159,19 @@ fn response(image: &Image, version: i16) -> Response<'_> {
     }
 }
 
-fn api_keys(image: &Image) -> Vec<ApiVersion> {
+fn of_controllers(apis: &ControllerApis) -> Vec<ApiVersion> {
+    let own = (ApiKey::API_VERSIONS.0, (*API_VERSIONS_RANGE.start(), *API_VERSIONS_RANGE.end()));
+    let given = apis.iter().map(|(&key, &range)| (key, range));
+    let of =
+        |(api_key, (min_version, max_version))| ApiVersion { api_key, min_version, max_version };
+    let mut keys: Vec<ApiVersion> = given.chain([own]).map(of).collect();
+    keys.sort_unstable_by_key(|api| api.api_key);
+    keys
+}
+
+fn of_brokers(image: &Image) -> Vec<ApiVersion> {
     let hot = HOT_APIS.iter().filter_map(|api| {
-        let served = served_versions(image, api.key)?;
+        let served = served_by_brokers(image, api.key)?;
         let unchanged = *served.start() == api.min;
         let min_version = if unchanged { api.advertised_min } else { *served.start() };
         Some(ApiVersion { api_key: api.key.0, min_version, max_version: *served.end() })

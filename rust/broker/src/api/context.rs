@@ -1,5 +1,6 @@
 //! What every hot handler is given, and the one shape of its answer.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -148,7 +149,12 @@ pub struct ConnectionInfo {
     pub principal: Arc<str>,
     /// By its quota.
     pub mute: Arc<Mute>,
+    /// On a listener of controllers: the APIs that are served there, all by Python, and their versions.
+    pub controller_apis: Option<Arc<ControllerApis>>,
 }
+
+/// Versions by API key.
+pub type ControllerApis = BTreeMap<i16, (i16, i16)>;
 
 /// A request's header, owned, so that the frame belongs to the handler.
 #[derive(Debug, Clone)]

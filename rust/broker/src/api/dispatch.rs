@@ -71,10 +71,10 @@ fn answer(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: Byte
         return api_versions::unsupported();
     }
     let image = ctx.image.load();
-    if !served_versions(&image, key).is_some_and(|served| served.contains(&version)) {
+    if !served_versions(conn, &image, key).is_some_and(|served| served.contains(&version)) {
         return Outcome::Close(format!("API key {} in version {version} is not served", key.0));
     }
-    match hot_index(key) {
+    match hot_index(key).filter(|_| is_answered_here(conn, key)) {
         Some(hot) => ctx.statistics.hot_requests[hot].add(1),
         None => ctx.statistics.control_requests.add(1),
     }
@@ -90,6 +90,11 @@ fn answer(ctx: &Arc<Context>, conn: &ConnectionInfo, header: &Header, body: Byte
     }))
 }
 
+/// Whether Rust knows the answer: on a listener of controllers there is none but to `ApiVersions`.
+fn is_answered_here(conn: &ConnectionInfo, key: ApiKey) -> bool {
+    conn.controller_apis.is_none() || key == ApiKey::API_VERSIONS
+}
+
 fn answer_in_room(
     ctx: &Arc<Context>,
     conn: &ConnectionInfo,
@@ -98,6 +103,7 @@ fn answer_in_room(
     room: Share,
 ) -> Outcome {
     match header.api_key {
+        key if !is_answered_here(conn, key) => control::park(ctx, conn, header, parked(body), room),
         ApiKey::API_VERSIONS => api_versions::handle(ctx, conn, header, &body).in_room(room),
         ApiKey::METADATA => metadata::handle(ctx, conn, header, &body, room),
         ApiKey::DESCRIBE_TOPIC_PARTITIONS => {

@@ -14,7 +14,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::sleep;
 
-use crate::api::context::{ConnectionInfo, Context};
+use crate::api::context::{ConnectionInfo, Context, ControllerApis};
 use crate::network::connection;
 use crate::network::connections::{Closing, Refused};
 use crate::network::descriptors;
@@ -52,16 +52,25 @@ fn bind_to(address: SocketAddr) -> io::Result<StdListener> {
     Ok(socket.into())
 }
 
+/// What a listener is.
+pub(crate) struct Listens {
+    /// As Kafka's settings name it.
+    pub(crate) name: Arc<str>,
+    /// As in [`ConnectionInfo`].
+    pub(crate) controller_apis: Option<Arc<ControllerApis>>,
+}
+
 /// Accepts until the task is aborted; each connection is a task of its own.
-pub(crate) async fn accept(ctx: Arc<Context>, name: Arc<str>, listener: TcpListener) {
+pub(crate) async fn accept(ctx: Arc<Context>, listens: Listens, listener: TcpListener) {
+    let name = &listens.name;
     loop {
         match listener.accept().await {
             Ok((stream, peer)) => {
                 if descriptors::is_of_reserve(stream.as_raw_fd()) {
-                    wait_descriptors(&ctx, &name, &stream).await;
+                    wait_descriptors(&ctx, name, &stream).await;
                 }
                 wait_turn(&ctx).await;
-                admit(&ctx, &name, stream, peer).await;
+                admit(&ctx, &listens, stream, peer).await;
             }
             Err(error) => {
                 ctx.log_ring
@@ -72,22 +81,23 @@ pub(crate) async fn accept(ctx: Arc<Context>, name: Arc<str>, listener: TcpListe
     }
 }
 
-async fn admit(ctx: &Arc<Context>, name: &Arc<str>, stream: TcpStream, peer: SocketAddr) {
+async fn admit(ctx: &Arc<Context>, listens: &Listens, stream: TcpStream, peer: SocketAddr) {
     ctx.statistics.connections_accepted.add(1);
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let Some((id, closing)) = open(ctx, name, peer).await else { return };
+    let Some((id, closing)) = open(ctx, &listens.name, peer).await else { return };
     // A stop that began meanwhile may have passed over it.
     if ctx.is_stopping() {
         closing.drain();
     }
     let info = ConnectionInfo {
         id,
-        listener: name.clone(),
+        listener: listens.name.clone(),
         client_host: Arc::from(peer.ip().to_string()),
         principal: Arc::from(ANONYMOUS),
         mute: Arc::default(),
+        controller_apis: listens.controller_apis.clone(),
     };
     let ctx = ctx.clone();
     tokio::spawn(async move {

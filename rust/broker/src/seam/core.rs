@@ -17,10 +17,10 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use crate::api::context::{Context, ContextOptions};
+use crate::api::context::{Context, ContextOptions, ControllerApis};
 use crate::kafka_error::KafkaError;
 use crate::network::engine::Engine;
-use crate::network::listener;
+use crate::network::listener::{self, Listens};
 use crate::partition::partition_table::{BatchKind, KeyValue, Marker};
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::storage::{Storage, StorageOpenError};
@@ -147,21 +147,29 @@ impl Core {
     }
 
     /// Binds `HOST:PORT` (port 0 picks one) and accepts; nothing is answered before [`Core::serve`]. Returns the port.
-    pub fn listen(&self, name: &str, address: &str) -> Result<u16, CoreError> {
+    ///
+    /// A listener of controllers serves `controller_apis` alone, and at once: every request goes to Python.
+    pub fn listen(
+        &self,
+        name: &str,
+        address: &str,
+        controller_apis: Option<ControllerApis>,
+    ) -> Result<u16, CoreError> {
         if self.ctx.is_stopping() {
             return Err(CoreError::Stopped);
         }
         let failed = |source| CoreError::Listen { address: address.into(), source };
         let bound = listener::bind(address).map_err(failed)?;
         let port = bound.local_addr().map_err(failed)?.port();
-        self.accept(name, bound).map_err(failed)?;
+        let controller_apis = controller_apis.map(Arc::new);
+        self.accept(Listens { name: Arc::from(name), controller_apis }, bound).map_err(failed)?;
         Ok(port)
     }
 
-    fn accept(&self, name: &str, bound: StdListener) -> io::Result<()> {
+    fn accept(&self, listens: Listens, bound: StdListener) -> io::Result<()> {
         let _inside = self.engine.handle().enter();
         let listener = TcpListener::from_std(bound)?;
-        let accepting = listener::accept(self.ctx.clone(), Arc::from(name), listener);
+        let accepting = listener::accept(self.ctx.clone(), listens, listener);
         self.tasks.lock().push(self.engine.handle().spawn(accepting));
         Ok(())
     }

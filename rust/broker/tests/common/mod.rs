@@ -62,7 +62,7 @@ impl Broker {
             seed: 1,
         });
         let core = Arc::new(core.expect("an engine"));
-        let port = core.listen("PLAINTEXT", "127.0.0.1:0").expect("a port");
+        let port = core.listen("PLAINTEXT", "127.0.0.1:0", None).expect("a port");
         let broker = Broker { core, port, offset: std::sync::atomic::AtomicI64::new(0) };
         let settings = settings.iter().map(|&(name, value)| (name.into(), value.into()));
         broker.apply(ImageDelta {

@@ -32,6 +32,7 @@ fn drain(queue: &EventQueue) -> Vec<Event> {
 fn request(id: u64, received_ns: u64) -> Event {
     let text: Arc<str> = Arc::from("");
     let connection = ConnectionInfo {
+        controller_apis: None,
         id,
         listener: text.clone(),
         client_host: text.clone(),
