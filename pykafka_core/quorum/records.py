@@ -1,29 +1,21 @@
 """The quorum's own control records."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from pykafka_core.protocol import encode_message
 from pykafka_core.protocol.messages import LeaderChangeMessage
-from pykafka_core.quorum.values import ReplicaKey
 
 LEADER_CHANGE = 2
 """Type of the control record with which every epoch begins (``ControlRecordType``)."""
 LEADER_CHANGE_KEY = b"\0\0\0\x02"
 
 
-def leader_change(
-    leader_id: int, voters: Sequence[ReplicaKey], granting: Sequence[ReplicaKey]
-) -> bytes:
-    """LeaderChangeMessage version 1, whose voters have directory ids (KIP-853)."""
+def leader_change(leader_id: int, voters: Iterable[int], granting: Iterable[int]) -> bytes:
+    """LeaderChangeMessage version 0: Apache Kafka 4.2 reads and writes no other, with directory ids of voters too."""
+    of = LeaderChangeMessage.Voter
     message = LeaderChangeMessage(
-        version=1,
         leader_id=leader_id,
-        voters=[_voter(voter) for voter in voters],
-        granting_voters=[_voter(voter) for voter in granting],
+        voters=[of(voter_id=node_id) for node_id in voters],
+        granting_voters=[of(voter_id=node_id) for node_id in granting],
     )
-    return encode_message(message, 1)
-
-
-def _voter(replica: ReplicaKey) -> LeaderChangeMessage.Voter:
-    node_id, directory_id = replica
-    return LeaderChangeMessage.Voter(voter_id=node_id, voter_directory_id=directory_id)
+    return encode_message(message, 0)

@@ -19,7 +19,7 @@ from pykafka_core.quorum.quorum import (
     Proposal,
     Rejected,
 )
-from pykafka_core.quorum.records import LEADER_CHANGE, LEADER_CHANGE_KEY
+from pykafka_core.quorum.records import LEADER_CHANGE, LEADER_CHANGE_KEY, leader_change
 
 
 class InFlight(NamedTuple):
@@ -58,7 +58,7 @@ class SingleVoter(NamedTuple):
         """The value after an event, and what follows from it."""
         match event:
             case BeginEpoch():
-                values = [leader_change(self.leader_id)]
+                values = [leader_change(self.leader_id, [self.leader_id], [self.leader_id])]
                 control = Append(self.leader_epoch, values, LEADER_CHANGE_KEY, LEADER_CHANGE)
                 return self._sent(InFlight((), 1)), (control,)
             case Proposal(records, values):
@@ -83,13 +83,3 @@ class SingleVoter(NamedTuple):
         end = offset + sent.offsets_count
         after = self._replace(in_flight=None, log_end_offset=end)
         return after, (Committed(offset, end - 1, sent.records),)
-
-
-def leader_change(node_id: int) -> bytes:
-    """LeaderChangeMessage version 0 of a single voter, who granted its own vote.
-
-    int16 version, int32 leader, two compact arrays of {int32 voter, no tags}, no tags.
-    """
-    node = node_id.to_bytes(4, "big")
-    voters = b"\x02" + node + b"\0"
-    return b"\0\0" + node + voters + voters + b"\0"

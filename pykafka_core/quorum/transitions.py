@@ -84,8 +84,8 @@ def to_leader(turn: Turn, granted: frozenset[int]) -> None:
     enter(turn, Leader(first, voters, granted, None))
     value = leader_change(
         turn.key.node_id,
-        turn.voters,
-        tuple(voter for voter in turn.voters if voter.node_id in granted),
+        (voter.node_id for voter in turn.voters),
+        (voter.node_id for voter in turn.voters if voter.node_id in granted),
     )
     append(turn, Append(epoch, [value], LEADER_CHANGE_KEY, LEADER_CHANGE), ())
 

@@ -10,7 +10,7 @@ import pytest
 from pykafka_core import _core
 from pykafka_core.metadata.records.codec import decode_batches, encode
 from pykafka_core.protocol.messages import ProducerIdsRecord
-from pykafka_core.quorum.single_voter import leader_change
+from pykafka_core.quorum.records import leader_change
 from pykafka_core.testing import fake_core
 
 if TYPE_CHECKING:
@@ -141,7 +141,9 @@ def test_what_was_appended_is_read_in_whole_batches(subject: Subject) -> None:
 
 
 def test_a_control_batch_takes_an_offset_and_holds_no_record(subject: Subject) -> None:
-    subject.core.append(1, PARTITION, EPOCH, [(b"\0\0\0\x02", leader_change(1))], control=2)
+    subject.core.append(
+        1, PARTITION, EPOCH, [(b"\0\0\0\x02", leader_change(1, [1], [1]))], control=2
+    )
     assert subject.event(_core.Appended).offset == 0
     decoded = decode_batches(subject.core.read(PARTITION, 0, 1000, "log_end"))
     assert (decoded.records, decoded.next_offset) == ([], 1)

@@ -293,10 +293,10 @@ def test_an_epoch_rises_only_once_a_majority_would_vote() -> None:
     assert driven.only(Persist) == Persist(ElectionState(6, 1, ONE))
     append = driven.only(Append)
     assert (append.leader_epoch, append.control) == (6, 2)
-    version_1, array_of_three, array_of_two = b"\0\1", b"\4", b"\3"
-    voters = b"".join(bytes((0, 0, 0, key.node_id)) + key.directory_id + b"\0" for key in VOTERS)
-    granting = voters[:21] + voters[42:]
-    value = version_1 + b"\0\0\0\1" + array_of_three + voters + array_of_two + granting + b"\0"
+    version_0, array_of_three, array_of_two = b"\0\0", b"\4", b"\3"
+    voters = b"".join(bytes((0, 0, 0, key.node_id, 0)) for key in VOTERS)
+    granting = voters[:5] + voters[10:]
+    value = version_0 + b"\0\0\0\1" + array_of_three + voters + array_of_two + granting + b"\0"
     assert append.values == [value]
 
 
