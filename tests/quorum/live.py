@@ -1,15 +1,19 @@
-"""A replica of the quorum on a core's sockets: what a node will do, with log and quorum-state in memory.
-
-It votes and follows. It asks nobody for votes: it could not lead other voters, whose Fetch the core answers itself.
-"""
+"""A replica of the quorum on a core's sockets: what a node will do, with log and quorum-state in memory."""
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, assert_never
 
 from pykafka_core import _core
-from pykafka_core.protocol import decode_request, decode_response, encode_message
+from pykafka_core.protocol import (
+    decode_request,
+    decode_response,
+    encode_message,
+    encode_metadata_record,
+)
+from pykafka_core.protocol.messages import Message
 from pykafka_core.quorum import events, replica
 from pykafka_core.quorum.envelope import (
     Endpoint,
@@ -21,13 +25,13 @@ from pykafka_core.quorum.envelope import (
 )
 from pykafka_core.quorum.envelope import decode_request as decode_body
 from pykafka_core.quorum.log_state import LogState
-from pykafka_core.quorum.quorum import Append, Appended, Committed
+from pykafka_core.quorum.quorum import Append, Appended, Committed, Proposal
 from pykafka_core.quorum.roles import NEVER
 from pykafka_core.quorum.rpc import Body, Vote
 from pykafka_core.quorum.values import Batch, ElectionState, ReplicaKey
 
-VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH = 52, 53, 54
-SERVED = {VOTE: (0, 2), BEGIN_QUORUM_EPOCH: (0, 1), END_QUORUM_EPOCH: (0, 1)}
+FETCH, VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH = 1, 52, 53, 54
+SERVED = {FETCH: (4, 18), VOTE: (0, 2), BEGIN_QUORUM_EPOCH: (0, 1), END_QUORUM_EPOCH: (0, 1)}
 NS_PER_MS = 1_000_000
 PATIENCE_S = 100
 
@@ -37,6 +41,7 @@ class LiveReplica:
 
     Args:
         peers: Where other voters are, by node id.
+        stands: For election: whether it asks for votes.
     """
 
     def __init__(
@@ -46,22 +51,22 @@ class LiveReplica:
         cluster_id: str,
         peers: Mapping[int, Endpoint],
         port: int = 0,
+        stands: bool = True,
     ) -> None:
         self._core = _core.Core(
             _core.CoreOptions(
                 data_dir=None, node_id=key.node_id, cluster_id=cluster_id, durability="memory"
             )
         )
-        self.port = self._core.listen("CONTROLLER", f"127.0.0.1:{port}")
-        self._core.apply(_core.ImageDelta(metadata_offset=0, api_versions=SERVED))
-        self._core.serve()
+        self.port = self._core.listen("CONTROLLER", f"127.0.0.1:{port}", SERVED)
         own = {"CONTROLLER": Endpoint("127.0.0.1", self.port)}
         self._envelope = Envelope(cluster_id, key, own)
-        self._peers = dict(peers)
+        self._endpoints = {**peers, key.node_id: own["CONTROLLER"]}
         self._open: dict[int, tuple[_core.Request, Body]] = {}
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._drive)
-        self._is_over = False
+        self._is_over, self._stands = False, stands
+        self._proposals: deque[Proposal] = deque()
         self.failure: BaseException | None = None
         self.batches: list[Batch] = []
         self.state = ElectionState(0)
@@ -82,10 +87,20 @@ class LiveReplica:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """From one moment to the next, with all its connections."""
         self._is_over = True
         self._core.wake()
         self._thread.join()
         self._core.stop(0)
+
+    def propose(self, records: Sequence[Message]) -> None:
+        """Have the replica, which leads, append records as one batch."""
+        values = [encode_metadata_record(record, 0) for record in records]
+        self._proposals.append(Proposal(records, values))
+        self._core.wake()
 
     def wait_for(self, condition: Callable[[], object], what: str) -> None:
         """Until it is true.
@@ -97,6 +112,10 @@ class LiveReplica:
             self._changed.wait_for(lambda: self.failure or condition(), PATIENCE_S)
         assert self.failure is None, f"{self.failure!r}"
         assert condition(), f"{what}: {self.replica}"
+
+    def wait_until_committed(self, end: int) -> None:
+        """All before ``end``."""
+        self.wait_for(lambda: self.replica.high_watermark >= end, f"{end} is committed")
 
     @property
     def committed(self) -> bytes:
@@ -131,6 +150,8 @@ class LiveReplica:
                     self._open.pop(event.id, None)
                 case _:
                     pass
+        while self._proposals and self.replica.can_propose:
+            self._handle(self._proposals.popleft())
         if self._now_ms() >= self.replica.deadline_ms:
             self._handle(events.Tick(self._now_ms()))
         with self._changed:
@@ -139,7 +160,7 @@ class LiveReplica:
     def _on_request(self, event: _core.Request) -> None:
         message: Any = decode_request(event.api_key, event.api_version, event.body)
         for at in getattr(message, "leader_endpoints", ()):
-            self._peers[message.topics[0].partitions[0].leader_id] = Endpoint(at.host, at.port)
+            self._endpoints[message.topics[0].partitions[0].leader_id] = Endpoint(at.host, at.port)
         body = decode_body(self._envelope, message)
         if not isinstance(body, tuple):
             self._respond(event, body)
@@ -179,7 +200,9 @@ class LiveReplica:
                 case events.Truncate(end_offset):
                     self.batches = [one for one in self.batches if one.end_offset <= end_offset]
                     self._handle(events.Truncated())
-                case events.FetchSnapshot() | events.Failed() | Append():
+                case Append():
+                    self._append(output)
+                case events.FetchSnapshot() | events.Failed():
                     raise AssertionError(f"nobody asks for that here: {output}")
                 case events.Advanced() | events.InDoubt() | events.LeaderChanged() | Committed():
                     pass
@@ -187,21 +210,39 @@ class LiveReplica:
                     assert_never(output)
 
     def _send(self, sent: events.Send) -> None:
-        if isinstance(sent.body, Vote):
+        if isinstance(sent.body, Vote) and not self._stands:
             self._handle(events.Replied(self._now_ms(), sent.correlation, None))
             return
         api_key, _, version = api_versions(sent.body)
-        at = self._peers[sent.node_id]
+        at = self._endpoints[sent.node_id]
         body = encode_message(encode_request(self._envelope, sent.body), version)
         peer = ("quorum", at.host, at.port)
         self._core.send(sent.correlation, peer, api_key, version, body, sent.timeout_ms)
+
+    def _append(self, append: Append) -> None:
+        begin = self.batches[-1].end_offset if self.batches else 0
+        records = [(append.key, value) for value in append.values]
+        data = _core.build_batch(
+            records,
+            base_offset=begin,
+            leader_epoch=append.leader_epoch,
+            timestamp_default=self._core.time_ms(),
+            control=append.control is not None,
+        )
+        self.batches.append(Batch(begin, append.leader_epoch, len(records), data))
+        self._handle(Appended(0, begin))
 
     def _answer(self, answer: events.Answer) -> None:
         if answer.number not in self._open:
             return
         event, body = self._open.pop(answer.number)
-        leader = self._peers.get(answer.body.leader_id)
-        self._respond(event, encode_answer(body, answer.body, leader))
+        leader = self._endpoints.get(answer.body.leader_id)
+        begin = answer.read_from
+        records = b"" if begin is None else self._read(begin)
+        self._respond(event, encode_answer(body, answer.body, leader, records))
+
+    def _read(self, begin: int) -> bytes:
+        return b"".join(batch.data for batch in self.batches if batch.base_offset >= begin)
 
     def _respond(self, event: _core.Request, message: Any) -> None:
         self._core.respond([(event.id, encode_message(message, event.api_version))])

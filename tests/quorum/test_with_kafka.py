@@ -2,14 +2,16 @@
 
 import base64
 import socket
+import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from bench.peers.brokers import QUICK_TO_START, ApacheKafka, reserve_port
 from pykafka_core.metadata.records.codec import decode_batches
-from pykafka_core.protocol.messages import TopicRecord
+from pykafka_core.protocol.messages import FeatureLevelRecord, NoOpRecord, TopicRecord
 from pykafka_core.quorum.envelope import Endpoint
 from pykafka_core.quorum.values import ReplicaKey
 from tests.quorum.live import LiveReplica
@@ -21,6 +23,17 @@ THEIRS = ReplicaKey(1, bytes(range(101, 117)))
 def text_of(directory_id: bytes) -> str:
     """As Kafka writes a Uuid."""
     return base64.urlsafe_b64encode(directory_id).decode().rstrip("=")
+
+
+CLUSTER_ID = text_of(bytes(range(50, 66)))
+
+
+def voters_at(theirs: int, own: int) -> str:
+    """Both voters, as the storage tool takes them."""
+    ports = ((THEIRS, theirs), (OWN, own))
+    return ",".join(
+        f"{key.node_id}@127.0.0.1:{port}:{text_of(key.directory_id)}" for key, port in ports
+    )
 
 
 def property_of(kafka: ApacheKafka, name: str) -> str:
@@ -40,10 +53,37 @@ def topics_in(live: LiveReplica) -> set[str]:
     return {record.name for _, record in records if isinstance(record, TopicRecord)}
 
 
-def log_of(kafka: ApacheKafka) -> bytes:
-    """Its first segment; there is no other yet."""
-    (segment,) = (kafka.data / "__cluster_metadata-0").glob("*.log")
+def log_of(data: Path) -> bytes:
+    """The first segment; there is no other yet."""
+    (segment,) = (data / "__cluster_metadata-0").glob("*.log")
     return segment.read_bytes()
+
+
+@contextmanager
+def standby(folder: Path, port: int, cluster_id: str, voters: str) -> Iterator[Path]:
+    """A node of theirs that is a controller alone, and leaves it to others to stand for election; its data."""
+    properties = folder / "controller.properties"
+    properties.write_text(
+        "process.roles=controller\nnode.id=1\ncontroller.listener.names=CONTROLLER\n"
+        f"controller.quorum.bootstrap.servers=127.0.0.1:{port}\nlisteners=CONTROLLER://127.0.0.1:{port}\n"
+        "listener.security.protocol.map=CONTROLLER:PLAINTEXT\n"
+        "controller.quorum.election.timeout.ms=600000\ncontroller.quorum.fetch.timeout.ms=600000\n"
+        f"log.dirs={folder / 'data'}\n"
+    )
+    java = ["java", *QUICK_TO_START, "-cp", ApacheKafka.classpath()]
+    quorum = ["-t", cluster_id, "--initial-controllers", voters]
+    subprocess.run(
+        [*java, "kafka.tools.StorageTool", "format", *quorum, "-c", str(properties)],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    with open(folder / "controller.log", "wb") as log:
+        process = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=log)
+    try:
+        yield folder / "data"
+    finally:
+        process.terminate()
+        process.wait(100)
 
 
 @pytest.fixture
@@ -72,7 +112,7 @@ def test_an_observer_holds_their_log_through_a_restart(
             assert live.replica.leader_id == 1
             assert live.replica.state == "Observer"
             held = live.committed
-        assert log_of(kafka).startswith(held)
+        assert log_of(kafka.data).startswith(held)
     finally:
         kafka.stop()
 
@@ -82,19 +122,14 @@ def test_a_voter_gives_them_its_vote_and_what_it_has_synced(
 ) -> None:
     """Of two voters each is needed: without ours they would neither lead nor commit."""
     with reserve_port() as own_port:
-        cluster_id = text_of(bytes(range(50, 66)))
         at = (controller.getsockname()[1], own_port.getsockname()[1])
-        voters = ",".join(
-            f"{key.node_id}@127.0.0.1:{port}:{text_of(key.directory_id)}"
-            for key, port in zip((THEIRS, OWN), at, strict=True)
-        )
-        peers = {1: Endpoint("127.0.0.1", at[0])}
-        with LiveReplica(OWN, (THEIRS, OWN), cluster_id, peers, port=at[1]) as live:
+        voters, peers = voters_at(*at), {1: Endpoint("127.0.0.1", at[0])}
+        with LiveReplica(OWN, (THEIRS, OWN), CLUSTER_ID, peers, port=at[1], stands=False) as live:
             kafka = ApacheKafka(
                 tmp_path,
                 jvm=QUICK_TO_START,
                 controller=controller,
-                quorum=("-t", cluster_id, "--initial-controllers", voters),
+                quorum=("-t", CLUSTER_ID, "--initial-controllers", voters),
             )
             try:
                 create(kafka, "orders")
@@ -108,6 +143,25 @@ def test_a_voter_gives_them_its_vote_and_what_it_has_synced(
                 assert voted < set(live.votes), "another epoch"
                 assert set(live.votes.values()) == {THEIRS}
                 assert live.replica.state == "Follower"
-                assert log_of(kafka).startswith(live.committed)
+                assert log_of(kafka.data).startswith(live.committed)
             finally:
                 kafka.stop()
+
+
+def test_their_standby_holds_our_leaders_log(tmp_path: Path, controller: socket.socket) -> None:
+    """Of two voters each is needed: what ours commits is on their disk."""
+    with reserve_port() as own_port:
+        at = (controller.getsockname()[1], own_port.getsockname()[1])
+        peers = {1: Endpoint("127.0.0.1", at[0])}
+        with (
+            LiveReplica(OWN, (THEIRS, OWN), CLUSTER_ID, peers, port=at[1]) as live,
+            standby(tmp_path, at[0], CLUSTER_ID, voters_at(*at)) as data,
+        ):
+            live.wait_for(lambda: live.replica.can_propose, "ours leads")
+            feature = FeatureLevelRecord(name="metadata.version", feature_level=29)
+            for batch in ([feature], [NoOpRecord(), NoOpRecord()], [NoOpRecord()]):
+                live.propose(batch)
+            live.wait_until_committed(5)
+            held = live.committed
+            assert len(held) > 0
+            assert log_of(data).startswith(held)
