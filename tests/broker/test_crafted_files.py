@@ -24,6 +24,7 @@ from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.metadata.records.bootstrap import bootstrap_records
 from pykafka_core.metadata.records.snapshot import encode_snapshot
 from pykafka_core.protocol.messages import Message, PartitionRecord, TopicRecord
+from pykafka_core.quorum.values import ElectionState
 
 QUORUM_STATE = f"{METADATA_DIRECTORY}/quorum-state"
 SNAPSHOT = f"{METADATA_DIRECTORY}/{0:020}-{0:010}.checkpoint"
@@ -99,9 +100,9 @@ def test_what_stands_where_a_file_is_written_first_is_replaced(
     put(data / name, outside)
     written = DataDirectory(data)
     written.create(IDENTITY)
-    written.write_quorum_state(1, 3)
+    written.write_election(ElectionState(3, 1))
     written.write_snapshot(0, 0, WHOLE[SNAPSHOT])
-    assert (written.identity(), written.quorum_epoch()) == (IDENTITY, 3)
+    assert (written.identity(), written.election().epoch) == (IDENTITY, 3)
     assert not os.path.lexists(data / name)
 
 
@@ -137,7 +138,7 @@ def read_all(data: Path) -> None:
     """All that a start reads, in its order."""
     found = DataDirectory(data)
     found.identity()
-    found.quorum_epoch()
+    found.election()
     found.snapshots()
     snapshot = found.latest_snapshot()
     if snapshot is not None:

@@ -7,6 +7,7 @@ from pykafka_core._core import build_batch
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.errors import LocalError, StorageError
+from pykafka_core.quorum.values import ElectionState, ReplicaKey
 from pykafka_core.types import id_bytes
 
 IDENTITY = Identity(
@@ -17,7 +18,7 @@ IDENTITY = Identity(
 def test_a_new_directory_has_no_identity(tmp_path: Path) -> None:
     directory = DataDirectory(tmp_path / "data")
     assert directory.identity() is None
-    assert (directory.quorum_epoch(), directory.latest_snapshot()) == (0, None)
+    assert (directory.election().epoch, directory.latest_snapshot()) == (0, None)
     assert not (tmp_path / "data").exists()
 
 
@@ -58,21 +59,51 @@ def test_what_cannot_be_understood_is_an_error(tmp_path: Path, text: str) -> Non
 def test_the_epoch_of_kafkas_quorum_state_is_read(tmp_path: Path, state: str) -> None:
     (tmp_path / "__cluster_metadata-0").mkdir()
     (tmp_path / "__cluster_metadata-0" / "quorum-state").write_text(state)
-    assert DataDirectory(tmp_path).quorum_epoch() == 3
+    assert DataDirectory(tmp_path).election().epoch == 3
 
 
-@pytest.mark.parametrize("state", ["", "[]", "{}", '{"leaderEpoch": "x"}'])
+@pytest.mark.parametrize(
+    "state",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"leaderEpoch": "x"}',
+        '{"leaderEpoch": 3, "leaderId": -2}',
+        '{"leaderEpoch": 3, "votedId": true}',
+        '{"leaderEpoch": 3, "votedId": 1, "votedDirectoryId": "short"}',
+        '{"leaderEpoch": 3, "votedId": 1, "votedDirectoryId": 7}',
+        "[" * 100_000,
+    ],
+)
 def test_a_damaged_quorum_state_is_an_error(tmp_path: Path, state: str) -> None:
     (tmp_path / "__cluster_metadata-0").mkdir()
     (tmp_path / "__cluster_metadata-0" / "quorum-state").write_text(state)
     with pytest.raises(StorageError, match="quorum-state"):
-        DataDirectory(tmp_path).quorum_epoch()
+        DataDirectory(tmp_path).election()
 
 
-def test_an_epoch_is_read_back(tmp_path: Path) -> None:
-    directory = DataDirectory(tmp_path)
-    directory.write_quorum_state(7, 12)
-    assert directory.quorum_epoch() == 12
+STATES = [
+    ElectionState(12, 7),
+    ElectionState(3),
+    ElectionState(5, -1, ReplicaKey(2, bytes(range(16)))),
+    ElectionState(5, 2, ReplicaKey(2, bytes(range(16)))),
+]
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_an_election_is_read_back(tmp_path: Path, state: ElectionState) -> None:
+    DataDirectory(tmp_path).write_election(state)
+    assert DataDirectory(tmp_path).election() == state
+
+
+def test_it_is_written_as_kafka_writes_it(tmp_path: Path) -> None:
+    kafkas = (
+        b'{"leaderId":1,"leaderEpoch":1,"votedId":-1,'
+        b'"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}'
+    )
+    DataDirectory(tmp_path).write_election(ElectionState(1, 1))
+    assert (tmp_path / "__cluster_metadata-0" / "quorum-state").read_bytes() == kafkas
 
 
 def test_the_newest_snapshot_counts(tmp_path: Path) -> None:
@@ -95,7 +126,7 @@ def test_epochs_never_go_back_whatever_file_is_lost(tmp_path: Path) -> None:
     """A lost quorum-state began again with epoch 1, below that of the batches in the log."""
     directory, metadata = DataDirectory(tmp_path), tmp_path / "__cluster_metadata-0"
     assert directory.last_epoch() == 0
-    directory.write_quorum_state(1, 4)
+    directory.write_election(ElectionState(4, 1))
     assert directory.last_epoch() == 4
     (metadata / "00000000000000000120-0000000005.checkpoint").write_bytes(b"")
     assert directory.last_epoch() == 5
@@ -119,12 +150,12 @@ def test_a_lost_quorum_state_does_not_take_an_epoch_back(tmp_path: Path) -> None
     (metadata / "quorum-state").unlink()
     with Broker(tmp_path, durability="os") as broker:
         broker.create_topic("orders")
-        assert DataDirectory(tmp_path).quorum_epoch() == 4
+        assert DataDirectory(tmp_path).election().epoch == 4
     (metadata / "quorum-state").unlink()
     (metadata / "leader-epoch-checkpoint").unlink()
     with Broker(tmp_path, durability="os") as broker:
         assert broker.topics() == {"orders": 1}
-        assert DataDirectory(tmp_path).quorum_epoch() == 5
+        assert DataDirectory(tmp_path).election().epoch == 5
 
 
 @pytest.mark.parametrize("is_clean", [True, False])

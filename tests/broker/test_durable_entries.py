@@ -8,6 +8,7 @@ import pytest
 
 from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
 from pykafka_core.broker.storage.identity import Identity
+from pykafka_core.quorum.values import ElectionState
 
 IDENTITY = Identity("2EmZYW-FRB2ZlZqcy_R5Fw", 1, bytes(range(16)))
 
@@ -57,7 +58,7 @@ def test_each_entry_is_synced_before_the_call_returns(tmp_path: Path, entries: E
     metadata = tmp_path / METADATA_DIRECTORY
     directory.create(IDENTITY)
     assert (entries.made, entries.lost) == ({tmp_path / "meta.properties"}, set())
-    directory.write_quorum_state(1, 1)
+    directory.write_election(ElectionState(1, 1))
     assert entries.made >= {metadata, metadata / "quorum-state"}
     assert entries.lost == set()
     directory.write_snapshot(0, 1, b"content")
@@ -67,5 +68,5 @@ def test_each_entry_is_synced_before_the_call_returns(tmp_path: Path, entries: E
 def test_a_directory_that_a_crash_left_unsynced_is_synced(tmp_path: Path, entries: Entries) -> None:
     os.mkdir(tmp_path / METADATA_DIRECTORY)
     assert entries.lost == {tmp_path / METADATA_DIRECTORY}
-    DataDirectory(tmp_path).write_quorum_state(1, 1)
+    DataDirectory(tmp_path).write_election(ElectionState(1, 1))
     assert entries.lost == set()

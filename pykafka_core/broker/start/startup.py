@@ -53,6 +53,7 @@ from pykafka_core.quorum.quorum import (
     Rejected,
 )
 from pykafka_core.quorum.single_voter import SingleVoter
+from pykafka_core.quorum.values import ElectionState
 
 _log = GuardedLogger(__name__)
 
@@ -227,7 +228,7 @@ class _Startup:
         if directory is None:
             return 1
         epoch = directory.last_epoch() + 1
-        directory.write_quorum_state(self._identity.node_id, epoch)
+        directory.write_election(ElectionState(epoch, self._identity.node_id))
         return epoch
 
     def _first_records(

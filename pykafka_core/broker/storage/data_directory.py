@@ -4,12 +4,12 @@ Logs, checkpoints and locks are the core's. Formats: Kafka 4.2, ``MetaProperties
 ``QuorumStateData.json``; the directory may have been made by Apache Kafka.
 """
 
-import json
 import os
 import re
 from pathlib import Path
 from typing import NamedTuple
 
+from pykafka_core.broker.storage import quorum_state
 from pykafka_core.broker.storage.files import (
     make_directory,
     open_regular,
@@ -23,8 +23,10 @@ from pykafka_core.broker.storage.identity import (
     decode_identity,
     encode_identity,
 )
+from pykafka_core.broker.storage.quorum_state import EPOCH_MAX
 from pykafka_core.broker.storage.reserve import RESERVE_FILE, Reserve
 from pykafka_core.errors import StorageError
+from pykafka_core.quorum.values import ElectionState
 
 METADATA_DIRECTORY = "__cluster_metadata-0"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -33,8 +35,6 @@ BOOTSTRAP = "bootstrap.checkpoint"
 PART = ".part"
 """Behind the name of a snapshot that is being written, as Kafka's."""
 QUORUM_STATE_SIZE_MAX = 64 * 1024
-EPOCH_MAX = 2**31 - 2
-"""Of a quorum-state that is found: the next epoch has to be a number of 32 bits too."""
 SNAPSHOT_SIZE_MAX = 512 * 1024 * 1024
 """Of some five million partitions."""
 OFFSET_MAX = 2**63 - 1
@@ -136,7 +136,7 @@ class DataDirectory:
             StorageError: A file cannot be understood.
         """
         snapshots = [int(name[21:31]) for name in self._snapshot_names()]
-        epoch = max([self.quorum_epoch(), self._log_epoch(), *snapshots])
+        epoch = max([self.election().epoch, self._log_epoch(), *snapshots])
         if epoch > EPOCH_MAX:
             raise StorageError(f"{self._metadata} is of epoch {epoch}, the last that there can be")
         return epoch
@@ -154,8 +154,8 @@ class DataDirectory:
             epochs = (_last_epoch(self._metadata / name) for name in sorted(names, reverse=True))
             return next((epoch for epoch in epochs if epoch is not None), 0)
 
-    def quorum_epoch(self) -> int:
-        """The last epoch this node knew of, 0 for none.
+    def election(self) -> ElectionState:
+        """What the quorum was last told to remember; epoch 0 before that.
 
         Raises:
             StorageError: quorum-state cannot be understood.
@@ -163,35 +163,25 @@ class DataDirectory:
         file = self._metadata / "quorum-state"
         content = read_file(file, QUORUM_STATE_SIZE_MAX)
         if content is None:
-            return 0
+            return ElectionState(0)
         try:
-            return _leader_epoch(json.loads(content))
-        except (ValueError, RecursionError) as error:
+            return quorum_state.decode(content)
+        except ValueError as error:
             raise StorageError(
                 f"{file} is not a quorum-state of Kafka: {error}; restore it"
             ) from error
 
-    def write_quorum_state(self, node_id: int, epoch: int) -> None:
-        """Remember that ``node_id`` leads in ``epoch``: before anything is written in it.
+    def write_election(self, state: ElectionState) -> None:
+        """Remember it: before anything is written in its epoch, or said to others.
 
         The metadata log's directory is durable then too, made now or by a run that did not get far.
 
         Raises:
             StorageError: It cannot be written.
         """
-        state = {
-            "clusterId": "",
-            "leaderId": node_id,
-            "leaderEpoch": epoch,
-            "votedId": -1,
-            "appliedOffset": 0,
-            "currentVoters": [{"voterId": node_id}],
-            "data_version": 0,
-        }
         with storage_errors("make", self._metadata):
             self.reserve.spend_on(lambda: make_directory(self._metadata))
-        content = json.dumps(state, separators=(",", ":")).encode()
-        self._write(self._metadata / "quorum-state", content)
+        self._write(self._metadata / "quorum-state", quorum_state.encode(state))
 
     def _write(self, path: Path, content: bytes) -> None:
         """Write what the broker cannot do without."""
@@ -278,13 +268,6 @@ def _names(directory: Path) -> list[str]:
 
 def _is_snapshot(name: str) -> bool:
     return _SNAPSHOT.fullmatch(name) is not None and int(name[:20]) <= OFFSET_MAX
-
-
-def _leader_epoch(state: object) -> int:
-    epoch = state.get("leaderEpoch") if isinstance(state, dict) else None
-    if type(epoch) is not int or not 0 <= epoch <= EPOCH_MAX:
-        raise ValueError(f"its leaderEpoch is not a number of 0 to {EPOCH_MAX}")
-    return epoch
 
 
 def _content(end_offset: int, path: Path) -> Content | None:

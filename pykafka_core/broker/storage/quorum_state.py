@@ -1,0 +1,56 @@
+"""The file ``quorum-state``: what a replica of the metadata quorum must not forget. Format: ``QuorumStateData.json``.
+
+It is written as version 1, whose vote has a directory id (KIP-853); version 0, of static voters, is read too.
+"""
+
+import json
+from typing import Final
+
+from pykafka_core.quorum.values import ElectionState, ReplicaKey
+from pykafka_core.types import id_bytes, id_text
+
+EPOCH_MAX: Final = 2**31 - 2
+"""Of a file that is found: the next epoch has to be a number of 32 bits too."""
+NO_DIRECTORY: Final = bytes(16)
+
+
+def encode(state: ElectionState) -> bytes:
+    """The file's content."""
+    voted = state.voted or ReplicaKey(-1, NO_DIRECTORY)
+    values = {
+        "leaderId": state.leader_id,
+        "leaderEpoch": state.epoch,
+        "votedId": voted.node_id,
+        "votedDirectoryId": id_text(voted.directory_id),
+        "data_version": 1,
+    }
+    return json.dumps(values, separators=(",", ":")).encode()
+
+
+def decode(content: bytes) -> ElectionState:
+    """What was written, by us or by Apache Kafka.
+
+    Raises:
+        ValueError: It is no quorum-state.
+    """
+    try:
+        values = json.loads(content)
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
+    if not isinstance(values, dict):
+        raise ValueError("it is no object")
+    epoch = _number(values, "leaderEpoch", 0, EPOCH_MAX)
+    leader_id = _number(values, "leaderId", -1, 2**31 - 1)
+    voted_id = _number(values, "votedId", -1, 2**31 - 1)
+    directory_id = values.get("votedDirectoryId", id_text(NO_DIRECTORY))
+    if not isinstance(directory_id, str):
+        raise ValueError("its votedDirectoryId is no text")
+    voted = None if voted_id == -1 else ReplicaKey(voted_id, id_bytes(directory_id))
+    return ElectionState(epoch, leader_id, voted)
+
+
+def _number(values: dict[str, object], name: str, least: int, most: int) -> int:
+    value = values.get(name, -1)
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(f"its {name} is not a number of {least} to {most}")
+    return value
