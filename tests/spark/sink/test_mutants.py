@@ -7,7 +7,7 @@ from tests.spark.sink.histories.spark import without_a_jvm
 from tests.spark.sink.histories.walk import found
 
 HISTORIES_MAX = 250
-"""Most are found in ten, the last in 225. The ordinary tests run as many of the same ones with the right rules."""
+"""Most are found in ten, the last in 56. The ordinary tests run as many of the same ones with the right rules."""
 
 
 @pytest.mark.parametrize("name", MUTANTS)
