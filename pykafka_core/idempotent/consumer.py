@@ -8,7 +8,6 @@ runs the effect and moves the marks. An error anywhere rolls back and forgets th
 else needs to be undone, as nothing else was changed.
 """
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
@@ -89,9 +88,10 @@ class IdempotentConsumer:
             partitions=partitions is None or _are_numbers(partitions),
             start=start in ("earliest", "latest"),
             fail_on_data_loss=type(fail_on_data_loss) is bool,
-            batch_records_max=type(batch_records_max) is int and batch_records_max > 0,
+            batch_records_max=type(batch_records_max) is int
+            and 0 < batch_records_max <= RECORDS_MAX,
             request_timeout_s=isinstance(request_timeout_s, int | float)
-            and 0 < request_timeout_s < math.inf,
+            and 0 < request_timeout_s <= REQUEST_TIMEOUT_S_MAX,
         )
         self._source = KafkaSource(consumer, admin, topics, partitions, request_timeout_s)
         self._ledger, self._group, self._effect, self._ids = ledger, group, effect, ids
@@ -176,13 +176,17 @@ class IdempotentConsumer:
             step = plan(marks, self._places(records))
             fresh = [records[index] for index in step.fresh]
             new = self._new_of(transaction, fresh)
+            polled, count, new_count = (
+                len(records),
+                len(fresh),
+                len(new),
+            )  # Whatever the effect makes of its list.
             if new:
                 self._effect(transaction.connection, new)
             transaction.advance(step.marks)
         # Another consumer of the group may have gone further than this batch.
         self._marks = {key: step.marks.get(key, marks[key]) for key in self._marks}
-        polled = len(records)
-        return Batch(polled, polled - len(fresh), len(fresh) - len(new), len(new))
+        return Batch(polled, polled - count, count - new_count, new_count)
 
     def _new_of(self, transaction: Transaction, fresh: list[Record]) -> list[Record]:
         if self._ids is None or not fresh:
@@ -207,7 +211,7 @@ def _is_name(value: object) -> bool:
 def _are_names(topics: object) -> bool:
     if not isinstance(topics, Sequence) or isinstance(topics, str):
         return False
-    return len(topics) > 0 and all(map(_is_name, topics))
+    return 0 < len(topics) == len(set(map(str, topics))) and all(map(_is_name, topics))
 
 
 def _are_numbers(partitions: object) -> bool:
@@ -216,19 +220,23 @@ def _are_numbers(partitions: object) -> bool:
     return len(partitions) > 0 and all(type(n) is int and n >= 0 for n in partitions)
 
 
+RECORDS_MAX: Final = 1_000_000
+REQUEST_TIMEOUT_S_MAX: Final = 3600
+"""What librdkafka takes."""
+
 _WANTED: Final = {
     "consumer": "a confluent_kafka.Consumer",
     "ledger": "a ledger, such as SQLiteLedger(path)",
     "group": "a name",
-    "topics": "a list of names, one at least",
+    "topics": "a list of names, one at least, and each once",
     "admin": "a confluent_kafka.admin.AdminClient",
     "effect": "a function of a connection and records",
     "ids": "a function of a record, such as header_id(name), or None",
     "partitions": "numbers from 0, one at least, or None",
     "start": "'earliest' or 'latest'",
     "fail_on_data_loss": "True or False",
-    "batch_records_max": "an integer from 1",
-    "request_timeout_s": "a number of seconds above 0",
+    "batch_records_max": f"an integer from 1 to {RECORDS_MAX}",
+    "request_timeout_s": f"a number of seconds above 0, up to {REQUEST_TIMEOUT_S_MAX}",
 }
 
 

@@ -148,7 +148,8 @@ def _resumed(key: PartitionKey, mark: int, first: int, end: int, fail_on_data_lo
     if mark > end:
         raise DataLossError(
             f"{key.topic}-{key.partition} ends at offset {end}, but everything before {mark} was "
-            "processed: the log was cut or is another cluster's. Use a new group to read it again"
+            "processed: the log was cut, or is another cluster's, or the consumer reads committed records now and read "
+            "others before (isolation.level; then wait for the open transaction). A new group reads all of it again"
         )
     if mark < first and fail_on_data_loss:
         raise DataLossError(

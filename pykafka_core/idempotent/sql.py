@@ -17,6 +17,7 @@ from pykafka_core.errors import (
     ClosedError,
     ConfigurationError,
     ForkedError,
+    LedgerError,
     LedgerSchemaError,
     UsageError,
 )
@@ -26,7 +27,11 @@ from pykafka_core.idempotent.ledger import Clock, PartitionKey, Retention
 from pykafka_core.idempotent.plan import check_mark
 
 NAME_SIZE_MAX = 1024
-"""Characters of a group's or query's name; both stand in indexes."""
+"""Characters of a group's or query's name."""
+NAME_BYTES_MAX = 2048
+"""Of the same in UTF-8: both stand in indexes, whose entries have 2,704 bytes in PostgreSQL."""
+TIMEOUT_MS_MAX = 2**31 - 1
+"""More is an error in PostgreSQL, and no time at all in SQLite."""
 
 
 def wall_clock_ms() -> int:
@@ -55,7 +60,7 @@ class SqlTransaction(ABC):
     def __init__(self, connection: Any, group: str, retention: Retention, now_ms: int) -> None:
         self._connection, self._retention, self._now_ms = connection, retention, now_ms
         self._marks: dict[PartitionKey, int] | None = None
-        self._open = True
+        self._open, self._has_moved = True, False
         self._group_key, self._ids_count = self._lock_group(group)
 
     @property
@@ -72,11 +77,14 @@ class SqlTransaction(ABC):
             raise UsageError(f"batch_id is an integer from 0, not {batch_id!r}")
         if batch_id <= self.batches().get(query_id, -1):
             return False
-        self._run(
+        written = self._run(
             "INSERT INTO main.pykafka_batches (group_key, query_id, batch_id) VALUES (?, ?, ?) "
-            "ON CONFLICT (group_key, query_id) DO UPDATE SET batch_id = excluded.batch_id",
+            "ON CONFLICT (group_key, query_id) DO UPDATE SET batch_id = excluded.batch_id "
+            "WHERE excluded.batch_id > pykafka_batches.batch_id",
             [(self._group_key, query_id, batch_id)],
         )
+        if not written:
+            raise misread(f"the batches of query {query_id!r}")
         return True
 
     def batches(self) -> dict[str, int]:
@@ -119,16 +127,39 @@ class SqlTransaction(ABC):
             "INSERT INTO main.pykafka_marks (group_key, topic_id, topic, partition, next_offset) "
             f"SELECT ?, ?, ?, ?, ? WHERE {self._IS_SAME} "
             "ON CONFLICT (group_key, topic_id, topic, partition) "
-            "DO UPDATE SET next_offset = excluded.next_offset",
+            "DO UPDATE SET next_offset = excluded.next_offset "
+            "WHERE excluded.next_offset >= pykafka_marks.next_offset",
             [(self._group_key, *key, offset, self._number) for key, offset in moved.items()],
         )
         if moved and written != len(moved):
-            raise self._ended()
+            is_same = self._rows(f"SELECT 1 WHERE {self._IS_SAME}", (self._number,))
+            raise misread("the marks") if is_same else self._ended()
         known.update(moved)
+        self._has_moved = self._has_moved or bool(moved)
 
     def settle(self) -> None:
         """Do what is left to do before the commit."""
         self._check_open()
+        if self._has_moved:
+            self._check_marks()
+
+    def _check_marks(self) -> None:
+        """The marks are those that were set: a savepoint that is rolled back takes them along."""
+        # In two halves, as a sum of offsets may not fit 64 bits.
+        high, low = "next_offset / 65536", "next_offset - next_offset / 65536 * 65536"
+        query = (
+            f"SELECT count(*), coalesce(sum({high}), 0), coalesce(sum({low}), 0) FROM main.pykafka_marks "
+            "WHERE group_key = ?"
+        )
+        [found] = self._rows(query, (self._group_key,))
+        offsets = self._known_marks().values()
+        expected = (
+            len(offsets),
+            sum(offset // 65536 for offset in offsets),
+            sum(offset % 65536 for offset in offsets),
+        )
+        if tuple(map(int, found)) != expected:
+            raise marks_rolled_back()
 
     def finish(self) -> None:
         """From here on every call is an error: the block has ended."""
@@ -216,6 +247,11 @@ class SqlTransaction(ABC):
     def _forget(self) -> None:
         """Delete the oldest claims' ids while they exceed the retention."""
         limits = self._retention
+        if (
+            limits.count is not None
+        ):  # A savepoint that was rolled back counts again what it had forgotten.
+            query = "SELECT ids_count FROM main.pykafka_groups WHERE group_key = ?"
+            self._ids_count = self._rows(query, (self._group_key,))[0][0]
         while limits != Retention():
             rows = self._rows(
                 "SELECT first_seq, last_seq, ids_count, claimed_at_ms FROM main.pykafka_claims "
@@ -246,8 +282,8 @@ class SqlTransaction(ABC):
     def _count_ids(self, change: int) -> None:
         self._ids_count += change
         self._run(
-            "UPDATE main.pykafka_groups SET ids_count = ? WHERE group_key = ?",
-            [(self._ids_count, self._group_key)],
+            "UPDATE main.pykafka_groups SET ids_count = ids_count + ? WHERE group_key = ?",
+            [(change, self._group_key)],
         )
 
 
@@ -261,19 +297,46 @@ def check_name(what: str, name: str) -> None:
         raise UsageError(
             f"{what} is text of 1 to {NAME_SIZE_MAX} characters without NUL, not {name!r}"
         )
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{what} is no text that UTF-8 can hold: {error}") from None
+    if size > NAME_BYTES_MAX:
+        raise UsageError(f"{what} has {size} bytes in UTF-8, and may have {NAME_BYTES_MAX}")
+
+
+def marks_rolled_back() -> UsageError:
+    """What to raise when the marks in the database are not those that were set."""
+    return UsageError(
+        "the marks are not those that were set: a savepoint was rolled back behind advance, which took them along. "
+        "Call advance outside of savepoints, after the last one"
+    )
+
+
+def misread(what: str) -> UsageError:
+    """What to raise when the database has others than were read of it."""
+    return UsageError(
+        f"{what} were misread: an effect changed how the connection gives values (text_factory, converters, loaders). "
+        "Use a connection of your own for that"
+    )
 
 
 T = TypeVar("T", bound=SqlTransaction)
 
 
 class SqlLedger(ABC):
-    """One connection, opened when needed and again after an error, used by one thread at a time."""
+    """One connection, used by one thread at a time; opened when needed, and again after an error of the ledger's.
+
+    It may come of what an effect left set on the connection.
+    """
 
     def __init__(
         self, name: str, *, retention: Retention | None, timeout_ms: int, clock: Clock
     ) -> None:
-        if type(timeout_ms) is not int or timeout_ms <= 0:
-            raise ConfigurationError([f"timeout_ms must be a positive integer, not {timeout_ms!r}"])
+        if type(timeout_ms) is not int or not 0 < timeout_ms <= TIMEOUT_MS_MAX:
+            raise ConfigurationError(
+                [f"timeout_ms must be an integer from 1 to {TIMEOUT_MS_MAX}, not {timeout_ms!r}"]
+            )
         if not isinstance(retention, Retention | None):
             raise ConfigurationError([f"retention must be a Retention or None, not {retention!r}"])
         self._name, self._timeout_ms, self._clock = name, timeout_ms, clock
@@ -296,13 +359,17 @@ class SqlLedger(ABC):
         with self._alone():
             if self._connection is None:
                 self._connection = self._connect()
-            with self._committing(self._connection):
-                transaction = begin(self._connection, group)
-                try:
-                    yield transaction
-                    transaction.settle()
-                finally:
-                    transaction.finish()
+            try:
+                with self._committing(self._connection):
+                    transaction = begin(self._connection, group)
+                    try:
+                        yield transaction
+                        transaction.settle()
+                    finally:
+                        transaction.finish()
+            except (LedgerError, UsageError):
+                self._drop_connection()
+                raise
 
     def close(self) -> None:
         """Wait for the open transaction, then let go of the database."""

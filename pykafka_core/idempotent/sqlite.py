@@ -146,6 +146,7 @@ class SQLiteLedger(SqlLedger):
         try:
             with _errors(self._name):
                 self._check_file()
+                connection.text_factory = str  # An effect may have set another one.
                 connection.execute("BEGIN IMMEDIATE")
                 connection.execute(f"CREATE TEMPORARY VIEW {_OPEN} AS SELECT 1")
             with guard:

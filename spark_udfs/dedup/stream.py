@@ -57,6 +57,7 @@ __all__ = ["dedup_stream"]
 Batches: TypeAlias = Iterator[tuple[pa.Array, ...]]
 Numbers: TypeAlias = npt.NDArray[np.int64]
 
+_EXECUTION: Final = "spark.sql.execution.root.id"
 _ADDED: Final = "__dedup_"
 """With this begin the names of columns that go through the shuffle beside the user's."""
 
@@ -93,6 +94,9 @@ def dedup_stream(
     it: beyond some ten million ids for each bucket give a horizon or more buckets. Watermarks pass. The query's
     progress has the number of rows that came as an observed metric, ``rows`` of ``dedup_stream START FOLDER``.
 
+    A sink function should read all rows of each micro-batch. If it reads some of one that is run again, as ``first()``
+    does, ids of the others that only the failed attempt had are forgotten: duplicates of them pass.
+
     Args:
         df: A stream of micro-batches, without asynchronous progress tracking. Its query must be of output mode
             "append".
@@ -114,7 +118,7 @@ def dedup_stream(
 
     Raises:
         ValueError, TypeError: Not a stream, or one of the arguments is none of the above, or other than what ``store``
-            was made with.
+            was made with; or called in another query's ``foreachBatch``.
         pyspark.errors.AnalysisException: No such column.
         pyspark.errors.StreamingQueryException: From the query: ``store`` is of another checkpoint, is newer than this
             one, or is damaged.
@@ -134,7 +138,13 @@ def dedup_stream(
         "horizon_ms": horizon_ms,
         "event_time": time is not None,
     }
-    application = str(df.sparkSession.sparkContext.applicationId)
+    context = df.sparkSession.sparkContext
+    if context.getLocalProperty(_EXECUTION) is not None:
+        raise ValueError(
+            "dedup_stream is called in another query's foreachBatch, whose execution the attempts of this one would "
+            "have: begin the query outside of it"
+        )
+    application = str(context.applicationId)
     prepared = prepare(_folder(store), settings, buckets, _tasks(df), application)
     return _keep_new(df, ids, time, horizon_ms, prepared)
 
@@ -320,7 +330,7 @@ def _of_task() -> tuple[str, int, int]:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    names = "sql.streaming.queryId", "streaming.sql.batchId", "spark.sql.execution.root.id"
+    names = "sql.streaming.queryId", "streaming.sql.batchId", _EXECUTION
     query, batch, execution = (context and context.getLocalProperty(name) for name in names)
     if not query or not batch or not execution:
         raise StoreError("dedup_stream runs in the micro-batches of a stream only")

@@ -259,6 +259,28 @@ def test_marks_alone_go_to_a_partitioned_table(ledger: DeltaLedger, uri: str) ->
     assert written(uri) == [10, 11]
 
 
+@pytest.mark.parametrize(
+    ("values", "refusal"),
+    [
+        (pa.array([Decimal("1.00"), Decimal("-0.01")], pa.decimal128(10, 2)), "negative decimals"),
+        (pa.array([b"a", b"b"]), "which is binary"),
+    ],
+)
+def test_partitions_that_could_not_be_read_again_are_refused(
+    ledger: DeltaLedger, uri: str, values: pa.Array, refusal: str
+) -> None:
+    """deltalake wrote them, and nobody could open the table any more."""
+    table = pa.table({"part": values, "x": [1, 2]})
+    deltalake.DeltaTable.create(uri, table.schema, partition_by=["part"])
+    with (
+        pytest.raises(LedgerSchemaError, match=refusal),
+        ledger.transaction(GROUP) as transaction,
+    ):
+        transaction.connection.append(table)
+        transaction.advance({KEYS[0]: 1})
+    assert (marks(ledger), written(uri)) == ({}, [])
+
+
 def test_rows_that_the_table_itself_refuses_commit_nothing(ledger: DeltaLedger, uri: str) -> None:
     table = deltalake.DeltaTable.create(uri, rows().schema)
     table.alter.add_constraint({"small": "x < 100"})

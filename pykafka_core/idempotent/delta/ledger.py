@@ -34,7 +34,7 @@ from pykafka_core.errors import (
     UsageError,
 )
 from pykafka_core.idempotent.delta.log import looked_up, mark_id, newest_commit, of_group
-from pykafka_core.idempotent.delta.rows import fitted, storable
+from pykafka_core.idempotent.delta.rows import check_partitioning, fitted, storable
 from pykafka_core.idempotent.delta.transaction import IDS_REFUSED, DeltaTransaction
 from pykafka_core.idempotent.ledger import PartitionKey
 from pykafka_core.idempotent.sql import check_name
@@ -264,9 +264,11 @@ class DeltaLedger:
                 [], "append", schema, columns, commit_properties=properties
             )
         else:
+            fitting = fitted(rows, _arrow_schema(table))
+            check_partitioning(fitting, table.metadata().partition_columns)
             self._deltalake.write_deltalake(
                 table,
-                fitted(rows, _arrow_schema(table)),
+                fitting,
                 mode="append",
                 commit_properties=properties,
             )

@@ -1,5 +1,6 @@
 """Rows on their way into a Delta table, in the table's columns and types."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from pykafka_core.errors import LedgerSchemaError, UsageError
@@ -92,6 +93,33 @@ def fitted(rows: "pa.Table", schema: "pa.Schema") -> "pa.Table":
         raise LedgerSchemaError(
             f"the rows do not fit the Delta table's columns: {error}"
         ) from error
+
+
+def check_partitioning(rows: "pa.Table", columns: Sequence[str]) -> None:
+    """The rows' values in the partition columns can be read again: deltalake writes them as text in the log.
+
+    By 1.6.6, negative decimals such as -0.01 become text that makes the whole table unreadable, and its own reader
+    gives bytes back escaped.
+
+    Raises:
+        LedgerSchemaError: There are such values; nothing is written.
+    """
+    import pyarrow.compute as pc
+
+    for name in columns:
+        column = rows[name]
+        if _kind(column.type) == "binary":
+            raise LedgerSchemaError(
+                f"the Delta table is partitioned by {name}, which is binary, and deltalake does not read such values "
+                "back as they were: partition by another column"
+            )
+        if _kind(column.type) == "decimal":
+            least = pc.min(column).as_py()
+            if least is not None and least < 0:
+                raise LedgerSchemaError(
+                    f"the Delta table is partitioned by {name}, and deltalake cannot write negative decimals there "
+                    f"({least}): nobody could read the table again. Partition by another column"
+                )
 
 
 def _checked_text(rows: "pa.Table") -> "pa.Table":

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from pykafka_core.errors import LedgerError, LedgerUnavailableError, UsageError
 from pykafka_core.idempotent.ledger import PartitionKey, Retention
 from pykafka_core.idempotent.postgres import ids as postgres_ids
-from pykafka_core.idempotent.sql import Inserted, SqlTransaction
+from pykafka_core.idempotent.sql import Inserted, SqlTransaction, marks_rolled_back
 from pykafka_core.idempotent.statements.checks import quoted
 
 NUMBER: Final = "pg_current_xact_id()::text::bigint"
@@ -180,7 +180,8 @@ class PartitionsTransaction(PostgresTransaction):
         partitions: Iterable[PartitionKey],
     ) -> None:
         super().__init__(psycopg, connection, name, session, group, retention, now_ms)
-        self._claimed: int | None = None
+        self._claimed: list[int] | None = None
+        """Where each claim begins."""
         self._marks = {key: self._lock_mark(key) for key in sorted(set(partitions))}
 
     def begin_batch(self, query_id: str, batch_id: int) -> bool:
@@ -202,11 +203,22 @@ class PartitionsTransaction(PostgresTransaction):
         """Count the ids: who holds the group's row waits for nothing any more."""
         self._check_open()
         if self._claimed:
+            # What a savepoint that was rolled back took along does not count.
             self._run(
-                "UPDATE main.pykafka_groups SET ids_count = ids_count + ? WHERE group_key = ?",
-                [(self._claimed, self._group_key)],
+                "UPDATE main.pykafka_groups g SET ids_count = g.ids_count + coalesce((SELECT c.ids_count FROM "
+                "main.pykafka_claims c WHERE c.group_key = g.group_key AND c.first_seq = ?), 0) WHERE g.group_key = ?",
+                [(first_seq, self._group_key) for first_seq in self._claimed],
             )
         super().settle()
+
+    def _check_marks(self) -> None:
+        query = (
+            "SELECT next_offset FROM main.pykafka_marks "
+            "WHERE group_key = ? AND topic_id = ? AND topic = ? AND partition = ?"
+        )
+        for key, offset in self._known_marks().items():
+            if self._rows(query, (self._group_key, *key)) != [(offset,)]:
+                raise marks_rolled_back()
 
     def _lock_mark(self, key: PartitionKey) -> int:
         rows = self._rows(
@@ -221,14 +233,16 @@ class PartitionsTransaction(PostgresTransaction):
     def _claim(self, ids: Any, insert: Callable[[Any], Inserted]) -> Inserted:
         if self._claimed is not None:
             raise UsageError("a transaction of partitions claims once, with all its ids")
-        self._claimed = 0
-        return super()._claim(ids, insert)
+        self._claimed = []
+        inserted = super()._claim(ids, insert)
+        self._claimed = [claim.first_seq for claim in inserted.claims if claim.ids_count]
+        return inserted
 
     def _forget(self) -> None:
         """Left to transactions of the whole group."""
 
     def _count_ids(self, change: int) -> None:
-        self._claimed = change
+        """Left to the end of the transaction."""
 
 
 @contextmanager

@@ -14,6 +14,7 @@ What a job brings is at most half of ``spark.driver.maxResultSize``, whose other
 On the driver rows are spooled (`spark_udfs.sink.rows.spool`): beyond its memory they go to a file that is mapped.
 """
 
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -36,11 +37,12 @@ _TASK_BITS: Final = 33
 """As in Spark's monotonically_increasing_id."""
 
 _EXECUTION_ID: Final = "spark.sql.execution.id"
-_PIECES: Final = "at bigint, ends boolean, rows binary"
-"""Of a block, one or many; the last one says that the block ends with it."""
+_PIECES: Final = "at bigint, run bigint, ends boolean, rows binary"
+"""Of a block, one or many; the last one says that the block ends with it. ``run`` is random, of a run of the task."""
 
 Batches = Iterator[pa.RecordBatch]
-Pieces = Iterator[tuple[bool, bytes]]
+Pieces = Iterator[tuple[int, int, bool, bytes]]
+"""As in `_PIECES`."""
 
 
 @contextmanager
@@ -132,7 +134,7 @@ def _pieces_within(schema: pa.Schema, sizes: _Sizes) -> Callable[[Batches], Batc
         for piece in _pieces(schema, sizes.piece)(batches):
             size += piece["rows"].nbytes
             if size > sizes.share:
-                yield _piece(0, True, None)
+                yield _piece(0, 0, True, None)
                 return
             held.append(piece)
         yield from held
@@ -148,19 +150,19 @@ def _pieces(schema: pa.Schema, piece_bytes: int) -> Callable[[Batches], Batches]
 
         context = TaskContext.get()
         at = (context.partitionId() if context else 0) << _TASK_BITS
+        number = secrets.randbits(63)
         for block in _blocks(batches, schema, piece_bytes):
             for start in range(0, len(block), piece_bytes):
                 stop = start + piece_bytes
-                yield _piece(at, stop >= len(block), block[start:stop])
+                yield _piece(at, number, stop >= len(block), block[start:stop])
                 at += 1
 
     return run
 
 
-def _piece(at: int, ends: bool, rows: bytes | None) -> pa.RecordBatch:
-    return pa.record_batch(
-        [pa.array([at]), pa.array([ends]), pa.array([rows], pa.binary())], ["at", "ends", "rows"]
-    )
+def _piece(at: int, run: int, ends: bool, rows: bytes | None) -> pa.RecordBatch:
+    columns = [pa.array([at]), pa.array([run]), pa.array([ends]), pa.array([rows], pa.binary())]
+    return pa.record_batch(columns, ["at", "run", "ends", "rows"])
 
 
 def _blocks(batches: Batches, schema: pa.Schema, block_bytes: int) -> Iterator[bytes]:
@@ -180,12 +182,24 @@ def _written(rows: pa.RecordBatch) -> bytes:
 
 def _in_order(pieces: pa.Table) -> Pieces:
     for number in pc.sort_indices(pieces["at"]).to_pylist():
-        yield pieces["ends"][number].as_py(), pieces["rows"][number].as_py()
+        at, run, ends, rows = (pieces[name][number].as_py() for name in pieces.column_names)
+        yield at, run, ends, rows
 
 
 def _rows_of(pieces: Pieces) -> Batches:
+    """The rows of pieces in their order.
+
+    Raises:
+        ConsumerError: A task was run again between two chunks, as after the loss of an executor: rows that a shuffle
+            does not order may have changed places, so that some would come twice and others not at all.
+    """
     held: list[bytes] = []
-    for ends, piece in pieces:
+    runs: dict[int, int] = {}
+    for at, run, ends, piece in pieces:
+        if runs.setdefault(at >> _TASK_BITS, run) != run:
+            raise ConsumerError(
+                "an executor was lost while the rows of the batch were brought to the driver; start the query again"
+            )
         held.append(piece)
         if ends:
             yield pa.ipc.open_stream(b"".join(held)).read_next_batch()
@@ -215,10 +229,10 @@ def _in_chunks(df: "DataFrame", schema: pa.Schema, sizes: _Sizes) -> Batches:
     count = max(1, plan.total)
     numbered = F.coalesce(chunk.cast("int"), F.lit(count - 1))
     chunks = pieces.repartitionById(count, numbered)
-    ordered = chunks.sortWithinPartitions("at").select("ends", "rows")
+    ordered = chunks.sortWithinPartitions("at")
     with _outside_of_execution(df):
         rows = ordered.rdd.toLocalIterator(prefetchPartitions=True)
-    yield from _rows_of((row.ends, row.rows) for row in rows)
+    yield from _rows_of((row.at, row.run, row.ends, row.rows) for row in rows)
 
 
 @contextmanager

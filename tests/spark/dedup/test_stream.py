@@ -442,3 +442,21 @@ def test_the_first_of_the_input_wins_in_whatever_order_sources_come(
             kept.append((source, one))
         seen.add(one)
     assert sorted(found, key=str) == sorted(kept, key=str)
+
+
+def test_a_call_within_another_query_is_refused(spark: "SparkSession", tmp_path: Path) -> None:
+    """All attempts of its micro-batches would have the execution of the other query's micro-batch."""
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "one").write_text("a line\n")
+    lines = spark.readStream.text(str(tmp_path / "lines"))
+    refused: list[str] = []
+
+    def nested(_: "DataFrame", __: int) -> None:
+        with pytest.raises(ValueError, match="begin the query outside of it") as raised:
+            dedup_stream(lines, "value", store=tmp_path / "ids")
+        refused.append(str(raised.value))
+
+    query = lines.writeStream.foreachBatch(nested).trigger(availableNow=True)
+    query.option("checkpointLocation", str(tmp_path / "checkpoint")).start().awaitTermination()
+    assert len(refused) == 1
+    assert not (tmp_path / "ids").exists()

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from pykafka_core import Broker
+from pykafka_core.errors import ConsumerError
 from pykafka_core.idempotent import SQLiteLedger
 from spark_udfs.sink import IdempotentSink
 from spark_udfs.sink.rows import collected, redelivery
@@ -189,6 +190,28 @@ def test_rows_that_a_query_has_only_the_second_time_come_whole(
     df = df.selectExpr("id", "repeat('x', 700) text")  # a block of each row, in two pieces
     batches = collected._in_chunks(df, collected._schema_of(df), collected._sizes(df, 3))
     assert pa.Table.from_batches(batches)["id"].to_pylist() == list(range(3000))
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_task_that_is_run_again_between_two_chunks_is_an_error(
+    spark: "SparkSession", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The executor that had its shuffled rows was lost. In another order, blocks have other rows."""
+    df = spark.range(1000, numPartitions=2).selectExpr("id", "repeat('x', 100) text")
+    rows_of = collected._rows_of
+
+    def run_again(pieces: collected.Pieces) -> collected.Batches:
+        for number, (at, first_run, ends, rows) in enumerate(pieces):
+            again.append((at, first_run + (number > 50), ends, rows))
+        return iter(())
+
+    again: list[Any] = []
+    monkeypatch.setattr(collected, "_rows_of", run_again)
+    assert not list(collected._in_chunks(df, collected._schema_of(df), collected._sizes(df, 2)))
+    with pytest.raises(ConsumerError, match="start the query again"):
+        list(rows_of(iter(again)))
+    right = [(at, 0, ends, rows) for at, _, ends, rows in again]
+    assert sum(batch.num_rows for batch in rows_of(iter(right))) == 1000
 
 
 @pytest.fixture

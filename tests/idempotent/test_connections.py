@@ -1,0 +1,133 @@
+"""What an effect leaves set on the ledger's connection, or rolls back on it, takes no mark and no id in silence."""
+
+import sqlite3
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from pykafka_core.errors import ConfigurationError, LedgerError, UsageError
+from pykafka_core.idempotent import PartitionKey, PostgresLedger, Retention, SQLiteLedger
+from tests.idempotent.databases import Database, PostgresDatabase
+
+KEY = PartitionKey(b"i" * 16, "orders", 0)
+
+
+class TextAsBytes(psycopg.adapt.Loader):
+    def load(self, data: Any) -> bytes:
+        return bytes(data)
+
+
+def as_bytes(connection: Any) -> None:
+    """Have the connection give text as bytes: no name is found again."""
+    if isinstance(connection, sqlite3.Connection):
+        connection.text_factory = bytes
+    else:
+        connection.adapters.register_loader("text", TextAsBytes)
+
+
+def read_only(connection: Any) -> None:
+    is_sqlite = isinstance(connection, sqlite3.Connection)
+    connection.execute(
+        "PRAGMA query_only = 1" if is_sqlite else "SET default_transaction_read_only = on"
+    )
+
+
+def test_a_mark_never_goes_back_however_the_connection_gives_text(database: Database) -> None:
+    with database.ledger() as ledger:
+        with ledger.transaction("g") as transaction:
+            transaction.advance({KEY: 100})
+            assert transaction.begin_batch("q", 7)
+            as_bytes(transaction.connection)
+        with pytest.raises(UsageError), ledger.transaction("g") as transaction:
+            transaction.advance({KEY: 5})
+    with database.ledger() as ledger, ledger.transaction("g") as transaction:
+        assert (transaction.marks(), transaction.batches()) == ({KEY: 100}, {"q": 7})
+
+
+def test_what_an_effect_leaves_set_does_not_stay(database: Database) -> None:
+    """It may cost a transaction or two, which say so."""
+    with database.ledger() as ledger:
+        failures = 0
+        for offset in (1, 2, 3, 4):
+            try:
+                with ledger.transaction("g") as transaction:
+                    transaction.advance({KEY: offset})
+                    if offset == 1:
+                        read_only(transaction.connection)
+            except LedgerError:
+                failures += 1
+        assert failures < 3
+        with ledger.transaction("g") as transaction:
+            assert transaction.marks() == {KEY: 4}
+
+
+def in_savepoint(connection: Any, work: Callable[[], object]) -> None:
+    """Do it, and take it back."""
+    connection.execute("SAVEPOINT taken_back")
+    work()
+    connection.execute("ROLLBACK TO taken_back")
+
+
+def test_a_mark_that_a_savepoint_took_back_is_an_error(database: Database) -> None:
+    with database.ledger() as ledger:
+        with (
+            pytest.raises(UsageError, match="outside of savepoints"),
+            ledger.transaction("g") as transaction,
+        ):
+            in_savepoint(transaction.connection, lambda: transaction.advance({KEY: 10}))
+            transaction.advance({KEY: 10})
+        with ledger.transaction("g") as transaction:
+            assert transaction.marks() == {}
+            transaction.advance({KEY: 10, KEY._replace(partition=1): 2**63 - 1})
+        with ledger.transaction("g") as transaction:
+            assert transaction.marks() == {KEY: 10, KEY._replace(partition=1): 2**63 - 1}
+
+
+def test_ids_that_a_savepoint_took_back_do_not_count(database: Database) -> None:
+    with database.ledger(retention=Retention(count=5)) as ledger:
+        with ledger.transaction("g") as transaction:
+            assert transaction.claim([b"keep"]) == [True]
+            for number in range(6):
+                claim = partial(transaction.claim, [b"taken %d" % number])
+                in_savepoint(transaction.connection, claim)
+            assert transaction.claim([b"z"]) == [True]
+        with ledger.transaction("g") as transaction:
+            assert transaction.claim([b"keep", b"z", b"taken 0"]) == [False, False, True]
+    assert database.run("SELECT ids_count FROM pykafka_groups") == [(3,)]
+
+
+def test_a_task_counts_no_ids_that_a_savepoint_took_back(postgres_dsn: str) -> None:
+    database = PostgresDatabase(postgres_dsn)
+    with database.ledger() as ledger:
+        with ledger.partitions_transaction("g", [KEY]) as transaction:
+            in_savepoint(transaction.connection, lambda: transaction.claim([b"a"]))
+            transaction.advance({KEY: 1})
+        with ledger.partitions_transaction("g", [KEY]) as transaction:
+            assert transaction.claim([b"a", b"b"]) == [True, True]
+        with (
+            pytest.raises(UsageError, match="outside of savepoints"),
+            ledger.partitions_transaction("g", [KEY]) as transaction,
+        ):
+            in_savepoint(transaction.connection, lambda: transaction.advance({KEY: 9}))
+    assert database.run("SELECT ids_count FROM pykafka_groups") == [(2,)]
+
+
+@pytest.mark.parametrize("timeout_ms", [0, 2**31, 3_000_000_000, 1.5])
+def test_a_time_that_a_database_cannot_wait_is_refused(tmp_path: Path, timeout_ms: Any) -> None:
+    for make in (SQLiteLedger, PostgresLedger):
+        with pytest.raises(ConfigurationError, match="timeout_ms"):
+            make(str(tmp_path / "l") if make is SQLiteLedger else "", timeout_ms=timeout_ms)
+
+
+@pytest.mark.parametrize("group", ["\U00010348" * 600, "\ud800", "a" * 1025])
+def test_a_group_that_no_index_holds_is_refused(database: Database, group: str) -> None:
+    with (
+        database.ledger() as ledger,
+        pytest.raises(UsageError, match="group "),
+        ledger.transaction(group),
+    ):
+        pass
