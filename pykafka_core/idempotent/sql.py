@@ -30,6 +30,8 @@ NAME_SIZE_MAX = 1024
 """Characters of a group's or query's name."""
 NAME_BYTES_MAX = 2048
 """Of the same in UTF-8: both stand in indexes, whose entries have 2,704 bytes in PostgreSQL."""
+NEVER_BACK = "WHERE excluded.next_offset >= pykafka_marks.next_offset"
+"""However the marks were read before."""
 TIMEOUT_MS_MAX = 2**31 - 1
 """More is an error in PostgreSQL, and no time at all in SQLite."""
 
@@ -127,8 +129,7 @@ class SqlTransaction(ABC):
             "INSERT INTO main.pykafka_marks (group_key, topic_id, topic, partition, next_offset) "
             f"SELECT ?, ?, ?, ?, ? WHERE {self._IS_SAME} "
             "ON CONFLICT (group_key, topic_id, topic, partition) "
-            "DO UPDATE SET next_offset = excluded.next_offset "
-            "WHERE excluded.next_offset >= pykafka_marks.next_offset",
+            f"DO UPDATE SET next_offset = excluded.next_offset {NEVER_BACK}",
             [(self._group_key, *key, offset, self._number) for key, offset in moved.items()],
         )
         if moved and written != len(moved):

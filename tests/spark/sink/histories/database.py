@@ -28,6 +28,19 @@ class PartitionsTransaction(SQLiteTransaction):
             raise UsageError(f"the transaction is not of {foreign}")
         super().advance(marks)
 
+    def _check_marks(self) -> None:
+        """Others of the group are not known, and nothing here has savepoints."""
+
+
+class Memory(sqlite3.Connection):
+    """A database in memory, which outlives the ledger's connections: after an error it opens another one."""
+
+    def close(self) -> None:
+        """Left to `end`."""
+
+    def end(self) -> None:
+        super().close()
+
 
 class PartitionsLedger(SQLiteLedger):
     """SQLite, as if it were a server with a lock for each partition: tasks of the model never run at once."""
@@ -53,7 +66,7 @@ class Database:
     """Effects and progress of all groups."""
 
     def __init__(self) -> None:
-        self.connection = sqlite3.connect(":memory:", check_same_thread=False)
+        self.connection = Memory(":memory:", check_same_thread=False)
         self.connection.execute(
             "CREATE TABLE effects (reader TEXT, topic_id BLOB, partition INT, at INT, id BLOB)"
         )
@@ -73,14 +86,14 @@ class Database:
     def put_back(self, backup: Backup) -> None:
         """A transaction that is begun later, by whoever, finds the backup's marks."""
         self.close()
-        self.connection = sqlite3.connect(":memory:", check_same_thread=False)
+        self.connection = Memory(":memory:", check_same_thread=False)
         self.connection.deserialize(backup.content)
         self._open()
         self.left_out = set(backup.left_out)
 
     def close(self) -> None:
         self.ledger.close()
-        self.connection.close()  # which a ledger that was not used never took
+        self.connection.end()
 
     def marks(self, group: str) -> dict[PartitionKey, int]:
         rows = self.connection.execute(

@@ -61,6 +61,7 @@ def marks_follow_a_batch_back(patch: pytest.MonkeyPatch) -> None:
 
     patch.setattr(Read, "advanced", advanced)
     patch.setattr(sql, "check_mark", lambda *_: None)
+    patch.setattr(sql, "NEVER_BACK", "")
 
 
 @found_by(Histories)
