@@ -248,9 +248,8 @@ class SqlTransaction(ABC):
     def _forget(self) -> None:
         """Delete the oldest claims' ids while they exceed the retention."""
         limits = self._retention
-        if (
-            limits.count is not None
-        ):  # A savepoint that was rolled back counts again what it had forgotten.
+        if limits.count is not None:
+            # A savepoint that was rolled back took its part of the count along.
             query = "SELECT ids_count FROM main.pykafka_groups WHERE group_key = ?"
             self._ids_count = self._rows(query, (self._group_key,))[0][0]
         while limits != Retention():

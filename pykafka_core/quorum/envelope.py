@@ -136,10 +136,7 @@ def _begin_request(envelope: Envelope, begin: BeginQuorumEpoch) -> BeginQuorumEp
         cluster_id=envelope.cluster_id,
         voter_id=begin.voter.node_id,
         topics=[of.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
-        leader_endpoints=[
-            of.LeaderEndpoint(name=name, host=at.host, port=at.port)
-            for name, at in envelope.listeners.items()
-        ],
+        leader_endpoints=_listeners(of.LeaderEndpoint, envelope),
     )
 
 
@@ -156,11 +153,12 @@ def _end_request(envelope: Envelope, end: EndQuorumEpoch) -> EndQuorumEpochReque
     return of(
         cluster_id=envelope.cluster_id,
         topics=[of.TopicData(topic_name=METADATA_TOPIC, partitions=[partition])],
-        leader_endpoints=[
-            of.LeaderEndpoint(name=name, host=at.host, port=at.port)
-            for name, at in envelope.listeners.items()
-        ],
+        leader_endpoints=_listeners(of.LeaderEndpoint, envelope),
     )
+
+
+def _listeners(of: Callable[..., AnyT], envelope: Envelope) -> list[AnyT]:
+    return [of(name=name, host=at.host, port=at.port) for name, at in envelope.listeners.items()]
 
 
 def _fetch_request(cluster_id: str, fetch: Fetch) -> FetchRequest:
@@ -233,9 +231,8 @@ def _vote(key: ReplicaKey, voter_id: int, asked: VoteRequest.PartitionData) -> V
 
 
 def _fetch(request: FetchRequest, asked: FetchRequest.FetchPartition) -> Fetch:
-    node_id = max(
-        request.replica_id, request.replica_state.replica_id
-    )  # which of them: the version decides
+    # The version decides which of them is there; the other is -1.
+    node_id = max(request.replica_id, request.replica_state.replica_id)
     return Fetch(
         ReplicaKey(node_id, asked.replica_directory_id),
         asked.current_leader_epoch,

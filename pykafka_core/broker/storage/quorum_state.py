@@ -7,16 +7,15 @@ import json
 from typing import Final
 
 from pykafka_core.quorum.values import ElectionState, ReplicaKey
-from pykafka_core.types import id_bytes, id_text
+from pykafka_core.types import ZERO_ID, id_bytes, id_text
 
 EPOCH_MAX: Final = 2**31 - 2
 """Of a file that is found: the next epoch has to be a number of 32 bits too."""
-NO_DIRECTORY: Final = bytes(16)
 
 
 def encode(state: ElectionState) -> bytes:
     """The file's content."""
-    voted = state.voted or ReplicaKey(-1, NO_DIRECTORY)
+    voted = state.voted or ReplicaKey(-1, ZERO_ID)
     values = {
         "leaderId": state.leader_id,
         "leaderEpoch": state.epoch,
@@ -42,7 +41,7 @@ def decode(content: bytes) -> ElectionState:
     epoch = _number(values, "leaderEpoch", 0, EPOCH_MAX)
     leader_id = _number(values, "leaderId", -1, 2**31 - 1)
     voted_id = _number(values, "votedId", -1, 2**31 - 1)
-    directory_id = values.get("votedDirectoryId", id_text(NO_DIRECTORY))
+    directory_id = values.get("votedDirectoryId", id_text(ZERO_ID))
     if not isinstance(directory_id, str):
         raise ValueError("its votedDirectoryId is no text")
     voted = None if voted_id == -1 else ReplicaKey(voted_id, id_bytes(directory_id))

@@ -14,7 +14,7 @@ use pykafka_wire::api_versions;
 use pykafka_wire::frame::{RequestHeader, decode_response_header};
 use tokio::time::Instant;
 
-use crate::request::{Completion, Pending, SendError};
+use crate::request::{Completion, Pending, SendError, expire};
 
 const PREFIX_SIZE: usize = 4;
 const READ_BYTES_MIN: usize = 16 << 10;
@@ -126,13 +126,7 @@ impl Exchange {
 
     /// Ends requests whose deadline has passed. One that is under way breaks the connection.
     pub(crate) fn expire(&mut self, now: Instant) -> Result<(), Broken> {
-        let (late, waiting) =
-            mem::take(&mut self.waiting).into_iter().partition(|pending| pending.deadline <= now);
-        self.waiting = waiting;
-        let late: VecDeque<Pending> = late;
-        for pending in late {
-            pending.fail(SendError::TimedOut);
-        }
+        expire(&mut self.waiting, now);
         let mut is_broken = false;
         for asked in &mut self.under_way {
             if asked.deadline > now {

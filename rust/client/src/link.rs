@@ -12,7 +12,7 @@ use crate::backoff::Backoff;
 use crate::client::{ClientOptions, Table};
 use crate::connector::Connector;
 use crate::exchange::{Broken, Exchange};
-use crate::request::{Destination, Pending, SendError};
+use crate::request::{Destination, Pending, SendError, expire};
 
 /// Nobody sends to this destination any more.
 struct Closed;
@@ -82,10 +82,7 @@ impl<C: Connector> Link<C> {
                 }
                 next = self.requests.recv() => waiting.push_back(next.ok_or(Closed)?),
                 () = sleep_until(deadline.unwrap_or_else(Instant::now)), if deadline.is_some() => {
-                    let now = Instant::now();
-                    while let Some(at) = waiting.iter().position(|pending| pending.deadline <= now) {
-                        waiting.remove(at).into_iter().for_each(|late| late.fail(SendError::TimedOut));
-                    }
+                    expire(waiting, Instant::now());
                 }
             }
         }

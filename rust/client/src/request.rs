@@ -1,6 +1,8 @@
 //! What is sent, where, and how it ends.
 
+use std::collections::VecDeque;
 use std::fmt;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,6 +105,16 @@ pub(crate) struct Pending {
     pub(crate) body: Bytes,
     pub(crate) deadline: Instant,
     pub(crate) completion: Completion,
+}
+
+/// Ends those whose deadline has passed.
+pub(crate) fn expire(waiting: &mut VecDeque<Pending>, now: Instant) {
+    let (late, left): (VecDeque<_>, VecDeque<_>) =
+        mem::take(waiting).into_iter().partition(|pending| pending.deadline <= now);
+    *waiting = left;
+    for pending in late {
+        pending.fail(SendError::TimedOut);
+    }
 }
 
 impl Pending {
