@@ -5,23 +5,20 @@ names the schema, as an effect may change what a bare name finds. Each transacti
 or the whole database where rows cannot be locked: marks and ids that were read stay true until the commit.
 """
 
-import os
-import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from pykafka_core.errors import (
-    ClosedError,
     ConfigurationError,
-    ForkedError,
     LedgerError,
     LedgerSchemaError,
     UsageError,
 )
 from pykafka_core.idempotent import tables
+from pykafka_core.idempotent.alone import OneAtATime
 from pykafka_core.idempotent.ids import arrow_ids, checked_ids, is_arrow
 from pykafka_core.idempotent.ledger import Clock, PartitionKey, Retention
 from pykafka_core.idempotent.plan import check_mark
@@ -324,7 +321,7 @@ def misread(what: str) -> UsageError:
 T = TypeVar("T", bound=SqlTransaction)
 
 
-class SqlLedger(ABC):
+class SqlLedger(OneAtATime, ABC):
     """One connection, used by one thread at a time; opened when needed, and again after an error of the ledger's.
 
     It may come of what an effect left set on the connection.
@@ -339,13 +336,10 @@ class SqlLedger(ABC):
             )
         if not isinstance(retention, Retention | None):
             raise ConfigurationError([f"retention must be a Retention or None, not {retention!r}"])
+        super().__init__()
         self._name, self._timeout_ms, self._clock = name, timeout_ms, clock
         self._retention = retention or Retention()
         self._connection: Any = None
-        self._lock = threading.Lock()
-        self._owner: int | None = None
-        self._process = os.getpid()
-        self._closed = False
 
     @contextmanager
     def transaction(self, group: str) -> Iterator[SqlTransaction]:
@@ -371,22 +365,6 @@ class SqlLedger(ABC):
                 self._drop_connection()
                 raise
 
-    def close(self) -> None:
-        """Wait for the open transaction, then let go of the database."""
-        if self._process != os.getpid():
-            return  # The connection is the parent's.
-        if self._owner == threading.get_ident():
-            raise UsageError("close within a transaction of this ledger")
-        with self._lock:
-            self._closed = True
-            self._drop_connection()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._name})"
 
@@ -401,20 +379,8 @@ class SqlLedger(ABC):
     @abstractmethod
     def _begin(self, connection: Any, group: str) -> SqlTransaction: ...
 
-    @contextmanager
-    def _alone(self) -> Generator[None]:
-        if self._process != os.getpid():
-            raise ForkedError(f"{self!r} was opened by the parent process; make one in the child")
-        if self._owner == threading.get_ident():
-            raise UsageError(f"{self!r}: a transaction within a transaction")
-        with self._lock:
-            if self._closed:
-                raise ClosedError(f"{self!r} was closed")
-            self._owner = threading.get_ident()
-            try:
-                yield
-            finally:
-                self._owner = None
+    def _let_go(self) -> None:
+        self._drop_connection()
 
     def _drop_connection(self) -> None:
         connection, self._connection = self._connection, None

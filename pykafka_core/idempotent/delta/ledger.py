@@ -19,20 +19,17 @@ read again, and if they are those of the beginning, the commit is tried against 
 
 import os
 import re
-import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 from pykafka_core.errors import (
-    ClosedError,
     ConfigurationError,
-    ForkedError,
     LedgerError,
     LedgerSchemaError,
     LedgerUnavailableError,
-    UsageError,
 )
+from pykafka_core.idempotent.alone import OneAtATime
 from pykafka_core.idempotent.delta.log import looked_up, mark_id, newest_commit, of_group
 from pykafka_core.idempotent.delta.rows import check_partitioning, fitted, storable
 from pykafka_core.idempotent.delta.transaction import IDS_REFUSED, DeltaTransaction
@@ -56,7 +53,7 @@ Reader = Callable[[Any], dict[str, int]]
 """The application versions that a transaction depends on, of a ``DeltaTable`` or of None, which is no table yet."""
 
 
-class DeltaLedger:
+class DeltaLedger(OneAtATime):
     """A ledger in a Delta table, the one that the effect appends to. It keeps marks and batches, and claims no ids.
 
     Unlike those in databases, its transactions do not wait for each other: of two of a partition, the later one raises
@@ -85,13 +82,10 @@ class DeltaLedger:
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
         _check_arguments(table_uri, storage_options)
+        super().__init__()
         self._deltalake = _deltalake()
         self._uri, self._options = _absolute(os.fspath(table_uri)), dict(storage_options or {})
         self._name = f"Delta table {_public(self._uri)}"
-        self._lock = threading.Lock()
-        self._owner: int | None = None
-        self._process = os.getpid()
-        self._closed = False
 
     @contextmanager
     def transaction(self, group: str) -> Iterator[DeltaTransaction]:
@@ -128,21 +122,6 @@ class DeltaLedger:
 
         with self._committing(group, read, whole_group=False) as transaction:
             yield transaction
-
-    def close(self) -> None:
-        """Wait for the open transaction; afterwards there are none. Closing twice is no error."""
-        if self._process != os.getpid():
-            return
-        if self._owner == threading.get_ident():
-            raise UsageError("close within a transaction of this ledger")
-        with self._lock:
-            self._closed = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"DeltaLedger({self._name})"
@@ -272,21 +251,6 @@ class DeltaLedger:
                 mode="append",
                 commit_properties=properties,
             )
-
-    @contextmanager
-    def _alone(self) -> Generator[None]:
-        if self._process != os.getpid():
-            raise ForkedError(f"{self!r} was made by the parent process; make one in the child")
-        if self._owner == threading.get_ident():
-            raise UsageError(f"{self!r}: a transaction within a transaction")
-        with self._lock:
-            if self._closed:
-                raise ClosedError(f"{self!r} was closed")
-            self._owner = threading.get_ident()
-            try:
-                yield
-            finally:
-                self._owner = None
 
     @contextmanager
     def _errors(self) -> Generator[None]:
