@@ -53,7 +53,8 @@ impl Table {
     pub(crate) fn retire(&self, to: &Destination, requests: &UnboundedReceiver<Pending>) -> bool {
         let mut links = self.0.lock();
         let is_done = requests.is_empty();
-        if is_done {
+        // One that was taken off already, by `disconnect`, leaves its successor there.
+        if is_done && !requests.is_closed() {
             links.senders.remove(to);
         }
         is_done
