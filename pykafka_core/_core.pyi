@@ -120,6 +120,8 @@ class Core:
     ) -> None:
         """One atomic batch; ``Appended(token)`` comes when the high watermark passed it, or with the error.
 
+        In the metadata log it comes when the batch is synced, and a ``leader_epoch`` that is new there begins with it.
+
         Args:
             producer: ``(producer_id, producer_epoch)`` whose transaction the records become part of. The epoch is
                 judged (``INVALID_PRODUCER_EPOCH``); that the transaction is open the caller vouches for: it appends
@@ -129,6 +131,25 @@ class Core:
         Raises:
             ValueError: A negative producer, or one of a control batch.
         """
+    # the metadata log, of which the quorum decides who writes, what goes and what is committed: topics that are hidden
+    def append_fetched(
+        self, token: Token, partition: PartitionId, leader_epoch: int, batches: bytes
+    ) -> None:
+        """Append another node's batches as they are; ``Appended(token)`` comes when they are synced, or with the error.
+
+        They begin at the log end and follow each other. Taken are whole batches of epochs up to ``leader_epoch``. The
+        caller has one write to the log under way at a time: they complete in any order.
+
+        Raises:
+            ValueError: A negative epoch.
+        """
+    def truncate(self, token: Token, partition: PartitionId, offset: int) -> None:
+        """Give up the records at ``offset`` and behind it; a batch that holds it goes whole.
+
+        ``Maintained.offset`` is where the log ends then.
+        """
+    def commit(self, partition: PartitionId, high_watermark: int) -> None:
+        """Raise the high watermark, as far as the log reaches; a lower one changes nothing."""
     def write_markers(self, token: Token, markers: Sequence[Marker]) -> None:
         """End transactions, each in one partition, behind all that was given to that partition before.
 

@@ -23,6 +23,7 @@ class Owner(Enum):
     CONTROLLER = "the active controller, one after the other: a message or records to propose"
     LOCAL = "the node whose logs are meant: a message or maintenance of them"
     SHARD = "the coordinator of a key, or of many: a message or operations of its shards"
+    QUORUM = "this node's replica of the metadata quorum; it has no handler"
 
 
 class Row(NamedTuple):
@@ -85,6 +86,14 @@ ROWS: tuple[Row, ...] = (
     Row(69, "coordinators.consumer_group_describe", (0, 1), Owner.SHARD),
     Row(74, "configs.list_config_resources", (0, 1), Owner.IMAGE),
 )
+
+QUORUM_ROWS: tuple[Row, ...] = (
+    Row(1, "quorum.fetch", (4, 18), Owner.QUORUM),
+    Row(52, "quorum.vote", (0, 2), Owner.QUORUM),
+    Row(53, "quorum.begin_quorum_epoch", (0, 1), Owner.QUORUM),
+    Row(54, "quorum.end_quorum_epoch", (0, 1), Owner.QUORUM),
+)
+"""What replicas of the metadata quorum ask each other, on listeners of controllers alone."""
 
 BY_KEY: Mapping[int, Row] = {row.api_key: row for row in ROWS}
 

@@ -7,7 +7,7 @@ to the same answers. This module is also the namespace of its image classes (`Co
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, cast
 
@@ -34,6 +34,7 @@ UNKNOWN_LEADER_EPOCH = 75
 OFFSET_OUT_OF_RANGE = 1
 BROKER_NOT_AVAILABLE = 8
 NETWORK_EXCEPTION = 13
+INVALID_REQUEST = 42
 INVALID_PRODUCER_EPOCH = 47
 TRANSACTION_COORDINATOR_FENCED = 52
 RAISES_EPOCH_VERSION_MIN = 2
@@ -157,6 +158,8 @@ class ProducerState:
 @dataclass(slots=True)
 class _Log:
     leader_epoch: int
+    is_hidden: bool = False
+    """Of the metadata: the quorum decides its epochs and what is committed."""
     start: int = 0
     end: int = 0
     high_watermark: int = 0
@@ -251,7 +254,7 @@ class FakeCore:
         if error_code:
             log.batches = [batch for batch in log.batches if batch[0] < append.base_offset]
             log.end = append.base_offset
-        else:
+        elif not log.is_hidden:
             log.high_watermark = append.next_offset
         if append.marker is not None:
             self._settle(*append.marker, error_code)
@@ -335,7 +338,8 @@ class FakeCore:
                 continue
             self._put(topic)
             for partition in topic.partitions:
-                log = self.logs.setdefault((topic.topic_id, partition.index), _Log(-1))
+                place = (topic.topic_id, partition.index)
+                log = self.logs.setdefault(place, _Log(-1, topic.hidden))
                 log.leader_epoch = partition.leader_epoch
 
     def _put(self, topic: TopicImage) -> None:
@@ -366,6 +370,8 @@ class FakeCore:
     ) -> None:
         """Into the log at once; committed now or when the test says so."""
         log = self.logs.get(partition)
+        if log is not None and log.is_hidden:
+            log.leader_epoch = max(log.leader_epoch, leader_epoch)
         error = _fence(log, leader_epoch) or _stale_producer(log, producer)
         if log is None or error:
             self.push(Appended(token, error, -1))
@@ -390,6 +396,44 @@ class FakeCore:
         epoch = log.leader_epoch
         data = encode_batch(base, epoch, self.clock_ms, records, control, producer)
         log.batches.append((base, log.end, data))
+
+    def append_fetched(
+        self, token: int, partition: PartitionId, leader_epoch: int, batches: bytes
+    ) -> None:
+        """Those of one leader, at the log end."""
+        log = self.logs.get(partition)
+        error = _not_the_quorums(log)
+        if log is None or error:
+            self.push(Appended(token, error, -1))
+            return
+        base = log.end
+        for begin, end, epoch, data in _split(batches):
+            if epoch > leader_epoch:
+                break
+            assert begin == log.end, "batches follow each other"
+            log.batches.append((begin, end, data))
+            log.end = end
+        self._held.append(_Append(token, partition, log.end, base))
+        if not self.hold_appends:
+            self.complete_append()
+
+    def truncate(self, token: int, partition: PartitionId, offset: int) -> None:
+        """Whole batches go."""
+        log = self.logs.get(partition)
+        error = _not_the_quorums(log)
+        if log is None or error:
+            self.push(Maintained(token, error, -1))
+            return
+        log.batches = [batch for batch in log.batches if batch[1] <= offset]
+        log.end = log.batches[-1][1] if log.batches else min(log.end, offset)
+        log.high_watermark = min(log.high_watermark, log.end)
+        self.push(Maintained(token, 0, log.end))
+
+    def commit(self, partition: PartitionId, high_watermark: int) -> None:
+        """As far as the log reaches."""
+        log = self.logs.get(partition)
+        if log is not None and log.is_hidden:
+            log.high_watermark = max(log.high_watermark, min(high_watermark, log.end))
 
     def write_markers(self, token: int, markers: Sequence[Marker]) -> None:
         """Into the logs at once; committed now or when the test says so."""
@@ -545,6 +589,16 @@ def _whole_batches(log: _Log, offset: int, bytes_max: int, end: int) -> tuple[by
     return data, offset
 
 
+def _split(batches: bytes) -> Iterator[tuple[int, int, int, bytes]]:
+    """Each batch, after its base offset, the one behind it and its leader epoch."""
+    while batches:
+        size = 12 + int.from_bytes(batches[8:12], "big")
+        data, batches = batches[:size], batches[size:]
+        base_offset = int.from_bytes(data[:8], "big")
+        last_delta = int.from_bytes(data[23:27], "big")
+        yield base_offset, base_offset + last_delta + 1, int.from_bytes(data[12:16], "big"), data
+
+
 def _place(delta: ImageDelta) -> tuple[int, int]:
     return delta.metadata_offset, delta.piece
 
@@ -554,6 +608,12 @@ def _merged(known: TopicImage, partial: TopicImage) -> TopicImage:
     partitions.update((partition.index, partition) for partition in partial.partitions)
     ordered = [partitions[index] for index in sorted(partitions)]
     return replace(partial, partitions=ordered)
+
+
+def _not_the_quorums(log: _Log | None) -> int:
+    if log is None:
+        return UNKNOWN_TOPIC_ID
+    return 0 if log.is_hidden else INVALID_REQUEST
 
 
 def _fence(log: _Log | None, leader_epoch: int) -> int:

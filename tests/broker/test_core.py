@@ -225,6 +225,7 @@ def test_append_completes_and_is_read_back(core: _core.Core) -> None:
     core.append(5, partition, 0, [(b"key", b"value"), (None, b"second")])
     done = appended(core, 5)
     assert (done.error_code, done.offset) == (0, 0)
+    core.commit(partition, 2)
     offsets = core.offsets(partition)
     assert (offsets.log_start_offset, offsets.high_watermark, offsets.log_end_offset) == (0, 2, 2)
     batch = core.read(partition, 0, 1 << 20, "log_end")

@@ -10,14 +10,17 @@ import pytest
 from pykafka_core import _core
 from pykafka_core.metadata.records.codec import decode_batches, encode
 from pykafka_core.protocol.messages import ProducerIdsRecord
+from pykafka_core.quorum.batches import cut
 from pykafka_core.quorum.records import leader_change
 from pykafka_core.testing import fake_core
+from pykafka_core.types import METADATA_TOPIC_ID
 
 if TYPE_CHECKING:
     from pykafka_core._core import Core, Marker, PartitionId, Peer
 
 TOPIC = b"0123456789abcdef"
 PARTITION = (TOPIC, 0)
+METADATA_LOG = (METADATA_TOPIC_ID, 0)
 EPOCH = 3
 SOON_NS = 60 * 10**9
 METADATA, BROKER_NOT_AVAILABLE, NETWORK_EXCEPTION = 3, 8, 13
@@ -37,7 +40,7 @@ RECORDS = [(None, encode(ProducerIdsRecord(next_producer_id=number))) for number
 
 
 class Subject:
-    """A core that leads one hidden partition, with the classes its image is made of."""
+    """A core that leads one partition, with the classes its image is made of."""
 
     def __init__(self, core: "Core", types: ModuleType) -> None:
         self.core = core
@@ -49,15 +52,17 @@ class Subject:
         self.core.apply(self.types.ImageDelta(metadata_offset=self.offset, **parts))
 
     def lead(self, epoch: int) -> None:
+        self._topic("__consumer_offsets", TOPIC, epoch)
+
+    def open_metadata_log(self) -> None:
+        self._topic("__cluster_metadata", METADATA_TOPIC_ID, EPOCH, hidden=True)
+
+    def _topic(self, name: str, topic_id: bytes, epoch: int, *, hidden: bool = False) -> None:
         partition = self.types.PartitionImage(
             index=0, leader=1, leader_epoch=epoch, partition_epoch=epoch, replicas=[1], isr=[1]
         )
         topic = self.types.TopicImage(
-            name="__cluster_metadata",
-            topic_id=TOPIC,
-            partitions=[partition],
-            internal=True,
-            hidden=True,
+            name=name, topic_id=topic_id, partitions=[partition], internal=True, hidden=hidden
         )
         self.step(topics=[topic])
 
@@ -113,7 +118,7 @@ def test_what_check_refuses_is_left_out_by_apply(subject: Subject) -> None:
 
     other = bytes(15) + b"\x77"
     delta = subject.types.ImageDelta
-    good, taken = topic("orders", other), topic("__cluster_metadata", other)
+    good, taken = topic("orders", other), topic("__consumer_offsets", other)
     assert subject.core.check(delta(metadata_offset=9, topics=[good])) == []
     assert len(subject.core.check(delta(metadata_offset=9, topics=[taken]))) == 1
     assert subject.core.check(delta(metadata_offset=9, topics=[taken], deleted=[TOPIC])) == []
@@ -281,6 +286,112 @@ def test_records_of_an_unknown_partition_are_refused(subject: Subject) -> None:
     subject.core.read_records(5, (TOPIC, 1), 0, 1)
     read = subject.event(_core.RecordsRead)
     assert (read.token, read.error_code, read.records, read.offset) == (5, 100, b"", -1)
+
+
+@pytest.fixture
+def metadata(subject: Subject) -> Subject:
+    """One that has the metadata log too."""
+    subject.open_metadata_log()
+    return subject
+
+
+def written(subject: Subject, epoch: int) -> tuple[int, int]:
+    subject.core.append(7, METADATA_LOG, epoch, RECORDS)
+    event = subject.event(_core.Appended)
+    return event.error_code, event.offset
+
+
+def fetched(subject: Subject, epoch: int, base_offset: int, within: int) -> tuple[int, int]:
+    """Another node's batch of an epoch, fetched in a later one or the same."""
+    data = _core.build_batch(RECORDS, base_offset=base_offset, leader_epoch=epoch)
+    subject.core.append_fetched(8, METADATA_LOG, within, data)
+    event = subject.event(_core.Appended)
+    assert event.token == 8
+    return event.error_code, event.offset
+
+
+def truncated(subject: Subject, offset: int) -> tuple[int, int]:
+    subject.core.truncate(9, METADATA_LOG, offset)
+    event = subject.event(_core.Maintained)
+    assert event.token == 9
+    return event.error_code, event.offset
+
+
+def committed_and_end(subject: Subject) -> tuple[int, int]:
+    offsets = subject.core.offsets(METADATA_LOG)
+    return offsets.high_watermark, offsets.log_end_offset
+
+
+def test_the_quorum_says_what_of_the_metadata_log_is_committed(metadata: Subject) -> None:
+    assert written(metadata, EPOCH) == (0, 0)
+    assert committed_and_end(metadata) == (0, 3)
+    for high_watermark, expected in ((2, 2), (1, 2), (99, 3)):
+        metadata.core.commit(METADATA_LOG, high_watermark)
+        assert committed_and_end(metadata) == (expected, 3)
+
+
+def test_an_append_to_the_metadata_log_begins_the_epoch_it_names(metadata: Subject) -> None:
+    assert written(metadata, EPOCH) == (0, 0)
+    assert written(metadata, EPOCH + 4) == (0, 3)
+    assert metadata.core.offsets(METADATA_LOG).leader_epoch == EPOCH + 4
+    assert written(metadata, EPOCH)[0] == 74
+    data = metadata.core.read(METADATA_LOG, 0, 10**6, "log_end")
+    assert [batch.leader_epoch for batch in cut(data)] == [EPOCH, EPOCH + 4]
+
+
+def test_batches_of_another_node_are_appended_as_they_are(metadata: Subject) -> None:
+    data = b"".join(
+        _core.build_batch(RECORDS, base_offset=base, leader_epoch=epoch)
+        for base, epoch in ((0, 1), (3, 1), (6, 4))
+    )
+    metadata.core.append_fetched(8, METADATA_LOG, 4, data)
+    event = metadata.event(_core.Appended)
+    assert (event.token, event.error_code, event.offset) == (8, 0, 0)
+    assert metadata.core.read(METADATA_LOG, 0, 10**6, "log_end") == data
+    assert committed_and_end(metadata) == (0, 9)
+
+
+def test_a_batch_of_a_later_epoch_than_it_was_fetched_in_is_left_out(metadata: Subject) -> None:
+    assert fetched(metadata, 2, 0, within=2) == (0, 0)
+    assert fetched(metadata, 5, 3, within=4)[0] == 0
+    assert committed_and_end(metadata) == (0, 3)
+
+
+def test_a_node_leads_again_after_it_has_followed(metadata: Subject) -> None:
+    assert written(metadata, EPOCH) == (0, 0)
+    assert fetched(metadata, EPOCH + 1, 3, within=EPOCH + 1) == (0, 3)
+    assert written(metadata, EPOCH + 2) == (0, 6)
+    assert committed_and_end(metadata) == (0, 9)
+
+
+def test_the_metadata_log_is_given_up_from_an_offset_on(metadata: Subject) -> None:
+    for epoch in (1, 2, 3):
+        assert fetched(metadata, epoch, 3 * (epoch - 1), within=3)[0] == 0
+    metadata.core.commit(METADATA_LOG, 3)
+    assert truncated(metadata, 6) == (0, 6)
+    assert committed_and_end(metadata) == (3, 6)
+    assert truncated(metadata, 5) == (0, 3)
+    assert fetched(metadata, 7, 3, within=7) == (0, 3)
+    data = metadata.core.read(METADATA_LOG, 0, 10**6, "log_end")
+    assert [batch.leader_epoch for batch in cut(data)] == [1, 7]
+
+
+def test_the_quorum_decides_about_no_other_log(subject: Subject) -> None:
+    subject.appended()
+    subject.core.append_fetched(8, PARTITION, EPOCH, b"")
+    assert subject.event(_core.Appended).error_code == 42
+    subject.core.truncate(9, PARTITION, 0)
+    assert subject.event(_core.Maintained).error_code == 42
+    subject.core.commit(PARTITION, 1)
+    assert subject.core.offsets(PARTITION).high_watermark == 3
+
+
+def test_a_log_that_is_not_here_takes_nothing_of_another_node(subject: Subject) -> None:
+    subject.core.append_fetched(8, METADATA_LOG, EPOCH, b"")
+    assert subject.event(_core.Appended).error_code == 100
+    subject.core.truncate(9, METADATA_LOG, 0)
+    assert subject.event(_core.Maintained).error_code == 100
+    subject.core.commit(METADATA_LOG, 1)
 
 
 PRODUCER_ID = 41

@@ -35,11 +35,18 @@ from pykafka_core.testing.simulated_broker import SimulatedBroker
 from tests.handlers.transaction_requests import Producer, add, producer_of
 
 TURNS = 40
-ENDS_THE_BROKER = {"append", "apply", "horizon_ns", "now_ns", "wait"}
+ENDS_THE_BROKER = {"append", "apply", "commit", "horizon_ns", "now_ns", "wait"}
 """Without these there is no control thread: events are lost, or what was committed is not applied."""
 ONLY_AT_START_OR_STOP = {"listen", "serve", "stop", "wake"}
 NEVER_ON_THIS_PATH = {"check", "offsets", "read"}
-ONLY_IN_A_CLUSTER = {"disconnect", "propose_isr", "send", "settle_isr"}
+ONLY_IN_A_CLUSTER = {
+    "append_fetched",
+    "disconnect",
+    "propose_isr",
+    "send",
+    "settle_isr",
+    "truncate",
+}
 
 
 class Fault(Exception):

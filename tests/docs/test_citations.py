@@ -20,10 +20,10 @@ def _sources() -> dict[str, str]:
 
 
 def _rules(document: str) -> set[str]:
-    """Numbered rules (``15``), those of durability and transactions (``D2``, ``T6``), attacks, sections."""
+    """Numbered rules (``15``), those of durability, quorum and transactions (``D2``, ``K6``, ``T6``), attacks, sections."""
     text = (ROOT / "docs/contract" / f"{document}.md").read_text()
     rules = set(re.findall(r"^ ?(\d+)\. ", text, re.MULTILINE)) | set(
-        re.findall(r"\b[DT]\d+\b", text)
+        re.findall(r"\b[DKT]\d+\b", text)
     )
     sections = re.findall(r"^## (\w+)\. ", text, re.MULTILINE)
     attacks = re.findall(r"(?:^ |; )(\d+) ", text.partition("Attack cases")[2], re.MULTILINE)

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
 from bench.peers.brokers import reserve_port
-from pykafka_core.protocol.messages import NoOpRecord
+from pykafka_core.metadata.records.codec import decode_batches
+from pykafka_core.protocol.messages import FeatureLevelRecord, NoOpRecord
 from pykafka_core.quorum.envelope import Endpoint
 from pykafka_core.quorum.values import ReplicaKey
 from tests.quorum.live import LiveReplica
@@ -15,51 +17,116 @@ CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 VOTERS = tuple(ReplicaKey(node, bytes(15) + bytes((node,))) for node in (1, 2, 3))
 
 
-@pytest.fixture
-def cluster() -> Iterator[dict[int, LiveReplica]]:
-    with ExitStack() as stack:
+class Cluster:
+    """Three replicas, each in a folder of its own, where it comes back."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self._folder = folder
         ports = [stack.enter_context(reserve_port()).getsockname()[1] for _ in VOTERS]
-        peers = {
+        self._peers = {
             key.node_id: Endpoint("127.0.0.1", port)
             for key, port in zip(VOTERS, ports, strict=True)
         }
-        yield {
-            key.node_id: stack.enter_context(
-                LiveReplica(key, VOTERS, CLUSTER_ID, peers, port=peers[key.node_id].port)
-            )
-            for key in VOTERS
-        }
+        self.up: dict[int, LiveReplica] = {}
+        stack.callback(lambda: self.stop(*self.up))
+
+    def start(self, *node_ids: int) -> None:
+        for node_id in node_ids:
+            key = next(voter for voter in VOTERS if voter.node_id == node_id)
+            data, port = self._folder / str(node_id), self._peers[node_id].port
+            one = LiveReplica(key, VOTERS, CLUSTER_ID, self._peers, data, port)
+            self.up[node_id] = one.__enter__()
+
+    def stop(self, *node_ids: int) -> None:
+        for node_id in node_ids:
+            self.up.pop(node_id).stop()
+
+    def leader(self) -> int:
+        """The one that has committed in its epoch."""
+
+        def leads() -> list[int]:
+            return [node_id for node_id, one in self.up.items() if one.leads]
+
+        next(iter(self.up.values())).wait_for(leads, "one leads")
+        return leads()[0]
+
+    def agree(self, least: int) -> bytes:
+        """What all that are up have committed, which is the same as far as the shortest goes."""
+        for one in self.up.values():
+            one.wait_until_committed(least)
+        committed = [one.committed for one in self.up.values()]
+        shortest = min(committed, key=len)
+        assert all(one.startswith(shortest) for one in committed)
+        return shortest
 
 
-def leader_of(replicas: list[LiveReplica]) -> LiveReplica:
-    """The one that has committed in its epoch."""
-    first = replicas[0]
-
-    def leads() -> list[LiveReplica]:
-        return [one for one in replicas if one.replica.can_propose]
-
-    first.wait_for(leads, "one leads")
-    return leads()[0]
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with ExitStack() as stack:
+        yield Cluster(tmp_path, stack)
 
 
-def agree(replicas: list[LiveReplica], least: int) -> None:
-    for one in replicas:
-        one.wait_until_committed(least)
-    committed = [one.committed for one in replicas]
-    shortest = min(committed, key=len)
-    assert all(one.startswith(shortest) for one in committed)
-
-
-def test_three_replicate_and_go_on_when_their_leader_dies(cluster: dict[int, LiveReplica]) -> None:
-    first = leader_of(list(cluster.values()))
+def test_three_replicate_and_go_on_when_their_leader_dies(cluster: Cluster) -> None:
+    cluster.start(1, 2, 3)
+    first = cluster.leader()
     for _ in range(10):
-        first.propose([NoOpRecord(), NoOpRecord()])
-    agree(list(cluster.values()), 20)
-    before = first.committed
-    first.stop()
-    left = [one for one in cluster.values() if one is not first]
-    second = leader_of(left)
-    assert second.replica.leader_epoch > first.replica.leader_epoch
+        cluster.up[first].propose([NoOpRecord(), NoOpRecord()])
+    before = cluster.agree(20)
+    epoch = cluster.up[first].replica.leader_epoch
+    cluster.stop(first)
+    second = cluster.up[cluster.leader()]
+    assert second.replica.leader_epoch > epoch
     second.propose([NoOpRecord()])
-    agree(left, 22)
-    assert all(one.committed.startswith(before) for one in left)
+    assert cluster.agree(22).startswith(before)
+
+
+def test_a_follower_that_was_away_has_what_was_committed_meanwhile(cluster: Cluster) -> None:
+    cluster.start(1, 2, 3)
+    leader = cluster.leader()
+    away = next(node_id for node_id in cluster.up if node_id != leader)
+    cluster.stop(away)
+    for _ in range(5):
+        cluster.up[leader].propose([NoOpRecord()] * 3)
+    cluster.up[leader].wait_until_committed(16)
+    cluster.start(away)
+    assert count(cluster.agree(16)) >= 15
+    assert sum(len(batch.records) for batch in cluster.up[away].published) >= 15
+
+
+def test_records_of_a_leader_that_nobody_followed_are_given_up(cluster: Cluster) -> None:
+    """contract/replication.md#K6."""
+    cluster.start(1, 2, 3)
+    first = cluster.leader()
+    cluster.up[first].propose([NoOpRecord()])
+    others = [node_id for node_id in cluster.up if node_id != first]
+    committed = cluster.agree(2)
+    cluster.stop(*others)
+    alone = cluster.up[first]
+    end = alone.replica.log_end_offset
+    alone.propose([FeatureLevelRecord(name="nobody.has.this", feature_level=1)])
+    alone.wait_for(lambda: alone.replica.log.synced_end > end, "its own log has it")
+    cluster.stop(first)
+    cluster.start(*others)
+    second = cluster.up[cluster.leader()]
+    second.propose([NoOpRecord()] * 4)
+    cluster.agree(end + 4)
+    cluster.start(first)
+    after = cluster.agree(second.replica.high_watermark)
+    assert after.startswith(committed)
+    assert b"nobody.has.this" not in after
+
+
+def test_all_come_back_with_what_they_had_committed(cluster: Cluster) -> None:
+    cluster.start(1, 2, 3)
+    cluster.up[cluster.leader()].propose([NoOpRecord()] * 7)
+    before = cluster.agree(8)
+    epochs = {one.replica.leader_epoch for one in cluster.up.values()}
+    cluster.stop(1, 2, 3)
+    cluster.start(1, 2, 3)
+    leader = cluster.up[cluster.leader()]
+    assert leader.replica.leader_epoch > max(epochs)
+    assert cluster.agree(9).startswith(before)
+
+
+def count(batches: bytes) -> int:
+    return len(decode_batches(batches).records)

@@ -100,7 +100,8 @@ def test_an_observer_holds_their_log_through_a_restart(
         directory_id = base64.urlsafe_b64decode(property_of(kafka, "directory.id") + "==")
         leader = ReplicaKey(1, directory_id)
         peers = {1: Endpoint("127.0.0.1", controller.getsockname()[1])}
-        with LiveReplica(OWN, (leader,), property_of(kafka, "cluster.id"), peers) as live:
+        cluster_id, own = property_of(kafka, "cluster.id"), tmp_path / "own"
+        with LiveReplica(OWN, (leader,), cluster_id, peers, own) as live:
             create(kafka, "orders")
             live.wait_for(lambda: topics_in(live) == {"orders"}, "orders comes")
             before = live.replica.leader_epoch
@@ -124,7 +125,10 @@ def test_a_voter_gives_them_its_vote_and_what_it_has_synced(
     with reserve_port() as own_port:
         at = (controller.getsockname()[1], own_port.getsockname()[1])
         voters, peers = voters_at(*at), {1: Endpoint("127.0.0.1", at[0])}
-        with LiveReplica(OWN, (THEIRS, OWN), CLUSTER_ID, peers, port=at[1], stands=False) as live:
+        voter = LiveReplica(
+            OWN, (THEIRS, OWN), CLUSTER_ID, peers, tmp_path / "own", port=at[1], stands=False
+        )
+        with voter as live:
             kafka = ApacheKafka(
                 tmp_path,
                 jvm=QUICK_TO_START,
@@ -154,10 +158,10 @@ def test_their_standby_holds_our_leaders_log(tmp_path: Path, controller: socket.
         at = (controller.getsockname()[1], own_port.getsockname()[1])
         peers = {1: Endpoint("127.0.0.1", at[0])}
         with (
-            LiveReplica(OWN, (THEIRS, OWN), CLUSTER_ID, peers, port=at[1]) as live,
+            LiveReplica(OWN, (THEIRS, OWN), CLUSTER_ID, peers, tmp_path / "own", at[1]) as live,
             standby(tmp_path, at[0], CLUSTER_ID, voters_at(*at)) as data,
         ):
-            live.wait_for(lambda: live.replica.can_propose, "ours leads")
+            live.wait_for(lambda: live.leads, "ours leads")
             feature = FeatureLevelRecord(name="metadata.version", feature_level=29)
             for batch in ([feature], [NoOpRecord(), NoOpRecord()], [NoOpRecord()]):
                 live.propose(batch)

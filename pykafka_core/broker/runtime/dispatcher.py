@@ -174,5 +174,7 @@ class Dispatcher:
                 self._controller.take(asked)
             case Owner.IMAGE | Owner.LOCAL | Owner.SHARD:
                 self._jobs.take(asked)
+            case Owner.QUORUM:
+                raise AssertionError("no listener of controllers is open")
             case _:
                 assert_never(asked.owner)

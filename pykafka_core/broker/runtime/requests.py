@@ -90,6 +90,14 @@ class RemoteRequest:
         self.owner = row.owner
         self.caller: Caller = event
 
+    def decode(self) -> Message:
+        """What is asked, of a request whose size is bounded.
+
+        Raises:
+            ProtocolError: It cannot be decoded.
+        """
+        return decode_request(self._event.api_key, self._event.api_version, self._event.body)
+
     def decide(self, context: Context) -> Outcome | Steps:
         """Decode the request, now that it is its turn, and ask its handler."""
         event = self._event

@@ -13,7 +13,7 @@ use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use pykafka_broker::{
     BatchKind, BrokerState, Core, CoreError, CoreOptions, FixedClock, IsrOutcome, KafkaError,
     KeyValue, Marker, PartitionId, StorageOpenError,
@@ -346,6 +346,54 @@ impl PyCore {
             .collect();
         self.detached(py, |core| {
             core.append(token, &id, LeaderEpoch::from_wire(leader_epoch), &records, kind);
+            Ok(())
+        })
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    fn append_fetched(
+        &self,
+        py: Python<'_>,
+        token: u64,
+        partition: PyPartitionId,
+        leader_epoch: i32,
+        batches: PyBackedBytes,
+    ) -> PyResult<()> {
+        let id = partition.id()?;
+        let leader_epoch = LeaderEpoch::from_wire(leader_epoch)
+            .ok_or_else(|| PyValueError::new_err("leader_epoch is not negative"))?;
+        let batches = BytesMut::from(&batches[..]);
+        self.detached(py, |core| {
+            core.append_fetched(token, &id, leader_epoch, batches);
+            Ok(())
+        })
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    fn truncate(
+        &self,
+        py: Python<'_>,
+        token: u64,
+        partition: PyPartitionId,
+        offset: i64,
+    ) -> PyResult<()> {
+        let id = partition.id()?;
+        self.detached(py, |core| {
+            core.truncate(token, &id, offset);
+            Ok(())
+        })
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    fn commit(
+        &self,
+        py: Python<'_>,
+        partition: PyPartitionId,
+        high_watermark: i64,
+    ) -> PyResult<()> {
+        let id = partition.id()?;
+        self.detached(py, |core| {
+            core.commit(&id, high_watermark);
             Ok(())
         })
     }

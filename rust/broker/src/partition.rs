@@ -21,6 +21,7 @@ mod append;
 mod blocked_tests;
 pub(crate) mod compaction;
 mod describe;
+mod follow;
 mod idle;
 pub(crate) mod large;
 #[cfg(test)]
@@ -64,7 +65,7 @@ pub use read::{Isolation, Read, ReadRequest};
 
 use self::leaving::Leaving;
 use self::log_starts::LogStarts;
-use self::replication::{EligibleBrokers, Replication};
+use self::replication::{CommitRule, EligibleBrokers, Replication};
 use self::threads::lane::Lane;
 use self::threads::pace::Pace;
 use self::threads::pool::{MayWait, Pool};
@@ -139,7 +140,8 @@ pub struct Partition {
     pub index: i32,
     me: Weak<Partition>,
     host: Arc<Host>,
-    /// Whether only the control plane uses it: then every append is synced (contract/replication.md#D1).
+    /// Whether only the control plane uses it: then every append is synced (contract/replication.md#D1), and the
+    /// metadata quorum decides what is committed.
     hidden: bool,
     inner: Guarded,
 }
@@ -214,8 +216,9 @@ impl Partition {
         hidden: bool,
         config: Arc<LogConfig>,
     ) -> Arc<Partition> {
+        let commit_rule = if hidden { CommitRule::Quorum } else { CommitRule::InSync };
         let inner = Inner {
-            replication: Replication::new(host.node_id),
+            replication: Replication::new(host.node_id).committed_by(commit_rule),
             log: LogSlot::Unopened,
             survey: None,
             is_opening_refused: false,

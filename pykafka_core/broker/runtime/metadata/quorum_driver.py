@@ -45,7 +45,10 @@ class QuorumDriver:
 
     def handle(self, event: Event) -> None:
         """Take in an event. What a command or a notice raises, this raises."""
+        committed = self._quorum.high_watermark
         self._quorum, outputs = self._quorum.handle(event)
+        if self._quorum.high_watermark > committed:
+            self._core.commit(METADATA_PARTITION, self._quorum.high_watermark)
         for output in outputs:
             match output:
                 case Append():

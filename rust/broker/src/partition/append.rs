@@ -83,6 +83,11 @@ pub(super) struct Queued {
 }
 
 impl Queued {
+    /// One that another node has judged.
+    pub(super) fn followed(append: Append) -> Queued {
+        Queued { append, validated: None, is_quick: true, is_large: false }
+    }
+
     pub(super) fn append(&self) -> &Append {
         &self.append
     }
@@ -119,7 +124,8 @@ impl Partition {
 
     fn try_append(&self, mut append: Append) -> Result<Option<AppendOutcome>, AppendRefusal> {
         let (log, config) = {
-            let turn = self.turn();
+            let mut turn = self.turn();
+            turn.raise_leader_epoch(append.leader_epoch);
             turn.check_append(&append)?;
             (turn.opened(), turn.config.clone())
         };
@@ -310,7 +316,7 @@ fn refused(written: Vec<Written>) -> Vec<(Append, AppendOutcome)> {
     written.into_iter().map(|(queued, result)| (queued.append, result)).collect()
 }
 
-type Written = (Queued, Result<AppendInfo, AppendRefusal>);
+pub(super) type Written = (Queued, Result<AppendInfo, AppendRefusal>);
 
 impl Turn<'_> {
     /// Puts back appends of which the first is large; those that may not happen any more are refused now.
@@ -387,7 +393,11 @@ impl Turn<'_> {
     }
 
     /// Lets what was written have its consequences; returns the outcomes that are known, the other appends wait.
-    fn appended(&mut self, log: &Arc<Log>, written: Vec<Written>) -> Vec<(Append, AppendOutcome)> {
+    pub(super) fn appended(
+        &mut self,
+        log: &Arc<Log>,
+        written: Vec<Written>,
+    ) -> Vec<(Append, AppendOutcome)> {
         let mut results = Vec::with_capacity(written.len());
         let mut has_appended = false;
         for (Queued { append, .. }, result) in written {

@@ -5,6 +5,7 @@
 
 mod command;
 mod markers;
+mod metadata_log;
 mod upkeep;
 
 use std::collections::HashMap;

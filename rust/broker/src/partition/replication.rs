@@ -74,10 +74,21 @@ pub enum Change {
     Updated,
 }
 
+/// Who decides what of a partition is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CommitRule {
+    /// Its leader: what the in-sync replicas have.
+    InSync,
+    /// The metadata quorum: a majority of the voters has synced it. Who leads is the quorum's as well, so the log is
+    /// written in the epochs that it names, by this node's records or by another's.
+    Quorum,
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Replication {
     node_id: i32,
+    commit_rule: CommitRule,
     role: Role,
     assignment: Assignment,
     isr: IsrState,
@@ -89,7 +100,7 @@ pub struct Replication {
 }
 
 impl Replication {
-    /// A partition nobody has spoken of yet.
+    /// A partition nobody has spoken of yet, committed by its in-sync replicas.
     pub fn new(node_id: i32) -> Replication {
         let assignment = Assignment {
             leader: -1,
@@ -100,6 +111,7 @@ impl Replication {
         };
         Replication {
             node_id,
+            commit_rule: CommitRule::InSync,
             role: Role::None,
             assignment,
             isr: IsrState::Committed(CommittedIsr::default()),
@@ -108,6 +120,11 @@ impl Replication {
             high_watermark: 0,
             next_proposal: 1,
         }
+    }
+
+    /// The same, committed by another rule.
+    pub fn committed_by(self, commit_rule: CommitRule) -> Replication {
+        Replication { commit_rule, ..self }
     }
 
     /// What this broker is to the partition.
@@ -216,6 +233,16 @@ impl Replication {
         if unchanged { Change::Updated } else { Change::BecameFollower }
     }
 
+    /// Goes on to a later epoch that the quorum named; an older one changes nothing. Appends under way stay what they are:
+    /// they end before the first of another epoch is asked for.
+    pub fn raise_leader_epoch(&mut self, leader_epoch: LeaderEpoch) {
+        let is_news = leader_epoch > self.assignment.leader_epoch;
+        if self.commit_rule == CommitRule::Quorum && self.role == Role::Leader && is_news {
+            self.assignment.leader_epoch = leader_epoch;
+            self.leader_epoch_start = None;
+        }
+    }
+
     /// Notes where the leader epoch begins; once per epoch, after the epoch cache has it.
     pub fn begin_leader_epoch(&mut self, log_end_offset: i64) {
         self.leader_epoch_start = Some(log_end_offset);
@@ -230,6 +257,24 @@ impl Replication {
     pub fn restore_high_watermark(&mut self, checkpoint: i64, ends: LogEnds) {
         self.high_watermark = checkpoint.clamp(ends.log_start_offset, ends.log_end_offset);
         self.check(ends);
+    }
+
+    /// Keeps the high watermark inside a log whose end was given up (contract/replication.md#15).
+    pub fn truncated(&mut self, ends: LogEnds) {
+        self.high_watermark = self.high_watermark.clamp(ends.log_start_offset, ends.log_end_offset);
+        self.check(ends);
+    }
+
+    /// Takes the high watermark that was decided elsewhere, as far as the log reaches. Returns whether it moved; it
+    /// never moves back.
+    pub fn follow_high_watermark(&mut self, high_watermark: i64, ends: LogEnds) -> bool {
+        let end = high_watermark.min(ends.log_end_offset);
+        let moved = end > self.high_watermark;
+        if moved {
+            self.high_watermark = end;
+        }
+        self.check(ends);
+        moved
     }
 
     /// Keeps the high watermark inside a log whose start moved up (delete-records, retention).
@@ -253,7 +298,8 @@ impl Replication {
         min_insync_replicas: i32,
         catching_up: &impl Fn(&Follower) -> bool,
     ) -> bool {
-        if self.role != Role::Leader || !self.has_enough_replicas(min_insync_replicas) {
+        let decides = self.role == Role::Leader && self.commit_rule == CommitRule::InSync;
+        if !decides || !self.has_enough_replicas(min_insync_replicas) {
             return false;
         }
         let counts = |follower: &&Follower| {

@@ -199,6 +199,18 @@ impl<'a> Turn<'a> {
     pub(super) fn progress(&mut self, log: &Log) -> LogEnds {
         let ends = self.ends(log);
         let moved = self.advance_high_watermark(ends);
+        self.settle_ends(log, ends, moved);
+        ends
+    }
+
+    /// Takes the high watermark that was decided elsewhere, and collects whom that wakes.
+    pub(super) fn follow_high_watermark(&mut self, log: &Log, high_watermark: i64) {
+        let ends = self.ends(log);
+        let moved = self.inner.replication.follow_high_watermark(high_watermark, ends);
+        self.settle_ends(log, ends, moved);
+    }
+
+    fn settle_ends(&mut self, log: &Log, ends: LogEnds, moved: bool) {
         if moved {
             log.on_high_watermark_updated(self.inner.replication.high_watermark());
         }
@@ -214,7 +226,6 @@ impl<'a> Turn<'a> {
             }
             inner.version += 1;
         }
-        ends
     }
 
     /// Wakes the fetches if a transaction has ended: what becomes stable was not counted as bytes when it was appended.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use parking_lot::Mutex;
 use pykafka_client::{Destination, Request, SendError};
 use pykafka_log::{Clock, DirectoryLock, Durability, LogConfig};
@@ -259,6 +259,36 @@ impl Core {
             return self.ctx.events.push(Event::Appended { token, error_code, offset: -1 });
         }
         self.ctx.partitions.append(token, partition, leader_epoch, records, kind);
+    }
+
+    /// Appends another node's batches to the metadata log as they are; `Appended` comes when they are synced, or with the
+    /// error. Never waits.
+    pub fn append_fetched(
+        &self,
+        token: Token,
+        partition: &PartitionId,
+        leader_epoch: LeaderEpoch,
+        batches: BytesMut,
+    ) {
+        if self.ctx.is_stopping() {
+            let error_code = KafkaError::BrokerNotAvailable.code();
+            return self.ctx.events.push(Event::Appended { token, error_code, offset: -1 });
+        }
+        self.ctx.partitions.append_fetched(token, partition, leader_epoch, batches);
+    }
+
+    /// Gives up the end of the metadata log; `Maintained` carries where it ends then. Never waits.
+    pub fn truncate(&self, token: Token, partition: &PartitionId, offset: i64) {
+        if self.ctx.is_stopping() {
+            let error_code = KafkaError::BrokerNotAvailable.code();
+            return self.ctx.events.push(Event::Maintained { token, error_code, offset: -1 });
+        }
+        self.ctx.partitions.truncate(token, partition, offset);
+    }
+
+    /// Raises the high watermark of the metadata log, as far as it reaches.
+    pub fn commit(&self, partition: &PartitionId, high_watermark: i64) {
+        self.ctx.partitions.commit(partition, high_watermark);
     }
 
     /// Appends a marker to each partition; `MarkersWritten` comes when each is committed or refused. Never waits.

@@ -24,9 +24,9 @@ use crate::seam::shared::Pages;
 pub type KeyValue = (Option<Bytes>, Option<Bytes>);
 
 /// Tells Python what became of an append.
-struct TokenWaiter {
-    events: Arc<EventQueue>,
-    token: Token,
+pub(super) struct TokenWaiter {
+    pub(super) events: Arc<EventQueue>,
+    pub(super) token: Token,
 }
 
 impl AckWaiter for TokenWaiter {
@@ -121,7 +121,7 @@ impl PartitionTable {
     }
 
     /// Appends `records` as one batch in `leader_epoch`; `Appended` comes when the high watermark passed it, or with
-    /// the error.
+    /// the error. In the metadata log it comes when the batch is synced: the quorum counts that, and commits.
     pub fn append(
         &self,
         token: Token,
@@ -134,13 +134,14 @@ impl PartitionTable {
         let append = || {
             let partition = self.partition(id)?;
             let batch = encoded(records, kind, self.host().clock.now_ms())?;
+            let promise = if partition.hidden { Promise::Durable } else { Promise::Committed };
             Ok(partition.append(Append {
                 batch: BytesMut::from(&batch[..]),
                 origin: AppendOrigin::Coordinator,
                 transaction: TransactionRule::Vouched,
                 needs_isr: true,
                 leader_epoch,
-                promise: Promise::Committed,
+                promise,
                 waiter: waiter.clone(),
                 slot: 0,
             }))

@@ -137,6 +137,40 @@ fn joining_needs_the_high_watermark_and_the_epoch_start() {
     assert!(!replication.may_join(&replication.followers()[0], &[(2, 8)].into()));
 }
 
+fn of_the_quorum() -> Replication {
+    let mut replication = Replication::new(1).committed_by(CommitRule::Quorum);
+    let alone = Assignment { replicas: vec![1], ..assignment(1, 3, 0, &[1]) };
+    replication.assign(alone, 1);
+    replication.begin_leader_epoch(0);
+    replication
+}
+
+/// contract/replication.md#K2: what is on this disk alone commits nothing.
+#[test]
+fn quorum_commits_what_it_says() {
+    let mut replication = of_the_quorum();
+    assert!(!replication.advance_high_watermark(ends(9), 1, &NOBODY));
+    assert!(replication.follow_high_watermark(4, ends(9)));
+    assert!(!replication.follow_high_watermark(3, ends(9)));
+    assert!(replication.follow_high_watermark(12, ends(9)));
+    assert_eq!(replication.high_watermark(), 9);
+    replication.truncated(ends(7));
+    assert_eq!(replication.high_watermark(), 7);
+}
+
+#[test]
+fn only_an_epoch_of_the_quorum_is_raised_by_an_append() {
+    let mut replication = of_the_quorum();
+    replication.raise_leader_epoch(LeaderEpoch::new(2));
+    assert!(!replication.is_epoch_due());
+    replication.raise_leader_epoch(LeaderEpoch::new(5));
+    assert!(replication.is_epoch_due());
+    assert_eq!(replication.check_leader(LeaderEpoch::from_wire(5)), Ok(()));
+    let mut other = leader_of(&[1]);
+    other.raise_leader_epoch(LeaderEpoch::new(5));
+    assert_eq!(other.check_leader(LeaderEpoch::from_wire(5)), Err(KafkaError::UnknownLeaderEpoch));
+}
+
 #[derive(Debug, Clone)]
 enum Step {
     Append(i64),

@@ -1,0 +1,1 @@
+"""A replica of the metadata quorum on a node: its log, its messages, its clock, and what it has committed."""

@@ -1,0 +1,182 @@
+"""Runs a replica of the metadata quorum: feeds its value with events, carries out its commands, passes on its notices.
+
+Only this part holds the value. Events wait in one queue: what a command leads to is taken in when the commands before
+it are on their way. quorum-state is written by the control thread itself: nothing may leave the node before it is
+synced, and it changes once or twice an epoch.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import assert_never
+
+from pykafka_core._core import Core
+from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.runtime.completions import Completions
+from pykafka_core.broker.runtime.quorum.committed_log import CommittedLog
+from pykafka_core.broker.runtime.quorum.exchange import Exchange
+from pykafka_core.broker.runtime.quorum.log_writes import LogWrites
+from pykafka_core.broker.runtime.requests import RemoteRequest
+from pykafka_core.broker.runtime.timers import Timer, Timers
+from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
+from pykafka_core.errors import StorageError, error_of
+from pykafka_core.quorum import events
+from pykafka_core.quorum.quorum import Append, Committed
+from pykafka_core.quorum.replica import Replica
+from pykafka_core.quorum.roles import NEVER, Leader
+from pykafka_core.quorum.rpc import AnswerBody
+from pykafka_core.quorum.values import ElectionState
+
+NS_PER_MS = 1_000_000
+
+_log = GuardedLogger(__name__)
+
+
+class ReplicaDriver:
+    """Holds the replica's value, and nothing else does.
+
+    Args:
+        core: Has the metadata log, and the clocks.
+        completions: Where what is under way is waited for.
+        timers: Wake the loop at the replica's deadline.
+        exchange: Talks to other replicas.
+        begun: The value to begin with, and what followed from its beginning.
+        persist: Writes and syncs quorum-state.
+        next_offset: End of what the image holds.
+
+    Attributes:
+        leader_changed: Called when this node learns who leads, or that nobody does.
+        in_doubt: Called when what this node proposed may be committed by another leader, or not.
+    """
+
+    def __init__(
+        self,
+        *,
+        core: Core,
+        completions: Completions,
+        timers: Timers,
+        exchange: Exchange,
+        begun: tuple[Replica, list[events.ReplicaOutput]],
+        persist: Callable[[ElectionState], object],
+        next_offset: int,
+    ) -> None:
+        self._core = core
+        self._timers = timers
+        self._exchange = exchange
+        self._persist = persist
+        self._writes = LogWrites(core, completions, self.handle)
+        self.committed = CommittedLog(core, completions, next_offset)
+        self.leader_changed: Callable[[events.LeaderChanged], object] = lambda _: None
+        self.in_doubt: Callable[[], object] = lambda: None
+        self._events: deque[events.ReplicaEvent] = deque()
+        self._is_handling = False
+        self._timer: Timer | None = None
+        self._replica, self._begun = begun
+
+    @property
+    def quorum(self) -> Replica:
+        """The replica now."""
+        return self._replica
+
+    @property
+    def can_propose(self) -> bool:
+        """Whether this node leads, and its image has all that is committed."""
+        return self._replica.can_propose and not self.committed
+
+    def begin(self) -> None:
+        """Carry out what followed from the beginning; once, before anything else."""
+        outputs, self._begun = self._begun, []
+        self._note_high_watermark(0)
+        self._carry_out(outputs)
+        self._handle_all()
+
+    def take(self, asked: RemoteRequest) -> None:
+        """A request of another replica, which is in the table of open requests."""
+        heard = self._exchange.hear(asked)
+        if heard is not None:
+            now_ms = heard.received_ns // NS_PER_MS
+            self.handle(events.Request(now_ms, heard.number, heard.body))
+
+    def advance(self) -> None:
+        """Let timers of the replica go off whose time the core's horizon has passed."""
+        now_ms = self._core.horizon_ns() // NS_PER_MS
+        if now_ms >= self._replica.deadline_ms:
+            self.handle(events.Tick(now_ms))
+
+    def handle(self, event: events.ReplicaEvent) -> None:
+        """Take in an event. What a command or a notice raises, this raises."""
+        self._events.append(event)
+        self._handle_all()
+
+    def _handle_all(self) -> None:
+        if self._is_handling:
+            return
+        self._is_handling = True
+        try:
+            while self._events:
+                committed = self._replica.high_watermark
+                self._replica, outputs = self._replica.handle(self._events.popleft())
+                self._note_high_watermark(committed)
+                self._carry_out(outputs)
+        finally:
+            self._is_handling = False
+        self._arm()
+
+    def _note_high_watermark(self, before: int) -> None:
+        if self._replica.high_watermark > before:
+            self._core.commit(METADATA_PARTITION, self._replica.high_watermark)
+
+    def _arm(self) -> None:
+        """Have the loop wake up when the replica's next timer is due; `advance` comes after every wake-up."""
+        deadline_ms = self._replica.deadline_ms
+        due_ns = deadline_ms * NS_PER_MS
+        if self._timer is not None:
+            if self._timer.due_ns == due_ns and not self._timer.is_over:
+                return
+            self._timer.cancel()
+        self._timer = None
+        if deadline_ms != NEVER:
+            self._timer = self._timers.once("the metadata quorum", due_ns, _wake)
+
+    def _carry_out(self, outputs: list[events.ReplicaOutput]) -> None:
+        for output in outputs:
+            match output:
+                case events.Persist(state):
+                    self._persist(state)
+                    self._events.append(events.Persisted())
+                case events.Send():
+                    self._exchange.send(output, self._on_replied)
+                case events.Answer():
+                    self._exchange.answer(
+                        output, partial(self._leads_in, self._replica.leader_epoch)
+                    )
+                case Append() | events.AppendFetched() | events.Truncate():
+                    self._writes.add(output)
+                case events.FetchSnapshot():
+                    _log.error(
+                        "the metadata log of the leader begins after the end of this node's, and its snapshot "
+                        "cannot be fetched: copy the leader's newest .checkpoint of __cluster_metadata-0 here"
+                    )
+                    self._events.append(events.SnapshotFetched(None))
+                case Committed() | events.Advanced():
+                    self.committed.note(output)
+                case events.InDoubt():
+                    self.in_doubt()
+                case events.LeaderChanged():
+                    self.leader_changed(output)
+                case events.Failed(error_code):
+                    raise StorageError(
+                        f"the metadata log or quorum-state cannot be written: {error_of(error_code).name}"
+                    )
+                case _:
+                    assert_never(output)
+
+    def _leads_in(self, epoch: int) -> bool:
+        return isinstance(self._replica.role, Leader) and self._replica.leader_epoch == epoch
+
+    def _on_replied(self, correlation: int, answer: AnswerBody | None) -> None:
+        self.handle(events.Replied(self._core.now_ns() // NS_PER_MS, correlation, answer))
+
+
+def _wake() -> None:
+    """The loop looks at its machines after any timer."""

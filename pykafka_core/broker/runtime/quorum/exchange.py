@@ -1,0 +1,165 @@
+"""What a replica says to others and they to it, on this core's sockets."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from pykafka_core._core import Core
+from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.runtime.open_requests import OpenRequests
+from pykafka_core.broker.runtime.requests import RemoteRequest
+from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
+from pykafka_core.errors import CorruptMessageError
+from pykafka_core.handlers.outcome import finish
+from pykafka_core.protocol import ProtocolError, decode_response, encode_message
+from pykafka_core.protocol.messages import Message
+from pykafka_core.quorum.envelope import (
+    Endpoint,
+    Envelope,
+    api_versions,
+    decode_answer,
+    decode_request,
+    encode_answer,
+    encode_request,
+)
+from pykafka_core.quorum.events import Answer, Send
+from pykafka_core.quorum.rpc import AnswerBody, Body
+
+if TYPE_CHECKING:
+    from pykafka_core._core import RecordsRead, Replied
+
+READ_BYTES = 1 << 20
+"""Of records in an answer to Fetch, or one batch."""
+PURPOSE = "quorum"
+
+
+class Heard(NamedTuple):
+    """A request of another replica: when it came, its number for the answer, and what it asks."""
+
+    received_ns: int
+    number: int
+    body: Body
+
+
+class Exchange:
+    """Sends a replica's requests and answers.
+
+    Args:
+        core: Its sockets, and the log that answers to Fetch are read from.
+        completions: Where other nodes' answers are waited for, and reads.
+        requests: Where each request ends.
+        envelope: Around all that is said.
+        voters: Where other voters are, by node id; a leader that says so is where it says.
+    """
+
+    def __init__(
+        self,
+        *,
+        core: Core,
+        completions: Completions,
+        requests: OpenRequests,
+        envelope: Envelope,
+        voters: Mapping[int, Endpoint],
+    ) -> None:
+        self._core = core
+        self._completions = completions
+        self._requests = requests
+        self._envelope = envelope
+        self._endpoints = dict(voters)
+        self._numbers = count(1)
+        self._open: dict[int, tuple[RemoteRequest, Body]] = {}
+
+    def endpoint(self, node_id: int) -> Endpoint | None:
+        """Where a replica is reached, if that is known."""
+        return self._endpoints.get(node_id)
+
+    # What others ask.
+
+    def hear(self, asked: RemoteRequest) -> Heard | None:
+        """Take in a request; None if it is over already: what it says is no question to this quorum."""
+        try:
+            message = cast("Any", asked.decode())
+        except ProtocolError as error:
+            self._requests.refuse(asked, f"malformed request: {error}")
+            return None
+        body = decode_request(self._envelope, message)
+        if not isinstance(body, Body):
+            self._respond(asked, body)
+            return None
+        for at in getattr(message, "leader_endpoints", ()):
+            if at.name in self._envelope.listeners:
+                leader_id = message.topics[0].partitions[0].leader_id
+                self._endpoints[leader_id] = Endpoint(at.host, at.port)
+        number = next(self._numbers)
+        self._open[number] = asked, body
+        self._requests.when_over(asked, partial(self._open.pop, number, None))
+        return Heard(asked.caller.received_ns, number, body)
+
+    def answer(self, answer: Answer, is_current: Callable[[], bool]) -> None:
+        """Answer a request that is still open.
+
+        Args:
+            is_current: Whether what the log holds is what the answer promised, once it is read.
+        """
+        if answer.number not in self._open:
+            return
+        if answer.read_from is None:
+            self._answer(answer, b"")
+            return
+        on_read = partial(self._on_read, answer, is_current)
+        token = self._completions.open(on_read)
+        self._core.read_records(token, METADATA_PARTITION, answer.read_from, READ_BYTES)
+
+    def _on_read(
+        self, answer: Answer, is_current: Callable[[], bool], completed: Completed
+    ) -> None:
+        records = b""
+        if not completed.error_code and is_current():
+            read = cast("RecordsRead", completed.answer)
+            records = read.records if read.offset == answer.read_from else b""
+        self._answer(answer, records)
+
+    def _answer(self, answer: Answer, records: bytes) -> None:
+        if answer.number in self._open:
+            asked, body = self._open[answer.number]
+            leader = self._endpoints.get(answer.body.leader_id)
+            self._respond(asked, encode_answer(body, answer.body, leader, records))
+
+    def _respond(self, asked: RemoteRequest, message: Message) -> None:
+        finish(self._requests.answer(asked, message))
+
+    # What others are asked.
+
+    def send(self, sent: Send, replied: Callable[[int, AnswerBody | None], object]) -> None:
+        """Ask a node; ``replied`` is called once, with the correlation and the answer, or None."""
+        at = self._endpoints.get(sent.node_id)
+        if at is None:
+            replied(sent.correlation, None)
+            return
+        versions = api_versions(sent.body)
+        message = encode_message(encode_request(self._envelope, sent.body), versions.max)
+        token = self._completions.open(partial(self._on_replied, sent, replied))
+        peer = PURPOSE, at.host, at.port
+        self._core.send(token, peer, versions.api_key, versions.max, message, sent.timeout_ms)
+
+    def _on_replied(
+        self,
+        sent: Send,
+        replied: Callable[[int, AnswerBody | None], object],
+        completed: Completed,
+    ) -> None:
+        answer = None
+        if not completed.error_code:
+            versions = api_versions(sent.body)
+            body = cast("Replied", completed.answer).body
+            try:
+                message = decode_response(versions.api_key, versions.max, body)
+                heard = decode_answer(cast("Any", message))
+            except (ProtocolError, CorruptMessageError):
+                pass  # as if it had not answered: it is asked again
+            else:
+                answer = heard.answer
+                if answer is not None and heard.leader is not None:
+                    self._endpoints[answer.leader_id] = heard.leader
+        replied(sent.correlation, answer)

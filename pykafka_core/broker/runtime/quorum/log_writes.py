@@ -1,0 +1,82 @@
+"""Writes to the metadata log, as a replica commands them: in order, one under way at a time.
+
+The core completes writes of different kinds in any order, and a replica counts on the order in which it asked.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import assert_never
+
+from pykafka_core._core import Core
+from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
+from pykafka_core.errors import UnknownServerError
+from pykafka_core.quorum.events import AppendFetched, Truncate, Truncated, Write
+from pykafka_core.quorum.quorum import Append, Appended
+
+
+class LogWrites:
+    """The queue.
+
+    Args:
+        core: Has the log.
+        completions: Where the write under way is waited for.
+        completed: Told of each write, in order.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        completions: Completions,
+        completed: Callable[[Appended | Truncated], object],
+    ) -> None:
+        self._core = core
+        self._completions = completions
+        self._completed = completed
+        self._waiting: deque[Write] = deque()
+        self._is_busy = False
+
+    def add(self, write: Write) -> None:
+        """Carry it out behind those before it."""
+        self._waiting.append(write)
+        self._begin_next()
+
+    def _begin_next(self) -> None:
+        if self._is_busy or not self._waiting:
+            return
+        self._is_busy = True
+        write = self._waiting.popleft()
+        core = self._core
+        match write:
+            case Append():
+                records = [(write.key, value) for value in write.values]
+                token = self._completions.open(self._on_appended)
+                core.append(
+                    token, METADATA_PARTITION, write.leader_epoch, records, control=write.control
+                )
+            case AppendFetched(batches):
+                token = self._completions.open(self._on_appended)
+                data = b"".join(batch.data for batch in batches)
+                core.append_fetched(token, METADATA_PARTITION, batches[-1].leader_epoch, data)
+            case Truncate(end_offset):
+
+                def on_truncated(completed: Completed) -> None:
+                    self._on_truncated(end_offset, completed)
+
+                core.truncate(self._completions.open(on_truncated), METADATA_PARTITION, end_offset)
+            case _:
+                assert_never(write)
+
+    def _on_appended(self, completed: Completed) -> None:
+        self._end(Appended(completed.error_code, completed.offset))
+
+    def _on_truncated(self, end_offset: int, completed: Completed) -> None:
+        error_code = completed.error_code
+        if not error_code and completed.offset != end_offset:
+            error_code = UnknownServerError.code  # the quorum asked for an offset within a batch
+        self._end(Truncated(error_code))
+
+    def _end(self, done: Appended | Truncated) -> None:
+        self._is_busy = False
+        self._completed(done)
+        self._begin_next()

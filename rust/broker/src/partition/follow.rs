@@ -1,0 +1,206 @@
+//! What is decided elsewhere comes into a log: batches of another node as they are, where the log is given up, and how far
+//! it is committed.
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use pykafka_log::{AppendOrigin, TransactionRule};
+use pykafka_record::LeaderEpoch;
+
+use super::append::{AppendRefusal, Queued};
+use super::turn::Turn;
+use super::waiters::{AckWaiter, Promise};
+use super::work::Writer;
+use super::{Append, Partition};
+use crate::kafka_error::KafkaError;
+
+/// A leader's batches, and who is told once they are as durable as the topic asks.
+pub(super) struct Fetched {
+    /// Whole batches; the log takes those of epochs up to `leader_epoch`.
+    pub batches: BytesMut,
+    /// The epoch in which they were fetched.
+    pub leader_epoch: LeaderEpoch,
+    /// Told exactly once.
+    pub waiter: Arc<dyn AckWaiter>,
+}
+
+impl Partition {
+    /// Appends a leader's batches as they are, at the log end or behind it (contract/replication.md#18, #19).
+    pub(super) fn append_fetched(&self, fetched: Fetched, writer: &Writer) {
+        let Fetched { batches, leader_epoch, waiter } = fetched;
+        let append = Append {
+            batch: batches,
+            origin: AppendOrigin::Replication,
+            transaction: TransactionRule::Vouched,
+            needs_isr: false,
+            leader_epoch: None,
+            promise: Promise::Durable,
+            waiter,
+            slot: 0,
+        };
+        let log = match self.open_log(writer) {
+            Ok(log) => log,
+            Err(error) => return append.waiter.acknowledged(0, Err(error.into())),
+        };
+        let appended = log.append_as_follower(&append.batch, leader_epoch);
+        let appended = appended.map_err(AppendRefusal::Log);
+        let mut turn = self.turn();
+        for (append, outcome) in turn.appended(&log, vec![(Queued::followed(append), appended)]) {
+            turn.tell_after(append, outcome);
+        }
+    }
+
+    /// Gives up the records at `offset` and behind it; returns where the log ends. Nobody may wait for any of them.
+    ///
+    /// # Errors
+    /// `KAFKA_STORAGE_ERROR`, `UNKNOWN_TOPIC_ID` once deleted.
+    pub(super) fn truncate(&self, offset: i64, writer: &Writer) -> Result<i64, KafkaError> {
+        let log = self.open_log(writer)?;
+        let truncated = self.host.directory.truncate_log(&log, offset);
+        let mut turn = self.turn();
+        turn.stored(truncated)?;
+        let ends = turn.ends(&log);
+        turn.replication.truncated(ends);
+        turn.version += 1;
+        Ok(ends.log_end_offset)
+    }
+
+    /// Takes a high watermark that was decided elsewhere, as far as the log reaches; an older one changes nothing.
+    pub(super) fn follow_high_watermark(&self, high_watermark: i64) {
+        let mut turn = self.turn();
+        if let Some(log) = turn.opened() {
+            turn.follow_high_watermark(&log, high_watermark);
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Begins an epoch of the quorum's, if `leader_epoch` is one that is new here.
+    pub(super) fn raise_leader_epoch(&mut self, leader_epoch: Option<LeaderEpoch>) {
+        let Some(leader_epoch) = leader_epoch else { return };
+        self.replication.raise_leader_epoch(leader_epoch);
+        if self.is_epoch_due() {
+            self.drain_after();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::BytesMut;
+    use pykafka_log::Durability;
+    use pykafka_record::{BatchBuilder, BatchMut, BatchOptions, LeaderEpoch, batches};
+
+    use crate::partition::partition_table::BatchKind;
+    use crate::partition::threads::pool::MayWait;
+    use crate::seam::event::Event;
+    use crate::seam::image::delta::ImageDelta;
+    use crate::seam::image::{PartitionId, TopicId};
+    use crate::testing::{Broker, led_here, topic};
+
+    const LOG: PartitionId = ([9; 16], 0);
+
+    fn with_log(mut broker: Broker) -> Broker {
+        let (topic_id, index): (TopicId, i32) = LOG;
+        let mut hidden = topic("__cluster_metadata", topic_id, 1, &[]);
+        hidden.partitions[0] = led_here(index, 0, 0);
+        hidden.hidden = true;
+        broker.apply(ImageDelta { topics: vec![hidden], ..ImageDelta::default() });
+        broker.events();
+        broker
+    }
+
+    fn fetched(base_offset: i64, leader_epoch: i32) -> BytesMut {
+        let (mut builder, mut batch) = (BatchBuilder::new(BatchOptions::default()), Vec::new());
+        builder.append(1, None, Some(b"a"), &[]).unwrap();
+        builder.build(&mut batch).unwrap();
+        let mut stamped = BatchMut::new(&mut batch).unwrap();
+        stamped.set_base_offset(base_offset);
+        stamped.set_partition_leader_epoch(LeaderEpoch::new(leader_epoch));
+        BytesMut::from(&batch[..])
+    }
+
+    fn follow(broker: &Broker, base_offset: i64, leader_epoch: i32) {
+        let batch = fetched(base_offset, leader_epoch);
+        broker.ctx.partitions.append_fetched(1, &LOG, LeaderEpoch::new(leader_epoch), batch);
+    }
+
+    fn lead(broker: &Broker, leader_epoch: i32) {
+        let records = [(None, Some("b".into()))];
+        let leader_epoch = LeaderEpoch::from_wire(leader_epoch);
+        broker.ctx.partitions.append(2, &LOG, leader_epoch, &records, BatchKind::Data);
+    }
+
+    /// Token, error code and offset of each command that completed.
+    fn completed(broker: &Broker) -> Vec<(u64, i16, i64)> {
+        broker.wait_idle();
+        let completion = |event| match event {
+            Event::Appended { token, error_code, offset }
+            | Event::Maintained { token, error_code, offset } => Some((token, error_code, offset)),
+            _ => None,
+        };
+        broker.events().into_iter().filter_map(completion).collect()
+    }
+
+    fn epochs(broker: &Broker) -> Vec<i32> {
+        let read = broker.ctx.partitions.read(&MayWait::as_documented(), &LOG, 0, 1 << 20, true);
+        let epoch = |batch: pykafka_record::Batch<'_>| {
+            batch.partition_leader_epoch().map_or(-1, LeaderEpoch::get)
+        };
+        batches(&read.unwrap()).flatten().map(epoch).collect()
+    }
+
+    #[test]
+    fn fetched_batches_are_told_of_when_they_are_synced() {
+        let broker = with_log(Broker::on_disk(Durability::Os));
+        follow(&broker, 0, 2);
+        assert_eq!(completed(&broker), [(1, 0, 0)]);
+        broker.gate.hold();
+        follow(&broker, 1, 2);
+        broker.gate.until_waiting(1);
+        assert!(broker.events().is_empty());
+        broker.gate.open();
+        assert_eq!(completed(&broker), [(1, 0, 1)]);
+    }
+
+    #[test]
+    fn a_node_leads_and_follows_in_turn() {
+        let broker = with_log(Broker::on_disk(Durability::Os));
+        lead(&broker, 1);
+        assert_eq!(completed(&broker), [(2, 0, 0)]);
+        follow(&broker, 1, 4);
+        assert_eq!(completed(&broker), [(1, 0, 1)]);
+        lead(&broker, 5);
+        assert_eq!(completed(&broker), [(2, 0, 2)]);
+        assert_eq!(epochs(&broker), [1, 4, 5]);
+    }
+
+    #[test]
+    fn what_was_given_up_is_written_anew_and_a_restart_finds_that() {
+        let broker = with_log(Broker::on_disk(Durability::Os));
+        for (offset, epoch) in [(0, 1), (1, 2), (2, 3)] {
+            follow(&broker, offset, epoch);
+            completed(&broker);
+        }
+        broker.ctx.partitions.commit(&LOG, 1);
+        broker.ctx.partitions.truncate(3, &LOG, 1);
+        assert_eq!(completed(&broker), [(3, 0, 1)]);
+        follow(&broker, 1, 4);
+        assert_eq!(completed(&broker), [(1, 0, 1)]);
+        assert_eq!(epochs(&broker), [1, 4]);
+        let broker = with_log(broker.killed_and_restarted(Durability::Os));
+        assert_eq!(epochs(&broker), [1, 4]);
+    }
+
+    #[test]
+    fn a_batch_that_does_not_follow_the_log_is_refused_and_changes_nothing() {
+        let broker = with_log(Broker::on_disk(Durability::Os));
+        lead(&broker, 1);
+        lead(&broker, 1);
+        completed(&broker);
+        follow(&broker, 0, 2);
+        let refused = completed(&broker);
+        assert!(refused[0].1 != 0 && refused[0].2 == -1, "{refused:?}");
+        assert_eq!(epochs(&broker), [1, 1]);
+    }
+}

@@ -1,0 +1,76 @@
+//! What the metadata quorum asks of its log on this node beside appends: another node's batches, truncation, commits.
+
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use pykafka_record::LeaderEpoch;
+
+use super::PartitionTable;
+use super::command::TokenWaiter;
+use crate::kafka_error::KafkaError;
+use crate::partition::follow::Fetched;
+use crate::partition::threads::lane::Urgency;
+use crate::partition::waiters::AckWaiter;
+use crate::partition::{AppendRefusal, Partition};
+use crate::seam::event::{Event, Token};
+use crate::seam::image::PartitionId;
+
+impl PartitionTable {
+    /// Appends a leader's batches as they are; `Appended` comes when they are synced, or with the error.
+    pub fn append_fetched(
+        &self,
+        token: Token,
+        id: &PartitionId,
+        leader_epoch: LeaderEpoch,
+        batches: BytesMut,
+    ) {
+        let waiter = Arc::new(TokenWaiter { events: self.host().events.clone(), token });
+        let refuse = |waiter: &TokenWaiter, error| {
+            waiter.acknowledged(0, Err(AppendRefusal::Partition(error)));
+        };
+        let partition = match self.quorum_partition(id) {
+            Ok(partition) => partition,
+            Err(error) => return refuse(&waiter, error),
+        };
+        partition.command(Urgency::Asked, move |partition, writer| match writer {
+            Ok(writer) => {
+                partition.append_fetched(Fetched { batches, leader_epoch, waiter }, writer);
+            }
+            Err(error) => refuse(&waiter, error),
+        });
+    }
+
+    /// Gives up the records at `offset` and behind it; `Maintained` carries where the log ends then.
+    pub fn truncate(&self, token: Token, id: &PartitionId, offset: i64) {
+        let events = self.host().events.clone();
+        let tell = move |truncated: Result<i64, KafkaError>| {
+            let (error_code, offset) = match truncated {
+                Ok(log_end_offset) => (0, log_end_offset),
+                Err(error) => (error.code(), -1),
+            };
+            events.push(Event::Maintained { token, error_code, offset });
+        };
+        match self.quorum_partition(id) {
+            Ok(partition) => partition.command(Urgency::Asked, move |partition, writer| {
+                tell(writer.and_then(|writer| partition.truncate(offset, writer)));
+            }),
+            Err(error) => tell(Err(error)),
+        }
+    }
+
+    /// Raises the high watermark as far as the log reaches. Without such a partition there is nothing to do.
+    pub fn commit(&self, id: &PartitionId, high_watermark: i64) {
+        if let Ok(partition) = self.quorum_partition(id) {
+            partition.follow_high_watermark(high_watermark);
+        }
+    }
+
+    /// A partition that the quorum decides about.
+    ///
+    /// # Errors
+    /// `UNKNOWN_TOPIC_ID`; `INVALID_REQUEST` where the in-sync replicas decide.
+    fn quorum_partition(&self, id: &PartitionId) -> Result<Arc<Partition>, KafkaError> {
+        let partition = self.partition(id)?;
+        if partition.hidden { Ok(partition) } else { Err(KafkaError::InvalidRequest) }
+    }
+}
