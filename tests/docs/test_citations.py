@@ -20,7 +20,7 @@ def _sources() -> dict[str, str]:
 
 
 def _rules(document: str) -> set[str]:
-    """Numbered rules (``15``), those of durability, quorum and transactions (``D2``, ``K6``, ``T6``), attacks, sections."""
+    """Numbered rules (``15``), those with a letter (``D2``, ``K6``, ``T6``), attacks, sections."""
     text = (ROOT / "docs/contract" / f"{document}.md").read_text()
     rules = set(re.findall(r"^ ?(\d+)\. ", text, re.MULTILINE)) | set(
         re.findall(r"\b[DKT]\d+\b", text)
