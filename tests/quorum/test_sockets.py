@@ -90,7 +90,8 @@ def test_a_follower_that_was_away_has_what_was_committed_meanwhile(cluster: Clus
     cluster.up[leader].wait_until_committed(16)
     cluster.start(away)
     assert count(cluster.agree(16)) >= 15
-    assert sum(len(batch.records) for batch in cluster.up[away].published) >= 15
+    back = cluster.up[away]
+    back.wait_for(lambda: sum(len(batch.records) for batch in back.published) >= 15, "all is told")
 
 
 def test_records_of_a_leader_that_nobody_followed_are_given_up(cluster: Cluster) -> None:

@@ -4,7 +4,7 @@ from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.notices import Notices
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
-from pykafka_core.broker.runtime.metadata.quorum_driver import QuorumDriver
+from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.handlers.context import Context, Node, ProducerIds
 from pykafka_core.metadata.image.image import MetadataImage
@@ -27,7 +27,7 @@ class Contexts:
         self,
         core: Core,
         node: Node,
-        quorum: QuorumDriver,
+        quorum: QuorumPort,
         publisher: Publisher,
         producer_ids: ProducerIds,
     ) -> None:

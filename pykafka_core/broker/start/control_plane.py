@@ -16,7 +16,7 @@ from pykafka_core.broker.runtime.levels import Levels
 from pykafka_core.broker.runtime.maintenance import Maintenance
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
-from pykafka_core.broker.runtime.metadata.quorum_driver import QuorumDriver
+from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Replies
 from pykafka_core.broker.runtime.timers import Timers
@@ -46,7 +46,7 @@ def assemble(
     node: Node,
     faults: Faults,
     completions: Completions,
-    quorum: QuorumDriver,
+    quorum: QuorumPort,
     publisher: Publisher,
     reserve: Reserve | None,
 ) -> ControlPlane:

@@ -11,6 +11,7 @@
 
 import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,15 +44,7 @@ from pykafka_core.protocol.messages import (
     AbortTransactionRecord,
     Message,
 )
-from pykafka_core.quorum.quorum import (
-    BATCH_BYTES_SOFT_MAX,
-    BeginEpoch,
-    Committed,
-    Event,
-    Notice,
-    Proposal,
-    Rejected,
-)
+from pykafka_core.quorum.quorum import BATCH_BYTES_SOFT_MAX, Committed, Proposal
 from pykafka_core.quorum.single_voter import SingleVoter
 from pykafka_core.quorum.values import ElectionState
 
@@ -237,13 +230,14 @@ class _Startup:
         clean = self._plan.clean
         records: list[Message] = [AbortTransactionRecord()] if replay.in_transaction else []
         records += self._bootstrap_records() if not replay.image().features else []
-        replay.apply_batch(*self._commit(quorum, BeginEpoch()))
+        replay.apply_batch(*self._commit(quorum, quorum.begin_epoch))
         end = quorum.quorum.log_end_offset
         records.append(self._registration(end + len(records), endpoints))
         records += elections(replay.image(), self._identity.node_id, clean=clean)
         for batch in _batches(records):
             values = [encode(record) for record in batch]
-            replay.apply_batch(*self._commit(quorum, Proposal(batch, values)))
+            proposal = Proposal(batch, values)
+            replay.apply_batch(*self._commit(quorum, partial(quorum.propose, proposal)))
 
     def _bootstrap_records(self) -> list[Message]:
         """Those the directory was formatted with, or this version's."""
@@ -260,30 +254,33 @@ class _Startup:
             rack=self._plan.settings.start.rack,
         )
 
-    def _commit(self, quorum: QuorumDriver, event: Event) -> Committed:
-        """Append one batch and wait until it is committed."""
-        while isinstance(notice := self._wait_notice(quorum, event), Rejected):
+    def _commit(self, quorum: QuorumDriver, begin: Callable[[], object]) -> Committed:
+        """Begin to commit one batch and wait until it is committed."""
+        while isinstance(ended := self._wait_end(quorum, begin), int):
             if self._reserve is None or not self._reserve.make_way(Need.START):
-                name = error_of(notice.error_code).name
+                name = error_of(ended).name
                 raise StorageError(
                     f"the metadata log refused its first records with {name}: free some space on "
                     "the disk, or look for damage with pykafka-core repair"
                 )
-        return notice
+        return ended
 
-    def _wait_notice(self, quorum: QuorumDriver, event: Event) -> Notice:
-        notices: list[Notice] = []
-        quorum.notify = notices.append
-        quorum.handle(event)
+    def _wait_end(self, quorum: QuorumDriver, begin: Callable[[], object]) -> Committed | int:
+        """The batch, or the error code with which it was rejected."""
+        rejected: list[int] = []
+        quorum.proposal_end.rejected = rejected.append
+        begin()
         deadline = self._core.now_ns() + APPEND_WAIT_NS
-        while not notices and self._core.now_ns() < deadline:
+        while self._core.now_ns() < deadline:
+            if (committed := quorum.take_committed()) is not None:
+                return committed
+            if rejected:
+                return rejected[0]
             for done in self._core.wait(deadline):
                 if isinstance(done, Appended):
                     completed = Completed(done.error_code, done.offset)
                     self._completions.complete(done.token, completed)
-        if not notices:
-            raise StorageError("the metadata log did not take its first records in time")
-        return notices[0]
+        raise StorageError("the metadata log did not take its first records in time")
 
 
 def _report_kept(completed: Completed) -> None:

@@ -3,9 +3,10 @@
 Theory of operation. Requests wait in a queue; when no batch is in flight, they are handled one after
 another on a proposed image, each seeing what those before it propose, until the batch is full. The batch
 goes to the quorum; the replies are parked behind it, reads of the proposed image included, so an
-uncommitted state is never seen. On `Committed` the publisher applies the records to the committed image,
-the core takes the step, and only then the replies leave: a client that was told of a topic can use it.
-On `Rejected` nothing was changed, and there is a reserve to try again with if the disk is full.
+uncommitted state is never seen. Whatever is committed, whoever proposed it, the publisher applies to the committed
+image; the core takes the step, and only then the replies leave: a client that was told of a topic can use it.
+What was rejected changed nothing, and there is a reserve to try again with if the disk is full. What another leader may
+yet commit is in doubt: its requests are answered with NOT_CONTROLLER, and it is never proposed again.
 
 The core is asked before a batch is proposed whether it can take the step, which it has to once the
 batch is committed. A batch of several requests that is refused, by the core or by the quorum, is taken
@@ -24,13 +25,14 @@ from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
-from pykafka_core.broker.runtime.metadata.quorum_driver import QuorumDriver
+from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort
 from pykafka_core.broker.runtime.open_requests import OpenRequests
 from pykafka_core.broker.runtime.requests import Asked
 from pykafka_core.broker.runtime.turns import advanced
 from pykafka_core.broker.storage.reserve import Need, Reserve
 from pykafka_core.errors import (
     InvalidConfigError,
+    NotControllerError,
     PolicyViolationError,
     UnknownServerError,
     error_of,
@@ -44,7 +46,6 @@ from pykafka_core.quorum.quorum import (
     BATCH_BYTES_MAX,
     BATCH_BYTES_SOFT_MAX,
     Committed,
-    Notice,
     Proposal,
     batch_size,
 )
@@ -96,7 +97,7 @@ class Controller:
 
     Args:
         core: Its clock.
-        quorum: Decides what is committed; its notices come here.
+        quorum: Decides what is committed.
         publisher: Has the committed image, and makes the next one.
         contexts: What the handlers know.
         requests: Where each request ends.
@@ -109,7 +110,7 @@ class Controller:
         self,
         *,
         core: Core,
-        quorum: QuorumDriver,
+        quorum: QuorumPort,
         publisher: Publisher,
         contexts: Contexts,
         requests: OpenRequests,
@@ -132,7 +133,8 @@ class Controller:
         """A batch that is decided, or committed."""
         self._deadline_ns = 0
         self._in_flight: _Batch | None = None
-        quorum.notify = self._on_notice
+        quorum.proposal_end.rejected = self._on_rejected
+        quorum.proposal_end.in_doubt = self._on_in_doubt
 
     @property
     def in_flight(self) -> bool:
@@ -142,26 +144,28 @@ class Controller:
     @property
     def is_busy(self) -> bool:
         """Whether `advance` has something to do without an event."""
-        return self._work is not None or (bool(self._waiting) and self._can_propose)
+        return self._work is not None or self._quorum.has_committed or self._can_decide
 
     @property
-    def _can_propose(self) -> bool:
-        return self._quorum.quorum.can_propose
+    def _can_decide(self) -> bool:
+        return bool(self._waiting) and self._in_flight is None and self._quorum.can_propose
 
     def take(self, asked: Asked) -> None:
         """Queue a request."""
         self._waiting.append(asked)
 
     def advance(self, deadline_ns: int) -> None:
-        """Carry on with the batch at hand, or with the requests that wait, until the deadline."""
-        if self._work is None:
-            if not self._waiting or not self._can_propose:
-                return
-            self._work = self._decide()
+        """Carry on with the batch at hand, what is committed, or the requests that wait, until the deadline."""
         self._deadline_ns = deadline_ns
-        work = self._work
-        if advanced(work, self._core, deadline_ns) and self._work is work:
+        work = self._work = self._work or self._next()
+        if work is not None and advanced(work, self._core, deadline_ns) and self._work is work:
             self._work = None
+
+    def _next(self) -> Slices[None] | None:
+        committed = self._quorum.take_committed()
+        if committed is not None:
+            return self._commit(committed)
+        return self._decide() if self._can_decide else None
 
     def drop_all(self) -> None:
         """The broker stops."""
@@ -218,28 +222,31 @@ class Controller:
 
     def _send(self, batch: _Batch) -> None:
         self._in_flight = batch
-        self._quorum.handle(Proposal(batch.proposed.records, batch.values))
+        self._quorum.propose(Proposal(batch.proposed.records, batch.values))
 
-    def _on_notice(self, notice: Notice) -> None:
-        batch = self._in_flight
-        assert batch is not None, "a notice is of the batch in flight"
-        if isinstance(notice, Committed):
-            self._work = self._commit(batch, notice)
-        else:
-            self._in_flight = None
-            self._rejected(batch, notice.error_code)
-
-    def _commit(self, batch: _Batch, committed: Committed) -> Slices[None]:
+    def _commit(self, committed: Committed) -> Slices[None]:
+        """Publish a batch: the one in flight, if it has records and one is."""
+        batch = self._in_flight if committed.records else None
         yield from self._publisher.publish(committed)
+        if batch is None:
+            return
         self._publisher.note_size(batch.size)
         self._in_flight = None
         self._release(batch, 0)
 
-    def _rejected(self, batch: _Batch, error_code: int) -> None:
+    def _on_rejected(self, error_code: int) -> None:
+        batch, self._in_flight = self._in_flight, None
+        assert batch is not None, "what is rejected was proposed"
         if self._reserve is not None and self._reserve.make_way(batch.need()):
             self._send(batch)
         else:
             self._refuse(batch, error_code, error_of(error_code).name)
+
+    def _on_in_doubt(self) -> None:
+        """It is known again what is committed when another leader says so."""
+        batch, self._in_flight = self._in_flight, None
+        if batch is not None:
+            self._release(batch, NotControllerError.code)
 
     def _refuse(self, batch: _Batch, error_code: int, reason: str) -> None:
         """Answer with the error; but each request of a group gets its own try first."""

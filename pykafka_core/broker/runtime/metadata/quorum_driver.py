@@ -1,33 +1,32 @@
-"""Runs the metadata quorum: feeds its value with events, carries out its commands, passes on its notices."""
+"""Runs a metadata quorum of one: feeds its value with events, carries out its commands, passes on what is committed."""
 
-from collections.abc import Callable
+from collections import deque
 from typing import assert_never
 
 from pykafka_core._core import Core
 from pykafka_core.broker.runtime.completions import Completed, Completions
+from pykafka_core.broker.runtime.metadata.quorum_port import ProposalEnd
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.quorum.quorum import (
     Append,
     Appended,
+    BeginEpoch,
     Committed,
     Event,
     MetadataQuorum,
-    Notice,
     Output,
+    Proposal,
     Rejected,
 )
 
 
 class QuorumDriver:
-    """Holds the quorum's value, and nothing else does.
+    """Holds the quorum's value, and nothing else does: a `QuorumPort`.
 
     Args:
         core: Has the metadata log.
         completions: Where its appends are waited for.
         quorum: The value to begin with.
-
-    Attributes:
-        notify: Takes the notices; the start's at first, then the controller's.
     """
 
     def __init__(
@@ -36,15 +35,42 @@ class QuorumDriver:
         self._core = core
         self._completions = completions
         self._quorum = quorum
-        self.notify: Callable[[Notice], object] = lambda _: None
+        self._committed: deque[Committed] = deque()
+        self.proposal_end = ProposalEnd()
 
     @property
     def quorum(self) -> MetadataQuorum[Event, Output]:
         """The quorum now."""
         return self._quorum
 
-    def handle(self, event: Event) -> None:
-        """Take in an event. What a command or a notice raises, this raises."""
+    @property
+    def leads(self) -> bool:
+        """Whether all that is committed was taken: it leads as long as it runs."""
+        return not self._committed
+
+    @property
+    def can_propose(self) -> bool:
+        """Whether no batch is in flight, or was committed and not taken."""
+        return self._quorum.can_propose and not self._committed
+
+    @property
+    def has_committed(self) -> bool:
+        """Whether `take_committed` has something to give."""
+        return bool(self._committed)
+
+    def begin_epoch(self) -> None:
+        """Commit that this node leads."""
+        self._handle(BeginEpoch())
+
+    def propose(self, proposal: Proposal) -> None:
+        """Have a batch committed."""
+        self._handle(proposal)
+
+    def take_committed(self) -> Committed | None:
+        """The next committed batch."""
+        return self._committed.popleft() if self._committed else None
+
+    def _handle(self, event: Event) -> None:
         committed = self._quorum.high_watermark
         self._quorum, outputs = self._quorum.handle(event)
         if self._quorum.high_watermark > committed:
@@ -53,8 +79,10 @@ class QuorumDriver:
             match output:
                 case Append():
                     self._append(output)
-                case Committed() | Rejected():
-                    self.notify(output)
+                case Committed():
+                    self._committed.append(output)
+                case Rejected(error_code):
+                    self.proposal_end.rejected(error_code)
                 case _:
                     assert_never(output)
 
@@ -65,4 +93,4 @@ class QuorumDriver:
         self._core.append(token, METADATA_PARTITION, epoch, records, control=control)
 
     def _on_appended(self, completed: Completed) -> None:
-        self.handle(Appended(completed.error_code, completed.offset))
+        self._handle(Appended(completed.error_code, completed.offset))
