@@ -11,6 +11,7 @@
     │   ├── StorageError           the data directory or a log in it
     │   │   └── StorageLockedError somebody else has the directory open
     │   ├── MetadataError          metadata records that cannot be understood
+    │   ├── ClusterError           a node that cannot join its cluster
     │   ├── LedgerError            the database that an idempotent consumer writes to
     │   │   ├── LedgerUnavailableError  it is gone, locked or full: try again
     │   │   └── LedgerSchemaError  its tables are not a ledger's, or another version's
@@ -96,6 +97,10 @@ class StorageLockedError(StorageError):
 
 class MetadataError(LocalError):
     """A metadata record that is unknown, or that contradicts the ones before it."""
+
+
+class ClusterError(LocalError):
+    """A node cannot join its cluster, or its controller will not have it."""
 
 
 class LedgerError(LocalError):

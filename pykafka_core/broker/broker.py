@@ -27,16 +27,19 @@ from pykafka_core.broker.runtime.calls import (
 )
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.loop import ControlLoop
+from pykafka_core.broker.runtime.membership.membership import Membership
 from pykafka_core.broker.runtime.requests import LocalRequest
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.log_bridge import DRAIN_INTERVAL_MS, drain_into_logging
 from pykafka_core.broker.start.listeners import bind
+from pykafka_core.broker.start.member import start_member
+from pykafka_core.broker.start.plan import Started, plan
 from pykafka_core.broker.start.registration import register
-from pykafka_core.broker.start.startup import Started, plan, start
+from pykafka_core.broker.start.startup import start
 from pykafka_core.broker.storage.reserve import CHECK_INTERVAL_MS
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs, family_of, parse_listeners
-from pykafka_core.errors import ClosedError, ConfigurationError, ForkedError
+from pykafka_core.errors import ClosedError, ClusterError, ConfigurationError, ForkedError
 from pykafka_core.metadata.image.image import Endpoint, MetadataImage
 from pykafka_core.protocol.messages import Message
 from pykafka_core.types import RESOURCE_BROKER, ConfigResource, Durability, random_id
@@ -51,6 +54,8 @@ _log = GuardedLogger(__name__)
 
 MEMORY_MAX = 256 * 1024 * 1024
 STOP_GRACE_MS = 5000
+LEAVE_S = 10
+"""For the controller's answer at a clean stop of a node of several."""
 EMBEDDED_LISTENER = "PLAINTEXT://127.0.0.1:0"
 
 
@@ -120,9 +125,11 @@ class Broker:
             clock=clock,
         )
         try:
-            self._started = start(core, types, planned)
+            begin = start if settings.start.is_controller else start_member
+            self._started = begin(core, types, planned)
             self._loop = _loop(core, self._started, settings, on_failure)
             self._loop.start()
+            self._wait_joined(settings)
         except BaseException:
             core.stop(0)
             raise
@@ -135,12 +142,13 @@ class Broker:
         self._endpoints = self._started.endpoints
         self._bound = self._started.bound
         snapshots, faults = self._started.snapshots, self._started.control.faults
+        membership = self._started.control.dispatcher.membership
         self._closing = threading.RLock()
         """Held by the thread that closes."""
         self._is_closing = False
         """Whether that thread is within `close`, which a signal handler may call in the middle of it."""
         self._close = weakref.finalize(
-            self, _shut_down, self._loop, core, snapshots, faults, self._pid
+            self, _shut_down, self._loop, core, snapshots, faults, membership, self._pid
         )
 
     def __enter__(self) -> Self:
@@ -342,6 +350,23 @@ class Broker:
                 del changes[_MIN_ISR]
         return changes
 
+    def _wait_joined(self, settings: BrokerConfigs) -> None:
+        joined = self._started.joined
+        if joined is None:
+            return
+        timeout_ms = settings.int("initial.broker.registration.timeout.ms")
+        in_time = joined.wait(timeout_ms / 1000)
+        if self._loop.failure is None and in_time:
+            return
+        failure = self._loop.failure
+        self._loop.stop()
+        if failure is not None:
+            raise failure
+        raise ClusterError(
+            f"this broker could not join its cluster within {timeout_ms} ms (initial.broker.registration.timeout.ms): "
+            "see whether the controllers of controller.quorum.voters run"
+        )
+
     def _check_usable(self) -> None:
         if self._pid != os.getpid():
             raise ForkedError("this broker belongs to the parent process; make one in the child")
@@ -388,20 +413,38 @@ def _loop(
     failing: list[Callable[[BaseException], object]] = [
         lambda _: _end(core, started.snapshots, faults, 0)
     ]
+    joined = started.joined
+    if joined is not None:
+        failing.append(lambda _: joined.set())
     if on_failure is not None:
         failing.append(on_failure)
     return ControlLoop(core, control.dispatcher, timers, "pykafka-core-control", failing)
 
 
 def _shut_down(
-    loop: ControlLoop, core: Core, snapshots: Snapshots | None, faults: Faults, pid: int
+    loop: ControlLoop,
+    core: Core,
+    snapshots: Snapshots | None,
+    faults: Faults,
+    membership: Membership | None,
+    pid: int,
 ) -> None:
     """What is left to do when the broker goes; nothing in a forked child, which has no threads."""
     if pid == os.getpid():
         try:
+            if membership is not None and not loop.is_current and loop.failure is None:
+                _leave(core, membership)
             loop.stop()
         finally:
             _end(core, snapshots, faults, STOP_GRACE_MS)
+
+
+def _leave(core: Core, membership: Membership) -> None:
+    """Have the controller move what is led here; one that does not answer holds up no stop for long."""
+    left = threading.Event()
+    membership.leave(left.set)
+    core.wake()
+    left.wait(LEAVE_S)
 
 
 def _end(core: Core, snapshots: Snapshots | None, faults: Faults, grace_ms: int) -> None:

@@ -7,6 +7,14 @@ from .listeners import Listener
 from .validation import client_listeners, listed
 
 
+class Voter(NamedTuple):
+    """A node of the metadata quorum, as ``controller.quorum.voters`` names it."""
+
+    node_id: int
+    host: str
+    port: int
+
+
 class StartConfig(NamedTuple):
     """One broker's identity and addresses, from settings that were found good.
 
@@ -16,6 +24,8 @@ class StartConfig(NamedTuple):
         listeners: Those that clients may use; controller listeners are left out. Empty when not
             given.
         advertised_listeners: As given; empty means the listeners themselves.
+        is_controller: Whether this node is a voter of the metadata quorum, or is to become one.
+        voters: As ``controller.quorum.voters`` names them.
     """
 
     node_id: int | None
@@ -23,6 +33,8 @@ class StartConfig(NamedTuple):
     log_dir: str | None
     listeners: tuple[Listener, ...]
     advertised_listeners: tuple[Listener, ...]
+    is_controller: bool
+    voters: tuple[Voter, ...]
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> "StartConfig":
@@ -33,9 +45,17 @@ class StartConfig(NamedTuple):
             log_dir=next(iter(listed(given, "log.dirs") or listed(given, "log.dir")), None),
             listeners=client_listeners(given, "listeners"),
             advertised_listeners=client_listeners(given, "advertised.listeners"),
+            is_controller=set(listed(given, "process.roles")) != {"broker"},
+            voters=tuple(map(_voter, listed(given, "controller.quorum.voters"))),
         )
 
 
 def _node_id(given: Mapping[str, str]) -> int | None:
     text = given.get("node.id", given.get("broker.id"))
     return None if text is None or int(text) < 0 else int(text)
+
+
+def _voter(text: str) -> Voter:
+    node_id, _, address = text.partition("@")
+    host, _, port = address.rpartition(":")
+    return Voter(int(node_id), host.strip("[]"), int(port))

@@ -83,23 +83,38 @@ def _start_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
 
 
 def _quorum_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
-    """This node alone is the quorum, and it serves clients too."""
-    roles = listed(given, "process.roles")
-    if roles and set(roles) != {"broker", "controller"}:
-        text = f"process.roles: a node that is {roles[0]} only is not built yet"
-        yield SettingProblem("process.roles", text, "set it to broker,controller")
+    """This node is the quorum alone and serves clients too, or it is a broker that others control."""
+    roles = set(listed(given, "process.roles"))
+    if roles == {"controller"}:
+        text = "process.roles: a node that is controller only is not built yet"
+        yield SettingProblem("process.roles", text, "set it to broker,controller or to broker")
+    is_broker = roles == {"broker"}
     for name, (pattern, form) in _QUORUM.items():
         nodes = listed(given, name)
-        if len(nodes) > 1:
+        if len(nodes) > 1 and not is_broker:
             text = f"{name} names {len(nodes)} nodes, and a quorum of several is not built yet"
             yield SettingProblem(name, text, "name this node alone, or remove it")
-        elif nodes and not re.fullmatch(pattern, nodes[0]):
-            text = f"{name}: {nodes[0]!r} names no node"
-            yield SettingProblem(name, text, f"write it as {form}")
-    voters, node_id = listed(given, "controller.quorum.voters"), given.get("node.id", "").strip()
-    if voters and node_id and voters[0].partition("@")[0] != node_id:
-        text = f"controller.quorum.voters: {voters[0]} is not this node, {node_id}"
-        yield SettingProblem("controller.quorum.voters", text, "name this node")
+        for node in nodes:
+            if not re.fullmatch(pattern, node):
+                text = f"{name}: {node!r} names no node"
+                yield SettingProblem(name, text, f"write it as {form}")
+    yield from _voter_problems(given, is_broker)
+
+
+def _voter_problems(given: Mapping[str, str], is_broker: bool) -> Iterator[SettingProblem]:
+    name = "controller.quorum.voters"
+    voters, node_id = listed(given, name), given.get("node.id", "").strip()
+    if is_broker and not voters:
+        text = f"{name} does not say where the controllers are"
+        yield SettingProblem(name, text, "name each of them as ID@HOST:PORT")
+    elif is_broker and not node_id:
+        yield SettingProblem("node.id", "node.id is missing", "give each node of a cluster its own")
+    elif is_broker and any(voter.partition("@")[0] == node_id for voter in voters):
+        text = f"{name} names this node, {node_id}, which is no controller"
+        yield SettingProblem(name, text, "name the controllers, or set process.roles")
+    elif not is_broker and voters and node_id and voters[0].partition("@")[0] != node_id:
+        text = f"{name}: {voters[0]} is not this node, {node_id}"
+        yield SettingProblem(name, text, "name this node")
 
 
 def _listener_problems(

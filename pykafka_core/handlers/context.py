@@ -88,6 +88,10 @@ class ProducerIds:
         self._proposed = range(first + 1, end)
         return first
 
+    def grant(self, first: int, count: int) -> None:
+        """A block that the active controller, on another node, has given this broker."""
+        self._next, self._end = first, first + count
+
     def take_proposed(self, end: int) -> int | None:
         """The next id of the block that the batch proposes, if it is the one that ends at ``end``."""
         proposed = self._proposed

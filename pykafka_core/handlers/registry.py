@@ -21,6 +21,7 @@ class Owner(Enum):
 
     IMAGE = "any node, from its committed image: a message"
     CONTROLLER = "the active controller, one after the other: a message or records to propose"
+    ANY_NODE = "any node; what it needs of the controller first are records to propose"
     LOCAL = "the node whose logs are meant: a message or maintenance of them"
     SHARD = "the coordinator of a key, or of many: a message or operations of its shards"
     QUORUM = "this node's replica of the metadata quorum; it has no handler"
@@ -43,7 +44,7 @@ class Row(NamedTuple):
 ROWS: tuple[Row, ...] = (
     Row(8, "coordinators.offset_commit", (2, 10), Owner.SHARD),
     Row(9, "coordinators.offset_fetch", (1, 10), Owner.SHARD),
-    Row(10, "coordinators.find_coordinator", (0, 6), Owner.CONTROLLER),
+    Row(10, "coordinators.find_coordinator", (0, 6), Owner.ANY_NODE),
     Row(11, "coordinators.join_group", (0, 9), Owner.SHARD),
     Row(12, "coordinators.heartbeat", (0, 4), Owner.SHARD),
     Row(13, "coordinators.leave_group", (0, 5), Owner.SHARD),
@@ -53,7 +54,7 @@ ROWS: tuple[Row, ...] = (
     Row(19, "topics.create_topics", (2, 7), Owner.CONTROLLER),
     Row(20, "topics.delete_topics", (1, 6), Owner.CONTROLLER),
     Row(21, "logs.delete_records", (0, 2), Owner.LOCAL),
-    Row(22, "coordinators.init_producer_id", (0, 5), Owner.CONTROLLER),
+    Row(22, "coordinators.init_producer_id", (0, 5), Owner.ANY_NODE),
     Row(24, "coordinators.add_partitions_to_txn", (0, 5), Owner.SHARD),
     Row(25, "coordinators.add_offsets_to_txn", (0, 4), Owner.SHARD),
     Row(26, "coordinators.end_txn", (0, 5), Owner.SHARD),

@@ -44,10 +44,10 @@ def test_a_broker_makes_and_deletes_topics() -> None:
 def test_settings_without_meaning_are_named_in_one_warning(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with Broker(config={"num.io.threads": 3, "process.roles": "broker,controller"}):
+    with Broker(config={"num.io.threads": 3, "background.threads": 9}):
         (warning,) = [r for r in caplog.records if "no meaning" in r.getMessage()]
     assert warning.levelname == "WARNING"
-    assert "num.io.threads, process.roles" in warning.getMessage()
+    assert "num.io.threads, background.threads" in warning.getMessage()
 
 
 def test_errors_of_topics_are_kafkas() -> None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import pytest
 
 from pykafka_core import _core
-from pykafka_core.broker.start.startup import plan, start
+from pykafka_core.broker.start.plan import plan
+from pykafka_core.broker.start.startup import start
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.handlers.configs.checks import UNKNOWN_NAMES_MAX
 from pykafka_core.handlers.quotas.alter_client_quotas import QUOTAS_MAX

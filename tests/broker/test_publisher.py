@@ -114,6 +114,7 @@ def follower_of(found: Sequence[Committed]) -> tuple[MetadataImage, FakeCore]:
         faults=Faults(core.now_ns),
         snapshots=None,
     )
+    publisher.publish_whole()
     for batch in found:
         finish(publisher.publish(batch))
     return publisher.image, core

@@ -31,7 +31,7 @@ def test_stock_server_properties_start_unchanged() -> None:
 def test_settings_without_meaning_give_one_warning_that_names_them() -> None:
     (warning,) = BrokerConfigs(read_settings(STOCK)).warnings
     assert "\n" not in warning
-    for name in ("process.roles", "num.network.threads", "num.io.threads"):
+    for name in ("num.network.threads", "num.io.threads"):
         assert name in warning
     assert "log.segment.bytes" not in warning
     assert BrokerConfigs({}).warnings == ()

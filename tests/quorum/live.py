@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import cast
 
 from pykafka_core import _core
-from pykafka_core.broker.runtime.completions import Completed, Completions
-from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.open_requests import OpenRequests
+from pykafka_core.broker.runtime.completions import Completed
+from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.quorum.exchange import Exchange
-from pykafka_core.broker.runtime.requests import RemoteRequest, Replies
-from pykafka_core.broker.runtime.timers import Timers
+from pykafka_core.broker.runtime.requests import RemoteRequest
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.seam.projection import Projection
@@ -79,18 +77,13 @@ class LiveReplica:
         own = {"CONTROLLER": Endpoint("127.0.0.1", self.port)}
         projection = Projection(cast("CoreTypes", _core), key.node_id, BrokerConfigs({}))
         core.apply(projection.metadata_log(0, on_disk=True))
-        self._completions, self._replies = Completions(), cast("Replies", [])
-        faults = Faults(core.now_ns)
-        self._timers = Timers(faults)
-        self._requests = OpenRequests(core, faults, self._replies)
+        foundation = found(core)
+        self._completions, self._timers = foundation.completions, foundation.timers
+        self._requests, self._replies = foundation.requests, foundation.replies
         self._driver = ReplicaDriver(
-            core=core,
-            completions=self._completions,
-            timers=self._timers,
+            foundation,
             exchange=(Exchange if stands else Abstaining)(
-                core=core,
-                completions=self._completions,
-                requests=self._requests,
+                foundation,
                 envelope=Envelope(cluster_id, key, own),
                 voters={**peers, key.node_id: own["CONTROLLER"]},
             ),

@@ -8,7 +8,10 @@ from pykafka_core.errors import error_of
 from pykafka_core.protocol.messages import Message
 from pykafka_core.types import ConfigResource
 
+CREATE_TOPICS, DELETE_TOPICS, INCREMENTAL_ALTER_CONFIGS = 19, 20, 44
 CREATE_TOPICS_VERSION = 7
+DELETE_TIMEOUT_MS = 60_000
+"""What CreateTopics has by default; a controller of Apache Kafka heeds it."""
 DELETE_TOPICS_VERSION = 6
 INCREMENTAL_ALTER_CONFIGS_VERSION = 1
 
@@ -40,7 +43,10 @@ def create_topics(
     ]
     request = CreateTopicsRequest(topics=topics)
     return LocalRequest(
-        lambda context: handler.handle(context, request), CREATE_TOPICS_VERSION, answered
+        lambda context: handler.handle(context, request),
+        CREATE_TOPICS_VERSION,
+        answered,
+        (CREATE_TOPICS, request),
     )
 
 
@@ -50,8 +56,12 @@ def delete_topic(name: str) -> LocalRequest:
     from pykafka_core.protocol.messages import DeleteTopicsRequest
 
     topic = DeleteTopicsRequest.DeleteTopicState(name=name)
-    request = DeleteTopicsRequest(topics=[topic])
-    return LocalRequest(lambda context: handler.handle(context, request), DELETE_TOPICS_VERSION)
+    request = DeleteTopicsRequest(topics=[topic], timeout_ms=DELETE_TIMEOUT_MS)
+    return LocalRequest(
+        lambda context: handler.handle(context, request),
+        DELETE_TOPICS_VERSION,
+        sent_as=(DELETE_TOPICS, request),
+    )
 
 
 def alter_configs(changes: Mapping[ConfigResource, Mapping[str, str | None]]) -> LocalRequest:
@@ -75,7 +85,9 @@ def alter_configs(changes: Mapping[ConfigResource, Mapping[str, str | None]]) ->
     ]
     request = IncrementalAlterConfigsRequest(resources=resources)
     return LocalRequest(
-        lambda context: handler.handle(context, request), INCREMENTAL_ALTER_CONFIGS_VERSION
+        lambda context: handler.handle(context, request),
+        INCREMENTAL_ALTER_CONFIGS_VERSION,
+        sent_as=(INCREMENTAL_ALTER_CONFIGS, request),
     )
 
 

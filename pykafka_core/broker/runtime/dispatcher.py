@@ -21,6 +21,7 @@ from pykafka_core.broker.runtime.coordinators import Coordinators
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.levels import Levels
+from pykafka_core.broker.runtime.membership.membership import Membership
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.open_requests import OpenRequests
@@ -48,6 +49,7 @@ class Dispatcher:
         coordinators: Own what internal topics hold.
         levels: Reports what the core says of partitions and disk.
         faults: Takes note of what failed alone.
+        membership: This node's part in a cluster of several; None where it is alone.
     """
 
     def __init__(
@@ -63,6 +65,7 @@ class Dispatcher:
         coordinators: Coordinators,
         levels: Levels,
         faults: Faults,
+        membership: Membership | None = None,
     ) -> None:
         self._core = core
         self._requests = requests
@@ -74,6 +77,7 @@ class Dispatcher:
         self._coordinators = coordinators
         self._levels = levels
         self._faults = faults
+        self.membership = membership
 
     @property
     def idle(self) -> bool:
@@ -126,7 +130,11 @@ class Dispatcher:
 
     def advance(self) -> bool:
         """Decide what waits for a slice of time, and send answers; whether there is more to decide."""
+        if self.membership is not None:
+            self.membership.begin_turn()
         self._controller.advance(self._core.now_ns() + TURN_NS)
+        if self.membership is not None:
+            self.membership.end_turn()
         self._jobs.run(self._core.now_ns() + TURN_NS)
         self._coordinators.advance(self._core.now_ns() + TURN_NS)
         self._requests.send_replies()
@@ -170,7 +178,11 @@ class Dispatcher:
     def _dispatch(self, asked: Asked) -> None:
         self._requests.begin(asked)
         match asked.owner:
-            case Owner.CONTROLLER:
+            case Owner.CONTROLLER if self.membership is not None and not self.membership.leads:
+                self.membership.send_on(asked)
+            case Owner.ANY_NODE if self.membership is not None:
+                self._jobs.take(asked)
+            case Owner.CONTROLLER | Owner.ANY_NODE:
                 self._controller.take(asked)
             case Owner.IMAGE | Owner.LOCAL | Owner.SHARD:
                 self._jobs.take(asked)

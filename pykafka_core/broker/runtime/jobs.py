@@ -50,6 +50,8 @@ class Jobs:
         self._new: deque[Slices[None]] = deque()
         self._begun: deque[Slices[None]] = deque()
         self._was_new = False
+        self.propose: Callable[[Asked, Propose], object] = _refuse_to_propose
+        """Has the active controller, on another node, decide what a request needs first."""
 
     def __len__(self) -> int:
         return len(self._answers) + len(self._new) + len(self._begun)
@@ -94,10 +96,15 @@ class Jobs:
         outcome = yield from self._requests.decide(asked, context)
         if outcome is None:
             return
-        assert not isinstance(outcome, Propose), "only a row of the controller may propose"
-        if isinstance(outcome, Maintain):
+        if isinstance(outcome, Propose):
+            self.propose(asked, outcome)
+        elif isinstance(outcome, Maintain):
             yield from self._maintenance.begin(asked, outcome, self.answer)
         elif isinstance(outcome, Coordinate):
             yield from self._coordinators.begin(asked, outcome, self.answer)
         else:
             yield from self._requests.answer(asked, outcome)
+
+
+def _refuse_to_propose(asked: Asked, _outcome: Propose) -> None:
+    raise AssertionError(f"{asked.name} may not propose: its row is not the controller's")

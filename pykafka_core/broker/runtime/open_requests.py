@@ -13,7 +13,7 @@ from typing import TypeVar, cast
 from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import SURVIVED
 from pykafka_core.broker.runtime.faults import Faults
-from pykafka_core.broker.runtime.requests import Asked, Replies
+from pykafka_core.broker.runtime.requests import Asked, RemoteRequest, Replies
 from pykafka_core.errors import UnknownServerError
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import OUTCOMES, Outcome, Slices
@@ -101,6 +101,12 @@ class OpenRequests:
             self._close(asked)
         except SURVIVED as fault:
             self._fail(asked, fault)
+
+    def answer_encoded(self, asked: RemoteRequest, body: bytes) -> None:
+        """Send an answer that another node has made, if somebody waits for it."""
+        if asked.key in self._open:
+            asked.answer_encoded(body)
+            self._close(asked)
 
     def _fail(self, asked: Asked, fault: BaseException) -> None:
         self._faults.caught(f"the answer to {asked.name}", fault)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SMALL_BYTES_MAX = 4096
 """A request up to this size is decoded at once: it has fewer fields than are decoded between two yields."""
 
-Replies = list[tuple[int, EncodedMessage]]
+Replies = list[tuple[int, EncodedMessage | bytes]]
 """(request id, encoded answer) of clients' requests."""
 
 
@@ -90,6 +90,21 @@ class RemoteRequest:
         self.owner = row.owner
         self.caller: Caller = event
 
+    @property
+    def api_key(self) -> int:
+        """What is asked."""
+        return self._event.api_key
+
+    @property
+    def principal(self) -> str:
+        """Who asks, as ``TYPE:NAME``."""
+        return self._event.principal
+
+    @property
+    def body(self) -> bytes:
+        """The request without its header, as it came."""
+        return self._event.body
+
     def decode(self) -> Message:
         """What is asked, of a request whose size is bounded.
 
@@ -125,6 +140,10 @@ class RemoteRequest:
             yield
         self._replies.append((self._event.id, body))
 
+    def answer_encoded(self, body: bytes) -> None:
+        """Queue an answer that another node has made."""
+        self._replies.append((self._event.id, body))
+
     def refuse(self, reason: str) -> None:
         """Close the connection, as Kafka does with what it cannot parse."""
         self._core.close_connection(self._event.connection, reason)
@@ -145,6 +164,7 @@ class LocalRequest:
         decide: What a handler would do.
         api_version: The newest of the API, for handlers that look at it.
         answered: Called with the answer, on the control thread; for requests nobody waits for.
+        sent_as: API and message by which another node decides it; None where only this one can.
     """
 
     name = "a request of this process"
@@ -155,11 +175,13 @@ class LocalRequest:
         decide: Callable[[Context], Outcome | Steps],
         api_version: int = 0,
         answered: Callable[[Message], None] | None = None,
+        sent_as: tuple[int, Message] | None = None,
     ) -> None:
         self.key: Hashable = object()  # not itself: a cycle would keep its answer for the collector
         self.caller: Caller = Call(api_version)
         self._decide = decide
         self._answered = answered
+        self.sent_as = sent_as
         self._done = threading.Event()
         self._answer: Message | None = None
         self._error: Exception | None = None

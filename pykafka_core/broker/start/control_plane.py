@@ -4,21 +4,19 @@ from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
-from pykafka_core._core import Core
 from pykafka_core.broker.runtime.calls import new_producer_id
-from pykafka_core.broker.runtime.completions import Completions
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.coordinators import Coordinators
 from pykafka_core.broker.runtime.dispatcher import Dispatcher
 from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.levels import Levels
 from pykafka_core.broker.runtime.maintenance import Maintenance
+from pykafka_core.broker.runtime.membership.membership import Membership
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort
-from pykafka_core.broker.runtime.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests import Replies
 from pykafka_core.broker.runtime.timers import Timers
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.coordinator.group.group_shard import GroupShard
@@ -41,21 +39,18 @@ class ControlPlane(NamedTuple):
 
 
 def assemble(
+    foundation: Foundation,
     *,
-    core: Core,
     node: Node,
-    faults: Faults,
-    completions: Completions,
     quorum: QuorumPort,
     publisher: Publisher,
     reserve: Reserve | None,
+    membership: Membership | None = None,
 ) -> ControlPlane:
     """Make the parts that requests go through."""
-    replies: Replies = []
-    requests = OpenRequests(core, faults, replies)
+    core, faults, completions, timers, replies, requests = foundation
     producer_ids = ProducerIds()
     contexts = Contexts(core, node, quorum, publisher, producer_ids)
-    timers = Timers(faults)
     maintenance = Maintenance(
         core=core, completions=completions, requests=requests, timers=timers, faults=faults
     )
@@ -107,8 +102,12 @@ def assemble(
         coordinators=coordinators,
         levels=Levels(core, publisher, node.log_dir),
         faults=faults,
+        membership=membership,
     )
-    producer_ids.ask_for_more = lambda: dispatcher.ask(new_producer_id())
+    if membership is None:
+        producer_ids.ask_for_more = lambda: dispatcher.ask(new_producer_id())
+    else:
+        membership.serve_requests(jobs, producer_ids)
     return ControlPlane(dispatcher, publisher, maintenance, timers, faults)
 
 

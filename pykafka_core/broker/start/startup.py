@@ -12,27 +12,24 @@
 import os
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import NamedTuple
 
 from pykafka_core._core import Appended, Core, DiskState, PartitionState
 from pykafka_core.broker.guarded_log import GuardedLogger
-from pykafka_core.broker.runtime.completions import Completed, Completions
-from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.completions import Completed
+from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_driver import QuorumDriver
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.seam.projection import Projection
-from pykafka_core.broker.start.control_plane import ControlPlane, assemble
+from pykafka_core.broker.start.control_plane import assemble
 from pykafka_core.broker.start.listeners import advertised, bind, exposures
 from pykafka_core.broker.start.loading import Loaded, formatted_records, load
+from pykafka_core.broker.start.plan import Plan, Started
 from pykafka_core.broker.start.registration import registration
 from pykafka_core.broker.storage.data_directory import DataDirectory
-from pykafka_core.broker.storage.identity import Identity, new_identity
-from pykafka_core.broker.storage.reserve import Need, Reserve
+from pykafka_core.broker.storage.reserve import Need
 from pykafka_core.broker.storage.snapshots import Snapshots
-from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import KafkaError, StorageError, error_of
 from pykafka_core.handlers.context import Node
 from pykafka_core.metadata.elections import elections
@@ -52,55 +49,6 @@ _log = GuardedLogger(__name__)
 
 APPEND_WAIT_NS = 30 * 10**9
 """A disk that takes longer for one batch at start is a failure."""
-
-
-class Plan(NamedTuple):
-    """What a broker is to be."""
-
-    settings: BrokerConfigs
-    identity: Identity
-    directory: DataDirectory | None
-    clean: bool
-    new_id: Callable[[], bytes]
-
-
-class Started(NamedTuple):
-    """A broker that serves; its control thread may start."""
-
-    control: ControlPlane
-    bound: tuple[Endpoint, ...]
-    """Where it listens."""
-    endpoints: tuple[Endpoint, ...]
-    """What clients are told of the same listeners."""
-    snapshots: Snapshots | None
-    """None in memory: nothing is read again there."""
-    reserve: Reserve | None
-    """None in memory."""
-
-
-def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]) -> Plan:
-    """Look at the data directory, without changing anything.
-
-    Args:
-        settings: As given.
-        path: The data directory, None for memory.
-        new_id: Gives a `types.random_id` at each call.
-
-    Raises:
-        StorageError: The directory belongs to another node, or cannot be understood.
-    """
-    node_id = settings.start.node_id
-    directory = DataDirectory(path) if path is not None else None
-    found = directory.identity() if directory else None
-    if found is not None and node_id not in (None, found.node_id):
-        raise StorageError(f"{path} belongs to node {found.node_id}, not to node {node_id}")
-    return Plan(
-        settings=settings,
-        identity=found or new_identity(node_id, new_id),
-        directory=directory,
-        clean=directory is None or directory.was_closed_cleanly(),
-        new_id=new_id,
-    )
 
 
 def start(core: Core, types: CoreTypes, plan: Plan) -> Started:
@@ -133,7 +81,8 @@ class _Startup:
         self._plan = plan
         self._identity = plan.identity
         self._projection = Projection(types, plan.identity.node_id, plan.settings)
-        self._completions = Completions()
+        self._foundation = found(core)
+        self._completions = self._foundation.completions
         self._reserve = plan.directory.reserve if plan.directory else None
 
     def run(self) -> Started:
@@ -154,17 +103,16 @@ class _Startup:
         for warning in exposures(bound, endpoints):
             _log.warning("%s", warning)
         self._first_records(quorum, loaded.replay, endpoints)
-        faults = Faults(self._core.now_ns)
         publisher = Publisher(
             core=self._core,
             projection=self._projection,
             node_id=self._identity.node_id,
             replay=loaded.replay,
-            faults=faults,
+            faults=self._foundation.faults,
             snapshots=(snapshots := self._snapshots(directory, epoch, loaded)),
         )
         publisher.publish_whole()
-        return self._serve(quorum, publisher, faults, bound, endpoints, snapshots)
+        return self._serve(quorum, publisher, bound, endpoints, snapshots)
 
     def _snapshots(
         self, directory: DataDirectory | None, epoch: int, loaded: Loaded
@@ -185,7 +133,6 @@ class _Startup:
         self,
         quorum: QuorumDriver,
         publisher: Publisher,
-        faults: Faults,
         bound: tuple[Endpoint, ...],
         endpoints: tuple[Endpoint, ...],
         snapshots: Snapshots | None,
@@ -194,7 +141,7 @@ class _Startup:
         log_dir = os.path.abspath(directory.path) if directory else "memory"
         identity = self._identity
         control = assemble(
-            core=self._core,
+            self._foundation,
             node=Node(
                 node_id=identity.node_id,
                 cluster_id=identity.cluster_id,
@@ -202,8 +149,6 @@ class _Startup:
                 log_dir=log_dir,
                 new_id=self._plan.new_id,
             ),
-            faults=faults,
-            completions=self._completions,
             quorum=quorum,
             publisher=publisher,
             reserve=self._reserve,
@@ -227,7 +172,7 @@ class _Startup:
     def _first_records(
         self, quorum: QuorumDriver, replay: Replay, endpoints: tuple[Endpoint, ...]
     ) -> None:
-        clean = self._plan.clean
+        clean = self._plan.clean_epoch is not None
         records: list[Message] = [AbortTransactionRecord()] if replay.in_transaction else []
         records += self._bootstrap_records() if not replay.image().features else []
         replay.apply_batch(*self._commit(quorum, quorum.begin_epoch))

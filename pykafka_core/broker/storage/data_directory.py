@@ -42,6 +42,8 @@ OFFSET_MAX = 2**63 - 1
 CHECKPOINT_SIZE_MAX = 16 * 1024 * 1024
 _EPOCHS = re.compile(rb"0\n[0-9]+\n(?:[0-9]+ [0-9]+\n)*(?P<epoch>[0-9]{1,10}) [0-9]+\n")
 """A leader-epoch-checkpoint: version, count, and the start offset of each epoch; the last is the newest."""
+_BROKER_EPOCH = re.compile(rb'"brokerEpoch" *: *([0-9]{1,18})\b')
+"""In the marker of a clean stop (``CleanShutdownFileHandler.java``)."""
 _MAGIC_AT = 16
 _BATCH_OVERHEAD = 12
 _MAX_TIMESTAMP_AT = 35
@@ -125,9 +127,19 @@ class DataDirectory:
         """
         self._write(self.path / "meta.properties", encode_identity(identity))
 
-    def was_closed_cleanly(self) -> bool:
-        """Whether the last broker stopped cleanly; ask before the core opens it."""
-        return (self.path / CLEAN_SHUTDOWN).exists()
+    def clean_epoch(self) -> int | None:
+        """Epoch of the last broker, if it stopped cleanly; ask before the core opens it.
+
+        -1 where it is not known: a marker of before Kafka 3.7 is empty, and one may be damaged.
+
+        Raises:
+            StorageError: The marker cannot be read.
+        """
+        content = read_file(self.path / CLEAN_SHUTDOWN, SIZE_MAX)
+        if content is None:
+            return None
+        found = _BROKER_EPOCH.search(content)
+        return int(found[1]) if found else -1
 
     def last_epoch(self) -> int:
         """The last epoch of which there is a trace, 0 for none: quorum-state may be lost, and epochs never go back.

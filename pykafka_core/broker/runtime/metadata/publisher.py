@@ -53,6 +53,8 @@ class Publisher:
         self._snapshots = snapshots
         self._settings = projection.settings(self._image)
         self._unsaved_bytes = 0
+        self.is_begun = False
+        """Whether the core has taken in the whole image; batches before that are replayed only."""
         self.followers: list[Callable[[MetadataImage, Mapping[str, bytes]], object]] = []
         """Called with each committed image that the core has taken, and the topics that are gone: ids by name."""
 
@@ -72,6 +74,7 @@ class Publisher:
         Raises:
             MetadataError: It says what cannot be served.
         """
+        self.is_begun = True
         delta = whole(self._image)
         finish(self._projection.report_ignored(delta, self._settings))
         try:
@@ -89,6 +92,9 @@ class Publisher:
             yield
         self._replay.apply_batch(committed.first_offset, committed.last_offset, ())
         image, changes = self._replay.take()
+        if not self.is_begun:
+            self._image, self._settings = image, self._projection.settings(image)
+            return
         delta = yield from delta_in_slices(image, changes, self._node_id)
         inherited = yield from self._inherited(delta, image)
         yield from self._projection.report_ignored(delta, self._settings)

@@ -44,13 +44,8 @@ class QuorumDriver:
         return self._quorum
 
     @property
-    def leads(self) -> bool:
-        """Whether all that is committed was taken: it leads as long as it runs."""
-        return not self._committed
-
-    @property
     def can_propose(self) -> bool:
-        """Whether no batch is in flight, or was committed and not taken."""
+        """Whether all that is committed was taken, and no batch is in flight."""
         return self._quorum.can_propose and not self._committed
 
     @property

@@ -28,12 +28,8 @@ class QuorumPort(Protocol):
         """The quorum's value now."""
 
     @property
-    def leads(self) -> bool:
-        """Whether this node leads, and all that is committed was taken: what it decides next is on top of that."""
-
-    @property
     def can_propose(self) -> bool:
-        """Whether it leads, and no batch is in flight."""
+        """Whether this node leads, all that is committed was taken, and no batch is in flight."""
 
     @property
     def has_committed(self) -> bool:

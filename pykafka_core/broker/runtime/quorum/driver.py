@@ -10,18 +10,18 @@ from collections.abc import Callable
 from functools import partial
 from typing import assert_never
 
-from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
-from pykafka_core.broker.runtime.completions import Completions
+from pykafka_core.broker.runtime.foundation import Foundation
+from pykafka_core.broker.runtime.metadata.quorum_port import ProposalEnd
 from pykafka_core.broker.runtime.quorum.committed_log import CommittedLog
 from pykafka_core.broker.runtime.quorum.exchange import Exchange
 from pykafka_core.broker.runtime.quorum.log_writes import LogWrites
 from pykafka_core.broker.runtime.requests import RemoteRequest
-from pykafka_core.broker.runtime.timers import Timer, Timers
+from pykafka_core.broker.runtime.timers import Timer
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.errors import StorageError, error_of
 from pykafka_core.quorum import events
-from pykafka_core.quorum.quorum import Append, Committed
+from pykafka_core.quorum.quorum import Append, Committed, Proposal
 from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.roles import NEVER, Leader
 from pykafka_core.quorum.rpc import AnswerBody
@@ -33,12 +33,10 @@ _log = GuardedLogger(__name__)
 
 
 class ReplicaDriver:
-    """Holds the replica's value, and nothing else does.
+    """Holds the replica's value, and nothing else does: a `QuorumPort`.
 
     Args:
-        core: Has the metadata log, and the clocks.
-        completions: Where what is under way is waited for.
-        timers: Wake the loop at the replica's deadline.
+        foundation: Has the metadata log, the clocks, and the timer that wakes the loop at the replica's deadline.
         exchange: Talks to other replicas.
         begun: The value to begin with, and what followed from its beginning.
         persist: Writes and syncs quorum-state.
@@ -46,28 +44,26 @@ class ReplicaDriver:
 
     Attributes:
         leader_changed: Called when this node learns who leads, or that nobody does.
-        in_doubt: Called when what this node proposed may be committed by another leader, or not.
     """
 
     def __init__(
         self,
+        foundation: Foundation,
         *,
-        core: Core,
-        completions: Completions,
-        timers: Timers,
         exchange: Exchange,
         begun: tuple[Replica, list[events.ReplicaOutput]],
         persist: Callable[[ElectionState], object],
         next_offset: int,
     ) -> None:
+        core, completions = foundation.core, foundation.completions
         self._core = core
-        self._timers = timers
+        self._timers = foundation.timers
         self._exchange = exchange
         self._persist = persist
         self._writes = LogWrites(core, completions, self.handle)
         self.committed = CommittedLog(core, completions, next_offset)
         self.leader_changed: Callable[[events.LeaderChanged], object] = lambda _: None
-        self.in_doubt: Callable[[], object] = lambda: None
+        self.proposal_end = ProposalEnd()
         self._events: deque[events.ReplicaEvent] = deque()
         self._is_handling = False
         self._timer: Timer | None = None
@@ -79,9 +75,31 @@ class ReplicaDriver:
         return self._replica
 
     @property
+    def leads(self) -> bool:
+        """Whether this node is the active controller."""
+        return isinstance(self._replica.role, Leader)
+
+    @property
     def can_propose(self) -> bool:
-        """Whether this node leads, and its image has all that is committed."""
+        """Whether this node leads, all that is committed was taken, and no batch is in flight."""
         return self._replica.can_propose and not self.committed
+
+    @property
+    def has_committed(self) -> bool:
+        """Whether `take_committed` has something to give."""
+        return self.committed.is_ready
+
+    def propose(self, proposal: Proposal) -> None:
+        """Have a batch committed."""
+        self.handle(proposal)
+
+    def take_committed(self) -> Committed | None:
+        """The next committed batch.
+
+        Raises:
+            MetadataError: It cannot be read, or holds what this version does not know.
+        """
+        return self.committed.take()
 
     def begin(self) -> None:
         """Carry out what followed from the beginning; once, before anything else."""
@@ -161,7 +179,7 @@ class ReplicaDriver:
                 case Committed() | events.Advanced():
                     self.committed.note(output)
                 case events.InDoubt():
-                    self.in_doubt()
+                    self.proposal_end.in_doubt()
                 case events.LeaderChanged():
                     self.leader_changed(output)
                 case events.Failed(error_code):
@@ -172,7 +190,7 @@ class ReplicaDriver:
                     assert_never(output)
 
     def _leads_in(self, epoch: int) -> bool:
-        return isinstance(self._replica.role, Leader) and self._replica.leader_epoch == epoch
+        return self.leads and self._replica.leader_epoch == epoch
 
     def _on_replied(self, correlation: int, answer: AnswerBody | None) -> None:
         self.handle(events.Replied(self._core.now_ns() // NS_PER_MS, correlation, answer))

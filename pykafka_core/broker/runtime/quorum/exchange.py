@@ -5,9 +5,8 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from pykafka_core._core import Core
-from pykafka_core.broker.runtime.completions import Completed, Completions
-from pykafka_core.broker.runtime.open_requests import OpenRequests
+from pykafka_core.broker.runtime.completions import Completed
+from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.requests import RemoteRequest
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.errors import CorruptMessageError
@@ -46,25 +45,21 @@ class Exchange:
     """Sends a replica's requests and answers.
 
     Args:
-        core: Its sockets, and the log that answers to Fetch are read from.
-        completions: Where other nodes' answers are waited for, and reads.
-        requests: Where each request ends.
+        foundation: Its sockets, the log that answers to Fetch are read from, and where each request ends.
         envelope: Around all that is said.
         voters: Where other voters are, by node id; a leader that says so is where it says.
     """
 
     def __init__(
         self,
+        foundation: Foundation,
         *,
-        core: Core,
-        completions: Completions,
-        requests: OpenRequests,
         envelope: Envelope,
         voters: Mapping[int, Endpoint],
     ) -> None:
-        self._core = core
-        self._completions = completions
-        self._requests = requests
+        self._core = foundation.core
+        self._completions = foundation.completions
+        self._requests = foundation.requests
         self._envelope = envelope
         self._endpoints = dict(voters)
         self._numbers = count(1)

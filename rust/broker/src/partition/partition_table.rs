@@ -146,6 +146,9 @@ impl PartitionTable {
         let eligible =
             image.brokers.iter().map(|broker| (broker.node_id, broker.broker_epoch)).collect();
         self.host.eligible.store(Arc::new(eligible));
+        if let Some(own) = image.brokers.iter().find(|broker| broker.node_id == self.host.node_id) {
+            self.host.directory.set_broker_epoch(own.broker_epoch);
+        }
         let lag_ns_max = image.settings.replica_lag_ms_max.saturating_mul(1_000_000);
         self.host.replica_lag_ns_max.store(lag_ns_max, Ordering::Relaxed);
         let expiration_ms = image.settings.producer_id_expiration_ms;

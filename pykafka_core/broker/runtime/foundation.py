@@ -1,0 +1,29 @@
+"""What every part of a control plane stands on: the core, and the tables of what is under way."""
+
+from typing import NamedTuple
+
+from pykafka_core._core import Core
+from pykafka_core.broker.runtime.completions import Completions
+from pykafka_core.broker.runtime.faults import Faults
+from pykafka_core.broker.runtime.open_requests import OpenRequests
+from pykafka_core.broker.runtime.requests import Replies
+from pykafka_core.broker.runtime.timers import Timers
+
+
+class Foundation(NamedTuple):
+    """What every part of a control plane stands on."""
+
+    core: Core
+    faults: Faults
+    completions: Completions
+    timers: Timers
+    replies: Replies
+    requests: OpenRequests
+
+
+def found(core: Core) -> Foundation:
+    """The foundation of a node's control plane."""
+    faults = Faults(core.now_ns)
+    replies: Replies = []
+    requests = OpenRequests(core, faults, replies)
+    return Foundation(core, faults, Completions(), Timers(faults), replies, requests)

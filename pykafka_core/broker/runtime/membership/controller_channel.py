@@ -1,0 +1,108 @@
+"""Requests to the active controller, wherever it is: asked again until it answers, or the time is over.
+
+As in Apache Kafka, a request whose connection ended is sent again. It may have been carried out: who asks for something
+that may not happen twice says so in the request (a broker's epoch, a partition's), or is told that it is there already.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from pykafka_core.broker.runtime.completions import Completed
+from pykafka_core.broker.runtime.foundation import Foundation
+from pykafka_core.errors import NotControllerError
+from pykafka_core.protocol import ProtocolError, decode_response, encode_message
+from pykafka_core.protocol.messages import Message
+from pykafka_core.quorum.envelope import Endpoint
+
+if TYPE_CHECKING:
+    from pykafka_core._core import Replied
+
+RETRY_NS = 50_000_000
+"""Between two attempts, as Kafka's ``NodeToControllerRequestThread`` waits."""
+NS_PER_MS = 1_000_000
+
+
+class ControllerApi(NamedTuple):
+    """An API that controllers serve, and the versions of ours."""
+
+    key: int
+    versions: tuple[int, int]
+
+
+class _Ask(NamedTuple):
+    api: ControllerApi
+    request: Message
+    purpose: str
+    deadline_ns: int
+    answered: Callable[[Message | None], object]
+
+
+class ControllerChannel:
+    """Asks whichever node leads the metadata quorum.
+
+    Args:
+        foundation: Sends, knows the time, and has the timers of the next attempts.
+        leader: Where the leader is; None while nobody is known to lead.
+    """
+
+    def __init__(self, foundation: Foundation, leader: Callable[[], Endpoint | None]) -> None:
+        self._core = foundation.core
+        self._completions = foundation.completions
+        self._timers = foundation.timers
+        self._leader = leader
+
+    def ask(
+        self,
+        api: ControllerApi,
+        request: Message,
+        timeout_ms: int,
+        answered: Callable[[Message | None], object],
+        purpose: str = "controller",
+    ) -> None:
+        """Send a request; ``answered`` is called once, with None if the time was over.
+
+        Args:
+            purpose: Requests of one purpose share a connection, and wait for each other there.
+        """
+        deadline_ns = self._core.now_ns() + timeout_ms * NS_PER_MS
+        self._try(_Ask(api, request, purpose, deadline_ns, answered), api.versions[1])
+
+    def _try(self, ask: _Ask, version: int) -> None:
+        left_ms = (ask.deadline_ns - self._core.now_ns()) // NS_PER_MS
+        if left_ms <= 0:
+            ask.answered(None)
+            return
+        at = self._leader()
+        if at is None:
+            self._try_later(ask)
+            return
+        body = encode_message(ask.request, version)
+        token = self._completions.open(partial(self._on_replied, ask, version))
+        peer = ask.purpose, at.host, at.port
+        self._core.send(token, peer, ask.api.key, version, body, left_ms)
+
+    def _try_later(self, ask: _Ask) -> None:
+        due_ns = self._core.now_ns() + RETRY_NS
+        again = partial(self._try, ask, ask.api.versions[1])
+        self._timers.once("a request to the controller", due_ns, again)
+
+    def _on_replied(self, ask: _Ask, version: int, completed: Completed) -> None:
+        replied = cast("Replied", completed.answer)
+        if completed.error_code:
+            theirs = replied.versions
+            common = version if theirs is None else min(theirs[1], ask.api.versions[1])
+            if common < version and common >= ask.api.versions[0]:
+                self._try(ask, common)
+            else:
+                self._try_later(ask)
+            return
+        try:
+            answer = decode_response(ask.api.key, version, replied.body)
+        except ProtocolError:
+            self._try_later(ask)
+            return
+        if getattr(answer, "error_code", 0) == NotControllerError.code:
+            self._try_later(ask)
+        else:
+            ask.answered(answer)

@@ -1,0 +1,124 @@
+"""A request that a broker sent on to the controller, out of its envelope (KIP-590)."""
+
+import socket
+import struct
+from collections.abc import Hashable, Mapping
+from typing import NamedTuple
+
+from pykafka_core.broker.runtime.requests import Call, RemoteRequest
+from pykafka_core.errors import InvalidRequestError
+from pykafka_core.handlers.context import Caller, Context
+from pykafka_core.handlers.outcome import Outcome, Slices, Steps, finish
+from pykafka_core.handlers.registry import Owner, Row, handler_of
+from pykafka_core.protocol import MessageEncoder, ProtocolError, decode_request, is_flexible
+from pykafka_core.protocol.messages import EnvelopeRequest, EnvelopeResponse, Message
+
+_HEADER = struct.Struct(">hhih")
+NO_CLIENT_ID = -1
+
+
+class _Frame(NamedTuple):
+    """A request with its header."""
+
+    api_key: int
+    api_version: int
+    correlation: int
+    client_id: str
+    body: bytes
+
+
+class EnvelopedRequest:
+    """A client's request at the active controller: its answer goes back in the envelope's.
+
+    Raises:
+        ProtocolError: The envelope holds no request that the controller decides.
+    """
+
+    def __init__(
+        self, outer: RemoteRequest, envelope: EnvelopeRequest, rows: Mapping[int, Row]
+    ) -> None:
+        self._outer = outer
+        frame = self._frame = _parse(envelope.request_data)
+        row = rows.get(frame.api_key)
+        if (
+            row is None
+            or row.owner is not Owner.CONTROLLER
+            or not row.versions[0] <= frame.api_version <= row.versions[1]
+        ):
+            raise ProtocolError(f"API {frame.api_key} does not go in an envelope")
+        self.key: Hashable = outer.key
+        self.name = row.name
+        self.owner = row.owner
+        self.caller: Caller = Call(
+            frame.api_version,
+            _host(envelope.client_host_address),
+            frame.client_id,
+            outer.caller.listener,
+            outer.caller.received_ns,
+        )
+
+    def decide(self, context: Context) -> Outcome | Steps:
+        """Decode the request, now that it is its turn, and ask its handler."""
+        frame = self._frame
+        request = decode_request(frame.api_key, frame.api_version, frame.body)
+        return handler_of(frame.api_key)(context, request)
+
+    def answer(self, message: Message) -> Slices[None] | None:
+        """Send the answer in its envelope."""
+        return self._answer(message)
+
+    def _answer(self, message: Message) -> Slices[None]:
+        frame = self._frame
+        encoder = MessageEncoder(message, frame.api_version)
+        while (body := encoder.write(FIELDS_AT_ONCE)) is None:
+            yield
+        tagged = b"\0" if is_flexible(frame.api_key, frame.api_version) else b""
+        data = frame.correlation.to_bytes(4, "big", signed=True) + tagged + bytes(body)
+        sending = self._outer.answer(EnvelopeResponse(response_data=data))
+        if sending is not None:
+            yield from sending
+
+    def refuse(self, reason: str) -> None:
+        """It cannot be decoded."""
+        self.abandon(InvalidRequestError.code)
+
+    def abandon(self, error_code: int) -> None:
+        """Tell the broker that there is no answer."""
+        finish(self._outer.answer(EnvelopeResponse(response_data=None, error_code=error_code)))
+
+    def release(self) -> None:
+        """Give back the room of the envelope."""
+        self._outer.release()
+
+
+FIELDS_AT_ONCE = 1024
+
+
+def _parse(data: bytes) -> _Frame:
+    if len(data) < _HEADER.size:
+        raise ProtocolError("an envelope holds no request")
+    api_key, api_version, correlation, size = _HEADER.unpack_from(data)
+    begin = _HEADER.size + max(size, 0)
+    if size < NO_CLIENT_ID or begin > len(data):
+        raise ProtocolError("the client id of an enveloped request ends outside of it")
+    client_id = data[_HEADER.size : begin].decode(errors="replace")
+    if _is_tagged(api_key, api_version):
+        if data[begin : begin + 1] != b"\0":
+            raise ProtocolError("an enveloped request has tagged fields in its header")
+        begin += 1
+    return _Frame(api_key, api_version, correlation, client_id, data[begin:])
+
+
+def _is_tagged(api_key: int, api_version: int) -> bool:
+    try:
+        return is_flexible(api_key, api_version)
+    except ValueError as error:
+        raise ProtocolError(f"an envelope holds API {api_key} version {api_version}") from error
+
+
+def _host(address: bytes) -> str:
+    families = {4: socket.AF_INET, 16: socket.AF_INET6}
+    family = families.get(len(address))
+    if family is None:
+        raise ProtocolError(f"{len(address)} bytes are no address of a client")
+    return socket.inet_ntop(family, address)

@@ -1,0 +1,106 @@
+"""Requests that the active controller decides, sent on to it in an Envelope (KIP-590), as a broker of Kafka does.
+
+The envelope holds the request as the client sent it, with the client's name and address, and brings back the answer as
+the client gets it. A request of this process goes as itself.
+"""
+
+import struct
+from functools import partial
+from typing import cast
+
+from pykafka_core.broker.runtime.membership.controller_channel import (
+    ControllerApi,
+    ControllerChannel,
+)
+from pykafka_core.broker.runtime.open_requests import OpenRequests
+from pykafka_core.broker.runtime.requests import Asked, LocalRequest, RemoteRequest
+from pykafka_core.errors import RequestTimedOutError, UnknownServerError
+from pykafka_core.handlers.outcome import finish
+from pykafka_core.protocol import encode_message, is_flexible
+from pykafka_core.protocol.messages import (
+    DefaultPrincipalData,
+    EnvelopeRequest,
+    EnvelopeResponse,
+    Message,
+)
+
+ENVELOPE = ControllerApi(58, (0, 0))
+CORRELATION = 0
+PRINCIPAL_VERSION = 0
+
+
+class Forwarding:
+    """Sends requests on.
+
+    Args:
+        channel: To the active controller.
+        requests: Where each request ends.
+        timeout_ms: How long a request is tried (``request.timeout.ms``).
+    """
+
+    def __init__(self, channel: ControllerChannel, requests: OpenRequests, timeout_ms: int) -> None:
+        self._channel = channel
+        self._requests = requests
+        self._timeout_ms = timeout_ms
+
+    def take(self, asked: Asked) -> None:
+        """Send on a request that is in the table of open requests."""
+        if isinstance(asked, RemoteRequest):
+            envelope = EnvelopeRequest(
+                request_data=_frame(asked),
+                request_principal=_principal(asked.principal),
+                client_host_address=_address(asked.caller.client_host),
+            )
+            answered = partial(self._on_enveloped, asked)
+            self._channel.ask(ENVELOPE, envelope, self._timeout_ms, answered)
+        elif isinstance(asked, LocalRequest) and asked.sent_as is not None:
+            api_key, message = asked.sent_as
+            version = asked.caller.api_version
+            api = ControllerApi(api_key, (version, version))
+            self._channel.ask(api, message, self._timeout_ms, partial(self._on_answered, asked))
+        else:
+            self._requests.abandon(asked, UnknownServerError.code)
+
+    def _on_enveloped(self, asked: RemoteRequest, answer: Message | None) -> None:
+        response = cast("EnvelopeResponse | None", answer)
+        if response is None:
+            self._requests.abandon(asked, RequestTimedOutError.code)
+        elif response.error_code or response.response_data is None:
+            self._requests.abandon(asked, response.error_code or UnknownServerError.code)
+        else:
+            self._requests.answer_encoded(asked, _body(asked, response.response_data))
+
+    def _on_answered(self, asked: LocalRequest, answer: Message | None) -> None:
+        if answer is None:
+            self._requests.abandon(asked, RequestTimedOutError.code)
+        else:
+            finish(self._requests.answer(asked, answer))
+
+
+def _frame(asked: RemoteRequest) -> bytes:
+    """The request with its header, as the client sent it but for the correlation id."""
+    client_id = asked.caller.client_id.encode()
+    header = struct.pack(
+        ">hhih", asked.api_key, asked.caller.api_version, CORRELATION, len(client_id)
+    )
+    tagged = b"\0" if is_flexible(asked.api_key, asked.caller.api_version) else b""
+    return header + client_id + tagged + asked.body
+
+
+def _body(asked: RemoteRequest, response: bytes) -> bytes:
+    """The answer without its header: a correlation id, and tagged fields in flexible versions."""
+    is_tagged = is_flexible(asked.api_key, asked.caller.api_version)
+    return response[5 if is_tagged else 4 :]
+
+
+def _principal(text: str) -> bytes:
+    kind, _, name = text.partition(":")
+    data = DefaultPrincipalData(type=kind, name=name)
+    return struct.pack(">h", PRINCIPAL_VERSION) + bytes(encode_message(data, PRINCIPAL_VERSION))
+
+
+def _address(host: str) -> bytes:
+    import socket
+
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.inet_pton(family, host)

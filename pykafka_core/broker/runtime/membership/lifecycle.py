@@ -1,0 +1,201 @@
+"""How a broker joins its cluster and stays in it, as Kafka's ``BrokerLifecycleManager`` does.
+
+It registers with the active controller, which gives it an epoch, and then says every
+``broker.heartbeat.interval.ms`` that it is there and how far its metadata reach. It is fenced until they hold its own
+registration; then it serves. A broker that is fenced later goes on as before: metadata that say so reach it, too. At a
+clean stop it asks to be let go, and is once its partitions are led elsewhere.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, cast
+
+from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.runtime.foundation import Foundation
+from pykafka_core.broker.runtime.membership.controller_channel import (
+    ControllerApi,
+    ControllerChannel,
+)
+from pykafka_core.broker.runtime.timers import Timer
+from pykafka_core.broker.storage.identity import Identity
+from pykafka_core.errors import DuplicateBrokerRegistrationError, StaleBrokerEpochError, error_of
+from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
+from pykafka_core.metadata.image.image import Endpoint
+from pykafka_core.protocol.messages import (
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Message,
+)
+
+REGISTRATION = ControllerApi(62, (0, 4))
+HEARTBEAT = ControllerApi(63, (0, 1))
+PURPOSE = "lifecycle"
+"""Of the connection: nothing may hold a heartbeat up."""
+LEAVING_PAUSE_MS = 50
+"""Between heartbeats of a broker that waits to be let go."""
+NS_PER_MS = 1_000_000
+UNKNOWN = -1
+
+_log = GuardedLogger(__name__)
+
+
+class Joining(NamedTuple):
+    """What a broker says of itself.
+
+    Attributes:
+        previous_epoch: Of the registration with which it stopped cleanly, or -1: then its logs may lack
+            what it had acknowledged.
+    """
+
+    identity: Identity
+    incarnation_id: bytes
+    listeners: Sequence[Endpoint]
+    rack: str | None
+    previous_epoch: int
+    heartbeat_ms: int
+    session_ms: int
+
+
+class Lifecycle:
+    """One broker's membership. Belongs to the control thread.
+
+    Args:
+        foundation: Its clock, and the timer of the next heartbeat.
+        channel: To the active controller.
+        joining: What it says of itself.
+        metadata_offset: Of the last record that this broker's image holds, -1 for none.
+        refused: Called when the controller will not have it, with the reason: the node must end.
+    """
+
+    def __init__(
+        self,
+        foundation: Foundation,
+        *,
+        channel: ControllerChannel,
+        joining: Joining,
+        metadata_offset: Callable[[], int],
+        refused: Callable[[str], object],
+    ) -> None:
+        self._core = foundation.core
+        self._timers = foundation.timers
+        self._channel = channel
+        self._joining = joining
+        self._metadata_offset = metadata_offset
+        self._refused = refused
+        self._timer: Timer | None = None
+        self._is_leaving = False
+        self._left: Callable[[], object] | None = None
+        self.epoch = UNKNOWN
+        """Of the registration: the offset of its record."""
+        self.is_fenced = True
+
+    @property
+    def node_id(self) -> int:
+        """Of this broker."""
+        return self._joining.identity.node_id
+
+    def register(self) -> None:
+        """Ask the controller for an epoch; what follows goes on by itself."""
+        identity = self._joining.identity
+        of = BrokerRegistrationRequest
+        request = of(
+            broker_id=identity.node_id,
+            cluster_id=identity.cluster_id,
+            incarnation_id=self._joining.incarnation_id,
+            listeners=[
+                of.Listener(
+                    name=at.name,
+                    host=at.host,
+                    port=at.port,
+                    security_protocol=at.security_protocol,
+                )
+                for at in self._joining.listeners
+            ],
+            features=[
+                of.Feature(name=name, min_supported_version=low, max_supported_version=high)
+                for name, (low, high) in SUPPORTED_FEATURES.items()
+            ],
+            rack=self._joining.rack,
+            log_dirs=[identity.directory_id],
+            previous_broker_epoch=self._joining.previous_epoch,
+        )
+        self._ask(REGISTRATION, request, self._on_registered)
+
+    def leave(self, left: Callable[[], object]) -> None:
+        """Have the controller move what is led here; ``left`` is called once it is."""
+        self._is_leaving, self._left = True, left
+        if self.epoch == UNKNOWN:
+            self._end()
+        else:
+            self._beat_now()
+
+    def beat_soon(self) -> None:
+        """The image has got further: a broker that is fenced need not wait for its next heartbeat to say so."""
+        if self.is_fenced and self.epoch != UNKNOWN and self._metadata_offset() >= self.epoch:
+            self._beat_now()
+
+    def _ask(
+        self, api: ControllerApi, request: Message, answered: Callable[[Message | None], object]
+    ) -> None:
+        self._channel.ask(api, request, self._joining.session_ms, answered, PURPOSE)
+
+    def _on_registered(self, answer: Message | None) -> None:
+        if answer is None:
+            self._later(self.register)
+            return
+        response = cast("BrokerRegistrationResponse", answer)
+        code = response.error_code
+        if code == DuplicateBrokerRegistrationError.code:
+            # An earlier run of this broker, whose session has not ended.
+            self._later(self.register)
+        elif code:
+            name = error_of(code).name
+            self._refused(f"the controller refuses the registration of this broker: {name}")
+        else:
+            self.epoch = response.broker_epoch
+            self._beat()
+
+    def _beat_now(self) -> None:
+        if self._timer is not None:  # no heartbeat is under way
+            self._timer.cancel()
+            self._timer = None
+            self._beat()
+
+    def _beat(self) -> None:
+        self._timer = None
+        request = BrokerHeartbeatRequest(
+            broker_id=self._joining.identity.node_id,
+            broker_epoch=self.epoch,
+            current_metadata_offset=self._metadata_offset(),
+            want_fence=False,
+            want_shut_down=self._is_leaving,
+        )
+        self._ask(HEARTBEAT, request, self._on_beat)
+
+    def _on_beat(self, answer: Message | None) -> None:
+        response = cast("BrokerHeartbeatResponse | None", answer)
+        if response is None:
+            _log.warning("no controller has answered this broker's heartbeats for a session")
+        elif response.error_code == StaleBrokerEpochError.code:
+            self.epoch = UNKNOWN
+            self.register()
+            return
+        elif response.error_code:
+            _log.warning("a heartbeat was refused: %s", error_of(response.error_code).name)
+        else:
+            self.is_fenced = response.is_fenced
+            if response.should_shut_down:
+                self._end()
+                return
+        self._later(self._beat)
+
+    def _later(self, action: Callable[[], object]) -> None:
+        pause_ms = LEAVING_PAUSE_MS if self._is_leaving else self._joining.heartbeat_ms
+        due_ns = self._core.now_ns() + pause_ms * NS_PER_MS
+        self._timer = self._timers.once("a heartbeat", due_ns, action)
+
+    def _end(self) -> None:
+        left, self._left = self._left, None
+        if left is not None:
+            left()

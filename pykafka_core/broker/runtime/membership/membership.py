@@ -1,0 +1,119 @@
+"""A node's part in its cluster: when it joins, and which requests it leaves to the active controller.
+
+Theory of operation. The replica of the quorum says what is committed and who leads. Once this node's image has caught
+up for the first time the core takes it in, and the broker registers; unfenced, it serves. What the controller decides
+goes to the node that leads, unless this one does.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from pykafka_core.broker.runtime.foundation import Foundation
+from pykafka_core.broker.runtime.jobs import Jobs
+from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
+from pykafka_core.broker.runtime.membership.forwarding import Forwarding
+from pykafka_core.broker.runtime.membership.lifecycle import Lifecycle
+from pykafka_core.broker.runtime.membership.prerequisites import Prerequisites
+from pykafka_core.broker.runtime.metadata.publisher import Publisher
+from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
+from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.handlers.context import ProducerIds
+
+
+class Membership:
+    """One node among several. Belongs to the control thread, but for `leave`.
+
+    Args:
+        foundation: Of its control plane.
+        driver: Its replica of the metadata quorum.
+        publisher: Has the committed image.
+        lifecycle: Its broker's.
+        forwarding: Sends requests on to the active controller.
+        channel: To the active controller.
+        serve: Called once, when this broker's own metadata have it as unfenced: what it tells clients names itself.
+    """
+
+    def __init__(
+        self,
+        foundation: Foundation,
+        *,
+        driver: ReplicaDriver,
+        publisher: Publisher,
+        lifecycle: Lifecycle,
+        forwarding: Forwarding,
+        channel: ControllerChannel,
+        serve: Callable[[], object],
+    ) -> None:
+        self._foundation = foundation
+        self._channel = channel
+        self._driver = driver
+        self._publisher = publisher
+        self._lifecycle = lifecycle
+        self._forwarding = forwarding
+        self._serve: Callable[[], object] | None = serve
+        self._has_begun = False
+        self._known_offset = -1
+        self._left: Callable[[], object] | None = None
+
+    def serve_requests(self, jobs: Jobs, producer_ids: ProducerIds) -> None:
+        """Have the controller give what requests of any node need first."""
+        prerequisites = Prerequisites(
+            self._foundation,
+            channel=self._channel,
+            jobs=jobs,
+            producer_ids=producer_ids,
+            broker=lambda: (self._lifecycle.node_id, self._lifecycle.epoch),
+            has_topic=lambda name: name in self._publisher.image.topics.by_name,
+        )
+        producer_ids.ask_for_more = partial(prerequisites.more_producer_ids, _done)
+
+    @property
+    def leads(self) -> bool:
+        """Whether this node is the active controller."""
+        return self._driver.leads
+
+    def send_on(self, asked: Asked) -> None:
+        """Have the active controller, on another node, decide a request."""
+        self._forwarding.take(asked)
+
+    def leave(self, left: Callable[[], object]) -> None:
+        """Have what is led here move to others; ``left`` is called on the control thread once it is.
+
+        From any thread; the core has to be woken.
+        """
+        self._left = left
+
+    def begin_turn(self) -> None:
+        """Before anything is decided in a turn of the control thread."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._driver.begin()
+        self._driver.advance()
+        if self._left is not None:
+            left, self._left = self._left, None
+            self._lifecycle.leave(left)
+
+    def end_turn(self) -> None:
+        """After what is committed was published."""
+        offset = self._publisher.image.offset
+        if offset == self._known_offset:
+            return
+        self._known_offset = offset
+        if self._publisher.is_begun:
+            self._lifecycle.beat_soon()
+            self._serve_if_unfenced()
+        elif not self._driver.committed:
+            self._publisher.publish_whole()
+            self._lifecycle.register()
+
+    def _serve_if_unfenced(self) -> None:
+        own = self._publisher.image.brokers.get(self._lifecycle.node_id)
+        serve = self._serve
+        is_own = own is not None and own.epoch == self._lifecycle.epoch and not own.fenced
+        if serve is not None and is_own:
+            self._serve = None
+            serve()
+
+
+def _done(_is_given: bool) -> None:
+    """A coordinator asks again when it needs an id."""

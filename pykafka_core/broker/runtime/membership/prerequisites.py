@@ -1,0 +1,149 @@
+"""What a request of any node needs of the active controller before it can be answered here.
+
+Where this node leads the quorum alone, such a request proposes records. Among several it asks for what they would
+bring: a coordinators' topic, or a block of producer ids. Then it is decided anew.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import cast
+
+from pykafka_core.broker.runtime.foundation import Foundation
+from pykafka_core.broker.runtime.jobs import Jobs
+from pykafka_core.broker.runtime.membership.controller_channel import (
+    ControllerApi,
+    ControllerChannel,
+)
+from pykafka_core.broker.runtime.requests import Asked
+from pykafka_core.errors import CoordinatorNotAvailableError, TopicAlreadyExistsError
+from pykafka_core.handlers.context import ProducerIds
+from pykafka_core.handlers.outcome import Propose, Reply
+from pykafka_core.protocol.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    ConfigRecord,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    Message,
+    PartitionRecord,
+    ProducerIdsRecord,
+    TopicRecord,
+)
+
+CREATE_TOPICS = ControllerApi(19, (7, 7))
+ALLOCATE_PRODUCER_IDS = ControllerApi(67, (0, 0))
+RETRY_NS = 10_000_000
+"""Between two looks for a topic that was made: its records reach this node soon."""
+LOOKS_MAX = 500
+TIMEOUT_MS = 30_000
+
+
+class Prerequisites:
+    """Asks for them.
+
+    Args:
+        foundation: The timers of further looks.
+        channel: To the active controller.
+        jobs: Decide a request again, and answer it.
+        producer_ids: What this broker may give out.
+        broker: Id and epoch of this broker.
+        has_topic: Whether a topic is in this node's image.
+    """
+
+    def __init__(
+        self,
+        foundation: Foundation,
+        *,
+        channel: ControllerChannel,
+        jobs: Jobs,
+        producer_ids: ProducerIds,
+        broker: Callable[[], tuple[int, int]],
+        has_topic: Callable[[str], bool],
+    ) -> None:
+        self._core = foundation.core
+        self._timers = foundation.timers
+        self._channel = channel
+        self._jobs = jobs
+        self._producer_ids = producer_ids
+        self._broker = broker
+        self._has_topic = has_topic
+        jobs.propose = self.take
+
+    def take(self, asked: Asked, outcome: Propose) -> None:
+        """Ask for what the records would bring."""
+        if not outcome.records:
+            self._answer(asked, outcome, 0)
+            return
+        first = outcome.records[0]
+        if isinstance(first, ProducerIdsRecord):
+            # The block it names is the next one of this node's image; the controller gives another.
+            refusal = outcome.reply(CoordinatorNotAvailableError.code)
+            self.more_producer_ids(partial(self._on_ids, asked, refusal))
+        else:
+            assert isinstance(first, TopicRecord), "a coordinators' topic is made with one batch"
+            answered = partial(self._on_topic, asked, outcome, first.name)
+            self._channel.ask(CREATE_TOPICS, _creation(outcome.records), TIMEOUT_MS, answered)
+
+    def more_producer_ids(self, done: Callable[[bool], object]) -> None:
+        """Ask for a block; ``done`` is called with whether there is one."""
+        broker_id, broker_epoch = self._broker()
+        request = AllocateProducerIdsRequest(broker_id=broker_id, broker_epoch=broker_epoch)
+        answered = partial(self._on_allocated, done)
+        self._channel.ask(ALLOCATE_PRODUCER_IDS, request, TIMEOUT_MS, answered)
+
+    def _on_allocated(self, done: Callable[[bool], object], answer: Message | None) -> None:
+        response = cast("AllocateProducerIdsResponse | None", answer)
+        is_given = response is not None and not response.error_code
+        if response is not None and is_given:
+            self._producer_ids.grant(response.producer_id_start, response.producer_id_len)
+        done(is_given)
+
+    def _on_ids(self, asked: Asked, refusal: Reply, is_given: bool) -> None:
+        if is_given:
+            self._jobs.take(asked)
+        else:
+            self._jobs.answer(asked, lambda: refusal)
+
+    def _on_topic(self, asked: Asked, outcome: Propose, name: str, answer: Message | None) -> None:
+        response = cast("CreateTopicsResponse | None", answer)
+        code = (
+            CoordinatorNotAvailableError.code if response is None else response.topics[0].error_code
+        )
+        if code in (0, TopicAlreadyExistsError.code):
+            self._look(asked, outcome, name, LOOKS_MAX)
+        else:
+            self._answer(asked, outcome, code)
+
+    def _look(self, asked: Asked, outcome: Propose, name: str, looks: int) -> None:
+        if self._has_topic(name):
+            self._jobs.take(asked)
+        elif not looks:
+            self._answer(asked, outcome, CoordinatorNotAvailableError.code)
+        else:
+            due_ns = self._core.now_ns() + RETRY_NS
+            again = partial(self._look, asked, outcome, name, looks - 1)
+            self._timers.once(f"a look for {name}", due_ns, again)
+
+    def _answer(self, asked: Asked, outcome: Propose, code: int) -> None:
+        self._jobs.answer(asked, partial(outcome.reply, code))
+
+
+def _creation(records: Sequence[Message]) -> CreateTopicsRequest:
+    """The request that makes the topic of these records; where its replicas go is the controller's to say."""
+    topic = next(record for record in records if isinstance(record, TopicRecord))
+    partitions = [record for record in records if isinstance(record, PartitionRecord)]
+    of = CreateTopicsRequest
+    return of(
+        topics=[
+            of.CreatableTopic(
+                name=topic.name,
+                num_partitions=len(partitions),
+                replication_factor=len(partitions[0].replicas),
+                configs=[
+                    of.CreatableTopicConfig(name=record.name, value=record.value)
+                    for record in records
+                    if isinstance(record, ConfigRecord)
+                ],
+            )
+        ]
+    )

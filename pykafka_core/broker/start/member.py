@@ -1,0 +1,183 @@
+"""How a broker of a cluster comes up that others control.
+
+Its replica of the metadata quorum begins with what its disk holds; the image is made of what the quorum says is
+committed. So the start only puts the parts together: the control thread has the broker join, and it serves once the
+controller has unfenced it.
+"""
+
+import os
+import threading
+
+from pykafka_core._core import Core
+from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.broker.runtime.foundation import found
+from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
+from pykafka_core.broker.runtime.membership.forwarding import Forwarding
+from pykafka_core.broker.runtime.membership.lifecycle import Joining, Lifecycle
+from pykafka_core.broker.runtime.membership.membership import Membership
+from pykafka_core.broker.runtime.metadata.publisher import Publisher
+from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
+from pykafka_core.broker.runtime.quorum.exchange import Exchange
+from pykafka_core.broker.seam.core_types import CoreTypes
+from pykafka_core.broker.seam.projection import Projection
+from pykafka_core.broker.start.control_plane import assemble
+from pykafka_core.broker.start.listeners import advertised, bind, exposures
+from pykafka_core.broker.start.plan import UNKNOWN_EPOCH, Plan, Started
+from pykafka_core.broker.start.quorum_log import log_state
+from pykafka_core.errors import ClusterError
+from pykafka_core.handlers.context import Node
+from pykafka_core.metadata.image.image import Endpoint as Listener
+from pykafka_core.metadata.image.replay import Replay
+from pykafka_core.quorum import replica
+from pykafka_core.quorum.envelope import Endpoint, Envelope
+from pykafka_core.quorum.values import QuorumConfig, ReplicaKey
+from pykafka_core.types import ZERO_ID
+
+NS_PER_MS = 1_000_000
+FORWARD_MS = 30_000
+"""How long a request to the controller is tried (``request.timeout.ms``)."""
+
+_log = GuardedLogger(__name__)
+
+
+def start_member(core: Core, types: CoreTypes, plan: Plan) -> Started:
+    """Put a broker's parts together on a core that was just made; its control thread has it join.
+
+    Raises:
+        StorageError: The directory cannot be used.
+        MetadataError: Its metadata log cannot be understood.
+        ClusterError: It has no data directory, or none of this cluster.
+    """
+    return _MemberStart(core, types, plan).run()
+
+
+class _MemberStart:
+    def __init__(self, core: Core, types: CoreTypes, plan: Plan) -> None:
+        if plan.directory is None or plan.directory.identity() is None:
+            place = plan.directory.path if plan.directory else "a broker in memory"
+            raise ClusterError(
+                f"{place} has no cluster id: format a data directory with that of the cluster"
+            )
+        self._core = core
+        self._plan = plan
+        self._directory = plan.directory
+        self._identity = plan.identity
+        self._projection = Projection(types, plan.identity.node_id, plan.settings)
+        self._foundation = found(core)
+        self._joined = threading.Event()
+
+    def run(self) -> Started:
+        core, start = self._core, self._plan.settings.start
+        self._directory.make_room()
+        core.apply(self._projection.metadata_log(0, on_disk=True))
+        publisher = Publisher(
+            core=core,
+            projection=self._projection,
+            node_id=self._identity.node_id,
+            replay=Replay(),
+            faults=self._foundation.faults,
+            snapshots=None,
+        )
+        bound = bind(core, start.listeners)
+        endpoints = advertised(bound, start.advertised_listeners)
+        for warning in exposures(bound, endpoints):
+            _log.warning("%s", warning)
+        exchange = self._exchange()
+        driver = self._driver(exchange)
+        channel = ControllerChannel(
+            self._foundation, lambda: exchange.endpoint(driver.quorum.leader_id)
+        )
+        control = assemble(
+            self._foundation,
+            node=Node(
+                node_id=self._identity.node_id,
+                cluster_id=self._identity.cluster_id,
+                directory_id=self._identity.directory_id,
+                log_dir=os.path.abspath(self._directory.path),
+                new_id=self._plan.new_id,
+            ),
+            quorum=driver,
+            publisher=publisher,
+            reserve=self._directory.reserve,
+            membership=Membership(
+                self._foundation,
+                driver=driver,
+                publisher=publisher,
+                lifecycle=self._lifecycle(channel, publisher, endpoints),
+                forwarding=Forwarding(channel, self._foundation.requests, FORWARD_MS),
+                channel=channel,
+                serve=self._serve,
+            ),
+        )
+        return Started(
+            control=control,
+            bound=bound,
+            endpoints=endpoints,
+            snapshots=None,
+            reserve=self._directory.reserve,
+            joined=self._joined,
+        )
+
+    def _exchange(self) -> Exchange:
+        voters = self._plan.settings.start.voters
+        own = ReplicaKey(self._identity.node_id, self._identity.directory_id)
+        return Exchange(
+            self._foundation,
+            envelope=Envelope(self._identity.cluster_id, own, {}),
+            voters={voter.node_id: Endpoint(voter.host, voter.port) for voter in voters},
+        )
+
+    def _driver(self, exchange: Exchange) -> ReplicaDriver:
+        settings, core = self._plan.settings, self._core
+        begun = replica.begin(
+            ReplicaKey(self._identity.node_id, self._identity.directory_id),
+            tuple(ReplicaKey(voter.node_id, ZERO_ID) for voter in settings.start.voters),
+            self._directory.election(),
+            log_state(core, self._directory.snapshots()),
+            now_ms=core.now_ns() // NS_PER_MS,
+            seed=int.from_bytes(self._plan.new_id()[:8], "big"),
+            config=QuorumConfig(
+                election_timeout_ms=settings.int("controller.quorum.election.timeout.ms"),
+                election_backoff_ms_max=settings.int("controller.quorum.election.backoff.max.ms"),
+                fetch_timeout_ms=settings.int("controller.quorum.fetch.timeout.ms"),
+                request_timeout_ms=settings.int("controller.quorum.request.timeout.ms"),
+                retry_backoff_ms=settings.int("controller.quorum.retry.backoff.ms"),
+            ),
+        )
+        return ReplicaDriver(
+            self._foundation,
+            exchange=exchange,
+            begun=begun,
+            persist=self._directory.write_election,
+            next_offset=0,
+        )
+
+    def _lifecycle(
+        self, channel: ControllerChannel, publisher: Publisher, endpoints: tuple[Listener, ...]
+    ) -> Lifecycle:
+        settings = self._plan.settings
+        clean_epoch = self._plan.clean_epoch
+        joining = Joining(
+            identity=self._identity,
+            incarnation_id=self._plan.new_id(),
+            listeners=endpoints,
+            rack=settings.start.rack,
+            previous_epoch=UNKNOWN_EPOCH if clean_epoch is None else clean_epoch,
+            heartbeat_ms=settings.int("broker.heartbeat.interval.ms"),
+            session_ms=settings.int("broker.session.timeout.ms"),
+        )
+        return Lifecycle(
+            self._foundation,
+            channel=channel,
+            joining=joining,
+            metadata_offset=lambda: publisher.image.offset,
+            refused=_refuse,
+        )
+
+    def _serve(self) -> None:
+        self._core.serve()
+        self._joined.set()
+
+
+def _refuse(reason: str) -> None:
+    raise ClusterError(reason)

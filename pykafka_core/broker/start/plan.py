@@ -1,0 +1,69 @@
+"""What a broker is to be, by its settings and its data directory, and what a start makes of it."""
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from pykafka_core.broker.start.control_plane import ControlPlane
+from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.identity import Identity, new_identity
+from pykafka_core.broker.storage.reserve import Reserve
+from pykafka_core.broker.storage.snapshots import Snapshots
+from pykafka_core.config import BrokerConfigs
+from pykafka_core.errors import StorageError
+from pykafka_core.metadata.image.image import Endpoint
+
+UNKNOWN_EPOCH = -1
+
+
+class Plan(NamedTuple):
+    """What a broker is to be."""
+
+    settings: BrokerConfigs
+    identity: Identity
+    directory: DataDirectory | None
+    clean_epoch: int | None
+    """Broker epoch of the last run, which stopped cleanly, -1 if it did not say; None if it did not stop cleanly."""
+    new_id: Callable[[], bytes]
+
+
+class Started(NamedTuple):
+    """A broker that serves; its control thread may start."""
+
+    control: ControlPlane
+    bound: tuple[Endpoint, ...]
+    """Where it listens."""
+    endpoints: tuple[Endpoint, ...]
+    """What clients are told of the same listeners."""
+    snapshots: Snapshots | None
+    """None in memory: nothing is read again there."""
+    reserve: Reserve | None
+    """None in memory."""
+    joined: threading.Event | None = None
+    """Set once a node of several may serve; None where nobody else has a say."""
+
+
+def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]) -> Plan:
+    """Look at the data directory, without changing anything.
+
+    Args:
+        settings: As given.
+        path: The data directory, None for memory.
+        new_id: Gives a `types.random_id` at each call.
+
+    Raises:
+        StorageError: The directory belongs to another node, or cannot be understood.
+    """
+    node_id = settings.start.node_id
+    directory = DataDirectory(path) if path is not None else None
+    found = directory.identity() if directory else None
+    if found is not None and node_id not in (None, found.node_id):
+        raise StorageError(f"{path} belongs to node {found.node_id}, not to node {node_id}")
+    return Plan(
+        settings=settings,
+        identity=found or new_identity(node_id, new_id),
+        directory=directory,
+        clean_epoch=directory.clean_epoch() if directory else UNKNOWN_EPOCH,
+        new_id=new_id,
+    )
