@@ -62,6 +62,7 @@ pub use append::{Append, AppendOutcome, AppendRefusal};
 pub(crate) use large::LargeRoom;
 pub use lookup::{LookUp, OffsetAnswer, OffsetQuery};
 pub use read::{Isolation, Read, ReadRequest};
+pub use replicate::Replica;
 
 use self::leaving::Leaving;
 use self::log_starts::LogStarts;
@@ -126,6 +127,8 @@ pub struct Host {
     pub dirty: Mutex<Vec<Arc<Partition>>>,
     /// Told when one is listed, and when settings change.
     pub upkeep_changed: Notify,
+    /// Partitions that are led here and have followers, and some that were.
+    pub(crate) replicated: Mutex<Vec<Weak<Partition>>>,
     /// Partitions whose logs were used and not released since.
     pub listed: Mutex<Vec<Weak<Partition>>>,
 }
@@ -156,6 +159,8 @@ struct Inner {
     config: Arc<LogConfig>,
     queue: WorkQueue,
     waiters: Waiters,
+    /// Whether it is in the list of those whose followers are looked at by the clock.
+    is_scanned: bool,
     sync: sync::SyncRound,
     idleness: idle::Idleness,
     /// Bytes appended and not yet credited to watching fetches.
@@ -225,6 +230,7 @@ impl Partition {
             config,
             queue: WorkQueue::default(),
             waiters: Waiters::default(),
+            is_scanned: false,
             sync: sync::SyncRound::default(),
             idleness: idle::Idleness::default(),
             uncredited_bytes: 0,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use pykafka_log::{
-    DirectoryOptions, Disk, Durability, LogConfig, LogDirectory, ManualClock, MemoryDisk,
+    Clock, DirectoryOptions, Disk, Durability, LogConfig, LogDirectory, ManualClock, MemoryDisk,
 };
 use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
 use pykafka_wire::{ApiKey, fetch, produce};
@@ -27,6 +27,8 @@ use crate::seam::image::{BrokerEndpoint, PartitionEntry, TopicId};
 pub(crate) const NODE: i32 = 1;
 pub(crate) const TOPIC: TopicId = [7; 16];
 const MEMORY_MAX: u64 = 1 << 28;
+/// The listener for brokers.
+pub(crate) const REPLICATION: &str = "REPLICATION";
 pub(crate) const START_MS: i64 = 1_700_000_000_000;
 
 /// One broker under test.
@@ -97,17 +99,8 @@ impl Broker {
             seed: 1,
         }));
         let mut broker = Broker { ctx, clock, gate, metadata_offset: 0 };
-        broker.apply(ImageDelta {
-            brokers: Some(vec![BrokerEndpoint {
-                node_id: NODE,
-                listener: Arc::from("PLAINTEXT"),
-                host: Arc::from("127.0.0.1"),
-                port: 9092,
-                rack: None,
-                broker_epoch: 5,
-            }]),
-            ..ImageDelta::default()
-        });
+        broker
+            .apply(ImageDelta { brokers: Some(vec![endpoint(NODE, 5)]), ..ImageDelta::default() });
         broker
     }
 
@@ -117,6 +110,30 @@ impl Broker {
         let delta = ImageDelta { metadata_offset: self.metadata_offset, ..delta };
         let step = self.ctx.image.load().step(delta).unwrap();
         self.ctx.carry_out(step);
+    }
+
+    /// One of the brokers 1 to 4, whose registrations have the epoch 5; they fetch from each other on [`REPLICATION`].
+    pub(crate) fn in_cluster(mut self) -> Broker {
+        // The lag clock takes 0 for "long ago".
+        self.clock.advance_ms(1);
+        self.register(&[(1, 5), (2, 5), (3, 5), (4, 5)]);
+        let settings = [("inter.broker.listener.name", REPLICATION)];
+        let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        self.apply(ImageDelta { broker_settings: Some(settings.into()), ..ImageDelta::default() });
+        self
+    }
+
+    /// Replaces the registered brokers: node ids and broker epochs.
+    pub(crate) fn register(&mut self, brokers: &[(i32, i64)]) {
+        let brokers =
+            brokers.iter().map(|(node_id, broker_epoch)| endpoint(*node_id, *broker_epoch));
+        self.apply(ImageDelta { brokers: Some(brokers.collect()), ..ImageDelta::default() });
+    }
+
+    /// Creates `t`, or changes it, with one partition that is led here and replicated to `replicas`.
+    pub(crate) fn replicate(&mut self, entry: PartitionEntry, overrides: &[(&str, &str)]) {
+        let topic = TopicImage { partitions: vec![entry], ..topic("t", TOPIC, 0, overrides) };
+        self.apply(ImageDelta { topics: vec![topic], ..ImageDelta::default() });
     }
 
     /// Creates `t` with `partitions` partitions, led here in epoch 0.
@@ -158,10 +175,21 @@ impl Broker {
     }
 
     pub(crate) fn fetch(&self, version: i16, request: &fetch::Request<'_>) -> Outcome {
+        self.fetch_on("PLAINTEXT", version, request)
+    }
+
+    /// A fetch that comes to the listener of that name now.
+    pub(crate) fn fetch_on(
+        &self,
+        listener: &str,
+        version: i16,
+        request: &fetch::Request<'_>,
+    ) -> Outcome {
         let mut body = BytesMut::new();
         request.encode(version, &mut body).unwrap();
-        let header = header(ApiKey::FETCH, version);
-        crate::api::fetch::handle(&self.ctx, &connection(), &header, &body.freeze(), self.room())
+        let header = Header { received_ns: self.clock.now_ns(), ..header(ApiKey::FETCH, version) };
+        let conn = ConnectionInfo { listener: Arc::from(listener), ..connection() };
+        crate::api::fetch::handle(&self.ctx, &conn, &header, &body.freeze(), self.room())
     }
 
     /// Room for an answer, of which nothing is taken yet.
@@ -219,6 +247,23 @@ pub(crate) fn led_here(index: i32, leader_epoch: i32, partition_epoch: i32) -> P
         replicas: vec![NODE],
         isr: vec![NODE],
         ..PartitionEntry::default()
+    }
+}
+
+/// `t`-0 led here in epoch 0 for all of `replicas`.
+pub(crate) fn replicated(partition_epoch: i32, replicas: &[i32], isr: &[i32]) -> PartitionEntry {
+    let (replicas, isr) = (replicas.to_vec(), isr.to_vec());
+    PartitionEntry { replicas, isr, ..led_here(0, 0, partition_epoch) }
+}
+
+fn endpoint(node_id: i32, broker_epoch: i64) -> BrokerEndpoint {
+    BrokerEndpoint {
+        node_id,
+        listener: Arc::from("PLAINTEXT"),
+        host: Arc::from("127.0.0.1"),
+        port: 9092,
+        rack: None,
+        broker_epoch,
     }
 }
 
@@ -320,9 +365,15 @@ impl Broker {
         }
     }
 
+    /// Produces with acks=1: no follower is waited for.
+    pub(crate) fn append_waiting_for_nobody(&self, records: &[u8]) {
+        let bytes = replied(self.produce(9, 1, records));
+        let response = produce::Response::decode(9, &bytes).unwrap();
+        assert_eq!(response.responses[0].partitions[0].error_code, 0);
+    }
+
     /// Lets every deadline pass that has come.
     pub(crate) fn expire(&self) {
-        use pykafka_log::Clock;
         self.ctx.purgatory.expire(self.clock.now_ns());
     }
 }

@@ -4,10 +4,11 @@
 //! the bytes do not suffice the request is parked: it watches its partitions, and each wake-up reads again, in the
 //! connection's own task. Records are the buffers they were read into, all the way to the socket.
 //!
-//! contract/kafka.md#24–#29, #62, #63. Followers do not fetch here before there is a cluster: a replica id is refused and changes
-//! nothing (contract/replication.md#attack-16).
+//! contract/kafka.md#24–#29, #62, #63. A follower's fetch is booked before it is read ([`Answer::booked`]), sees all that is
+//! appended, and is bounded by the follower's own limits alone. Who may fetch as one: [`replica`].
 
 mod parked;
+mod replica;
 mod respond;
 mod target;
 
@@ -53,13 +54,14 @@ pub fn handle(
         Ok(request) => request,
         Err(error) => return Outcome::malformed(error),
     };
+    let (client, arrived_ns) = (Client::new(conn, header), header.received_ns);
     if partitions_count(ctx, &request) <= PARTITIONS_AT_ONCE_MAX {
-        return begin(ctx, Client::new(conn, header), version, &request, room);
+        return begin(ctx, client, arrived_ns, version, &request, room);
     }
-    let (ctx, client, body) = (ctx.clone(), Client::new(conn, header), body.clone());
+    let (ctx, body) = (ctx.clone(), body.clone());
     let host = ctx.partitions.host().clone();
     Outcome::elsewhere(&host, move || match Request::decode(version, &body) {
-        Ok(request) => begin(&ctx, client, version, &request, room),
+        Ok(request) => begin(&ctx, client, arrived_ns, version, &request, room),
         Err(error) => Outcome::malformed(error),
     })
 }
@@ -73,22 +75,25 @@ fn partitions_count(ctx: &Context, request: &Request<'_>) -> usize {
 fn begin(
     ctx: &Arc<Context>,
     client: Client,
+    arrived_ns: u64,
     version: i16,
     request: &Request<'_>,
     room: Share,
 ) -> Outcome {
-    if request.replica() >= 0 {
-        return refuse(version, request, KafkaError::ClusterAuthorizationFailed);
-    }
+    let image = ctx.image.load();
+    let replica = match replica::of(ctx.node_id, &image, &client.conn, arrived_ns, request) {
+        Ok(replica) => replica,
+        Err(error) => return refuse(version, request, error),
+    };
     let Some(isolation) = Isolation::from_id(request.isolation_level) else {
         return refuse(version, request, KafkaError::UnknownServerError);
     };
-    let image = ctx.image.load();
-    let wanted = request.max_bytes.min(image.settings.fetch_bytes_max);
-    let bytes_max = bytes_max(ctx, wanted.min(client.fetch_bytes_max(ctx)));
+    let of_clients = || image.settings.fetch_bytes_max.min(client.fetch_bytes_max(ctx));
+    let most = if replica.is_some() { i32::MAX } else { of_clients() };
+    let bytes_max = bytes_max(ctx, request.max_bytes.min(most));
     let limits = Limits {
         version,
-        isolation,
+        isolation: replica.map_or(isolation, |replica| Isolation::Replica(replica.broker_id)),
         bytes_max,
         bytes_min: i64::from(request.min_bytes).min(bytes_max),
         wait_ms: request.max_wait_ms.min(WAIT_MS_MAX),
@@ -99,14 +104,23 @@ fn begin(
     };
     let targets = Targets::resolve(ctx, &image, opened);
     drop(image);
-    let answer = Answer { ctx: ctx.clone(), client, limits, targets };
+    let answer = Answer { ctx: ctx.clone(), client, replica, limits, targets };
     match opening::of(answer.targets.partitions()) {
-        None => read_or_wait(answer, room),
+        None => book(answer, room),
         Some(opened) => Outcome::Pending(Box::pin(async move {
             opened.await;
-            read_or_wait(answer, room)
+            book(answer, room)
         })),
     }
+}
+
+/// Books what a follower has, before anything that may wait.
+fn book(answer: Answer, room: Share) -> Outcome {
+    if answer.replica.is_none() || !answer.is_long() {
+        return read_or_wait(answer.booked(), room);
+    }
+    let host = answer.ctx.partitions.host().clone();
+    Outcome::elsewhere(&host, move || read_or_wait(answer.booked(), room))
 }
 
 /// What one answer may bring at most: a request that waits for more would wait in vain.

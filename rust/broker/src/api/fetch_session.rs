@@ -61,6 +61,8 @@ pub struct FetchSpec {
     pub current_leader_epoch: Option<LeaderEpoch>,
     /// Of the last record that the client has, if it can tell.
     pub last_fetched_epoch: Option<LeaderEpoch>,
+    /// A follower's own log start offset.
+    pub log_start_offset: i64,
 }
 
 /// What the answer to one partition says, as far as a session cares.

@@ -399,17 +399,18 @@ impl Turn<'_> {
         written: Vec<Written>,
     ) -> Vec<(Append, AppendOutcome)> {
         let mut results = Vec::with_capacity(written.len());
-        let mut has_appended = false;
+        let (mut has_appended, mut appended_bytes) = (false, 0);
         for (Queued { append, .. }, result) in written {
             let result = result.map_err(|refusal| self.storage_refusal(refusal));
             if let Ok(info) = &result {
                 self.report_space();
                 has_appended |= !info.duplicate;
-                self.uncredited_bytes += if info.duplicate { 0 } else { append.batch.len() as i64 };
+                appended_bytes += if info.duplicate { 0 } else { append.batch.len() as i64 };
             }
             results.push((append, result));
         }
         if has_appended {
+            self.credit_appended(appended_bytes);
             self.sync_after_append(log);
         }
         self.progress(log);

@@ -1,9 +1,10 @@
-//! What happens by the clock: `flush.ms`, checkpoints, compactions, and files whose time has come. One task per broker.
+//! What happens by the clock: `flush.ms`, checkpoints, compactions, followers that lag, and files whose time has come. One task per broker.
 //!
 //! A partition enters the dirty list with its first unsynced append and leaves it when all is synced, so the task has
 //! nothing to do for idle partitions and sleeps while nobody writes.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -23,10 +24,16 @@ pub async fn run(ctx: Arc<Context>) {
     let checkpoints = Arc::new(());
     let mut since_compaction = Duration::ZERO;
     let compactions = Arc::new(());
+    let mut since_scan = Duration::ZERO;
     loop {
         let backoff = Duration::from_millis(ctx.image.load().settings.cleaner_backoff_ms);
         let waited = wait(ctx.partitions.host(), backoff).await;
         ctx.partitions.sync_due();
+        since_scan += waited;
+        if since_scan >= scan_interval(ctx.partitions.host()) {
+            since_scan = Duration::ZERO;
+            ctx.partitions.scan_followers();
+        }
         since_checkpoint += waited;
         if since_checkpoint >= CHECKPOINT_TICK && Arc::strong_count(&checkpoints) == 1 {
             since_checkpoint = Duration::ZERO;
@@ -44,12 +51,19 @@ pub async fn run(ctx: Arc<Context>) {
 async fn wait(host: &Host, backoff: Duration) -> Duration {
     let begun = Instant::now();
     if host.dirty.lock().is_empty() {
-        let tick = backoff.clamp(DIRTY_TICK, CHECKPOINT_TICK);
+        let has_followers = !host.replicated.lock().is_empty();
+        let scan_interval = if has_followers { scan_interval(host) } else { Duration::MAX };
+        let tick = backoff.min(scan_interval).clamp(DIRTY_TICK, CHECKPOINT_TICK);
         let _ = tokio::time::timeout(tick, host.upkeep_changed.notified()).await;
     } else {
         tokio::time::sleep(DIRTY_TICK).await;
     }
     begun.elapsed()
+}
+
+/// How often followers are looked at by the clock: one that lags is noticed half of that time late at most.
+fn scan_interval(host: &Host) -> Duration {
+    Duration::from_nanos(host.replica_lag_ns_max.load(Ordering::Relaxed) / 2).max(DIRTY_TICK)
 }
 
 /// Of all partitions, by a thread that no client's request has.

@@ -109,6 +109,7 @@ impl PartitionTable {
             directory: options.directory,
             dirty: Mutex::default(),
             upkeep_changed: Notify::new(),
+            replicated: Mutex::default(),
             listed: Mutex::default(),
         };
         PartitionTable {

@@ -1,4 +1,5 @@
-//! Reads for clients: bounded by the high watermark or the last stable offset, fenced by epochs.
+//! Reads for clients and followers: bounded by the high watermark, the last stable offset or the log end, fenced by
+//! epochs.
 
 use std::sync::Arc;
 
@@ -20,6 +21,8 @@ pub enum Isolation {
     ReadUncommitted,
     /// Up to the last stable offset, with the aborted transactions named.
     ReadCommitted,
+    /// All that is appended: for the follower with this node id.
+    Replica(i32),
 }
 
 impl Isolation {
@@ -37,6 +40,7 @@ impl Isolation {
         match self {
             Isolation::ReadUncommitted => offsets.high_watermark,
             Isolation::ReadCommitted => offsets.last_stable_offset,
+            Isolation::Replica(_) => offsets.log_end_offset,
         }
     }
 }
@@ -79,16 +83,17 @@ impl Partition {
     /// Reads whole batches from `fetch_offset` on.
     ///
     /// # Errors
-    /// The epoch errors and `NOT_LEADER_OR_FOLLOWER`; `OFFSET_OUT_OF_RANGE` outside of [log start, log end], also where
-    /// the last fetched epoch is unknown; `UNKNOWN_SERVER_ERROR` for a negative size; `KAFKA_STORAGE_ERROR`.
+    /// The epoch errors and `NOT_LEADER_OR_FOLLOWER`; `UNKNOWN_LEADER_EPOCH` for a follower outside of the assignment;
+    /// `OFFSET_OUT_OF_RANGE` outside of [log start, log end], also where the last fetched epoch is unknown;
+    /// `UNKNOWN_SERVER_ERROR` for a negative size; `KAFKA_STORAGE_ERROR`.
     pub fn read(&self, request: &ReadRequest) -> Result<Read, KafkaError> {
         let (turn, log) = self.turn_as_leader(request.current_leader_epoch)?;
+        if let Isolation::Replica(broker_id) = request.isolation {
+            turn.replication.follower(broker_id)?;
+        }
         let (offsets, version) = (turn.offsets(&log), turn.version);
         drop(turn);
         let fetch_offset = request.fetch_offset;
-        if fetch_offset < offsets.log_start_offset {
-            return Err(KafkaError::OffsetOutOfRange);
-        }
         let nothing = FetchedRecords::Read(Bytes::new());
         let nothing = Read {
             records: nothing,
@@ -98,13 +103,9 @@ impl Partition {
             has_more: false,
             version,
         };
-        let diverging = diverging_epoch(&log, request)?;
+        let diverging = diverging_epoch(&log, &offsets, request)?;
         if diverging.is_some() {
             return Ok(Read { diverging, ..nothing });
-        }
-        // After the epochs: a reader past our end is told where its log parts from ours, if it can tell its epoch.
-        if fetch_offset > offsets.log_end_offset {
-            return Err(KafkaError::OffsetOutOfRange);
         }
         let Ok(bytes_max) = usize::try_from(request.bytes_max) else {
             return Err(KafkaError::UnknownServerError);
@@ -187,11 +188,17 @@ impl Partition {
         }
     }
 
-    /// Lets a fetch watch for readable bytes; `false` if something changed since `version`, so that it must read again.
-    pub fn watch(&self, fetch: &Arc<Parked>, version: u64) -> bool {
+    /// Lets a fetch watch for bytes that it may see; `false` if something changed since `read`, so that it must read
+    /// again.
+    pub fn watch(&self, fetch: &Arc<Parked>, isolation: Isolation, read: &Read) -> bool {
         let mut turn = self.turn();
-        turn.waiters.watch(fetch);
-        turn.version == version
+        let Isolation::Replica(_) = isolation else {
+            turn.waiters.watch(fetch);
+            return turn.version == read.version;
+        };
+        turn.waiters.watch_log_end(fetch);
+        let log_end_offset = turn.opened().map(|log| log.log_end_offset());
+        turn.version == read.version && log_end_offset == Some(read.offsets.log_end_offset)
     }
 
     /// Whether any request waits on this partition.
@@ -205,16 +212,30 @@ impl Partition {
     }
 }
 
-/// Compares the epoch of the reader's last record with our history (contract/kafka.md#30, contract/replication.md#12).
-fn diverging_epoch(
+/// Whether and where the reader's log parts from ours: compares its offset with our ends, and the epoch of its last record
+/// with our history (contract/kafka.md#30, contract/replication.md#12).
+///
+/// # Errors
+/// `OFFSET_OUT_OF_RANGE`: before the log start, whatever the epochs say; behind the log end if they do not part.
+pub(super) fn diverging_epoch(
     log: &Log,
+    offsets: &PartitionOffsets,
     request: &ReadRequest,
 ) -> Result<Option<(LeaderEpoch, i64)>, KafkaError> {
-    let Some(last_fetched) = request.last_fetched_epoch else {
-        return Ok(None);
-    };
-    let (epoch, end_offset) =
-        log.end_offset_for_epoch(last_fetched).ok_or(KafkaError::OffsetOutOfRange)?;
-    let diverges = epoch < last_fetched || end_offset < request.fetch_offset;
-    Ok(diverges.then_some((epoch, end_offset)))
+    let fetch_offset = request.fetch_offset;
+    if fetch_offset < offsets.log_start_offset {
+        return Err(KafkaError::OffsetOutOfRange);
+    }
+    if let Some(last_fetched) = request.last_fetched_epoch {
+        let (epoch, end_offset) =
+            log.end_offset_for_epoch(last_fetched).ok_or(KafkaError::OffsetOutOfRange)?;
+        if epoch < last_fetched || end_offset < fetch_offset {
+            return Ok(Some((epoch, end_offset)));
+        }
+    }
+    // After the epochs: a reader past our end is told where its log parts from ours, if it can tell its epoch.
+    if fetch_offset > offsets.log_end_offset {
+        return Err(KafkaError::OffsetOutOfRange);
+    }
+    Ok(None)
 }

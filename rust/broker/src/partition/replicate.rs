@@ -1,96 +1,180 @@
-//! Followers' fetches, as the leader books them. No request comes here before there is a cluster.
-
-use pykafka_record::LeaderEpoch;
+//! Followers' fetches, as the leader books them.
+//!
+//! What a follower says it has is booked before anything is read for it, once for each of its requests: acknowledgements
+//! that wait for it never wait for its answer. A fetch that diverges says nothing of what the follower has, and books
+//! nothing (contract/replication.md#12).
 
 use std::sync::atomic::Ordering;
 
-use super::Partition;
+use super::read::diverging_epoch;
 use super::replication::follower::FollowerFetch;
+use super::replication::{Role, View};
+use super::turn::Turn;
+use super::{Isolation, Partition, ReadRequest};
 use crate::kafka_error::KafkaError;
 use crate::seam::event::{Event, ReplicaStateKind};
 
+/// A follower that fetches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replica {
+    /// Node id.
+    pub broker_id: i32,
+    /// The registration under which it fetches; −1 from before KIP-903.
+    pub broker_epoch: i64,
+    /// Its latest registration that is known here; −1 if that has no epoch.
+    pub registered_epoch: i64,
+    /// When its request arrived.
+    pub arrived_ns: u64,
+}
+
+impl Replica {
+    /// Whether it fetches under a registration that another one has replaced.
+    fn is_stale(&self) -> bool {
+        self.broker_epoch != -1 && self.broker_epoch < self.registered_epoch
+    }
+}
+
 impl Partition {
-    /// Books a follower's fetch that did not diverge, lets the high watermark follow, and tells Python how the
-    /// follower stands (contract/replication.md#12, #24–#28).
+    /// Books a follower's fetch unless it diverges, and lets the high watermark follow (contract/replication.md#11, #12,
+    /// #24–#28).
     ///
     /// # Errors
     /// The epoch errors and `NOT_LEADER_OR_FOLLOWER` first; then `UNKNOWN_LEADER_EPOCH` for a broker outside of the
-    /// assignment.
+    /// assignment; `OFFSET_OUT_OF_RANGE` as for a read; `NOT_LEADER_OR_FOLLOWER` for one that fetches under an older
+    /// registration than is known. Nothing is booked then.
     pub fn follower_fetched(
         &self,
-        broker_id: i32,
-        current_leader_epoch: Option<LeaderEpoch>,
-        fetch: FollowerFetch,
+        replica: &Replica,
+        request: &ReadRequest,
+        log_start_offset: i64,
     ) -> Result<(), KafkaError> {
-        let (mut turn, log) = self.turn_as_leader(current_leader_epoch)?;
-        let log_end_offset = log.log_end_offset();
-        let eligible = self.host.eligible.load();
-        let now_ns = self.host.clock.now_ns();
-        let lag_ns_max = self.host.replica_lag_ns_max.load(Ordering::Relaxed);
-        let follower = turn.replication.follower_fetched(broker_id, fetch, log_end_offset)?;
-        let caught_up = follower.is_caught_up(log_end_offset, now_ns, lag_ns_max);
-        let (since_ns, epoch) = (follower.caught_up_ns, follower.broker_epoch);
-        let follower = follower.clone();
-        turn.progress(&log);
-        let state = if eligible.get(&broker_id).copied() != epoch {
-            ReplicaStateKind::StaleEpoch
-        } else if turn.replication.may_join(&follower, &eligible) || caught_up {
-            ReplicaStateKind::CaughtUp
-        } else {
-            ReplicaStateKind::Lagging
+        debug_assert_eq!(request.isolation, Isolation::Replica(replica.broker_id));
+        let (mut turn, log) = self.turn_as_leader(request.current_leader_epoch)?;
+        turn.replication.follower(replica.broker_id)?;
+        let offsets = turn.offsets(&log);
+        if diverging_epoch(&log, &offsets, request)?.is_some() {
+            return Ok(());
+        }
+        if replica.is_stale() {
+            return Err(KafkaError::NotLeaderOrFollower);
+        }
+        let fetch = FollowerFetch {
+            fetch_offset: request.fetch_offset,
+            log_start_offset,
+            broker_epoch: replica.broker_epoch,
+            arrived_ns: replica.arrived_ns,
         };
-        self.host.events.push(Event::Replica {
-            topic_id: self.topic_id,
-            partition: self.index,
-            leader_epoch: turn.replication.assignment().leader_epoch,
-            follower: broker_id,
-            state,
-            since_ns: if state == ReplicaStateKind::Lagging { since_ns } else { 0 },
-        });
+        turn.replication.follower_fetched(replica.broker_id, fetch, offsets.log_end_offset)?;
+        turn.progress(&log);
+        turn.tell_standings(Repeat::No);
         Ok(())
+    }
+}
+
+/// Whether followers that Python was told of are told of again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Repeat {
+    /// Those that stand otherwise than it was told.
+    No,
+    /// Those that still ask for a change of the ISR too: what was wished may have been lost.
+    Asking,
+}
+
+impl Partition {
+    /// Exclusive end of what a follower is known to have.
+    #[cfg(test)]
+    pub(crate) fn log_end_of_follower(&self, broker_id: i32) -> i64 {
+        self.turn().replication.follower(broker_id).unwrap().log_end_offset
+    }
+
+    /// Looks at the followers by the clock, as one that does not fetch any more is not heard of (contract/replication.md#28).
+    /// `false` once the partition is not led here, or has no followers.
+    pub(super) fn scan_followers(&self) -> bool {
+        let mut turn = self.turn();
+        if !turn.is_replicated() {
+            turn.is_scanned = false;
+            return false;
+        }
+        // A follower that lags does not hold the high watermark back any more.
+        if let Some(log) = turn.opened() {
+            turn.progress(&log);
+        }
+        turn.tell_standings(Repeat::Asking);
+        true
+    }
+}
+
+impl Turn<'_> {
+    fn is_replicated(&self) -> bool {
+        self.replication.role() == Role::Leader && !self.replication.followers().is_empty()
+    }
+
+    /// Has the followers looked at by the clock from now on, if there are any.
+    pub(super) fn list_as_replicated(&mut self) {
+        if self.is_replicated() && !std::mem::replace(&mut self.is_scanned, true) {
+            let partition = self.partition();
+            partition.host.replicated.lock().push(partition.me.clone());
+        }
+    }
+
+    /// Tells Python how the followers stand (docs/SEAM.md S5).
+    fn tell_standings(&mut self, repeat: Repeat) {
+        let partition = self.partition();
+        let host = &partition.host;
+        let view = View {
+            log_end_offset: self.opened().map_or(i64::MAX, |log| log.log_end_offset()),
+            now_ns: host.clock.now_ns(),
+            lag_ns_max: host.replica_lag_ns_max.load(Ordering::Relaxed),
+            eligible: &host.eligible.load(),
+        };
+        let leader_epoch = self.replication.assignment().leader_epoch;
+        for (follower, standing) in self.replication.news(&view, repeat == Repeat::Asking) {
+            let is_lagging = standing.state == ReplicaStateKind::Lagging;
+            host.events.push(Event::Replica {
+                topic_id: partition.topic_id,
+                partition: partition.index,
+                leader_epoch,
+                follower: follower.broker_id,
+                state: standing.state,
+                since_ns: if is_lagging { follower.caught_up_ns } else { 0 },
+            });
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use pykafka_record::LeaderEpoch;
-
-    use crate::api::context::Outcome;
-    use crate::partition::replication::follower::FollowerFetch;
     use crate::partition::threads::pool::MayWait;
-    use crate::seam::event::{Event, ReplicaStateKind};
-    use crate::seam::image::delta::ImageDelta;
-    use crate::testing::{Broker, TOPIC, batch, topic};
+    use crate::partition::{Isolation, ReadRequest, Replica};
+    use crate::testing::{Broker, TOPIC, batch, replicated};
+
+    /// Node 2 fetches from `t`-0.
+    fn fetched(broker: &Broker, fetch_offset: i64, log_start_offset: i64) {
+        let replica =
+            Replica { broker_id: 2, broker_epoch: 5, registered_epoch: 5, arrived_ns: 1_000_000 };
+        let request = ReadRequest {
+            fetch_offset,
+            bytes_max: 0,
+            at_least_one: false,
+            current_leader_epoch: None,
+            last_fetched_epoch: None,
+            isolation: Isolation::Replica(2),
+        };
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        partition.follower_fetched(&replica, &request, log_start_offset).unwrap();
+    }
 
     #[test]
-    fn acks_all_waits_for_the_follower_in_the_isr() {
-        let mut broker = Broker::in_memory();
-        let mut replicated = topic("t", TOPIC, 1, &[]);
-        replicated.partitions[0].replicas = vec![1, 2];
-        replicated.partitions[0].isr = vec![1, 2];
-        broker.apply(ImageDelta { topics: vec![replicated], ..ImageDelta::default() });
-        let mut waiting = crate::testing::pending(broker.produce(9, -1, &batch(&["a"])));
-        assert!(crate::testing::poll(&mut waiting).is_none());
+    fn what_a_follower_says_it_has_is_booked() {
+        let mut broker = Broker::in_memory().in_cluster();
+        broker.replicate(replicated(0, &[1, 2], &[1, 2]), &[]);
+        broker.append_waiting_for_nobody(&batch(&["a", "b"]));
+        fetched(&broker, 2, 1);
         let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
-        let epoch = LeaderEpoch::from_wire(0);
-        let fetch = |fetch_offset| FollowerFetch {
-            fetch_offset,
-            log_start_offset: 0,
-            broker_epoch: 9,
-            arrived_ns: 1,
-        };
-        broker.events();
-        partition.follower_fetched(2, epoch, fetch(0)).unwrap();
-        assert!(crate::testing::poll(&mut waiting).is_none());
-        partition.follower_fetched(2, epoch, fetch(1)).unwrap();
-        let settled = crate::testing::settled(Outcome::Pending(waiting));
-        assert!(matches!(settled, Outcome::Reply(_)));
-        assert_eq!(partition.high_watermark(), 1);
-        let stale = |event: &Event| {
-            matches!(event, Event::Replica { state: ReplicaStateKind::StaleEpoch, .. })
-        };
-        assert!(broker.events().iter().any(stale), "broker 2 is not registered");
-        assert!(partition.follower_fetched(3, epoch, fetch(1)).is_err());
+        let turn = partition.turn();
+        let follower = turn.replication.follower(2).unwrap();
+        assert_eq!((follower.log_end_offset, follower.log_start_offset), (2, 1));
+        assert_eq!((follower.broker_epoch, follower.caught_up_ns), (Some(5), 1_000_000));
     }
 
     #[test]

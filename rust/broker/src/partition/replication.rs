@@ -13,9 +13,10 @@ use std::collections::HashMap;
 
 use pykafka_record::LeaderEpoch;
 
-use self::follower::{Follower, FollowerFetch};
+use self::follower::{Follower, FollowerFetch, Standing};
 use self::isr::{BrokerState, CommittedIsr, IsrOutcome, IsrState, ProposalId};
 use crate::kafka_error::KafkaError;
+use crate::seam::event::ReplicaStateKind;
 
 /// Below every epoch that an assignment can bring.
 const UNASSIGNED: LeaderEpoch = LeaderEpoch::new(-1);
@@ -60,6 +61,25 @@ pub struct LogEnds {
 
 /// Live brokers that may join an ISR, with the epochs of their registrations: unfenced and not shutting down.
 pub type EligibleBrokers = HashMap<i32, i64>;
+
+/// By what followers are judged, read together.
+pub struct View<'a> {
+    /// Exclusive end of the leader's log; above every offset if that is not open.
+    pub log_end_offset: i64,
+    /// The broker's clock.
+    pub now_ns: u64,
+    /// `replica.lag.time.max.ms`.
+    pub lag_ns_max: u64,
+    /// Who may join an ISR.
+    pub eligible: &'a EligibleBrokers,
+}
+
+impl View<'_> {
+    /// Whether `follower` has all the leader has, or had it within the time for lags.
+    pub fn is_caught_up(&self, follower: &Follower) -> bool {
+        follower.is_caught_up(self.log_end_offset, self.now_ns, self.lag_ns_max)
+    }
+}
 
 /// What an assignment changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -345,6 +365,47 @@ impl Replication {
             && eligible.get(&follower.broker_id).copied() == follower.broker_epoch
     }
 
+    /// How `follower` stands (contract/replication.md#25, #26, #28). A member of the ISR is judged by its lag, as what it
+    /// lacks holds the high watermark back; any other one by whether it may join.
+    pub fn standing(&self, follower: &Follower, view: &View<'_>) -> Standing {
+        let registered = view.eligible.get(&follower.broker_id).copied();
+        let is_stale = registered.is_none() || registered != follower.broker_epoch;
+        let is_member = self.isr.committed().0.contains(&follower.broker_id);
+        let (state, asks) = if is_member {
+            match view.is_caught_up(follower) {
+                false => (ReplicaStateKind::Lagging, true),
+                true if follower.has_fetched() && is_stale => (ReplicaStateKind::StaleEpoch, false),
+                true => (ReplicaStateKind::CaughtUp, false),
+            }
+        } else if self.may_join(follower, view.eligible) {
+            (ReplicaStateKind::CaughtUp, true)
+        } else if follower.has_fetched() && is_stale && view.is_caught_up(follower) {
+            (ReplicaStateKind::StaleEpoch, false)
+        } else {
+            (ReplicaStateKind::Lagging, false)
+        };
+        Standing { state, asks }
+    }
+
+    /// Followers that Python has to be told of, now that they stand otherwise than it was told; all that ask for a change
+    /// of the ISR if `repeats`.
+    pub fn news(&mut self, view: &View<'_>, repeats: bool) -> Vec<(Follower, Standing)> {
+        if self.role != Role::Leader || self.commit_rule != CommitRule::InSync {
+            return Vec::new();
+        }
+        let mut followers = std::mem::take(&mut self.followers);
+        let mut news = Vec::new();
+        for follower in &mut followers {
+            let standing = self.standing(follower, view);
+            if standing.is_news(follower.told) || (repeats && standing.asks) {
+                news.push((follower.clone(), standing));
+            }
+            follower.told = standing;
+        }
+        self.followers = followers;
+        news
+    }
+
     /// Makes `isr` pending if it is still possible: right epochs, nothing in flight, the leader within, and each
     /// added member still eligible.
     pub fn propose(
@@ -384,6 +445,16 @@ impl Replication {
     /// Takes the answer to a proposal; `false` if another one, or an image, replaced it (contract/replication.md#29).
     pub fn settle(&mut self, proposal: ProposalId, outcome: IsrOutcome) -> bool {
         self.isr.settle(proposal, outcome)
+    }
+
+    /// One of the followers.
+    ///
+    /// # Errors
+    /// `UNKNOWN_LEADER_EPOCH`: it is not (yet) in the assignment (contract/replication.md#24).
+    pub fn follower(&self, broker_id: i32) -> Result<&Follower, KafkaError> {
+        let mut followers = self.followers.iter();
+        let follower = followers.find(|follower| follower.broker_id == broker_id);
+        follower.ok_or(KafkaError::UnknownLeaderEpoch)
     }
 
     /// Followers as they are known.

@@ -32,6 +32,7 @@ impl Partition {
                 turn.version += 1;
             }
         }
+        turn.list_as_replicated();
         if turn.is_epoch_due() {
             turn.drain_after();
         } else if change == Change::BecameLeader && matches!(turn.log, LogSlot::Unopened) {

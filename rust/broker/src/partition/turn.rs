@@ -210,6 +210,12 @@ impl<'a> Turn<'a> {
         self.settle_ends(log, ends, moved);
     }
 
+    /// Counts bytes that were appended: followers may read them now, clients once they are committed.
+    pub(super) fn credit_appended(&mut self, bytes: i64) {
+        self.inner.uncredited_bytes += bytes;
+        self.inner.waiters.appended(bytes, &mut self.after.wakeups);
+    }
+
     fn settle_ends(&mut self, log: &Log, ends: LogEnds, moved: bool) {
         if moved {
             log.on_high_watermark_updated(self.inner.replication.high_watermark());

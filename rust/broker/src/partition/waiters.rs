@@ -1,4 +1,4 @@
-//! Who waits on a partition: acknowledgements by offset, fetches by readable bytes.
+//! Who waits on a partition: acknowledgements by offset, clients' fetches by readable bytes, followers' by appended ones.
 //!
 //! Lists only: the partition's mutex guards them, and everything taken out of them is woken after it is released.
 
@@ -92,6 +92,8 @@ pub struct Waiters {
     unstored: VecDeque<Ack>,
     committed: VecDeque<Ack>,
     fetches: Vec<Arc<Parked>>,
+    /// Fetches of followers, which see all that is appended.
+    log_end_fetches: Vec<Arc<Parked>>,
 }
 
 impl Waiters {
@@ -116,7 +118,10 @@ impl Waiters {
 
     /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
-        self.durable.is_empty() && self.committed.is_empty() && self.fetches.is_empty()
+        self.durable.is_empty()
+            && self.committed.is_empty()
+            && self.fetches.is_empty()
+            && self.log_end_fetches.is_empty()
     }
 
     /// Acknowledges what the promised end now covers.
@@ -140,7 +145,13 @@ impl Waiters {
         wakeups.credits.extend(self.fetches.iter().map(|fetch| (fetch.clone(), bytes)));
     }
 
-    /// Wakes every fetch: records that were not stable are.
+    /// Credits watching followers with `bytes` that were appended.
+    pub fn appended(&self, bytes: i64, wakeups: &mut Wakeups) {
+        let credits = self.log_end_fetches.iter().map(|fetch| (fetch.clone(), bytes));
+        wakeups.credits.extend(credits);
+    }
+
+    /// Wakes every client's fetch: records that were not stable are.
     pub fn stable(&self, wakeups: &mut Wakeups) {
         wakeups.fetches.extend(self.fetches.iter().cloned());
     }
@@ -150,7 +161,7 @@ impl Waiters {
         self.unstored.clear();
         acknowledge(&mut self.durable, i64::MAX, Some(error), wakeups);
         acknowledge(&mut self.committed, i64::MAX, Some(error), wakeups);
-        wakeups.fetches.extend(self.fetches.iter().cloned());
+        wakeups.fetches.extend(self.fetches.iter().chain(&self.log_end_fetches).cloned());
     }
 
     /// Takes one waiter's acknowledgements out: its request timed out or its connection went away.
@@ -165,10 +176,17 @@ impl Waiters {
         self.fetches.push(fetch.clone());
     }
 
+    /// A follower's fetch watches until [`Waiters::unwatch`].
+    pub fn watch_log_end(&mut self, fetch: &Arc<Parked>) {
+        self.log_end_fetches.push(fetch.clone());
+    }
+
     /// Ends a watch.
     pub fn unwatch(&mut self, fetch: &Arc<Parked>) {
-        if let Some(at) = self.fetches.iter().position(|watching| Arc::ptr_eq(watching, fetch)) {
-            self.fetches.swap_remove(at);
+        for watching in [&mut self.fetches, &mut self.log_end_fetches] {
+            if let Some(at) = watching.iter().position(|other| Arc::ptr_eq(other, fetch)) {
+                watching.swap_remove(at);
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// A setting whose value is not of its type.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,6 +51,8 @@ pub struct Settings {
     pub quota_windows: usize,
     /// `quota.window.size.seconds`.
     pub quota_window_ms: u64,
+    /// `inter.broker.listener.name`: the listener on which brokers fetch as replicas; `None` for no such listener.
+    pub inter_broker_listener: Option<Arc<str>>,
     /// `replica.lag.time.max.ms`.
     pub replica_lag_ms_max: u64,
     /// `auto.create.topics.enable`: whether Metadata tells Python of topics that are missing.
@@ -87,6 +90,7 @@ impl Default for Settings {
             transaction_verification_enable: true,
             quota_windows: 11,
             quota_window_ms: 1_000,
+            inter_broker_listener: None,
             replica_lag_ms_max: 30_000,
             auto_create_topics_enable: true,
             cleaner_enable: true,
@@ -144,6 +148,11 @@ impl Settings {
             "quota.window.num" => self.quota_windows = parse(value)?,
             "quota.window.size.seconds" => {
                 self.quota_window_ms = 1_000 * u64::from(parse::<u32>(value)?);
+            }
+            "inter.broker.listener.name" => {
+                let name = value.trim();
+                self.inter_broker_listener =
+                    (!name.is_empty()).then(|| Arc::from(name.to_uppercase()));
             }
             "replica.lag.time.max.ms" => self.replica_lag_ms_max = parse(value)?,
             "auto.create.topics.enable" => self.auto_create_topics_enable = parse(value)?,

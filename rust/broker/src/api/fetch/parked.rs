@@ -43,7 +43,7 @@ pub(super) fn park(answer: Answer, found: &Found) -> Outcome {
     let mut watches = Watches { parked: parked.clone(), partitions: Vec::new(), _parking: parking };
     for (target, fetched) in answer.targets.list.iter().zip(&found.fetched) {
         let (Ok(partition), Ok(read)) = (&target.partition, fetched) else { continue };
-        if !partition.watch(&parked, read.version) {
+        if !partition.watch(&parked, limits.isolation, read) {
             // It changed since it was read: the first turn reads again at once.
             parked.wake();
         }

@@ -20,7 +20,7 @@ use crate::api::leader_hint::{endpoints_of, leader_of};
 use crate::api::quota::Client;
 use crate::api::reply::{Reply, StoredRecords};
 use crate::kafka_error::KafkaError;
-use crate::partition::Read;
+use crate::partition::{Read, Replica};
 
 /// First version whose answers name the leader a client should turn to (KIP-951).
 const LEADER_HINT_VERSION_MIN: i16 = 16;
@@ -87,6 +87,8 @@ fn encode(version: i16, response: &Response<'_>, slices: Vec<StoredRecords>) -> 
 pub(super) struct Answer {
     pub(super) ctx: Arc<Context>,
     pub(super) client: Client,
+    /// Who fetches, if it is no client.
+    pub(super) replica: Option<Replica>,
     pub(super) limits: Limits,
     pub(super) targets: Targets,
 }
@@ -97,9 +99,20 @@ impl Answer {
         self.targets.list.len() > PARTITIONS_AT_ONCE_MAX
     }
 
+    /// The same once the leaders have booked what a follower has, which must happen once for each request.
+    pub(super) fn booked(mut self) -> Answer {
+        if let Some(replica) = &self.replica {
+            self.targets.book(&self.limits, replica);
+        }
+        self
+    }
+
     /// Tells the session what is answered, leaves out what it may, and encodes.
     pub(super) fn encode(mut self, fetched: &[Fetched]) -> Outcome {
-        let throttle_ms = self.client.fetched(&self.ctx, records_bytes(fetched));
+        let throttle_ms = match self.replica {
+            Some(_) => 0,
+            None => self.client.fetched(&self.ctx, records_bytes(fetched)),
+        };
         if throttle_ms > 0 {
             return self.throttled(throttle_ms);
         }

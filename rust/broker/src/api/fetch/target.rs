@@ -16,7 +16,7 @@ use crate::api::fetch_session::{
 };
 use crate::kafka_error::KafkaError;
 use crate::partition::purgatory::Parked;
-use crate::partition::{Partition, Read, ReadRequest};
+use crate::partition::{Partition, Read, ReadRequest, Replica};
 use crate::seam::image::{Image, TopicEntry, TopicId};
 
 /// First version that names topics by id.
@@ -139,6 +139,7 @@ fn wanted<'a>(
                     partition.current_leader_epoch.max(-1),
                 ),
                 last_fetched_epoch: LeaderEpoch::from_wire(partition.last_fetched_epoch.max(-1)),
+                log_start_offset: partition.log_start_offset,
             };
             (key, spec)
         })
@@ -218,6 +219,11 @@ impl Targets {
         self.list.iter().filter_map(|target| target.partition.as_ref().ok())
     }
 
+    /// Has the leaders book what `replica` has.
+    pub(super) fn book(&mut self, limits: &Limits, replica: &Replica) {
+        self.list.iter_mut().for_each(|target| target.book(limits, replica));
+    }
+
     /// Reads all within the limits: the first partition with data gives at least one batch, later ones what is left. Records
     /// that come to lie in memory take `memory_max` together; the last of them may go beyond.
     pub(super) fn read(&self, limits: &Limits, memory_max: usize) -> Found {
@@ -265,18 +271,37 @@ impl Target {
 
     fn read(&self, limits: &Limits, bytes_left: i64, at_least_one: bool) -> Fetched {
         let partition = self.partition.as_ref().map_err(|error| *error)?;
-        let request = ReadRequest {
+        let request = ReadRequest { at_least_one, ..self.request(limits, bytes_left) };
+        partition.read(&request).map_err(|error| self.named(error))
+    }
+
+    fn request(&self, limits: &Limits, bytes_left: i64) -> ReadRequest {
+        ReadRequest {
             fetch_offset: self.spec.fetch_offset,
             bytes_max: bytes_left.min(i64::from(self.spec.bytes_max)),
-            at_least_one,
+            at_least_one: false,
             current_leader_epoch: self.spec.current_leader_epoch,
             last_fetched_epoch: self.spec.last_fetched_epoch,
             isolation: limits.isolation,
-        };
-        partition.read(&request).map_err(|error| match error {
+        }
+    }
+
+    /// Has the leader book what `replica` has. A target that is refused stays so: nothing is read of it.
+    fn book(&mut self, limits: &Limits, replica: &Replica) {
+        let Ok(partition) = &self.partition else { return };
+        let request = self.request(limits, 0);
+        let booked = partition.follower_fetched(replica, &request, self.spec.log_start_offset);
+        if let Err(error) = booked {
+            self.partition = Err(self.named(error));
+        }
+    }
+
+    /// The partition's `error` as this client knows it.
+    fn named(&self, error: KafkaError) -> KafkaError {
+        match error {
             KafkaError::UnknownTopicId => self.deleted_as,
             error => error,
-        })
+        }
     }
 }
 

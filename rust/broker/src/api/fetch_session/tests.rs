@@ -11,7 +11,13 @@ fn key(index: i32) -> PartitionKey {
 }
 
 fn spec(fetch_offset: i64) -> FetchSpec {
-    FetchSpec { fetch_offset, bytes_max: 100, current_leader_epoch: None, last_fetched_epoch: None }
+    FetchSpec {
+        fetch_offset,
+        bytes_max: 100,
+        current_leader_epoch: None,
+        last_fetched_epoch: None,
+        log_start_offset: -1,
+    }
 }
 
 fn quiet(high_watermark: i64) -> FetchedState {

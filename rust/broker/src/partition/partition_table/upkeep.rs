@@ -39,6 +39,13 @@ impl PartitionTable {
         self.host.dirty.lock().append(&mut still_dirty);
     }
 
+    /// Looks at the followers of all partitions that are led here, by a thread of upkeep: a follower that does not fetch any
+    /// more is heard of in no other way.
+    pub(crate) fn scan_followers(&self) {
+        let host = self.host.clone();
+        self.host.lane.push(Urgency::Background, move |_| host.scan_followers());
+    }
+
     /// One tick towards giving back the files of partitions that nobody uses.
     pub fn release_idle(&self) {
         let listed = std::mem::take(&mut *self.host.listed.lock());
@@ -111,6 +118,14 @@ impl PartitionTable {
 }
 
 impl Host {
+    fn scan_followers(&self) {
+        let listed = std::mem::take(&mut *self.replicated.lock());
+        let mut kept: Vec<_> = (listed.into_iter())
+            .filter(|partition| partition.upgrade().is_some_and(|one| one.scan_followers()))
+            .collect();
+        self.replicated.lock().append(&mut kept);
+    }
+
     /// Deletes the partitions of topics that the table does not have any more: those beyond [`DELETED_AT_ONCE_MAX`] by the
     /// lane, so that a step takes no longer for a larger topic. None that is made under one of their names works before they are gone.
     pub(super) fn delete(self: &Arc<Host>, topics: Vec<Gone>) {

@@ -1,5 +1,7 @@
 //! What a leader knows of one follower, from that follower's fetches.
 
+use crate::seam::event::ReplicaStateKind;
+
 /// A follower's replica as its leader sees it. Nothing is known (−1) until it fetches in this leader epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Follower {
@@ -13,8 +15,19 @@ pub struct Follower {
     pub caught_up_ns: u64,
     /// Registration under which it fetches.
     pub broker_epoch: Option<i64>,
+    /// What Python was told of it last.
+    pub told: Standing,
     fetched_ns: u64,
     leader_log_end_at_fetch: i64,
+}
+
+/// How a follower stands in the eyes of its leader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// What it is.
+    pub state: ReplicaStateKind,
+    /// Whether the ISR should change for it: it may join, or it lags and is a member.
+    pub asks: bool,
 }
 
 /// A fetch by a follower, as far as bookkeeping goes.
@@ -30,6 +43,19 @@ pub struct FollowerFetch {
     pub arrived_ns: u64,
 }
 
+impl Standing {
+    /// What the image says of it, so nobody needs to be told.
+    fn at_epoch_start(in_sync: bool) -> Standing {
+        let state = if in_sync { ReplicaStateKind::CaughtUp } else { ReplicaStateKind::Lagging };
+        Standing { state, asks: false }
+    }
+
+    /// Whether Python has to be told of this one, after `told`.
+    pub fn is_news(self, told: Standing) -> bool {
+        self.state != told.state || (self.asks && !told.asks)
+    }
+}
+
 impl Follower {
     /// A follower at the start of a leader epoch: members of the ISR get a fresh lag clock, others none
     /// (contract/replication.md#8).
@@ -40,6 +66,7 @@ impl Follower {
             log_start_offset: -1,
             caught_up_ns: if in_sync { now_ns } else { 0 },
             broker_epoch: None,
+            told: Standing::at_epoch_start(in_sync),
             fetched_ns: 0,
             leader_log_end_at_fetch: 0,
         }
@@ -69,6 +96,11 @@ impl Follower {
             self.broker_epoch = Some(fetch.broker_epoch);
         }
         true
+    }
+
+    /// Whether it has fetched in this epoch.
+    pub fn has_fetched(&self) -> bool {
+        self.log_end_offset != -1
     }
 
     /// Whether it has all the leader has, or had it within `lag_ns_max`.

@@ -1,0 +1,510 @@
+//! Followers fetch from a leader: each rule of docs/contract/replication.md by a request as it comes from a socket.
+
+use pykafka_record::batches;
+use pykafka_wire::Records;
+use pykafka_wire::fetch::{
+    EpochEndOffset, Partition, PartitionResponse, ReplicaState, Request, Response, Topic,
+};
+
+use crate::api::context::{Outcome, PendingOutcome};
+use crate::partition::threads::pool::MayWait;
+use crate::seam::event::{Event, ReplicaStateKind};
+use crate::seam::image::client_quotas::{ClientQuota, Metered, Named};
+use crate::seam::image::delta::ImageDelta;
+use crate::testing::{
+    Broker, REPLICATION, TOPIC, batch, pending, poll, replicated, replied, settled,
+};
+
+const NOT_LEADER_OR_FOLLOWER: i16 = 6;
+const OFFSET_OUT_OF_RANGE: i16 = 1;
+const CLUSTER_AUTHORIZATION_FAILED: i16 = 31;
+const FENCED_LEADER_EPOCH: i16 = 74;
+const UNKNOWN_LEADER_EPOCH: i16 = 75;
+
+/// Node 1 leads `t`-0 for nodes 1 to 3.
+fn leader(isr: &[i32], overrides: &[(&str, &str)]) -> Broker {
+    let mut broker = Broker::in_memory().in_cluster();
+    broker.replicate(replicated(0, &[1, 2, 3], isr), overrides);
+    broker
+}
+
+/// What a follower asks of `t`-0; it does not wait.
+#[derive(Debug, Clone)]
+struct Fetch {
+    broker_id: i32,
+    broker_epoch: i64,
+    partition: Partition,
+    wait_ms: i32,
+    bytes_min: i32,
+}
+
+fn fetch(broker_id: i32, fetch_offset: i64) -> Fetch {
+    Fetch {
+        broker_id,
+        broker_epoch: 5,
+        partition: Partition {
+            fetch_offset,
+            current_leader_epoch: 0,
+            log_start_offset: 0,
+            partition_max_bytes: 1 << 20,
+            ..Partition::default()
+        },
+        wait_ms: 0,
+        bytes_min: 1,
+    }
+}
+
+impl Fetch {
+    /// The same, waiting for so many bytes.
+    fn waiting(self, bytes_min: i32) -> Fetch {
+        Fetch { wait_ms: 60_000, bytes_min, ..self }
+    }
+
+    fn with(self, change: impl FnOnce(&mut Partition)) -> Fetch {
+        let mut fetch = self;
+        change(&mut fetch.partition);
+        fetch
+    }
+
+    fn of(self, broker: &Broker) -> Outcome {
+        broker.fetch_on(REPLICATION, 17, &self.request())
+    }
+
+    fn request<'a>(self) -> Request<'a> {
+        Request {
+            replica_state: ReplicaState {
+                replica_id: self.broker_id,
+                replica_epoch: self.broker_epoch,
+            },
+            max_wait_ms: self.wait_ms,
+            min_bytes: self.bytes_min,
+            max_bytes: 1 << 20,
+            topics: vec![Topic { topic: "t", topic_id: TOPIC, partitions: vec![self.partition] }],
+            ..Request::default()
+        }
+    }
+
+    /// The answer for the partition.
+    fn answer(self, broker: &Broker) -> PartitionResponse {
+        answer(self.of(broker))
+    }
+
+    fn error_code(self, broker: &Broker) -> i16 {
+        self.answer(broker).error_code
+    }
+}
+
+fn answer(outcome: Outcome) -> PartitionResponse {
+    let bytes = replied(outcome);
+    let response = Response::decode_shared(17, &bytes).unwrap();
+    assert_eq!(response.error_code, 0);
+    let mut topics = response.responses.into_iter();
+    topics.next().unwrap().partitions.remove(0)
+}
+
+fn values_count(answer: &PartitionResponse) -> i32 {
+    let Some(Records::Bytes(records)) = &answer.records else { panic!("{answer:?}") };
+    batches(records).map(|batch| batch.unwrap().records_count()).sum()
+}
+
+fn high_watermark(broker: &Broker) -> i64 {
+    broker.offsets().high_watermark
+}
+
+#[test]
+fn a_follower_reads_to_the_log_end_and_a_client_to_the_high_watermark() {
+    let broker = leader(&[1, 2, 3], &[]);
+    broker.append_waiting_for_nobody(&batch(&["a", "b"]));
+    let read = fetch(2, 0).answer(&broker);
+    assert_eq!((read.error_code, values_count(&read)), (0, 2));
+    assert_eq!((read.high_watermark, read.log_start_offset), (0, 0));
+    let of_client = Request { replica_state: ReplicaState::CONSUMER, ..fetch(2, 0).request() };
+    assert_eq!(values_count(&answer(broker.fetch(17, &of_client))), 0);
+}
+
+/// Where a replica stands in the request depends on the version.
+#[test]
+fn every_version_knows_its_followers() {
+    for version in 4..=18 {
+        let broker = leader(&[1, 2, 3], &[]);
+        broker.append_waiting_for_nobody(&batch(&["a"]));
+        let new = fetch(2, 0).request();
+        let old = Request { replica_id: 2, replica_state: ReplicaState::CONSUMER, ..new.clone() };
+        let request = if version < 15 { &old } else { &new };
+        let bytes = replied(broker.fetch_on(REPLICATION, version, request));
+        let response = Response::decode_shared(version, &bytes).unwrap();
+        assert_eq!(values_count(&response.responses[0].partitions[0]), 1, "{version}");
+    }
+}
+
+#[test]
+fn a_waiting_follower_is_answered_by_appends_that_nobody_else_has() {
+    let broker = leader(&[1, 2, 3], &[]);
+    let records = batch(&["a"]);
+    let bytes_min = 3 * records.len() as i32;
+    let mut waiting = pending(fetch(2, 0).waiting(bytes_min).of(&broker));
+    for _ in 0..2 {
+        broker.append_waiting_for_nobody(&records);
+        assert!(poll(&mut waiting).is_none());
+    }
+    broker.append_waiting_for_nobody(&records);
+    let Some(outcome) = poll(&mut waiting) else { panic!("three batches are enough") };
+    assert_eq!(values_count(&answer(outcome)), 3);
+    assert_eq!(high_watermark(&broker), 0);
+    assert_eq!(broker.ctx.purgatory.parked_count(), 0);
+    assert!(!broker.ctx.partitions.get(&TOPIC, 0).unwrap().is_waited_on());
+}
+
+#[test]
+fn a_waiting_client_is_not_answered_before_the_followers_have_it() {
+    let broker = leader(&[1, 2, 3], &[]);
+    let of_client =
+        Request { replica_state: ReplicaState::CONSUMER, ..fetch(2, 0).waiting(1).request() };
+    let mut waiting = pending(broker.fetch(17, &of_client));
+    broker.append_waiting_for_nobody(&batch(&["a"]));
+    fetch(2, 1).answer(&broker);
+    assert!(poll(&mut waiting).is_none());
+    fetch(3, 1).answer(&broker);
+    assert_eq!(values_count(&answer(Outcome::Pending(waiting))), 1);
+}
+
+#[test]
+fn a_waiting_follower_is_told_when_the_leader_is_another() {
+    let mut broker = leader(&[1, 2, 3], &[]);
+    let waiting = pending(fetch(2, 0).waiting(1).of(&broker));
+    let mut moved = replicated(1, &[1, 2, 3], &[1, 2, 3]);
+    moved.leader = 3;
+    moved.leader_epoch = pykafka_record::LeaderEpoch::new(1);
+    broker.replicate(moved, &[]);
+    // Its epoch is the old one by now.
+    assert_eq!(answer(Outcome::Pending(waiting)).error_code, FENCED_LEADER_EPOCH);
+}
+
+/// contract/replication.md#10: what was appended while it was read is no lag of the follower's.
+#[test]
+fn a_follower_under_steady_writes_stays_in_sync() {
+    let broker = leader(&[1, 2], &[]);
+    let mut offset = 0;
+    broker.append_waiting_for_nobody(&batch(&["a"]));
+    for _ in 0..20 {
+        broker.clock.advance_ms(10_000);
+        let read = fetch(2, offset).answer(&broker);
+        assert_eq!(read.high_watermark, offset);
+        offset += i64::from(values_count(&read));
+        broker.append_waiting_for_nobody(&batch(&["b"]));
+        scan(&broker);
+    }
+    assert_eq!(told(&broker), []);
+}
+
+/// contract/replication.md#11, #24.
+#[test]
+fn epochs_are_judged_before_membership() {
+    let broker = leader(&[1, 2, 3], &[]);
+    let of_epoch = |broker_id, epoch| {
+        fetch(broker_id, 0).with(|partition| partition.current_leader_epoch = epoch)
+    };
+    let mut broker = broker;
+    let mut next = replicated(1, &[1, 2, 3], &[1, 2, 3]);
+    next.leader_epoch = pykafka_record::LeaderEpoch::new(4);
+    broker.replicate(next, &[]);
+    for broker_id in [2, 4] {
+        assert_eq!(of_epoch(broker_id, 3).error_code(&broker), FENCED_LEADER_EPOCH);
+        assert_eq!(of_epoch(broker_id, 5).error_code(&broker), UNKNOWN_LEADER_EPOCH);
+    }
+    assert_eq!(of_epoch(2, 4).error_code(&broker), 0);
+    assert_eq!(of_epoch(4, 4).error_code(&broker), UNKNOWN_LEADER_EPOCH);
+    assert_eq!(of_epoch(4, -1).error_code(&broker), UNKNOWN_LEADER_EPOCH);
+}
+
+/// contract/replication.md#12.
+#[test]
+fn a_fetch_that_diverges_books_nothing() {
+    let mut broker = leader(&[1, 2], &[]);
+    broker.append_waiting_for_nobody(&batch(&["a", "b"]));
+    let mut next = replicated(1, &[1, 2, 3], &[1, 2]);
+    next.leader_epoch = pykafka_record::LeaderEpoch::new(2);
+    broker.replicate(next, &[]);
+    broker.append_waiting_for_nobody(&batch(&["c", "d"]));
+    // Epoch 0 ends at 2 here; the follower has more of it.
+    let diverging = fetch(2, 4).with(|partition| {
+        (partition.current_leader_epoch, partition.last_fetched_epoch) = (2, 0);
+    });
+    let told = diverging.answer(&broker);
+    assert_eq!(told.diverging_epoch, EpochEndOffset { epoch: 0, end_offset: 2 });
+    assert_eq!((told.error_code, values_count(&told), told.high_watermark), (0, 0, 0));
+    let same = fetch(2, 4).with(|partition| {
+        (partition.current_leader_epoch, partition.last_fetched_epoch) = (2, 2);
+    });
+    assert_eq!(same.answer(&broker).high_watermark, 4);
+}
+
+/// contract/replication.md#12.
+#[test]
+fn an_offset_before_the_log_start_beats_divergence_and_books_nothing() {
+    let broker = leader(&[1], &[]);
+    broker.append(&batch(&["a", "b"]));
+    broker.ctx.partitions.delete_before(1, &(TOPIC, 0), 1);
+    assert_eq!(broker.maintained(), [(1, 0, 1)]);
+    let early = fetch(2, 0).with(|partition| partition.last_fetched_epoch = 7);
+    let late = fetch(2, 3);
+    for outside in [early, late] {
+        assert_eq!(outside.error_code(&broker), OFFSET_OUT_OF_RANGE);
+    }
+    assert_eq!(told(&broker), []);
+}
+
+/// contract/replication.md#27.
+#[test]
+fn a_fetch_of_an_older_registration_than_is_known_is_refused() {
+    let mut broker = leader(&[1, 2], &[]);
+    broker.append_waiting_for_nobody(&batch(&["a"]));
+    let of = |broker_epoch| Fetch { broker_epoch, ..fetch(2, 1) };
+    assert_eq!(of(4).error_code(&broker), NOT_LEADER_OR_FOLLOWER, "5 is registered");
+    assert_eq!(high_watermark(&broker), 0);
+    assert_eq!(of(5).error_code(&broker), 0);
+    assert_eq!(high_watermark(&broker), 1);
+    // It registers again; the image comes later than its first fetch.
+    broker.append_waiting_for_nobody(&batch(&["b"]));
+    assert_eq!(Fetch { broker_epoch: 7, ..fetch(2, 1) }.error_code(&broker), 0);
+    assert_eq!(
+        Fetch { broker_epoch: 6, ..fetch(2, 2) }.error_code(&broker),
+        NOT_LEADER_OR_FOLLOWER
+    );
+    assert_eq!(high_watermark(&broker), 1);
+    broker.register(&[(1, 5), (2, 8)]);
+    assert_eq!(
+        Fetch { broker_epoch: 7, ..fetch(2, 2) }.error_code(&broker),
+        NOT_LEADER_OR_FOLLOWER
+    );
+    assert_eq!(Fetch { broker_epoch: 8, ..fetch(2, 2) }.error_code(&broker), 0);
+    assert_eq!(high_watermark(&broker), 2);
+}
+
+#[test]
+fn a_fetch_is_booked_before_it_waits_and_never_again() {
+    let broker = leader(&[1, 2, 3], &[]);
+    broker.append_waiting_for_nobody(&batch(&["a", "b"]));
+    fetch(3, 2).answer(&broker);
+    assert_eq!(high_watermark(&broker), 0);
+    let mut waiting = pending(fetch(2, 2).waiting(1).of(&broker));
+    assert!(poll(&mut waiting).is_none());
+    assert_eq!(high_watermark(&broker), 2);
+    // The follower has lost everything meanwhile and says so; what it had is not booked again.
+    broker.append_waiting_for_nobody(&batch(&["c"]));
+    fetch(3, 3).answer(&broker);
+    fetch(2, 0).answer(&broker);
+    broker.append_waiting_for_nobody(&batch(&["d"]));
+    assert_eq!(values_count(&answer(Outcome::Pending(waiting))), 2);
+    let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+    assert_eq!(partition.log_end_of_follower(2), 0);
+}
+
+/// What is booked does not wait for the room that the answer needs.
+#[test]
+fn a_fetch_is_booked_while_answers_have_no_room() {
+    let broker = leader(&[1, 2], &[]);
+    let produced = pending(broker.produce(9, -1, &batch(&["a"])));
+    let answers = &broker.ctx.memory.answers;
+    let others: Vec<_> = std::iter::from_fn(|| answers.try_room(1 << 20)).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let _timers = runtime.enter();
+    let mut waiting = pending(fetch(2, 1).of(&broker));
+    assert!(poll(&mut waiting).is_none(), "others hold all of the room");
+    assert!(matches!(settled(Outcome::Pending(produced)), Outcome::Reply(_)));
+    drop(others);
+}
+
+#[test]
+fn a_client_s_limits_do_not_bound_a_follower() {
+    let mut broker = leader(&[1], &[]);
+    let quota = ClientQuota {
+        user: Named::Nobody,
+        client_id: Named::Default,
+        metered: Metered::Fetched,
+        bytes_per_second: 1.0,
+    };
+    let settings = [("inter.broker.listener.name", REPLICATION), ("fetch.max.bytes", "1")];
+    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    broker.apply(ImageDelta {
+        broker_settings: Some(settings.into()),
+        client_quotas: Some(vec![quota]),
+        ..ImageDelta::default()
+    });
+    for _ in 0..3 {
+        broker.append(&batch(&["a"]));
+    }
+    for _ in 0..3 {
+        assert_eq!(values_count(&fetch(2, 0).answer(&broker)), 3);
+    }
+    let small = Request { max_bytes: 1, ..fetch(2, 0).request() };
+    assert_eq!(values_count(&answer(broker.fetch_on(REPLICATION, 17, &small))), 1, "its own limit");
+    let of_client = Request { replica_state: ReplicaState::CONSUMER, ..fetch(2, 0).request() };
+    assert!(throttle_ms(broker.fetch(17, &of_client)) > 0);
+    assert_eq!(throttle_ms(fetch(2, 0).of(&broker)), 0);
+}
+
+fn throttle_ms(outcome: Outcome) -> i32 {
+    Response::decode(17, &replied(outcome)).unwrap().throttle_time_ms
+}
+
+/// contract/replication.md#attack-16.
+#[test]
+fn only_another_registered_broker_on_the_listener_for_brokers_is_a_replica() {
+    let mut broker = leader(&[1, 2, 3], &[]);
+    broker.append_waiting_for_nobody(&batch(&["a"]));
+    fetch(3, 1).answer(&broker);
+    let refused = |broker: &Broker, listener: &str, broker_id: i32| {
+        let new = fetch(broker_id, 1).request();
+        let bytes = replied(broker.fetch_on(listener, 17, &new));
+        let of_new = Response::decode(17, &bytes).unwrap().error_code;
+        let old = Request { replica_id: broker_id, replica_state: ReplicaState::CONSUMER, ..new };
+        let bytes = replied(broker.fetch_on(listener, 12, &old));
+        let response = Response::decode(12, &bytes).unwrap();
+        assert_eq!(response.error_code, of_new);
+        assert_eq!(response.responses[0].partitions[0].error_code, of_new);
+        of_new == CLUSTER_AUTHORIZATION_FAILED
+    };
+    assert!(refused(&broker, "PLAINTEXT", 2), "a listener for clients");
+    assert!(refused(&broker, REPLICATION, 1), "this broker itself");
+    assert!(refused(&broker, REPLICATION, 9), "not registered");
+    broker.apply(ImageDelta { broker_settings: Some([].into()), ..ImageDelta::default() });
+    assert!(refused(&broker, REPLICATION, 2), "no listener is for brokers");
+    assert_eq!(high_watermark(&broker), 0);
+    assert_eq!(told(&broker), []);
+}
+
+/// A produce that waits for the in-sync replicas.
+fn produced(broker: &Broker) -> PendingOutcome {
+    let mut waiting = pending(broker.produce(9, -1, &batch(&["a"])));
+    assert!(poll(&mut waiting).is_none());
+    waiting
+}
+
+#[test]
+fn acks_all_waits_for_every_follower_in_the_isr() {
+    let broker = leader(&[1, 2, 3], &[("min.insync.replicas", "2")]);
+    let mut waiting = produced(&broker);
+    for (broker_id, fetch_offset) in [(2, 0), (3, 0), (2, 1)] {
+        fetch(broker_id, fetch_offset).answer(&broker);
+        assert!(poll(&mut waiting).is_none(), "{broker_id} at {fetch_offset}");
+    }
+    fetch(3, 1).answer(&broker);
+    assert!(matches!(settled(Outcome::Pending(waiting)), Outcome::Reply(_)));
+    assert_eq!(high_watermark(&broker), 1);
+}
+
+/// Runs the scan over followers, as upkeep does.
+fn scan(broker: &Broker) {
+    broker.ctx.partitions.scan_followers();
+    broker.wait_idle();
+}
+
+/// Followers that Python was told of, in order.
+fn told(broker: &Broker) -> Vec<(i32, ReplicaStateKind)> {
+    let of_event = |event| match event {
+        Event::Replica { follower, state, .. } => Some((follower, state)),
+        _ => None,
+    };
+    broker.events().into_iter().filter_map(of_event).collect()
+}
+
+#[test]
+fn a_follower_that_stops_to_fetch_is_seen_to_lag_and_again_until_it_left_the_isr() {
+    use ReplicaStateKind::Lagging;
+    let mut broker = leader(&[1, 2, 3], &[]);
+    broker.append_waiting_for_nobody(&batch(&["a"]));
+    let both = |broker: &Broker| {
+        fetch(2, 1).answer(broker);
+        fetch(3, 1).answer(broker);
+    };
+    both(&broker);
+    broker.append_waiting_for_nobody(&batch(&["b"]));
+    scan(&broker);
+    assert_eq!(told(&broker), []);
+    broker.clock.advance_ms(30_000);
+    fetch(2, 2).answer(&broker);
+    scan(&broker);
+    assert_eq!(told(&broker), [], "30 s are not more than 30 s");
+    broker.clock.advance_ms(1);
+    assert_eq!(told(&broker), []);
+    scan(&broker);
+    assert_eq!(told(&broker), [(3, Lagging)]);
+    fetch(2, 2).answer(&broker);
+    assert_eq!(told(&broker), [], "no news");
+    scan(&broker);
+    assert_eq!(told(&broker), [(3, Lagging)], "the wish may have been lost");
+    broker.replicate(replicated(1, &[1, 2, 3], &[1, 2]), &[]);
+    scan(&broker);
+    assert_eq!(told(&broker), []);
+    assert_eq!(high_watermark(&broker), 2);
+}
+
+/// One that never fetched is as dead as one that stopped.
+#[test]
+fn a_follower_that_never_fetches_is_seen_to_lag_even_behind_a_log_that_nobody_opened() {
+    let broker = leader(&[1, 2, 3], &[]);
+    broker.clock.advance_ms(30_001);
+    scan(&broker);
+    let mut lagging = told(&broker);
+    lagging.sort_by_key(|(follower, _)| *follower);
+    assert_eq!(lagging, [(2, ReplicaStateKind::Lagging), (3, ReplicaStateKind::Lagging)]);
+}
+
+#[test]
+fn a_follower_that_caught_up_is_told_of_at_once_and_again_until_it_is_in_the_isr() {
+    use ReplicaStateKind::CaughtUp;
+    let mut broker = leader(&[1, 2], &[]);
+    broker.append_waiting_for_nobody(&batch(&["a"]));
+    fetch(2, 1).answer(&broker);
+    fetch(3, 0).answer(&broker);
+    assert_eq!(told(&broker), []);
+    fetch(3, 1).answer(&broker);
+    assert_eq!(told(&broker), [(3, CaughtUp)]);
+    fetch(3, 1).answer(&broker);
+    assert_eq!(told(&broker), []);
+    scan(&broker);
+    assert_eq!(told(&broker), [(3, CaughtUp)]);
+    broker.replicate(replicated(1, &[1, 2, 3], &[1, 2, 3]), &[]);
+    scan(&broker);
+    assert_eq!(told(&broker), []);
+}
+
+#[test]
+fn a_caught_up_follower_of_another_registration_is_stale() {
+    let mut broker = leader(&[1], &[]);
+    broker.register(&[(1, 5), (2, 9), (3, 5)]);
+    assert_eq!(Fetch { broker_epoch: 10, ..fetch(2, 0) }.error_code(&broker), 0);
+    assert_eq!(told(&broker), [(2, ReplicaStateKind::StaleEpoch)]);
+    broker.register(&[(1, 5), (2, 10), (3, 5)]);
+    scan(&broker);
+    assert_eq!(told(&broker), [(2, ReplicaStateKind::CaughtUp)]);
+}
+
+/// contract/replication.md#2: it holds the high watermark back while it keeps up, and no longer.
+#[test]
+fn a_follower_that_lags_outside_of_the_isr_lets_the_high_watermark_go() {
+    let broker = leader(&[1], &[]);
+    fetch(2, 0).answer(&broker);
+    broker.append_waiting_for_nobody(&batch(&["a"]));
+    assert_eq!(high_watermark(&broker), 0);
+    broker.clock.advance_ms(30_001);
+    scan(&broker);
+    assert_eq!(high_watermark(&broker), 1);
+}
+
+#[test]
+fn only_partitions_with_followers_are_scanned() {
+    let mut broker = Broker::in_memory().in_cluster().with_topic(3, &[]);
+    let listed = |broker: &Broker| broker.ctx.partitions.host().replicated.lock().len();
+    assert_eq!(listed(&broker), 0);
+    broker.replicate(replicated(1, &[1, 2], &[1, 2]), &[]);
+    broker.replicate(replicated(2, &[1, 2, 3], &[1, 2]), &[]);
+    assert_eq!(listed(&broker), 1);
+    broker.replicate(replicated(3, &[1], &[1]), &[]);
+    scan(&broker);
+    assert_eq!(listed(&broker), 0);
+    broker.replicate(replicated(4, &[1, 3], &[1]), &[]);
+    assert_eq!(listed(&broker), 1);
+    broker.ctx.partitions.close(&MayWait::as_documented());
+}
