@@ -252,6 +252,8 @@ class LogOffsets:
 
 @final
 class BrokerEndpoint:
+    """A registered broker at one listener. Clients are told of none that is ``fenced``."""
+
     def __new__(
         cls,
         *,
@@ -261,6 +263,8 @@ class BrokerEndpoint:
         port: int,
         rack: str | None,
         broker_epoch: int = ...,
+        fenced: bool = ...,
+        in_controlled_shutdown: bool = ...,
     ) -> Self: ...
 
 @final

@@ -59,6 +59,8 @@ class BrokerEndpoint:
     port: int
     rack: str | None
     broker_epoch: int = -1
+    fenced: bool = False
+    in_controlled_shutdown: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

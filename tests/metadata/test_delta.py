@@ -55,14 +55,14 @@ def test_deleted_topics_are_named_by_id() -> None:
     assert (delta.deleted, delta.topics) == ({ID: 0}, ())
 
 
-def test_fenced_brokers_are_not_told() -> None:
+def test_fenced_brokers_are_told_of_as_such() -> None:
     records = [
         RegisterBrokerRecord(broker_id=node, broker_epoch=1, fenced=node == 2) for node in (2, 1)
     ]
     draft = draft_of(MetadataImage(), [*records])
     brokers = delta_of(draft.image, draft.changes, ME).brokers
     assert brokers is not None
-    assert [broker.node_id for broker in brokers] == [1]
+    assert [(broker.node_id, broker.fenced) for broker in brokers] == [(1, False), (2, True)]
 
 
 def test_features_without_their_coordinator_are_not_offered() -> None:

@@ -154,6 +154,8 @@ class Projection:
                 port=endpoint.port,
                 rack=broker.rack,
                 broker_epoch=broker.epoch,
+                fenced=broker.fenced,
+                in_controlled_shutdown=broker.in_controlled_shutdown,
             )
             for broker in brokers
             for endpoint in broker.endpoints

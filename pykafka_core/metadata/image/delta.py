@@ -184,7 +184,7 @@ def delta_in_slices(
         deleted={
             topic_id: len(topic.partitions) for topic_id, topic in changes.deleted_topics.items()
         },
-        brokers=live_brokers(image) if changes.brokers else None,
+        brokers=registered_brokers(image) if changes.brokers else None,
         features=offered_features(image) if changes.features else None,
         client_quotas=image.client_quotas if changes.client_quotas else None,
         settings_changed=settings_changed,
@@ -215,18 +215,16 @@ def whole(image: MetadataImage) -> Delta:
         offset=image.offset,
         topics=topics,
         overrides={topic.name: image.configs.of(RESOURCE_TOPIC, topic.name) for topic in topics},
-        brokers=live_brokers(image),
+        brokers=registered_brokers(image),
         features=offered_features(image),
         client_quotas=image.client_quotas,
         settings_changed=True,
     )
 
 
-def live_brokers(image: MetadataImage) -> tuple[Broker, ...]:
-    """Brokers that clients may be told of, by id."""
-    return tuple(
-        image.brokers[node] for node in sorted(image.brokers) if not image.brokers[node].fenced
-    )
+def registered_brokers(image: MetadataImage) -> tuple[Broker, ...]:
+    """Brokers by id, the fenced ones too."""
+    return tuple(image.brokers[node] for node in sorted(image.brokers))
 
 
 def offered_features(image: MetadataImage) -> tuple[int, Mapping[str, int]]:

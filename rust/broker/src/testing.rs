@@ -256,7 +256,7 @@ pub(crate) fn replicated(partition_epoch: i32, replicas: &[i32], isr: &[i32]) ->
     PartitionEntry { replicas, isr, ..led_here(0, 0, partition_epoch) }
 }
 
-fn endpoint(node_id: i32, broker_epoch: i64) -> BrokerEndpoint {
+pub(crate) fn endpoint(node_id: i32, broker_epoch: i64) -> BrokerEndpoint {
     BrokerEndpoint {
         node_id,
         listener: Arc::from("PLAINTEXT"),
@@ -264,6 +264,8 @@ fn endpoint(node_id: i32, broker_epoch: i64) -> BrokerEndpoint {
         port: 9092,
         rack: None,
         broker_epoch,
+        fenced: false,
+        in_controlled_shutdown: false,
     }
 }
 

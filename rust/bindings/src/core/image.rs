@@ -46,7 +46,10 @@ struct PyBrokerEndpoint {
 #[pymethods]
 impl PyBrokerEndpoint {
     #[new]
-    #[pyo3(signature = (*, node_id, listener, host, port, rack, broker_epoch=-1))]
+    #[pyo3(signature = (
+        *, node_id, listener, host, port, rack, broker_epoch=-1, fenced=false, in_controlled_shutdown=false
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
         node_id: i32,
         listener: &str,
@@ -54,6 +57,8 @@ impl PyBrokerEndpoint {
         port: u16,
         rack: Option<&str>,
         broker_epoch: i64,
+        fenced: bool,
+        in_controlled_shutdown: bool,
     ) -> PyBrokerEndpoint {
         let endpoint = BrokerEndpoint {
             node_id,
@@ -62,6 +67,8 @@ impl PyBrokerEndpoint {
             port,
             rack: rack.map(Arc::from),
             broker_epoch,
+            fenced,
+            in_controlled_shutdown,
         };
         PyBrokerEndpoint { endpoint }
     }

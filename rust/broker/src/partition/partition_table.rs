@@ -144,10 +144,11 @@ impl PartitionTable {
     /// One step of the image, before it is visible to requests: deletes, then followers, then leaders. Idempotent,
     /// since partitions ignore what is not newer. Called by one thread at a time; never waits for a disk.
     pub fn apply(&self, image: &Image, changed: &[Changed], deleted: &[Arc<TopicEntry>]) {
-        let eligible =
-            image.brokers.iter().map(|broker| (broker.node_id, broker.broker_epoch)).collect();
-        self.host.eligible.store(Arc::new(eligible));
-        if let Some(own) = image.brokers.iter().find(|broker| broker.node_id == self.host.node_id) {
+        let eligible = (image.registrations.iter())
+            .filter(|(_, registration)| registration.is_eligible)
+            .map(|(node_id, registration)| (*node_id, registration.broker_epoch));
+        self.host.eligible.store(Arc::new(eligible.collect()));
+        if let Some(own) = image.registrations.get(&self.host.node_id) {
             self.host.directory.set_broker_epoch(own.broker_epoch);
         }
         let lag_ns_max = image.settings.replica_lag_ms_max.saturating_mul(1_000_000);

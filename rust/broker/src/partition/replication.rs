@@ -59,7 +59,8 @@ pub struct LogEnds {
     pub promised_end_offset: i64,
 }
 
-/// Live brokers that may join an ISR, with the epochs of their registrations: unfenced and not shutting down.
+/// Brokers that may join an ISR, with the epochs of their registrations. One that is fenced or in controlled shutdown is not
+/// in it (`Registration::is_eligible`).
 pub type EligibleBrokers = HashMap<i32, i64>;
 
 /// By what followers are judged, read together.

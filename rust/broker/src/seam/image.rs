@@ -7,7 +7,7 @@ pub(crate) mod client_quotas;
 pub(crate) mod delta;
 pub(crate) mod step;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use pykafka_log::LogConfig;
@@ -24,7 +24,7 @@ pub type PartitionId = (TopicId, i32);
 /// The id of no topic.
 pub const TOPIC_ID_ZERO: TopicId = [0; 16];
 
-/// A live broker's endpoint at one listener.
+/// A registered broker's endpoint at one listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BrokerEndpoint {
     /// Which broker.
@@ -39,6 +39,19 @@ pub struct BrokerEndpoint {
     pub rack: Option<Arc<str>>,
     /// Of its registration, -1 if not known.
     pub broker_epoch: i64,
+    /// Not live: no client is told of it, and it joins no ISR.
+    pub fenced: bool,
+    /// It leaves: it joins no ISR.
+    pub in_controlled_shutdown: bool,
+}
+
+/// A broker's registration.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Registration {
+    /// -1 if not known.
+    pub broker_epoch: i64,
+    /// Whether it may join an ISR: neither fenced nor in controlled shutdown (contract/replication.md#26).
+    pub is_eligible: bool,
 }
 
 /// A partition as decided.
@@ -112,6 +125,8 @@ pub struct Image {
     made: (i64, u32),
     /// Live brokers, an entry for each listener.
     pub brokers: Arc<[BrokerEndpoint]>,
+    /// Those that are fenced too, by node id.
+    pub registrations: Arc<HashMap<i32, Registration>>,
     /// Node id, -1 if not known.
     pub controller_id: i32,
     /// Effective broker-level defaults.
@@ -142,6 +157,7 @@ impl Image {
             durability_defaults: log_defaults.clone(),
             made: (-1, 0),
             brokers: Arc::new([]),
+            registrations: Arc::default(),
             controller_id: -1,
             log_defaults,
             settings: Arc::new(Settings::default()),

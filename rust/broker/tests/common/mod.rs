@@ -83,6 +83,8 @@ impl Broker {
             port: self.port,
             rack: None,
             broker_epoch: -1,
+            fenced: false,
+            in_controlled_shutdown: false,
         }
     }
 

@@ -16,7 +16,8 @@ use crate::seam::image::Image;
 /// The follower that fetches, `None` for a client.
 ///
 /// # Errors
-/// `CLUSTER_AUTHORIZATION_FAILED` unless it is another broker that is registered, on the listener for brokers.
+/// `CLUSTER_AUTHORIZATION_FAILED` unless it is another broker that is registered, on the listener for brokers. It may be
+/// fenced: that is how it catches up.
 pub(super) fn of(
     node_id: i32,
     image: &Image,
@@ -29,13 +30,12 @@ pub(super) fn of(
         return Ok(None);
     }
     let listener = image.settings.inter_broker_listener.as_deref();
-    let registered = image.brokers.iter().find(|broker| broker.node_id == broker_id);
-    match registered {
-        Some(broker) if broker_id != node_id && listener == Some(&*conn.listener) => {
+    match image.registrations.get(&broker_id) {
+        Some(registration) if broker_id != node_id && listener == Some(&*conn.listener) => {
             Ok(Some(Replica {
                 broker_id,
                 broker_epoch: request.replica_state.replica_epoch,
-                registered_epoch: broker.broker_epoch,
+                registered_epoch: registration.broker_epoch,
                 arrived_ns,
             }))
         }

@@ -34,7 +34,7 @@ pub struct ImageDelta {
     pub metadata_offset: i64,
     /// A large step is made in pieces, in ascending order.
     pub piece: u32,
-    /// Every live broker's endpoints, replaced whole.
+    /// Every registered broker's endpoints, replaced whole.
     pub brokers: Option<Vec<BrokerEndpoint>>,
     /// Named by Metadata.
     pub controller_id: Option<i32>,

@@ -1,13 +1,13 @@
 //! From one image to the next: a delta is checked before it is committed and carried out after.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use pykafka_log::{ConfigError, LogConfig};
 
 use super::client_quotas::ClientQuotas;
 use super::delta::{ImageDelta, TopicImage};
-use super::{Image, PartitionEntry, TopicEntry, TopicId};
+use super::{BrokerEndpoint, Image, PartitionEntry, Registration, TopicEntry, TopicId};
 use crate::seam::settings::{SettingError, Settings};
 
 /// A part of a delta that cannot be carried out; it leaves what was there, or the default.
@@ -63,6 +63,14 @@ impl Changed {
     }
 }
 
+fn registrations(brokers: &[BrokerEndpoint]) -> HashMap<i32, Registration> {
+    let registration = |broker: &BrokerEndpoint| Registration {
+        broker_epoch: broker.broker_epoch,
+        is_eligible: !broker.fenced && !broker.in_controlled_shutdown,
+    };
+    brokers.iter().map(|broker| (broker.node_id, registration(broker))).collect()
+}
+
 impl Image {
     /// What of `delta` cannot be carried out. Costs what the delta holds, whatever the image holds.
     pub fn check(&self, delta: &ImageDelta) -> Vec<Refusal> {
@@ -95,7 +103,8 @@ impl Image {
         image.made = made;
         image.controller_id = delta.controller_id.unwrap_or(self.controller_id);
         if let Some(brokers) = delta.brokers {
-            image.brokers = brokers.into();
+            image.registrations = Arc::new(registrations(&brokers));
+            image.brokers = brokers.into_iter().filter(|broker| !broker.fenced).collect();
         }
         if let Some(values) = delta.broker_settings {
             image.settings = Arc::new(settings(&values, &mut refusals));

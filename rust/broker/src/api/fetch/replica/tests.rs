@@ -9,10 +9,11 @@ use pykafka_wire::fetch::{
 use crate::api::context::{Outcome, PendingOutcome};
 use crate::partition::threads::pool::MayWait;
 use crate::seam::event::{Event, ReplicaStateKind};
+use crate::seam::image::BrokerEndpoint;
 use crate::seam::image::client_quotas::{ClientQuota, Metered, Named};
 use crate::seam::image::delta::ImageDelta;
 use crate::testing::{
-    Broker, REPLICATION, TOPIC, batch, pending, poll, replicated, replied, settled,
+    Broker, REPLICATION, TOPIC, batch, endpoint, pending, poll, replicated, replied, settled,
 };
 
 const NOT_LEADER_OR_FOLLOWER: i16 = 6;
@@ -479,6 +480,33 @@ fn a_caught_up_follower_of_another_registration_is_stale() {
     broker.register(&[(1, 5), (2, 10), (3, 5)]);
     scan(&broker);
     assert_eq!(told(&broker), [(2, ReplicaStateKind::CaughtUp)]);
+}
+
+/// contract/replication.md#26: who is fenced catches up, and who leaves is served to the end, but neither joins.
+#[test]
+fn a_follower_that_is_fenced_or_shuts_down_fetches_and_may_not_join() {
+    use ReplicaStateKind::{CaughtUp, StaleEpoch};
+    let mut broker = leader(&[1], &[]);
+    let me = endpoint(1, 5);
+    let fenced = BrokerEndpoint { fenced: true, ..endpoint(2, 5) };
+    let leaving = BrokerEndpoint { in_controlled_shutdown: true, ..endpoint(3, 5) };
+    let brokers = Some(vec![me, fenced, leaving]);
+    broker.apply(ImageDelta { brokers, ..ImageDelta::default() });
+    let ids = |broker: &Broker| {
+        broker.ctx.image.load().brokers.iter().map(|one| one.node_id).collect::<Vec<_>>()
+    };
+    assert_eq!(ids(&broker), [1, 3], "as clients see it");
+    for broker_id in [2, 3] {
+        assert_eq!(fetch(broker_id, 0).error_code(&broker), 0);
+    }
+    assert_eq!(told(&broker), [(2, StaleEpoch), (3, StaleEpoch)]);
+    broker.append(&batch(&["a"]));
+    assert_eq!(high_watermark(&broker), 1, "neither holds it back");
+    broker.register(&[(1, 5), (2, 5), (3, 5)]);
+    for broker_id in [2, 3] {
+        assert_eq!(fetch(broker_id, 1).error_code(&broker), 0);
+    }
+    assert_eq!(told(&broker), [(2, CaughtUp), (3, CaughtUp)]);
 }
 
 /// contract/replication.md#2: it holds the high watermark back while it keeps up, and no longer.
