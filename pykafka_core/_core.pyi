@@ -205,8 +205,25 @@ class Core:
     ) -> int | None:
         """Proposal id, or None. ``isr`` holds (broker id, broker epoch)."""
     def settle_isr(
-        self, proposal: int, outcome: Literal["committed", "rejected", "unknown"]
-    ) -> None: ...
+        self,
+        proposal: int,
+        outcome: Literal["committed", "rejected", "unknown"],
+        isr: Sequence[int] | None = ...,
+        partition_epoch: int | None = ...,
+    ) -> None:
+        """Take the controller's answer to a proposal. One that an image has replaced changes nothing.
+
+        Args:
+            outcome: ``committed`` in the leader epoch of the proposal; ``rejected``: what was committed holds;
+                ``unknown``, also where the answer names another leader epoch: the proposal stays in flight, and may be
+                settled again, until the image names an ISR.
+            isr: What the controller committed, with ``committed`` alone. An answer without this broker, or with an
+                older ``partition_epoch`` than is known here, changes nothing, as if it were ``unknown``.
+            partition_epoch: Of that commit; the next proposal has to name it.
+
+        Raises:
+            ValueError: ``isr`` and ``partition_epoch`` do not go with ``outcome``.
+        """
     # maintenance: each completes as ``Maintained``
     def delete_before(self, token: Token, partition: PartitionId, offset: int) -> None:
         """DeleteRecords; -1 is the high watermark. ``Maintained.offset`` is the new log start offset."""

@@ -6,6 +6,7 @@ import struct
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import confluent_kafka
 import pytest
@@ -215,8 +216,17 @@ def test_an_isr_is_proposed_once_at_a_time_and_by_the_leader_of_that_epoch_only(
     assert again != proposal
     core.settle_isr(again, "unknown")
     assert core.propose_isr((TOPIC, 0), 3, 5, alone) is None, "until the image tells"
+    core.settle_isr(again, "committed", [1], 4)
+    assert core.propose_isr((TOPIC, 0), 3, 5, alone) is None, "older than what is known"
+    core.settle_isr(again, "committed", [1], 6)
+    core.settle_isr(again, "rejected")
+    assert core.propose_isr((TOPIC, 0), 3, 5, alone) is None, "of the epoch before"
+    assert core.propose_isr((TOPIC, 0), 3, 6, alone) is not None
     with pytest.raises(ValueError, match="committed, rejected or unknown"):
         core.settle_isr(proposal, "maybe")  # type: ignore[arg-type]
+    for outcome, committed in (("committed", ()), ("committed", ([1],)), ("unknown", ([1], 6))):
+        with pytest.raises(ValueError, match="has members and a partition epoch"):
+            core.settle_isr(proposal, cast("Any", outcome), *committed)
 
 
 def test_append_completes_and_is_read_back(core: _core.Core) -> None:

@@ -483,12 +483,27 @@ impl PyCore {
         self.detached(py, |core| Ok(core.propose_isr(&id, leader_epoch, partition_epoch, isr)))
     }
 
-    fn settle_isr(&self, py: Python<'_>, proposal: u64, outcome: &str) -> PyResult<()> {
-        let outcome = match outcome {
-            "committed" => IsrOutcome::Committed,
-            "rejected" => IsrOutcome::Rejected,
-            "unknown" => IsrOutcome::Unknown,
-            other => {
+    #[pyo3(signature = (proposal, outcome, isr=None, partition_epoch=None))]
+    fn settle_isr(
+        &self,
+        py: Python<'_>,
+        proposal: u64,
+        outcome: &str,
+        isr: Option<Vec<i32>>,
+        partition_epoch: Option<i32>,
+    ) -> PyResult<()> {
+        let outcome = match (outcome, isr, partition_epoch) {
+            ("committed", Some(isr), Some(partition_epoch)) => {
+                IsrOutcome::Committed { isr, partition_epoch }
+            }
+            ("rejected", None, None) => IsrOutcome::Rejected,
+            ("unknown", None, None) => IsrOutcome::Unknown,
+            ("committed" | "rejected" | "unknown", _, _) => {
+                let text =
+                    "an ISR that is committed, and no other, has members and a partition epoch";
+                return Err(PyValueError::new_err(text));
+            }
+            (other, _, _) => {
                 let text = format!("outcome is committed, rejected or unknown, not {other:?}");
                 return Err(PyValueError::new_err(text));
             }

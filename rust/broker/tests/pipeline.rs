@@ -261,7 +261,8 @@ fn a_stop_waits_for_the_acknowledgements_of_what_is_appended() {
         thread::yield_now();
     }
     client.send(ApiKey::API_VERSIONS, 0, &api_versions_body());
-    broker.core.settle_isr(proposal, IsrOutcome::Committed);
+    let committed = IsrOutcome::Committed { isr: vec![NODE], partition_epoch: 1 };
+    broker.core.settle_isr(proposal, committed);
     assert_produced(&mut client, &sent);
     // It may have been read before the connection learned of the stop; nothing is read behind it.
     assert!(client.receive_frame().is_none() || client.is_closed());

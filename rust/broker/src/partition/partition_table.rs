@@ -6,9 +6,9 @@
 mod command;
 mod markers;
 mod metadata_log;
+mod proposals;
 mod upkeep;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -21,11 +21,11 @@ pub(in crate::partition) use command::LogSizes;
 pub use command::{BatchKind, KeyValue};
 pub use markers::Marker;
 
+use self::proposals::Proposals;
 use crate::kafka_error::KafkaError;
 use crate::partition::leaving::Leaving;
 use crate::partition::log_starts::LogStarts;
 use crate::partition::replication::Assignment;
-use crate::partition::replication::isr::ProposalId;
 use crate::partition::threads::lane::{Lane, Urgency};
 use crate::partition::threads::pace::Pace;
 use crate::partition::threads::pool::Pool;
@@ -71,13 +71,6 @@ pub struct PartitionTable {
     proposals: Mutex<Proposals>,
     /// Held by a checkpoint and by the end of it all: none runs on after the directory is given back.
     closed: Mutex<bool>,
-}
-
-/// ISR proposals in flight, under ids that are unique in this broker.
-#[derive(Default)]
-struct Proposals {
-    last_id: u64,
-    open: HashMap<u64, (Arc<Partition>, ProposalId)>,
 }
 
 impl PartitionTable {
@@ -158,6 +151,10 @@ impl PartitionTable {
         let mut topics = Topics::clone(&self.topics.load());
         let gone = deleted.iter().filter_map(|topic| Some((topic.id, topics.remove(&topic.id)?)));
         self.host.delete(gone.collect());
+        if !deleted.is_empty() {
+            let is_deleted = |id: &TopicId| deleted.iter().any(|topic| topic.id == *id);
+            self.proposals.lock().forget(is_deleted);
+        }
         for change in changed {
             let topic = &change.topic;
             let mut partitions = topics.get(&topic.id).cloned().unwrap_or_default();

@@ -443,9 +443,28 @@ impl Replication {
         )
     }
 
-    /// Takes the answer to a proposal; `false` if another one, or an image, replaced it (contract/replication.md#29).
+    /// Takes the answer to a proposal; `false` and unchanged if another one, or an image, replaced it
+    /// (contract/replication.md#29), or if the answer cannot be one to it: without the leader, or older than what is known.
+    ///
+    /// The image of a committed ISR has its partition epoch, and so changes nothing any more when it comes.
     pub fn settle(&mut self, proposal: ProposalId, outcome: IsrOutcome) -> bool {
-        self.isr.settle(proposal, outcome)
+        let IsrOutcome::Committed { isr, partition_epoch } = &outcome else {
+            return self.isr.settle(proposal, outcome);
+        };
+        let (isr, partition_epoch) = (isr.clone(), *partition_epoch);
+        let fits =
+            isr.contains(&self.node_id) && partition_epoch >= self.assignment.partition_epoch;
+        if !fits || !self.isr.settle(proposal, outcome) {
+            return false;
+        }
+        self.assignment.isr = isr;
+        self.assignment.partition_epoch = partition_epoch;
+        true
+    }
+
+    /// The proposal in flight.
+    pub fn proposal(&self) -> Option<ProposalId> {
+        self.isr.proposal()
     }
 
     /// One of the followers.

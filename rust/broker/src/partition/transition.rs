@@ -63,14 +63,13 @@ impl Partition {
         self.turn().replication.propose(leader_epoch, partition_epoch, isr, &eligible)
     }
 
-    /// Takes the controller's answer; `false` if the proposal was replaced.
+    /// Takes the controller's answer, unless the proposal was replaced. Returns whether the proposal is in flight still.
     pub fn settle_isr(&self, proposal: ProposalId, outcome: IsrOutcome) -> bool {
         let mut turn = self.turn();
-        let settled = turn.replication.settle(proposal, outcome);
-        if settled {
+        if turn.replication.settle(proposal, outcome) {
             turn.isr_changed();
         }
-        settled
+        turn.replication.proposal() == Some(proposal)
     }
 
     /// The topic is gone: everyone who waits gets `UNKNOWN_TOPIC_ID`. The log's directory is renamed when nobody writes to

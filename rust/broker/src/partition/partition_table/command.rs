@@ -190,18 +190,14 @@ impl PartitionTable {
     ) -> Option<u64> {
         let partition = self.partition(id).ok()?;
         let proposal = partition.propose_isr(leader_epoch, partition_epoch, isr)?;
-        let mut proposals = self.proposals.lock();
-        proposals.last_id += 1;
-        let id = proposals.last_id;
-        proposals.open.insert(id, (partition, proposal));
-        Some(id)
+        Some(self.proposals.lock().open(&partition, proposal))
     }
 
-    /// Takes the controller's answer; one that was replaced meanwhile is ignored.
-    pub fn settle_isr(&self, proposal: u64, outcome: IsrOutcome) {
-        let open = self.proposals.lock().open.remove(&proposal);
-        if let Some((partition, proposal)) = open {
-            partition.settle_isr(proposal, outcome);
+    /// Takes the controller's answer; one that was replaced meanwhile is ignored. After `Unknown` another one may come.
+    pub fn settle_isr(&self, id: u64, outcome: IsrOutcome) {
+        let Some((partition, proposal)) = self.proposals.lock().find(id) else { return };
+        if !partition.settle_isr(proposal, outcome) {
+            self.proposals.lock().close(id);
         }
     }
 

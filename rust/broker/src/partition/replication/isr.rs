@@ -32,13 +32,19 @@ pub struct PendingIsr {
 }
 
 /// The controller's answer to a proposal, as far as Python could tell it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum IsrOutcome {
-    /// Accepted: the proposed ISR is committed.
-    Committed,
+    /// Accepted: this is committed, in the leader epoch of the proposal. The image says the same later.
+    Committed {
+        /// The in-sync replicas, which are the controller's to say.
+        isr: Vec<i32>,
+        /// With which the next proposal has to be made.
+        partition_epoch: i32,
+    },
     /// Refused (for example `INELIGIBLE_REPLICA`): back to the committed state.
     Rejected,
-    /// Nobody knows: the proposal stays pending until the next image names an ISR (contract/replication.md#32).
+    /// Nobody knows: the proposal stays pending until it is settled after all, or the next image names an ISR
+    /// (contract/replication.md#32).
     Unknown,
 }
 
@@ -80,7 +86,6 @@ impl IsrState {
     }
 
     /// The proposal in flight.
-    #[cfg(test)]
     pub fn proposal(&self) -> Option<ProposalId> {
         match self {
             IsrState::Committed(_) => None,
@@ -105,9 +110,7 @@ impl IsrState {
         let committed = match outcome {
             IsrOutcome::Unknown => return true,
             IsrOutcome::Rejected => std::mem::take(&mut pending.committed),
-            IsrOutcome::Committed => {
-                CommittedIsr(pending.sent.iter().map(|state| state.broker_id).collect())
-            }
+            IsrOutcome::Committed { isr, .. } => CommittedIsr(isr),
         };
         *self = IsrState::Committed(committed);
         true
@@ -145,11 +148,12 @@ mod tests {
     #[test]
     fn answer_to_a_replaced_proposal_is_ignored() {
         let mut isr = pending(&[1], &[1, 2]);
-        assert!(!isr.settle(7, IsrOutcome::Committed));
+        let committed = IsrOutcome::Committed { isr: vec![1, 2, 3], partition_epoch: 4 };
+        assert!(!isr.settle(7, committed.clone()));
         assert!(isr.settle(1, IsrOutcome::Unknown));
         assert_eq!(isr.proposal(), Some(1));
-        assert!(isr.settle(1, IsrOutcome::Committed));
-        assert_eq!(isr, IsrState::Committed(CommittedIsr(vec![1, 2])));
+        assert!(isr.settle(1, committed));
+        assert_eq!(isr, IsrState::Committed(CommittedIsr(vec![1, 2, 3])));
         assert!(!isr.settle(1, IsrOutcome::Rejected));
     }
 

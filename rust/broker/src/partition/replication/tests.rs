@@ -190,11 +190,11 @@ fn step() -> impl Strategy<Value = Step> {
         (2..=3_i32, 0..4_i64).prop_map(|(broker, back)| Step::Fetch { broker, back }),
         members().prop_map(Step::Propose),
         prop_oneof![
-            Just(IsrOutcome::Committed),
-            Just(IsrOutcome::Rejected),
-            Just(IsrOutcome::Unknown)
-        ]
-        .prop_map(Step::Settle),
+            members()
+                .prop_map(|isr| Step::Settle(IsrOutcome::Committed { isr, partition_epoch: 0 })),
+            Just(Step::Settle(IsrOutcome::Rejected)),
+            Just(Step::Settle(IsrOutcome::Unknown)),
+        ],
         (1..=2_i32, any::<bool>(), members()).prop_map(|(leader, new_epoch, isr)| Step::Assign {
             leader,
             new_epoch,
@@ -230,8 +230,17 @@ proptest! {
                     replication.propose(LeaderEpoch::new(epoch), partition_epoch, isr, &all_eligible());
                 }
                 Step::Settle(outcome) => {
+                    let outcome = match outcome {
+                        IsrOutcome::Committed { mut isr, .. } => {
+                            isr.push(1);
+                            IsrOutcome::Committed { isr, partition_epoch: partition_epoch + 1 }
+                        }
+                        outcome => outcome,
+                    };
+                    let is_committed = matches!(outcome, IsrOutcome::Committed { .. });
                     if let Some(proposal) = replication.isr().proposal() {
-                        replication.settle(proposal, outcome);
+                        let settled = replication.settle(proposal, outcome);
+                        partition_epoch += i32::from(settled && is_committed);
                     }
                 }
                 Step::Assign { leader, new_epoch, mut isr } => {

@@ -1,12 +1,13 @@
 //! Followers fetch from a leader: each rule of docs/contract/replication.md by a request as it comes from a socket.
 
-use pykafka_record::batches;
-use pykafka_wire::Records;
+use pykafka_record::{LeaderEpoch, batches};
 use pykafka_wire::fetch::{
     EpochEndOffset, Partition, PartitionResponse, ReplicaState, Request, Response, Topic,
 };
+use pykafka_wire::{Records, produce};
 
 use crate::api::context::{Outcome, PendingOutcome};
+use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::threads::pool::MayWait;
 use crate::seam::event::{Event, ReplicaStateKind};
 use crate::seam::image::BrokerEndpoint;
@@ -175,7 +176,7 @@ fn a_waiting_follower_is_told_when_the_leader_is_another() {
     let waiting = pending(fetch(2, 0).waiting(1).of(&broker));
     let mut moved = replicated(1, &[1, 2, 3], &[1, 2, 3]);
     moved.leader = 3;
-    moved.leader_epoch = pykafka_record::LeaderEpoch::new(1);
+    moved.leader_epoch = LeaderEpoch::new(1);
     broker.replicate(moved, &[]);
     // Its epoch is the old one by now.
     assert_eq!(answer(Outcome::Pending(waiting)).error_code, FENCED_LEADER_EPOCH);
@@ -207,7 +208,7 @@ fn epochs_are_judged_before_membership() {
     };
     let mut broker = broker;
     let mut next = replicated(1, &[1, 2, 3], &[1, 2, 3]);
-    next.leader_epoch = pykafka_record::LeaderEpoch::new(4);
+    next.leader_epoch = LeaderEpoch::new(4);
     broker.replicate(next, &[]);
     for broker_id in [2, 4] {
         assert_eq!(of_epoch(broker_id, 3).error_code(&broker), FENCED_LEADER_EPOCH);
@@ -224,7 +225,7 @@ fn a_fetch_that_diverges_books_nothing() {
     let mut broker = leader(&[1, 2], &[]);
     broker.append_waiting_for_nobody(&batch(&["a", "b"]));
     let mut next = replicated(1, &[1, 2, 3], &[1, 2]);
-    next.leader_epoch = pykafka_record::LeaderEpoch::new(2);
+    next.leader_epoch = LeaderEpoch::new(2);
     broker.replicate(next, &[]);
     broker.append_waiting_for_nobody(&batch(&["c", "d"]));
     // Epoch 0 ends at 2 here; the follower has more of it.
@@ -393,6 +394,90 @@ fn acks_all_waits_for_every_follower_in_the_isr() {
     fetch(3, 1).answer(&broker);
     assert!(matches!(settled(Outcome::Pending(waiting)), Outcome::Reply(_)));
     assert_eq!(high_watermark(&broker), 1);
+}
+
+fn propose(broker: &Broker, partition_epoch: i32, isr: &[i32]) -> u64 {
+    let isr = isr.iter().map(|broker_id| BrokerState { broker_id: *broker_id, broker_epoch: 5 });
+    let (id, isr) = ((TOPIC, 0), isr.collect());
+    let proposed = broker.ctx.partitions.propose_isr(&id, LeaderEpoch::ZERO, partition_epoch, isr);
+    proposed.expect("a proposal")
+}
+
+fn committed(isr: &[i32], partition_epoch: i32) -> IsrOutcome {
+    IsrOutcome::Committed { isr: isr.to_vec(), partition_epoch }
+}
+
+/// contract/replication.md#1, #29: the follower counts while nobody knows whether it leaves.
+#[test]
+fn a_pending_shrink_holds_acks_all_until_the_controller_has_committed_it() {
+    let broker = leader(&[1, 2, 3], &[]);
+    let mut waiting = produced(&broker);
+    fetch(2, 1).answer(&broker);
+    let proposal = propose(&broker, 0, &[1, 2]);
+    assert!(poll(&mut waiting).is_none());
+    broker.ctx.partitions.settle_isr(proposal, IsrOutcome::Unknown);
+    assert!(poll(&mut waiting).is_none());
+    broker.ctx.partitions.settle_isr(proposal, committed(&[1, 2], 1));
+    assert!(matches!(settled(Outcome::Pending(waiting)), Outcome::Reply(_)));
+    assert_eq!(high_watermark(&broker), 1);
+}
+
+/// contract/replication.md#1: it may be in the ISR already, for all that is known here.
+#[test]
+fn a_pending_expansion_makes_acks_all_wait_for_the_follower_that_joins() {
+    let broker = leader(&[1, 2], &[]);
+    broker.append_waiting_for_nobody(&batch(&["a"]));
+    fetch(2, 1).answer(&broker);
+    fetch(3, 1).answer(&broker);
+    let proposal = propose(&broker, 0, &[1, 2, 3]);
+    let mut waiting = produced(&broker);
+    fetch(2, 2).answer(&broker);
+    // It lags, so nothing but the proposal makes it count.
+    broker.clock.advance_ms(30_001);
+    fetch(2, 2).answer(&broker);
+    scan(&broker);
+    assert!(poll(&mut waiting).is_none());
+    broker.ctx.partitions.settle_isr(proposal, IsrOutcome::Rejected);
+    assert!(matches!(settled(Outcome::Pending(waiting)), Outcome::Reply(_)));
+    assert_eq!(high_watermark(&broker), 2);
+}
+
+/// What the controller says counts, not what was asked for; the image says it again later.
+#[test]
+fn the_isr_is_the_one_that_the_controller_committed() {
+    let mut broker = leader(&[1, 2, 3], &[("min.insync.replicas", "2")]);
+    fetch(2, 0).answer(&broker);
+    let proposal = propose(&broker, 0, &[1, 2]);
+    broker.ctx.partitions.settle_isr(proposal, committed(&[1], 4));
+    assert_eq!(produced_code(&broker), 19, "one is not enough");
+    broker.replicate(replicated(3, &[1, 2, 3], &[1, 2, 3]), &[("min.insync.replicas", "2")]);
+    assert_eq!(produced_code(&broker), 19, "that image is older");
+    broker.replicate(replicated(5, &[1, 2, 3], &[1, 2]), &[("min.insync.replicas", "2")]);
+    let waiting = produced(&broker);
+    fetch(2, 1).answer(&broker);
+    assert!(matches!(settled(Outcome::Pending(waiting)), Outcome::Reply(_)));
+}
+
+/// contract/replication.md#6: with too few replicas left the record may be committed, or not.
+#[test]
+fn a_shrink_below_min_isr_answers_what_waits_as_ambiguous() {
+    let broker = leader(&[1, 2, 3], &[("min.insync.replicas", "2")]);
+    let waiting = produced(&broker);
+    let proposal = propose(&broker, 0, &[1]);
+    broker.ctx.partitions.settle_isr(proposal, committed(&[1], 1));
+    assert_eq!(code_of(Outcome::Pending(waiting)), 20);
+    // contract/replication.md#3
+    fetch(2, 1).answer(&broker);
+    assert_eq!(high_watermark(&broker), 0);
+}
+
+fn produced_code(broker: &Broker) -> i16 {
+    code_of(broker.produce(9, -1, &batch(&["a"])))
+}
+
+fn code_of(produced: Outcome) -> i16 {
+    let bytes = replied(produced);
+    produce::Response::decode(9, &bytes).unwrap().responses[0].partitions[0].error_code
 }
 
 /// Runs the scan over followers, as upkeep does.
