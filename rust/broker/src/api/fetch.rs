@@ -21,6 +21,7 @@ use self::respond::{Answer, refuse};
 use self::target::{Opened, Targets};
 use crate::api::PARTITIONS_AT_ONCE_MAX;
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::fetch_session::Owner;
 use crate::api::quota::Client;
 use crate::kafka_error::KafkaError;
 use crate::network::answers::WIDENED_BYTES_MIN;
@@ -98,7 +99,8 @@ fn begin(
         bytes_min: i64::from(request.min_bytes).min(bytes_max),
         wait_ms: request.max_wait_ms.min(WAIT_MS_MAX),
     };
-    let opened = match Opened::of(ctx, &image, version, request) {
+    let owner = replica.map_or(Owner::Client, |replica| Owner::Follower(replica.broker_id));
+    let opened = match Opened::of(ctx, &image, version, owner, request) {
         Ok(opened) => opened,
         Err(error) => return refuse_session(version, error),
     };

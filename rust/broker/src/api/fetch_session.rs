@@ -8,6 +8,10 @@
 //! used for [`EVICTION_NS`], or one that is as old and smaller. A client that is granted none gets id 0 and keeps
 //! sending full requests. All sessions together hold a bounded number of partitions: one that would grow beyond it ends,
 //! and its client begins again with a full request.
+//!
+//! Sessions of followers are privileged, as in Kafka's `FetchSessionCache`: a client's session pushes none of them out that
+//! is in use, and theirs push out a client's, however young and large it is, for its slot or for its memory. A session is
+//! its owner's: for others there is none of that id.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -89,9 +93,25 @@ struct CachedPartition {
     resolved: bool,
 }
 
+/// Whose session it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owner {
+    /// Some client's: who it is is not known.
+    Client,
+    /// That of the follower with this node id: privileged.
+    Follower(i32),
+}
+
+impl Owner {
+    fn is_privileged(self) -> bool {
+        self != Owner::Client
+    }
+}
+
 /// One client's session.
 #[derive(Debug)]
 pub struct FetchSession {
+    owner: Owner,
     /// What it holds of the memory for sessions, once it is kept.
     share: Option<Share>,
     uses_topic_ids: bool,
@@ -109,8 +129,9 @@ fn epoch_after(epoch: i32) -> i32 {
 
 impl FetchSession {
     /// A session on what a full request names, expecting epoch 1 next.
-    pub fn new(uses_topic_ids: bool) -> FetchSession {
+    pub fn new(owner: Owner, uses_topic_ids: bool) -> FetchSession {
         FetchSession {
+            owner,
             share: None,
             uses_topic_ids,
             next_epoch: epoch_after(EPOCH_INITIAL),
@@ -207,6 +228,7 @@ impl FetchSession {
 pub type SharedSession = Arc<Mutex<FetchSession>>;
 
 struct Slot {
+    owner: Owner,
     session: SharedSession,
     count: usize,
     created_ns: u64,
@@ -231,13 +253,14 @@ impl FetchSessions {
         FetchSessions { cache, budget }
     }
 
-    /// The session `id`, used now.
+    /// The session `id` of `owner`, used now.
     ///
     /// # Errors
     /// `FETCH_SESSION_ID_NOT_FOUND`.
-    pub fn get(&self, id: i32, now_ns: u64) -> Result<SharedSession, KafkaError> {
+    pub fn get(&self, id: i32, owner: Owner, now_ns: u64) -> Result<SharedSession, KafkaError> {
         let mut cache = self.cache.lock();
-        let slot = cache.slots.get_mut(&id).ok_or(KafkaError::FetchSessionIdNotFound)?;
+        let slot = cache.slots.get_mut(&id).filter(|slot| slot.owner == owner);
+        let slot = slot.ok_or(KafkaError::FetchSessionIdNotFound)?;
         slot.used_ns = now_ns;
         Ok(slot.session.clone())
     }
@@ -247,24 +270,29 @@ impl FetchSessions {
         self.cache.lock().slots.get(&id).map_or(0, |slot| slot.count)
     }
 
-    /// Ends a session.
-    pub fn remove(&self, id: i32) {
-        self.cache.lock().slots.remove(&id);
+    /// Ends the session `id` of `owner`.
+    pub fn remove(&self, id: i32, owner: Owner) {
+        let mut cache = self.cache.lock();
+        if cache.slots.get(&id).is_some_and(|slot| slot.owner == owner) {
+            cache.slots.remove(&id);
+        }
     }
 
     /// Keeps `session` if there is a slot for it, or one to be had; its id, 0 if none.
     pub fn insert(&self, mut session: FetchSession, slots_max: usize, now_ns: u64) -> i32 {
         let mut cache = self.cache.lock();
-        let count = session.count();
+        let (owner, count) = (session.owner, session.count());
         let mut share = self.budget.share();
-        if !share.try_within(count * PARTITION_BYTES) || !cache.make_room(slots_max, count, now_ns)
+        if !cache.make_memory(&mut share, count * PARTITION_BYTES, owner)
+            || !cache.make_room(slots_max, owner, count, now_ns)
         {
             return SESSION_NONE;
         }
         session.share = Some(share);
         let id = cache.free_id();
         let session = Arc::new(Mutex::new(session));
-        cache.slots.insert(id, Slot { session, count, created_ns: now_ns, used_ns: now_ns });
+        let (created_ns, used_ns) = (now_ns, now_ns);
+        cache.slots.insert(id, Slot { owner, session, count, created_ns, used_ns });
         id
     }
 
@@ -279,7 +307,8 @@ impl FetchSessions {
         let bytes = slot.count * PARTITION_BYTES;
         let fits = session.share.as_mut().is_some_and(|share| {
             share.shrink_to(bytes);
-            share.try_within(bytes - share.bytes())
+            let more = bytes - share.bytes();
+            cache.make_memory(share, more, session.owner)
         });
         if !fits {
             cache.slots.remove(&id);
@@ -296,26 +325,54 @@ impl FetchSessions {
 }
 
 impl Cache {
-    fn make_room(&mut self, slots_max: usize, count: usize, now_ns: u64) -> bool {
+    fn make_room(&mut self, slots_max: usize, owner: Owner, count: usize, now_ns: u64) -> bool {
         while self.slots.len() >= slots_max.max(1) {
-            let Some(victim) = self.victim(count, now_ns) else { return false };
+            let Some(victim) = self.victim(owner, count, now_ns) else { return false };
             self.slots.remove(&victim);
         }
         slots_max > 0
     }
 
-    /// The longest unused session if it is stale, else the smallest one that has had its time and is smaller.
-    fn victim(&self, count: usize, now_ns: u64) -> Option<i32> {
+    /// The longest unused session if it is stale; else the least valuable one that has had its time, or is a client's where a
+    /// follower wants its place, if it is worth less: privileged ones are worth more, then larger ones.
+    fn victim(&self, owner: Owner, count: usize, now_ns: u64) -> Option<i32> {
         let past = |since_ns: u64| now_ns.saturating_sub(since_ns) > EVICTION_NS;
         let (oldest, slot) = self.slots.iter().min_by_key(|(id, slot)| (slot.used_ns, **id))?;
         if past(slot.used_ns) {
             return Some(*oldest);
         }
+        let may_go = |slot: &Slot| {
+            past(slot.created_ns) || (owner.is_privileged() && !slot.owner.is_privileged())
+        };
+        let worth = |slot: &Slot| (slot.owner.is_privileged(), slot.count);
         self.slots
             .iter()
-            .filter(|(_, slot)| past(slot.created_ns) && slot.count < count)
-            .min_by_key(|(id, slot)| (slot.count, **id))
+            .filter(|(_, slot)| may_go(slot) && worth(slot) < (owner.is_privileged(), count))
+            .min_by_key(|(id, slot)| (worth(slot), **id))
             .map(|(id, _)| *id)
+    }
+
+    /// Takes `more` bytes into `share` if there are so many; for a follower also those that clients' sessions hold, the
+    /// largest first, so that few of them end, and none if they would not suffice.
+    fn make_memory(&mut self, share: &mut Share, more: usize, owner: Owner) -> bool {
+        if share.try_within(more) {
+            return true;
+        }
+        let is_client = |slot: &Slot| !slot.owner.is_privileged();
+        let bytes_of = |slot: &Slot| slot.count * PARTITION_BYTES;
+        let theirs: usize = self.slots.values().filter(|slot| is_client(slot)).map(bytes_of).sum();
+        let before = share.bytes();
+        if !owner.is_privileged() || !share.try_within(more.saturating_sub(theirs)) {
+            return false;
+        }
+        share.shrink_to(before);
+        while !share.try_within(more) {
+            let clients = self.slots.iter().filter(|(_, slot)| is_client(slot));
+            let largest = clients.max_by_key(|(id, slot)| (slot.count, **id)).map(|(id, _)| *id);
+            let Some(largest) = largest else { return false };
+            self.slots.remove(&largest);
+        }
+        true
     }
 
     fn free_id(&mut self) -> i32 {

@@ -11,8 +11,8 @@ use pykafka_wire::fetch::Request;
 use super::Limits;
 use crate::api::context::Context;
 use crate::api::fetch_session::{
-    EPOCH_FINAL, EPOCH_INITIAL, FetchSession, FetchSpec, PartitionKey, SESSION_NONE, SharedSession,
-    TopicKey,
+    EPOCH_FINAL, EPOCH_INITIAL, FetchSession, FetchSpec, Owner, PartitionKey, SESSION_NONE,
+    SharedSession, TopicKey,
 };
 use crate::kafka_error::KafkaError;
 use crate::partition::purgatory::Parked;
@@ -71,23 +71,24 @@ impl Opened {
         ctx: &Context,
         image: &Image,
         version: i16,
+        owner: Owner,
         request: &Request<'_>,
     ) -> Result<Opened, KafkaError> {
         let uses_topic_ids = version >= TOPIC_ID_VERSION_MIN;
         let now_ns = ctx.clock.now_ns();
         let epoch = request.session_epoch;
         if epoch != EPOCH_INITIAL && epoch != EPOCH_FINAL {
-            let session = ctx.fetch_sessions.get(request.session_id, now_ns)?;
-            return Opened::continued(ctx, image, uses_topic_ids, request, session);
+            let session = ctx.fetch_sessions.get(request.session_id, owner, now_ns)?;
+            return Opened::continued(ctx, image, uses_topic_ids, owner, request, session);
         }
         if request.session_id != SESSION_NONE {
-            ctx.fetch_sessions.remove(request.session_id);
+            ctx.fetch_sessions.remove(request.session_id, owner);
         }
         if epoch == EPOCH_FINAL {
             let specs = last_of_each(wanted(image, uses_topic_ids, request).collect());
             return Ok(Opened { session: SessionUse::None, specs });
         }
-        let mut session = FetchSession::new(uses_topic_ids);
+        let mut session = FetchSession::new(owner, uses_topic_ids);
         wanted(image, uses_topic_ids, request).for_each(|(key, spec)| session.upsert(key, spec));
         let specs = session.specs().map(|(key, spec)| (key.clone(), spec)).collect();
         Ok(Opened { session: SessionUse::New(Box::new(session)), specs })
@@ -97,6 +98,7 @@ impl Opened {
         ctx: &Context,
         image: &Image,
         uses_topic_ids: bool,
+        owner: Owner,
         request: &Request<'_>,
         shared: SharedSession,
     ) -> Result<Opened, KafkaError> {
@@ -111,7 +113,7 @@ impl Opened {
             }
         }
         if session.count() == 0 {
-            ctx.fetch_sessions.remove(id);
+            ctx.fetch_sessions.remove(id, owner);
             return Ok(Opened { session: SessionUse::None, specs: Vec::new() });
         }
         ctx.fetch_sessions.resized(id, &mut session)?;

@@ -25,7 +25,7 @@ fn quiet(high_watermark: i64) -> FetchedState {
 }
 
 fn session(partitions: i32) -> FetchSession {
-    let mut session = FetchSession::new(true);
+    let mut session = FetchSession::new(Owner::Client, true);
     (0..partitions).for_each(|index| session.upsert(key(index), spec(0)));
     session
 }
@@ -90,7 +90,7 @@ fn sessions_of(partitions: usize) -> FetchSessions {
 
 /// Makes a session one of `count` partitions.
 fn resized(sessions: &FetchSessions, id: i32, count: i32) -> Result<(), KafkaError> {
-    let shared = sessions.get(id, 0)?;
+    let shared = sessions.get(id, Owner::Client, 0)?;
     let mut held = shared.lock();
     (0..count).for_each(|index| held.upsert(key(index), spec(0)));
     sessions.resized(id, &mut held)
@@ -105,11 +105,15 @@ fn full_cache_grants_no_session_until_one_may_go() {
     assert_eq!(sessions.insert(session(2), 2, MINUTE_NS), SESSION_NONE);
     // After two minutes a smaller one, though in use, makes way for a larger one; an equal one does not.
     assert!(
-        sessions.get(small, 3 * MINUTE_NS).is_ok() && sessions.get(large, 3 * MINUTE_NS).is_ok()
+        sessions.get(small, Owner::Client, 3 * MINUTE_NS).is_ok()
+            && sessions.get(large, Owner::Client, 3 * MINUTE_NS).is_ok()
     );
     assert_eq!(sessions.insert(session(1), 2, 3 * MINUTE_NS), SESSION_NONE);
     assert!(sessions.insert(session(2), 2, 3 * MINUTE_NS) > 0);
-    assert_eq!(sessions.get(small, 3 * MINUTE_NS).err(), Some(KafkaError::FetchSessionIdNotFound));
+    assert_eq!(
+        sessions.get(small, Owner::Client, 3 * MINUTE_NS).err(),
+        Some(KafkaError::FetchSessionIdNotFound)
+    );
     // One that nobody used for two minutes goes first, whatever its size.
     assert!(sessions.insert(session(1), 2, 6 * MINUTE_NS) > 0);
     assert_eq!(sessions.counts().0, 2);
@@ -121,7 +125,7 @@ fn sessions_count_their_partitions_against_the_bound() {
     let id = sessions.insert(session(3), 10, 0);
     assert_eq!(resized(&sessions, id, 5), Ok(()));
     assert_eq!(sessions.counts(), (1, 5));
-    sessions.remove(id);
+    sessions.remove(id, Owner::Client);
     assert_eq!(sessions.counts(), (0, 0));
     assert_eq!(sessions.insert(session(1), 0, 0), SESSION_NONE);
 }
@@ -133,7 +137,75 @@ fn a_session_that_grows_beyond_the_bound_ends_and_leaves_the_others() {
     assert_eq!(sessions.insert(session(3), 10, 0), SESSION_NONE);
     assert_eq!(resized(&sessions, first, 6), Ok(()));
     assert_eq!(resized(&sessions, second, 5), Err(KafkaError::FetchSessionIdNotFound));
-    assert_eq!((sessions.get(second, 0).is_err(), sessions.counts()), (true, (1, 6)));
+    assert_eq!(
+        (sessions.get(second, Owner::Client, 0).is_err(), sessions.counts()),
+        (true, (1, 6))
+    );
+}
+
+fn of_follower(partitions: i32) -> FetchSession {
+    FetchSession { owner: Owner::Follower(2), ..session(partitions) }
+}
+
+/// Which of `ids` are there.
+fn alive(sessions: &FetchSessions, ids: &[i32]) -> Vec<bool> {
+    let cache = sessions.cache.lock();
+    ids.iter().map(|id| cache.slots.contains_key(id)).collect()
+}
+
+#[test]
+fn a_follower_takes_the_slot_of_a_client_and_no_client_that_of_a_follower() {
+    let sessions = sessions_of(1_000);
+    let small = sessions.insert(session(5), 2, 0);
+    let large = sessions.insert(session(9), 2, 0);
+    let first = sessions.insert(of_follower(1), 2, 0);
+    assert_eq!(alive(&sessions, &[small, large, first]), [false, true, true]);
+    let second = sessions.insert(of_follower(1), 2, 0);
+    assert_eq!(alive(&sessions, &[large, first, second]), [false, true, true]);
+    assert_eq!(sessions.insert(of_follower(7), 2, 0), SESSION_NONE, "both are young");
+    // In use and old: a larger client gets no place, a larger follower does.
+    for id in [first, second] {
+        sessions.get(id, Owner::Follower(2), 3 * MINUTE_NS).unwrap();
+    }
+    assert_eq!(sessions.insert(session(90), 2, 3 * MINUTE_NS), SESSION_NONE);
+    assert!(sessions.insert(of_follower(7), 2, 3 * MINUTE_NS) > 0);
+    // As in Kafka, what nobody used for two minutes goes, whosever it is.
+    assert!(sessions.insert(session(1), 2, 6 * MINUTE_NS) > 0);
+}
+
+#[test]
+fn a_follower_takes_the_memory_of_clients_but_none_in_vain() {
+    let sessions = sessions_of(20);
+    let clients = [2, 9, 4].map(|count| sessions.insert(session(count), 10, 0));
+    assert_eq!(sessions.insert(of_follower(21), 10, 0), SESSION_NONE);
+    assert_eq!(alive(&sessions, &clients), [true, true, true]);
+    let id = sessions.insert(of_follower(12), 10, 0);
+    assert!(id > 0);
+    assert_eq!(alive(&sessions, &clients), [true, false, true]);
+    let shared = sessions.get(id, Owner::Follower(2), 0).unwrap();
+    let mut held = shared.lock();
+    (0..17).for_each(|index| held.upsert(key(index), spec(0)));
+    assert_eq!(sessions.resized(id, &mut held), Ok(()));
+    assert_eq!(alive(&sessions, &clients), [true, false, false]);
+    (0..21).for_each(|index| held.upsert(key(index), spec(0)));
+    assert!(sessions.resized(id, &mut held).is_err());
+    assert_eq!(alive(&sessions, &[clients[0], id]), [true, false]);
+}
+
+#[test]
+fn a_session_is_its_owner_s() {
+    let sessions = sessions_of(20);
+    let (of_client, id) =
+        (sessions.insert(session(1), 9, 0), sessions.insert(of_follower(1), 9, 0));
+    for (id, stranger) in
+        [(of_client, Owner::Follower(2)), (id, Owner::Client), (id, Owner::Follower(3))]
+    {
+        assert_eq!(sessions.get(id, stranger, 0).err(), Some(KafkaError::FetchSessionIdNotFound));
+        sessions.remove(id, stranger);
+    }
+    assert_eq!(alive(&sessions, &[of_client, id]), [true, true]);
+    sessions.remove(id, Owner::Follower(2));
+    assert_eq!(alive(&sessions, &[of_client, id]), [true, false]);
 }
 
 #[derive(Debug, Clone)]
@@ -191,7 +263,7 @@ impl Model {
 proptest! {
     #[test]
     fn session_agrees_with_a_plain_list(steps in proptest::collection::vec(step(), 0..60)) {
-        let (mut session, mut model) = (FetchSession::new(true), Model::default());
+        let (mut session, mut model) = (FetchSession::new(Owner::Client, true), Model::default());
         for step in steps {
             let expected = model.apply(&step);
             let told = match step {

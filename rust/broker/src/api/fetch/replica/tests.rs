@@ -317,6 +317,36 @@ fn a_fetch_is_booked_while_answers_have_no_room() {
     drop(others);
 }
 
+/// contract/kafka.md#27: a follower's next request names only what changed, and counts for all of its partitions.
+#[test]
+fn a_request_of_a_session_books_what_the_session_knows() {
+    let broker = leader(&[1, 2], &[]);
+    broker.append_waiting_for_nobody(&batch(&["a"]));
+    let full = Request { session_epoch: 0, ..fetch(2, 1).request() };
+    let of = |request: &Request<'_>| {
+        let bytes = replied(broker.fetch_on(REPLICATION, 17, request));
+        let response = Response::decode(17, &bytes).unwrap();
+        let partitions = response.responses.iter().map(|topic| topic.partitions.len()).sum();
+        (response.error_code, response.session_id, partitions)
+    };
+    let (code, session_id, partitions) = of(&full);
+    assert_eq!((code, session_id > 0, partitions), (0, true, 1_usize));
+    let next =
+        |session_epoch| Request { session_id, session_epoch, topics: Vec::new(), ..full.clone() };
+    for session_epoch in 1..10 {
+        broker.clock.advance_ms(20_000);
+        assert_eq!(of(&next(session_epoch)), (0, session_id, 0), "nothing changed");
+        scan(&broker);
+    }
+    broker.append_waiting_for_nobody(&batch(&["b"]));
+    assert_eq!(of(&next(10)), (0, session_id, 1));
+    assert_eq!(told(&broker), [], "it never lagged");
+    let by_another =
+        Request { replica_state: ReplicaState { replica_id: 3, replica_epoch: 5 }, ..next(11) };
+    assert_eq!(of(&by_another), (70, 0, 0));
+    assert_eq!(of(&next(11)).0, 0);
+}
+
 #[test]
 fn a_client_s_limits_do_not_bound_a_follower() {
     let mut broker = leader(&[1], &[]);
