@@ -5,10 +5,9 @@
 //! connection's own task. Records are the buffers they were read into, all the way to the socket.
 //!
 //! contract/kafka.md#24–#29, #62, #63. A follower's fetch is booked before it is read ([`Answer::booked`]), sees all that is
-//! appended, and is bounded by the follower's own limits alone. Who may fetch as one: [`replica`].
+//! appended, and is bounded by the follower's own limits alone. Who may fetch as one: `api/replica.rs`.
 
 mod parked;
-mod replica;
 mod respond;
 mod target;
 
@@ -23,10 +22,12 @@ use crate::api::PARTITIONS_AT_ONCE_MAX;
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
 use crate::api::fetch_session::Owner;
 use crate::api::quota::Client;
+use crate::api::replica;
 use crate::kafka_error::KafkaError;
 use crate::network::answers::WIDENED_BYTES_MIN;
 use crate::network::memory::budget::Share;
-use crate::partition::{Isolation, opening};
+use crate::partition::{Isolation, Replica, opening};
+use crate::seam::image::Image;
 
 /// No client waits longer than librdkafka may be told to (`fetch.wait.max.ms` ≤ 300000); it asks again.
 const WAIT_MS_MAX: i32 = 300_000;
@@ -82,7 +83,7 @@ fn begin(
     room: Share,
 ) -> Outcome {
     let image = ctx.image.load();
-    let replica = match replica::of(ctx.node_id, &image, &client.conn, arrived_ns, request) {
+    let replica = match replica_of(ctx, &image, &client.conn, arrived_ns, request) {
         Ok(replica) => replica,
         Err(error) => return refuse(version, request, error),
     };
@@ -114,6 +115,31 @@ fn begin(
             book(answer, room)
         })),
     }
+}
+
+/// The follower that fetches, `None` for a client.
+///
+/// # Errors
+/// `CLUSTER_AUTHORIZATION_FAILED` for one that may not.
+fn replica_of(
+    ctx: &Context,
+    image: &Image,
+    conn: &ConnectionInfo,
+    arrived_ns: u64,
+    request: &Request<'_>,
+) -> Result<Option<Replica>, KafkaError> {
+    let broker_id = request.replica();
+    if broker_id < 0 {
+        return Ok(None);
+    }
+    let registration = replica::registration(ctx.node_id, image, conn, broker_id)
+        .ok_or(KafkaError::ClusterAuthorizationFailed)?;
+    Ok(Some(Replica {
+        broker_id,
+        broker_epoch: request.replica_state.replica_epoch,
+        registered_epoch: registration.broker_epoch,
+        arrived_ns,
+    }))
 }
 
 /// Books what a follower has, before anything that may wait.
@@ -175,5 +201,9 @@ fn refuse_session(version: i16, error: KafkaError) -> Outcome {
     refuse(version, &Request::default(), error)
 }
 
+#[cfg(test)]
+mod replica_histories;
+#[cfg(test)]
+mod replica_tests;
 #[cfg(test)]
 mod tests;

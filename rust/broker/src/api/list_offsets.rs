@@ -13,6 +13,7 @@ use pykafka_wire::list_offsets::{
 };
 
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::replica;
 use crate::kafka_error::KafkaError;
 use crate::network::memory::budget::Share;
 use crate::partition::{
@@ -35,7 +36,7 @@ const LEADER_EPOCH_VERSION_MIN: i16 = 4;
 /// Looks offsets up, each partition by itself.
 pub fn handle(
     ctx: &Arc<Context>,
-    _: &ConnectionInfo,
+    conn: &ConnectionInfo,
     header: &Header,
     body: &Bytes,
     room: Share,
@@ -45,10 +46,11 @@ pub fn handle(
         Ok(request) => request,
         Err(error) => return Outcome::malformed(error),
     };
+    let replica = replica_of(ctx, conn, &request);
     let partitions = partitions_of(ctx, &request);
     let (opening, scans) = (opening::of(&partitions), scans(&request));
     if opening.is_none() && !scans {
-        let mut search = Search::new(room);
+        let mut search = Search::new(replica, room);
         search.go_on(ctx, version, &request, None, &|| false);
         return search.answer(version, &request);
     }
@@ -58,7 +60,7 @@ pub fn handle(
             opened.await;
         }
         let host = ctx.partitions.host().clone();
-        let (mut search, mut large) = (Search::new(room), None);
+        let (mut search, mut large) = (Search::new(replica, room), None);
         loop {
             let (ctx, body) = (ctx.clone(), body.clone());
             let searched = host.work(move |is_gone| {
@@ -100,6 +102,14 @@ fn partitions_of(ctx: &Context, request: &Request<'_>) -> Vec<Arc<Partition>> {
     request.topics.iter().flat_map(named).collect()
 }
 
+/// A follower that asks where the log ends, to truncate its own, must not be told of the high watermark. Whoever may not
+/// ask as one is a client.
+fn replica_of(ctx: &Context, conn: &ConnectionInfo, request: &Request<'_>) -> Option<Isolation> {
+    let (image, broker_id) = (ctx.image.load(), request.replica_id);
+    let registration = replica::registration(ctx.node_id, &image, conn, broker_id);
+    registration.map(|_| Isolation::Replica(broker_id))
+}
+
 /// Whether records have to be looked at, which may wait for the disk and inflates what is compressed.
 fn scans(request: &Request<'_>) -> bool {
     let mut asked = request.topics.iter().flat_map(|topic| &topic.partitions);
@@ -117,6 +127,8 @@ enum Searched {
 }
 
 struct Search {
+    /// Who asks, if it is no client.
+    replica: Option<Isolation>,
     /// The answers so far, in the order of the request; `None` for a partition that was answered before.
     answers: Vec<Option<Result<OffsetAnswer, KafkaError>>>,
     /// For the answer, and for the request while this is at work.
@@ -124,8 +136,8 @@ struct Search {
 }
 
 impl Search {
-    fn new(room: Share) -> Search {
-        Search { answers: Vec::new(), room }
+    fn new(replica: Option<Isolation>, room: Share) -> Search {
+        Search { replica, answers: Vec::new(), room }
     }
 
     /// Goes on with the first partition without an answer, and with one at least. Who needs to read a large batch is given
@@ -139,8 +151,8 @@ impl Search {
         is_over: &dyn Fn() -> bool,
     ) -> Searched {
         let image = ctx.image.load();
-        let isolation =
-            Isolation::from_id(request.isolation_level).ok_or(KafkaError::UnknownServerError);
+        let isolation = self.replica.or_else(|| Isolation::from_id(request.isolation_level));
+        let isolation = isolation.ok_or(KafkaError::UnknownServerError);
         let mut repeated = repeated_partitions(request);
         let done = self.answers.len();
         for (at, (topic, partition)) in named_partitions(request).enumerate() {

@@ -95,7 +95,10 @@ impl Partition {
         current_leader_epoch: Option<LeaderEpoch>,
     ) -> Result<Option<OffsetAnswer>, KafkaError> {
         let (turn, log) = self.turn_as_leader(current_leader_epoch)?;
-        let (offsets, lags) = (turn.offsets(&log), turn.replication.high_watermark_lags());
+        let offsets = turn.offsets(&log);
+        // What a follower may see ends no earlier than this epoch begins.
+        let is_replica = matches!(isolation, Isolation::Replica(_));
+        let lags = !is_replica && turn.replication.high_watermark_lags();
         drop(turn);
         let bound = isolation.bound(&offsets);
         let plain = |offset, leader_epoch| OffsetAnswer { offset, timestamp: -1, leader_epoch };

@@ -1,11 +1,14 @@
 //! Offsets by time, by end and by epoch at the handlers.
 
+use std::sync::Arc;
+
 use bytes::BytesMut;
 use pykafka_log::Durability;
 use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
 use pykafka_wire::list_offsets::{Partition, Request, Response, Topic};
 use pykafka_wire::{ApiKey, offset_for_leader_epoch as epochs};
 
+use crate::api::context::ConnectionInfo;
 use crate::api::list_offsets::{Search, Searched};
 use crate::kafka_error::KafkaError;
 use crate::partition::{Isolation, LookUp, OffsetQuery};
@@ -13,7 +16,8 @@ use crate::seam::event::Event;
 use crate::seam::image::delta::ImageDelta;
 use crate::testing::gate_disk::Op;
 use crate::testing::{
-    Broker, START_MS, TOPIC, batch, connection, header, led_here, replied, topic,
+    Broker, REPLICATION, START_MS, TOPIC, batch, connection, header, led_here, replicated, replied,
+    topic,
 };
 
 /// Code, offset, timestamp and epoch of each partition asked for.
@@ -68,6 +72,29 @@ fn every_version_answers_and_carries_an_epoch_from_4_on() {
     }
 }
 
+/// What a follower truncates to.
+#[test]
+fn a_follower_is_told_of_the_log_end_and_whoever_may_not_ask_as_one_of_the_high_watermark() {
+    let mut broker = Broker::in_memory().in_cluster();
+    broker.replicate(replicated(0, &[1, 2], &[1, 2]), &[]);
+    broker.append_waiting_for_nobody(&batch(&["a", "b"]));
+    let latest = |listener: &str, replica_id| {
+        let topics = vec![Topic { name: "t", partitions: vec![at(-1)] }];
+        let request = Request { replica_id, isolation_level: 0, topics, timeout_ms: 0 };
+        let mut body = BytesMut::new();
+        request.encode(9, &mut body).unwrap();
+        let conn = ConnectionInfo { listener: Arc::from(listener), ..connection() };
+        let header = header(ApiKey::LIST_OFFSETS, 9);
+        let body = body.freeze();
+        let bytes = replied(super::handle(&broker.ctx, &conn, &header, &body, broker.room()));
+        Response::decode(9, &bytes).unwrap().topics[0].partitions[0].offset
+    };
+    assert_eq!(latest(REPLICATION, 2), 2);
+    for (listener, replica_id) in [(REPLICATION, -1), (REPLICATION, 9), ("PLAINTEXT", 2)] {
+        assert_eq!(latest(listener, replica_id), 0, "{listener} {replica_id}");
+    }
+}
+
 /// contract/kafka.md#31.
 #[test]
 fn ends_and_times_are_found() {
@@ -92,7 +119,7 @@ fn a_search_goes_on_where_its_time_was_over() {
     partitions[1].partition_index = 1;
     partitions[2].partition_index = 2;
     let request = Request { topics: vec![Topic { name: "t", partitions }], ..Request::default() };
-    let mut search = Search::new(broker.room());
+    let mut search = Search::new(None, broker.room());
     let mut searched = || search.go_on(&broker.ctx, 9, &request, None, &|| true);
     let turns = [searched(), searched(), searched(), searched()];
     assert_eq!(turns, [Searched::UntilOver, Searched::UntilOver, Searched::All, Searched::All]);
