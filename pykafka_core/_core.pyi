@@ -620,7 +620,13 @@ class PartitionState:
 
 @final
 class Replica:
-    """Level: a follower as its leader sees it. ``since_ns`` is 0 unless it lags."""
+    """Level: a follower as its leader sees it; told when it changes, and again while the ISR should change for it.
+
+    A member of the ISR is ``lagging`` if it has not had all of the log for ``replica.lag.time.max.ms``. Another
+    follower is ``caught_up`` if it may join the ISR. ``stale_epoch``: it keeps up, but its registration is another one
+    than is known, fenced or in controlled shutdown. ``since_ns``: when it last had all of the log, 0 for never in this
+    epoch, and unless it lags.
+    """
 
     def __new__(
         cls,

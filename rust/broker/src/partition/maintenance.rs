@@ -95,8 +95,10 @@ mod tests {
     use pykafka_log::Durability;
 
     use super::*;
+    use crate::seam::event::Event;
+    use crate::seam::image::delta::ImageDelta;
     use crate::testing::gate_disk::Op;
-    use crate::testing::{Broker, TOPIC, batch};
+    use crate::testing::{Broker, TOPIC, batch, replicated};
 
     #[test]
     fn syncs_wait_neither_for_requests_nor_for_checkpoints() {
@@ -128,5 +130,35 @@ mod tests {
         upkeep.abort();
         broker.gate.open();
         drop(under_way);
+    }
+
+    #[test]
+    fn followers_are_looked_at_every_half_of_the_time_for_lags() {
+        let mut broker = Broker::in_memory().in_cluster();
+        let settings = [("replica.lag.time.max.ms".to_owned(), "400".to_owned())];
+        let broker_settings = Some(settings.into());
+        broker.apply(ImageDelta { broker_settings, ..ImageDelta::default() });
+        broker.replicate(replicated(0, &[1, 2], &[1, 2]), &[]);
+        broker.clock.advance_ms(401);
+        let is_told = |broker: &Broker| {
+            broker.wait_idle();
+            broker.events().iter().any(|event| matches!(event, Event::Replica { .. }))
+        };
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let runtime = runtime.unwrap();
+        let upkeep = runtime.spawn(run(broker.ctx.clone()));
+        let pass = |ms| {
+            runtime.block_on(async move { tokio::time::sleep(Duration::from_millis(ms)).await });
+        };
+        pass(190);
+        assert!(!is_told(&broker));
+        pass(30);
+        assert!(is_told(&broker));
+        pass(170);
+        assert!(!is_told(&broker));
+        pass(30);
+        assert!(is_told(&broker), "again, as it lags still");
+        upkeep.abort();
     }
 }

@@ -63,11 +63,11 @@ impl PartitionStateKind {
 /// How a follower stands in the eyes of its leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplicaStateKind {
-    /// May join the ISR.
+    /// Keeps up as a member of the ISR, or may join it.
     CaughtUp,
-    /// Behind since `since_ns`.
+    /// Behind since `since_ns`, or outside of the ISR and not yet able to join it.
     Lagging,
-    /// Fetches with an older broker epoch than the registered one.
+    /// Keeps up, but its registration is another one than is known, or is not eligible.
     StaleEpoch,
 }
 

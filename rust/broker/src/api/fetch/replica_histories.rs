@@ -2,8 +2,8 @@
 //! the log of every member of the ISR that the controller has committed (`StrongIsr` of Kafka's TLA+ model, as far as a
 //! leader decides it).
 //!
-//! Followers fetch by requests; answers get lost. Between two epochs of the leader another one may lead, and give followers
-//! records that this leader does not have. The controller commits what it is asked at once; its answer comes later, or
+//! Followers fetch by requests; answers get lost. Between two epochs of the leader another one may lead, take from followers
+//! what is not committed, and give them records that this leader does not have. The controller commits what it is asked at once; its answer comes later, or
 //! never.
 
 use proptest::prelude::*;
@@ -22,11 +22,22 @@ enum Step {
     Append(usize),
     Fetch { follower: usize, arrives: bool },
     FetchOfAnOldEpoch { follower: usize },
-    Lead { records_of_another: [usize; 2] },
+    Lead { of_another: [Gap; 2] },
     Propose { isr: Vec<i32>, accepts: bool },
     Answer { arrives: bool },
     Image,
     Pass { ms: u64 },
+}
+
+/// What another leader does to a follower's log.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    lost: usize,
+    gained: usize,
+}
+
+fn gap() -> impl Strategy<Value = Gap> {
+    (0..4_usize, 0..3_usize).prop_map(|(lost, gained)| Gap { lost, gained })
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -35,8 +46,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (0..2_usize, prop::bool::weighted(0.8))
             .prop_map(|(follower, arrives)| Step::Fetch { follower, arrives }),
         1 => (0..2_usize).prop_map(|follower| Step::FetchOfAnOldEpoch { follower }),
-        1 => (0..3_usize, 0..3_usize)
-            .prop_map(|(two, three)| Step::Lead { records_of_another: [two, three] }),
+        1 => [gap(), gap()].prop_map(|of_another| Step::Lead { of_another }),
         3 => (prop::sample::subsequence(vec![2, 3], 0..=2), prop::bool::weighted(0.8))
             .prop_map(|(isr, accepts)| Step::Propose { isr, accepts }),
         2 => any::<bool>().prop_map(|arrives| Step::Answer { arrives }),
@@ -93,7 +103,7 @@ impl World {
                     assert_eq!(answer.error_code, FENCED_LEADER_EPOCH);
                 }
             }
-            Step::Lead { records_of_another } => self.lead(records_of_another),
+            Step::Lead { of_another } => self.lead(of_another),
             Step::Propose { isr, accepts } => self.propose(isr, accepts),
             Step::Answer { arrives } => self.answer(arrives),
             Step::Image => self.image(),
@@ -106,8 +116,8 @@ impl World {
     }
 
     fn append(&mut self, count: usize) {
-        let values = vec!["v"; count];
-        self.broker.append_waiting_for_nobody(&batch(&values));
+        // A record each, so that a log may end anywhere.
+        (0..count).for_each(|_| self.broker.append_waiting_for_nobody(&batch(&["v"])));
         self.log.extend(vec![self.controller.leader_epoch; count]);
     }
 
@@ -131,10 +141,12 @@ impl World {
         response.responses.into_iter().next().unwrap().partitions.remove(0)
     }
 
-    /// Another broker leads for an epoch, and this one in the next.
-    fn lead(&mut self, records_of_another: [usize; 2]) {
-        for (log, count) in self.followers.iter_mut().zip(records_of_another) {
-            log.extend(vec![self.controller.leader_epoch + 1; count]);
+    /// Another broker leads for an epoch, and this one in the next. What is committed is in the log of the other one too.
+    fn lead(&mut self, of_another: [Gap; 2]) {
+        let high_watermark = self.broker.offsets().high_watermark as usize;
+        for (log, Gap { lost, gained }) in self.followers.iter_mut().zip(of_another) {
+            log.truncate(log.len().saturating_sub(lost).max(high_watermark));
+            log.extend(vec![self.controller.leader_epoch + 1; gained]);
         }
         self.controller.leader_epoch += 2;
         self.controller.partition_epoch += 1;
@@ -208,7 +220,6 @@ fn follow(log: &mut Epochs, answer: &PartitionResponse) {
     }
     let Some(Records::Bytes(records)) = &answer.records else { panic!("{answer:?}") };
     for batch in batches(records).flatten() {
-        // A fetch from the middle of a batch would bring it whole; a follower's is never there.
         assert_eq!(batch.base_offset(), log.len() as i64);
         let epoch = batch.partition_leader_epoch().map_or(-1, LeaderEpoch::get);
         log.extend(vec![epoch; batch.records_count() as usize]);

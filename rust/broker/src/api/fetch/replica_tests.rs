@@ -1,4 +1,4 @@
-//! Followers fetch from a leader: each rule of docs/contract/replication.md by a request as it comes from a socket.
+//! Followers fetch from a leader: each rule of the contract for replication, by a request as it comes from a socket.
 
 use pykafka_record::{LeaderEpoch, batches};
 use pykafka_wire::fetch::{
