@@ -1,9 +1,21 @@
-"""Who leads once the only broker has (re)started."""
+"""Elections that no change of brokers makes: at the start of a lone broker, asked for, and of preferred leaders."""
 
-from pykafka_core.metadata.image.image import NO_LEADER, MetadataImage, Partition
+from collections.abc import Iterator
+from typing import Final
+
+from pykafka_core.metadata.image.image import NO_LEADER, Broker, MetadataImage, Partition, Topic
+from pykafka_core.metadata.partition_change import (
+    Election,
+    Rules,
+    changed,
+    may_lead,
+    record,
+)
+from pykafka_core.metadata.partition_rules import PartitionRules
 from pykafka_core.protocol.messages import Message, PartitionChangeRecord
 
-RECOVERING = 1
+ELECTIONS_MAX: Final = 1_000
+"""Of one pass over all partitions, as Kafka's ``MAX_ELECTIONS_PER_IMBALANCE``: the next pass makes the others."""
 
 
 def elections(image: MetadataImage, node_id: int, *, clean: bool) -> list[Message]:
@@ -16,81 +28,87 @@ def elections(image: MetadataImage, node_id: int, *, clean: bool) -> list[Messag
             their offsets given out again, so even a partition it led gets a new leader epoch:
             that is how consumers notice (KIP-320).
     """
-    return [
-        _elect(topic.topic_id, index, partition, node_id)
+    rules = PartitionRules(image, brokers={node_id: _alone(node_id)})
+    made = (
+        record(
+            topic.topic_id, index, partition, _led(partition, node_id, rules.of(topic), clean=clean)
+        )
         for topic in image.topics.by_id.values()
         for index, partition in topic.partitions.items()
-        if _may_lead(partition, node_id) and (partition.leader != node_id or not clean)
-    ]
-
-
-def _may_lead(partition: Partition, node_id: int) -> bool:
-    """In the ISR or eligible; or the last that was, which is an unclean election."""
-    return node_id in partition.replicas and (
-        node_id in partition.isr
-        or node_id in partition.elr
-        or (not partition.isr and node_id in partition.last_known_elr)
+        if node_id in partition.replicas
     )
+    return [found for found in made if found is not None]
 
 
-def _elect(topic_id: bytes, index: int, partition: Partition, node_id: int) -> Message:
-    record = PartitionChangeRecord(topic_id=topic_id, partition_id=index, leader=node_id)
-    if partition.isr != (node_id,):
-        record.isr = [node_id]
-    if node_id in partition.elr:
-        record.eligible_leader_replicas = [node for node in partition.elr if node != node_id]
-    elif node_id not in partition.isr:
-        record.leader_recovery_state = RECOVERING
-    if partition.last_known_elr:
-        record.last_known_elr = []
-    return record
-
-
-def preferred(image: MetadataImage, topic_id: bytes, index: int) -> Message | None:
-    """The record that makes a partition's first replica lead, or another one in sync if nobody leads.
-
-    None when the leader cannot be another one than it is.
-    """
-    partition = image.topics.by_id[topic_id].partitions[index]
-    candidates = (partition.replicas[0], partition.leader, *partition.replicas)
-    alive = [node for node in candidates if node in partition.isr and _is_alive(image, node)]
-    if not alive or alive[0] == partition.leader:
+def elected(
+    topic: Topic, index: int, rules: PartitionRules, election: Election
+) -> PartitionChangeRecord | None:
+    """The record of an election that somebody asks for; None when it makes nobody a leader."""
+    partition = topic.partitions[index]
+    found = changed(partition, partition, rules.asked(topic, election))
+    if found.leader in (partition.leader, NO_LEADER):
         return None
-    return PartitionChangeRecord(topic_id=topic_id, partition_id=index, leader=alive[0])
+    return record(topic.topic_id, index, partition, found)
 
 
-def unclean(image: MetadataImage, topic_id: bytes, index: int) -> Message | None:
-    """The record that makes a living replica lead a partition that nobody leads; None when none is alive.
+def preferred(
+    image: MetadataImage, rules: PartitionRules, limit: int = ELECTIONS_MAX
+) -> Iterator[PartitionChangeRecord | None]:
+    """Make the first replica lead where it may and another one does, at most ``limit`` times.
 
-    Records may be lost unless one of them is in sync.
+    ``ReplicationControlManager.maybeBalancePartitionLeaders`` in Kafka.
+
+    Yields:
+        A record, or None for a partition that needs none, so that the work can be done in slices.
     """
-    partition = image.topics.by_id[topic_id].partitions[index]
-    alive = [node for node in partition.replicas if _is_alive(image, node)]
-    clean = [node for node in alive if node in partition.isr]
-    if clean:
-        return PartitionChangeRecord(topic_id=topic_id, partition_id=index, leader=clean[0])
-    alive.sort(key=lambda node: node not in partition.elr)
-    return _elect(topic_id, index, partition, alive[0]) if alive else None
+    for topic, index, partition in _partitions(image):
+        first = partition.replicas[0]
+        if partition.leader in (first, NO_LEADER) or first not in partition.isr:
+            yield None
+        elif may_lead(partition, first, rules.of(topic).brokers):
+            made = elected(topic, index, rules, Election.PREFERRED)
+            yield made
+            limit -= made is not None
+            if not limit:
+                return
 
 
-def left(image: MetadataImage, topic_id: bytes, index: int, node_id: int) -> Message | None:
-    """The record that takes a broker that is gone out of the ISR and the lead; None if it has neither.
+def leaderless(
+    image: MetadataImage, rules: PartitionRules, limit: int = ELECTIONS_MAX
+) -> Iterator[PartitionChangeRecord | None]:
+    """Elect where nobody leads and somebody may, uncleanly only where the topic's settings allow it; as `preferred`.
 
-    The last replica in sync stays in the ISR: only it has all records.
+    ``ReplicationControlManager.maybeElectUncleanLeaders`` in Kafka. It makes up for settings that changed, and for
+    elections that were too many for the request that let a broker lead.
     """
-    partition = image.topics.by_id[topic_id].partitions[index]
-    isr = [node for node in partition.isr if node != node_id]
-    record = PartitionChangeRecord(topic_id=topic_id, partition_id=index)
-    if isr and len(isr) < len(partition.isr):
-        record.isr = isr
-    if partition.leader == node_id:
-        alive = (node for node in partition.replicas if node in isr and _is_alive(image, node))
-        record.leader = next(alive, NO_LEADER)
-    elif record.isr is None:
-        return None
-    return record
+    for topic, index, partition in _partitions(image):
+        made = None
+        if partition.leader == NO_LEADER:
+            made = elected(topic, index, rules, rules.of(topic).election)
+        yield made
+        limit -= made is not None
+        if not limit:
+            return
 
 
-def _is_alive(image: MetadataImage, node_id: int) -> bool:
-    broker = image.brokers.get(node_id)
-    return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
+def _partitions(image: MetadataImage) -> Iterator[tuple[Topic, int, Partition]]:
+    for topic in image.topics.by_id.values():
+        for index, partition in topic.partitions.items():
+            yield topic, index, partition
+
+
+def _alone(node_id: int) -> Broker:
+    """A broker that is alive, whose registration is not committed yet; each of its directories is taken for online."""
+    return Broker(node_id, -1, b"", (), None, False, False, (), {})
+
+
+def _led(partition: Partition, node_id: int, rules: Rules, *, clean: bool) -> Partition:
+    """The partition with nobody in sync but this broker, or as it is when the broker may not lead it."""
+    isr = (node_id,) if node_id in partition.isr else ()
+    found = changed(partition, partition._replace(isr=isr), rules)
+    if found.leader != node_id or (clean and partition.leader == node_id):
+        return partition
+    if found.leader_epoch == partition.leader_epoch:
+        epoch = partition.leader_epoch + 1
+        found = found._replace(leader_epoch=epoch, partition_epoch=partition.partition_epoch + 1)
+    return found

@@ -36,13 +36,13 @@ def test_a_broker_that_is_gone_is_forgotten(broker: SimulatedBroker) -> None:
 
 
 @pytest.mark.parametrize(
-    ("replicas", "isr", "leader", "isr_after", "leader_after"),
+    ("replicas", "isr", "leader", "isr_after", "elr_after", "leader_after"),
     [
-        ([SELF], [SELF], SELF, (SELF,), SELF),
-        ([SELF, GONE], [SELF, GONE], SELF, (SELF,), SELF),
-        ([GONE, SELF], [GONE, SELF], GONE, (SELF,), SELF),
-        ([GONE, SELF], [GONE], GONE, (GONE,), -1),
-        ([GONE], [GONE], -1, (GONE,), -1),
+        ([SELF], [SELF], SELF, (SELF,), (), SELF),
+        ([SELF, GONE], [SELF, GONE], SELF, (SELF,), (), SELF),
+        ([GONE, SELF], [GONE, SELF], GONE, (SELF,), (), SELF),
+        ([GONE, SELF], [GONE], GONE, (), (GONE,), -1),
+        ([GONE], [GONE], -1, (), (GONE,), -1),
     ],
     ids=["no replica", "in sync", "leads", "leads alone", "alone"],
 )
@@ -52,9 +52,11 @@ def test_what_is_gone_is_not_in_sync_and_leads_nothing(
     isr: list[int],
     leader: int,
     isr_after: tuple[int, ...],
+    elr_after: tuple[int, ...],
     leader_after: int,
 ) -> None:
     register_gone(broker)
     make_orders(broker, replicas=replicas, isr=isr, leader=leader)
     assert unregister(broker, GONE) == (0, None)
-    assert (orders(broker).isr, orders(broker).leader) == (isr_after, leader_after)
+    left = orders(broker)
+    assert (left.isr, left.elr, left.leader) == (isr_after, elr_after, leader_after)

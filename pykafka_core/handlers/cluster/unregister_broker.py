@@ -8,7 +8,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Outcome, Propose, Slices, bounded
-from pykafka_core.metadata.elections import left
+from pykafka_core.metadata.broker_changes import unregistered
 from pykafka_core.metadata.image.image import Broker
 from pykafka_core.protocol.messages import (
     Message,
@@ -23,12 +23,10 @@ def handle(context: Context, request: UnregisterBrokerRequest) -> Slices[Outcome
     try:
         broker = _registered(context, request.broker_id)
         records: list[Message] = []
-        for topic in context.image.topics.by_id.values():
-            for index in topic.partitions:
-                yield
-                record = left(context.image, topic.topic_id, index, broker.node_id)
-                if record is not None:
-                    records.append(record)
+        for record in unregistered(context.image, context.settings, broker):
+            yield
+            if record is not None:
+                records.append(record)
         records.append(UnregisterBrokerRecord(broker_id=broker.node_id, broker_epoch=broker.epoch))
         bounded(len(records))
     except KafkaError as error:

@@ -14,11 +14,12 @@ from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Outcome, Propose, Slices, bounded
 from pykafka_core.handlers.topics.placement import check_assignment
 from pykafka_core.metadata.image.image import Partition, Topic
+from pykafka_core.metadata.partition_change import Election, change_record
+from pykafka_core.metadata.partition_rules import PartitionRules
 from pykafka_core.metadata.reassignments import (
-    Assignment,
     assigned,
-    change_record,
     in_progress,
+    loses_records,
     reverted,
 )
 from pykafka_core.protocol.messages import (
@@ -26,7 +27,6 @@ from pykafka_core.protocol.messages import (
     AlterPartitionReassignmentsResponse,
     Message,
 )
-from pykafka_core.types import RESOURCE_TOPIC
 
 _Wanted = AlterPartitionReassignmentsRequest.ReassignablePartition
 _Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
@@ -64,6 +64,7 @@ class _Reassignments:
 
     def __init__(self, context: Context, request: AlterPartitionReassignmentsRequest) -> None:
         self._context = context
+        self._rules = PartitionRules(context.image, context.settings)
         self._any_factor = request.allow_replication_factor_change
         self.records: dict[tuple[bytes, int], Message] = {}
 
@@ -79,11 +80,13 @@ class _Reassignments:
     def _alter(self, name: str, wanted: _Wanted) -> None:
         topic, partition = self._find(name, wanted.partition_index)
         if wanted.replicas is None:
-            assignment = self._reverted(topic, wanted.partition_index, partition)
+            target = self._reverted(topic, wanted.partition_index, partition)
+            rules = self._rules.of(topic)
         else:
-            assignment = self._assigned(partition, wanted.replicas)
+            target = self._assigned(partition, wanted.replicas)
+            rules = self._rules.asked(topic, Election.ONLINE)
         key = topic.topic_id, wanted.partition_index
-        record = change_record(*key, partition, assignment, self._context.image.brokers)
+        record = change_record(*key, partition, target, rules)
         self.records.pop(key, None)
         if record is not None:
             bounded(len(self.records) + 1)
@@ -98,7 +101,7 @@ class _Reassignments:
             raise UnknownTopicOrPartitionError(f"Unable to find partition {name}:{index}.")
         return topic, partition
 
-    def _assigned(self, partition: Partition, target: list[int]) -> Assignment:
+    def _assigned(self, partition: Partition, target: list[int]) -> Partition:
         check_assignment(self._context.image, target, None)
         factor = len(set(partition.replicas) - set(partition.removing))
         if not self._any_factor and len(target) != factor:
@@ -107,19 +110,18 @@ class _Reassignments:
             )
         return assigned(partition, target)
 
-    def _reverted(self, topic: Topic, index: int, partition: Partition) -> Assignment:
+    def _reverted(self, topic: Topic, index: int, partition: Partition) -> Partition:
         if not in_progress(partition):
             raise NoReassignmentInProgressError
-        assignment = reverted(partition)
-        if assignment.isr:
-            return assignment
-        own = self._context.image.configs.of(RESOURCE_TOPIC, topic.name)
-        if self._context.settings.topic_value("unclean.leader.election.enable", own) != "true":
+        before = reverted(partition)
+        if not loses_records(partition, before):
+            return before
+        if not self._rules.allows_unclean(topic):
             raise InvalidReplicaAssignmentError(
                 f"Unable to revert partition assignment for {topic.name}:{index} because "
                 "it would require an unclean leader election."
             )
-        return assignment._replace(isr=assignment.replicas[:1])
+        return before._replace(isr=before.replicas[:1], recovering=True)
 
 
 def _timed_out(

@@ -15,8 +15,10 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Outcome, Propose, Slices, bounded, collect
-from pykafka_core.metadata.elections import preferred, unclean
+from pykafka_core.metadata.elections import elected
 from pykafka_core.metadata.image.image import NO_LEADER
+from pykafka_core.metadata.partition_change import Election
+from pykafka_core.metadata.partition_rules import PartitionRules
 from pykafka_core.protocol.messages import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -59,6 +61,7 @@ class _Elections:
 
     def __init__(self, context: Context, election_type: int) -> None:
         self._image = context.image
+        self._rules = PartitionRules(context.image, context.settings)
         self._is_unclean = election_type == UNCLEAN
         self._elected: set[tuple[bytes, int]] = set()
         self.records: list[Message] = []
@@ -111,8 +114,8 @@ class _Elections:
             raise ElectionNotNeededError("Leader election not needed for topic partition.")
         if (topic.topic_id, index) in self._elected:
             return  # named twice
-        elect = unclean if self._is_unclean else preferred
-        record = elect(self._image, topic.topic_id, index)
+        election = Election.UNCLEAN if self._is_unclean else Election.PREFERRED
+        record = elected(topic, index, self._rules, election)
         if record is None:
             raise _not_available(is_unclean=self._is_unclean)
         bounded(len(self.records) + 1)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from pykafka_core.errors import InvalidReplicaAssignmentError, InvalidReplicationFactorError
+from pykafka_core.metadata.directories import directory_of
 from pykafka_core.metadata.image.image import MetadataImage
-from pykafka_core.metadata.reassignments import directory_of
 from pykafka_core.protocol.messages import PartitionRecord
 
 
@@ -100,6 +100,6 @@ class NewPartitions:
         )
 
     def _look_up(self, replicas: tuple[int, ...]) -> tuple[list[int], list[int], list[bytes]]:
-        alive = [node for node in replicas if not self._brokers[node].fenced]
+        alive = [node for node in replicas if self._brokers[node].is_active]
         directories = [directory_of(self._brokers[node]) for node in replicas]
         return list(replicas), alive, directories

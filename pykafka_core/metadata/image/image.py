@@ -65,6 +65,11 @@ class Broker(NamedTuple):
     directories: tuple[bytes, ...]
     features: Mapping[str, tuple[int, int]]
 
+    @property
+    def is_active(self) -> bool:
+        """Whether it may lead and be in sync: unfenced, and not shutting down (KIP-841)."""
+        return not self.fenced and not self.in_controlled_shutdown
+
 
 class Controller(NamedTuple):
     """A controller's registration."""

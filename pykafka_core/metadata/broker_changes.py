@@ -1,0 +1,112 @@
+"""What becomes of partitions when a broker fails, stops, comes back or leaves for good.
+
+``ReplicationControlManager.generateLeaderAndIsrUpdates`` in Kafka. There is no index of partitions by broker: these
+events are rare, and going through the partitions takes less than committing what changes in them. The functions yield
+a record, or None for a partition that stays as it is, so that the work can be done in slices.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+
+from pykafka_core.config import BrokerConfigs
+from pykafka_core.metadata.image.image import NO_LEADER, Broker, MetadataImage, Partition
+from pykafka_core.metadata.partition_change import change_record
+from pykafka_core.metadata.partition_rules import PartitionRules
+from pykafka_core.metadata.reassignments import without
+from pykafka_core.protocol.messages import PartitionChangeRecord
+
+Changes = Iterator[PartitionChangeRecord | None]
+
+
+def fenced(image: MetadataImage, settings: BrokerConfigs, broker: Broker) -> Changes:
+    """The broker is in no ISR and leads nothing: its session ended, or it asks for it."""
+    brokers = {**image.brokers, broker.node_id: broker._replace(fenced=True)}
+    return _left(image, settings, brokers, broker.node_id)
+
+
+def shutting_down(image: MetadataImage, settings: BrokerConfigs, broker: Broker) -> Changes:
+    """As `fenced`, while the broker is alive and serves who has not noticed."""
+    brokers = {**image.brokers, broker.node_id: broker._replace(in_controlled_shutdown=True)}
+    return _left(image, settings, brokers, broker.node_id)
+
+
+def unregistered(image: MetadataImage, settings: BrokerConfigs, broker: Broker) -> Changes:
+    """As `fenced`, of a broker that is none any longer."""
+    brokers = {node: found for node, found in image.brokers.items() if node != broker.node_id}
+    return _left(image, settings, brokers, broker.node_id)
+
+
+def restarted(
+    image: MetadataImage, settings: BrokerConfigs, node_id: int, *, clean: bool
+) -> Changes:
+    """A new process has the broker's id: it is in no ISR, and eligible only if the one before it stopped cleanly.
+
+    Args:
+        image: The image before the registration.
+        settings: Where unclean elections are allowed.
+        node_id: The broker's; it need not be registered.
+        clean: Whether the logs have all that the broker ever acknowledged.
+    """
+    brokers = dict(image.brokers)
+    if node_id in brokers:
+        brokers[node_id] = brokers[node_id]._replace(fenced=True)
+    return _left(image, settings, brokers, node_id, () if clean else (node_id,))
+
+
+def unfenced(image: MetadataImage, settings: BrokerConfigs, broker: Broker) -> Changes:
+    """The broker may lead: somebody is elected for partitions of its that nobody leads."""
+    back = broker._replace(fenced=False)
+    rules = PartitionRules(image, settings, {**image.brokers, broker.node_id: back})
+    for topic in image.topics.by_id.values():
+        for index, partition in topic.partitions.items():
+            if partition.leader == NO_LEADER and broker.node_id in partition.replicas:
+                yield change_record(topic.topic_id, index, partition, partition, rules.of(topic))
+            else:
+                yield None
+
+
+def directories_lost(
+    image: MetadataImage, settings: BrokerConfigs, broker: Broker, lost: Collection[bytes]
+) -> Changes:
+    """Log directories of a broker went offline (KIP-858): it is out of sync in the partitions that were there."""
+    rest = tuple(directory for directory in broker.directories if directory not in lost)
+    brokers = {**image.brokers, broker.node_id: broker._replace(directories=rest)}
+    rules = PartitionRules(image, settings, brokers)
+    node_id = broker.node_id
+    for topic in image.topics.by_id.values():
+        for index, partition in topic.partitions.items():
+            held = dict(zip(partition.replicas, partition.directories, strict=False))
+            if held.get(node_id) in lost and _takes_part(partition, node_id):
+                wanted = partition._replace(isr=without(partition.isr, (node_id,)))
+                yield change_record(topic.topic_id, index, partition, wanted, rules.of(topic))
+            else:
+                yield None
+
+
+def leads_any(image: MetadataImage, node_id: int) -> bool:
+    """Whether a broker leads a partition."""
+    return any(
+        partition.leader == node_id
+        for topic in image.topics.by_id.values()
+        for partition in topic.partitions.values()
+    )
+
+
+def _left(
+    image: MetadataImage,
+    settings: BrokerConfigs,
+    brokers: Mapping[int, Broker],
+    node_id: int,
+    lost: Collection[int] = (),
+) -> Changes:
+    rules = PartitionRules(image, settings, brokers)
+    for topic in image.topics.by_id.values():
+        for index, partition in topic.partitions.items():
+            if not _takes_part(partition, node_id) and not (lost and node_id in partition.elr):
+                yield None
+                continue
+            wanted = partition._replace(isr=without(partition.isr, (node_id,)))
+            yield change_record(topic.topic_id, index, partition, wanted, rules.of(topic), lost)
+
+
+def _takes_part(partition: Partition, node_id: int) -> bool:
+    return node_id in partition.isr or partition.leader == node_id
