@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pykafka_core.coordinator.partitions import coordinator_partition
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Slices, collect
-from pykafka_core.handlers.topics.placement import NewPartitions, place
+from pykafka_core.handlers.topics.placement import NewPartitions, Placer
 from pykafka_core.metadata.image.image import NO_LEADER
 from pykafka_core.protocol.messages import ConfigRecord, Message, PartitionRecord, TopicRecord
 from pykafka_core.types import GROUP_TOPIC, RESOURCE_TOPIC, TRANSACTION_TOPIC
@@ -78,10 +78,12 @@ def _made(
     context: Context, name: str, count: int, factor_max: int, overrides: Mapping[str, str]
 ) -> Slices[InternalTopic]:
     topic_id = context.node.new_id()
-    placed = place(context.image, 0, count, min(factor_max, len(context.image.brokers)))
-    new_partitions = NewPartitions(context.image)
+    placer, new_partitions = Placer(context.image), NewPartitions(context.image)
+    factor = min(factor_max, max(placer.broker_count, 1))
+    placer.check(factor)
     partitions: list[PartitionRecord] = yield from collect(
-        new_partitions.record(topic_id, index, replicas) for index, replicas in enumerate(placed)
+        new_partitions.record(topic_id, index, placer.replicas(topic_id, index, factor))
+        for index in range(count)
     )
     records: list[Message] = [TopicRecord(name=name, topic_id=topic_id)]
     records += [

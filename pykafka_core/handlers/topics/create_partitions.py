@@ -13,7 +13,7 @@ from pykafka_core.errors import (
 )
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import RECORDS_MAX, Propose, Slices, bounded, collect
-from pykafka_core.handlers.topics.placement import NewPartitions, check_assignment, place
+from pykafka_core.handlers.topics.placement import NewPartitions, Placer, check_assignment
 from pykafka_core.metadata.image.image import Topic
 from pykafka_core.protocol.messages import (
     CreatePartitionsRequest,
@@ -63,7 +63,7 @@ def _plan(
         raise UnknownTopicOrPartitionError
     first = len(found.partitions)
     _check_count(topic, first)
-    replicas = _replicas(context, topic, found)
+    replicas = yield from _replicas(context, topic, found)
     partitions = NewPartitions(context.image)
     return (
         yield from collect(
@@ -96,11 +96,15 @@ def _check_count(topic: CreatePartitionsRequest.CreatePartitionsTopic, first: in
 
 def _replicas(
     context: Context, topic: CreatePartitionsRequest.CreatePartitionsTopic, found: Topic
-) -> list[tuple[int, ...]]:
-    first = len(found.partitions)
+) -> Slices[list[tuple[int, ...]]]:
     factor = len(found.partitions[0].replicas)
     if topic.assignments is None:
-        return place(context.image, first, topic.count - first, factor)
+        placer = Placer(context.image)
+        placer.check(factor)
+        added = range(len(found.partitions), topic.count)
+        return (
+            yield from collect(placer.replicas(found.topic_id, index, factor) for index in added)
+        )
     for assignment in topic.assignments:
         check_assignment(context.image, assignment.broker_ids, factor)
     return [tuple(assignment.broker_ids) for assignment in topic.assignments]

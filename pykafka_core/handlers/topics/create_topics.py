@@ -19,7 +19,7 @@ from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import RECORDS_MAX, Propose, Slices, bounded, collect, kept
 from pykafka_core.handlers.topic_names import Collisions, check_topic_name
 from pykafka_core.handlers.topics.config_rows import TopicRows
-from pykafka_core.handlers.topics.placement import NewPartitions, check_assignment, place
+from pykafka_core.handlers.topics.placement import NewPartitions, Placer, check_assignment
 from pykafka_core.protocol.messages import (
     ConfigRecord,
     CreateTopicsRequest,
@@ -108,7 +108,7 @@ class _Planner:
         self._collisions = Collisions(context.image)
         self._rows = TopicRows(context.settings)
         self._new_partitions = NewPartitions(context.image)
-        self._placed: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+        self._placer = Placer(context.image)
 
     def plan(self, topic: CreateTopicsRequest.CreatableTopic) -> Slices[_Plan]:
         """A topic's answer and records; later topics may not collide with it.
@@ -118,8 +118,8 @@ class _Planner:
         """
         _check_name(self._context, topic.name, self._collisions)
         overrides = _overrides(self._context, topic) if topic.configs else {}
-        assignments = self._assignments(topic)
         topic_id = self._context.node.new_id()
+        assignments = yield from self._assignments(topic, topic_id)
         records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
         for name, value in overrides.items():
             records.append(
@@ -141,14 +141,15 @@ class _Planner:
         self._collisions.add(topic.name)
         return _Plan(result, records)
 
-    def _assignments(self, topic: CreateTopicsRequest.CreatableTopic) -> list[tuple[int, ...]]:
+    def _assignments(
+        self, topic: CreateTopicsRequest.CreatableTopic, topic_id: bytes
+    ) -> Slices[list[tuple[int, ...]]]:
         if topic.assignments:
             return _manual(self._context, topic)
-        asked = topic.num_partitions, topic.replication_factor
-        placed = self._placed.get(asked)
-        if placed is None:
-            placed = self._placed[asked] = _automatic(self._context, *asked)
-        return placed
+        count, factor = _size(self._context, topic.num_partitions, topic.replication_factor)
+        self._placer.check(factor)
+        replicas = self._placer.replicas
+        return (yield from collect(replicas(topic_id, index, factor) for index in range(count)))
 
 
 def _check_name(context: Context, name: str, collisions: Collisions) -> None:
@@ -174,7 +175,8 @@ def _overrides(context: Context, topic: CreateTopicsRequest.CreatableTopic) -> d
     return overrides
 
 
-def _automatic(context: Context, count: int, factor: int) -> list[tuple[int, ...]]:
+def _size(context: Context, count: int, factor: int) -> tuple[int, int]:
+    """How many partitions a topic gets, and how many replicas each has."""
     if count < -1 or count == 0:
         raise InvalidPartitionsError(
             "Number of partitions was set to an invalid non-positive value."
@@ -187,7 +189,7 @@ def _automatic(context: Context, count: int, factor: int) -> list[tuple[int, ...
         count = context.settings.int("num.partitions")
     if factor == -1:
         factor = context.settings.int("default.replication.factor")
-    return place(context.image, 0, count, factor)
+    return count, factor
 
 
 def _manual(context: Context, topic: CreateTopicsRequest.CreatableTopic) -> list[tuple[int, ...]]:
