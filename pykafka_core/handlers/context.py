@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import NamedTuple, Never, Protocol
 
 from pykafka_core.config import BrokerConfigs
+from pykafka_core.errors import NotControllerError
+from pykafka_core.metadata.broker_sessions import BrokerSessions
 from pykafka_core.metadata.image.image import MetadataImage
 from pykafka_core.quorum.quorum import MetadataQuorum
 
@@ -110,6 +112,17 @@ class ProducerIds:
             self._next, self._end = proposed.start, proposed.stop
 
 
+class ActiveController:
+    """What the active controller alone knows, and no record says. Belongs to the control thread.
+
+    Args:
+        sessions: Those of its beginning. A controller that takes over knows nothing of what its predecessor held.
+    """
+
+    def __init__(self, sessions: BrokerSessions) -> None:
+        self.sessions = sessions
+
+
 def _ignore(_kind: str, _text: str) -> None:
     """Log nothing."""
 
@@ -133,3 +146,22 @@ class Context(NamedTuple):
     caller: Caller
     warn: Callable[[str, str], None] = _ignore
     """Logs a warning of a kind, unless one of this kind was logged within a minute."""
+    active: ActiveController | None = None
+    """Only where this node is the active controller of a cluster."""
+    now_ns: int = 0
+    """Monotonic time, not later than the arrival of a request that waits; for what no request asks for."""
+
+    def controller(self) -> ActiveController:
+        """What the active controller knows.
+
+        Raises:
+            NotControllerError: This node is not the active controller.
+        """
+        if self.active is None:
+            raise NotControllerError
+        return self.active
+
+    @property
+    def arrived_ns(self) -> int:
+        """Monotonic time of the request's arrival; of now for a call of this process."""
+        return self.caller.received_ns or self.now_ns

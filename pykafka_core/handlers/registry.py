@@ -96,7 +96,26 @@ QUORUM_ROWS: tuple[Row, ...] = (
 )
 """What replicas of the metadata quorum ask each other, on listeners of controllers alone."""
 
+_OF_CONTROLLERS: tuple[Row, ...] = (
+    Row(56, "topics.alter_partition", (2, 3), Owner.CONTROLLER),
+    Row(62, "cluster.broker_registration", (0, 4), Owner.CONTROLLER),
+    Row(63, "cluster.broker_heartbeat", (0, 1), Owner.CONTROLLER),
+    Row(67, "cluster.allocate_producer_ids", (0, 0), Owner.CONTROLLER),
+    Row(70, "cluster.controller_registration", (0, 0), Owner.CONTROLLER),
+)
+"""What brokers and controllers ask the active controller, and no client may."""
+
+_OF_BOTH = frozenset({19, 20, 29, 30, 31, 32, 33, 37, 43, 44, 45, 46, 49, 55, 57, 64})
+"""APIs of ``ROWS`` that a listener of controllers has too."""
+
+CONTROLLER_ROWS: tuple[Row, ...] = tuple(
+    sorted((*(row for row in ROWS if row.api_key in _OF_BOTH), *_OF_CONTROLLERS))
+)
+"""What a listener of controllers serves beside `QUORUM_ROWS`. No broker has such a listener yet."""
+
 BY_KEY: Mapping[int, Row] = {row.api_key: row for row in ROWS}
+
+CONTROLLER_BY_KEY: Mapping[int, Row] = {row.api_key: row for row in CONTROLLER_ROWS}
 
 API_VERSIONS: Mapping[int, tuple[int, int]] = {row.api_key: row.versions for row in ROWS}
 """What ApiVersions offers of Python's APIs; Rust adds its own."""
@@ -108,6 +127,7 @@ def handler_of(api_key: int) -> Handle:
     """The handler of an API that has a row; its module is imported on first use."""
     found = _loaded.get(api_key)
     if found is None:
-        module = import_module(f"pykafka_core.handlers.{BY_KEY[api_key].module}")
+        row = BY_KEY.get(api_key) or CONTROLLER_BY_KEY[api_key]
+        module = import_module(f"pykafka_core.handlers.{row.module}")
         found = _loaded[api_key] = module.handle
     return found

@@ -5,7 +5,7 @@ events are rare, and going through the partitions takes less than committing wha
 a record, or None for a partition that stays as it is, so that the work can be done in slices.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.metadata.image.image import NO_LEADER, Broker, MetadataImage, Partition
@@ -82,13 +82,14 @@ def directories_lost(
                 yield None
 
 
-def leads_any(image: MetadataImage, node_id: int) -> bool:
-    """Whether a broker leads a partition."""
-    return any(
-        partition.leader == node_id
-        for topic in image.topics.by_id.values()
-        for partition in topic.partitions.values()
-    )
+def leads_any(image: MetadataImage, node_id: int) -> Generator[None, None, bool]:
+    """Whether a broker leads a partition; yields after each that it does not lead."""
+    for topic in image.topics.by_id.values():
+        for partition in topic.partitions.values():
+            if partition.leader == node_id:
+                return True
+            yield
+    return False
 
 
 def _left(

@@ -16,16 +16,13 @@ from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.coordinators.shards import answered, coordinate_transaction
 from pykafka_core.handlers.coordinators.transactions import known_to
 from pykafka_core.handlers.outcome import Coordinated, Propose, Reply
+from pykafka_core.metadata.producer_ids import next_block
 from pykafka_core.protocol.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     Message,
-    ProducerIdsRecord,
 )
 
-BLOCK_SIZE = 1000
-"""``ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE``; each start of a broker begins a new block."""
-PRODUCER_ID_MAX = 2**63 - 1
 FENCED_VERSION = 4
 NOT_GIVEN = -1
 
@@ -72,17 +69,14 @@ def _with_new_id(context: Context, reply: Callable[[int], Reply]) -> Propose | R
     proposed = context.producer_ids.take_proposed(first)
     if proposed is not None:
         return Propose([], partial(unless, proposed))
-    if first > PRODUCER_ID_MAX - BLOCK_SIZE:
+    record = next_block(context.image, context.node.node_id, context.broker_epoch)
+    if record is None:
         return _failed(-1)
-    record = ProducerIdsRecord(
-        broker_id=context.node.node_id,
-        broker_epoch=context.broker_epoch,
-        next_producer_id=first + BLOCK_SIZE,
-    )
-    context.producer_ids.propose(first, first + BLOCK_SIZE)
+    end = record.next_producer_id
+    context.producer_ids.propose(first, end)
 
     def settled(code: int) -> Reply:
-        context.producer_ids.settle(first + BLOCK_SIZE, committed=not code)
+        context.producer_ids.settle(end, committed=not code)
         return unless(first, code)
 
     return Propose([record], settled)

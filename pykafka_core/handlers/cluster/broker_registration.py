@@ -1,0 +1,163 @@
+"""BrokerRegistration (62): KIP-631, KIP-858, KIP-966; ``ClusterControlManager.registerBroker`` in Kafka."""
+
+from pykafka_core.errors import (
+    BrokerIdNotRegisteredError,
+    DuplicateBrokerRegistrationError,
+    InconsistentClusterIdError,
+    InvalidRegistrationError,
+    KafkaError,
+    RequestTimedOutError,
+    UnsupportedVersionError,
+)
+from pykafka_core.handlers.cluster.broker_records import Gathered, gather
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Outcome, Propose, Slices
+from pykafka_core.metadata.broker_changes import restarted
+from pykafka_core.metadata.directories import is_reserved
+from pykafka_core.metadata.image.features import METADATA_VERSION
+from pykafka_core.metadata.image.image import Broker
+from pykafka_core.protocol.messages import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    RegisterBrokerRecord,
+)
+
+VERSION_WITH_PREVIOUS_EPOCH = 3
+"""Since then a broker says which epoch it stopped cleanly in; an older one is believed to have."""
+
+FIRST_METADATA_VERSION = 1
+"""What a broker supports that says nothing of ``metadata.version``: 3.0-IV1."""
+
+
+def handle(context: Context, request: BrokerRegistrationRequest) -> Slices[Outcome]:
+    """Register a process of a broker, fenced; an earlier one of its id is in sync with nothing any longer.
+
+    The same process keeps its epoch and state (KAFKA-16952). REQUEST_TIMED_OUT asks for another request: one batch was
+    not enough to take all partitions from the process before it.
+    """
+    try:
+        active = context.controller()
+        existing = context.image.brokers.get(request.broker_id)
+        _check(context, request, existing)
+    except KafkaError as error:
+        return BrokerRegistrationResponse(error_code=error.code, broker_epoch=-1)
+    if existing is not None and existing.incarnation_id == request.incarnation_id:
+        epoch = existing.epoch
+        gathered = Gathered([_record(request, epoch, existing)], is_complete=True)
+    else:
+        is_clean = _stopped_cleanly(context, request, existing)
+        gathered = yield from gather(
+            restarted(context.image, context.settings, request.broker_id, clean=is_clean)
+        )
+        epoch = context.next_offset + len(gathered.records)
+        if gathered.is_complete:
+            record = _record(request, epoch, None)
+            gathered = Gathered([*gathered.records, record], is_complete=True)
+
+    def reply(code: int) -> BrokerRegistrationResponse:
+        if code or not gathered.is_complete:
+            code = code or RequestTimedOutError.code
+            return BrokerRegistrationResponse(error_code=code, broker_epoch=-1)
+        active.sessions = active.sessions.registered(request.broker_id, epoch, context.arrived_ns)
+        return BrokerRegistrationResponse(broker_epoch=epoch)
+
+    return Propose(gathered.records, reply)
+
+
+def _check(context: Context, request: BrokerRegistrationRequest, existing: Broker | None) -> None:
+    """Refuse a process that may not have the id, or that would not understand the cluster.
+
+    Raises:
+        KafkaError: Says why.
+    """
+    if request.cluster_id != context.node.cluster_id:
+        raise InconsistentClusterIdError(
+            f"Expected cluster ID {context.node.cluster_id}, but got cluster ID {request.cluster_id}"
+        )
+    if _is_alive_elsewhere(context, request, existing):
+        raise DuplicateBrokerRegistrationError("Another broker is registered with that broker id.")
+    if request.is_migrating_zk_broker:
+        raise BrokerIdNotRegisteredError("Controller does not support registering ZK brokers.")
+    _check_directories(context, request)
+    _check_features(context, request)
+
+
+def _is_alive_elsewhere(
+    context: Context, request: BrokerRegistrationRequest, existing: Broker | None
+) -> bool:
+    if existing is None or existing.incarnation_id == request.incarnation_id:
+        return False
+    return context.controller().sessions.is_valid(existing, context.arrived_ns)
+
+
+def _check_directories(context: Context, request: BrokerRegistrationRequest) -> None:
+    directories = set(request.log_dirs)
+    if not directories:
+        raise InvalidRegistrationError("No directories specified in request")
+    if any(is_reserved(directory) for directory in directories):
+        raise InvalidRegistrationError("Reserved directory ID in request")
+    if len(directories) != len(request.log_dirs):
+        raise InvalidRegistrationError("Duplicate directory ID in request")
+    for broker in context.image.brokers.values():
+        if broker.node_id != request.broker_id and directories.intersection(broker.directories):
+            raise InvalidRegistrationError(
+                f"Broker {broker.node_id} is already registered with a directory of the request"
+            )
+
+
+def _check_features(context: Context, request: BrokerRegistrationRequest) -> None:
+    """Each finalized level has to be in the range that the broker supports; one it does not name it supports at 0."""
+    supported = {
+        feature.name: (feature.min_supported_version, feature.max_supported_version)
+        for feature in request.features
+    }
+    supported.setdefault(METADATA_VERSION, (FIRST_METADATA_VERSION, FIRST_METADATA_VERSION))
+    finalized = context.image.features
+    for name in supported.keys() | finalized.keys():
+        low, high = supported.get(name, (0, 0))
+        level = finalized.get(name, FIRST_METADATA_VERSION if name == METADATA_VERSION else 0)
+        if not low <= level <= high:
+            raise UnsupportedVersionError(
+                "Unable to register because the broker does not support finalized version "
+                f"{level} of {name}. The broker wants a version between {low} and {high}, inclusive."
+            )
+
+
+def _stopped_cleanly(
+    context: Context, request: BrokerRegistrationRequest, existing: Broker | None
+) -> bool:
+    """Whether the broker's logs are known to have all that it acknowledged."""
+    if context.caller.api_version < VERSION_WITH_PREVIOUS_EPOCH:
+        return True
+    return existing is not None and existing.epoch == request.previous_broker_epoch
+
+
+def _record(
+    request: BrokerRegistrationRequest, epoch: int, existing: Broker | None
+) -> RegisterBrokerRecord:
+    return RegisterBrokerRecord(
+        broker_id=request.broker_id,
+        incarnation_id=request.incarnation_id,
+        broker_epoch=epoch,
+        end_points=[
+            RegisterBrokerRecord.BrokerEndpoint(
+                name=listener.name,
+                host=listener.host,
+                port=listener.port,
+                security_protocol=listener.security_protocol,
+            )
+            for listener in request.listeners
+        ],
+        features=[
+            RegisterBrokerRecord.BrokerFeature(
+                name=feature.name,
+                min_supported_version=feature.min_supported_version,
+                max_supported_version=feature.max_supported_version,
+            )
+            for feature in request.features
+        ],
+        rack=request.rack,
+        fenced=existing is None or existing.fenced,
+        in_controlled_shutdown=existing is not None and existing.in_controlled_shutdown,
+        log_dirs=list(request.log_dirs),
+    )

@@ -1,0 +1,29 @@
+"""Fencing of brokers whose session ended; ``ReplicationControlManager.maybeFenceOneStaleBroker`` in Kafka."""
+
+from pykafka_core.handlers.cluster.broker_records import fence
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Propose, Slices
+from pykafka_core.protocol.messages import BrokerHeartbeatResponse
+
+
+def fence_one(context: Context) -> Slices[Propose]:
+    """Fence the broker not heard of for longest, if its session has ended at ``context.now_ns``.
+
+    One at a time, so that what follows for its partitions is known before the next one is judged. While there are more,
+    or one batch is not enough for the partitions of this one, `BrokerSessions.deadline_ns` stays in the past.
+
+    Raises:
+        NotControllerError: This node is not the active controller.
+    """
+    active = context.controller()
+    broker = active.sessions.stale(context.image.brokers.values(), context.now_ns)
+    if broker is None:
+        return Propose((), lambda code: BrokerHeartbeatResponse(error_code=code))
+    gathered = yield from fence(context, broker)
+
+    def reply(code: int) -> BrokerHeartbeatResponse:
+        if not code and gathered.is_complete:
+            active.sessions = active.sessions.ended(broker.node_id, broker.epoch)
+        return BrokerHeartbeatResponse(error_code=code, is_fenced=gathered.is_complete)
+
+    return Propose(gathered.records, reply)
