@@ -8,6 +8,7 @@ from pykafka_core.protocol.messages import (
     ElectLeadersResponse,
 )
 from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.handlers.cluster_world import ClusterWorld
 from tests.handlers.foreign_brokers import GONE, SELF, make_orders, orders, register_gone
 
 PREFERRED, UNCLEAN = 0, 1
@@ -144,3 +145,47 @@ def test_nobody_leads_a_partition_whose_replicas_are_gone(broker: SimulatedBroke
     make_orders(broker, replicas=[GONE], isr=[GONE], leader=-1)
     answer = ask(broker, [("orders", [0])], UNCLEAN)
     assert codes(answer) == [("orders", [(0, ELIGIBLE_NOT_AVAILABLE)])]
+
+
+def elect(world: ClusterWorld, kind: int) -> list[int]:
+    """The codes of an election in all partitions of ``orders``, in order."""
+    indexes = list(world.image.topics.by_name["orders"].partitions)
+    named = ElectLeadersRequest.TopicPartitions(topic="orders", partitions=indexes)
+    request = ElectLeadersRequest(election_type=kind, topic_partitions=[named], timeout_ms=1000)
+    answer = world.ask(request)
+    assert isinstance(answer, ElectLeadersResponse)
+    return [p.error_code for t in answer.replica_election_results for p in t.partition_result]
+
+
+def test_preferred_leaders_are_elected_among_several_brokers() -> None:
+    world = ClusterWorld([1, 2, 3])
+    world.make_topic([1, 2, 3], [2, 1, 3], [3, 2, 1])
+    world.heartbeat(world.processes[3], fence=True)
+    world.heartbeat(world.processes[1], fence=True)
+    world.heartbeat(world.processes[1])
+    assert [world.partition(index).leader for index in range(3)] == [2, 2, 2]
+    world.alter_isr(world.processes[2], [2, 1])
+    assert elect(world, PREFERRED) == [0, NOT_NEEDED, PREFERRED_NOT_AVAILABLE]
+    assert [world.partition(index).leader for index in range(3)] == [1, 2, 2]
+
+
+def test_an_unclean_election_takes_who_is_alive_and_no_partition_that_is_led() -> None:
+    world = ClusterWorld([1, 2, 3], min_isr=1)
+    world.make_topic([1, 2, 3], [2, 3], [1])
+    world.alter_isr(world.processes[1], [1])
+    world.heartbeat(world.processes[1], fence=True)
+    assert elect(world, PREFERRED) == [PREFERRED_NOT_AVAILABLE, NOT_NEEDED, PREFERRED_NOT_AVAILABLE]
+    assert elect(world, UNCLEAN) == [0, NOT_NEEDED, ELIGIBLE_NOT_AVAILABLE]
+    led = world.partition()
+    assert (led.leader, led.isr, led.elr, led.recovering) == (2, (2,), (), True)
+
+
+def test_rule_41_an_eligible_leader_that_is_alive_is_elected_cleanly_by_any_election() -> None:
+    world = ClusterWorld([1, 2], min_isr=2)
+    world.make_topic([1, 2])
+    world.heartbeat(world.processes[2], fence=True)
+    world.heartbeat(world.processes[1], fence=True)
+    assert (world.partition().leader, world.partition().elr) == (-1, (2, 1))
+    world.heartbeat(world.processes[2])
+    led = world.partition()
+    assert (led.leader, led.isr, led.elr, led.recovering) == (2, (2,), (1,), False)

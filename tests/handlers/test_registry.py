@@ -7,7 +7,16 @@ from typing import get_type_hints
 import pytest
 
 from pykafka_core.handlers.outcome import Coordinate, Maintain, Propose
-from pykafka_core.handlers.registry import API_VERSIONS, ROWS, Owner, Row, handler_of
+from pykafka_core.handlers.registry import (
+    API_VERSIONS,
+    CONTROLLER_BY_KEY,
+    CONTROLLER_ROWS,
+    QUORUM_ROWS,
+    ROWS,
+    Owner,
+    Row,
+    handler_of,
+)
 from pykafka_core.protocol import api_versions
 
 # Kafka 4.2.1 on a broker listener (contract/kafka.md#1), without what is answered in Rust.
@@ -30,11 +39,34 @@ NOT_BUILT = {
     "a cluster": {80, 81},
 }
 
+# Kafka 4.2.1 on a listener of controllers: those of a broker's listener, and those of no other.
+ON_BOTH = {
+    1, 17, 18, 19, 20, 29, 30, 31, 32, 33, 36, 37, 38, 39, 40, 41, 43, 44, 45, 46, 49, 50, 51, 55, 57,
+    60, 64, 80, 81,
+}  # fmt: skip
+ON_CONTROLLERS_ALONE = {
+    52: (0, 2), 53: (0, 1), 54: (0, 1), 56: (2, 3), 58: (0, 0), 59: (0, 1), 62: (0, 4), 63: (0, 1),
+    67: (0, 0), 70: (0, 0), 73: (0, 0), 82: (0, 0),
+}  # fmt: skip
+
+NOT_BUILT_ON_CONTROLLERS = {
+    "what the listener itself answers": {18},
+    "answers about controllers": {60},
+    "forwarded requests": {58},
+    "snapshots for other nodes": {59},
+    "several log directories": {73},
+    "voters that change": {80, 81, 82},
+    "security": {17, 36, 38, 39, 40, 41, 50, 51},
+}
+
 DECLARED_EXCEPTIONS = {
     10: "FindCoordinator answers COORDINATOR_NOT_AVAILABLE for share groups",
     49: "AlterClientQuotas sets byte rates of users and client ids, and refuses all other limits by name",
     27: "WriteTxnMarkers aborts what is open in this node's logs, and refuses all else",
 }
+
+
+ALL_ROWS = sorted({*ROWS, *CONTROLLER_ROWS})
 
 
 def test_what_is_offered_is_kafka_4_2_1_without_what_is_not_built() -> None:
@@ -43,17 +75,33 @@ def test_what_is_offered_is_kafka_4_2_1_without_what_is_not_built() -> None:
     assert dict(API_VERSIONS) == expected
 
 
+def test_what_controllers_have_is_kafka_4_2_1_without_what_is_not_built() -> None:
+    not_built = set().union(*NOT_BUILT_ON_CONTROLLERS.values())
+    expected = ON_BOTH | ON_CONTROLLERS_ALONE.keys()
+    built = {row.api_key: row.versions for row in (*CONTROLLER_ROWS, *QUORUM_ROWS)}
+    assert built.keys() == expected - not_built
+    assert not_built <= expected
+    for key, versions in built.items():
+        assert versions == ON_CONTROLLERS_ALONE.get(key, KAFKA_4_2_1.get(key, (4, 18)))
+
+
+def test_no_client_is_offered_what_brokers_ask_controllers() -> None:
+    assert not API_VERSIONS.keys() & ON_CONTROLLERS_ALONE.keys()
+    for row in ROWS:
+        assert CONTROLLER_BY_KEY.get(row.api_key, row) is row
+
+
 def test_declared_exceptions_are_offered_apis() -> None:
     assert DECLARED_EXCEPTIONS.keys() <= API_VERSIONS.keys()
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", ALL_ROWS, ids=lambda row: row.name)
 def test_every_row_has_a_handler_and_a_test(row: Row) -> None:
     assert handler_of(row.api_key) is import_module(f"pykafka_core.handlers.{row.module}").handle
     assert (Path(__file__).parent / f"test_{row.name}.py").is_file()
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", ALL_ROWS, ids=lambda row: row.name)
 def test_a_handler_returns_only_what_the_owner_of_its_row_can_carry_out(row: Row) -> None:
     handler = handler_of(row.api_key)
     may_return = get_type_hints(handler, vars(import_module(handler.__module__)))["return"]
@@ -63,7 +111,7 @@ def test_a_handler_returns_only_what_the_owner_of_its_row_can_carry_out(row: Row
     assert Coordinate.__qualname__ in names or row.owner is not Owner.SHARD
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", ALL_ROWS, ids=lambda row: row.name)
 def test_every_offered_version_can_be_coded(row: Row) -> None:
     codable = api_versions(row.api_key)
     assert codable is not None
@@ -71,4 +119,5 @@ def test_every_offered_version_can_be_coded(row: Row) -> None:
 
 
 def test_rows_are_sorted_by_key() -> None:
-    assert [row.api_key for row in ROWS] == sorted({row.api_key for row in ROWS})
+    for rows in (ROWS, CONTROLLER_ROWS):
+        assert [row.api_key for row in rows] == sorted({row.api_key for row in rows})

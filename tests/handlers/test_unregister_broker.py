@@ -4,6 +4,7 @@ import pytest
 
 from pykafka_core.protocol.messages import UnregisterBrokerRequest, UnregisterBrokerResponse
 from pykafka_core.testing.simulated_broker import SimulatedBroker
+from tests.handlers.cluster_world import ClusterWorld
 from tests.handlers.foreign_brokers import GONE, SELF, make_orders, orders, register_gone
 
 INVALID_REQUEST, NOT_REGISTERED = 42, 102
@@ -60,3 +61,12 @@ def test_what_is_gone_is_not_in_sync_and_leads_nothing(
     assert unregister(broker, GONE) == (0, None)
     left = orders(broker)
     assert (left.isr, left.elr, left.leader) == (isr_after, elr_after, leader_after)
+
+
+def test_a_broker_of_a_cluster_leaves_its_partitions_to_the_others() -> None:
+    world = ClusterWorld([1, 2, 3])
+    world.make_topic([1, 2, 3], [2, 1, 3], [1])
+    world.ask(UnregisterBrokerRequest(broker_id=1))
+    assert world.image.brokers.keys() == {2, 3}
+    assert [world.partition(index).leader for index in range(3)] == [2, 2, -1]
+    assert [world.partition(index).isr for index in range(3)] == [(2, 3), (2, 3), ()]

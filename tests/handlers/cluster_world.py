@@ -1,0 +1,309 @@
+"""The active controller of a cluster without a cluster: handlers decide, and what they propose is committed at once.
+
+Brokers are what they send. The image that the records make is compared with a replay of the log after every batch.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from pykafka_core.broker.runtime.requests import Call
+from pykafka_core.config import BrokerConfigs
+from pykafka_core.handlers.context import ActiveController, Context, Node, ProducerIds
+from pykafka_core.handlers.outcome import Outcome, Propose, Steps, finish
+from pykafka_core.handlers.registry import CONTROLLER_ROWS, handler_of
+from pykafka_core.metadata.broker_sessions import BrokerSessions
+from pykafka_core.metadata.image.features import (
+    ELIGIBLE_LEADER_REPLICAS,
+    METADATA_VERSION,
+    METADATA_VERSION_LEVEL,
+    SUPPORTED_FEATURES,
+)
+from pykafka_core.metadata.image.image import MetadataImage, Partition
+from pykafka_core.metadata.image.proposed import ProposedImage
+from pykafka_core.metadata.image.replay import Replay
+from pykafka_core.protocol.messages import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    ConfigRecord,
+    FeatureLevelRecord,
+    HeartbeatResponse,
+    Message,
+    PartitionRecord,
+    TopicRecord,
+)
+from pykafka_core.quorum.single_voter import SingleVoter
+from pykafka_core.types import RESOURCE_BROKER, RESOURCE_TOPIC
+
+SECOND: Final = 1_000_000_000
+SESSION_NS: Final = 9 * SECOND
+CONTROLLER: Final = 100
+CLUSTER_ID: Final = "cluster"
+TOPIC_ID: Final = b"0123456789abcdef"
+REQUEST_TIMED_OUT, NOT_CONTROLLER, STALE_BROKER_EPOCH = 7, 41, 77
+
+_ROWS = {f"{row.name.title().replace('_', '')}Request": row for row in CONTROLLER_ROWS}
+
+
+class Process(NamedTuple):
+    """A process of a broker that is registered."""
+
+    node_id: int
+    incarnation: int
+    epoch: int
+
+
+class ClusterWorld:
+    """See the module.
+
+    Args:
+        brokers: Ids of brokers that are registered and unfenced.
+        min_isr: Of the cluster.
+        elr: Whether eligible leader replicas are kept.
+        settings: Of the controller.
+    """
+
+    def __init__(
+        self,
+        brokers: Collection[int] = (),
+        *,
+        min_isr: int = 2,
+        elr: bool = True,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.now_ns = SECOND
+        self.settings = BrokerConfigs(settings or {})
+        self.image = MetadataImage()
+        self.end_offset = 0
+        self._replay = Replay()
+        self._ids = 1000
+        self.last_batch: Sequence[Message] = ()
+        self.take_over()
+        features = {METADATA_VERSION: METADATA_VERSION_LEVEL, ELIGIBLE_LEADER_REPLICAS: int(elr)}
+        self.commit(
+            *(FeatureLevelRecord(name=n, feature_level=level) for n, level in features.items()),
+            ConfigRecord(
+                resource_type=RESOURCE_BROKER,
+                resource_name="",
+                name="min.insync.replicas",
+                value=str(min_isr),
+            ),
+        )
+        self.processes = {node: self.start(node) for node in brokers}
+        for process in self.processes.values():
+            assert self.heartbeat(process).is_fenced is False
+
+    # The controller.
+
+    def take_over(self) -> None:
+        """Another controller becomes the active one: it knows the log and the time."""
+        self.active = ActiveController(BrokerSessions(SESSION_NS, self.now_ns))
+
+    def decide(
+        self, decision: Callable[[Context], Outcome | Steps], version: int = 0, code: int = 0
+    ) -> Message:
+        """Have something decided and committed, or refused with ``code``; the answer."""
+        outcome = finish(decision(self.context(version)))
+        self.last_batch = ()
+        if not isinstance(outcome, Propose):
+            assert isinstance(outcome, Message), "a controller's row returns no other outcome"
+            return outcome
+        if outcome.records and not code:
+            self._commit(outcome.records)
+        answer = finish(outcome.reply(code if outcome.records else 0))
+        assert isinstance(answer, Message)
+        return answer
+
+    def ask(self, request: Message, version: int | None = None, code: int = 0) -> Message:
+        """Have a request decided as a broker or client sends it."""
+        row = _ROWS[type(request).__name__]
+        version = row.versions[1] if version is None else version
+        return self.decide(lambda context: handler_of(row.api_key)(context, request), version, code)
+
+    def context(self, version: int = 0) -> Context:
+        """What a handler knows now."""
+        return Context(
+            image=self.image,
+            settings=self.settings,
+            quorum=SingleVoter(CONTROLLER, 1, 0),
+            producer_ids=ProducerIds(),
+            node=Node(CONTROLLER, CLUSTER_ID, bytes(16), "memory", self._new_id),
+            broker_epoch=-1,
+            next_offset=self.end_offset,
+            now_ms=self.now_ns // 1_000_000,
+            caller=Call(version, received_ns=self.now_ns),
+            active=self.active,
+            now_ns=self.now_ns,
+        )
+
+    def commit(self, *records: Message) -> None:
+        """Commit records that no handler made."""
+        self.decide(lambda _context: Propose(records, lambda _code: HeartbeatResponse()))
+
+    def _commit(self, records: Sequence[Message]) -> None:
+        proposed = ProposedImage(self.image)
+        finish(proposed.add(records))
+        last_offset = self.end_offset + len(records) - 1
+        self._replay.apply_batch(self.end_offset, last_offset, records)
+        self.image, _ = self._replay.take()
+        assert proposed.image.topics == self.image.topics
+        assert proposed.image.brokers == self.image.brokers
+        self.end_offset += len(records)
+        self.last_batch = records
+
+    def _new_id(self) -> bytes:
+        self._ids += 1
+        return self._ids.to_bytes(16, "big")
+
+    # Brokers.
+
+    def start(self, node_id: int, *, stopped_in: int = -1) -> Process:
+        """A new process registers; it must not be refused."""
+        incarnation = int.from_bytes(self._new_id(), "big")
+        answer = self.register(node_id, incarnation, stopped_in=stopped_in)
+        assert answer.error_code == 0
+        return Process(node_id, incarnation, answer.broker_epoch)
+
+    def register(
+        self, node_id: int, incarnation: int, *, stopped_in: int = -1, version: int = 4
+    ) -> BrokerRegistrationResponse:
+        """Ask for a registration."""
+        answer = self.ask(registration(node_id, incarnation, stopped_in=stopped_in), version)
+        assert isinstance(answer, BrokerRegistrationResponse)
+        return answer
+
+    def heartbeat(
+        self,
+        process: Process,
+        *,
+        offset: int | None = None,
+        fence: bool = False,
+        shut_down: bool = False,
+        offline: Sequence[bytes] = (),
+        code: int = 0,
+    ) -> BrokerHeartbeatResponse:
+        """Send a heartbeat; without ``offset`` of a broker that has applied everything."""
+        request = BrokerHeartbeatRequest(
+            broker_id=process.node_id,
+            broker_epoch=process.epoch,
+            current_metadata_offset=self.end_offset - 1 if offset is None else offset,
+            want_fence=fence,
+            want_shut_down=shut_down,
+            offline_log_dirs=list(offline),
+        )
+        answer = self.ask(request, code=code)
+        assert isinstance(answer, BrokerHeartbeatResponse)
+        return answer
+
+    def alter_isr(
+        self,
+        process: Process,
+        isr: Sequence[int],
+        *,
+        index: int = 0,
+        epochs: Mapping[int, int] | None = None,
+        changes: Mapping[str, int] | None = None,
+        version: int = 3,
+    ) -> AlterPartitionResponse.PartitionData:
+        """Ask for another ISR, in the committed epochs unless ``changes`` say otherwise; the result."""
+        changes = changes or {}
+        partition = self.partition(index)
+        known = {node: broker.epoch for node, broker in self.image.brokers.items()}
+        known |= epochs or {}
+        wanted = AlterPartitionRequest.PartitionData(
+            partition_index=index,
+            leader_epoch=changes.get("leader_epoch", partition.leader_epoch),
+            partition_epoch=changes.get("partition_epoch", partition.partition_epoch),
+            leader_recovery_state=changes.get("recovery_state", 0),
+        )
+        if version < 3:
+            wanted.new_isr = list(isr)
+        else:
+            wanted.new_isr_with_epochs = [
+                AlterPartitionRequest.BrokerState(broker_id=node, broker_epoch=known.get(node, -1))
+                for node in isr
+            ]
+        answer = self.ask(alter_request(process, wanted), version)
+        assert isinstance(answer, AlterPartitionResponse)
+        assert answer.error_code == 0
+        return answer.topics[0].partitions[0]
+
+    # What there is.
+
+    def make_topic(self, *assignments: Sequence[int], topic_id: bytes = TOPIC_ID) -> None:
+        """A topic ``orders`` whose partitions have these replicas, all in sync and led by the first."""
+        name = "orders" if topic_id == TOPIC_ID else topic_id.hex()
+        records: list[Message] = [TopicRecord(name=name, topic_id=topic_id)]
+        records += [
+            PartitionRecord(
+                topic_id=topic_id,
+                partition_id=index,
+                replicas=list(replicas),
+                isr=list(replicas),
+                leader=replicas[0],
+                leader_epoch=4,
+                partition_epoch=0,
+                directories=[directory(node) for node in replicas],
+            )
+            for index, replicas in enumerate(assignments)
+        ]
+        self.commit(*records)
+
+    def set_topic(self, name: str, value: str) -> None:
+        """Set a setting of ``orders``."""
+        record = ConfigRecord(
+            resource_type=RESOURCE_TOPIC, resource_name="orders", name=name, value=value
+        )
+        self.commit(record)
+
+    def partition(self, index: int = 0) -> Partition:
+        """A partition of ``orders``, as committed."""
+        return self.image.topics.by_id[TOPIC_ID].partitions[index]
+
+    def stop_hearing_of(self, *nodes: int) -> None:
+        """Let the sessions of these brokers end while the others send heartbeats."""
+        for _ in range(2):
+            self.now_ns += SESSION_NS * 2 // 3
+            for node, process in self.processes.items():
+                if node not in nodes:
+                    self.heartbeat(process)
+
+
+def directory(node_id: int) -> bytes:
+    """The directory of a broker."""
+    return (500 + node_id).to_bytes(16, "big")
+
+
+def registration(
+    node_id: int, incarnation: int, *, stopped_in: int = -1
+) -> BrokerRegistrationRequest:
+    """The request of a broker of this version."""
+    listener = BrokerRegistrationRequest.Listener(name="INTERNAL", host=f"b{node_id}", port=9092)
+    return BrokerRegistrationRequest(
+        broker_id=node_id,
+        cluster_id=CLUSTER_ID,
+        incarnation_id=incarnation.to_bytes(16, "big"),
+        listeners=[listener],
+        features=[
+            BrokerRegistrationRequest.Feature(
+                name=name, min_supported_version=low, max_supported_version=high
+            )
+            for name, (low, high) in SUPPORTED_FEATURES.items()
+        ],
+        rack=f"rack{node_id}",
+        log_dirs=[directory(node_id)],
+        previous_broker_epoch=stopped_in,
+    )
+
+
+def alter_request(
+    process: Process, *partitions: AlterPartitionRequest.PartitionData, topic_id: bytes = TOPIC_ID
+) -> AlterPartitionRequest:
+    """The request of a leader."""
+    topic = AlterPartitionRequest.TopicData(topic_id=topic_id, partitions=list(partitions))
+    return AlterPartitionRequest(
+        broker_id=process.node_id, broker_epoch=process.epoch, topics=[topic]
+    )

@@ -1,0 +1,44 @@
+"""ControllerRegistration: KIP-919."""
+
+from pykafka_core.metadata.image.image import Controller, Endpoint
+from pykafka_core.protocol.messages import (
+    ControllerRegistrationRequest,
+    ControllerRegistrationResponse,
+)
+from tests.handlers.cluster_world import NOT_CONTROLLER, ClusterWorld
+
+
+def register(world: ClusterWorld, incarnation: int, code: int = 0) -> tuple[int, str | None]:
+    listener = ControllerRegistrationRequest.Listener(name="CONTROLLER", host="c1", port=9093)
+    feature = ControllerRegistrationRequest.Feature(
+        name="metadata.version", min_supported_version=7, max_supported_version=29
+    )
+    request = ControllerRegistrationRequest(
+        controller_id=1,
+        incarnation_id=incarnation.to_bytes(16, "big"),
+        listeners=[listener],
+        features=[feature],
+    )
+    answer = world.ask(request, code=code)
+    assert isinstance(answer, ControllerRegistrationResponse)
+    return answer.error_code, answer.error_message
+
+
+def test_a_process_takes_the_place_of_the_one_before_it() -> None:
+    world = ClusterWorld()
+    for incarnation in (7, 8):
+        assert register(world, incarnation) == (0, None)
+        assert world.image.controllers == {
+            1: Controller(
+                1,
+                incarnation.to_bytes(16, "big"),
+                (Endpoint("CONTROLLER", "c1", 9093),),
+                {"metadata.version": (7, 29)},
+            )
+        }
+
+
+def test_a_registration_that_is_not_committed_is_an_error() -> None:
+    world = ClusterWorld()
+    code, text = register(world, 7, code=NOT_CONTROLLER)
+    assert (code, bool(text), world.image.controllers) == (NOT_CONTROLLER, True, {})
