@@ -153,7 +153,10 @@ def _elect(partition: Partition, found: Partition, rules: Rules) -> _Elected:
         if last in found.replicas and may_lead(partition, last, rules.brokers):
             return _Elected(last, is_clean=False)
     if rules.election is Election.UNCLEAN:
-        for node in sorted(found.replicas, key=lambda node: node not in found.elr):
+        # A replica that is being added may have nothing yet.
+        for node in sorted(
+            found.replicas, key=lambda node: (node not in found.elr, node in found.adding)
+        ):
             if may_lead(partition, node, rules.brokers):
                 return _Elected(node, is_clean=False)
     return _Elected(NO_LEADER)

@@ -74,6 +74,12 @@ def test_rule_41_an_unclean_election_takes_an_eligible_replica_first() -> None:
     assert (found.leader, found.isr, found.recovering) == (3, (3,), True)
 
 
+def test_rule_41_an_unclean_election_takes_a_replica_that_is_being_added_last() -> None:
+    old = partition((4, 2, 1), isr=(1,), adding=(4,), removing=(1,), leader=1)
+    unclean = rules((2, 4), fenced=(1,), elr=False, election=Election.UNCLEAN)
+    assert changed(old, old._replace(isr=()), unclean).leader == 2
+
+
 def test_rule_41_nobody_leads_where_nobody_may() -> None:
     old = partition((1, 2))
     found = changed(old, without(old, 1, 2), rules((3,), fenced=(1, 2)))

@@ -1,0 +1,418 @@
+"""Brokers that register, fail, stop and come back in any order, and what has to hold after every step.
+
+The model beside the controller is data: who holds every committed record of a partition. A record is committed when
+every member of the ISR has it and the ISR is large enough. Where eligible replicas are kept, which are meant to survive
+that, a broker that is killed loses what it had not synced; without them a kill loses nothing, for nothing would help.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    rule,
+)
+
+from pykafka_core.handlers.cluster.stale_brokers import fence_one
+from pykafka_core.handlers.topics.leader_passes import balance_leaders, elect_leaderless
+from pykafka_core.metadata.image.image import Partition
+from pykafka_core.protocol.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    UnregisterBrokerRequest,
+)
+from tests.handlers.cluster_world import (
+    SESSION_NS,
+    STALE_BROKER_EPOCH,
+    ClusterWorld,
+    Process,
+)
+
+NODES: Final = (1, 2, 3, 4, 5)
+PARTITIONS: Final = 2
+UNCLEAN: Final = 1
+DUPLICATE, INELIGIBLE_REPLICA, NEW_LEADER_ELECTED = 101, 107, 108
+
+nodes = st.sampled_from(NODES)
+partitions = st.integers(0, PARTITIONS - 1)
+assignments = st.permutations(NODES).flatmap(
+    lambda order: st.integers(1, 4).map(lambda size: order[:size])
+)
+
+
+class ClusterMachine(RuleBasedStateMachine):
+    """See the module."""
+
+    @initialize(
+        count=st.integers(3, 5),
+        min_isr=st.integers(1, 3),
+        elr=st.sampled_from((True, True, False)),
+        unclean=st.sampled_from((False, False, True)),
+        first=assignments,
+        second=assignments,
+    )
+    def begin(
+        self,
+        count: int,
+        min_isr: int,
+        elr: bool,
+        unclean: bool,
+        first: list[int],
+        second: list[int],
+    ) -> None:
+        self.nodes = NODES[:count]
+        self.min_isr, self.elr, self.unclean = min_isr, elr, unclean
+        self.world = ClusterWorld(self.nodes, min_isr=min_isr, elr=elr)
+        known = [[node for node in order if node in self.nodes] or [1] for order in (first, second)]
+        self.world.make_topic(*known)
+        self.world.set_topic("unclean.leader.election.enable", str(unclean).lower())
+        self.running: dict[int, Process] = dict(self.world.processes)
+        self.gone: dict[int, list[Process]] = {node: [] for node in self.nodes}
+        self.stopped_in = dict.fromkeys(self.nodes, -1)
+        self.holders = [set(partition.isr) for partition in self._partitions()]
+        self.heard = dict.fromkeys(self.nodes, self.world.now_ns)
+        self.applied = dict.fromkeys(self.nodes, -1)
+        self.left_at: dict[int, int] = {}
+        self.before = list(self._partitions())
+        self.asked_unclean = self.cancelled = False
+        self.asked_isr: set[int] = set()
+
+    # Processes of brokers.
+
+    @rule(node=nodes)
+    def starts(self, node: int) -> None:
+        """A process takes the place of one that is gone."""
+        if node not in self.nodes or node in self.running:
+            return
+        incarnation = self.world.end_offset * 10 + node
+        while True:
+            answer = self.world.register(node, incarnation, stopped_in=self.stopped_in[node])
+            if answer.error_code == 0:
+                break
+            assert answer.error_code == DUPLICATE
+            assert self.world.now_ns - self.heard[node] <= SESSION_NS
+            self.world.now_ns += SESSION_NS + 1
+        self.running[node] = Process(node, incarnation, answer.broker_epoch)
+        self.heard[node] = self.world.now_ns
+        self.applied[node] = -1
+        self.left_at.pop(node, None)
+        self.stopped_in[node] = -1
+        assert self.world.image.brokers[node].fenced
+
+    @rule(node=nodes)
+    def an_impostor_starts(self, node: int) -> None:
+        """Another process has the id of one that is alive."""
+        if node in self.running and self.world.now_ns - self.heard[node] <= SESSION_NS:
+            assert self.world.register(node, 3).error_code == DUPLICATE
+
+    @rule(node=nodes)
+    def is_killed(self, node: int) -> None:
+        """A process ends as it is."""
+        if node in self.running:
+            self._ends(node)
+            if self.elr:
+                for holders in self.holders:
+                    holders.discard(node)
+
+    @rule(node=nodes, behind=st.integers(0, 3))
+    def sends_a_heartbeat(self, node: int, behind: int) -> None:
+        """A process that lives on."""
+        self._heartbeat(node, behind)
+
+    @rule(behind=st.integers(0, 1))
+    def all_send_heartbeats(self, behind: int) -> None:
+        """Time passes, and every process that runs is heard of."""
+        self.world.now_ns += SESSION_NS // 3
+        for node in sorted(self.running):
+            self._heartbeat(node, behind)
+
+    @rule(node=nodes)
+    def asks_to_be_fenced(self, node: int) -> None:
+        """As one whose disk fails."""
+        self._heartbeat(node, 0, fence=True)
+
+    @rule(node=nodes, behind=st.integers(0, 3))
+    def asks_to_stop(self, node: int, behind: int) -> None:
+        """A controlled shutdown: until it is over the process runs on."""
+        self._heartbeat(node, behind, shut_down=True)
+
+    @rule(node=nodes)
+    def sends_a_heartbeat_of_the_past(self, node: int) -> None:
+        """What was on its way when the process ended."""
+        for process in self.gone.get(node, ()):
+            broker = self.world.image.brokers.get(node)
+            if broker is None or broker.epoch != process.epoch:
+                assert self.world.heartbeat(process).error_code == STALE_BROKER_EPOCH
+
+    @rule(part=st.integers(1, 4))
+    def time_passes(self, part: int) -> None:
+        """Up to more than a session."""
+        self.world.now_ns += SESSION_NS * part // 3
+
+    @rule(node=nodes)
+    def is_unregistered(self, node: int) -> None:
+        """A broker that is gone is forgotten."""
+        if node in self.nodes and node not in self.running and node in self.world.image.brokers:
+            self.world.ask(UnregisterBrokerRequest(broker_id=node))
+            assert node not in self.world.image.brokers
+
+    # The controller.
+
+    @rule()
+    def a_stale_broker_is_fenced(self) -> None:
+        """At most one, and none that was heard of within its session."""
+        active = {node for node, broker in self.world.image.brokers.items() if not broker.fenced}
+        self.world.decide(fence_one)
+        still = {node for node, broker in self.world.image.brokers.items() if not broker.fenced}
+        fenced = active - still
+        assert len(fenced) <= 1
+        for node in fenced:
+            assert self.world.now_ns - self.heard[node] > SESSION_NS
+            oldest = min(self.heard[other] for other in active)
+            assert self.heard[node] == oldest
+
+    @rule()
+    def another_controller_takes_over(self) -> None:
+        """The sessions of who is unfenced begin again; of the others nothing is known."""
+        self.world.take_over()
+        for node, broker in self.world.image.brokers.items():
+            self.heard[node] = self.world.now_ns - (2 * SESSION_NS if broker.fenced else 0)
+
+    @rule()
+    def leaders_are_balanced(self) -> None:
+        """The pass of preferred leaders."""
+        self.world.decide(balance_leaders)
+
+    @rule()
+    def the_leaderless_are_led(self) -> None:
+        """The pass of elections where nobody leads."""
+        self.world.decide(elect_leaderless)
+
+    @rule(index=partitions, kind=st.integers(0, 1))
+    def leaders_are_asked_for(self, index: int, kind: int) -> None:
+        """ElectLeaders, preferred or unclean."""
+        self.asked_unclean = kind == UNCLEAN
+        named = ElectLeadersRequest.TopicPartitions(topic="orders", partitions=[index])
+        self.world.ask(
+            ElectLeadersRequest(election_type=kind, topic_partitions=[named], timeout_ms=1000)
+        )
+
+    @rule(index=partitions, replicas=st.one_of(st.none(), assignments))
+    def a_partition_is_reassigned(self, index: int, replicas: list[int] | None) -> None:
+        """Begin, change or cancel."""
+        self.cancelled = replicas is None
+        wanted = AlterPartitionReassignmentsRequest.ReassignablePartition(
+            partition_index=index, replicas=replicas
+        )
+        topic = AlterPartitionReassignmentsRequest.ReassignableTopic(
+            name="orders", partitions=[wanted]
+        )
+        answer = self.world.ask(AlterPartitionReassignmentsRequest(timeout_ms=1000, topics=[topic]))
+        assert isinstance(answer, AlterPartitionReassignmentsResponse)
+
+    # Leaders and their partitions.
+
+    @rule(index=partitions)
+    def a_record_is_written(self, index: int) -> None:
+        """It is committed when the whole ISR has it; who is not in the ISR lacks it then."""
+        partition = self.world.partition(index)
+        size_min = min(self.min_isr, len(partition.replicas))
+        serves = all(self._is_registered(node) for node in partition.isr)
+        if partition.leader != -1 and serves and len(partition.isr) >= size_min:
+            self.holders[index] = set(partition.isr)
+
+    @rule(index=partitions, node=nodes)
+    def a_replica_joins(self, index: int, node: int) -> None:
+        """It has fetched all that the leader has."""
+        leader = self._leader(index)
+        partition = self.world.partition(index)
+        if leader is None or node in partition.isr or not self._is_registered(node):
+            return
+        isr = [*partition.isr, node]
+        self.asked_isr.update(isr)
+        result = self.world.alter_isr(leader, isr, index=index)
+        if node not in partition.replicas:
+            assert result.error_code not in (0, NEW_LEADER_ELECTED)
+        elif result.error_code in (0, NEW_LEADER_ELECTED):
+            self.holders[index].add(node)
+
+    @rule(index=partitions, node=nodes)
+    def all_replicas_join(self, index: int, node: int) -> None:
+        """As `a_replica_joins`, of all that are running."""
+        for replica in self.world.partition(index).replicas:
+            self.a_replica_joins(index, replica)
+
+    @rule(index=partitions, node=nodes)
+    def a_replica_joins_that_was_replaced(self, index: int, node: int) -> None:
+        """The leader knows an earlier process of the replica, which had fetched all (KIP-903)."""
+        leader = self._leader(index)
+        partition = self.world.partition(index)
+        if leader is None or node in partition.isr or not self.gone.get(node):
+            return
+        epochs = {node: self.gone[node][-1].epoch}
+        broker = self.world.image.brokers.get(node)
+        if broker is None or broker.epoch != epochs[node]:
+            isr = [*partition.isr, node]
+            result = self.world.alter_isr(leader, isr, index=index, epochs=epochs)
+            assert result.error_code not in (0, NEW_LEADER_ELECTED)
+
+    @rule(index=partitions, kept=st.sets(nodes))
+    def replicas_lag(self, index: int, kept: set[int]) -> None:
+        """The leader takes replicas out of the ISR."""
+        leader = self._leader(index)
+        if leader is not None:
+            isr = [
+                node
+                for node in self.world.partition(index).isr
+                if node in kept or node == leader.node_id
+            ]
+            self.world.alter_isr(leader, isr, index=index)
+
+    @rule(index=partitions, older=st.booleans())
+    def a_leader_asks_in_an_epoch_of_the_past(self, index: int, older: bool) -> None:
+        """Its request was overtaken by another change."""
+        partition = self.world.partition(index)
+        leader = self._leader(index)
+        if leader is None or partition.partition_epoch < 1:
+            return
+        changes = {"partition_epoch": partition.partition_epoch - 1}
+        if older:
+            changes["leader_epoch"] = partition.leader_epoch - 1
+        result = self.world.alter_isr(leader, [leader.node_id], index=index, changes=changes)
+        assert result.error_code != 0
+        assert self.world.partition(index) == partition
+
+    @rule(index=partitions)
+    def a_leader_has_recovered(self, index: int) -> None:
+        """It says so."""
+        leader = self._leader(index)
+        if leader is not None:
+            self.world.alter_isr(leader, self.world.partition(index).isr, index=index)
+
+    # What holds after every step.
+
+    @invariant()
+    def the_leader_is_in_sync_and_active(self) -> None:
+        for partition in self._begun():
+            if partition.leader != -1:
+                assert partition.leader in partition.isr
+                assert self.world.image.brokers[partition.leader].is_active
+
+    @invariant()
+    def members_of_the_isr_are_active_where_somebody_leads(self) -> None:
+        for partition in self._begun():
+            if partition.leader != -1:
+                assert all(self.world.image.brokers[node].is_active for node in partition.isr)
+
+    @invariant()
+    def isr_and_elr_are_disjoint_sets_of_replicas(self) -> None:
+        for partition in self._begun():
+            members = (*partition.isr, *partition.elr)
+            assert len(set(members)) == len(members)
+            assert set(members) <= set(partition.replicas)
+            assert {*partition.adding, *partition.removing} <= set(partition.replicas)
+
+    @invariant()
+    def nobody_is_eligible_beside_a_sufficient_isr(self) -> None:
+        for partition in self._begun():
+            if partition.leader != -1 and partition.elr:
+                assert self.elr
+                assert len(partition.isr) < min(self.min_isr, len(partition.replicas))
+
+    @invariant()
+    def who_is_in_sync_or_eligible_and_runs_has_all_committed_records(self) -> None:
+        for index, partition in enumerate(self._begun()):
+            self._note_unclean(index, self.before[index], partition)
+            members = {*partition.isr, *partition.elr} if partition.leader != -1 else ()
+            for node in members:
+                if self._is_registered(node):
+                    assert node in self.holders[index]
+
+    @invariant()
+    def epochs_grow_with_what_they_count(self) -> None:
+        for index, partition in enumerate(self._begun()):
+            old = self.before[index]
+            if partition == old:
+                continue
+            assert partition.partition_epoch > old.partition_epoch
+            assert partition.leader_epoch >= old.leader_epoch
+            if partition.leader != old.leader or set(old.replicas) - set(partition.replicas):
+                assert partition.leader_epoch > old.leader_epoch
+
+    @invariant()
+    def reassignments_end_with_all_replicas_in_sync(self) -> None:
+        for index, partition in enumerate(self._begun()):
+            old = self.before[index]
+            is_over = (old.adding or old.removing) and not (partition.adding or partition.removing)
+            if is_over and not self.cancelled:
+                assert set(partition.replicas) <= set(old.isr) | set(partition.isr)
+
+    @invariant()
+    def zz_the_step_is_over(self) -> None:
+        """Named to be the last."""
+        if hasattr(self, "world"):
+            self.before = list(self._partitions())
+            self.asked_unclean = self.cancelled = False
+            self.asked_isr = set()
+
+    # The model.
+
+    def _partitions(self) -> Iterator[Partition]:
+        return (self.world.partition(index) for index in range(PARTITIONS))
+
+    def _begun(self) -> Iterator[Partition]:
+        return self._partitions() if hasattr(self, "world") else iter(())
+
+    def _is_registered(self, node: int) -> bool:
+        """Whether the process that is registered runs."""
+        process, broker = self.running.get(node), self.world.image.brokers.get(node)
+        return process is not None and broker is not None and broker.epoch == process.epoch
+
+    def _leader(self, index: int) -> Process | None:
+        leader = self.world.partition(index).leader
+        return self.running[leader] if self._is_registered(leader) else None
+
+    def _ends(self, node: int) -> None:
+        self.gone[node].append(self.running.pop(node))
+
+    def _heartbeat(
+        self, node: int, behind: int, *, fence: bool = False, shut_down: bool = False
+    ) -> None:
+        process = self.running.get(node)
+        if process is None:
+            return
+        old = self.world.image.brokers[node]
+        was_stopping = old.in_controlled_shutdown and not old.fenced
+        offset = self.world.end_offset - 1 - behind
+        answer = self.world.heartbeat(process, offset=offset, fence=fence, shut_down=shut_down)
+        assert answer.error_code == 0
+        self.heard[node], self.applied[node] = self.world.now_ns, offset
+        broker = self.world.image.brokers[node]
+        assert broker.fenced == answer.is_fenced
+        if broker.in_controlled_shutdown and not was_stopping:
+            self.left_at[node] = self.world.end_offset - 1
+        if answer.should_shut_down:
+            self._may_stop(node, was_stopping=was_stopping)
+            self._ends(node)
+            self.stopped_in[node] = process.epoch
+
+    def _may_stop(self, node: int, *, was_stopping: bool) -> None:
+        """Who led partitions stops only when every active broker knows that it does not."""
+        assert all(partition.leader != node for partition in self._partitions())
+        if was_stopping and node in self.left_at:
+            for other, broker in self.world.image.brokers.items():
+                if broker.is_active and other in self.running:
+                    assert self.applied[other] >= self.left_at[node]
+
+    def _note_unclean(self, index: int, old: Partition, new: Partition) -> None:
+        """An unclean election has a reason, and its leader says what was committed from then on."""
+        if new.leader in (old.leader, -1, *old.isr, *old.elr, *self.asked_isr):
+            return
+        is_last = not old.isr and not old.elr and old.last_known_elr == (new.leader,)
+        assert new.recovering
+        assert self.unclean or self.asked_unclean or is_last
+        self.holders[index] = {new.leader}
