@@ -118,6 +118,15 @@ class ClusterMachine(RuleBasedStateMachine):
                 for holders in self.holders:
                     holders.discard(node)
 
+    @rule(node=nodes)
+    def is_killed_and_returns(self, node: int) -> None:
+        """A process is killed, and the next one serves at once."""
+        if node in self.running:
+            self.is_killed(node)
+            self.starts(node)
+            self._end_of_step()
+            self._heartbeat(node, 0)
+
     @rule(node=nodes, behind=st.integers(0, 3))
     def sends_a_heartbeat(self, node: int, behind: int) -> None:
         """A process that lives on."""
@@ -129,6 +138,7 @@ class ClusterMachine(RuleBasedStateMachine):
         self.world.now_ns += SESSION_NS // 3
         for node in sorted(self.running):
             self._heartbeat(node, behind)
+            self._end_of_step()
 
     @rule(node=nodes)
     def asks_to_be_fenced(self, node: int) -> None:
@@ -240,25 +250,27 @@ class ClusterMachine(RuleBasedStateMachine):
         elif result.error_code in (0, NEW_LEADER_ELECTED):
             self.holders[index].add(node)
 
-    @rule(index=partitions, node=nodes)
-    def all_replicas_join(self, index: int, node: int) -> None:
+    @rule(index=partitions)
+    def all_replicas_join(self, index: int) -> None:
         """As `a_replica_joins`, of all that are running."""
         for replica in self.world.partition(index).replicas:
             self.a_replica_joins(index, replica)
+            self._end_of_step()
 
-    @rule(index=partitions, node=nodes)
-    def a_replica_joins_that_was_replaced(self, index: int, node: int) -> None:
-        """The leader knows an earlier process of the replica, which had fetched all (KIP-903)."""
-        leader = self._leader(index)
-        partition = self.world.partition(index)
-        if leader is None or node in partition.isr or not self.gone.get(node):
-            return
-        epochs = {node: self.gone[node][-1].epoch}
-        broker = self.world.image.brokers.get(node)
-        if broker is None or broker.epoch != epochs[node]:
-            isr = [*partition.isr, node]
-            result = self.world.alter_isr(leader, isr, index=index, epochs=epochs)
-            assert result.error_code not in (0, NEW_LEADER_ELECTED)
+    @rule(index=partitions)
+    def replicas_join_that_were_replaced(self, index: int) -> None:
+        """The leader knows an earlier process of a replica, which had fetched all (KIP-903)."""
+        for node in self.world.partition(index).replicas:
+            leader, isr = self._leader(index), self.world.partition(index).isr
+            broker = self.world.image.brokers.get(node)
+            if leader is None or node in isr or not self.gone[node]:
+                continue
+            epoch = self.gone[node][-1].epoch
+            if broker is None or broker.epoch != epoch:
+                result = self.world.alter_isr(
+                    leader, [*isr, node], index=index, epochs={node: epoch}
+                )
+                assert result.error_code not in (0, NEW_LEADER_ELECTED)
 
     @rule(index=partitions, kept=st.sets(nodes))
     def replicas_lag(self, index: int, kept: set[int]) -> None:
@@ -296,45 +308,57 @@ class ClusterMachine(RuleBasedStateMachine):
     # What holds after every step.
 
     @invariant()
-    def the_leader_is_in_sync_and_active(self) -> None:
-        for partition in self._begun():
+    def what_holds_after_every_step(self) -> None:
+        if hasattr(self, "world"):
+            self._end_of_step()
+
+    def _end_of_step(self) -> None:
+        """Compare with the step before; rules of several steps call it after each."""
+        self._the_leader_is_in_sync_and_active()
+        self._members_of_the_isr_are_active_where_somebody_leads()
+        self._isr_and_elr_are_disjoint_sets_of_replicas()
+        self._nobody_is_eligible_beside_a_sufficient_isr()
+        self._who_is_in_sync_or_eligible_and_runs_has_all_committed_records()
+        self._epochs_grow_with_what_they_count()
+        self._reassignments_end_with_all_replicas_in_sync()
+        self.before = list(self._partitions())
+        self.asked_unclean = self.cancelled = False
+        self.asked_isr = set()
+
+    def _the_leader_is_in_sync_and_active(self) -> None:
+        for partition in self._partitions():
             if partition.leader != -1:
                 assert partition.leader in partition.isr
                 assert self.world.image.brokers[partition.leader].is_active
 
-    @invariant()
-    def members_of_the_isr_are_active_where_somebody_leads(self) -> None:
-        for partition in self._begun():
+    def _members_of_the_isr_are_active_where_somebody_leads(self) -> None:
+        for partition in self._partitions():
             if partition.leader != -1:
                 assert all(self.world.image.brokers[node].is_active for node in partition.isr)
 
-    @invariant()
-    def isr_and_elr_are_disjoint_sets_of_replicas(self) -> None:
-        for partition in self._begun():
+    def _isr_and_elr_are_disjoint_sets_of_replicas(self) -> None:
+        for partition in self._partitions():
             members = (*partition.isr, *partition.elr)
             assert len(set(members)) == len(members)
             assert set(members) <= set(partition.replicas)
             assert {*partition.adding, *partition.removing} <= set(partition.replicas)
 
-    @invariant()
-    def nobody_is_eligible_beside_a_sufficient_isr(self) -> None:
-        for partition in self._begun():
+    def _nobody_is_eligible_beside_a_sufficient_isr(self) -> None:
+        for partition in self._partitions():
             if partition.leader != -1 and partition.elr:
                 assert self.elr
                 assert len(partition.isr) < min(self.min_isr, len(partition.replicas))
 
-    @invariant()
-    def who_is_in_sync_or_eligible_and_runs_has_all_committed_records(self) -> None:
-        for index, partition in enumerate(self._begun()):
+    def _who_is_in_sync_or_eligible_and_runs_has_all_committed_records(self) -> None:
+        for index, partition in enumerate(self._partitions()):
             self._note_unclean(index, self.before[index], partition)
             members = {*partition.isr, *partition.elr} if partition.leader != -1 else ()
             for node in members:
                 if self._is_registered(node):
                     assert node in self.holders[index]
 
-    @invariant()
-    def epochs_grow_with_what_they_count(self) -> None:
-        for index, partition in enumerate(self._begun()):
+    def _epochs_grow_with_what_they_count(self) -> None:
+        for index, partition in enumerate(self._partitions()):
             old = self.before[index]
             if partition == old:
                 continue
@@ -343,29 +367,17 @@ class ClusterMachine(RuleBasedStateMachine):
             if partition.leader != old.leader or set(old.replicas) - set(partition.replicas):
                 assert partition.leader_epoch > old.leader_epoch
 
-    @invariant()
-    def reassignments_end_with_all_replicas_in_sync(self) -> None:
-        for index, partition in enumerate(self._begun()):
+    def _reassignments_end_with_all_replicas_in_sync(self) -> None:
+        for index, partition in enumerate(self._partitions()):
             old = self.before[index]
             is_over = (old.adding or old.removing) and not (partition.adding or partition.removing)
             if is_over and not self.cancelled:
                 assert set(partition.replicas) <= set(old.isr) | set(partition.isr)
 
-    @invariant()
-    def zz_the_step_is_over(self) -> None:
-        """Named to be the last."""
-        if hasattr(self, "world"):
-            self.before = list(self._partitions())
-            self.asked_unclean = self.cancelled = False
-            self.asked_isr = set()
-
     # The model.
 
     def _partitions(self) -> Iterator[Partition]:
         return (self.world.partition(index) for index in range(PARTITIONS))
-
-    def _begun(self) -> Iterator[Partition]:
-        return self._partitions() if hasattr(self, "world") else iter(())
 
     def _is_registered(self, node: int) -> bool:
         """Whether the process that is registered runs."""

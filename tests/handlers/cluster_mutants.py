@@ -1,0 +1,176 @@
+"""Wrong rules of the controller, each a change of one that it has; its name says it. The machine must find all."""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import pytest
+
+from pykafka_core.handlers.cluster import broker_registration
+from pykafka_core.handlers.topics import alter_partition
+from pykafka_core.metadata import broker_changes, partition_change
+from pykafka_core.metadata.broker_sessions import BrokerSessions
+from pykafka_core.metadata.image.image import NO_LEADER, Broker, Partition
+from pykafka_core.metadata.partition_change import Rules
+from pykafka_core.metadata.partition_rules import PartitionRules
+
+Plant: TypeAlias = Callable[[pytest.MonkeyPatch], None]
+
+MUTANTS: Final[dict[str, Plant]] = {}
+"""By name."""
+
+
+def wrong_rule(plant: Plant) -> Plant:
+    MUTANTS[plant.__name__] = plant
+    return plant
+
+
+# Who may be in sync.
+
+
+@wrong_rule
+def the_process_before_it_joins_the_isr(patch: pytest.MonkeyPatch) -> None:
+    right = alter_partition.is_eligible
+    patch.setattr(
+        alter_partition,
+        "is_eligible",
+        lambda brokers, member: right(brokers, member._replace(broker_epoch=-1)),
+    )
+
+
+@wrong_rule
+def a_fenced_broker_joins_the_isr(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        alter_partition,
+        "is_eligible",
+        lambda brokers, member: (
+            member.node_id in brokers and member.broker_epoch in (-1, brokers[member.node_id].epoch)
+        ),
+    )
+
+
+@wrong_rule
+def a_fenced_broker_stays_in_the_isr(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(broker_changes, "without", lambda nodes, _gone: tuple(nodes))
+
+
+@wrong_rule
+def a_change_of_an_older_state_is_made(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(alter_partition, "check_epochs", lambda _partition, _leader, _wanted: None)
+
+
+# Who leads.
+
+
+@wrong_rule
+def a_fenced_broker_leads(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        partition_change, "may_lead", lambda _partition, node_id, brokers: node_id in brokers
+    )
+
+
+@wrong_rule
+def the_last_known_leader_need_not_be_alive(patch: pytest.MonkeyPatch) -> None:
+    right = partition_change._elect
+
+    def wrong(partition: Partition, found: Partition, rules: Rules) -> Any:
+        elected = right(partition, found, rules)
+        complete = found.isr or found.elr
+        if elected.leader == NO_LEADER and not complete and len(partition.last_known_elr) == 1:
+            return elected._replace(leader=partition.last_known_elr[0], is_clean=False)
+        return elected
+
+    patch.setattr(partition_change, "_elect", wrong)
+
+
+@wrong_rule
+def unclean_elections_are_allowed_everywhere(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PartitionRules, "allows_unclean", lambda _self, _topic: True)
+
+
+@wrong_rule
+def an_unclean_leader_is_taken_for_a_clean_one(patch: pytest.MonkeyPatch) -> None:
+    right = partition_change._led
+
+    def wrong(partition: Partition, found: Partition, elected: Any, rules: Rules) -> Partition:
+        led = right(partition, found, elected, rules)
+        return led if elected.is_clean else led._replace(recovering=found.recovering)
+
+    patch.setattr(partition_change, "_led", wrong)
+
+
+# Who is eligible.
+
+
+@wrong_rule
+def who_may_have_lost_records_stays_eligible(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(broker_registration, "_stopped_cleanly", lambda _context, _request, _old: True)
+
+
+@wrong_rule
+def the_eligible_stay_so_beside_a_sufficient_isr(patch: pytest.MonkeyPatch) -> None:
+    right = partition_change.changed
+
+    def wrong(partition: Partition, wanted: Partition, rules: Rules) -> Partition:
+        found = right(partition, wanted, rules)
+        kept = tuple(node for node in partition.elr if node not in found.isr)
+        return found._replace(elr=found.elr or kept)
+
+    patch.setattr(alter_partition, "changed", wrong)
+
+
+# Epochs and reassignments.
+
+
+@wrong_rule
+def a_removed_replica_begins_no_leader_epoch(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        partition_change,
+        "_begins_leader_epoch",
+        lambda partition, found: partition.leader != found.leader,
+    )
+
+
+@wrong_rule
+def a_reassignment_ends_with_one_replica_in_sync(patch: pytest.MonkeyPatch) -> None:
+    def wrong(partition: Partition) -> Partition:
+        replicas = tuple(node for node in partition.replicas if node not in partition.removing)
+        isr = tuple(node for node in partition.isr if node in replicas)
+        if not (partition.removing or partition.adding) or not isr:
+            return partition
+        return partition._replace(replicas=replicas, isr=isr, removing=(), adding=())
+
+    patch.setattr(partition_change, "completed", wrong)
+
+
+# Sessions.
+
+
+@wrong_rule
+def another_process_may_have_the_id_of_one_that_is_alive(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(BrokerSessions, "is_valid", lambda _self, _broker, _now_ns: False)
+
+
+@wrong_rule
+def a_new_controller_begins_no_session_again(patch: pytest.MonkeyPatch) -> None:
+    right = BrokerSessions._contact_ns
+
+    def wrong(self: BrokerSessions, broker: Broker) -> int | None:
+        return right(self._replace(began_ns=0), broker)
+
+    patch.setattr(BrokerSessions, "_contact_ns", wrong)
+
+
+@wrong_rule
+def a_broker_stops_before_the_others_know(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(BrokerSessions, "has_applied", lambda _self, _brokers, _offset: True)
+
+
+@wrong_rule
+def all_brokers_are_stale_when_one_is(patch: pytest.MonkeyPatch) -> None:
+    right = BrokerSessions.stale
+
+    def wrong(self: BrokerSessions, brokers: Any, now_ns: int) -> Broker | None:
+        found = [broker for broker in brokers if not broker.fenced]
+        return found[-1] if right(self, brokers, now_ns) else None
+
+    patch.setattr(BrokerSessions, "stale", wrong)
