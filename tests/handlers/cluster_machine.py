@@ -422,9 +422,16 @@ class ClusterMachine(RuleBasedStateMachine):
 
     def _note_unclean(self, index: int, old: Partition, new: Partition) -> None:
         """An unclean election has a reason, and its leader says what was committed from then on."""
+        if self.cancelled and new.isr and not {*new.isr} & {*old.isr, *old.elr}:
+            # Going back to replicas that are not in sync, whoever leads then.
+            assert self.unclean
+            assert new.recovering
+            self.holders[index] = {*new.isr}
+            return
         if new.leader in (old.leader, -1, *old.isr, *old.elr, *self.asked_isr):
             return
-        is_last = not old.isr and not old.elr and old.last_known_elr == (new.leader,)
+        # Who was eligible may have lost records in this very step.
+        is_last = not old.isr and not new.elr and old.last_known_elr == (new.leader,)
         assert new.recovering
         assert self.unclean or self.asked_unclean or is_last
         self.holders[index] = {new.leader}
