@@ -125,7 +125,7 @@ class Broker:
             clock=clock,
         )
         try:
-            begin = start if settings.start.is_controller else start_member
+            begin = start_member if planned.is_member else start
             self._started = begin(core, types, planned)
             self._loop = _loop(core, self._started, settings, on_failure)
             self._loop.start()

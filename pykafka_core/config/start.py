@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from .listeners import Listener
-from .validation import client_listeners, listed
+from .validation import client_listeners, controller_listeners, listed
 
 
 class Voter(NamedTuple):
@@ -24,6 +24,8 @@ class StartConfig(NamedTuple):
         listeners: Those that clients may use; controller listeners are left out. Empty when not
             given.
         advertised_listeners: As given; empty means the listeners themselves.
+        controller_listeners: Where this node, if it is a controller, listens for other nodes.
+        controller_names: Names of listeners of controllers, this node's or others'.
         is_controller: Whether this node is a voter of the metadata quorum, or is to become one.
         voters: As ``controller.quorum.voters`` names them.
     """
@@ -33,6 +35,8 @@ class StartConfig(NamedTuple):
     log_dir: str | None
     listeners: tuple[Listener, ...]
     advertised_listeners: tuple[Listener, ...]
+    controller_listeners: tuple[Listener, ...]
+    controller_names: tuple[str, ...]
     is_controller: bool
     voters: tuple[Voter, ...]
 
@@ -45,6 +49,10 @@ class StartConfig(NamedTuple):
             log_dir=next(iter(listed(given, "log.dirs") or listed(given, "log.dir")), None),
             listeners=client_listeners(given, "listeners"),
             advertised_listeners=client_listeners(given, "advertised.listeners"),
+            controller_listeners=controller_listeners(given),
+            controller_names=tuple(
+                name.upper() for name in listed(given, "controller.listener.names")
+            ),
             is_controller=set(listed(given, "process.roles")) != {"broker"},
             voters=tuple(map(_voter, listed(given, "controller.quorum.voters"))),
         )

@@ -91,9 +91,10 @@ def _quorum_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
     is_broker = roles == {"broker"}
     for name, (pattern, form) in _QUORUM.items():
         nodes = listed(given, name)
-        if len(nodes) > 1 and not is_broker:
-            text = f"{name} names {len(nodes)} nodes, and a quorum of several is not built yet"
-            yield SettingProblem(name, text, "name this node alone, or remove it")
+        if len(nodes) > 1 and not is_broker and name == "controller.quorum.voters":
+            text = f"{name} names {len(nodes)} nodes, and static voters are not built yet"
+            advice = "format the data directory with the voters, and name them in controller.quorum.bootstrap.servers"
+            yield SettingProblem(name, text, advice)
         for node in nodes:
             if not re.fullmatch(pattern, node):
                 text = f"{name}: {node!r} names no node"
@@ -186,6 +187,17 @@ def client_listeners(given: Mapping[str, str], name: str) -> tuple[Listener, ...
     if name not in given:
         return ()
     return tuple(one for one in parse_listeners(given[name]) if one.name not in hidden)
+
+
+def controller_listeners(given: Mapping[str, str]) -> tuple[Listener, ...]:
+    """Return the listeners that other controllers, and brokers, use.
+
+    Raises:
+        ListenerError: One of them is malformed.
+    """
+    names = {item.upper() for item in listed(given, "controller.listener.names")}
+    listeners = parse_listeners(given.get("listeners", ""))
+    return tuple(one for one in listeners if one.name in names)
 
 
 def listed(given: Mapping[str, str], name: str) -> tuple[str, ...]:

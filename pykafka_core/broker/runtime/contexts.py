@@ -6,7 +6,7 @@ from pykafka_core.broker.notices import Notices
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort
 from pykafka_core.broker.runtime.requests import Asked
-from pykafka_core.handlers.context import Context, Node, ProducerIds
+from pykafka_core.handlers.context import ActiveController, Context, Node, ProducerIds
 from pykafka_core.metadata.image.image import MetadataImage
 
 _log = GuardedLogger(__name__)
@@ -37,6 +37,8 @@ class Contexts:
         self._publisher = publisher
         self._producer_ids = producer_ids
         self._notices = Notices(core.now_ns)
+        self.active: ActiveController | None = None
+        """Only while this node is the active controller of a cluster."""
 
     def committed(self, asked: Asked) -> Context:
         """For a request that is answered from the committed image."""
@@ -60,6 +62,8 @@ class Contexts:
             self._core.time_ms(),
             asked.caller,
             self._warn,
+            self.active,
+            self._core.horizon_ns() if self.active else 0,
         )
 
     def _warn(self, kind: str, text: str) -> None:

@@ -160,6 +160,10 @@ class Dispatcher:
         self._requests.cancel(event.id)
 
     def _on_request(self, event: _core.Request) -> None:
+        role = self.membership.role if self.membership is not None else None
+        if role is not None and event.listener in role.listeners:
+            role.take(event)
+            return
         row = BY_KEY.get(event.api_key)
         if row is None or not row.versions[0] <= event.api_version <= row.versions[1]:
             reason = f"API {event.api_key} version {event.api_version} is not answered here"

@@ -107,7 +107,7 @@ def assemble(
     if membership is None:
         producer_ids.ask_for_more = lambda: dispatcher.ask(new_producer_id())
     else:
-        membership.serve_requests(jobs, producer_ids)
+        membership.use(controller, jobs, contexts, producer_ids)
     return ControlPlane(dispatcher, publisher, maintenance, timers, faults)
 
 

@@ -1,4 +1,4 @@
-"""How a broker of a cluster comes up that others control.
+"""How a node of a cluster of several comes up: a broker, and a controller if it is a voter of the metadata quorum.
 
 Its replica of the metadata quorum begins with what its disk holds; the image is made of what the quorum says is
 committed. So the start only puts the parts together: the control thread has the broker join, and it serves once the
@@ -12,6 +12,7 @@ from pykafka_core._core import Core
 from pykafka_core.broker.guarded_log import GuardedLogger
 from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
+from pykafka_core.broker.runtime.membership.controller_role import CONTROLLER_APIS, ControllerRole
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
 from pykafka_core.broker.runtime.membership.lifecycle import Joining, Lifecycle
 from pykafka_core.broker.runtime.membership.membership import Membership
@@ -21,12 +22,14 @@ from pykafka_core.broker.runtime.quorum.exchange import Exchange
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.control_plane import assemble
-from pykafka_core.broker.start.listeners import advertised, bind, exposures
+from pykafka_core.broker.start.listeners import LOOPBACK, advertised, bind, exposures
 from pykafka_core.broker.start.plan import UNKNOWN_EPOCH, Plan, Started
 from pykafka_core.broker.start.quorum_log import log_state
+from pykafka_core.broker.storage.voters import VoterNode
+from pykafka_core.config import Listener
 from pykafka_core.errors import ClusterError
 from pykafka_core.handlers.context import Node
-from pykafka_core.metadata.image.image import Endpoint as Listener
+from pykafka_core.metadata.image.image import Endpoint as BrokerEndpoint
 from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.quorum import replica
 from pykafka_core.quorum.envelope import Endpoint, Envelope
@@ -65,6 +68,10 @@ class _MemberStart:
         self._projection = Projection(types, plan.identity.node_id, plan.settings)
         self._foundation = found(core)
         self._joined = threading.Event()
+        self._voters = plan.voters or tuple(
+            VoterNode(ReplicaKey(voter.node_id, ZERO_ID), voter.host, voter.port)
+            for voter in plan.settings.start.voters
+        )
 
     def run(self) -> Started:
         core, start = self._core, self._plan.settings.start
@@ -82,6 +89,7 @@ class _MemberStart:
         endpoints = advertised(bound, start.advertised_listeners)
         for warning in exposures(bound, endpoints):
             _log.warning("%s", warning)
+        self._listen_for_controllers()
         exchange = self._exchange()
         driver = self._driver(exchange)
         channel = ControllerChannel(
@@ -106,6 +114,7 @@ class _MemberStart:
                 lifecycle=self._lifecycle(channel, publisher, endpoints),
                 forwarding=Forwarding(channel, self._foundation.requests, FORWARD_MS),
                 channel=channel,
+                role=self._role(driver, publisher),
                 serve=self._serve,
             ),
         )
@@ -118,20 +127,43 @@ class _MemberStart:
             joined=self._joined,
         )
 
+    def _listen_for_controllers(self) -> None:
+        for listener in self._plan.settings.start.controller_listeners:
+            host = listener.host or LOOPBACK
+            address = Listener(listener.name, host, listener.port).address
+            self._core.listen(listener.name, address, CONTROLLER_APIS)
+
     def _exchange(self) -> Exchange:
-        voters = self._plan.settings.start.voters
+        start = self._plan.settings.start
         own = ReplicaKey(self._identity.node_id, self._identity.directory_id)
+        told = {voter.key: Endpoint(voter.host, voter.port) for voter in self._voters}
         return Exchange(
             self._foundation,
-            envelope=Envelope(self._identity.cluster_id, own, {}),
-            voters={voter.node_id: Endpoint(voter.host, voter.port) for voter in voters},
+            envelope=Envelope(
+                self._identity.cluster_id,
+                own,
+                {name: told[own] for name in start.controller_names if own in told},
+            ),
+            voters={key.node_id: at for key, at in told.items()},
+        )
+
+    def _role(self, driver: ReplicaDriver, publisher: Publisher) -> ControllerRole | None:
+        settings = self._plan.settings
+        if not settings.start.is_controller:
+            return None
+        return ControllerRole(
+            self._foundation,
+            driver=driver,
+            publisher=publisher,
+            session_ms=settings.int("broker.session.timeout.ms"),
+            listeners=settings.start.controller_names,
         )
 
     def _driver(self, exchange: Exchange) -> ReplicaDriver:
         settings, core = self._plan.settings, self._core
         begun = replica.begin(
             ReplicaKey(self._identity.node_id, self._identity.directory_id),
-            tuple(ReplicaKey(voter.node_id, ZERO_ID) for voter in settings.start.voters),
+            tuple(voter.key for voter in self._voters),
             self._directory.election(),
             log_state(core, self._directory.snapshots()),
             now_ms=core.now_ns() // NS_PER_MS,
@@ -153,7 +185,10 @@ class _MemberStart:
         )
 
     def _lifecycle(
-        self, channel: ControllerChannel, publisher: Publisher, endpoints: tuple[Listener, ...]
+        self,
+        channel: ControllerChannel,
+        publisher: Publisher,
+        endpoints: tuple[BrokerEndpoint, ...],
     ) -> Lifecycle:
         settings = self._plan.settings
         clean_epoch = self._plan.clean_epoch

@@ -1,7 +1,7 @@
 """What a broker is to be, by its settings and its data directory, and what a start makes of it."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,9 +10,11 @@ from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import Identity, new_identity
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.broker.storage.snapshots import Snapshots
+from pykafka_core.broker.storage.voters import VoterNode, voters_of
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import StorageError
 from pykafka_core.metadata.image.image import Endpoint
+from pykafka_core.metadata.records.quorum_records import QuorumRecords
 
 UNKNOWN_EPOCH = -1
 
@@ -26,6 +28,15 @@ class Plan(NamedTuple):
     clean_epoch: int | None
     """Broker epoch of the last run, which stopped cleanly, -1 if it did not say; None if it did not stop cleanly."""
     new_id: Callable[[], bytes]
+    voters: tuple[VoterNode, ...] = ()
+    """Of the metadata quorum, as the newest snapshot has them; none where they are not in the log."""
+
+    @property
+    def is_member(self) -> bool:
+        """Whether other nodes have a say in the metadata."""
+        own = self.identity.node_id, self.identity.directory_id
+        is_alone = all(voter.key == own for voter in self.voters)
+        return not (self.settings.start.is_controller and is_alone)
 
 
 class Started(NamedTuple):
@@ -66,4 +77,16 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
         directory=directory,
         clean_epoch=directory.clean_epoch() if directory else UNKNOWN_EPOCH,
         new_id=new_id,
+        voters=_voters(directory, settings.start.controller_names),
     )
+
+
+def _voters(directory: DataDirectory | None, listeners: Sequence[str]) -> tuple[VoterNode, ...]:
+    """Those that a snapshot names; it is not read where no setting speaks of controllers."""
+    snapshot = directory.latest_snapshot() if directory and listeners else None
+    if snapshot is None:
+        return ()
+    try:
+        return voters_of(QuorumRecords().after(snapshot.bytes), listeners)
+    except ValueError as error:
+        raise StorageError(f"{snapshot.path}: {error}") from error

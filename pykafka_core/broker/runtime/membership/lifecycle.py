@@ -34,6 +34,8 @@ PURPOSE = "lifecycle"
 """Of the connection: nothing may hold a heartbeat up."""
 LEAVING_PAUSE_MS = 50
 """Between heartbeats of a broker that waits to be let go."""
+LEAVING_MS_MAX = 1000
+"""A broker that leaves waits no longer for a controller that does not answer."""
 NS_PER_MS = 1_000_000
 UNKNOWN = -1
 
@@ -138,7 +140,8 @@ class Lifecycle:
     def _ask(
         self, api: ControllerApi, request: Message, answered: Callable[[Message | None], object]
     ) -> None:
-        self._channel.ask(api, request, self._joining.session_ms, answered, PURPOSE)
+        timeout_ms = LEAVING_MS_MAX if self._is_leaving else self._joining.session_ms
+        self._channel.ask(api, request, timeout_ms, answered, PURPOSE)
 
     def _on_registered(self, answer: Message | None) -> None:
         if answer is None:
@@ -175,6 +178,9 @@ class Lifecycle:
 
     def _on_beat(self, answer: Message | None) -> None:
         response = cast("BrokerHeartbeatResponse | None", answer)
+        if response is None and self._is_leaving:
+            self._end()
+            return
         if response is None:
             _log.warning("no controller has answered this broker's heartbeats for a session")
         elif response.error_code == StaleBrokerEpochError.code:

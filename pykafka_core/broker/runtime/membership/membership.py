@@ -8,12 +8,15 @@ goes to the node that leads, unless this one does.
 from collections.abc import Callable
 from functools import partial
 
+from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
+from pykafka_core.broker.runtime.membership.controller_role import ControllerRole
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
 from pykafka_core.broker.runtime.membership.lifecycle import Lifecycle
 from pykafka_core.broker.runtime.membership.prerequisites import Prerequisites
+from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.requests import Asked
@@ -30,6 +33,7 @@ class Membership:
         lifecycle: Its broker's.
         forwarding: Sends requests on to the active controller.
         channel: To the active controller.
+        role: This node's part as a controller; None where it is a broker only.
         serve: Called once, when this broker's own metadata have it as unfenced: what it tells clients names itself.
     """
 
@@ -42,10 +46,12 @@ class Membership:
         lifecycle: Lifecycle,
         forwarding: Forwarding,
         channel: ControllerChannel,
+        role: ControllerRole | None,
         serve: Callable[[], object],
     ) -> None:
         self._foundation = foundation
         self._channel = channel
+        self.role = role
         self._driver = driver
         self._publisher = publisher
         self._lifecycle = lifecycle
@@ -55,8 +61,12 @@ class Membership:
         self._known_offset = -1
         self._left: Callable[[], object] | None = None
 
-    def serve_requests(self, jobs: Jobs, producer_ids: ProducerIds) -> None:
-        """Have the controller give what requests of any node need first."""
+    def use(
+        self, controller: Controller, jobs: Jobs, contexts: Contexts, producer_ids: ProducerIds
+    ) -> None:
+        """Take the parts that decide. What requests of any node need first the active controller gives."""
+        if self.role is not None:
+            self.role.use(controller, jobs, contexts)
         prerequisites = Prerequisites(
             self._foundation,
             channel=self._channel,
@@ -95,6 +105,8 @@ class Membership:
 
     def end_turn(self) -> None:
         """After what is committed was published."""
+        if self.role is not None:
+            self.role.end_turn()
         offset = self._publisher.image.offset
         if offset == self._known_offset:
             return
@@ -102,7 +114,8 @@ class Membership:
         if self._publisher.is_begun:
             self._lifecycle.beat_soon()
             self._serve_if_unfenced()
-        elif not self._driver.committed:
+        elif self._publisher.image.features and not self._driver.committed:
+            # Before its first records a cluster is nothing that a broker could join.
             self._publisher.publish_whole()
             self._lifecycle.register()
 

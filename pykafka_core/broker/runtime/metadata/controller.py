@@ -167,6 +167,13 @@ class Controller:
             return self._commit(committed)
         return self._decide() if self._can_decide else None
 
+    def renounce(self) -> None:
+        """This node is not the active controller any more: whoever waits is told so."""
+        waiting, self._waiting = self._waiting, deque()
+        self._alone = 0
+        for asked in waiting:
+            self._requests.abandon(asked, NotControllerError.code)
+
     def drop_all(self) -> None:
         """The broker stops."""
         self._waiting.clear()

@@ -64,6 +64,11 @@ class Publisher:
         return self._image
 
     @property
+    def in_transaction(self) -> bool:
+        """Whether what is committed so far ends inside a metadata transaction (KIP-868)."""
+        return self._replay.in_transaction
+
+    @property
     def settings(self) -> BrokerConfigs:
         """The broker's settings, as the committed image has altered them."""
         return self._settings

@@ -1,0 +1,184 @@
+"""A node as a controller: what other nodes ask of it, and what it does while it is the active one.
+
+A listener of controllers has the quorum's own requests, what brokers ask the active controller, and what clients asked
+of a broker, in an envelope. The active controller begins a cluster with its first records, and fences brokers whose
+sessions ended.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from pykafka_core.broker.runtime.contexts import Contexts
+from pykafka_core.broker.runtime.foundation import Foundation
+from pykafka_core.broker.runtime.jobs import Jobs
+from pykafka_core.broker.runtime.membership.enveloped import EnvelopedRequest
+from pykafka_core.broker.runtime.metadata.controller import Controller
+from pykafka_core.broker.runtime.metadata.publisher import Publisher
+from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
+from pykafka_core.broker.runtime.requests import Asked, LocalRequest, RemoteRequest
+from pykafka_core.broker.runtime.timers import Timer
+from pykafka_core.errors import InvalidRequestError, NotControllerError
+from pykafka_core.handlers.cluster.stale_brokers import fence_one
+from pykafka_core.handlers.context import ActiveController, Context
+from pykafka_core.handlers.outcome import Outcome, Propose, finish
+from pykafka_core.handlers.registry import CONTROLLER_ROWS, QUORUM_ROWS, Owner, Row
+from pykafka_core.metadata.broker_sessions import BrokerSessions
+from pykafka_core.metadata.records.bootstrap import bootstrap_records
+from pykafka_core.protocol import ProtocolError, messages
+from pykafka_core.protocol.messages import (
+    AbortTransactionRecord,
+    BrokerHeartbeatResponse,
+    EnvelopeRequest,
+    EnvelopeResponse,
+    Message,
+)
+
+if TYPE_CHECKING:
+    from pykafka_core import _core
+
+ENVELOPE = Row(58, "cluster.envelope", (0, 0), Owner.CONTROLLER)
+ROWS: Mapping[int, Row] = {row.api_key: row for row in (*QUORUM_ROWS, *CONTROLLER_ROWS, ENVELOPE)}
+"""What a listener of controllers serves."""
+CONTROLLER_APIS = {row.api_key: row.versions for row in ROWS.values()}
+ENVELOPED: Mapping[int, Row] = {row.api_key: row for row in CONTROLLER_ROWS}
+NS_PER_MS = 1_000_000
+
+
+class ControllerRole:
+    """One node's part as a controller. Belongs to the control thread.
+
+    Args:
+        foundation: Of its control plane.
+        driver: Its replica of the metadata quorum.
+        publisher: Has the committed image.
+        session_ms: ``broker.session.timeout.ms``.
+        listeners: Names of listeners of controllers.
+    """
+
+    def __init__(
+        self,
+        foundation: Foundation,
+        *,
+        driver: ReplicaDriver,
+        publisher: Publisher,
+        session_ms: int,
+        listeners: Sequence[str],
+    ) -> None:
+        self._foundation = foundation
+        self._driver = driver
+        self._publisher = publisher
+        self._session_ns = session_ms * NS_PER_MS
+        self.listeners = frozenset(listeners)
+        self._timer: Timer | None = None
+        self._epoch = -1
+        """In which this node is the active controller; -1 while it is not."""
+
+    def use(self, controller: Controller, jobs: Jobs, contexts: Contexts) -> None:
+        """Take the parts that decide."""
+        self._controller = controller
+        self._jobs = jobs
+        self._contexts = contexts
+
+    def take(self, event: "_core.Request") -> None:
+        """A request at a listener of controllers."""
+        core, requests = self._foundation.core, self._foundation.requests
+        row = ROWS.get(event.api_key)
+        if row is None or not row.versions[0] <= event.api_version <= row.versions[1]:
+            reason = f"API {event.api_key} version {event.api_version} is not answered here"
+            core.close_connection(event.connection, reason)
+            return
+        asked = RemoteRequest(event, row, core, self._foundation.replies)
+        if row is ENVELOPE:
+            self._open_envelope(asked)
+            return
+        requests.begin(asked)
+        if row.owner is Owner.QUORUM:
+            self._driver.take(asked)
+        elif row.owner is Owner.IMAGE:
+            self._jobs.take(asked)
+        elif self._driver.leads:
+            self._controller.take(asked)
+        else:
+            self._answer(asked, _not_controller(row))
+
+    def _open_envelope(self, outer: RemoteRequest) -> None:
+        requests = self._foundation.requests
+        if not self._driver.leads:
+            requests.begin(outer)
+            self._answer(outer, EnvelopeResponse(error_code=NotControllerError.code))
+            return
+        try:
+            envelope = cast("EnvelopeRequest", outer.decode())
+            inner = EnvelopedRequest(outer, envelope, ENVELOPED)
+        except ProtocolError:
+            requests.begin(outer)
+            self._answer(outer, EnvelopeResponse(error_code=InvalidRequestError.code))
+            return
+        requests.begin(inner)
+        self._controller.take(inner)
+
+    def _answer(self, asked: Asked, message: Message | None) -> None:
+        if message is None:
+            self._foundation.requests.abandon(asked, NotControllerError.code)
+        else:
+            finish(self._foundation.requests.answer(asked, message))
+
+    # The active controller.
+
+    def end_turn(self) -> None:
+        """After what is committed was published: begin, or end, to be the active controller."""
+        leads = self._driver.leads
+        epoch = self._driver.quorum.leader_epoch if leads else -1
+        if epoch != self._epoch:
+            self._epoch = epoch
+            self._contexts.active = None
+            if leads:
+                self._begin()
+            else:
+                self._controller.renounce()
+        if leads:
+            self._arm()
+
+    def _begin(self) -> None:
+        """All clocks start again: what the controller before knew of sessions is not in the log."""
+        now_ns = self._foundation.core.now_ns()
+        self._contexts.active = ActiveController(BrokerSessions(self._session_ns, now_ns))
+        self._ask(LocalRequest(self._first_records))
+
+    def _first_records(self, _: Context) -> Outcome:
+        """End what another controller left open; a new cluster gets its features."""
+        records: list[Message] = []
+        if self._publisher.in_transaction:
+            records.append(AbortTransactionRecord())
+        if not self._publisher.image.features:
+            records += bootstrap_records()
+        return Propose(records, lambda code: BrokerHeartbeatResponse(error_code=code))
+
+    def _arm(self) -> None:
+        """Look when the next session ends."""
+        active = self._contexts.active
+        if active is None or (self._timer is not None and not self._timer.is_over):
+            return
+        deadline_ns = active.sessions.deadline_ns(self._publisher.image.brokers.values())
+        if deadline_ns is not None:
+            self._timer = self._foundation.timers.once(
+                "the session of a broker", deadline_ns + NS_PER_MS, self._fence
+            )
+
+    def _fence(self) -> None:
+        if self._driver.leads and self._contexts.active is not None:
+            self._ask(LocalRequest(fence_one))
+
+    def _ask(self, request: LocalRequest) -> None:
+        self._foundation.requests.begin(request)
+        self._controller.take(request)
+
+
+def _not_controller(row: Row) -> Message | None:
+    """The answer of an API that has an error code of its own; another one's connection is closed."""
+    name = "".join(part.capitalize() for part in row.name.split("_")) + "Response"
+    made: Any = getattr(messages, name)
+    try:
+        return cast("Message", made(error_code=NotControllerError.code))
+    except TypeError:
+        return None

@@ -1,0 +1,93 @@
+"""What clients do with a cluster, by confluent-kafka."""
+
+import time
+from collections.abc import Callable, Sequence
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic
+
+PATIENCE_S = 60
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    """What the controller has committed reaches each node soon."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def create(bootstrap: str, name: str, *leaders: int) -> None:
+    """A topic with a partition for each leader, which has it alone."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    topic = NewTopic(name, len(leaders), replica_assignment=[[leader] for leader in leaders])
+    while True:
+        try:
+            admin.create_topics([topic])[name].result(PATIENCE_S)
+        except KafkaException as error:
+            # librdkafka, when it learns of brokers while it asks the first one.
+            if error.args[0].code() != KafkaError._DESTROY_BROKER:
+                raise
+        else:
+            return
+
+
+def leaders_of(bootstrap: str, name: str) -> list[int]:
+    partitions = AdminClient({"bootstrap.servers": bootstrap}).list_topics(name, PATIENCE_S)
+    found = partitions.topics[name].partitions
+    return [found[index].leader for index in sorted(found)]
+
+
+def produce(bootstrap: str, topic: str, values: Sequence[str]) -> None:
+    """One to each partition in turn."""
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    partitions = len(leaders_of(bootstrap, topic))
+    failed: list[object] = []
+    for place, value in enumerate(values):
+        producer.produce(
+            topic,
+            value,
+            partition=place % partitions,
+            on_delivery=lambda error, _: failed.append(error) if error else None,
+        )
+    assert producer.flush(PATIENCE_S) == 0
+    assert failed == []
+
+
+def consume(bootstrap: str, topic: str, count: int) -> list[str]:
+    """Values of all partitions, sorted."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers"})
+    partitions = range(len(leaders_of(bootstrap, topic)))
+    consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in partitions])
+    values: list[str] = []
+    while len(values) < count:
+        messages = consumer.consume(count, PATIENCE_S)
+        assert messages, f"{len(values)} of {count} came"
+        for message in messages:
+            assert message.error() is None
+            values.append(message.value().decode())
+    consumer.close()
+    return sorted(values)
+
+
+def read_by_group(bootstrap: str, group: str, topic: str, count: int) -> list[bytes]:
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([topic])
+    values: list[bytes] = []
+    deadline = time.monotonic() + PATIENCE_S
+    while len(values) < count and time.monotonic() < deadline:
+        message = consumer.poll(1)
+        if message is not None and message.error() is None:
+            values.append(message.value())
+    consumer.commit(asynchronous=False)
+    consumer.close()
+    return values

@@ -1,0 +1,56 @@
+"""Three nodes of ours, each a broker and a controller: one cluster, which one of them may leave."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from pykafka_core import Broker
+from tests.cluster.clients import consume, create, eventually, leaders_of, produce
+from tests.cluster.nodes import Nodes, nodes
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Nodes]:
+    with nodes(tmp_path) as cluster:
+        cluster.start(1, 2, 3)
+        yield cluster
+
+
+def test_each_node_leads_partitions_and_sends_on_what_it_does_not_decide(cluster: Nodes) -> None:
+    for node_id, broker in cluster.up.items():
+        create(broker.bootstrap_servers, f"orders-{node_id}", 1, 2, 3)
+    for node_id, broker in cluster.up.items():
+        topic = f"orders-{node_id}"
+        eventually(partial(_has, broker, topic))
+        assert leaders_of(broker.bootstrap_servers, topic) == [1, 2, 3]
+        produce(broker.bootstrap_servers, topic, [str(number) for number in range(30)])
+        assert len(consume(cluster.bootstrap, topic, 30)) == 30
+
+
+def _has(broker: Broker, topic: str) -> bool:
+    return topic in broker.topics()
+
+
+def test_another_node_decides_when_the_active_controller_is_gone(cluster: Nodes) -> None:
+    create(cluster.bootstrap, "before", 1, 2, 3)
+    controller = cluster.controller()
+    cluster.stop(controller)
+    survivors = list(cluster.up)
+    create(cluster.bootstrap, "after", *survivors)
+    produce(cluster.bootstrap, "after", ["a", "b", "c"])
+    expected = [-1 if node == controller else node for node in (1, 2, 3)]
+    eventually(lambda: leaders_of(cluster.bootstrap, "before") == expected)
+    cluster.start(controller)
+    eventually(lambda: leaders_of(cluster.bootstrap, "before") == [1, 2, 3])
+    assert len(consume(cluster.bootstrap, "after", 3)) == 3
+
+
+def test_all_nodes_come_back_with_what_was_decided(cluster: Nodes) -> None:
+    create(cluster.bootstrap, "orders", 1, 2, 3)
+    values = [str(number) for number in range(9)]
+    produce(cluster.bootstrap, "orders", values)
+    cluster.stop(1, 2, 3)
+    cluster.start(1, 2, 3)
+    assert consume(cluster.bootstrap, "orders", 9) == values
