@@ -182,6 +182,17 @@ fn a_waiting_follower_is_told_when_the_leader_is_another() {
     assert_eq!(answer(Outcome::Pending(waiting)).error_code, FENCED_LEADER_EPOCH);
 }
 
+/// contract/replication.md#24: also where it was in the assignment when it began to wait.
+#[test]
+fn a_waiting_follower_that_left_the_assignment_gets_nothing_more() {
+    let mut broker = leader(&[1, 2], &[]);
+    let waiting = pending(fetch(3, 0).waiting(1).of(&broker));
+    broker.replicate(replicated(1, &[1, 2], &[1, 2]), &[]);
+    broker.append_waiting_for_nobody(&batch(&["a"]));
+    let told = answer(Outcome::Pending(waiting));
+    assert_eq!((told.error_code, values_count(&told)), (UNKNOWN_LEADER_EPOCH, 0));
+}
+
 /// contract/replication.md#10: what was appended while it was read is no lag of the follower's.
 #[test]
 fn a_follower_under_steady_writes_stays_in_sync() {
