@@ -23,8 +23,10 @@ from pykafka_core.protocol.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
     UnregisterBrokerRequest,
 )
+from pykafka_core.types import RESOURCE_TOPIC
 from tests.handlers.cluster_world import (
     SESSION_NS,
     STALE_BROKER_EPOCH,
@@ -223,6 +225,18 @@ class ClusterMachine(RuleBasedStateMachine):
         )
         answer = self.world.ask(AlterPartitionReassignmentsRequest(timeout_ms=1000, topics=[topic]))
         assert isinstance(answer, AlterPartitionReassignmentsResponse)
+
+    @rule(min_isr=st.integers(1, 3))
+    def the_minimum_changes(self, min_isr: int) -> None:
+        """``min.insync.replicas`` of the topic."""
+        self.min_isr = min_isr
+        config = IncrementalAlterConfigsRequest.AlterableConfig(
+            name="min.insync.replicas", value=str(min_isr)
+        )
+        resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+            resource_type=RESOURCE_TOPIC, resource_name="orders", configs=[config]
+        )
+        self.world.ask(IncrementalAlterConfigsRequest(resources=[resource]))
 
     # Leaders and their partitions.
 

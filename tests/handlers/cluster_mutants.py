@@ -6,12 +6,15 @@ from typing import Any, Final, TypeAlias
 import pytest
 
 from pykafka_core.handlers.cluster import broker_registration
+from pykafka_core.handlers.configs import incremental_alter_configs
+from pykafka_core.handlers.outcome import Slices
 from pykafka_core.handlers.topics import alter_partition
 from pykafka_core.metadata import broker_changes, partition_change
 from pykafka_core.metadata.broker_sessions import BrokerSessions
 from pykafka_core.metadata.image.image import NO_LEADER, Broker, Partition
 from pykafka_core.metadata.partition_change import Rules
 from pykafka_core.metadata.partition_rules import PartitionRules
+from pykafka_core.protocol.messages import Message
 
 Plant: TypeAlias = Callable[[pytest.MonkeyPatch], None]
 
@@ -116,6 +119,15 @@ def the_eligible_stay_so_beside_a_sufficient_isr(patch: pytest.MonkeyPatch) -> N
         return found._replace(elr=found.elr or kept)
 
     patch.setattr(alter_partition, "changed", wrong)
+
+
+@wrong_rule
+def the_eligible_stay_so_under_another_minimum(patch: pytest.MonkeyPatch) -> None:
+    def wrong(_context: Any, plans: Any) -> Slices[list[Message]]:
+        yield
+        return [record for plan in plans for record in plan.records]
+
+    patch.setattr(incremental_alter_configs, "records_of", wrong)
 
 
 # Epochs and reassignments.

@@ -15,6 +15,7 @@ from pykafka_core.protocol.messages import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
+from tests.handlers.cluster_world import ClusterWorld
 from tests.handlers.config_world import new_context
 
 Row = tuple[str, int, str | None]
@@ -402,3 +403,26 @@ def test_one_broker_written_in_two_ways_is_one_resource() -> None:
 @pytest.mark.parametrize("name", [" 1", "1_0", "١", "9" * 30, "2", "-1"])
 def test_what_is_no_number_of_this_broker_is_refused(name: str) -> None:
     assert altered_brokers(name) == ([], [42])
+
+
+@pytest.mark.parametrize(("kind", "name"), [(TOPIC, "orders"), (BROKER, "")])
+@pytest.mark.parametrize("elr", [True, False])
+def test_rule_42_nobody_stays_eligible_under_another_minimum(
+    kind: int, name: str, elr: bool
+) -> None:
+    world = ClusterWorld([1, 2], min_isr=2, elr=elr)
+    world.make_topic([1, 2])
+    world.alter_isr(world.processes[1], [1])
+    assert world.partition().elr == ((2,) if elr else ())
+    config = IncrementalAlterConfigsRequest.AlterableConfig(name="min.insync.replicas", value="1")
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=kind, resource_name=name, configs=[config]
+    )
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    world.ask(request)
+    kinds = [type(record).__name__ for record in world.last_batch]
+    assert kinds == ["ConfigRecord", "ClearElrRecord"][: 1 + elr]
+    assert world.partition().elr == ()
+    config.value = "2"
+    world.ask(request)
+    assert [type(record).__name__ for record in world.last_batch] == ["ConfigRecord"]

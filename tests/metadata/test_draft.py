@@ -110,8 +110,11 @@ def test_eligible_leaders_are_kept_and_cleared() -> None:
     assert (partition.elr, partition.last_known_elr) == ((2,), (1,))
     for name in ("orders", ""):
         cleared = draft_of(eligible, [ClearElrRecord(topic_name=name)]).image
-        partition = cleared.topics.by_id[ID].partitions[0]
-        assert (partition.elr, partition.last_known_elr) == ((), ())
+        after = cleared.topics.by_id[ID].partitions[0]
+        assert (after.elr, after.last_known_elr) == ((), ())
+        # As Apache Kafka counts it: a leader asks in this epoch for its next ISR.
+        assert after.partition_epoch == partition.partition_epoch + 1
+        assert draft_of(cleared, [ClearElrRecord(topic_name=name)]).image.topics == cleared.topics
 
 
 @pytest.mark.parametrize(

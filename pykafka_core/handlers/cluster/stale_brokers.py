@@ -18,7 +18,7 @@ def fence_one(context: Context) -> Slices[Propose]:
     active = context.controller()
     broker = active.sessions.stale(context.image.brokers.values(), context.now_ns)
     if broker is None:
-        return Propose((), lambda code: BrokerHeartbeatResponse(error_code=code))
+        return Propose((), lambda code: BrokerHeartbeatResponse(error_code=code, is_fenced=False))
     gathered = yield from fence(context, broker)
 
     def reply(code: int) -> BrokerHeartbeatResponse:

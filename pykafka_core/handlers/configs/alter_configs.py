@@ -1,6 +1,6 @@
 """AlterConfigs (33): replaces all settings of a resource; contract/kafka.md#38."""
 
-from pykafka_core.handlers.configs.changes import SET, Operation, plan_all
+from pykafka_core.handlers.configs.changes import SET, Operation, plan_all, records_of
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Propose, Slices, collect
 from pykafka_core.protocol.messages import AlterConfigsRequest, AlterConfigsResponse
@@ -17,7 +17,7 @@ def handle(context: Context, request: AlterConfigsRequest) -> Slices[Propose]:
         )
         return AlterConfigsResponse(responses=responses)
 
-    records = [record for plan in plans for record in plan.records]
+    records = yield from records_of(context, plans)
     return Propose([] if request.validate_only else records, reply)
 
 

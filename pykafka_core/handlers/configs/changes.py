@@ -29,8 +29,10 @@ from pykafka_core.handlers.configs.checks import (
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Slices, bounded, collect, kept
 from pykafka_core.handlers.topic_names import check_topic_name
+from pykafka_core.metadata.image.features import ELIGIBLE_LEADER_REPLICAS
 from pykafka_core.metadata.image.fork_map import fork
-from pykafka_core.protocol.messages import ConfigRecord, Message
+from pykafka_core.metadata.partition_rules import MIN_ISR
+from pykafka_core.protocol.messages import ClearElrRecord, ConfigRecord, Message
 from pykafka_core.types import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,
@@ -157,6 +159,34 @@ def plan_all(
         refusal = kept(error)
         return [Plan(plan.asked, (), plan.error or refusal) for plan in plans]
     return plans
+
+
+def records_of(context: Context, plans: Sequence[Plan]) -> Slices[list[Message]]:
+    """The records of all plans, and of what follows from them.
+
+    Who is eligible was so under the old ``min.insync.replicas``, and may lack what another one commits (KIP-966).
+    """
+    records = [record for plan in plans for record in plan.records]
+    if not context.image.features.get(ELIGIBLE_LEADER_REPLICAS, 0):
+        return records
+    for record in tuple(records):
+        yield
+        if isinstance(record, ConfigRecord) and record.name == MIN_ISR:
+            name = record.resource_name if record.resource_type == RESOURCE_TOPIC else ""
+            if (yield from _has_eligible(context, name)):
+                records.append(ClearElrRecord(topic_name=name))
+    return records
+
+
+def _has_eligible(context: Context, topic: str) -> Slices[bool]:
+    """Whether a partition of a topic, or of any where none is named, has eligible leaders, or a last known one."""
+    by_name = context.image.topics.by_name
+    for found in [by_name[topic]] if topic else by_name.values():
+        for partition in found.partitions.values():
+            yield
+            if partition.elr or partition.last_known_elr:
+                return True
+    return False
 
 
 def _plan(context: Context, asked: Asked, *, replace: bool) -> Slices[Sequence[Message]]:

@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs (44): contract/kafka.md#38, #68; ``ConfigurationControlManager`` in Kafka."""
 
-from pykafka_core.handlers.configs.changes import Operation, plan_all
+from pykafka_core.handlers.configs.changes import Operation, plan_all, records_of
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Propose, Slices, collect
 from pykafka_core.protocol.messages import (
@@ -22,7 +22,7 @@ def handle(context: Context, request: IncrementalAlterConfigsRequest) -> Slices[
         )
         return IncrementalAlterConfigsResponse(responses=responses)
 
-    records = [record for plan in plans for record in plan.records]
+    records = yield from records_of(context, plans)
     return Propose([] if request.validate_only else records, reply)
 
 

@@ -99,20 +99,19 @@ def apply_partition_change(draft: Draft, record: "PartitionChangeRecord") -> Non
 
 
 def apply_clear_elr(draft: Draft, record: "ClearElrRecord") -> None:
-    """Forget the eligible leaders of one topic, or of all when no name is given."""
+    """Forget the eligible leaders of one topic, or of all when no name is given; it is a change of each partition."""
     by_name = draft.own_topics().by_name
     if record.topic_name and record.topic_name not in by_name:
         raise MetadataError(
             f"ClearElrRecord names topic {record.topic_name!r}, which does not exist"
         )
     for found in [by_name[record.topic_name]] if record.topic_name else list(by_name.values()):
-        if not any(
-            partition.elr or partition.last_known_elr for partition in found.partitions.values()
-        ):
-            continue
-        topic = draft.own_topic(found.topic_id, "ClearElrRecord")
-        for index, partition in list(topic.partitions.items()):
-            topic.partitions[index] = partition._replace(elr=(), last_known_elr=())
+        for index, partition in list(found.partitions.items()):
+            if partition.elr or partition.last_known_elr:
+                topic = draft.own_topic(found.topic_id, "ClearElrRecord", index)
+                topic.partitions[index] = partition._replace(
+                    elr=(), last_known_elr=(), partition_epoch=partition.partition_epoch + 1
+                )
 
 
 def apply_remove_topic(draft: Draft, record: "RemoveTopicRecord") -> None:
