@@ -49,6 +49,13 @@ def test_every_cited_rule_of_the_contract_exists() -> None:
     assert [one for one in cited if one[2] not in rules[one[1]]] == []
 
 
+def test_every_rule_of_the_controller_has_a_test_that_names_it() -> None:
+    tests = "".join(text for name, text in _sources().items() if name.startswith("tests/"))
+    named = {int(number) for number in re.findall(r"def test_rule_(\d+)_", tests)}
+    assert {30, 31, 32, *range(36, 45)} <= named
+    assert {str(number) for number in named} <= _rules("replication")
+
+
 def test_every_document_that_the_code_names_exists() -> None:
     named = {(name, page) for name, text in _sources().items() for page in DOCUMENT.findall(text)}
     assert len(named) > 20

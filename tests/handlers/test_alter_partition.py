@@ -1,4 +1,4 @@
-"""AlterPartition: KIP-497, KIP-841, KIP-903. The numbers are rules of docs/contract/replication.md."""
+"""AlterPartition: KIP-497, KIP-841, KIP-903, contract/replication.md#30, #31, #32, #44."""
 
 import pytest
 

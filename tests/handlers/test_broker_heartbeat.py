@@ -1,4 +1,4 @@
-"""BrokerHeartbeat: KIP-631, KIP-841, KIP-858. The numbers are rules of docs/contract/replication.md."""
+"""BrokerHeartbeat: KIP-631, KIP-841, KIP-858, contract/replication.md#38, #39, #40."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""BrokerRegistration: KIP-631. The numbers are rules of docs/contract/replication.md."""
+"""BrokerRegistration: KIP-631, contract/replication.md#36, #37."""
 
 import pytest
 

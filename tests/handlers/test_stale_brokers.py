@@ -1,4 +1,4 @@
-"""Fencing of brokers whose session ended. The numbers are rules of docs/contract/replication.md."""
+"""Fencing of brokers whose session ended: contract/replication.md#39."""
 
 import pytest
 

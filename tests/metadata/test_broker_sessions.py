@@ -1,4 +1,4 @@
-"""Sessions of brokers; the numbers are rules of docs/contract/replication.md."""
+"""Sessions of brokers: contract/replication.md#36, #38, #39, #40."""
 
 from itertools import product
 

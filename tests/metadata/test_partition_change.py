@@ -1,4 +1,4 @@
-"""Changes of a partition; the numbers are rules of docs/contract/replication.md."""
+"""Changes of a partition: contract/replication.md#41, #42, #43, #44."""
 
 import pytest
 from hypothesis import given
