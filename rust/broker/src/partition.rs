@@ -21,7 +21,9 @@ mod append;
 mod blocked_tests;
 pub(crate) mod compaction;
 mod describe;
+pub(crate) mod fetcher;
 mod follow;
+mod follower_log;
 mod idle;
 pub(crate) mod large;
 #[cfg(test)]

@@ -31,7 +31,7 @@ mod retention;
 mod snapshot;
 mod state;
 mod swap;
-mod sync;
+pub(crate) mod sync;
 mod truncate;
 mod types;
 pub(crate) mod verification;

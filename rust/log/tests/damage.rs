@@ -398,6 +398,28 @@ fn a_truncation_gives_the_recovery_point_up_before_any_record() {
     assert_eq!(append(&log, 1, NOW_MS).first_offset, 12);
 }
 
+/// A follower that its leader left behind (contract/replication.md#22).
+#[test]
+fn a_log_that_begins_again_behind_its_end_is_no_damage_and_keeps_its_start() {
+    let home = Home::new(1);
+    home.filled(false);
+    let (directory, log, _) = home.open();
+    log.flush().unwrap();
+    directory.checkpoint(&[("t".to_owned(), 0, 20)]).unwrap();
+    directory.restart_log(&log, 100).unwrap();
+    assert_eq!((log.log_start_offset(), log.log_end_offset()), (100, 100));
+    drop((directory, log));
+    let (directory, log, recovery) = home.open();
+    assert_eq!((recovery.damage, log.log_start_offset()), (None, 100));
+    assert_eq!(append(&log, 2, NOW_MS).first_offset, 100);
+    log.flush().unwrap();
+    directory.checkpoint(&[]).unwrap();
+    drop((directory, log));
+    let (_, log, recovery) = home.open();
+    let offsets = (log.log_start_offset(), log.log_end_offset());
+    assert_eq!((recovery.damage, offsets), (None, (100, 102)));
+}
+
 #[test]
 fn what_checkpoints_tell_of_a_deleted_log_is_not_held_against_a_new_one() {
     let home = Home::new(1);

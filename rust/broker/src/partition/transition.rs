@@ -165,7 +165,7 @@ impl Partition {
     }
 
     /// Does what may move the log start. Readers see the new start before it is durable.
-    fn move_log_start<T>(
+    pub(super) fn move_log_start<T>(
         &self,
         log: &Log,
         work: impl FnOnce() -> Result<T, StorageError>,

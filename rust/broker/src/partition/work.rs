@@ -155,6 +155,16 @@ impl Partition {
         }
     }
 
+    /// As [`Partition::command`], by the pool for writes: clients wait for what it does.
+    pub(super) fn urgent_command(
+        &self,
+        command: impl FnOnce(&Partition, Result<&Writer, KafkaError>) + Send + 'static,
+    ) {
+        if self.leave_command(Box::new(command)) {
+            self.turn().drain_after();
+        }
+    }
+
     /// Runs `command` with the right to write and returns what it does; may wait for the disk, and for who has the right.
     ///
     /// # Errors

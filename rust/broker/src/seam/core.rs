@@ -21,6 +21,7 @@ use crate::api::context::{Context, ContextOptions, ControllerApis};
 use crate::kafka_error::KafkaError;
 use crate::network::engine::Engine;
 use crate::network::listener::{self, Listens};
+use crate::partition::fetcher::Fetchers;
 use crate::partition::partition_table::{BatchKind, KeyValue, Marker};
 use crate::partition::replication::isr::{BrokerState, IsrOutcome};
 use crate::partition::storage::{Storage, StorageOpenError};
@@ -83,6 +84,7 @@ pub struct Core {
     ctx: Arc<Context>,
     engine: Arc<Engine>,
     peers: Peers,
+    fetchers: Fetchers,
     tasks: Mutex<Vec<JoinHandle<()>>>,
     lock: Mutex<Option<DirectoryLock>>,
     /// Serialises apply and stop: steps come in order.
@@ -112,8 +114,9 @@ impl Core {
         ];
         let (tasks, lock) = (Mutex::new(tasks), Mutex::new(storage.lock));
         let runtime = engine.handle().clone();
-        let peers = Peers::new(options.node_id, seed, ctx.events.clone(), runtime);
-        Ok(Core { ctx, engine, peers, tasks, lock, steps: Mutex::default() })
+        let peers = Peers::new(options.node_id, seed, ctx.events.clone(), runtime.clone());
+        let fetchers = Fetchers::new(ctx.clone(), peers.client().clone(), runtime);
+        Ok(Core { ctx, engine, peers, fetchers, tasks, lock, steps: Mutex::default() })
     }
 
     /// What the parts of this broker share.
@@ -200,7 +203,9 @@ impl Core {
                 .log(Level::Error, TARGET, || format!("a committed change is left out: {refusal}"));
         }
         self.ctx.memory.set(&step.image.settings);
+        let changes = self.fetchers.changes_of(&step);
         self.ctx.carry_out(step);
+        self.fetchers.carry_out(changes);
         self.ctx.connections.limit_changed();
         Ok(())
     }
@@ -230,6 +235,7 @@ impl Core {
             for task in tasks {
                 let _ = timeout(CLOSE_WAIT, task).await;
             }
+            self.fetchers.close().await;
             self.peers.close().await;
             let connections = &self.ctx.connections;
             connections.drain_all();

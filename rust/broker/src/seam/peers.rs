@@ -26,7 +26,7 @@ pub type Replied = Result<Bytes, SendError>;
 
 /// See the module.
 pub(crate) struct Peers {
-    client: Client<Tcp>,
+    client: Arc<Client<Tcp>>,
     events: Arc<EventQueue>,
 }
 
@@ -42,7 +42,12 @@ impl Peers {
             open_max: OPEN_MAX,
             seed,
         };
-        Peers { client: Client::new(Tcp, options, runtime), events }
+        Peers { client: Arc::new(Client::new(Tcp, options, runtime)), events }
+    }
+
+    /// What sends, for parts of the data plane that ask other nodes themselves.
+    pub(crate) fn client(&self) -> &Arc<Client<Tcp>> {
+        &self.client
     }
 
     /// `Replied` comes once.

@@ -55,6 +55,8 @@ pub struct Settings {
     pub inter_broker_listener: Option<Arc<str>>,
     /// `replica.lag.time.max.ms`.
     pub replica_lag_ms_max: u64,
+    /// How followers fetch.
+    pub replica_fetch: ReplicaFetch,
     /// `auto.create.topics.enable`: whether Metadata tells Python of topics that are missing.
     pub auto_create_topics_enable: bool,
     /// `log.cleaner.enable`: whether logs are compacted.
@@ -69,6 +71,39 @@ pub struct Settings {
     pub cleaner_write_bytes: usize,
     /// `log.cleaner.io.max.bytes.per.second`: what compactions read and write.
     pub cleaner_bytes_per_second_max: f64,
+}
+
+/// How the fetchers of followers fetch; the defaults are Kafka's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplicaFetch {
+    /// `num.replica.fetchers`: fetches under way to one leader, each for its own partitions.
+    pub fetchers_count: u32,
+    /// `replica.fetch.backoff.ms`: the longest pause after an error.
+    pub backoff_ms: u64,
+    /// `replica.fetch.max.bytes`: of one partition, soft limit.
+    pub partition_bytes_max: i32,
+    /// `replica.fetch.min.bytes`: worth an answer.
+    pub bytes_min: i32,
+    /// `replica.fetch.response.max.bytes`: of one answer, soft limit.
+    pub bytes_max: i32,
+    /// `replica.fetch.wait.max.ms`: how long a leader without news keeps a fetch.
+    pub wait_ms_max: u32,
+    /// `replica.socket.timeout.ms`: a leader that takes longer to answer is given up.
+    pub timeout_ms: u64,
+}
+
+impl Default for ReplicaFetch {
+    fn default() -> ReplicaFetch {
+        ReplicaFetch {
+            fetchers_count: 1,
+            backoff_ms: 1_000,
+            partition_bytes_max: 1 << 20,
+            bytes_min: 1,
+            bytes_max: 10 << 20,
+            wait_ms_max: 500,
+            timeout_ms: 30_000,
+        }
+    }
 }
 
 impl Default for Settings {
@@ -92,6 +127,7 @@ impl Default for Settings {
             quota_window_ms: 1_000,
             inter_broker_listener: None,
             replica_lag_ms_max: 30_000,
+            replica_fetch: ReplicaFetch::default(),
             auto_create_topics_enable: true,
             cleaner_enable: true,
             cleaner_backoff_ms: 15_000,
@@ -155,6 +191,13 @@ impl Settings {
                     (!name.is_empty()).then(|| Arc::from(name.to_uppercase()));
             }
             "replica.lag.time.max.ms" => self.replica_lag_ms_max = parse(value)?,
+            "num.replica.fetchers" => self.replica_fetch.fetchers_count = parse(value)?,
+            "replica.fetch.backoff.ms" => self.replica_fetch.backoff_ms = parse(value)?,
+            "replica.fetch.max.bytes" => self.replica_fetch.partition_bytes_max = parse(value)?,
+            "replica.fetch.min.bytes" => self.replica_fetch.bytes_min = parse(value)?,
+            "replica.fetch.response.max.bytes" => self.replica_fetch.bytes_max = parse(value)?,
+            "replica.fetch.wait.max.ms" => self.replica_fetch.wait_ms_max = parse(value)?,
+            "replica.socket.timeout.ms" => self.replica_fetch.timeout_ms = parse(value)?,
             "auto.create.topics.enable" => self.auto_create_topics_enable = parse(value)?,
             "log.cleaner.enable" => self.cleaner_enable = parse(value)?,
             "log.cleaner.backoff.ms" => self.cleaner_backoff_ms = parse(value)?,

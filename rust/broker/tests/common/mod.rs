@@ -114,10 +114,7 @@ impl Broker {
 
     /// A connection of its own.
     pub fn connect(&self) -> Client {
-        let stream = TcpStream::connect(("127.0.0.1", self.port)).expect("the broker listens");
-        stream.set_nodelay(true).expect("a socket");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
-        Client { stream, correlation_id: 0 }
+        Client::to(self.port)
     }
 
     /// The next event, of any kind.
@@ -175,6 +172,14 @@ impl Clone for Client {
 }
 
 impl Client {
+    /// A connection to a port of this machine.
+    pub fn to(port: u16) -> Client {
+        let stream = TcpStream::connect(("127.0.0.1", port)).expect("the broker listens");
+        stream.set_nodelay(true).expect("a socket");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        Client { stream, correlation_id: 0 }
+    }
+
     /// Sends bytes as they are.
     pub fn send_raw(&mut self, bytes: &[u8]) {
         self.stream.write_all(bytes).expect("the broker reads");

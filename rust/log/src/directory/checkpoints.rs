@@ -19,6 +19,7 @@ use super::checkpoint::{self, PartitionOffsets};
 use super::library::partition_key;
 use super::{DirectoryState, LogDirectory, PartitionKey, names};
 use crate::disk::{DirEntry, Disk};
+use crate::log::sync::Round;
 use crate::log::{
     Checkpointed, CompactionOptions, CompactionReport, Dirtiness, Log, LogOffsets, OpenError,
     StorageError,
@@ -306,6 +307,28 @@ impl LogDirectory {
     ///
     /// Before that the checkpoints give them up: a log that ends below what they tell is taken for damaged.
     pub fn truncate_log(&self, log: &Log, offset: i64) -> Result<(), StorageError> {
+        let _held = self.give_up(log, offset)?;
+        log.truncate_to(offset)?;
+        // A compaction may have ended in between, and behind a hole that one left the log ends before `offset`.
+        self.lower_cleaner_offset(log, offset.min(log.log_end_offset()));
+        Ok(())
+    }
+
+    /// Gives up all records of `log`, which is empty then and begins at `offset`, as [`Log::truncate_fully_and_start_at`]
+    /// does; durable on return.
+    ///
+    /// Before that the checkpoints give them up, as for [`LogDirectory::truncate_log`].
+    pub fn restart_log(&self, log: &Log, offset: i64) -> Result<(), StorageError> {
+        {
+            let _held = self.give_up(log, log.log_start_offset())?;
+            log.truncate_fully_and_start_at(offset)?;
+        }
+        self.lower_cleaner_offset(log, offset);
+        self.record_log_starts([log])
+    }
+
+    /// Lowers the checkpoints of `log` to `offset` at most. What is returned keeps its recovery point there.
+    fn give_up<'a>(&self, log: &'a Log, offset: i64) -> Result<Round<'a>, StorageError> {
         let held = log.hold_recovery_point();
         let recovery_point = held.give_up(offset)?;
         let key = partition_key(log.dir());
@@ -315,11 +338,12 @@ impl LogDirectory {
             lower(&mut offsets.cleaner_offsets, &key, offset);
         }
         self.checkpoint(&[])?;
-        log.truncate_to(offset)?;
-        // A compaction may have ended in between, and behind a hole that one left the log ends before `offset`.
-        let end = offset.min(log.log_end_offset());
-        lower(&mut self.state.lock().offsets.cleaner_offsets, &key, end);
-        Ok(())
+        Ok(held)
+    }
+
+    fn lower_cleaner_offset(&self, log: &Log, offset: i64) {
+        let offsets = &mut self.state.lock().offsets;
+        lower(&mut offsets.cleaner_offsets, &partition_key(log.dir()), offset);
     }
 
     /// Cleans `log` from where the last compaction ended, as [`Log::compact`] does, and checkpoints where this one did.

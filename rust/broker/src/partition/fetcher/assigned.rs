@@ -1,0 +1,88 @@
+//! A partition as its fetcher knows it: where it stands, and when it goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pykafka_record::LeaderEpoch;
+use tokio::time::Instant;
+
+use super::session::Spec;
+use crate::partition::Partition;
+use crate::partition::follower_log::Position;
+
+/// The pause after a first error.
+const PAUSE_FIRST: Duration = Duration::from_millis(10);
+
+/// A pause that doubles with each error.
+#[derive(Debug, Default)]
+pub(super) struct Pause {
+    errors: u32,
+    until: Option<Instant>,
+}
+
+impl Pause {
+    /// Whether this was the first error since a success.
+    pub(super) fn failed(&mut self, backoff_max: Duration) -> bool {
+        let pause = PAUSE_FIRST.saturating_mul(1 << self.errors.min(16)).min(backoff_max);
+        self.until = Some(Instant::now() + pause);
+        self.errors = self.errors.saturating_add(1);
+        self.errors == 1
+    }
+
+    pub(super) fn succeeded(&mut self) {
+        *self = Pause::default();
+    }
+
+    /// When it ends, if that is later than `now`.
+    pub(super) fn until(&self, now: Instant) -> Option<Instant> {
+        self.until.filter(|until| *until > now)
+    }
+}
+
+/// What a partition is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Its log has to be asked where it stands.
+    Beginning,
+    /// Its log is at work since then; the number tells its end from that of older work.
+    Working(u64, Instant),
+    /// It can be fetched from here.
+    Fetching(Position),
+    /// Nothing happens before the image changes it.
+    Stopped,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Assigned {
+    pub(super) partition: Arc<Partition>,
+    pub(super) leader_epoch: LeaderEpoch,
+    pub(super) stage: Stage,
+    pub(super) pause: Pause,
+}
+
+impl Assigned {
+    pub(super) fn new(partition: Arc<Partition>, leader_epoch: LeaderEpoch) -> Assigned {
+        Assigned { partition, leader_epoch, stage: Stage::Beginning, pause: Pause::default() }
+    }
+
+    /// What a fetch wants of it; `None` if it has no part in one now.
+    pub(super) fn spec(&self, now: Instant) -> Option<Spec> {
+        if self.pause.until(now).is_some() {
+            return None;
+        }
+        self.standing()
+    }
+
+    /// What a fetch says of it, if it can be fetched at all.
+    pub(super) fn standing(&self) -> Option<Spec> {
+        let Stage::Fetching(position) = self.stage else { return None };
+        Some(Spec::of(position, self.leader_epoch))
+    }
+
+    /// When its pause ends, if it waits for that.
+    pub(super) fn due(&self, now: Instant) -> Option<Instant> {
+        let waits = matches!(self.stage, Stage::Beginning | Stage::Fetching(_));
+        self.pause.until(now).filter(|_| waits)
+    }
+}

@@ -1,0 +1,156 @@
+//! A fetch session as the one who fetches sees it (KIP-227): a request names only what changed.
+
+use std::collections::HashMap;
+
+use pykafka_record::LeaderEpoch;
+
+use crate::partition::follower_log::Position;
+use crate::seam::image::PartitionId;
+
+const NONE: i32 = 0;
+const EPOCH_INITIAL: i32 = 0;
+
+/// What is wanted of one partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Spec {
+    pub(super) leader_epoch: LeaderEpoch,
+    pub(super) fetch_offset: i64,
+    pub(super) last_fetched_epoch: Option<LeaderEpoch>,
+    pub(super) log_start_offset: i64,
+}
+
+impl Spec {
+    /// For a log that stands there and follows in `leader_epoch`.
+    pub(super) fn of(position: Position, leader_epoch: LeaderEpoch) -> Spec {
+        Spec {
+            leader_epoch,
+            fetch_offset: position.log_end_offset,
+            last_fetched_epoch: position.latest_epoch,
+            log_start_offset: position.log_start_offset,
+        }
+    }
+}
+
+/// What the next request says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Ask {
+    pub(super) session_id: i32,
+    pub(super) session_epoch: i32,
+    /// New, or wanted otherwise than before; all in a full request.
+    pub(super) wanted: Vec<(PartitionId, Spec)>,
+    /// Not wanted any more.
+    pub(super) forgotten: Vec<PartitionId>,
+}
+
+/// See the module. A value: nothing is sent here.
+#[derive(Debug, Default)]
+pub(super) struct Session {
+    id: i32,
+    epoch: i32,
+    /// What the leader knows to be wanted.
+    told: HashMap<PartitionId, Spec>,
+}
+
+impl Session {
+    /// What to say for `wanted` to be fetched. The peer is assumed to hear it, until [`Session::lost`].
+    pub(super) fn ask(&mut self, wanted: HashMap<PartitionId, Spec>) -> Ask {
+        let is_full = self.epoch == EPOCH_INITIAL;
+        let is_news = |id: &PartitionId, spec: &Spec| is_full || self.told.get(id) != Some(spec);
+        let news = wanted.iter().filter(|(id, spec)| is_news(id, spec));
+        let news = news.map(|(id, spec)| (*id, *spec)).collect();
+        let forgotten = self.told.keys().filter(|id| !is_full && !wanted.contains_key(*id));
+        let forgotten = forgotten.copied().collect();
+        self.told = wanted;
+        Ask { session_id: self.id, session_epoch: self.epoch, wanted: news, forgotten }
+    }
+
+    /// What the request under way says of a partition.
+    pub(super) fn told(&self, id: &PartitionId) -> Option<&Spec> {
+        self.told.get(id)
+    }
+
+    /// Takes the session that the answer names. Without one every request is a full one.
+    pub(super) fn answered(&mut self, session_id: i32) {
+        self.id = session_id;
+        self.epoch = match (session_id, self.epoch) {
+            (NONE, _) => EPOCH_INITIAL,
+            // It wraps to 1, as 0 would open a session.
+            (_, i32::MAX) => 1,
+            (_, epoch) => epoch + 1,
+        };
+    }
+
+    /// The peer may not have heard the last request, or does not know the session: the next request is a full one, which
+    /// ends the session if it is there.
+    pub(super) fn lost(&mut self) {
+        self.epoch = EPOCH_INITIAL;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec(fetch_offset: i64) -> Spec {
+        let leader_epoch = LeaderEpoch::ZERO;
+        Spec { leader_epoch, fetch_offset, last_fetched_epoch: None, log_start_offset: 0 }
+    }
+
+    fn id(index: i32) -> PartitionId {
+        ([1; 16], index)
+    }
+
+    fn wanted(offsets: &[(i32, i64)]) -> HashMap<PartitionId, Spec> {
+        offsets.iter().map(|&(index, offset)| (id(index), spec(offset))).collect()
+    }
+
+    #[test]
+    fn a_request_names_what_changed_and_forgets_what_went() {
+        let mut session = Session::default();
+        let full = session.ask(wanted(&[(0, 0), (1, 0)]));
+        assert_eq!((full.session_id, full.session_epoch, full.wanted.len()), (0, 0, 2));
+        session.answered(7);
+        let next = session.ask(wanted(&[(0, 5), (2, 0)]));
+        assert_eq!((next.session_id, next.session_epoch), (7, 1));
+        assert_eq!(next.forgotten, [id(1)]);
+        let mut named = next.wanted;
+        named.sort_by_key(|(id, _)| id.1);
+        assert_eq!(named, [(id(0), spec(5)), (id(2), spec(0))]);
+        session.answered(7);
+        let idle = session.ask(wanted(&[(0, 5), (2, 0)]));
+        assert_eq!((idle.session_epoch, idle.wanted, idle.forgotten), (2, vec![], vec![]));
+    }
+
+    #[test]
+    fn a_session_that_was_lost_is_ended_by_a_full_request() {
+        let mut session = Session::default();
+        session.ask(wanted(&[(0, 0)]));
+        session.answered(7);
+        session.lost();
+        let full = session.ask(wanted(&[(0, 0)]));
+        let expected = Ask {
+            session_id: 7,
+            session_epoch: 0,
+            wanted: vec![(id(0), spec(0))],
+            forgotten: vec![],
+        };
+        assert_eq!(full, expected);
+    }
+
+    #[test]
+    fn without_a_session_every_request_is_full() {
+        let mut session = Session::default();
+        for _ in 0..2 {
+            let full = session.ask(wanted(&[(0, 0)]));
+            assert_eq!((full.session_id, full.session_epoch, full.wanted.len()), (0, 0, 1));
+            session.answered(0);
+        }
+    }
+
+    #[test]
+    fn epochs_wrap_to_one() {
+        let mut session = Session { id: 7, epoch: i32::MAX, told: HashMap::new() };
+        session.answered(7);
+        assert_eq!(session.epoch, 1);
+    }
+}

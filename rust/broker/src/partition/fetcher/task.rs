@@ -1,0 +1,411 @@
+//! One fetcher: a task with one Fetch under way. What it does is told in [`super`]; what a Fetch and its answer say is in
+//! `exchange`.
+
+mod exchange;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pykafka_client::{Client, Destination, Request, SendError, Tcp};
+use pykafka_record::LeaderEpoch;
+use pykafka_wire::ApiKey;
+use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep_until};
+
+use super::assigned::{Assigned, Pause, Stage};
+use super::session::Session;
+use crate::api::context::Context;
+use crate::partition::Partition;
+use crate::partition::follower_log::{FollowError, Position};
+use crate::partition::work::Writer;
+use crate::seam::image::PartitionId;
+use crate::seam::log_ring::Level;
+use crate::seam::settings::ReplicaFetch;
+
+const TARGET: &str = "broker.fetcher";
+/// The newest version of Fetch that is spoken here, and the oldest: from it on answers say where logs part (KIP-595).
+const FETCH_VERSION_MAX: i16 = 18;
+const FETCH_VERSION_MIN: i16 = 12;
+/// What partitions that are ready wait for one whose log is at work, or for an answer that may be on its way.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// Where a node listens for brokers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    pub(super) host: Arc<str>,
+    pub(super) port: u16,
+}
+
+/// What the image changes for a task.
+#[derive(Debug)]
+pub(super) enum News {
+    /// From now on, in this leader epoch; begins anew if it is followed already.
+    Follow { id: PartitionId, partition: Arc<Partition>, leader_epoch: LeaderEpoch },
+    /// Not any more.
+    Leave(PartitionId),
+    /// Where the leader is; `None`: not known.
+    Moved(Option<Endpoint>),
+}
+
+/// What became of the work of a log.
+struct Done {
+    id: PartitionId,
+    work: u64,
+    result: Result<Position, FollowError>,
+}
+
+/// The image has given this task up.
+struct Closed;
+
+/// See the module.
+pub(super) struct Fetcher {
+    ctx: Arc<Context>,
+    client: Arc<Client<Tcp>>,
+    leader: i32,
+    purpose: Arc<str>,
+    endpoint: Option<Endpoint>,
+    news: UnboundedReceiver<News>,
+    partitions: HashMap<PartitionId, Assigned>,
+    done: UnboundedReceiver<Done>,
+    tell_done: UnboundedSender<Done>,
+    works: u64,
+    session: Session,
+    /// Of Fetch; the peer's if that is lower.
+    version: i16,
+    /// After what concerns all partitions.
+    pause: Pause,
+    /// When a Fetch may be given up for news again.
+    gives_up_from: Instant,
+}
+
+/// How a request under way ended.
+enum Ended {
+    Answered(Bytes),
+    Failed(SendError),
+    /// It was given up for news.
+    GivenUp,
+}
+
+impl Fetcher {
+    pub(super) fn new(
+        ctx: Arc<Context>,
+        client: Arc<Client<Tcp>>,
+        leader: i32,
+        purpose: Arc<str>,
+        endpoint: Option<Endpoint>,
+        news: UnboundedReceiver<News>,
+    ) -> Fetcher {
+        let (tell_done, done) = unbounded_channel();
+        Fetcher {
+            ctx,
+            client,
+            leader,
+            purpose,
+            endpoint,
+            news,
+            partitions: HashMap::new(),
+            done,
+            tell_done,
+            works: 0,
+            session: Session::default(),
+            version: FETCH_VERSION_MAX,
+            pause: Pause::default(),
+            gives_up_from: Instant::now(),
+        }
+    }
+
+    /// Until [`super::Fetchers`] gives it up.
+    pub(super) async fn run(mut self) {
+        while self.turn().await.is_ok() {}
+    }
+
+    /// One Fetch, or a wait for what makes one possible.
+    async fn turn(&mut self) -> Result<(), Closed> {
+        self.take_news()?;
+        self.begin();
+        self.wait_for_logs().await?;
+        let now = Instant::now();
+        let wanted: HashMap<_, _> = (self.partitions.iter())
+            .filter_map(|(id, assigned)| Some((*id, assigned.spec(now)?)))
+            .collect();
+        let to = self.destination().filter(|_| self.pause.until(now).is_none());
+        let (Some(to), false) = (to, wanted.is_empty()) else { return self.wait(None).await };
+        let Some(body) = self.fetch_request(wanted) else { return Ok(()) };
+        match self.ask(&to, body).await? {
+            Ended::Answered(body) => self.answered(&to, &body).await?,
+            Ended::Failed(error) => self.not_answered(&error),
+            Ended::GivenUp => self.session.lost(),
+        }
+        Ok(())
+    }
+
+    fn settings(&self) -> ReplicaFetch {
+        self.ctx.image.load().settings.replica_fetch
+    }
+
+    fn backoff(&self) -> Duration {
+        Duration::from_millis(self.settings().backoff_ms)
+    }
+
+    fn destination(&self) -> Option<Destination> {
+        let Endpoint { host, port } = self.endpoint.clone()?;
+        Some(Destination { purpose: self.purpose.clone(), host, port })
+    }
+
+    /// Takes note of all that has come.
+    fn take_news(&mut self) -> Result<(), Closed> {
+        while let Ok(done) = self.done.try_recv() {
+            self.worked(done);
+        }
+        loop {
+            match self.news.try_recv() {
+                Ok(news) => self.hear(news),
+                Err(TryRecvError::Empty) => return Ok(()),
+                Err(TryRecvError::Disconnected) => return Err(Closed),
+            }
+        }
+    }
+
+    fn hear(&mut self, news: News) {
+        match news {
+            News::Follow { id, partition, leader_epoch } => {
+                self.partitions.insert(id, Assigned::new(partition, leader_epoch));
+            }
+            News::Leave(id) => drop(self.partitions.remove(&id)),
+            News::Moved(endpoint) => {
+                if let Some(to) = self.destination() {
+                    self.client.disconnect(&to);
+                }
+                self.endpoint = endpoint;
+                self.pause.succeeded();
+                self.session.lost();
+            }
+        }
+    }
+
+    /// Waits until something happens that a turn has to look at: news, the end of work, of a pause, or `until`.
+    async fn wait(&mut self, until: Option<Instant>) -> Result<(), Closed> {
+        let now = Instant::now();
+        let pauses = self.partitions.values().filter_map(|assigned| assigned.due(now));
+        let until = pauses.chain(self.pause.until(now)).chain(until).min();
+        tokio::select! {
+            news = self.news.recv() => self.hear(news.ok_or(Closed)?),
+            Some(done) = self.done.recv() => self.worked(done),
+            () = sleep_to(until) => {}
+        }
+        Ok(())
+    }
+
+    /// Waits for logs that are at work, each for a moment only if others could be fetched meanwhile.
+    async fn wait_for_logs(&mut self) -> Result<(), Closed> {
+        while let Some(since) = self.working_since() {
+            let now = Instant::now();
+            let is_ready = self.partitions.values().any(|assigned| assigned.spec(now).is_some());
+            if is_ready && now >= since + PATIENCE {
+                break;
+            }
+            self.wait(is_ready.then_some(since + PATIENCE)).await?;
+            self.take_news()?;
+            self.begin();
+        }
+        Ok(())
+    }
+
+    /// When the latest work began that is not over.
+    fn working_since(&self) -> Option<Instant> {
+        let since = |assigned: &Assigned| match assigned.stage {
+            Stage::Working(_, since) => Some(since),
+            _ => None,
+        };
+        self.partitions.values().filter_map(since).max()
+    }
+
+    /// Asks logs that have not told it yet where they stand.
+    fn begin(&mut self) {
+        let now = Instant::now();
+        let is_due = |assigned: &Assigned| {
+            assigned.stage == Stage::Beginning && assigned.pause.until(now).is_none()
+        };
+        let due = self.partitions.iter().filter(|(_, assigned)| is_due(assigned));
+        let due: Vec<_> = due.map(|(id, assigned)| (*id, assigned.leader_epoch)).collect();
+        for (id, leader_epoch) in due {
+            self.work(id, move |partition, writer| partition.begin_to_follow(leader_epoch, writer));
+        }
+    }
+
+    /// Has the log of a partition work, on a thread that may wait for the disk.
+    fn work(
+        &mut self,
+        id: PartitionId,
+        work: impl FnOnce(&Partition, &Writer) -> Result<Position, FollowError> + Send + 'static,
+    ) {
+        let Some(assigned) = self.partitions.get_mut(&id) else { return };
+        self.works += 1;
+        assigned.stage = Stage::Working(self.works, Instant::now());
+        let told = Tell { id, work: self.works, to: self.tell_done.clone(), is_told: false };
+        assigned.partition.urgent_command(move |partition, writer| {
+            let result = match writer {
+                Ok(writer) => work(partition, writer),
+                Err(_) => Err(FollowError::Superseded),
+            };
+            told.tell(result);
+        });
+    }
+
+    fn worked(&mut self, Done { id, work, result }: Done) {
+        let backoff = self.backoff();
+        let Entry::Occupied(mut entry) = self.partitions.entry(id) else { return };
+        let assigned = entry.get_mut();
+        if !matches!(assigned.stage, Stage::Working(now, _) if now == work) {
+            return;
+        }
+        match result {
+            Ok(position) => assigned.stage = Stage::Fetching(position),
+            // The image says how it goes on.
+            Err(FollowError::Superseded) => assigned.stage = Stage::Stopped,
+            Err(error @ FollowError::Failed(_)) => {
+                assigned.stage = Stage::Stopped;
+                self.stopped(&id, &error.to_string());
+            }
+            Err(error @ FollowError::Refused(_)) => {
+                assigned.stage = Stage::Beginning;
+                if assigned.pause.failed(backoff) {
+                    self.note(&id, &error.to_string());
+                }
+            }
+        }
+    }
+
+    /// Sends a request, and hears news until it is answered.
+    async fn ask(&mut self, to: &Destination, body: Bytes) -> Result<Ended, Closed> {
+        let mut answer = self.send(to, ApiKey::FETCH, self.version, body);
+        let mut gives_up_at = None;
+        loop {
+            tokio::select! {
+                biased;
+                answered = &mut answer => return Ok(ended(answered)),
+                news = self.news.recv() => self.hear(news.ok_or(Closed)?),
+                Some(done) = self.done.recv() => self.worked(done),
+                () = sleep_to(gives_up_at) => {
+                    let wait = Duration::from_millis(self.settings().wait_ms_max.into());
+                    self.gives_up_from = Instant::now() + wait;
+                    self.client.disconnect(to);
+                    return Ok(Ended::GivenUp);
+                }
+            }
+            if gives_up_at.is_none() && self.is_behind() {
+                gives_up_at = Some(self.gives_up_from.max(Instant::now() + PATIENCE));
+            }
+        }
+    }
+
+    /// Whether there is something to do that the request under way does not do.
+    fn is_behind(&self) -> bool {
+        let now = Instant::now();
+        let is_new = |assigned: &Assigned| {
+            assigned.stage == Stage::Beginning && assigned.pause.until(now).is_none()
+        };
+        self.partitions.is_empty()
+            || self.partitions.iter().any(|(id, assigned)| {
+                let spec = assigned.spec(now);
+                is_new(assigned) || (spec.is_some() && spec.as_ref() != self.session.told(id))
+            })
+    }
+
+    fn send(
+        &self,
+        to: &Destination,
+        api_key: ApiKey,
+        api_version: i16,
+        body: Bytes,
+    ) -> oneshot::Receiver<Result<Bytes, SendError>> {
+        let timeout = Duration::from_millis(self.settings().timeout_ms);
+        let (tell, answer) = oneshot::channel();
+        let request = Request { api_key, api_version, body, timeout };
+        self.client.send(to, request, move |ended| drop(tell.send(ended)));
+        answer
+    }
+
+    /// The leader did not answer: its partitions are fetched by a new session.
+    fn not_answered(&mut self, error: &SendError) {
+        self.session.lost();
+        if let SendError::UnsupportedVersion { max, .. } = error
+            && (FETCH_VERSION_MIN..self.version).contains(max)
+        {
+            self.version = *max;
+            return;
+        }
+        // After it has come back it may be another one.
+        self.version = FETCH_VERSION_MAX;
+        self.fetch_failed(&error.to_string());
+    }
+
+    /// A pause for all partitions.
+    fn fetch_failed(&mut self, reason: &str) {
+        if self.pause.failed(self.backoff()) {
+            let leader = self.leader;
+            let text = || format!("cannot fetch from node {leader}, and tries again: {reason}");
+            self.ctx.log_ring.log(Level::Warning, TARGET, text);
+        }
+    }
+
+    fn stopped(&self, id: &PartitionId, reason: &str) {
+        let reason = format!("{reason}; it stops until its leader epoch changes");
+        self.note(id, &reason);
+    }
+
+    fn note(&self, id: &PartitionId, reason: &str) {
+        let Some(assigned) = self.partitions.get(id) else { return };
+        let (partition, leader) = (&assigned.partition, self.leader);
+        let (topic, index) = (&partition.topic, partition.index);
+        let text = || format!("{topic}-{index} does not follow node {leader} now: {reason}");
+        self.ctx.log_ring.log(Level::Warning, TARGET, text);
+    }
+}
+
+/// Tells the end of work, also if it panics.
+struct Tell {
+    id: PartitionId,
+    work: u64,
+    to: UnboundedSender<Done>,
+    is_told: bool,
+}
+
+impl Tell {
+    fn tell(mut self, result: Result<Position, FollowError>) {
+        self.is_told = true;
+        // A task that has ended wants to know nothing.
+        let _ = self.to.send(Done { id: self.id, work: self.work, result });
+    }
+}
+
+impl Drop for Tell {
+    fn drop(&mut self) {
+        if !self.is_told {
+            let result = Err(FollowError::Failed("its work has crashed".to_owned()));
+            let _ = self.to.send(Done { id: self.id, work: self.work, result });
+        }
+    }
+}
+
+fn ended(answered: Result<Result<Bytes, SendError>, oneshot::error::RecvError>) -> Ended {
+    match answered {
+        Ok(Ok(body)) => Ended::Answered(body),
+        Ok(Err(error)) => Ended::Failed(error),
+        Err(_) => Ended::Failed(SendError::Closed),
+    }
+}
+
+/// Never, without a time.
+async fn sleep_to(until: Option<Instant>) {
+    match until {
+        Some(until) => sleep_until(until).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,295 @@
+//! What a fetcher says to its leader, and what it makes of the answers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pykafka_client::Destination;
+use pykafka_record::LeaderEpoch;
+use pykafka_wire::fetch::{
+    ForgottenTopic, Partition as WantedPartition, PartitionResponse, ReplicaState, Request,
+    Response, Topic,
+};
+use pykafka_wire::{ApiKey, Records, list_offsets};
+use tokio::time::Instant;
+
+use super::{Closed, Ended, Fetcher, Stage, ended};
+use crate::kafka_error::KafkaError;
+use crate::partition::fetcher::session::{Ask, Spec};
+use crate::partition::follower_log::{Answered, FollowError};
+use crate::seam::image::{PartitionId, TOPIC_ID_ZERO, TopicId};
+
+/// First version that names topics by id.
+const TOPIC_ID_VERSION_MIN: i16 = 13;
+/// First version that says who fetches, and under which registration, in one place (KIP-903).
+const REPLICA_STATE_VERSION_MIN: i16 = 15;
+/// It has leader epochs, and every leader since Kafka 2.8 speaks it.
+const LIST_OFFSETS_VERSION: i16 = 6;
+const LATEST: i64 = -1;
+const EARLIEST: i64 = -2;
+
+type Names = HashMap<TopicId, Arc<str>>;
+
+impl Fetcher {
+    /// The next Fetch; `None` if another one has to be made, after an error that is noted.
+    pub(super) fn fetch_request(&mut self, wanted: HashMap<PartitionId, Spec>) -> Option<Bytes> {
+        let ask = self.session.ask(wanted);
+        // By name a topic that was made again cannot be told from the one that is forgotten.
+        if self.version < TOPIC_ID_VERSION_MIN && !ask.forgotten.is_empty() {
+            self.session.lost();
+            return None;
+        }
+        let names = if self.version < TOPIC_ID_VERSION_MIN { self.names() } else { Names::new() };
+        let mut body = Vec::new();
+        match self.request_of(&ask, &names).encode(self.version, &mut body) {
+            Ok(()) => Some(body.into()),
+            Err(error) => {
+                self.session.lost();
+                self.fetch_failed(&format!("the request cannot be encoded: {error}"));
+                None
+            }
+        }
+    }
+
+    fn names(&self) -> Names {
+        let name = |(id, assigned): (&PartitionId, &super::Assigned)| {
+            (id.0, assigned.partition.topic.clone())
+        };
+        self.partitions.iter().map(name).collect()
+    }
+
+    fn request_of<'a>(&self, ask: &Ask, names: &'a Names) -> Request<'a> {
+        let image = self.ctx.image.load();
+        let settings = image.settings.replica_fetch;
+        let node_id = self.ctx.node_id;
+        let registration = image.registrations.get(&node_id);
+        let replica_epoch = registration.map_or(-1, |registration| registration.broker_epoch);
+        let says_state = self.version >= REPLICA_STATE_VERSION_MIN;
+        let replica_state = ReplicaState { replica_id: node_id, replica_epoch };
+        let wait_ms = self.wait_max(settings.wait_ms_max).as_millis();
+        Request {
+            replica_id: if says_state { -1 } else { node_id },
+            replica_state: if says_state { replica_state } else { ReplicaState::CONSUMER },
+            max_wait_ms: i32::try_from(wait_ms).unwrap_or(i32::MAX),
+            min_bytes: settings.bytes_min,
+            max_bytes: settings.bytes_max,
+            session_id: ask.session_id,
+            session_epoch: ask.session_epoch,
+            topics: by_topic(ask.wanted.iter().map(|(id, spec)| {
+                (id.0, wanted_partition(id.1, spec, settings.partition_bytes_max))
+            }))
+            .into_iter()
+            .map(|(topic_id, partitions)| Topic {
+                topic: names.get(&topic_id).map_or("", |name| name),
+                topic_id,
+                partitions,
+            })
+            .collect(),
+            forgotten_topics_data: by_topic(ask.forgotten.iter().map(|id| (id.0, id.1)))
+                .into_iter()
+                .map(|(topic_id, partitions)| ForgottenTopic { topic: "", topic_id, partitions })
+                .collect(),
+            ..Request::default()
+        }
+    }
+
+    /// A leader keeps the Fetch no longer than partitions pause that have no part in it.
+    fn wait_max(&self, wait_ms_max: u32) -> Duration {
+        let now = Instant::now();
+        let due = self.partitions.values().filter_map(|assigned| assigned.due(now)).min();
+        let wait = Duration::from_millis(wait_ms_max.into());
+        due.map_or(wait, |due| wait.min(due - now))
+    }
+
+    /// Takes an answer, of which partitions may need to be asked about again.
+    pub(super) async fn answered(&mut self, to: &Destination, body: &Bytes) -> Result<(), Closed> {
+        let response = match Response::decode_shared(self.version, body) {
+            Ok(response) => response,
+            Err(error) => {
+                self.session.lost();
+                self.client.disconnect(to);
+                self.fetch_failed(&format!("its answer cannot be read: {error}"));
+                return Ok(());
+            }
+        };
+        if response.error_code != 0 {
+            self.refused(response.error_code);
+            return Ok(());
+        }
+        self.pause.succeeded();
+        self.session.answered(response.session_id);
+        let ids = self.ids_by_name();
+        let mut out_of_range = Vec::new();
+        for topic in response.responses {
+            let named = || ids.get(topic.topic).copied().unwrap_or(TOPIC_ID_ZERO);
+            let topic_id = if topic.topic_id == TOPIC_ID_ZERO { named() } else { topic.topic_id };
+            for partition in topic.partitions {
+                let id = (topic_id, partition.partition_index);
+                if let Some(spec) = self.asked(&id) {
+                    let code = partition.error_code;
+                    if code == KafkaError::OffsetOutOfRange.code() {
+                        out_of_range.push(id);
+                    } else if code != 0 {
+                        self.partition_refused(&id, code);
+                    } else {
+                        self.partition_answered(id, spec, partition);
+                    }
+                }
+            }
+        }
+        if out_of_range.is_empty() { Ok(()) } else { self.find_leader(to, out_of_range).await }
+    }
+
+    /// Only needed where an answer names topics by their names.
+    fn ids_by_name(&self) -> HashMap<Arc<str>, TopicId> {
+        if self.version >= TOPIC_ID_VERSION_MIN {
+            return HashMap::new();
+        }
+        self.names().into_iter().map(|(id, name)| (name, id)).collect()
+    }
+
+    /// What was asked of a partition that still stands like that (contract/replication.md#16).
+    fn asked(&self, id: &PartitionId) -> Option<Spec> {
+        let standing = self.partitions.get(id)?.standing()?;
+        (self.session.told(id) == Some(&standing)).then_some(standing)
+    }
+
+    /// An error of the whole Fetch.
+    fn refused(&mut self, code: i16) {
+        self.session.lost();
+        let name = KafkaError::from_code(code).map_or("an unknown error", KafkaError::name);
+        self.fetch_failed(&format!("{name} ({code})"));
+    }
+
+    fn partition_answered(&mut self, id: PartitionId, spec: Spec, answer: PartitionResponse) {
+        let Some(assigned) = self.partitions.get_mut(&id) else { return };
+        let (leader_epoch, fetch_offset) = (spec.leader_epoch, spec.fetch_offset);
+        let diverging = answer.diverging_epoch;
+        if let Some(epoch) = LeaderEpoch::from_wire(diverging.epoch.max(-1))
+            && diverging.end_offset >= 0
+        {
+            let parting = (epoch, diverging.end_offset);
+            return self.work(id, move |partition, writer| {
+                let position = partition.truncate_as_follower(leader_epoch, parting, writer)?;
+                if Spec::of(position, leader_epoch) == spec {
+                    return Err(FollowError::Refused("the leader's log parts from it".into()));
+                }
+                Ok(position)
+            });
+        }
+        assigned.pause.succeeded();
+        let records = match answer.records {
+            Some(Records::Bytes(bytes)) => bytes,
+            Some(Records::Room(_)) | None => Bytes::new(),
+        };
+        let PartitionResponse { high_watermark, log_start_offset, .. } = answer;
+        if records.is_empty() && log_start_offset <= spec.log_start_offset {
+            return assigned.partition.follow_leader(leader_epoch, high_watermark);
+        }
+        let answered = Answered { fetch_offset, records, high_watermark, log_start_offset };
+        self.work(id, move |partition, writer| {
+            partition.append_as_follower(leader_epoch, &answered, writer)
+        });
+    }
+
+    /// An error of one partition: most are over when both nodes have the same image.
+    fn partition_refused(&mut self, id: &PartitionId, code: i16) {
+        let backoff = self.backoff();
+        let error = KafkaError::from_code(code);
+        let name = error.map_or("an unknown error", KafkaError::name);
+        let Some(assigned) = self.partitions.get_mut(id) else { return };
+        if error == Some(KafkaError::FencedLeaderEpoch) {
+            // The image will bring the newer epoch.
+            assigned.stage = Stage::Stopped;
+        } else if assigned.pause.failed(backoff) {
+            self.note(id, &format!("{name} ({code})"));
+        }
+    }
+
+    /// Asks the leader for the bounds of logs that lie elsewhere than those here (contract/replication.md#22).
+    async fn find_leader(&mut self, to: &Destination, ids: Vec<PartitionId>) -> Result<(), Closed> {
+        let backoff = self.backoff();
+        let starts = self.list_offsets(to, &ids, EARLIEST).await;
+        let ends = self.list_offsets(to, &ids, LATEST).await;
+        self.take_news()?;
+        for id in ids {
+            let Some(spec) = self.asked(&id) else { continue };
+            if let (Some(&start), Some(&end)) = (starts.get(&id), ends.get(&id)) {
+                self.work(id, move |partition, writer| {
+                    partition.go_to_leader(spec.leader_epoch, (start, end), writer)
+                });
+            }
+            // Also where it knows them by now: a leader that goes on to refuse is not asked without end.
+            if let Some(assigned) = self.partitions.get_mut(&id) {
+                assigned.pause.failed(backoff);
+            }
+        }
+        Ok(())
+    }
+
+    /// What the leader answers for those of `ids` that it leads in the epoch that is known here.
+    async fn list_offsets(
+        &mut self,
+        to: &Destination,
+        ids: &[PartitionId],
+        timestamp: i64,
+    ) -> HashMap<PartitionId, i64> {
+        let names = self.names();
+        let wanted = ids.iter().filter_map(|id| {
+            let current_leader_epoch = self.partitions.get(id)?.leader_epoch.get();
+            let partition_index = id.1;
+            Some((
+                id.0,
+                list_offsets::Partition { partition_index, current_leader_epoch, timestamp },
+            ))
+        });
+        let topics = by_topic(wanted).into_iter().map(|(topic_id, partitions)| {
+            let name = names.get(&topic_id).map_or("", |name| name);
+            list_offsets::Topic { name, partitions }
+        });
+        let request = list_offsets::Request {
+            replica_id: self.ctx.node_id,
+            topics: topics.collect(),
+            ..list_offsets::Request::default()
+        };
+        let mut body = Vec::new();
+        if request.encode(LIST_OFFSETS_VERSION, &mut body).is_err() {
+            return HashMap::new();
+        }
+        let answer = self.send(to, ApiKey::LIST_OFFSETS, LIST_OFFSETS_VERSION, body.into());
+        let Ended::Answered(body) = ended(answer.await) else { return HashMap::new() };
+        let Ok(response) = list_offsets::Response::decode(LIST_OFFSETS_VERSION, &body) else {
+            return HashMap::new();
+        };
+        let known: HashMap<_, _> = names.iter().map(|(id, name)| (&**name, *id)).collect();
+        let mut offsets = HashMap::new();
+        for topic in response.topics {
+            let Some(topic_id) = known.get(topic.name) else { continue };
+            let good = topic.partitions.iter().filter(|found| found.error_code == 0);
+            let good = good.filter(|found| found.offset >= 0);
+            offsets.extend(good.map(|found| ((*topic_id, found.partition_index), found.offset)));
+        }
+        offsets
+    }
+}
+
+fn wanted_partition(index: i32, spec: &Spec, bytes_max: i32) -> WantedPartition {
+    WantedPartition {
+        partition: index,
+        current_leader_epoch: spec.leader_epoch.get(),
+        fetch_offset: spec.fetch_offset,
+        last_fetched_epoch: spec.last_fetched_epoch.map_or(-1, LeaderEpoch::get),
+        log_start_offset: spec.log_start_offset,
+        partition_max_bytes: bytes_max,
+        ..WantedPartition::default()
+    }
+}
+
+fn by_topic<T>(items: impl Iterator<Item = (TopicId, T)>) -> HashMap<TopicId, Vec<T>> {
+    let mut topics: HashMap<TopicId, Vec<T>> = HashMap::new();
+    for (topic_id, item) in items {
+        topics.entry(topic_id).or_default().push(item);
+    }
+    topics
+}

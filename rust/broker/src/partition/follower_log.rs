@@ -1,0 +1,304 @@
+//! The log of a follower, as the answers of its leader change it.
+//!
+//! Each change names the leader epoch in which it was fetched (docs/SEAM.md S3). It is judged under the right to write,
+//! under which an epoch of this node's own begins as well: what an older epoch brings changes nothing, and what was
+//! appended before a transition lies before the beginning of the next epoch (contract/replication.md#8, #16, #23).
+//!
+//! The log is the one truth about where the next fetch begins: every change ends with its [`Position`].
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pykafka_log::{AppendError, Log, StorageError};
+use pykafka_record::LeaderEpoch;
+
+use super::replication::Role;
+use super::threads::lane::Urgency;
+use super::turn::Turn;
+use super::work::Writer;
+use super::{LogSlot, Partition, Survey, TARGET};
+use crate::kafka_error::KafkaError;
+use crate::seam::log_ring::Level;
+
+/// Where a follower's log stands: what its next fetch says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// First offset that is there.
+    pub(crate) log_start_offset: i64,
+    /// Exclusive end: where the next fetch begins.
+    pub(crate) log_end_offset: i64,
+    /// The last that the log knows, also if no record of it came (contract/replication.md#17); `None` for an empty log.
+    pub(crate) latest_epoch: Option<LeaderEpoch>,
+}
+
+impl Position {
+    /// Of a log that was never appended to.
+    const NOTHING: Position =
+        Position { log_start_offset: 0, log_end_offset: 0, latest_epoch: None };
+
+    fn of(log: &Log) -> Position {
+        let offsets = log.offsets();
+        Position {
+            log_start_offset: offsets.log_start_offset,
+            log_end_offset: offsets.log_end_offset,
+            latest_epoch: log.latest_epoch(),
+        }
+    }
+}
+
+/// What a leader answered to a fetch, without an error and without a divergence.
+#[derive(Debug, Clone)]
+pub(crate) struct Answered {
+    /// Where the fetch began.
+    pub(crate) fetch_offset: i64,
+    /// Whole batches; the last may be cut off.
+    pub(crate) records: Bytes,
+    /// The leader's.
+    pub(crate) high_watermark: i64,
+    /// The leader's.
+    pub(crate) log_start_offset: i64,
+}
+
+/// Why a change was not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FollowError {
+    /// The partition does not follow in this leader epoch any more, or is gone. Nothing was changed.
+    #[error("it does not follow in this leader epoch any more")]
+    Superseded,
+    /// The log is not written again before somebody sees to it.
+    #[error("its log is not written any more: {0}")]
+    Failed(String),
+    /// The next attempt may succeed.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl Partition {
+    /// Where the log stands that is to follow in `leader_epoch`; opened and recovered, unless it never had a record.
+    ///
+    /// # Errors
+    /// All of [`FollowError`].
+    pub(super) fn begin_to_follow(
+        &self,
+        leader_epoch: LeaderEpoch,
+        writer: &Writer,
+    ) -> Result<Position, FollowError> {
+        self.turn().check_follower(leader_epoch)?;
+        if matches!(self.unopened(writer), Some(Survey::Nothing)) {
+            return Ok(Position::NOTHING);
+        }
+        Ok(Position::of(&*self.log_to_follow(writer)?))
+    }
+
+    /// Appends what the leader answered, as it is, and takes its high watermark and log start as far as the log reaches
+    /// (contract/replication.md#16, #18, #19). An answer to a fetch that began elsewhere than the log ends changes nothing.
+    ///
+    /// On return the records are as durable as the topic asks: what the next fetch tells of may be counted.
+    ///
+    /// # Errors
+    /// All of [`FollowError`]; after those of the log some of the batches may be in it.
+    pub(super) fn append_as_follower(
+        &self,
+        leader_epoch: LeaderEpoch,
+        answered: &Answered,
+        writer: &Writer,
+    ) -> Result<Position, FollowError> {
+        self.turn().check_follower(leader_epoch)?;
+        let log = self.log_to_follow(writer)?;
+        if log.log_end_offset() != answered.fetch_offset {
+            return Ok(Position::of(&log));
+        }
+        if !answered.records.is_empty() {
+            self.append_records(&log, leader_epoch, &answered.records)?;
+        }
+        let high_watermark = {
+            let mut turn = self.turn();
+            turn.check_follower(leader_epoch)?;
+            turn.follow_high_watermark(&log, answered.high_watermark);
+            turn.replication.high_watermark()
+        };
+        self.follow_log_start(&log, answered.log_start_offset.min(high_watermark))?;
+        Ok(Position::of(&log))
+    }
+
+    fn append_records(
+        &self,
+        log: &Arc<Log>,
+        leader_epoch: LeaderEpoch,
+        records: &[u8],
+    ) -> Result<(), FollowError> {
+        let before = log.log_end_offset();
+        let appended = log.append_as_follower(records, leader_epoch);
+        let mut turn = self.turn();
+        turn.touch();
+        if log.log_end_offset() > before {
+            turn.report_space();
+            turn.credit_appended(records.len() as i64);
+            if !turn.syncs_every_append() {
+                turn.sync_after_append(log);
+            }
+        }
+        if let Err(error) = appended {
+            return Err(turn.append_refused(error));
+        }
+        let syncs = turn.syncs_every_append();
+        drop(turn);
+        if syncs { self.stored(log.flush()) } else { Ok(()) }
+    }
+
+    /// Takes a high watermark of the leader's that came without records.
+    pub(super) fn follow_leader(&self, leader_epoch: LeaderEpoch, high_watermark: i64) {
+        let mut turn = self.turn();
+        if turn.check_follower(leader_epoch).is_ok()
+            && let Some(log) = turn.opened()
+        {
+            turn.follow_high_watermark(&log, high_watermark);
+        }
+    }
+
+    /// Moves the log start up with the leader's.
+    fn follow_log_start(&self, log: &Arc<Log>, offset: i64) -> Result<(), FollowError> {
+        if offset <= log.log_start_offset() {
+            return Ok(());
+        }
+        let moved = self.move_log_start(log, || log.delete_before(offset));
+        moved.map_err(|error| self.failed_or_refused(error))?;
+        self.when_log_start_is_durable(log, Urgency::Background, |partition, recorded| {
+            // An error was reported where it arose; readers see the new start all the same.
+            let _ = partition.turn().stored(recorded);
+        });
+        Ok(())
+    }
+
+    /// Gives up what the leader does not have: it and this log part in `epoch`, which ends at `end_offset` there
+    /// (contract/replication.md#13–#15). Where this log does not know the epoch, it goes back part of the way, and the
+    /// next fetch asks again.
+    ///
+    /// # Errors
+    /// All of [`FollowError`].
+    pub(super) fn truncate_as_follower(
+        &self,
+        leader_epoch: LeaderEpoch,
+        (epoch, end_offset): (LeaderEpoch, i64),
+        writer: &Writer,
+    ) -> Result<Position, FollowError> {
+        self.turn().check_follower(leader_epoch)?;
+        let log = self.log_to_follow(writer)?;
+        let log_end_offset = log.log_end_offset();
+        let own_end = log.end_offset_for_epoch(epoch).map_or(log_end_offset, |(_, end)| end);
+        self.truncate_follower_to(&log, own_end.min(end_offset).min(log_end_offset))
+    }
+
+    /// Goes where the leader's log lies, whose bounds these are, as it does not have where this one ends
+    /// (contract/replication.md#22): what is behind its end is given up; if it begins behind this log's end, everything is.
+    ///
+    /// # Errors
+    /// All of [`FollowError`].
+    pub(super) fn go_to_leader(
+        &self,
+        leader_epoch: LeaderEpoch,
+        (log_start_offset, log_end_offset): (i64, i64),
+        writer: &Writer,
+    ) -> Result<Position, FollowError> {
+        self.turn().check_follower(leader_epoch)?;
+        let log = self.log_to_follow(writer)?;
+        let own_end = log.log_end_offset();
+        if log_end_offset < own_end {
+            return self.truncate_follower_to(&log, log_end_offset);
+        }
+        if log_start_offset <= own_end {
+            return Ok(Position::of(&log));
+        }
+        let text = || {
+            format!("gives up {own_end} and goes on at {log_start_offset}: its leader begins there")
+        };
+        self.note(Level::Warning, text);
+        let restarted = self.host.directory.restart_log(&log, log_start_offset);
+        self.truncated_as_follower(&log, restarted)
+    }
+
+    fn truncate_follower_to(&self, log: &Arc<Log>, offset: i64) -> Result<Position, FollowError> {
+        let high_watermark = self.high_watermark();
+        let own_end = log.log_end_offset();
+        if offset < high_watermark {
+            let text =
+                || format!("truncates to {offset}, below its high watermark {high_watermark}");
+            self.note(Level::Warning, text);
+        } else if offset < own_end {
+            self.note(Level::Info, || format!("truncates from {own_end} to {offset}"));
+        }
+        let truncated = self.host.directory.truncate_log(log, offset);
+        self.truncated_as_follower(log, truncated)
+    }
+
+    fn truncated_as_follower(
+        &self,
+        log: &Arc<Log>,
+        truncated: Result<(), StorageError>,
+    ) -> Result<Position, FollowError> {
+        self.stored(truncated)?;
+        let mut turn = self.turn();
+        let ends = turn.ends(log);
+        turn.replication.truncated(ends);
+        turn.version += 1;
+        drop(turn);
+        Ok(Position::of(log))
+    }
+
+    fn log_to_follow(&self, writer: &Writer) -> Result<Arc<Log>, FollowError> {
+        self.open_log(writer).map_err(|error| self.failed_or_refused(error))
+    }
+
+    fn stored(&self, result: Result<(), StorageError>) -> Result<(), FollowError> {
+        let Err(error) = result else { return Ok(()) };
+        Err(self.turn().storage_refused(&error))
+    }
+
+    fn failed_or_refused(&self, error: KafkaError) -> FollowError {
+        self.turn().failed_or_refused(error.name().to_owned())
+    }
+
+    fn note(&self, level: Level, text: impl FnOnce() -> String) {
+        let (topic, index) = (&self.topic, self.index);
+        self.host.log_ring.log(level, TARGET, || format!("{topic}-{index}: follower {}", text()));
+    }
+}
+
+impl Turn<'_> {
+    /// Whether this broker follows in `leader_epoch`, and may write to its log.
+    pub(super) fn check_follower(&self, leader_epoch: LeaderEpoch) -> Result<(), FollowError> {
+        let follows = self.replication.role() == Role::Follower;
+        if !follows || self.replication.assignment().leader_epoch != leader_epoch {
+            return Err(FollowError::Superseded);
+        }
+        match self.log {
+            LogSlot::Deleted => Err(FollowError::Superseded),
+            LogSlot::Failed => Err(FollowError::Failed("an I/O error".to_owned())),
+            LogSlot::Open(_) | LogSlot::Unopened => Ok(()),
+        }
+    }
+
+    fn append_refused(&mut self, error: AppendError) -> FollowError {
+        match error {
+            AppendError::Storage(error) => self.storage_refused(&error),
+            error => FollowError::Refused(error.to_string()),
+        }
+    }
+
+    fn storage_refused(&mut self, error: &StorageError) -> FollowError {
+        self.storage_failed(error);
+        let is_read_only = matches!(error, StorageError::Damaged(_) | StorageError::ReadOnly);
+        if is_read_only {
+            return FollowError::Failed(error.to_string());
+        }
+        self.failed_or_refused(error.to_string())
+    }
+
+    fn failed_or_refused(&self, text: String) -> FollowError {
+        match self.log {
+            LogSlot::Deleted => FollowError::Superseded,
+            LogSlot::Failed => FollowError::Failed(text),
+            LogSlot::Open(_) | LogSlot::Unopened => FollowError::Refused(text),
+        }
+    }
+}
