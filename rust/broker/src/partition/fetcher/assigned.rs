@@ -80,6 +80,12 @@ impl Assigned {
         Some(Spec::of(position, self.leader_epoch))
     }
 
+    /// Whether it stays as it is until an answer or the image changes it.
+    pub(super) fn rests(&self, now: Instant) -> bool {
+        let rests = matches!(self.stage, Stage::Fetching(_) | Stage::Stopped);
+        rests && self.pause.until(now).is_none()
+    }
+
     /// When its pause ends, if it waits for that.
     pub(super) fn due(&self, now: Instant) -> Option<Instant> {
         let waits = matches!(self.stage, Stage::Beginning | Stage::Fetching(_));

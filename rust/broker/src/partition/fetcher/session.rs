@@ -52,21 +52,41 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// What to say for `wanted` to be fetched. The peer is assumed to hear it, until [`Session::lost`].
-    pub(super) fn ask(&mut self, wanted: HashMap<PartitionId, Spec>) -> Ask {
-        let is_full = self.epoch == EPOCH_INITIAL;
-        let is_news = |id: &PartitionId, spec: &Spec| is_full || self.told.get(id) != Some(spec);
-        let news = wanted.iter().filter(|(id, spec)| is_news(id, spec));
-        let news = news.map(|(id, spec)| (*id, *spec)).collect();
-        let forgotten = self.told.keys().filter(|id| !is_full && !wanted.contains_key(*id));
-        let forgotten = forgotten.copied().collect();
-        self.told = wanted;
-        Ask { session_id: self.id, session_epoch: self.epoch, wanted: news, forgotten }
+    /// What to say for these partitions to be fetched like this, or not any more, and all others as before; `None` if nothing
+    /// is to be fetched. The peer is assumed to hear it, until [`Session::lost`].
+    pub(super) fn ask(
+        &mut self,
+        changes: impl IntoIterator<Item = (PartitionId, Option<Spec>)>,
+    ) -> Option<Ask> {
+        let (mut wanted, mut forgotten) = (Vec::new(), Vec::new());
+        for (id, change) in changes {
+            match change {
+                Some(spec) if self.told.insert(id, spec) != Some(spec) => wanted.push((id, spec)),
+                None if self.told.remove(&id).is_some() => forgotten.push(id),
+                // As the peer knows it.
+                Some(_) | None => {}
+            }
+        }
+        if self.told.is_empty() {
+            // The next request is a full one: the peer has not heard what is forgotten.
+            self.lost();
+            return None;
+        }
+        if self.epoch == EPOCH_INITIAL {
+            wanted = self.told.iter().map(|(id, spec)| (*id, *spec)).collect();
+            forgotten.clear();
+        }
+        Some(Ask { session_id: self.id, session_epoch: self.epoch, wanted, forgotten })
     }
 
-    /// What the request under way says of a partition.
+    /// What the last request said of a partition, or one before it.
     pub(super) fn told(&self, id: &PartitionId) -> Option<&Spec> {
         self.told.get(id)
+    }
+
+    /// How many partitions are fetched.
+    pub(super) fn told_count(&self) -> usize {
+        self.told.len()
     }
 
     /// Takes the session that the answer names. Without one every request is a full one.
@@ -100,48 +120,51 @@ mod tests {
         ([1; 16], index)
     }
 
-    fn wanted(offsets: &[(i32, i64)]) -> HashMap<PartitionId, Spec> {
-        offsets.iter().map(|&(index, offset)| (id(index), spec(offset))).collect()
+    fn at(index: i32, offset: i64) -> (PartitionId, Option<Spec>) {
+        (id(index), Some(spec(offset)))
     }
 
     #[test]
     fn a_request_names_what_changed_and_forgets_what_went() {
         let mut session = Session::default();
-        let full = session.ask(wanted(&[(0, 0), (1, 0)]));
+        let full = session.ask([at(0, 0), at(1, 0)]).unwrap();
         assert_eq!((full.session_id, full.session_epoch, full.wanted.len()), (0, 0, 2));
         session.answered(7);
-        let next = session.ask(wanted(&[(0, 5), (2, 0)]));
+        let next = session.ask([at(0, 5), (id(1), None), at(2, 0), (id(3), None)]).unwrap();
         assert_eq!((next.session_id, next.session_epoch), (7, 1));
+        assert_eq!(next.wanted, [(id(0), spec(5)), (id(2), spec(0))]);
         assert_eq!(next.forgotten, [id(1)]);
-        let mut named = next.wanted;
-        named.sort_by_key(|(id, _)| id.1);
-        assert_eq!(named, [(id(0), spec(5)), (id(2), spec(0))]);
         session.answered(7);
-        let idle = session.ask(wanted(&[(0, 5), (2, 0)]));
+        let idle = session.ask([at(0, 5)]).unwrap();
         assert_eq!((idle.session_epoch, idle.wanted, idle.forgotten), (2, vec![], vec![]));
     }
 
     #[test]
     fn a_session_that_was_lost_is_ended_by_a_full_request() {
         let mut session = Session::default();
-        session.ask(wanted(&[(0, 0)]));
+        session.ask([at(0, 0), at(1, 0)]);
         session.answered(7);
         session.lost();
-        let full = session.ask(wanted(&[(0, 0)]));
-        let expected = Ask {
-            session_id: 7,
-            session_epoch: 0,
-            wanted: vec![(id(0), spec(0))],
-            forgotten: vec![],
-        };
-        assert_eq!(full, expected);
+        let full = session.ask([(id(1), None)]).unwrap();
+        let wanted = vec![(id(0), spec(0))];
+        assert_eq!(full, Ask { session_id: 7, session_epoch: 0, wanted, forgotten: vec![] });
+    }
+
+    #[test]
+    fn a_session_of_which_all_was_forgotten_begins_again() {
+        let mut session = Session::default();
+        session.ask([at(0, 0)]);
+        session.answered(7);
+        assert_eq!(session.ask([(id(0), None)]), None);
+        let full = session.ask([at(1, 0)]).unwrap();
+        assert_eq!((full.session_id, full.session_epoch), (7, 0));
     }
 
     #[test]
     fn without_a_session_every_request_is_full() {
         let mut session = Session::default();
         for _ in 0..2 {
-            let full = session.ask(wanted(&[(0, 0)]));
+            let full = session.ask([at(0, 0)]).unwrap();
             assert_eq!((full.session_id, full.session_epoch, full.wanted.len()), (0, 0, 1));
             session.answered(0);
         }

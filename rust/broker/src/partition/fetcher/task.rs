@@ -3,8 +3,7 @@
 
 mod exchange;
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
 use super::assigned::{Assigned, Pause, Stage};
-use super::session::Session;
+use super::session::{Ask, Session};
 use crate::api::context::Context;
 use crate::partition::Partition;
 use crate::partition::follower_log::{FollowError, Position};
@@ -72,6 +71,9 @@ pub(super) struct Fetcher {
     endpoint: Option<Endpoint>,
     news: UnboundedReceiver<News>,
     partitions: HashMap<PartitionId, Assigned>,
+    /// Those that do not stand as the session says; whatever happens to a partition brings it here. What a turn costs
+    /// depends on them alone.
+    restless: HashSet<PartitionId>,
     done: UnboundedReceiver<Done>,
     tell_done: UnboundedSender<Done>,
     works: u64,
@@ -110,6 +112,7 @@ impl Fetcher {
             endpoint,
             news,
             partitions: HashMap::new(),
+            restless: HashSet::new(),
             done,
             tell_done,
             works: 0,
@@ -130,19 +133,35 @@ impl Fetcher {
         self.take_news()?;
         self.begin();
         self.wait_for_logs().await?;
-        let now = Instant::now();
-        let wanted: HashMap<_, _> = (self.partitions.iter())
-            .filter_map(|(id, assigned)| Some((*id, assigned.spec(now)?)))
-            .collect();
-        let to = self.destination().filter(|_| self.pause.until(now).is_none());
-        let (Some(to), false) = (to, wanted.is_empty()) else { return self.wait(None).await };
-        let Some(body) = self.fetch_request(wanted) else { return Ok(()) };
+        let is_paused = self.pause.until(Instant::now()).is_some();
+        let Some(to) = self.destination().filter(|_| !is_paused) else {
+            return self.wait(None).await;
+        };
+        let Some(ask) = self.next_ask() else { return self.wait(None).await };
+        let Some(body) = self.fetch_request(&ask) else { return Ok(()) };
         match self.ask(&to, body).await? {
             Ended::Answered(body) => self.answered(&to, &body).await?,
             Ended::Failed(error) => self.not_answered(&error),
             Ended::GivenUp => self.session.lost(),
         }
         Ok(())
+    }
+
+    /// What the next Fetch says; `None` if there is nothing to fetch.
+    fn next_ask(&mut self) -> Option<Ask> {
+        let now = Instant::now();
+        let partitions = &self.partitions;
+        let spec = |id: &PartitionId| partitions.get(id).and_then(|assigned| assigned.spec(now));
+        let ask = self.session.ask(self.restless.iter().map(|id| (*id, spec(id))));
+        let rests =
+            |id: &PartitionId| partitions.get(id).is_none_or(|assigned| assigned.rests(now));
+        self.restless.retain(|id| !rests(id));
+        ask
+    }
+
+    /// Those of the restless that are there.
+    fn restless(&self) -> impl Iterator<Item = (&PartitionId, &Assigned)> {
+        self.restless.iter().filter_map(|id| Some((id, self.partitions.get(id)?)))
     }
 
     fn settings(&self) -> ReplicaFetch {
@@ -176,8 +195,12 @@ impl Fetcher {
         match news {
             News::Follow { id, partition, leader_epoch } => {
                 self.partitions.insert(id, Assigned::new(partition, leader_epoch));
+                self.restless.insert(id);
             }
-            News::Leave(id) => drop(self.partitions.remove(&id)),
+            News::Leave(id) => {
+                self.partitions.remove(&id);
+                self.restless.insert(id);
+            }
             News::Moved(endpoint) => {
                 if let Some(to) = self.destination() {
                     self.client.disconnect(&to);
@@ -192,7 +215,7 @@ impl Fetcher {
     /// Waits until something happens that a turn has to look at: news, the end of work, of a pause, or `until`.
     async fn wait(&mut self, until: Option<Instant>) -> Result<(), Closed> {
         let now = Instant::now();
-        let pauses = self.partitions.values().filter_map(|assigned| assigned.due(now));
+        let pauses = self.restless().filter_map(|(_, assigned)| assigned.due(now));
         let until = pauses.chain(self.pause.until(now)).chain(until).min();
         tokio::select! {
             news = self.news.recv() => self.hear(news.ok_or(Closed)?),
@@ -206,7 +229,7 @@ impl Fetcher {
     async fn wait_for_logs(&mut self) -> Result<(), Closed> {
         while let Some(since) = self.working_since() {
             let now = Instant::now();
-            let is_ready = self.partitions.values().any(|assigned| assigned.spec(now).is_some());
+            let is_ready = self.is_ready(now);
             if is_ready && now >= since + PATIENCE {
                 break;
             }
@@ -223,7 +246,14 @@ impl Fetcher {
             Stage::Working(_, since) => Some(since),
             _ => None,
         };
-        self.partitions.values().filter_map(since).max()
+        self.restless().filter_map(|(_, assigned)| since(assigned)).max()
+    }
+
+    /// Whether a partition can be fetched.
+    fn is_ready(&self, now: Instant) -> bool {
+        let told = self.restless.iter().filter(|id| self.session.told(id).is_some()).count();
+        self.session.told_count() > told
+            || self.restless().any(|(_, assigned)| assigned.spec(now).is_some())
     }
 
     /// Asks logs that have not told it yet where they stand.
@@ -232,7 +262,7 @@ impl Fetcher {
         let is_due = |assigned: &Assigned| {
             assigned.stage == Stage::Beginning && assigned.pause.until(now).is_none()
         };
-        let due = self.partitions.iter().filter(|(_, assigned)| is_due(assigned));
+        let due = self.restless().filter(|(_, assigned)| is_due(assigned));
         let due: Vec<_> = due.map(|(id, assigned)| (*id, assigned.leader_epoch)).collect();
         for (id, leader_epoch) in due {
             self.work(id, move |partition, writer| partition.begin_to_follow(leader_epoch, writer));
@@ -246,6 +276,7 @@ impl Fetcher {
         work: impl FnOnce(&Partition, &Writer) -> Result<Position, FollowError> + Send + 'static,
     ) {
         let Some(assigned) = self.partitions.get_mut(&id) else { return };
+        self.restless.insert(id);
         self.works += 1;
         assigned.stage = Stage::Working(self.works, Instant::now());
         let told = Tell { id, work: self.works, to: self.tell_done.clone(), is_told: false };
@@ -260,8 +291,7 @@ impl Fetcher {
 
     fn worked(&mut self, Done { id, work, result }: Done) {
         let backoff = self.backoff();
-        let Entry::Occupied(mut entry) = self.partitions.entry(id) else { return };
-        let assigned = entry.get_mut();
+        let Some(assigned) = self.partitions.get_mut(&id) else { return };
         if !matches!(assigned.stage, Stage::Working(now, _) if now == work) {
             return;
         }
@@ -312,7 +342,7 @@ impl Fetcher {
             assigned.stage == Stage::Beginning && assigned.pause.until(now).is_none()
         };
         self.partitions.is_empty()
-            || self.partitions.iter().any(|(id, assigned)| {
+            || self.restless().any(|(id, assigned)| {
                 let spec = assigned.spec(now);
                 is_new(assigned) || (spec.is_some() && spec.as_ref() != self.session.told(id))
             })

@@ -33,16 +33,16 @@ type Names = HashMap<TopicId, Arc<str>>;
 
 impl Fetcher {
     /// The next Fetch; `None` if another one has to be made, after an error that is noted.
-    pub(super) fn fetch_request(&mut self, wanted: HashMap<PartitionId, Spec>) -> Option<Bytes> {
-        let ask = self.session.ask(wanted);
+    pub(super) fn fetch_request(&mut self, ask: &Ask) -> Option<Bytes> {
+        let is_by_name = self.version < TOPIC_ID_VERSION_MIN;
         // By name a topic that was made again cannot be told from the one that is forgotten.
-        if self.version < TOPIC_ID_VERSION_MIN && !ask.forgotten.is_empty() {
+        if is_by_name && !ask.forgotten.is_empty() {
             self.session.lost();
             return None;
         }
-        let names = if self.version < TOPIC_ID_VERSION_MIN { self.names() } else { Names::new() };
+        let names = if is_by_name { self.names() } else { Names::new() };
         let mut body = Vec::new();
-        match self.request_of(&ask, &names).encode(self.version, &mut body) {
+        match self.request_of(ask, &names).encode(self.version, &mut body) {
             Ok(()) => Some(body.into()),
             Err(error) => {
                 self.session.lost();
@@ -97,7 +97,7 @@ impl Fetcher {
     /// A leader keeps the Fetch no longer than partitions pause that have no part in it.
     fn wait_max(&self, wait_ms_max: u32) -> Duration {
         let now = Instant::now();
-        let due = self.partitions.values().filter_map(|assigned| assigned.due(now)).min();
+        let due = self.restless().filter_map(|(_, assigned)| assigned.due(now)).min();
         let wait = Duration::from_millis(wait_ms_max.into());
         due.map_or(wait, |due| wait.min(due - now))
     }
@@ -199,6 +199,7 @@ impl Fetcher {
         let error = KafkaError::from_code(code);
         let name = error.map_or("an unknown error", KafkaError::name);
         let Some(assigned) = self.partitions.get_mut(id) else { return };
+        self.restless.insert(*id);
         if error == Some(KafkaError::FencedLeaderEpoch) {
             // The image will bring the newer epoch.
             assigned.stage = Stage::Stopped;
@@ -222,6 +223,7 @@ impl Fetcher {
             }
             // Also where it knows them by now: a leader that goes on to refuse is not asked without end.
             if let Some(assigned) = self.partitions.get_mut(&id) {
+                self.restless.insert(id);
                 assigned.pause.failed(backoff);
             }
         }
