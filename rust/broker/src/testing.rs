@@ -22,6 +22,7 @@ use crate::partition::PartitionOffsets;
 use crate::partition::threads::pool::MayWait;
 use crate::seam::event::Event;
 use crate::seam::image::delta::{ImageDelta, TopicImage};
+use crate::seam::image::step::Step;
 use crate::seam::image::{BrokerEndpoint, PartitionEntry, TopicId};
 
 pub(crate) const NODE: i32 = 1;
@@ -59,6 +60,13 @@ impl Broker {
         Broker::on(disk, gate, false, durability, MEMORY_MAX)
     }
 
+    /// The same with another node id.
+    pub(crate) fn on_disk_of(node_id: i32, durability: Durability) -> Broker {
+        let gate = Arc::new(Gate::default());
+        let disk = Arc::new(GateDisk::new(MemoryDisk::default(), gate.clone()));
+        Broker::of(node_id, disk, gate, false, durability, MEMORY_MAX)
+    }
+
     /// Another broker on the disk of this one, which is as if it had been killed.
     pub(crate) fn killed_and_restarted(self, durability: Durability) -> Broker {
         let disk = self.ctx.partitions.host().directory.disk().clone();
@@ -78,6 +86,17 @@ impl Broker {
         durability: Durability,
         memory_max: u64,
     ) -> Broker {
+        Broker::of(NODE, disk, gate, in_memory, durability, memory_max)
+    }
+
+    fn of(
+        node_id: i32,
+        disk: Arc<dyn Disk>,
+        gate: Arc<Gate>,
+        in_memory: bool,
+        durability: Durability,
+        memory_max: u64,
+    ) -> Broker {
         let clock = Arc::new(ManualClock::new(START_MS));
         let options = DirectoryOptions {
             dir: Path::new("/data"),
@@ -89,7 +108,7 @@ impl Broker {
         };
         let directory = LogDirectory::open(options, clock.clone()).unwrap();
         let ctx = Arc::new(Context::new(ContextOptions {
-            node_id: NODE,
+            node_id,
             cluster_id: "cluster".to_owned(),
             clock: clock.clone(),
             log_defaults: LogConfig::for_durability(durability),
@@ -104,12 +123,17 @@ impl Broker {
         broker
     }
 
-    /// As `Core::apply` does it.
+    /// As `Core::apply` does it, without fetchers.
     pub(crate) fn apply(&mut self, delta: ImageDelta) {
+        let step = self.step(delta);
+        self.ctx.carry_out(step);
+    }
+
+    /// The next step of the image.
+    pub(crate) fn step(&mut self, delta: ImageDelta) -> Step {
         self.metadata_offset += 1;
         let delta = ImageDelta { metadata_offset: self.metadata_offset, ..delta };
-        let step = self.ctx.image.load().step(delta).unwrap();
-        self.ctx.carry_out(step);
+        self.ctx.image.load().step(delta).unwrap()
     }
 
     /// One of the brokers 1 to 4, whose registrations have the epoch 5; they fetch from each other on [`REPLICATION`].

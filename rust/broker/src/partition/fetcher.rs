@@ -23,6 +23,8 @@
 mod assigned;
 mod session;
 mod task;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -87,7 +87,9 @@ impl Partition {
         if matches!(self.unopened(writer), Some(Survey::Nothing)) {
             return Ok(Position::NOTHING);
         }
-        Ok(Position::of(&*self.log_to_follow(writer)?))
+        let log = self.log_to_follow(writer)?;
+        self.sync_as_promised(&log)?;
+        Ok(Position::of(&log))
     }
 
     /// Appends what the leader answered, as it is, and takes its high watermark and log start as far as the log reaches
@@ -110,6 +112,7 @@ impl Partition {
         }
         if !answered.records.is_empty() {
             self.append_records(&log, leader_epoch, &answered.records)?;
+            self.sync_as_promised(&log)?;
         }
         let high_watermark = {
             let mut turn = self.turn();
@@ -138,12 +141,15 @@ impl Partition {
                 turn.sync_after_append(log);
             }
         }
-        if let Err(error) = appended {
-            return Err(turn.append_refused(error));
+        match appended {
+            Ok(_) => Ok(()),
+            Err(error) => Err(turn.append_refused(error)),
         }
-        let syncs = turn.syncs_every_append();
-        drop(turn);
-        if syncs { self.stored(log.flush()) } else { Ok(()) }
+    }
+
+    /// What a fetch says that is here is as durable as the topic promises.
+    fn sync_as_promised(&self, log: &Log) -> Result<(), FollowError> {
+        if self.turn().syncs_every_append() { self.stored(log.flush()) } else { Ok(()) }
     }
 
     /// Takes a high watermark of the leader's that came without records.

@@ -1,0 +1,182 @@
+//! A follower whose disk is slow, or fails. Its leader is on a socket of 127.0.0.1; clocks stand still.
+
+use std::sync::Arc;
+use std::thread;
+
+use pykafka_client::{Client, ClientOptions, Tcp};
+use pykafka_log::{Durability, Log};
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use super::*;
+use crate::network::engine::Engine;
+use crate::network::listener::{self, Listens};
+use crate::seam::event::{Event, PartitionStateKind};
+use crate::seam::image::PartitionEntry;
+use crate::seam::image::delta::{ImageDelta, TopicImage};
+use crate::testing::gate_disk::Op;
+use crate::testing::{
+    Broker, NODE, REPLICATION, TOPIC, batch, endpoint, pending, poll, replicated, replied,
+    request_of, topic,
+};
+
+const FOLLOWER: i32 = 2;
+
+/// A leader of `t` in memory, and its follower on a disk that a test can hold.
+struct Pair {
+    leader: Broker,
+    follower: Broker,
+    fetchers: Fetchers,
+    engine: Arc<Engine>,
+    listening: JoinHandle<()>,
+}
+
+impl Pair {
+    fn new(durability: Durability, partitions: i32) -> Pair {
+        let engine = Engine::shared().unwrap();
+        let runtime = engine.handle().clone();
+        let mut leader = Broker::in_memory().in_cluster();
+        leader.ctx.serving.send_replace(true);
+        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let listens = Listens { name: Arc::from(REPLICATION), controller_apis: None };
+        let accepting = listener::accept(leader.ctx.clone(), listens, listener);
+        let listening = runtime.spawn(accepting);
+        leader.apply(of_t(partitions));
+
+        let mut follower = Broker::on_disk_of(FOLLOWER, durability).in_cluster();
+        let options = ClientOptions {
+            client_id: "follower".into(),
+            setup_timeout: Duration::from_secs(60),
+            backoff_first: Duration::from_millis(1),
+            backoff_max: Duration::from_millis(10),
+            idle_max: Duration::from_secs(60),
+            answer_bytes_max: 1 << 24,
+            open_max: 100,
+            seed: 1,
+        };
+        let client = Arc::new(Client::new(Tcp, options, runtime.clone()));
+        let fetchers = Fetchers::new(follower.ctx.clone(), client, runtime);
+        let at_port =
+            BrokerEndpoint { listener: Arc::from(REPLICATION), port, ..endpoint(NODE, 5) };
+        let brokers = Some(vec![at_port, endpoint(FOLLOWER, 5)]);
+        let step = follower.step(ImageDelta { brokers, ..of_t(partitions) });
+        let changes = fetchers.changes_of(&step);
+        follower.ctx.carry_out(step);
+        fetchers.carry_out(changes);
+        Pair { leader, follower, fetchers, engine, listening }
+    }
+
+    /// Produces to a partition with acks=all and waits for it.
+    fn produce(&self, index: i32) {
+        let records = batch(&["a"]);
+        let request = request_of(-1, &[(index, Some(&records))]);
+        let answer = replied(self.leader.produce_request(9, &request));
+        let answer = pykafka_wire::produce::Response::decode(9, &answer).unwrap();
+        assert_eq!(answer.responses[0].partitions[0].error_code, 0);
+    }
+
+    fn log(&self, index: i32) -> Arc<Log> {
+        let partition = self.follower.ctx.partitions.get(&TOPIC, index).unwrap();
+        loop {
+            if let Some(log) = partition.opened_log() {
+                return log;
+            }
+            thread::yield_now();
+        }
+    }
+
+    fn offline(&self) -> Vec<i32> {
+        let offline = |event| match event {
+            Event::PartitionState { partition, state: PartitionStateKind::Offline, .. } => {
+                Some(partition)
+            }
+            _ => None,
+        };
+        self.follower.events().into_iter().filter_map(offline).collect()
+    }
+}
+
+impl Drop for Pair {
+    fn drop(&mut self) {
+        self.follower.gate.open();
+        self.listening.abort();
+        self.engine.handle().block_on(self.fetchers.close());
+    }
+}
+
+/// `t`, led by [`NODE`].
+fn of_t(partitions: i32) -> ImageDelta {
+    let both = [NODE, FOLLOWER];
+    let entry = |index| PartitionEntry { index, ..replicated(0, &both, &both) };
+    let partitions = (0..partitions).map(entry).collect();
+    let topic = TopicImage { partitions, ..topic("t", TOPIC, 0, &[]) };
+    ImageDelta { topics: vec![topic], ..ImageDelta::default() }
+}
+
+#[test]
+fn what_a_follower_has_not_synced_does_not_count_where_that_is_promised() {
+    let pair = Pair::new(Durability::Fsync, 1);
+    pair.produce(0);
+    pair.follower.gate.hold_at(Op::Sync, "/data/t-0");
+    let mut waiting = pending(pair.leader.produce(9, -1, &batch(&["b"])));
+    pair.follower.gate.until_waiting(1);
+    let log = pair.log(0);
+    assert_eq!((log.log_end_offset(), log.recovery_point()), (2, 1));
+    assert!(poll(&mut waiting).is_none());
+    pair.follower.gate.open();
+    replied(crate::api::context::Outcome::Pending(waiting));
+    assert_eq!(log.recovery_point(), 2);
+}
+
+#[test]
+fn a_partition_whose_disk_is_slow_does_not_hold_others_up() {
+    let pair = Pair::new(Durability::Fsync, 2);
+    pair.produce(0);
+    pair.produce(1);
+    pair.follower.gate.hold_at(Op::Sync, "/data/t-0");
+    let mut waiting = pending(pair.leader.produce(9, -1, &batch(&["b"])));
+    pair.follower.gate.until_waiting(1);
+    for _ in 0..3 {
+        pair.produce(1);
+    }
+    assert!(poll(&mut waiting).is_none());
+    pair.follower.gate.open();
+    replied(crate::api::context::Outcome::Pending(waiting));
+    pair.produce(0);
+}
+
+#[test]
+fn a_partition_whose_log_fails_stops_alone() {
+    let pair = Pair::new(Durability::Fsync, 2);
+    pair.produce(0);
+    pair.produce(1);
+    pair.follower.gate.fail_at(Op::Sync, "/data/t-0");
+    let mut waiting = pending(pair.leader.produce(9, -1, &batch(&["b"])));
+    assert!(poll(&mut waiting).is_none());
+    for _ in 0..3 {
+        pair.produce(1);
+    }
+    while pair.offline() != [0] {
+        thread::yield_now();
+    }
+    pair.produce(1);
+    assert!(poll(&mut waiting).is_none());
+}
+
+#[test]
+fn a_log_that_is_refused_a_descriptor_is_tried_again() {
+    let pair = Pair::new(Durability::Fsync, 1);
+    pair.follower.gate.refuse_at(Op::Open, "/data/t-0");
+    let mut waiting = pending(pair.leader.produce(9, -1, &batch(&["a"])));
+    let is_told = || {
+        let lines = pair.follower.ctx.log_ring.drain();
+        lines.iter().any(|line| line.text.contains("does not follow node 1 now"))
+    };
+    while !is_told() {
+        thread::yield_now();
+    }
+    assert!(poll(&mut waiting).is_none());
+    pair.follower.gate.heal();
+    replied(crate::api::context::Outcome::Pending(waiting));
+}
