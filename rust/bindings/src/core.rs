@@ -455,8 +455,13 @@ impl PyCore {
         timeout_ms: u64,
     ) -> PyResult<()> {
         let timeout = Duration::from_millis(timeout_ms.min(TIMEOUT_MS_MAX));
-        let request =
-            PeerRequest { api_key: ApiKey(api_key), api_version, body: body.bytes(), timeout };
+        let request = PeerRequest {
+            api_key: ApiKey(api_key),
+            api_version,
+            body: body.bytes(),
+            timeout,
+            answer_bytes_expected: 0,
+        };
         self.core(py)?.send(token, &peer.destination(), request);
         Ok(())
     }

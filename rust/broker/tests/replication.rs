@@ -244,3 +244,133 @@ fn a_leader_that_is_not_there_yet_is_found_once_it_is() {
     assert_eq!(cluster.produce(1, -1, &["a"]).0, 0);
     cluster.wait_equal(&[1, 2]);
 }
+
+/// `SplitMix64` (Steele, Lea, Flood 2014).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+    }
+
+    fn of(&mut self, nodes: &[i32]) -> i32 {
+        nodes[self.below(nodes.len())]
+    }
+}
+
+/// A history of three nodes: leaders change, nodes hear of it late or end, and clients write meanwhile.
+struct History {
+    cluster: Cluster,
+    random: Random,
+    running: Vec<i32>,
+    /// Those that have not heard the last decision.
+    late: Vec<i32>,
+    acknowledged: Vec<String>,
+    strays: usize,
+}
+
+impl History {
+    fn begin(seed: u64) -> History {
+        let mut cluster = Cluster::on_disk(3, &[]);
+        cluster.create_topic(&[1, 2, 3], 1);
+        let (running, late, random) = (vec![1, 2, 3], Vec::new(), Random(seed));
+        let mut history =
+            History { cluster, random, running, late, acknowledged: Vec::new(), strays: 0 };
+        history.write();
+        history
+    }
+
+    fn step(&mut self) {
+        match self.random.below(10) {
+            0..=2 => self.write(),
+            3..=5 => self.stray(),
+            6 | 7 => self.change_leader(),
+            8 => self.tell(),
+            _ if self.running.len() == 3 => self.stop(),
+            _ => self.start(),
+        }
+    }
+
+    /// Everybody hears of the last decision, and what is written then is in all logs.
+    fn write(&mut self) {
+        self.cluster.tell(&std::mem::take(&mut self.late));
+        let value = self.acknowledged.len().to_string();
+        let leader = self.cluster.leader();
+        assert_eq!(self.cluster.produce(leader, -1, &[&value]).0, 0);
+        self.acknowledged.push(value);
+    }
+
+    /// Whoever takes itself for the leader takes it; it may be lost.
+    fn stray(&mut self) {
+        let node = self.random.of(&self.running);
+        self.strays += 1;
+        self.cluster.produce(node, 1, &[&format!("stray {}", self.strays)]);
+    }
+
+    fn change_leader(&mut self) {
+        let leader = self.random.of(&self.running);
+        self.cluster.decide(|entry| entry.lead(leader));
+        self.late.clone_from(&self.running);
+        self.tell();
+    }
+
+    fn tell(&mut self) {
+        if !self.late.is_empty() {
+            let index = self.random.below(self.late.len());
+            self.cluster.tell(&[self.late.swap_remove(index)]);
+        }
+    }
+
+    fn stop(&mut self) {
+        let node = self.random.of(&self.running);
+        self.running.retain(|running| *running != node);
+        let leader = self.random.of(&self.running);
+        let isr = self.running.clone();
+        self.cluster.decide(|entry| {
+            entry.isr = isr;
+            entry.lead(leader);
+        });
+        self.cluster.stop_and_fence(node);
+        self.late.clear();
+    }
+
+    fn start(&mut self) {
+        let is_stopped = |node: &i32| !self.running.contains(node);
+        let node = (1..=3).find(is_stopped).expect("one has ended");
+        self.cluster.start(node);
+        self.running = vec![1, 2, 3];
+        self.late.clear();
+        self.cluster.wait_equal(&[1, 2, 3]);
+        self.cluster.change(|entry| entry.isr = vec![1, 2, 3]);
+    }
+
+    /// All that was acknowledged is in every log, once and in order.
+    fn end(mut self) {
+        if self.running.len() < 3 {
+            self.start();
+        }
+        self.write();
+        self.cluster.wait_equal(&[1, 2, 3]);
+        let values = values(&self.cluster.bytes(1));
+        let kept: Vec<_> = values.iter().filter(|value| !value.starts_with("stray")).collect();
+        assert_eq!(kept, self.acknowledged.iter().collect::<Vec<_>>());
+        let epochs = |node| self.cluster.log(node).expect("an open log").epoch_entries();
+        assert_eq!((epochs(1), epochs(2)), (epochs(2), epochs(3)));
+    }
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_in_seeded_histories() {
+    for seed in 0..8 {
+        eprintln!("seed {seed}");
+        let mut history = History::begin(seed);
+        for _ in 0..60 {
+            history.step();
+        }
+        history.end();
+    }
+}

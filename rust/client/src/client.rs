@@ -108,9 +108,10 @@ impl<C: Connector> Client<C> {
         if open_before >= self.options.open_max {
             return completion.complete(Err(SendError::Full(open_before)));
         }
-        let Request { api_key, api_version, body, timeout } = request;
+        let Request { api_key, api_version, body, timeout, answer_bytes_expected } = request;
         let deadline = Instant::now() + timeout;
-        let pending = Pending { api_key, api_version, body, deadline, completion };
+        let pending =
+            Pending { api_key, api_version, body, deadline, answer_bytes_expected, completion };
         let refused = self.hand_over(to, pending);
         // Completed outside of the lock.
         drop(refused);

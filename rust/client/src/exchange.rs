@@ -33,6 +33,7 @@ struct UnderWay {
     api_key: ApiKey,
     api_version: i16,
     deadline: Instant,
+    answer_bytes_expected: usize,
     /// None: the peer's versions, which this side wants to know.
     completion: Option<Completion>,
 }
@@ -90,7 +91,9 @@ impl Exchange {
             Ok(Some(size)) => (PREFIX_SIZE + size).saturating_sub(self.input.len()),
             _ => 0,
         };
-        self.input.reserve(missing.clamp(READ_BYTES_MIN, READ_BYTES_MAX));
+        let expected = self.under_way.front().map_or(0, |asked| asked.answer_bytes_expected);
+        let bytes_max = if missing <= expected { missing } else { READ_BYTES_MAX };
+        self.input.reserve(missing.min(bytes_max).max(READ_BYTES_MIN));
         (&mut self.input, &mut self.output)
     }
 
@@ -101,8 +104,9 @@ impl Exchange {
         if !(min..=max).contains(&pending.api_version) {
             return pending.fail(SendError::UnsupportedVersion { min, max });
         }
-        let Pending { api_key, api_version, body, deadline, completion } = pending;
-        self.ask(api_key, api_version, &body, deadline, Some(completion));
+        let expected = pending.answer_bytes_expected;
+        let Pending { api_key, api_version, body, deadline, completion, .. } = pending;
+        self.ask(api_key, api_version, &body, deadline, expected, Some(completion));
     }
 
     /// Handles the whole frames of the input.
@@ -163,7 +167,7 @@ impl Exchange {
         };
         let mut body = Vec::new();
         request.encode(version, &mut body).expect("both fields may be left out");
-        self.ask(ApiKey::API_VERSIONS, version, &body, deadline, None);
+        self.ask(ApiKey::API_VERSIONS, version, &body, deadline, 0, None);
     }
 
     fn ask(
@@ -172,6 +176,7 @@ impl Exchange {
         api_version: i16,
         body: &[u8],
         deadline: Instant,
+        answer_bytes_expected: usize,
         completion: Option<Completion>,
     ) {
         let correlation_id = self.correlation_id;
@@ -188,7 +193,14 @@ impl Exchange {
                 self.output.extend_from_slice(&size.to_be_bytes());
                 self.output.extend_from_slice(&head);
                 self.output.extend_from_slice(body);
-                let asked = UnderWay { correlation_id, api_key, api_version, deadline, completion };
+                let asked = UnderWay {
+                    correlation_id,
+                    api_key,
+                    api_version,
+                    deadline,
+                    answer_bytes_expected,
+                    completion,
+                };
                 self.under_way.push_back(asked);
             }
             (Err(reason), Some(completion)) => {
@@ -239,5 +251,27 @@ impl Exchange {
             self.submit(pending);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Room for input once an answer of 1 MiB has begun, of which this is expected.
+    fn room(answer_bytes_expected: usize) -> usize {
+        let mut exchange = Exchange::begin("test".into(), 1 << 24, Instant::now());
+        exchange.under_way.clear();
+        let (key, version) = (ApiKey::FETCH, 12);
+        exchange.ask(key, version, &[], Instant::now(), answer_bytes_expected, None);
+        exchange.input.extend_from_slice(&(1_i32 << 20).to_be_bytes());
+        let (input, _) = exchange.buffers();
+        input.capacity()
+    }
+
+    #[test]
+    fn an_answer_that_is_expected_has_its_memory_at_once_and_another_one_as_it_arrives() {
+        assert!(room(2 << 20) >= PREFIX_SIZE + (1 << 20));
+        assert!(room(1 << 19) < 1 << 19);
     }
 }

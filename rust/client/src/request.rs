@@ -38,6 +38,8 @@ pub struct Request {
     pub body: Bytes,
     /// Time until its answer, with that for a connection.
     pub timeout: Duration,
+    /// An answer up to this size gets its memory at once, and is not moved while it grows; 0 for answers that are small.
+    pub answer_bytes_expected: usize,
 }
 
 /// Why there is no answer.
@@ -104,6 +106,7 @@ pub(crate) struct Pending {
     pub(crate) api_version: i16,
     pub(crate) body: Bytes,
     pub(crate) deadline: Instant,
+    pub(crate) answer_bytes_expected: usize,
     pub(crate) completion: Completion,
 }
 

@@ -129,6 +129,7 @@ impl Setting {
             api_version: version,
             body: Bytes::from_static(body.as_bytes()),
             timeout,
+            answer_bytes_expected: 0,
         };
         self.client.send(&destination(purpose), request, |end| drop(done.send(end)));
         ended
@@ -204,8 +205,13 @@ async fn a_version_that_the_peer_does_not_have_is_not_sent() {
     let too_new = setting.send_to("orders", 19, "new", SECOND);
     assert_eq!(error_of(too_new).await, SendError::UnsupportedVersion { min: 4, max: 18 });
     let (done, ended) = oneshot::channel();
-    let request =
-        Request { api_key: ApiKey::PRODUCE, api_version: 3, body: Bytes::new(), timeout: SECOND };
+    let request = Request {
+        api_key: ApiKey::PRODUCE,
+        api_version: 3,
+        body: Bytes::new(),
+        timeout: SECOND,
+        answer_bytes_expected: 0,
+    };
     setting.client.send(&destination("orders"), request, |end| drop(done.send(end)));
     assert_eq!(error_of(ended).await, SendError::UnsupportedVersion { min: 0, max: -1 });
     let next = setting.send("next");

@@ -355,9 +355,12 @@ impl Fetcher {
         api_version: i16,
         body: Bytes,
     ) -> oneshot::Receiver<Result<Bytes, SendError>> {
-        let timeout = Duration::from_millis(self.settings().timeout_ms);
+        let settings = self.settings();
+        let timeout = Duration::from_millis(settings.timeout_ms);
+        // The limit is a soft one, by a batch; without a whole one the answer grows as it comes.
+        let answer_bytes_expected = usize::try_from(settings.bytes_max).unwrap_or(0) * 2;
         let (tell, answer) = oneshot::channel();
-        let request = Request { api_key, api_version, body, timeout };
+        let request = Request { api_key, api_version, body, timeout, answer_bytes_expected };
         self.client.send(to, request, move |ended| drop(tell.send(ended)));
         answer
     }
