@@ -91,3 +91,18 @@ def read_by_group(bootstrap: str, group: str, topic: str, count: int) -> list[by
     consumer.commit(asynchronous=False)
     consumer.close()
     return values
+
+
+def create_replicated(bootstrap: str, name: str, partitions: int = 3, min_isr: int = 2) -> None:
+    """A topic on three nodes."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    config = {"min.insync.replicas": str(min_isr)}
+    topic = NewTopic(name, partitions, 3, config=config)
+    admin.create_topics([topic])[name].result(PATIENCE_S)
+
+
+def isr_of(bootstrap: str, name: str) -> list[list[int]]:
+    """Of each partition, sorted."""
+    found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(name, PATIENCE_S)
+    partitions = found.topics[name].partitions
+    return [sorted(partitions[index].isrs) for index in sorted(partitions)]

@@ -54,7 +54,6 @@ class Nodes:
                 f"127.0.0.1:{port}" for _, port in self._ports.values()
             ),
             "inter.broker.listener.name": "PLAINTEXT",
-            "offsets.topic.replication.factor": 1,
             "broker.session.timeout.ms": 2000,
             "broker.heartbeat.interval.ms": 200,
         }
@@ -71,6 +70,11 @@ class Nodes:
     def stop(self, *node_ids: int) -> None:
         for node_id in node_ids:
             self.up.pop(node_id).close()
+
+    def logs(self, node_id: int, topic: str) -> dict[str, bytes]:
+        """What a node's disk holds of a topic: segments by partition and name."""
+        found = sorted(self._data(node_id).glob(f"{topic}-*/*.log"))
+        return {f"{file.parent.name}/{file.name}": file.read_bytes() for file in found}
 
     def controller(self) -> int:
         """The active one."""

@@ -120,7 +120,8 @@ class Dispatcher:
             case _core.DiskState():
                 self._guard(event, self._levels.disk)
             case _core.Replica():
-                pass  # a follower's progress: there is none on a single node
+                if self.membership is not None:
+                    self._guard(event, self.membership.isr.note)
             case _:
                 self._guard(event, assert_never)
 

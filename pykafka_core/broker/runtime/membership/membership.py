@@ -14,6 +14,7 @@ from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
 from pykafka_core.broker.runtime.membership.controller_role import ControllerRole
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
+from pykafka_core.broker.runtime.membership.isr import IsrChanges
 from pykafka_core.broker.runtime.membership.lifecycle import Lifecycle
 from pykafka_core.broker.runtime.membership.prerequisites import Prerequisites
 from pykafka_core.broker.runtime.metadata.controller import Controller
@@ -57,6 +58,12 @@ class Membership:
         self._lifecycle = lifecycle
         self._forwarding = forwarding
         self._serve: Callable[[], object] | None = serve
+        self.isr = IsrChanges(
+            foundation,
+            channel=channel,
+            broker=lambda: (lifecycle.node_id, lifecycle.epoch),
+            image=lambda: publisher.image,
+        )
         self._has_begun = False
         self._known_offset = -1
         self._left: Callable[[], object] | None = None

@@ -1,0 +1,188 @@
+"""The wish of a leader for its in-sync replicas, taken to the active controller: ``AlterPartitionManager`` in Kafka.
+
+The core tells how followers stand, and again as long as the ISR should change; it checks each wish under the lock of the
+partition, and counts it as pending (contract/replication.md#29). One request is under way at a time, with all wishes of
+the meantime in the next one.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+
+from pykafka_core.broker.runtime.foundation import Foundation
+from pykafka_core.broker.runtime.membership.controller_channel import (
+    ControllerApi,
+    ControllerChannel,
+)
+from pykafka_core.errors import (
+    FencedLeaderEpochError,
+    InvalidUpdateVersionError,
+    NewLeaderElectedError,
+    NotControllerError,
+    StaleBrokerEpochError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from pykafka_core.metadata.image.image import MetadataImage, Partition
+from pykafka_core.protocol.messages import AlterPartitionRequest, AlterPartitionResponse, Message
+
+if TYPE_CHECKING:
+    from pykafka_core import _core
+
+ALTER_PARTITION = ControllerApi(56, (2, 3))
+PURPOSE = "alter partition"
+TIMEOUT_MS = 30_000
+OUTDATED = frozenset(
+    {
+        FencedLeaderEpochError.code,
+        InvalidUpdateVersionError.code,
+        NewLeaderElectedError.code,
+        NotControllerError.code,
+        StaleBrokerEpochError.code,
+        UnknownTopicIdError.code,
+        UnknownTopicOrPartitionError.code,
+    }
+)
+"""The controller knows of a later state, which the metadata will bring (contract/replication.md#32)."""
+
+Place = tuple[bytes, int]
+
+
+class _Wish(NamedTuple):
+    """A proposal that the core holds as pending."""
+
+    proposal: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[tuple[int, int], ...]
+    """Broker ids with the epochs of their registrations."""
+
+
+class IsrChanges:
+    """Takes the wishes of the partitions that this broker leads to the controller. Belongs to the control thread.
+
+    Args:
+        foundation: Has the partitions.
+        channel: To the active controller.
+        broker: Id and epoch of this broker.
+        image: What is committed.
+    """
+
+    def __init__(
+        self,
+        foundation: Foundation,
+        *,
+        channel: ControllerChannel,
+        broker: Callable[[], tuple[int, int]],
+        image: Callable[[], MetadataImage],
+    ) -> None:
+        self._core = foundation.core
+        self._channel = channel
+        self._broker = broker
+        self._image = image
+        self._wishes: dict[Place, _Wish] = {}
+        self._is_asking = False
+
+    def note(self, replica: "_core.Replica") -> None:
+        """Take in how a follower stands."""
+        place = replica.topic_id, replica.partition
+        partition = _partition(self._image(), place)
+        if partition is None or partition.leader_epoch != replica.leader_epoch:
+            return
+        is_in = replica.follower in partition.isr
+        isr = set(partition.isr)
+        if replica.state == "caught_up" and not is_in:
+            isr.add(replica.follower)
+        elif replica.state == "lagging" and is_in:
+            isr.discard(replica.follower)
+        else:
+            return
+        self._propose(place, partition, [node for node in partition.replicas if node in isr])
+
+    def _propose(self, place: Place, partition: Partition, isr: list[int]) -> None:
+        own_id, own_epoch = self._broker()
+        brokers = self._image().brokers
+        epochs = {node: brokers[node].epoch for node in isr if node in brokers} | {
+            own_id: own_epoch
+        }
+        wanted = tuple((node, epochs.get(node, -1)) for node in isr)
+        epoch, partition_epoch = partition.leader_epoch, partition.partition_epoch
+        proposal = self._core.propose_isr(place, epoch, partition_epoch, wanted)
+        if proposal is not None:
+            self._wishes[place] = _Wish(proposal, epoch, partition_epoch, wanted)
+            self._ask()
+
+    def _ask(self) -> None:
+        if self._is_asking or not self._wishes:
+            return
+        self._is_asking = True
+        asked, self._wishes = self._wishes, {}
+        broker_id, broker_epoch = self._broker()
+        request = _request(broker_id, broker_epoch, asked)
+
+        def answered(answer: Message | None) -> None:
+            self._on_answered(asked, cast("AlterPartitionResponse | None", answer))
+
+        self._channel.ask(ALTER_PARTITION, request, TIMEOUT_MS, answered, PURPOSE)
+
+    def _on_answered(
+        self, asked: Mapping[Place, _Wish], response: AlterPartitionResponse | None
+    ) -> None:
+        self._is_asking = False
+        found = {}
+        if response is not None and not response.error_code:
+            found = {
+                (topic.topic_id, partition.partition_index): partition
+                for topic in response.topics
+                for partition in topic.partitions
+            }
+        for place, wish in asked.items():
+            answer = found.get(place)
+            if answer is None:
+                # Nobody knows what became of it; the metadata will tell, or the scan repeats it.
+                self._core.settle_isr(wish.proposal, _unanswered(response))
+            elif answer.error_code:
+                outdated = answer.error_code in OUTDATED
+                self._core.settle_isr(wish.proposal, "unknown" if outdated else "rejected")
+            elif answer.leader_epoch != wish.leader_epoch:
+                self._core.settle_isr(wish.proposal, "unknown")
+            else:
+                self._core.settle_isr(
+                    wish.proposal, "committed", answer.isr, answer.partition_epoch
+                )
+        self._ask()
+
+
+def _unanswered(response: AlterPartitionResponse | None) -> Literal["rejected", "unknown"]:
+    """A request that was refused as a whole changed nothing."""
+    return "unknown" if response is None else "rejected"
+
+
+def _partition(image: MetadataImage, place: Place) -> Partition | None:
+    topic = image.topics.by_id.get(place[0])
+    return None if topic is None else topic.partitions.get(place[1])
+
+
+def _request(
+    broker_id: int, broker_epoch: int, asked: Mapping[Place, _Wish]
+) -> AlterPartitionRequest:
+    of = AlterPartitionRequest
+    by_topic: dict[bytes, list[AlterPartitionRequest.PartitionData]] = {}
+    for (topic_id, index), wish in asked.items():
+        by_topic.setdefault(topic_id, []).append(
+            of.PartitionData(
+                partition_index=index,
+                leader_epoch=wish.leader_epoch,
+                new_isr_with_epochs=[
+                    of.BrokerState(broker_id=node, broker_epoch=epoch) for node, epoch in wish.isr
+                ],
+                partition_epoch=wish.partition_epoch,
+            )
+        )
+    return of(
+        broker_id=broker_id,
+        broker_epoch=broker_epoch,
+        topics=[
+            of.TopicData(topic_id=topic_id, partitions=partitions)
+            for topic_id, partitions in by_topic.items()
+        ],
+    )
