@@ -1,7 +1,9 @@
-"""Nodes of a cluster of ours, each with a data directory of its own, in this process."""
+"""Nodes of a cluster of ours, each with a data directory of its own, in this process or in processes of their own."""
 
 import os
-from collections.abc import Iterator, Mapping
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -16,12 +18,8 @@ from pykafka_core.types import id_text, random_id
 from tests.cluster.clients import eventually
 
 
-class Nodes:
-    """Three nodes, brokers and controllers. A node has its ports whenever it runs.
-
-    Attributes:
-        up: Those that run, by node id.
-    """
+class Formatted:
+    """Data directories of nodes that are brokers and controllers, and where each listens."""
 
     def __init__(self, folder: Path, ports: Mapping[int, tuple[int, int]]) -> None:
         self._folder = folder
@@ -37,11 +35,18 @@ class Nodes:
             for identity in identities
         ]
         for identity in identities:
-            format_directory(self._data(identity.node_id), identity, voters)
-        self.up: dict[int, Broker] = {}
+            format_directory(self.data(identity.node_id), identity, voters)
 
-    def _data(self, node_id: int) -> Path:
+    def data(self, node_id: int) -> Path:
         return self._folder / str(node_id)
+
+    def bootstrap_of(self, node_ids: Iterable[int]) -> str:
+        return ",".join(f"127.0.0.1:{self._ports[node_id][0]}" for node_id in node_ids)
+
+    def logs(self, node_id: int, topic: str) -> dict[str, bytes]:
+        """What a node's disk holds of a topic: segments by partition and name."""
+        found = sorted(self.data(node_id).glob(f"{topic}-*/*.log"))
+        return {f"{file.parent.name}/{file.name}": _batches(file.read_bytes()) for file in found}
 
     def config(self, node_id: int) -> dict[str, object]:
         broker, controller = self._ports[node_id]
@@ -58,6 +63,26 @@ class Nodes:
             "broker.heartbeat.interval.ms": 200,
         }
 
+
+def _batches(segment: bytes) -> bytes:
+    """Without the zeros that are reserved behind the last batch while a log is written."""
+    end = 0
+    while size := int.from_bytes(segment[end + 8 : end + 12], "big"):
+        end += 12 + size
+    return segment[:end]
+
+
+class Nodes(Formatted):
+    """Nodes in this process.
+
+    Attributes:
+        up: Those that run, by node id.
+    """
+
+    def __init__(self, folder: Path, ports: Mapping[int, tuple[int, int]]) -> None:
+        super().__init__(folder, ports)
+        self.up: dict[int, Broker] = {}
+
     def start(self, *node_ids: int) -> None:
         """At once: a node has joined when a majority of the controllers runs."""
         with ThreadPoolExecutor(len(node_ids)) as pool:
@@ -65,16 +90,11 @@ class Nodes:
             self.up.update(zip(node_ids, brokers, strict=True))
 
     def _start(self, node_id: int) -> Broker:
-        return Broker(self._data(node_id), config=self.config(node_id))
+        return Broker(self.data(node_id), config=self.config(node_id))
 
     def stop(self, *node_ids: int) -> None:
         for node_id in node_ids:
             self.up.pop(node_id).close()
-
-    def logs(self, node_id: int, topic: str) -> dict[str, bytes]:
-        """What a node's disk holds of a topic: segments by partition and name."""
-        found = sorted(self._data(node_id).glob(f"{topic}-*/*.log"))
-        return {f"{file.parent.name}/{file.name}": file.read_bytes() for file in found}
 
     def controller(self) -> int:
         """The active one."""
@@ -89,7 +109,7 @@ class Nodes:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(f"127.0.0.1:{self._ports[node_id][0]}" for node_id in self.up)
+        return self.bootstrap_of(self.up)
 
 
 def _leads(broker: Broker) -> bool:
@@ -97,14 +117,75 @@ def _leads(broker: Broker) -> bool:
     return membership is not None and membership.leads
 
 
+class Processes(Formatted):
+    """Nodes that are processes of their own, and may be killed.
+
+    Attributes:
+        up: Those that run, by node id.
+    """
+
+    def __init__(self, folder: Path, ports: Mapping[int, tuple[int, int]]) -> None:
+        super().__init__(folder, ports)
+        self.up: dict[int, subprocess.Popen[str]] = {}
+
+    def start(self, *node_ids: int) -> None:
+        """Return when each has joined."""
+        for node_id in node_ids:
+            properties = self.data(node_id).with_suffix(".properties")
+            settings = self.config(node_id).items()
+            properties.write_text("".join(f"{name}={value}\n" for name, value in settings))
+            command = [sys.executable, "-m", "pykafka_core.cli", "serve"]
+            self.up[node_id] = subprocess.Popen(
+                [*command, "--config", str(properties), "--data", str(self.data(node_id))],
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+        for node_id in node_ids:
+            output = self.up[node_id].stdout
+            assert output is not None
+            assert output.readline().startswith("ready "), f"node {node_id} did not join"
+
+    def kill(self, *node_ids: int) -> None:
+        """SIGKILL, all of them before any is waited for."""
+        killed = [self.up.pop(node_id) for node_id in node_ids]
+        for process in killed:
+            process.kill()
+        for process in killed:
+            process.communicate()
+
+    @property
+    def bootstrap(self) -> str:
+        return self.bootstrap_of(self.up)
+
+
+Ports = Mapping[int, tuple[int, int]]
+
+
 @contextmanager
-def nodes(folder: Path, count: int = 3) -> Iterator[Nodes]:
-    """Nodes that do not run yet; those that do at the end are stopped."""
+def _ports(count: int) -> Iterator[Ports]:
     with ExitStack() as stack:
 
         def port() -> int:
             return int(stack.enter_context(reserve_port()).getsockname()[1])
 
-        made = Nodes(folder, {node: (port(), port()) for node in range(1, count + 1)})
+        yield {node: (port(), port()) for node in range(1, count + 1)}
+
+
+@contextmanager
+def nodes(folder: Path, count: int = 3) -> Iterator[Nodes]:
+    """Nodes that do not run yet; those that do at the end are stopped."""
+    with _ports(count) as ports:
+        made = Nodes(folder, ports)
         yield made
         made.stop(*made.up)
+
+
+@contextmanager
+def processes(folder: Path, count: int = 3) -> Iterator[Processes]:
+    """Processes that do not run yet; those that do at the end are killed."""
+    with _ports(count) as ports:
+        made = Processes(folder, ports)
+        try:
+            yield made
+        finally:
+            made.kill(*made.up)

@@ -1,8 +1,8 @@
 """The wish of a leader for its in-sync replicas, taken to the active controller: ``AlterPartitionManager`` in Kafka.
 
-The core tells how followers stand, and again as long as the ISR should change; it checks each wish under the partition's
-own lock, and counts it as pending (contract/replication.md#29). One request is under way at a time, and all wishes of the
-meantime are in the next one.
+The core tells how followers stand, and again as long as the ISR should change. It checks each wish under the lock of
+the partition, and counts it as pending (contract/replication.md#29). One request is under way at a time; what is wished
+meanwhile goes with the next one.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,0 +1,99 @@
+"""Three processes: what was acknowledged is there once, in order, whichever node is killed."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.cluster.clients import (
+    PATIENCE_S,
+    consume,
+    create_replicated,
+    eventually,
+    isr_of,
+    leaders_of,
+)
+from tests.cluster.nodes import Processes, processes
+
+ALL = [1, 2, 3]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Processes]:
+    with processes(tmp_path) as cluster:
+        cluster.start(*ALL)
+        yield cluster
+
+
+class Stream:
+    """Numbers into one partition as fast as they are acknowledged, until it is left."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self._topic = topic
+        self._producer = Producer(
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5}
+        )
+        self._is_over = False
+        self._thread = threading.Thread(target=self._run)
+        self.acknowledged: list[str] = []
+        self.failed: list[object] = []
+
+    def __enter__(self) -> "Stream":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over = True
+        self._thread.join()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._is_over:
+            self._producer.produce(self._topic, str(number), on_delivery=self._told)
+            number += 1
+            self._producer.poll(0.001)
+        assert self._producer.flush(PATIENCE_S) == 0
+
+    def _told(self, error: object, message: object) -> None:
+        if error:
+            self.failed.append(error)
+        else:
+            self.acknowledged.append(message.value().decode())  # type: ignore[attr-defined]
+
+    def wait_for_more(self, count: int = 100) -> None:
+        wanted = len(self.acknowledged) + count
+        eventually(lambda: len(self.acknowledged) >= wanted)
+
+
+def test_a_killed_leader_loses_nothing_that_was_acknowledged(cluster: Processes) -> None:
+    create_replicated(cluster.bootstrap, "orders", partitions=1)
+    everywhere = cluster.bootstrap
+    with Stream(everywhere, "orders") as stream:
+        for _ in ALL:
+            stream.wait_for_more()
+            leader = leaders_of(cluster.bootstrap, "orders")[0]
+            cluster.kill(leader)
+            stream.wait_for_more()
+            cluster.start(leader)
+            eventually(lambda: isr_of(cluster.bootstrap, "orders") == [ALL])
+    assert stream.failed == []
+    acknowledged = sorted(stream.acknowledged)
+    assert consume(cluster.bootstrap, "orders", len(acknowledged)) == acknowledged
+    logs = [cluster.logs(node, "orders") for node in ALL]
+    assert logs[0] == logs[1] == logs[2]
+
+
+def test_nodes_that_are_killed_together_come_back_with_all_that_was_acknowledged(
+    cluster: Processes,
+) -> None:
+    create_replicated(cluster.bootstrap, "orders", partitions=1)
+    with Stream(cluster.bootstrap, "orders") as stream:
+        stream.wait_for_more(300)
+        cluster.kill(*ALL)
+        cluster.start(*ALL)
+        stream.wait_for_more()
+    assert stream.failed == []
+    acknowledged = sorted(stream.acknowledged)
+    assert consume(cluster.bootstrap, "orders", len(acknowledged)) == acknowledged
