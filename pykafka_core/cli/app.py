@@ -25,6 +25,8 @@ app = typer.Typer(
 _SERVER = "A broker and its files"
 CLIENT = "Clients of a running broker, which need pykafka-core\\[cli]"
 
+cluster_app = typer.Typer(no_args_is_help=True, help="Several nodes as one cluster.")
+app.add_typer(cluster_app, name="cluster", rich_help_panel=_SERVER)
 app.add_typer(topics_command.app, name="topics", rich_help_panel=CLIENT)
 app.add_typer(configs_command.app, name="configs", rich_help_panel=CLIENT)
 app.add_typer(groups_command.app, name="groups", rich_help_panel=CLIENT)
@@ -262,6 +264,54 @@ def repair(
     from .files.repair import repair as run
 
     run(directory, yes=yes, keep=keep, as_json=as_json)
+
+
+@app.command("format", rich_help_panel=_SERVER)
+def format_node(
+    data: Annotated[Path, typer.Option(metavar="PATH", help="The node's data directory.")],
+    node_id: Annotated[int, typer.Option(min=0, metavar="N", help="As node.id of its settings.")],
+    cluster_id: Annotated[
+        str, typer.Option("--cluster-id", "-t", metavar="ID", help="The same on every node.")
+    ],
+    initial_controllers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID@HOST:PORT:DIRECTORY_ID,...",
+            help="First voters of the metadata quorum, the same on every controller; not for a broker only.",
+        ),
+    ] = None,
+) -> None:
+    """Make a data directory for a node of a cluster, as kafka-storage format does.
+
+    A single broker needs none of it. Ids for clusters and directories are those of `pykafka-core random-uuid`.
+    """
+    from .files.format import format_node as run
+
+    run(data, node_id=node_id, cluster_id=cluster_id, controllers=initial_controllers)
+
+
+@app.command("random-uuid", rich_help_panel=_SERVER)
+def random_uuid() -> None:
+    """Print a new id for a cluster or a directory, as kafka-storage random-uuid does."""
+    from .files.format import random_uuid as run
+
+    run()
+
+
+@cluster_app.command("up")
+def cluster_up(
+    count: Annotated[int, typer.Argument(metavar="N", help="How many nodes, 1 to 7.")],
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where their data are.")],
+    port: Annotated[int, typer.Option(help="Of the first broker; the others follow.")] = 9092,
+) -> None:
+    """Run N brokers as one cluster on this machine, a process each, until Ctrl-C.
+
+    Prints `ready HOST:PORT,...` when clients may connect. New topics have three replicas, and acks=all waits for two.
+    The same command brings back what an earlier one left.
+    """
+    from .cluster.up import up
+
+    up(count, directory, port)
 
 
 app.command(rich_help_panel=_SERVER)(doctor)

@@ -1,0 +1,1 @@
+"""Commands about clusters of several nodes."""

@@ -1,0 +1,131 @@
+"""``cluster up``: nodes of one cluster on this machine, a process each, until Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_directory
+from pykafka_core.broker.storage.identity import Identity
+from pykafka_core.broker.storage.voters import VoterNode
+from pykafka_core.cli.errors import USAGE, CliError
+from pykafka_core.errors import StorageError
+from pykafka_core.quorum.values import ReplicaKey
+from pykafka_core.types import id_text, random_id
+
+NODES_MAX = 7
+CONTROLLER_PORTS_BEHIND = 10_000
+"""Of a node's controller behind its broker's port."""
+STOP_S = 30
+
+
+def up(count: int, folder: Path, port: int) -> None:
+    """Run nodes until a signal; one that ends by itself ends all.
+
+    Args:
+        count: 1 to 7; each is broker and controller.
+        folder: A directory and a settings file for each node; made at the first time.
+        port: Of the first broker; the others follow.
+
+    Raises:
+        CliError: The folder is of another number of nodes, or a node ended.
+    """
+    nodes = range(1, count + 1)
+    if not 1 <= count <= NODES_MAX or port + count - 1 + CONTROLLER_PORTS_BEHIND > 65535:
+        text = f"{count} nodes from port {port} on"
+        raise CliError(
+            text, f"take 1 to {NODES_MAX} nodes, and a port below 55000", exit_code=USAGE
+        )
+    try:
+        _format(nodes, folder, port)
+    except StorageError as error:
+        raise CliError(str(error)) from error
+    with _processes(nodes, folder) as processes:
+        for node, process in processes.items():
+            output = process.stdout
+            assert output is not None, "it is a pipe"
+            if not output.readline().startswith("ready "):
+                raise CliError(f"node {node} did not start; what it said stands above")
+        brokers = ",".join(f"127.0.0.1:{port + node - 1}" for node in nodes)
+        print(f"ready {brokers} data={folder} nodes={count}", flush=True)
+        _wait_for_first(processes)
+
+
+def _format(nodes: Sequence[int], folder: Path, port: int) -> None:
+    known = {node: DataDirectory(folder / str(node)).identity() for node in nodes}
+    settings = {node: _settings(node, len(nodes), port) for node in nodes}
+    if not any(known.values()):
+        cluster_id = id_text(random_id(os.urandom))
+        made = [Identity(cluster_id, node, random_id(os.urandom)) for node in nodes]
+        voters = [
+            VoterNode(
+                ReplicaKey(identity.node_id, identity.directory_id),
+                "127.0.0.1",
+                port + identity.node_id - 1 + CONTROLLER_PORTS_BEHIND,
+            )
+            for identity in made
+        ]
+        for identity in made:
+            format_directory(folder / str(identity.node_id), identity, voters)
+    elif not all(known.values()) or (folder / str(len(nodes) + 1)).exists():
+        raise StorageError(f"{folder} has another number of nodes than {len(nodes)}")
+    for node, lines in settings.items():
+        text = "".join(f"{name}={value}\n" for name, value in lines.items())
+        (folder / f"{node}.properties").write_text(text)
+
+
+def _settings(node: int, count: int, port: int) -> Mapping[str, str]:
+    broker = port + node - 1
+    controller = broker + CONTROLLER_PORTS_BEHIND
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(node),
+        "listeners": f"PLAINTEXT://127.0.0.1:{broker},{CONTROLLER_LISTENER}://127.0.0.1:{controller}",
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "inter.broker.listener.name": "PLAINTEXT",
+        "default.replication.factor": str(min(3, count)),
+        "min.insync.replicas": str(min(2, count)),
+    }
+
+
+@contextmanager
+def _processes(nodes: Sequence[int], folder: Path) -> Iterator[dict[int, "subprocess.Popen[str]"]]:
+    """All of them, ended at the end: by SIGTERM, and by SIGKILL where that does not do."""
+    running: dict[int, subprocess.Popen[str]] = {}
+    try:
+        for node in nodes:
+            data, config = str(folder / str(node)), str(folder / f"{node}.properties")
+            command = [sys.executable, "-m", "pykafka_core.cli", "serve"]
+            # Ctrl-C goes to the group; each node is told by this process, once.
+            running[node] = subprocess.Popen(
+                [*command, "--data", data, "--config", config],
+                stdout=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        yield running
+    finally:
+        for process in running.values():
+            process.terminate()
+        for process in running.values():
+            try:
+                process.communicate(timeout=STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+
+
+def _wait_for_first(processes: Mapping[int, "subprocess.Popen[str]"]) -> None:
+    """Return at SIGTERM or Ctrl-C; raise when a node ends."""
+    stopping = {signal.SIGTERM, signal.SIGINT}
+    while True:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {*stopping, signal.SIGCHLD})
+        ended = [node for node, process in processes.items() if process.poll() is not None]
+        if ended:
+            raise CliError(f"node {ended[0]} ended by itself; what it said stands above")
+        if signal.sigwait({*stopping, signal.SIGCHLD}) in stopping:
+            return

@@ -1,0 +1,62 @@
+"""``format``: a data directory for a node of a cluster of several, as ``kafka-storage format`` makes it."""
+
+import os
+import re
+from pathlib import Path
+
+from pykafka_core.broker.storage.format import format_directory
+from pykafka_core.broker.storage.identity import Identity
+from pykafka_core.broker.storage.voters import VoterNode
+from pykafka_core.cli.errors import USAGE, CliError
+from pykafka_core.errors import StorageError
+from pykafka_core.quorum.values import ReplicaKey
+from pykafka_core.types import id_bytes, id_text, random_id
+
+_VOTER = re.compile(r"(\d{1,10})@(.+):(\d{1,5}):([A-Za-z0-9_-]{22})\Z")
+_ADVICE = (
+    "write each as ID@HOST:PORT:DIRECTORY_ID, with a directory id of `pykafka-core random-uuid`"
+)
+
+
+def random_uuid() -> None:
+    """Print an id for a cluster or a directory."""
+    print(id_text(random_id(os.urandom)))
+
+
+def format_node(directory: Path, *, node_id: int, cluster_id: str, controllers: str | None) -> None:
+    """Format a directory; the same ``controllers`` go to every node that is one.
+
+    Raises:
+        CliError: What was asked makes no sense, or the directory is formatted already.
+    """
+    voters = [_voter(text) for text in controllers.split(",")] if controllers else []
+    own = [voter.key.directory_id for voter in voters if voter.key.node_id == node_id]
+    if voters and not own:
+        text = f"node {node_id} is not among the controllers {controllers}"
+        raise CliError(text, "leave --initial-controllers out for a broker only", exit_code=USAGE)
+    try:
+        id_bytes(cluster_id)
+    except ValueError as error:
+        advice = "take one of `pykafka-core random-uuid`, the same on every node"
+        raise CliError(
+            f"{cluster_id!r} is no cluster id: {error}", advice, exit_code=USAGE
+        ) from error
+    directory_id = own[0] if own else random_id(os.urandom)
+    try:
+        format_directory(directory, Identity(cluster_id, node_id, directory_id), voters)
+    except StorageError as error:
+        raise CliError(str(error)) from error
+    print(
+        f"formatted {directory} node={node_id} cluster={cluster_id} directory={id_text(directory_id)}"
+    )
+
+
+def _voter(text: str) -> VoterNode:
+    found = _VOTER.match(text.strip())
+    if found is None:
+        raise CliError(f"{text!r} names no controller", _ADVICE, exit_code=USAGE)
+    try:
+        directory_id = id_bytes(found[4])
+    except ValueError as error:
+        raise CliError(f"{text!r}: {error}", _ADVICE, exit_code=USAGE) from error
+    return VoterNode(ReplicaKey(int(found[1]), directory_id), found[2].strip("[]"), int(found[3]))

@@ -1,0 +1,113 @@
+"""``format``, ``random-uuid`` and ``cluster up``: nodes of one cluster from the command line."""
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from pykafka_core.broker.start.plan import plan
+from pykafka_core.cli import main
+from pykafka_core.config import BrokerConfigs
+
+PATIENCE_S = 60
+Capture = pytest.CaptureFixture[str]
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as caught:
+        main([str(argument) for argument in arguments])
+    assert isinstance(caught.value.code, int)
+    return caught.value.code
+
+
+def new_id(capsys: Capture) -> str:
+    assert run("random-uuid") == 0
+    return capsys.readouterr().out.strip()
+
+
+def test_a_formatted_directory_knows_its_cluster_and_its_voters(
+    tmp_path: Path, capsys: Capture
+) -> None:
+    cluster, *directories = [new_id(capsys) for _ in range(3)]
+    voters = ",".join(f"{node}@127.0.0.1:{19000 + node}:{directories[node - 1]}" for node in (1, 2))
+    for node in (1, 2):
+        asked = "--data", tmp_path / str(node), "--node-id", node, "-t", cluster
+        assert run("format", *asked, "--initial-controllers", voters) == 0
+    settings = BrokerConfigs({"controller.listener.names": "CONTROLLER", "node.id": "1"})
+    planned = plan(settings, tmp_path / "1", lambda: bytes(16))
+    assert planned.identity.cluster_id == cluster
+    assert [(voter.key.node_id, voter.port) for voter in planned.voters] == [(1, 19001), (2, 19002)]
+    assert planned.is_member
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--initial-controllers", "1@h:1"), "names no controller"),
+        (("--initial-controllers", "7@h:1:AAAAAAAAAAAAAAAAAAAAAQ"), "not among the controllers"),
+    ],
+)
+def test_what_makes_no_sense_formats_nothing(
+    tmp_path: Path, capsys: Capture, more: tuple[str, ...], said: str
+) -> None:
+    data, cluster = tmp_path / "data", new_id(capsys)
+    assert run("format", "--data", data, "--node-id", 1, "-t", cluster, *more) == 2
+    assert said in capsys.readouterr().err
+    assert not data.exists()
+
+
+def test_a_directory_is_formatted_once(tmp_path: Path, capsys: Capture) -> None:
+    asked = "format", "--data", tmp_path / "data", "--node-id", 1, "-t", new_id(capsys)
+    assert run(*asked) == 0
+    assert run(*asked) == 1
+    assert "formatted already" in capsys.readouterr().err
+
+
+@contextmanager
+def up(folder: Path, port: int) -> Iterator[str]:
+    """Three nodes until the end of the block, and their brokers."""
+    command = [sys.executable, "-m", "pykafka_core.cli", "cluster", "up", "3", str(folder)]
+    process = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("ready ")
+        yield line.split()[1]
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def free_ports() -> int:
+    """The first of three that are free, and whose controllers' are."""
+    for first in range(20_000, 40_000, 10):
+        ports = [first + node + behind for node in range(3) for behind in (0, 10_000)]
+        with ExitStack() as stack:
+            try:
+                for port in ports:
+                    stack.enter_context(socket.create_server(("127.0.0.1", port)))
+            except OSError:
+                continue
+            return first
+    raise AssertionError("no ports are free")
+
+
+def test_three_nodes_are_up_with_one_command_and_come_back(tmp_path: Path) -> None:
+    port = free_ports()
+    with up(tmp_path, port) as brokers:
+        admin = AdminClient({"bootstrap.servers": brokers})
+        admin.create_topics([NewTopic("orders", 2)])["orders"].result(PATIENCE_S)
+    with up(tmp_path, port) as brokers:
+        found = AdminClient({"bootstrap.servers": brokers}).list_topics("orders", PATIENCE_S)
+        assert set(found.brokers) == {1, 2, 3}
+        partitions = found.topics["orders"].partitions.values()
+        assert [sorted(partition.replicas) for partition in partitions] == [[1, 2, 3]] * 2
