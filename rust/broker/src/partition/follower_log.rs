@@ -308,3 +308,178 @@ impl Turn<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pykafka_log::Durability;
+    use pykafka_record::BatchMut;
+
+    use super::*;
+    use crate::partition::threads::pool::MayWait;
+    use crate::seam::image::PartitionEntry;
+    use crate::testing::{Broker, NODE, TOPIC, batch, replicated};
+
+    const OTHER: i32 = 2;
+    const EPOCH: LeaderEpoch = LeaderEpoch::new(3);
+
+    /// `t`-0 as it follows node 2 in epoch 3.
+    fn follower() -> (Broker, Arc<Partition>) {
+        let mut broker = Broker::on_disk(Durability::Os).in_cluster();
+        assigned(&mut broker, OTHER, EPOCH.get());
+        let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
+        (broker, partition)
+    }
+
+    fn assigned(broker: &mut Broker, leader: i32, leader_epoch: i32) {
+        let both = [NODE, OTHER];
+        let leader_epoch = LeaderEpoch::new(leader_epoch);
+        let partition_epoch = leader_epoch.get();
+        let entry = replicated(partition_epoch, &both, &both);
+        broker.replicate(PartitionEntry { leader, leader_epoch, ..entry }, &[]);
+    }
+
+    fn writing(
+        partition: &Partition,
+        work: impl FnOnce(&Partition, &Writer) -> Result<Position, FollowError> + Send + 'static,
+    ) -> Result<Position, FollowError> {
+        let may_wait = MayWait::as_documented();
+        let work = |partition: &Partition, writer: &Writer| Ok(work(partition, writer));
+        partition.with_writer(&may_wait, work).unwrap()
+    }
+
+    fn begin(partition: &Partition, leader_epoch: i32) -> Result<Position, FollowError> {
+        let leader_epoch = LeaderEpoch::new(leader_epoch);
+        writing(partition, move |partition, writer| partition.begin_to_follow(leader_epoch, writer))
+    }
+
+    /// A batch of one record that was written in `batch_epoch` comes in an answer of `leader_epoch`.
+    fn append(
+        partition: &Partition,
+        leader_epoch: i32,
+        (fetch_offset, batch_epoch): (i64, i32),
+        high_watermark: i64,
+    ) -> Result<Position, FollowError> {
+        let mut records = batch(&["a"]);
+        let mut stamped = BatchMut::new(&mut records).unwrap();
+        stamped.set_base_offset(fetch_offset);
+        stamped.set_partition_leader_epoch(LeaderEpoch::new(batch_epoch));
+        append_bytes(partition, leader_epoch, fetch_offset, records, high_watermark)
+    }
+
+    fn append_bytes(
+        partition: &Partition,
+        leader_epoch: i32,
+        fetch_offset: i64,
+        records: Vec<u8>,
+        high_watermark: i64,
+    ) -> Result<Position, FollowError> {
+        let (leader_epoch, records) = (LeaderEpoch::new(leader_epoch), Bytes::from(records));
+        let answered = Answered { fetch_offset, records, high_watermark, log_start_offset: 0 };
+        writing(partition, move |partition, writer| {
+            partition.append_as_follower(leader_epoch, &answered, writer)
+        })
+    }
+
+    fn at(log_end_offset: i64, latest_epoch: i32) -> Position {
+        let latest_epoch = Some(LeaderEpoch::new(latest_epoch));
+        Position { log_start_offset: 0, log_end_offset, latest_epoch }
+    }
+
+    #[test]
+    fn a_log_that_never_had_a_record_is_not_opened_to_be_followed() {
+        let (_broker, partition) = follower();
+        assert_eq!(begin(&partition, 3), Ok(Position::NOTHING));
+        assert!(partition.opened_log().is_none());
+    }
+
+    /// contract/replication.md#18, #19.
+    #[test]
+    fn records_are_appended_as_they_are_and_the_high_watermark_is_the_leaders_within_the_log() {
+        let (_broker, partition) = follower();
+        assert_eq!(append(&partition, 3, (0, 2), 5), Ok(at(1, 2)));
+        assert_eq!(partition.high_watermark(), 1);
+        assert_eq!(append(&partition, 3, (1, 3), 1), Ok(at(2, 3)));
+        assert_eq!(partition.high_watermark(), 1);
+        partition.follow_leader(EPOCH, 2);
+        assert_eq!(partition.high_watermark(), 2);
+        // Of an epoch that the leader of this one cannot have.
+        assert_eq!(append(&partition, 3, (2, 4), 2), Ok(at(2, 3)));
+    }
+
+    /// docs/SEAM.md S3.
+    #[test]
+    fn what_an_older_leader_epoch_brings_changes_nothing() {
+        let (mut broker, partition) = follower();
+        assert_eq!(append(&partition, 3, (0, 3), 0), Ok(at(1, 3)));
+        assigned(&mut broker, OTHER, 4);
+        assert_eq!(append(&partition, 3, (1, 3), 2), Err(FollowError::Superseded));
+        assert_eq!(begin(&partition, 3), Err(FollowError::Superseded));
+        let truncated = writing(&partition, |partition, writer| {
+            partition.truncate_as_follower(EPOCH, (EPOCH, 0), writer)
+        });
+        assert_eq!(truncated, Err(FollowError::Superseded));
+        let moved =
+            writing(&partition, |partition, writer| partition.go_to_leader(EPOCH, (9, 9), writer));
+        assert_eq!(moved, Err(FollowError::Superseded));
+        partition.follow_leader(EPOCH, 1);
+        assert_eq!(begin(&partition, 4), Ok(at(1, 3)));
+        assert_eq!(partition.high_watermark(), 0);
+    }
+
+    /// contract/replication.md#16.
+    #[test]
+    fn an_answer_to_a_fetch_that_began_elsewhere_changes_nothing() {
+        let (_broker, partition) = follower();
+        assert_eq!(append(&partition, 3, (0, 3), 0), Ok(at(1, 3)));
+        assert_eq!(append(&partition, 3, (0, 3), 1), Ok(at(1, 3)));
+        assert_eq!(append(&partition, 3, (2, 3), 1), Ok(at(1, 3)));
+        assert_eq!(partition.high_watermark(), 0);
+    }
+
+    #[test]
+    fn a_batch_that_fails_its_checksum_is_refused_and_may_come_again() {
+        let (_broker, partition) = follower();
+        let mut torn = batch(&["a"]);
+        *torn.last_mut().unwrap() ^= 1;
+        let refused = append_bytes(&partition, 3, 0, torn, 0);
+        assert!(matches!(refused, Err(FollowError::Refused(_))), "{refused:?}");
+        assert_eq!(append(&partition, 3, (0, 3), 1), Ok(at(1, 3)));
+    }
+
+    /// contract/replication.md#14, #15: both logs know epoch 1, this one went on in 2, the leader in 3.
+    #[test]
+    fn a_log_is_truncated_to_where_it_parts_from_its_leaders() {
+        let (_broker, partition) = follower();
+        for (offset, epoch) in [(0, 1), (1, 1), (2, 2), (3, 2)] {
+            append(&partition, 3, (offset, epoch), 3).unwrap();
+        }
+        let truncate = |epoch: i32, end_offset: i64| {
+            let parting = (LeaderEpoch::new(epoch), end_offset);
+            writing(&partition, move |partition, writer| {
+                partition.truncate_as_follower(EPOCH, parting, writer)
+            })
+        };
+        assert_eq!(truncate(1, 9), Ok(at(2, 1)));
+        assert_eq!(partition.high_watermark(), 2);
+        assert_eq!(truncate(1, 1), Ok(at(1, 1)));
+        assert_eq!(append(&partition, 3, (1, 3), 2), Ok(at(2, 3)));
+    }
+
+    /// contract/replication.md#8.
+    #[test]
+    fn a_follower_that_leads_begins_its_epoch_at_its_log_end() {
+        let (mut broker, partition) = follower();
+        append(&partition, 3, (0, 3), 1).unwrap();
+        assigned(&mut broker, NODE, 4);
+        assert_eq!(append(&partition, 3, (1, 3), 2), Err(FollowError::Superseded));
+        broker.append_waiting_for_nobody(&batch(&["b"]));
+        let log = partition.opened_log().unwrap();
+        let entries: Vec<_> = log
+            .epoch_entries()
+            .iter()
+            .map(|entry| (entry.epoch.get(), entry.start_offset))
+            .collect();
+        assert_eq!(entries, [(3, 0), (4, 1)]);
+        assert_eq!(log.log_end_offset(), 2);
+    }
+}

@@ -86,10 +86,10 @@ pub struct ReplicaFetch {
     pub bytes_min: i32,
     /// `replica.fetch.response.max.bytes`: of one answer, soft limit.
     pub bytes_max: i32,
-    /// `replica.fetch.wait.max.ms`: how long a leader without news keeps a fetch.
-    pub wait_ms_max: u32,
-    /// `replica.socket.timeout.ms`: a leader that takes longer to answer is given up.
-    pub timeout_ms: u64,
+    /// `replica.fetch.wait.max.ms`: how long a leader without news keeps a fetch; negative is not at all.
+    pub wait_ms_max: i32,
+    /// `replica.socket.timeout.ms`: a leader that takes longer to answer is given up; negative as 0.
+    pub timeout_ms: i32,
 }
 
 impl Default for ReplicaFetch {

@@ -323,7 +323,7 @@ impl Fetcher {
                 news = self.news.recv() => self.hear(news.ok_or(Closed)?),
                 Some(done) = self.done.recv() => self.worked(done),
                 () = sleep_to(gives_up_at) => {
-                    let wait = Duration::from_millis(self.settings().wait_ms_max.into());
+                    let wait = duration(self.settings().wait_ms_max);
                     self.gives_up_from = Instant::now() + wait;
                     self.client.disconnect(to);
                     return Ok(Ended::GivenUp);
@@ -356,7 +356,7 @@ impl Fetcher {
         body: Bytes,
     ) -> oneshot::Receiver<Result<Bytes, SendError>> {
         let settings = self.settings();
-        let timeout = Duration::from_millis(settings.timeout_ms);
+        let timeout = duration(settings.timeout_ms);
         // The limit is a soft one, by a batch; without a whole one the answer grows as it comes.
         let answer_bytes_expected = usize::try_from(settings.bytes_max).unwrap_or(0) * 2;
         let (tell, answer) = oneshot::channel();
@@ -433,6 +433,10 @@ fn ended(answered: Result<Result<Bytes, SendError>, oneshot::error::RecvError>) 
         Ok(Err(error)) => Ended::Failed(error),
         Err(_) => Ended::Failed(SendError::Closed),
     }
+}
+
+fn duration(ms: i32) -> Duration {
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
 }
 
 /// Never, without a time.

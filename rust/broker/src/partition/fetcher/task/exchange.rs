@@ -14,7 +14,7 @@ use pykafka_wire::fetch::{
 use pykafka_wire::{ApiKey, Records, list_offsets};
 use tokio::time::Instant;
 
-use super::{Closed, Ended, Fetcher, Stage, ended};
+use super::{Closed, Ended, Fetcher, Stage, duration, ended};
 use crate::kafka_error::KafkaError;
 use crate::partition::fetcher::session::{Ask, Spec};
 use crate::partition::follower_log::{Answered, FollowError};
@@ -95,10 +95,10 @@ impl Fetcher {
     }
 
     /// A leader keeps the Fetch no longer than partitions pause that have no part in it.
-    fn wait_max(&self, wait_ms_max: u32) -> Duration {
+    fn wait_max(&self, wait_ms_max: i32) -> Duration {
         let now = Instant::now();
         let due = self.restless().filter_map(|(_, assigned)| assigned.due(now)).min();
-        let wait = Duration::from_millis(wait_ms_max.into());
+        let wait = duration(wait_ms_max);
         due.map_or(wait, |due| wait.min(due - now))
     }
 
