@@ -1,4 +1,4 @@
-"""Two cores replicate, with images by hand: what one leads the other fetches (contract/replication.md#16-#23)."""
+"""Two cores replicate, with images by hand: what one leads the other fetches (contract/replication.md#16, #23)."""
 
 from collections.abc import Iterator
 

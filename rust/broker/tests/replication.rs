@@ -1,4 +1,4 @@
-//! Brokers that follow each other, on real sockets of 127.0.0.1; the test is the controller (contract/replication.md#11–#24).
+//! Brokers that follow each other, on real sockets of 127.0.0.1; the test is the controller (contract/replication.md#11, #16, #22, #23).
 
 mod cluster;
 mod common;
