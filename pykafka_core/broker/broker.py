@@ -27,13 +27,11 @@ from pykafka_core.broker.runtime.calls import (
 )
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.loop import ControlLoop
-from pykafka_core.broker.runtime.membership.membership import Membership
 from pykafka_core.broker.runtime.requests import LocalRequest
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.log_bridge import DRAIN_INTERVAL_MS, drain_into_logging
 from pykafka_core.broker.start.listeners import bind
-from pykafka_core.broker.start.member import start_member
-from pykafka_core.broker.start.plan import Started, plan
+from pykafka_core.broker.start.plan import Plan, Started, plan
 from pykafka_core.broker.start.registration import register
 from pykafka_core.broker.start.startup import start
 from pykafka_core.broker.storage.reserve import CHECK_INTERVAL_MS
@@ -47,6 +45,7 @@ from pykafka_core.types import RESOURCE_BROKER, ConfigResource, Durability, rand
 if TYPE_CHECKING:
     from pykafka_core._core import CoreOptions
     from pykafka_core.broker.metrics.collect import Sources
+    from pykafka_core.broker.runtime.membership.membership import Membership
 
 _MIN_ISR = "min.insync.replicas"
 
@@ -125,8 +124,7 @@ class Broker:
             clock=clock,
         )
         try:
-            begin = start_member if planned.is_member else start
-            self._started = begin(core, types, planned)
+            self._started = _begin(core, types, planned)
             self._loop = _loop(core, self._started, settings, on_failure)
             self._loop.start()
             self._wait_joined(settings)
@@ -421,12 +419,21 @@ def _loop(
     return ControlLoop(core, control.dispatcher, timers, "pykafka-core-control", failing)
 
 
+def _begin(core: Core, types: CoreTypes, planned: Plan) -> Started:
+    if not planned.is_member:
+        return start(core, types, planned)
+    # Not before: a broker that is alone has no use for it.
+    from pykafka_core.broker.start.member import start_member
+
+    return start_member(core, types, planned)
+
+
 def _shut_down(
     loop: ControlLoop,
     core: Core,
     snapshots: Snapshots | None,
     faults: Faults,
-    membership: Membership | None,
+    membership: "Membership | None",
     pid: int,
 ) -> None:
     """What is left to do when the broker goes; nothing in a forked child, which has no threads."""
@@ -439,7 +446,7 @@ def _shut_down(
             _end(core, snapshots, faults, STOP_GRACE_MS)
 
 
-def _leave(core: Core, membership: Membership) -> None:
+def _leave(core: Core, membership: "Membership") -> None:
     """Have the controller move what is led here; one that does not answer holds up no stop for long."""
     left = threading.Event()
     membership.leave(left.set)

@@ -114,8 +114,21 @@ def test_what_is_not_built_may_be_set_to_its_default() -> None:
         ({"process.roles": "controller"}, "process.roles"),
         ({"controller.quorum.voters": "1@a:9093,2@b:9093"}, "controller.quorum.voters"),
         (
-            {"controller.quorum.bootstrap.servers": "a:9093,b:9093"},
+            {"controller.quorum.bootstrap.servers": "a:9093,b"},
             "controller.quorum.bootstrap.servers",
+        ),
+        ({"process.roles": "broker", "node.id": "2"}, "controller.quorum.voters"),
+        (
+            {"process.roles": "broker", "controller.quorum.voters": "1@a:9093"},
+            "node.id",
+        ),
+        (
+            {
+                "process.roles": "broker",
+                "node.id": "1",
+                "controller.quorum.voters": "1@a:9093,2@b:9093",
+            },
+            "controller.quorum.voters",
         ),
         ({"node.id": "1", "broker.id": "2"}, "broker.id"),
         ({"log.retention.ms": "0"}, "log.retention.ms"),

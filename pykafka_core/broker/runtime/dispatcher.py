@@ -21,7 +21,6 @@ from pykafka_core.broker.runtime.coordinators import Coordinators
 from pykafka_core.broker.runtime.faults import Faults
 from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.levels import Levels
-from pykafka_core.broker.runtime.membership.membership import Membership
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.open_requests import OpenRequests
@@ -31,6 +30,7 @@ from pykafka_core.handlers.registry import BY_KEY, Owner
 
 if TYPE_CHECKING:
     from pykafka_core._core import Event
+    from pykafka_core.broker.runtime.membership.membership import Membership
 
 E = TypeVar("E")
 
@@ -65,7 +65,7 @@ class Dispatcher:
         coordinators: Coordinators,
         levels: Levels,
         faults: Faults,
-        membership: Membership | None = None,
+        membership: "Membership | None" = None,
     ) -> None:
         self._core = core
         self._requests = requests

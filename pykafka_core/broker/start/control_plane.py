@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka_core.broker.runtime.calls import new_producer_id
 from pykafka_core.broker.runtime.contexts import Contexts
@@ -13,7 +13,6 @@ from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.levels import Levels
 from pykafka_core.broker.runtime.maintenance import Maintenance
-from pykafka_core.broker.runtime.membership.membership import Membership
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.metadata.quorum_port import QuorumPort
@@ -26,6 +25,9 @@ from pykafka_core.coordinator.transaction.settings import TransactionSettings
 from pykafka_core.coordinator.transaction.transaction_shard import TransactionShard
 from pykafka_core.handlers.context import Node, ProducerIds
 from pykafka_core.types import RESOURCE_GROUP
+
+if TYPE_CHECKING:
+    from pykafka_core.broker.runtime.membership.membership import Membership
 
 
 class ControlPlane(NamedTuple):
@@ -45,7 +47,7 @@ def assemble(
     quorum: QuorumPort,
     publisher: Publisher,
     reserve: Reserve | None,
-    membership: Membership | None = None,
+    membership: "Membership | None" = None,
 ) -> ControlPlane:
     """Make the parts that requests go through."""
     core, faults, completions, timers, replies, requests = foundation

@@ -3,18 +3,19 @@
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykafka_core.broker.start.control_plane import ControlPlane
 from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.identity import Identity, new_identity
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.broker.storage.snapshots import Snapshots
-from pykafka_core.broker.storage.voters import VoterNode, voters_of
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import StorageError
 from pykafka_core.metadata.image.image import Endpoint
-from pykafka_core.metadata.records.quorum_records import QuorumRecords
+
+if TYPE_CHECKING:
+    from pykafka_core.broker.storage.voters import VoterNode
 
 UNKNOWN_EPOCH = -1
 
@@ -28,7 +29,7 @@ class Plan(NamedTuple):
     clean_epoch: int | None
     """Broker epoch of the last run, which stopped cleanly, -1 if it did not say; None if it did not stop cleanly."""
     new_id: Callable[[], bytes]
-    voters: tuple[VoterNode, ...] = ()
+    voters: "tuple[VoterNode, ...]" = ()
     """Of the metadata quorum, as the newest snapshot has them; none where they are not in the log."""
 
     @property
@@ -81,11 +82,15 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
     )
 
 
-def _voters(directory: DataDirectory | None, listeners: Sequence[str]) -> tuple[VoterNode, ...]:
+def _voters(directory: DataDirectory | None, listeners: Sequence[str]) -> "tuple[VoterNode, ...]":
     """Those that a snapshot names; it is not read where no setting speaks of controllers."""
     snapshot = directory.latest_snapshot() if directory and listeners else None
     if snapshot is None:
         return ()
+    # Not before: a broker that is alone has no use for them.
+    from pykafka_core.broker.storage.voters import voters_of
+    from pykafka_core.metadata.records.quorum_records import QuorumRecords
+
     try:
         return voters_of(QuorumRecords().after(snapshot.bytes), listeners)
     except ValueError as error:
