@@ -41,9 +41,6 @@ class ReplicaDriver:
         begun: The value to begin with, and what followed from its beginning.
         persist: Writes and syncs quorum-state.
         next_offset: End of what the image holds.
-
-    Attributes:
-        leader_changed: Called when this node learns who leads, or that nobody does.
     """
 
     def __init__(
@@ -62,7 +59,6 @@ class ReplicaDriver:
         self._persist = persist
         self._writes = LogWrites(core, completions, self.handle)
         self.committed = CommittedLog(core, completions, next_offset)
-        self.leader_changed: Callable[[events.LeaderChanged], object] = lambda _: None
         self.proposal_end = ProposalEnd()
         self._events: deque[events.ReplicaEvent] = deque()
         self._is_handling = False
@@ -181,7 +177,7 @@ class ReplicaDriver:
                 case events.InDoubt():
                     self.proposal_end.in_doubt()
                 case events.LeaderChanged():
-                    self.leader_changed(output)
+                    pass  # who leads is looked at when it matters
                 case events.Failed(error_code):
                     raise StorageError(
                         f"the metadata log or quorum-state cannot be written: {error_of(error_code).name}"

@@ -47,7 +47,7 @@ class Exchange:
     Args:
         foundation: Its sockets, the log that answers to Fetch are read from, and where each request ends.
         envelope: Around all that is said.
-        voters: Where other voters are, by node id; a leader that says so is where it says.
+        voters: Where voters are, by node id; of others it is learned from who leads.
     """
 
     def __init__(
@@ -84,8 +84,9 @@ class Exchange:
             return None
         for at in getattr(message, "leader_endpoints", ()):
             if at.name in self._envelope.listeners:
+                # Whoever says so: it moves no voter whose place is known.
                 leader_id = message.topics[0].partitions[0].leader_id
-                self._endpoints[leader_id] = Endpoint(at.host, at.port)
+                self._endpoints.setdefault(leader_id, Endpoint(at.host, at.port))
         number = next(self._numbers)
         self._open[number] = asked, body
         self._requests.when_over(asked, partial(self._open.pop, number, None))
