@@ -61,6 +61,21 @@ fn partitions_of_many_topics_and_fetchers_are_all_followed() {
 }
 
 #[test]
+fn a_fetch_that_waits_at_the_leader_is_given_up_for_another_partition() {
+    let longer_than_a_produce = ("replica.fetch.wait.max.ms", "25000");
+    let mut cluster = Cluster::in_memory(2, &[longer_than_a_produce]);
+    cluster.create_topic(&[1, 2], 1);
+    assert_eq!(cluster.produce(1, -1, &["a"]).0, 0);
+    for _ in 0..3 {
+        // A new epoch has to be fetched in, too.
+        cluster.change(|entry| entry.lead(1));
+        assert_eq!(cluster.produce(1, -1, &["b"]).0, 0);
+    }
+    cluster.create_other_topic(&[1, 2], 1);
+    assert_eq!(cluster.produce_to_other(1, &["c"]).0, 0);
+}
+
+#[test]
 fn an_empty_follower_gets_all_there_is() {
     let mut cluster = Cluster::on_disk(2, &[("replica.fetch.max.bytes", "10000")]);
     cluster.create_topic(&[1], 1);

@@ -14,7 +14,7 @@
 //! offset.
 //!
 //! - News reach a task at once. Where a Fetch waits at the leader for records, it is given up for them, with its
-//!   connection, at most once per `replica.fetch.wait.max.ms`: a partition whose leader changed must not wait that long.
+//!   connection, twice a second at most: a partition whose leader changed must not wait that long.
 //! - A partition whose log is slow is left out of the next Fetch, once the others have waited a moment for it.
 //! - After an error there is a pause, which doubles up to `replica.fetch.backoff.ms`: that of the partition if the error
 //!   is, else that of the task. What a new leader does not know yet it knows in a moment.

@@ -33,6 +33,8 @@ const FETCH_VERSION_MAX: i16 = 18;
 const FETCH_VERSION_MIN: i16 = 12;
 /// What partitions that are ready wait for one whose log is at work, or for an answer that may be on its way.
 const PATIENCE: Duration = Duration::from_millis(20);
+/// A Fetch is given up for news no more often, so that answers get through however many news there are.
+const GIVES_UP_EVERY: Duration = Duration::from_millis(500);
 
 /// Where a node listens for brokers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -323,8 +325,7 @@ impl Fetcher {
                 news = self.news.recv() => self.hear(news.ok_or(Closed)?),
                 Some(done) = self.done.recv() => self.worked(done),
                 () = sleep_to(gives_up_at) => {
-                    let wait = duration(self.settings().wait_ms_max);
-                    self.gives_up_from = Instant::now() + wait;
+                    self.gives_up_from = Instant::now() + GIVES_UP_EVERY;
                     self.client.disconnect(to);
                     return Ok(Ended::GivenUp);
                 }
