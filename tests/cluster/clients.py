@@ -11,7 +11,7 @@ from confluent_kafka import (
     Producer,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic, PartitionMetadata
 
 PATIENCE_S = 60
 
@@ -40,9 +40,26 @@ def create(bootstrap: str, name: str, *leaders: int) -> None:
 
 
 def leaders_of(bootstrap: str, name: str) -> list[int]:
-    partitions = AdminClient({"bootstrap.servers": bootstrap}).list_topics(name, PATIENCE_S)
-    found = partitions.topics[name].partitions
-    return [found[index].leader for index in sorted(found)]
+    """Of each partition; -1 where nobody leads it. A node learns of a topic soon after it was made."""
+    return [partition.leader for partition in _partitions(bootstrap, name)]
+
+
+def isr_of(bootstrap: str, name: str) -> list[list[int]]:
+    """Of each partition, sorted."""
+    return [sorted(partition.isrs) for partition in _partitions(bootstrap, name)]
+
+
+def _partitions(bootstrap: str, name: str) -> list[PartitionMetadata]:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    found: list[PartitionMetadata] = []
+
+    def is_known() -> bool:
+        topic = admin.list_topics(name, PATIENCE_S).topics[name]
+        found[:] = [topic.partitions[index] for index in sorted(topic.partitions)]
+        return bool(found)
+
+    eventually(is_known)
+    return found
 
 
 def produce(bootstrap: str, topic: str, values: Sequence[str]) -> None:
@@ -99,10 +116,3 @@ def create_replicated(bootstrap: str, name: str, partitions: int = 3, min_isr: i
     config = {"min.insync.replicas": str(min_isr)}
     topic = NewTopic(name, partitions, 3, config=config)
     admin.create_topics([topic])[name].result(PATIENCE_S)
-
-
-def isr_of(bootstrap: str, name: str) -> list[list[int]]:
-    """Of each partition, sorted."""
-    found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(name, PATIENCE_S)
-    partitions = found.topics[name].partitions
-    return [sorted(partitions[index].isrs) for index in sorted(partitions)]
