@@ -349,21 +349,24 @@ class Broker:
         return changes
 
     def _wait_joined(self, settings: BrokerConfigs) -> None:
+        """Return once it may serve; where it may not, or at Ctrl-C, the control thread ends first."""
         joined = self._started.joined
         if joined is None:
             return
         timeout_ms = settings.int("initial.broker.registration.timeout.ms")
-        in_time = joined.wait(timeout_ms / 1000)
-        if self._loop.failure is None and in_time:
-            return
-        failure = self._loop.failure
-        self._loop.stop()
-        if failure is not None:
-            raise failure
-        raise ClusterError(
-            f"this broker could not join its cluster within {timeout_ms} ms (initial.broker.registration.timeout.ms): "
-            "see whether the controllers of controller.quorum.voters run"
-        )
+        try:
+            in_time = joined.wait(timeout_ms / 1000)
+            if self._loop.failure is not None:
+                raise self._loop.failure
+            if not in_time:
+                raise ClusterError(
+                    f"this broker could not join its cluster within {timeout_ms} ms "
+                    "(initial.broker.registration.timeout.ms): see whether a majority of the controllers runs "
+                    "and can be reached, and whether another broker has its node.id"
+                )
+        except BaseException:
+            self._loop.stop()
+            raise
 
     def _check_usable(self) -> None:
         if self._pid != os.getpid():

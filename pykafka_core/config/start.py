@@ -28,6 +28,7 @@ class StartConfig(NamedTuple):
         controller_names: Names of listeners of controllers, this node's or others'.
         is_controller: Whether this node is a voter of the metadata quorum, or is to become one.
         voters: As ``controller.quorum.voters`` names them.
+        bootstrap_servers: As ``controller.quorum.bootstrap.servers`` names them.
     """
 
     node_id: int | None
@@ -39,6 +40,7 @@ class StartConfig(NamedTuple):
     controller_names: tuple[str, ...]
     is_controller: bool
     voters: tuple[Voter, ...]
+    bootstrap_servers: tuple[str, ...]
 
     @classmethod
     def from_settings(cls, given: Mapping[str, str]) -> "StartConfig":
@@ -55,6 +57,7 @@ class StartConfig(NamedTuple):
             ),
             is_controller=set(listed(given, "process.roles")) != {"broker"},
             voters=tuple(map(_voter, listed(given, "controller.quorum.voters"))),
+            bootstrap_servers=listed(given, "controller.quorum.bootstrap.servers"),
         )
 
 

@@ -11,7 +11,7 @@ from pykafka_core.broker.storage.identity import Identity, new_identity
 from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs
-from pykafka_core.errors import StorageError
+from pykafka_core.errors import ClusterError, StorageError
 from pykafka_core.metadata.image.image import Endpoint
 
 if TYPE_CHECKING:
@@ -66,19 +66,27 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
 
     Raises:
         StorageError: The directory belongs to another node, or cannot be understood.
+        ClusterError: The settings speak of other controllers, and the directory of none.
     """
     node_id = settings.start.node_id
     directory = DataDirectory(path) if path is not None else None
     found = directory.identity() if directory else None
     if found is not None and node_id not in (None, found.node_id):
         raise StorageError(f"{path} belongs to node {found.node_id}, not to node {node_id}")
+    voters = _voters(directory, settings.start.controller_names)
+    if settings.start.is_controller and len(settings.start.bootstrap_servers) > 1 and not voters:
+        raise ClusterError(
+            f"controller.quorum.bootstrap.servers names {len(settings.start.bootstrap_servers)} controllers, and "
+            f"{path or 'a broker in memory'} does not know them: make the directory by `pykafka-core format` with "
+            "--initial-controllers"
+        )
     return Plan(
         settings=settings,
         identity=found or new_identity(node_id, new_id),
         directory=directory,
         clean_epoch=directory.clean_epoch() if directory else UNKNOWN_EPOCH,
         new_id=new_id,
-        voters=_voters(directory, settings.start.controller_names),
+        voters=voters,
     )
 
 
