@@ -196,6 +196,8 @@ class Core:
     def disconnect(self, peer: Peer) -> None:
         """End the connection, and all requests to it (``BROKER_NOT_AVAILABLE``)."""
     # replication: never called on a single node
+    def registered(self, broker_epoch: int) -> None:
+        """The controller has registered this process: the marker of its clean stop names the epoch."""
     def propose_isr(
         self,
         partition: PartitionId,

@@ -499,6 +499,9 @@ class FakeCore:
         else:
             self.push(_unanswered(token, NETWORK_EXCEPTION, "no connection"))
 
+    def registered(self, broker_epoch: int) -> None:
+        """Nothing: there is no marker of a clean stop."""
+
     def disconnect(self, peer: Peer) -> None:
         """End what was sent there."""
         self._end_sent([token for token, sent in self.sent.items() if sent.peer == peer])

@@ -43,6 +43,7 @@ ONLY_IN_A_CLUSTER = {
     "append_fetched",
     "disconnect",
     "propose_isr",
+    "registered",
     "send",
     "settle_isr",
     "truncate",

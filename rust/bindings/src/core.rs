@@ -466,6 +466,11 @@ impl PyCore {
         Ok(())
     }
 
+    fn registered(&self, py: Python<'_>, broker_epoch: i64) -> PyResult<()> {
+        self.core(py)?.registered(broker_epoch);
+        Ok(())
+    }
+
     fn disconnect(&self, py: Python<'_>, peer: PyPeer) -> PyResult<()> {
         self.core(py)?.disconnect(&peer.destination());
         Ok(())

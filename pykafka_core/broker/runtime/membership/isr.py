@@ -6,7 +6,7 @@ meanwhile goes with the next one.
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.membership.controller_channel import (
@@ -15,10 +15,10 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
 )
 from pykafka_core.errors import (
     FencedLeaderEpochError,
+    IneligibleReplicaError,
+    InvalidRequestError,
     InvalidUpdateVersionError,
     NewLeaderElectedError,
-    NotControllerError,
-    StaleBrokerEpochError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
@@ -30,19 +30,22 @@ if TYPE_CHECKING:
 
 ALTER_PARTITION = ControllerApi(56, (2, 3))
 PURPOSE = "alter partition"
-TIMEOUT_MS = 30_000
+TIMEOUT_MS = 3_000
+"""Of one attempt: a controller that hangs must not hold up what another one would decide."""
+RETRY_NS = 50_000_000
 OUTDATED = frozenset(
     {
         FencedLeaderEpochError.code,
         InvalidUpdateVersionError.code,
         NewLeaderElectedError.code,
-        NotControllerError.code,
-        StaleBrokerEpochError.code,
         UnknownTopicIdError.code,
         UnknownTopicOrPartitionError.code,
     }
 )
 """The controller knows of a later state, which the metadata will bring (contract/replication.md#32)."""
+
+REFUSED = frozenset({IneligibleReplicaError.code, InvalidRequestError.code})
+"""What is committed holds."""
 
 Place = tuple[bytes, int]
 
@@ -76,6 +79,7 @@ class IsrChanges:
         image: Callable[[], MetadataImage],
     ) -> None:
         self._core = foundation.core
+        self._timers = foundation.timers
         self._channel = channel
         self._broker = broker
         self._image = image
@@ -128,33 +132,39 @@ class IsrChanges:
         self, asked: Mapping[Place, _Wish], response: AlterPartitionResponse | None
     ) -> None:
         self._is_asking = False
-        found = {}
-        if response is not None and not response.error_code:
-            found = {
-                (topic.topic_id, partition.partition_index): partition
-                for topic in response.topics
-                for partition in topic.partitions
-            }
+        if response is None or response.error_code:
+            self._ask_again(asked)
+            return
+        found = {
+            (topic.topic_id, partition.partition_index): partition
+            for topic in response.topics
+            for partition in topic.partitions
+        }
+        again = {}
         for place, wish in asked.items():
             answer = found.get(place)
-            if answer is None:
-                # Nobody knows what became of it; the metadata will tell, or the scan repeats it.
-                self._core.settle_isr(wish.proposal, _unanswered(response))
+            if answer is None or answer.error_code in REFUSED:
+                self._core.settle_isr(wish.proposal, "rejected")
+            elif answer.error_code in OUTDATED:
+                self._core.settle_isr(wish.proposal, "unknown")
             elif answer.error_code:
-                outdated = answer.error_code in OUTDATED
-                self._core.settle_isr(wish.proposal, "unknown" if outdated else "rejected")
+                again[place] = wish
             elif answer.leader_epoch != wish.leader_epoch:
                 self._core.settle_isr(wish.proposal, "unknown")
             else:
                 self._core.settle_isr(
                     wish.proposal, "committed", answer.isr, answer.partition_epoch
                 )
-        self._ask()
+        if again:
+            self._ask_again(again)
+        else:
+            self._ask()
 
-
-def _unanswered(response: AlterPartitionResponse | None) -> Literal["rejected", "unknown"]:
-    """A request that was refused as a whole changed nothing."""
-    return "unknown" if response is None else "rejected"
+    def _ask_again(self, asked: Mapping[Place, _Wish]) -> None:
+        """They may be committed all the same; the partition epoch makes it safe to ask for them twice."""
+        self._wishes = {**asked, **self._wishes}
+        due_ns = self._core.now_ns() + RETRY_NS
+        self._timers.once("a change of an ISR", due_ns, self._ask)
 
 
 def _partition(image: MetadataImage, place: Place) -> Partition | None:

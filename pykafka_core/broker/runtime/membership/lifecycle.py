@@ -17,7 +17,16 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
 )
 from pykafka_core.broker.runtime.timers import Timer
 from pykafka_core.broker.storage.identity import Identity
-from pykafka_core.errors import DuplicateBrokerRegistrationError, StaleBrokerEpochError, error_of
+from pykafka_core.errors import (
+    BrokerIdNotRegisteredError,
+    ClusterAuthorizationFailedError,
+    InconsistentClusterIdError,
+    InvalidRegistrationError,
+    InvalidRequestError,
+    StaleBrokerEpochError,
+    UnsupportedVersionError,
+    error_of,
+)
 from pykafka_core.metadata.image.features import SUPPORTED_FEATURES
 from pykafka_core.metadata.image.image import Endpoint
 from pykafka_core.protocol.messages import (
@@ -37,6 +46,17 @@ LEAVING_PAUSE_MS = 50
 LEAVING_MS_MAX = 1000
 """A broker that leaves waits no longer for a controller that does not answer."""
 NS_PER_MS = 1_000_000
+FINAL = frozenset(
+    {
+        BrokerIdNotRegisteredError.code,
+        ClusterAuthorizationFailedError.code,
+        InconsistentClusterIdError.code,
+        InvalidRegistrationError.code,
+        InvalidRequestError.code,
+        UnsupportedVersionError.code,
+    }
+)
+"""With which a registration is refused for good."""
 UNKNOWN = -1
 
 _log = GuardedLogger(__name__)
@@ -149,14 +169,16 @@ class Lifecycle:
             return
         response = cast("BrokerRegistrationResponse", answer)
         code = response.error_code
-        if code == DuplicateBrokerRegistrationError.code:
-            # An earlier run of this broker, whose session has not ended.
-            self._later(self.register)
-        elif code:
+        if code in FINAL:
             name = error_of(code).name
             self._refused(f"the controller refuses the registration of this broker: {name}")
+        elif code:
+            # Such as an earlier run of this broker, whose session has not ended.
+            _log.warning("this broker is not registered yet: %s", error_of(code).name)
+            self._later(self.register)
         else:
             self.epoch = response.broker_epoch
+            self._core.registered(self.epoch)
             self._beat()
 
     def _beat_now(self) -> None:

@@ -141,9 +141,6 @@ impl PartitionTable {
             .filter(|(_, registration)| registration.is_eligible)
             .map(|(node_id, registration)| (*node_id, registration.broker_epoch));
         self.host.eligible.store(Arc::new(eligible.collect()));
-        if let Some(own) = image.registrations.get(&self.host.node_id) {
-            self.host.directory.set_broker_epoch(own.broker_epoch);
-        }
         let lag_ns_max = image.settings.replica_lag_ms_max.saturating_mul(1_000_000);
         self.host.replica_lag_ns_max.store(lag_ns_max, Ordering::Relaxed);
         let expiration_ms = image.settings.producer_id_expiration_ms;

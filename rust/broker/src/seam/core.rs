@@ -341,6 +341,12 @@ impl Core {
         self.peers.disconnect(to);
     }
 
+    /// Takes note of the epoch of this process's registration: the marker of a clean stop carries it. Without one the marker says
+    /// of no process that it stopped cleanly.
+    pub fn registered(&self, broker_epoch: i64) {
+        self.ctx.partitions.host().directory.set_broker_epoch(broker_epoch);
+    }
+
     /// Makes an ISR pending; its proposal's id, or `None` if it is not possible now.
     pub fn propose_isr(
         &self,
