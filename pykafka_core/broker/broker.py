@@ -55,6 +55,8 @@ MEMORY_MAX = 256 * 1024 * 1024
 STOP_GRACE_MS = 5000
 LEAVE_S = 10
 """For the controller's answer at a clean stop of a node of several."""
+is_joining = threading.Event()
+"""Set while a node of several waits to be let in: it may take long, and a signal ends it."""
 EMBEDDED_LISTENER = "PLAINTEXT://127.0.0.1:0"
 
 
@@ -123,6 +125,8 @@ class Broker:
             memory_max=memory_max,
             clock=clock,
         )
+        if planned.is_member:
+            is_joining.set()
         try:
             self._started = _begin(core, types, planned)
             self._loop = _loop(core, self._started, settings, on_failure)
@@ -131,6 +135,8 @@ class Broker:
         except BaseException:
             core.stop(0)
             raise
+        finally:
+            is_joining.clear()
         self._settings = settings
         self._identity = planned.identity
         self._path = path

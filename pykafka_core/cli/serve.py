@@ -222,6 +222,9 @@ def _catch_signals() -> tuple[int, int]:
 
 def _let_the_next_one_kill(number: int, _frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)
+    broker = sys.modules.get("pykafka_core.broker.broker")
+    if broker is not None and broker.is_joining.is_set():
+        raise KeyboardInterrupt
 
 
 def _start(options: ServeOptions, on_failure: Callable[[BaseException], object]) -> "Broker":

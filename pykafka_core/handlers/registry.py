@@ -89,12 +89,12 @@ ROWS: tuple[Row, ...] = (
 )
 
 QUORUM_ROWS: tuple[Row, ...] = (
-    Row(1, "quorum.fetch", (4, 18), Owner.QUORUM),
-    Row(52, "quorum.vote", (0, 2), Owner.QUORUM),
-    Row(53, "quorum.begin_quorum_epoch", (0, 1), Owner.QUORUM),
-    Row(54, "quorum.end_quorum_epoch", (0, 1), Owner.QUORUM),
+    Row(1, "quorum.fetch", (16, 18), Owner.QUORUM),
+    Row(52, "quorum.vote", (1, 2), Owner.QUORUM),
+    Row(53, "quorum.begin_quorum_epoch", (1, 1), Owner.QUORUM),
+    Row(54, "quorum.end_quorum_epoch", (1, 1), Owner.QUORUM),
 )
-"""What replicas of the metadata quorum ask each other, on listeners of controllers alone."""
+"""What replicas of the metadata quorum ask each other, at listeners of controllers: with directory ids (KIP-853)."""
 
 _OF_CONTROLLERS: tuple[Row, ...] = (
     Row(56, "topics.alter_partition", (2, 3), Owner.CONTROLLER),

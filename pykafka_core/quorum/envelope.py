@@ -36,6 +36,9 @@ from pykafka_core.types import METADATA_TOPIC, METADATA_TOPIC_ID
 FETCH_BYTES_MAX: Final = 8 << 20
 """Of records in an answer to Fetch, as Kafka's replicas ask for (``KafkaRaftClient.MAX_FETCH_SIZE_BYTES``)."""
 
+EPOCH_MAX: Final = 2**30
+"""Believed of others: epochs are raised by one, so none comes here by itself, and what is left has to last."""
+
 AnyT = TypeVar("AnyT")
 NamedResponseT = TypeVar(
     "NamedResponseT", VoteResponse, BeginQuorumEpochResponse, EndQuorumEpochResponse
@@ -184,7 +187,7 @@ def decode_request(envelope: Envelope, request: QuorumRequest) -> Body | QuorumR
     if request.cluster_id not in (None, envelope.cluster_id):
         return _refusal(request, InconsistentClusterIdError.code)
     asked = _only_partition(request.topics)
-    if asked is None:
+    if asked is None or _epoch(request, asked) > EPOCH_MAX:
         return _refusal(request, InvalidRequestError.code)
     match request:
         case VoteRequest():
@@ -202,6 +205,18 @@ def decode_request(envelope: Envelope, request: QuorumRequest) -> Body | QuorumR
             if request.max_wait_ms < 0:
                 return _refusal(request, InvalidRequestError.code)
             return _fetch(request, asked)
+        case _:
+            assert_never(request)
+
+
+def _epoch(request: QuorumRequest, asked: Any) -> int:
+    match request:
+        case VoteRequest():
+            return int(asked.replica_epoch)
+        case FetchRequest():
+            return int(asked.current_leader_epoch)
+        case BeginQuorumEpochRequest() | EndQuorumEpochRequest():
+            return int(asked.leader_epoch)
         case _:
             assert_never(request)
 
@@ -345,6 +360,8 @@ def decode_answer(response: QuorumResponse) -> Heard:
             answer = _fetch_answer(found)
         case _:
             assert_never(response)
+    if answer.epoch > EPOCH_MAX:
+        return Heard(None, None)
     known = (at for at in response.node_endpoints if at.node_id == answer.leader_id)
     return Heard(answer, next((Endpoint(at.host, at.port) for at in known), None))
 

@@ -1,6 +1,7 @@
 """Nodes of a cluster of ours, each with a data directory of its own, in this process or in processes of their own."""
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,6 +43,11 @@ class Formatted:
 
     def bootstrap_of(self, node_ids: Iterable[int]) -> str:
         return ",".join(f"127.0.0.1:{self._ports[node_id][0]}" for node_id in node_ids)
+
+    def is_listening(self, node_id: int) -> bool:
+        """Whether a node takes connections of other controllers."""
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self._ports[node_id][1])) == 0
 
     def logs(self, node_id: int, topic: str) -> dict[str, bytes]:
         """What a node's disk holds of a topic: segments by partition and name."""
@@ -131,9 +137,7 @@ class Processes(Formatted):
     def start(self, *node_ids: int) -> None:
         """Return when each has joined."""
         for node_id in node_ids:
-            properties = self.data(node_id).with_suffix(".properties")
-            settings = self.config(node_id).items()
-            properties.write_text("".join(f"{name}={value}\n" for name, value in settings))
+            properties = self.properties(node_id)
             command = [sys.executable, "-m", "pykafka_core.cli", "serve"]
             self.up[node_id] = subprocess.Popen(
                 [*command, "--config", str(properties), "--data", str(self.data(node_id))],
@@ -144,6 +148,13 @@ class Processes(Formatted):
             output = self.up[node_id].stdout
             assert output is not None
             assert output.readline().startswith("ready "), f"node {node_id} did not join"
+
+    def properties(self, node_id: int) -> Path:
+        """A node's settings, as a file."""
+        file = self.data(node_id).with_suffix(".properties")
+        settings = self.config(node_id).items()
+        file.write_text("".join(f"{name}={value}\n" for name, value in settings))
+        return file
 
     def kill(self, *node_ids: int) -> None:
         """SIGKILL, all of them before any is waited for."""

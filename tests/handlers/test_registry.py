@@ -66,6 +66,8 @@ DECLARED_EXCEPTIONS = {
 }
 
 
+WITH_DIRECTORY_IDS = {1: (16, 18), 52: (1, 2), 53: (1, 1), 54: (1, 1)}
+"""Of the quorum's own requests those versions are built that name a replica by its directory too (KIP-853)."""
 ALL_ROWS = sorted({*ROWS, *CONTROLLER_ROWS})
 
 
@@ -82,7 +84,8 @@ def test_what_controllers_have_is_kafka_4_2_1_without_what_is_not_built() -> Non
     assert built.keys() == expected - not_built
     assert not_built <= expected
     for key, versions in built.items():
-        assert versions == ON_CONTROLLERS_ALONE.get(key, KAFKA_4_2_1.get(key, (4, 18)))
+        expected_versions = ON_CONTROLLERS_ALONE.get(key, KAFKA_4_2_1.get(key))
+        assert versions == WITH_DIRECTORY_IDS.get(key, expected_versions)
 
 
 def test_no_client_is_offered_what_brokers_ask_controllers() -> None:

@@ -13,6 +13,7 @@ from pykafka_core.protocol import decode_response as decode_response_bytes
 from pykafka_core.protocol import encode_message
 from pykafka_core.protocol.messages import (
     BeginQuorumEpochRequest,
+    BeginQuorumEpochResponse,
     EndQuorumEpochRequest,
     FetchRequest,
     FetchResponse,
@@ -21,6 +22,7 @@ from pykafka_core.protocol.messages import (
 )
 from pykafka_core.quorum.batches import cut
 from pykafka_core.quorum.envelope import (
+    EPOCH_MAX,
     Endpoint,
     Envelope,
     Heard,
@@ -51,7 +53,7 @@ LEADER = Endpoint("127.0.0.1", 9093)
 ENVELOPE = Envelope(CLUSTER_ID, OWN, {"CONTROLLER": LEADER})
 
 node_ids = st.integers(0, 2**31 - 1)
-epochs = st.integers(0, 2**31 - 1)
+epochs = st.integers(0, EPOCH_MAX)
 offsets = st.integers(0, 2**63 - 1)
 keys = st.builds(ReplicaKey, node_ids, st.binary(min_size=16, max_size=16))
 ends = st.builds(OffsetAndEpoch, offsets, epochs)
@@ -224,3 +226,14 @@ def test_a_damaged_batch_is_not_used(at: int) -> None:
         return
     # Its length says that there is more of it to come, or it is of another epoch, which no checksum covers.
     assert len(found) == 1 if at < 12 else found[1].leader_epoch != 5
+
+
+@pytest.mark.parametrize("epoch", [EPOCH_MAX + 1, 2**31 - 1])
+def test_an_epoch_that_leaves_none_for_later_is_not_believed(epoch: int) -> None:
+    """One frame would have ended the quorum: the next epoch has to be a number of 32 bits."""
+    begin = BeginQuorumEpoch(1, ENVELOPE.key, epoch)
+    refused = decode_request(ENVELOPE, encode_request(ENVELOPE, begin))
+    assert isinstance(refused, BeginQuorumEpochResponse)
+    assert refused.error_code == InvalidRequestError.code
+    answer = EpochAnswer(0, 1, epoch)
+    assert decode_answer(encode_answer(begin, answer, None)).answer is None

@@ -73,7 +73,8 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
     found = directory.identity() if directory else None
     if found is not None and node_id not in (None, found.node_id):
         raise StorageError(f"{path} belongs to node {found.node_id}, not to node {node_id}")
-    voters = _voters(directory, settings.start.controller_names)
+    identity = found or new_identity(node_id, new_id)
+    voters = _voters(directory, identity, settings.start.controller_names)
     if settings.start.is_controller and len(settings.start.bootstrap_servers) > 1 and not voters:
         raise ClusterError(
             f"controller.quorum.bootstrap.servers names {len(settings.start.bootstrap_servers)} controllers, and "
@@ -82,7 +83,7 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
         )
     return Plan(
         settings=settings,
-        identity=found or new_identity(node_id, new_id),
+        identity=identity,
         directory=directory,
         clean_epoch=directory.clean_epoch() if directory else UNKNOWN_EPOCH,
         new_id=new_id,
@@ -90,16 +91,29 @@ def plan(settings: BrokerConfigs, path: Path | None, new_id: Callable[[], bytes]
     )
 
 
-def _voters(directory: DataDirectory | None, listeners: Sequence[str]) -> "tuple[VoterNode, ...]":
-    """Those that a snapshot names; it is not read where no setting speaks of controllers."""
-    snapshot = directory.latest_snapshot() if directory and listeners else None
+def _voters(
+    directory: DataDirectory | None, identity: Identity, listeners: Sequence[str]
+) -> "tuple[VoterNode, ...]":
+    """Those of the first snapshot, which is small, or of the newest where the settings speak of controllers."""
+    if directory is None:
+        return ()
+    newest = directory.latest_snapshot() if listeners else None
+    snapshot = newest or directory.first_snapshot()
     if snapshot is None:
         return ()
     # Not before: a broker that is alone has no use for them.
-    from pykafka_core.broker.storage.voters import voters_of
+    from pykafka_core.broker.storage.voters import has_others, voters_of
     from pykafka_core.metadata.records.quorum_records import QuorumRecords
 
+    records = QuorumRecords().after(snapshot.bytes)
     try:
-        return voters_of(QuorumRecords().after(snapshot.bytes), listeners)
+        if listeners:
+            return voters_of(records, listeners)
+        if not has_others(records, identity.node_id):
+            return ()
     except ValueError as error:
         raise StorageError(f"{snapshot.path}: {error}") from error
+    raise ClusterError(
+        f"{directory.path} is that of a controller among several, and the settings speak of none: start it with "
+        "those of its node, controller.listener.names among them"
+    )

@@ -217,6 +217,14 @@ class DataDirectory:
         newest = max(self._snapshot_names(), default=None)
         return None if newest is None else _content(int(newest[:20]), self._metadata / newest)
 
+    def first_snapshot(self) -> Content | None:
+        """What a controller was formatted with: the first voters of its quorum.
+
+        Raises:
+            StorageError: It cannot be read.
+        """
+        return _content(0, self._metadata / f"{0:020}-{0:010}.checkpoint")
+
     def _snapshot_names(self) -> list[str]:
         return [name for name in _names(self._metadata) if _is_snapshot(name)]
 

@@ -55,6 +55,18 @@ def voters_of(records: QuorumRecords, listeners: Sequence[str]) -> tuple[VoterNo
     return tuple(_voter(voter, listeners) for voter in record.voters)
 
 
+def has_others(records: QuorumRecords, node_id: int) -> bool:
+    """Whether a quorum has voters on other nodes.
+
+    Raises:
+        ValueError: The record cannot be understood.
+    """
+    if records.voters is None:
+        return False
+    record = cast("VotersRecord", decode_message("VotersRecord", 0, records.voters))
+    return any(voter.voter_id != node_id for voter in record.voters)
+
+
 def _voter(voter: VotersRecord.Voter, listeners: Sequence[str]) -> VoterNode:
     at = {endpoint.name.upper(): endpoint for endpoint in voter.endpoints}
     for name in listeners:

@@ -74,12 +74,25 @@ def _check(context: Context, request: BrokerRegistrationRequest, existing: Broke
         raise InconsistentClusterIdError(
             f"Expected cluster ID {context.node.cluster_id}, but got cluster ID {request.cluster_id}"
         )
+    if request.broker_id < 0:
+        raise InvalidRegistrationError(f"{request.broker_id} is no id of a broker")
+    _check_listeners(request)
     if _is_alive_elsewhere(context, request, existing):
         raise DuplicateBrokerRegistrationError("Another broker is registered with that broker id.")
     if request.is_migrating_zk_broker:
         raise BrokerIdNotRegisteredError("Controller does not support registering ZK brokers.")
     _check_directories(context, request)
     _check_features(context, request)
+
+
+def _check_listeners(request: BrokerRegistrationRequest) -> None:
+    """Clients are told of them; they have to be addresses."""
+    names = [listener.name for listener in request.listeners]
+    if not names or len(set(names)) < len(names):
+        raise InvalidRegistrationError("A broker has listeners, each of another name")
+    for listener in request.listeners:
+        if not listener.host or not listener.host.isprintable() or not listener.port:
+            raise InvalidRegistrationError(f"Listener {listener.name!r} is at no address")
 
 
 def _is_alive_elsewhere(

@@ -220,7 +220,10 @@ class Controller:
         batch.parked.append((asked, parked))
 
     def _propose(self, batch: _Batch) -> Slices[None]:
-        if not batch.values:
+        if not self._quorum.can_propose:
+            # Deposed while it decided.
+            self._release(batch, NotControllerError.code)
+        elif not batch.values:
             self._release(batch, 0)
         elif problems := (yield from self._publisher.problems(batch.proposed)):
             self._refuse(batch, InvalidConfigError.code, "; ".join(problems))

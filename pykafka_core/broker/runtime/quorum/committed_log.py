@@ -106,7 +106,10 @@ class CommittedLog:
             begin, self._read_to = self._read_to, next_offset
             messages = [record for at, record in records if at >= begin]
             self._ready.append(Committed(begin, next_offset - 1, messages))
-        if not self._ready:
+        if not read.records:
             raise MetadataError(
                 f"{place}: it ends before offset {end}, up to which it is committed"
             )
+        if not self._ready:
+            # A voter named an offset within a batch: it is told of once all of the batch is committed.
+            self._notices.popleft()

@@ -47,7 +47,7 @@ class Exchange:
     Args:
         foundation: Its sockets, the log that answers to Fetch are read from, and where each request ends.
         envelope: Around all that is said.
-        voters: Where voters are, by node id; of others it is learned from who leads.
+        voters: Where voters are, by node id; of a leader it is learned from answers, too.
     """
 
     def __init__(
@@ -82,11 +82,6 @@ class Exchange:
         if not isinstance(body, Body):
             self._respond(asked, body)
             return None
-        for at in getattr(message, "leader_endpoints", ()):
-            if at.name in self._envelope.listeners:
-                # Whoever says so: it moves no voter whose place is known.
-                leader_id = message.topics[0].partitions[0].leader_id
-                self._endpoints.setdefault(leader_id, Endpoint(at.host, at.port))
         number = next(self._numbers)
         self._open[number] = asked, body
         self._requests.when_over(asked, partial(self._open.pop, number, None))
