@@ -107,6 +107,7 @@ class Lifecycle:
         self._refused = refused
         self._timer: Timer | None = None
         self._is_leaving = False
+        self._last_refusal = 0
         self._left: Callable[[], object] | None = None
         self.epoch = UNKNOWN
         """Of the registration: the offset of its record."""
@@ -174,7 +175,9 @@ class Lifecycle:
             self._refused(f"the controller refuses the registration of this broker: {name}")
         elif code:
             # Such as an earlier run of this broker, whose session has not ended.
-            _log.warning("this broker is not registered yet: %s", error_of(code).name)
+            if code != self._last_refusal:
+                self._last_refusal = code
+                _log.warning("this broker is not registered yet: %s", error_of(code).name)
             self._later(self.register)
         else:
             self.epoch = response.broker_epoch
