@@ -338,7 +338,11 @@ REFUSED_BY_THE_CLIENT = {
 
 
 def test_every_client_command_has_arguments_that_the_client_refuses() -> None:
-    groups = {str(group.name): group.typer_instance or Typer() for group in app.registered_groups}
+    groups = {
+        str(group.name): group.typer_instance or Typer()
+        for group in app.registered_groups
+        if group.rich_help_panel == CLIENT
+    }
     commands = {
         f"{name} {command.name or command.callback.__name__}"
         for name, group in groups.items()

@@ -105,6 +105,7 @@ def test_it_goes_on_when_their_controller_was_away(
 ) -> None:
     with member(tmp_path, kafka, controller) as broker:
         create(kafka.bootstrap, "orders", OWN)
+        assert leaders_of(broker.bootstrap_servers, "orders") == [OWN]
         kafka.kill()
         produce(broker.bootstrap_servers, "orders", ["without a controller"])
         kafka.start()
