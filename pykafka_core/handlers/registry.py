@@ -111,7 +111,7 @@ _OF_BOTH = frozenset({19, 20, 29, 30, 31, 32, 33, 37, 43, 44, 45, 46, 49, 55, 57
 CONTROLLER_ROWS: tuple[Row, ...] = tuple(
     sorted((*(row for row in ROWS if row.api_key in _OF_BOTH), *_OF_CONTROLLERS))
 )
-"""What a listener of controllers serves beside `QUORUM_ROWS`. No broker has such a listener yet."""
+"""What a listener of controllers serves beside `QUORUM_ROWS`."""
 
 BY_KEY: Mapping[int, Row] = {row.api_key: row for row in ROWS}
 

@@ -1,6 +1,5 @@
 """Nodes of a cluster of ours, each with a data directory of its own, in this process or in processes of their own."""
 
-import os
 import socket
 import subprocess
 import sys
@@ -11,11 +10,7 @@ from pathlib import Path
 
 from bench.peers.brokers import reserve_port
 from pykafka_core import Broker
-from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_directory
-from pykafka_core.broker.storage.identity import Identity
-from pykafka_core.broker.storage.voters import VoterNode
-from pykafka_core.quorum.values import ReplicaKey
-from pykafka_core.types import id_text, random_id
+from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster
 from tests.cluster.clients import eventually
 
 
@@ -25,18 +20,9 @@ class Formatted:
     def __init__(self, folder: Path, ports: Mapping[int, tuple[int, int]]) -> None:
         self._folder = folder
         self._ports = ports
-        cluster_id = id_text(random_id(os.urandom))
-        identities = [Identity(cluster_id, node, random_id(os.urandom)) for node in ports]
-        voters = [
-            VoterNode(
-                ReplicaKey(identity.node_id, identity.directory_id),
-                "127.0.0.1",
-                ports[identity.node_id][1],
-            )
-            for identity in identities
-        ]
-        for identity in identities:
-            format_directory(self.data(identity.node_id), identity, voters)
+        format_cluster(
+            folder, {node: ("127.0.0.1", controller) for node, (_, controller) in ports.items()}
+        )
 
     def data(self, node_id: int) -> Path:
         return self._folder / str(node_id)

@@ -1,7 +1,6 @@
 """Wrong rules of the controller, each a change of one that it has; its name says it. The machine must find all."""
 
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pytest
 
@@ -15,16 +14,10 @@ from pykafka_core.metadata.image.image import NO_LEADER, Broker, Partition
 from pykafka_core.metadata.partition_change import Rules
 from pykafka_core.metadata.partition_rules import PartitionRules
 from pykafka_core.protocol.messages import Message
+from tests.support.wrong_rules import WrongRules
 
-Plant: TypeAlias = Callable[[pytest.MonkeyPatch], None]
-
-MUTANTS: Final[dict[str, Plant]] = {}
-"""By name."""
-
-
-def wrong_rule(plant: Plant) -> Plant:
-    MUTANTS[plant.__name__] = plant
-    return plant
+MUTANTS: Final = WrongRules()
+wrong_rule = MUTANTS.add
 
 
 # Who may be in sync.

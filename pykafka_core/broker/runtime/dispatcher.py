@@ -24,7 +24,7 @@ from pykafka_core.broker.runtime.levels import Levels
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.open_requests import OpenRequests
-from pykafka_core.broker.runtime.requests import Asked, RemoteRequest, Replies
+from pykafka_core.broker.runtime.requests import Asked, Replies, admitted
 from pykafka_core.broker.runtime.turns import TURN_NS
 from pykafka_core.handlers.registry import BY_KEY, Owner
 
@@ -165,12 +165,9 @@ class Dispatcher:
         if role is not None and event.listener in role.listeners:
             role.take(event)
             return
-        row = BY_KEY.get(event.api_key)
-        if row is None or not row.versions[0] <= event.api_version <= row.versions[1]:
-            reason = f"API {event.api_key} version {event.api_version} is not answered here"
-            self._core.close_connection(event.connection, reason)
-        else:
-            self._dispatch(RemoteRequest(event, row, self._core, self._replies))
+        asked = admitted(event, BY_KEY, self._core, self._replies)
+        if asked is not None:
+            self._dispatch(asked)
 
     def _on_topics_missing(self, event: _core.TopicsMissing) -> None:
         # Not before: most brokers are never asked for a topic that is missing.
@@ -192,6 +189,6 @@ class Dispatcher:
             case Owner.IMAGE | Owner.LOCAL | Owner.SHARD:
                 self._jobs.take(asked)
             case Owner.QUORUM:
-                raise AssertionError("no listener of controllers is open")
+                raise AssertionError("a listener of controllers hands these to its own part")
             case _:
                 assert_never(asked.owner)

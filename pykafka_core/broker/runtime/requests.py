@@ -1,7 +1,7 @@
 """Where a request comes from and where its answer goes: a client's connection, or this process."""
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafka_core._core import Core, EncodedMessage
@@ -155,6 +155,18 @@ class RemoteRequest:
     def release(self) -> None:
         """Give back its room among the parked requests."""
         self._event.release()
+
+
+def admitted(
+    event: "_core.Request", rows: Mapping[int, Row], core: Core, replies: Replies
+) -> RemoteRequest | None:
+    """The request, if ``rows`` have its API in that version; else its connection is closed."""
+    row = rows.get(event.api_key)
+    if row is None or not row.versions[0] <= event.api_version <= row.versions[1]:
+        reason = f"API {event.api_key} version {event.api_version} is not answered here"
+        core.close_connection(event.connection, reason)
+        return None
+    return RemoteRequest(event, row, core, replies)
 
 
 class LocalRequest:

@@ -10,6 +10,7 @@ from itertools import count
 
 from pykafka_core.broker.runtime.faults import Faults
 
+NS_PER_MS = 1_000_000
 FOREVER_NS = 2**62
 CANCELLED_MIN = 64
 """Below this it is not worth to take cancelled timers out of the heap before they are due."""
@@ -71,7 +72,7 @@ class Timers:
         self, name: str, interval_ms: int, now_ns: int, action: Callable[[], object]
     ) -> Timer:
         """Call ``action`` every so often, first after one interval; the next run is an interval after a late one."""
-        interval_ns = interval_ms * 1_000_000
+        interval_ns = interval_ms * NS_PER_MS
         return self._arm(Timer(self, name, now_ns + interval_ns, interval_ns, action))
 
     def next_due_ns(self) -> int:

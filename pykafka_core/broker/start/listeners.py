@@ -3,8 +3,11 @@
 from collections.abc import Iterable, Iterator
 
 from pykafka_core._core import Core
-from pykafka_core.config import Listener
+from pykafka_core.broker.guarded_log import GuardedLogger
+from pykafka_core.config import Listener, StartConfig
 from pykafka_core.metadata.image.image import Endpoint
+
+_log = GuardedLogger(__name__)
 
 LOOPBACK = "127.0.0.1"
 
@@ -20,10 +23,27 @@ def bind(core: Core, listeners: Iterable[Listener]) -> tuple[Endpoint, ...]:
     """
     bound = []
     for listener in listeners:
-        host = listener.host or LOOPBACK
-        address = Listener(listener.name, host, listener.port).address
-        bound.append(Endpoint(listener.name, host, core.listen(listener.name, address)))
+        port = core.listen(listener.name, address_of(listener))
+        bound.append(Endpoint(listener.name, listener.host or LOOPBACK, port))
     return tuple(bound)
+
+
+def listen(core: Core, start: StartConfig) -> tuple[tuple[Endpoint, ...], tuple[Endpoint, ...]]:
+    """Bind the listeners of a start and warn of what they expose.
+
+    Returns:
+        As `bind` returned them, and what clients are told of them.
+    """
+    bound = bind(core, start.listeners)
+    endpoints = advertised(bound, start.advertised_listeners)
+    for warning in exposures(bound, endpoints):
+        _log.warning("%s", warning)
+    return bound, endpoints
+
+
+def address_of(listener: Listener) -> str:
+    """``HOST:PORT`` to bind; an empty host is the loopback address."""
+    return Listener(listener.name, listener.host or LOOPBACK, listener.port).address
 
 
 def exposures(bound: Iterable[Endpoint], endpoints: Iterable[Endpoint]) -> Iterator[str]:

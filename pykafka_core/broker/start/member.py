@@ -5,7 +5,6 @@ committed. So the start only puts the parts together: the control thread has the
 controller has unfenced it.
 """
 
-import os
 import threading
 
 from pykafka_core._core import Core
@@ -19,16 +18,15 @@ from pykafka_core.broker.runtime.membership.membership import Membership
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
 from pykafka_core.broker.runtime.quorum.exchange import Exchange
+from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.control_plane import assemble
-from pykafka_core.broker.start.listeners import LOOPBACK, advertised, bind, exposures
+from pykafka_core.broker.start.listeners import address_of, listen
 from pykafka_core.broker.start.plan import UNKNOWN_EPOCH, Plan, Started
 from pykafka_core.broker.start.quorum_log import log_state
 from pykafka_core.broker.storage.voters import VoterNode
-from pykafka_core.config import Listener
 from pykafka_core.errors import ClusterError
-from pykafka_core.handlers.context import Node
 from pykafka_core.metadata.image.image import Endpoint as BrokerEndpoint
 from pykafka_core.metadata.image.replay import Replay
 from pykafka_core.quorum import replica
@@ -36,7 +34,6 @@ from pykafka_core.quorum.envelope import Endpoint, Envelope
 from pykafka_core.quorum.values import QuorumConfig, ReplicaKey
 from pykafka_core.types import ZERO_ID
 
-NS_PER_MS = 1_000_000
 FORWARD_MS = 30_000
 """How long a request to the controller is tried (``request.timeout.ms``)."""
 
@@ -85,10 +82,7 @@ class _MemberStart:
             faults=self._foundation.faults,
             snapshots=None,
         )
-        bound = bind(core, start.listeners)
-        endpoints = advertised(bound, start.advertised_listeners)
-        for warning in exposures(bound, endpoints):
-            _log.warning("%s", warning)
+        bound, endpoints = listen(core, start)
         self._listen_for_controllers()
         exchange = self._exchange()
         driver = self._driver(exchange)
@@ -97,13 +91,7 @@ class _MemberStart:
         )
         control = assemble(
             self._foundation,
-            node=Node(
-                node_id=self._identity.node_id,
-                cluster_id=self._identity.cluster_id,
-                directory_id=self._identity.directory_id,
-                log_dir=os.path.abspath(self._directory.path),
-                new_id=self._plan.new_id,
-            ),
+            node=self._plan.node,
             quorum=driver,
             publisher=publisher,
             reserve=self._directory.reserve,
@@ -129,9 +117,7 @@ class _MemberStart:
 
     def _listen_for_controllers(self) -> None:
         for listener in self._plan.settings.start.controller_listeners:
-            host = listener.host or LOOPBACK
-            address = Listener(listener.name, host, listener.port).address
-            self._core.listen(listener.name, address, CONTROLLER_APIS)
+            self._core.listen(listener.name, address_of(listener), CONTROLLER_APIS)
 
     def _exchange(self) -> Exchange:
         start = self._plan.settings.start

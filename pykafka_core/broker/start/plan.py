@@ -1,5 +1,6 @@
 """What a broker is to be, by its settings and its data directory, and what a start makes of it."""
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,6 +13,7 @@ from pykafka_core.broker.storage.reserve import Reserve
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.config import BrokerConfigs
 from pykafka_core.errors import ClusterError, StorageError
+from pykafka_core.handlers.context import Node
 from pykafka_core.metadata.image.image import Endpoint
 
 if TYPE_CHECKING:
@@ -31,6 +33,17 @@ class Plan(NamedTuple):
     new_id: Callable[[], bytes]
     voters: "tuple[VoterNode, ...]" = ()
     """Of the metadata quorum, as the newest snapshot has them; none where they are not in the log."""
+
+    @property
+    def node(self) -> Node:
+        """What handlers know of this node."""
+        return Node(
+            node_id=self.identity.node_id,
+            cluster_id=self.identity.cluster_id,
+            directory_id=self.identity.directory_id,
+            log_dir=os.path.abspath(self.directory.path) if self.directory else "memory",
+            new_id=self.new_id,
+        )
 
     @property
     def is_member(self) -> bool:

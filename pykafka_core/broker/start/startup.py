@@ -9,7 +9,6 @@
 6. The core takes in the whole image, and serves.
 """
 
-import os
 from collections.abc import Callable
 from functools import partial
 
@@ -23,7 +22,7 @@ from pykafka_core.broker.seam.core_types import CoreTypes
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.broker.seam.projection import Projection
 from pykafka_core.broker.start.control_plane import assemble
-from pykafka_core.broker.start.listeners import advertised, bind, exposures
+from pykafka_core.broker.start.listeners import listen
 from pykafka_core.broker.start.loading import Loaded, formatted_records, load
 from pykafka_core.broker.start.plan import Plan, Started
 from pykafka_core.broker.start.registration import registration
@@ -31,7 +30,6 @@ from pykafka_core.broker.storage.data_directory import DataDirectory
 from pykafka_core.broker.storage.reserve import Need
 from pykafka_core.broker.storage.snapshots import Snapshots
 from pykafka_core.errors import KafkaError, StorageError, error_of
-from pykafka_core.handlers.context import Node
 from pykafka_core.metadata.elections import elections
 from pykafka_core.metadata.image.image import Endpoint
 from pykafka_core.metadata.image.replay import Replay
@@ -98,10 +96,7 @@ class _Startup:
         end = self._core.offsets(METADATA_PARTITION).log_end_offset
         voter = SingleVoter(self._identity.node_id, epoch, end)
         quorum = QuorumDriver(self._core, self._completions, voter)
-        bound = bind(self._core, self._plan.settings.start.listeners)
-        endpoints = advertised(bound, self._plan.settings.start.advertised_listeners)
-        for warning in exposures(bound, endpoints):
-            _log.warning("%s", warning)
+        bound, endpoints = listen(self._core, self._plan.settings.start)
         self._first_records(quorum, loaded.replay, endpoints)
         publisher = Publisher(
             core=self._core,
@@ -137,18 +132,9 @@ class _Startup:
         endpoints: tuple[Endpoint, ...],
         snapshots: Snapshots | None,
     ) -> Started:
-        directory = self._plan.directory
-        log_dir = os.path.abspath(directory.path) if directory else "memory"
-        identity = self._identity
         control = assemble(
             self._foundation,
-            node=Node(
-                node_id=identity.node_id,
-                cluster_id=identity.cluster_id,
-                directory_id=identity.directory_id,
-                log_dir=log_dir,
-                new_id=self._plan.new_id,
-            ),
+            node=self._plan.node,
             quorum=quorum,
             publisher=publisher,
             reserve=self._reserve,

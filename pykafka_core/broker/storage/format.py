@@ -1,15 +1,18 @@
 """A data directory for a node of a cluster of several, before its first start; what ``kafka-storage format`` does."""
 
+import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pykafka_core.broker.storage.data_directory import DataDirectory
+from pykafka_core.broker.storage.data_directory import METADATA_DIRECTORY, DataDirectory
 from pykafka_core.broker.storage.files import make_directory, storage_errors
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.broker.storage.voters import VoterNode, quorum_records
 from pykafka_core.errors import StorageError
 from pykafka_core.metadata.records.snapshot import encode_snapshot
+from pykafka_core.quorum.values import ReplicaKey
+from pykafka_core.types import id_text, random_id
 
 CONTROLLER_LISTENER = "CONTROLLER"
 
@@ -33,11 +36,11 @@ def format_directory(
     """
     directory = DataDirectory(path)
     if directory.identity() is not None:
-        raise StorageError(f"{path} is formatted already; remove it to format it anew")
+        raise StorageError(f"{path} is formatted already; remove it to format it again")
     with storage_errors("make", path):
         path.mkdir(parents=True, exist_ok=True)
     if voters:
-        metadata = path / "__cluster_metadata-0"
+        metadata = path / METADATA_DIRECTORY
         with storage_errors("make", metadata):
             make_directory(metadata)
         now_ms = time.time_ns() // 1_000_000
@@ -46,3 +49,24 @@ def format_directory(
         )
     # Last: a directory that is formatted has all that belongs to it.
     directory.create(identity)
+
+
+def format_cluster(folder: Path, controllers: Mapping[int, tuple[str, int]]) -> None:
+    """Format a directory for each node of a new cluster, all of them voters, below a folder by their node ids.
+
+    Args:
+        controllers: Host and port of each node's listener of controllers.
+
+    Raises:
+        StorageError: As of `format_directory`.
+    """
+    cluster_id = id_text(random_id(os.urandom))
+    identities = [Identity(cluster_id, node, random_id(os.urandom)) for node in controllers]
+    voters = [
+        VoterNode(
+            ReplicaKey(identity.node_id, identity.directory_id), *controllers[identity.node_id]
+        )
+        for identity in identities
+    ]
+    for identity in identities:
+        format_directory(folder / str(identity.node_id), identity, voters)

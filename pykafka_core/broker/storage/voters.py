@@ -49,10 +49,7 @@ def voters_of(records: QuorumRecords, listeners: Sequence[str]) -> tuple[VoterNo
     Raises:
         ValueError: The record cannot be understood, or a voter has no such listener.
     """
-    if records.voters is None:
-        return ()
-    record = cast("VotersRecord", decode_message("VotersRecord", 0, records.voters))
-    return tuple(_voter(voter, listeners) for voter in record.voters)
+    return tuple(_voter(voter, listeners) for voter in _recorded(records))
 
 
 def has_others(records: QuorumRecords, node_id: int) -> bool:
@@ -61,10 +58,13 @@ def has_others(records: QuorumRecords, node_id: int) -> bool:
     Raises:
         ValueError: The record cannot be understood.
     """
+    return any(voter.voter_id != node_id for voter in _recorded(records))
+
+
+def _recorded(records: QuorumRecords) -> Sequence[VotersRecord.Voter]:
     if records.voters is None:
-        return False
-    record = cast("VotersRecord", decode_message("VotersRecord", 0, records.voters))
-    return any(voter.voter_id != node_id for voter in record.voters)
+        return ()
+    return cast("VotersRecord", decode_message("VotersRecord", 0, records.voters)).voters
 
 
 def _voter(voter: VotersRecord.Voter, listeners: Sequence[str]) -> VoterNode:

@@ -1,6 +1,5 @@
 """``cluster up``: nodes of one cluster on this machine, a process each, until Ctrl-C."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -9,13 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pykafka_core.broker.storage.data_directory import DataDirectory
-from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_directory
-from pykafka_core.broker.storage.identity import Identity
-from pykafka_core.broker.storage.voters import VoterNode
+from pykafka_core.broker.storage.format import CONTROLLER_LISTENER, format_cluster
 from pykafka_core.cli.errors import USAGE, CliError
 from pykafka_core.errors import StorageError
-from pykafka_core.quorum.values import ReplicaKey
-from pykafka_core.types import id_text, random_id
 
 NODES_MAX = 7
 CONTROLLER_PORTS_BEHIND = 10_000
@@ -59,18 +54,8 @@ def _format(nodes: Sequence[int], folder: Path, port: int) -> None:
     known = {node: DataDirectory(folder / str(node)).identity() for node in nodes}
     settings = {node: _settings(node, len(nodes), port) for node in nodes}
     if not any(known.values()):
-        cluster_id = id_text(random_id(os.urandom))
-        made = [Identity(cluster_id, node, random_id(os.urandom)) for node in nodes]
-        voters = [
-            VoterNode(
-                ReplicaKey(identity.node_id, identity.directory_id),
-                "127.0.0.1",
-                port + identity.node_id - 1 + CONTROLLER_PORTS_BEHIND,
-            )
-            for identity in made
-        ]
-        for identity in made:
-            format_directory(folder / str(identity.node_id), identity, voters)
+        first = port - 1 + CONTROLLER_PORTS_BEHIND
+        format_cluster(folder, {node: ("127.0.0.1", first + node) for node in nodes})
     elif not all(known.values()) or (folder / str(len(nodes) + 1)).exists():
         raise StorageError(f"{folder} has another number of nodes than {len(nodes)}")
     for node, lines in settings.items():

@@ -1,7 +1,7 @@
 """What requests of brokers have in common: who asks, and the records that follow when a broker comes or goes."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from pykafka_core.errors import StaleBrokerEpochError
 from pykafka_core.handlers.context import Context
@@ -14,6 +14,8 @@ from pykafka_core.protocol.messages import (
     PartitionChangeRecord,
 )
 
+T = TypeVar("T")
+
 SET = 1
 CLEAR = -1
 """Of the flags of a BrokerRegistrationChangeRecord."""
@@ -24,6 +26,26 @@ class Gathered(NamedTuple):
 
     records: Sequence[Message]
     is_complete: bool
+
+
+def endpoints_as(of: Callable[..., T], listeners: Iterable[Any]) -> list[T]:
+    """Listeners of a registration, as its record has them."""
+    return [
+        of(name=at.name, host=at.host, port=at.port, security_protocol=at.security_protocol)
+        for at in listeners
+    ]
+
+
+def features_as(of: Callable[..., T], features: Iterable[Any]) -> list[T]:
+    """Features of a registration, as its record has them."""
+    return [
+        of(
+            name=feature.name,
+            min_supported_version=feature.min_supported_version,
+            max_supported_version=feature.max_supported_version,
+        )
+        for feature in features
+    ]
 
 
 def registered_broker(context: Context, broker_id: int, broker_epoch: int) -> Broker:

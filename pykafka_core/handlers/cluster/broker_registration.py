@@ -9,7 +9,7 @@ from pykafka_core.errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
 )
-from pykafka_core.handlers.cluster.broker_records import Gathered, gather
+from pykafka_core.handlers.cluster.broker_records import Gathered, endpoints_as, features_as, gather
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Outcome, Propose, Slices
 from pykafka_core.metadata.broker_changes import restarted
@@ -152,23 +152,8 @@ def _record(
         broker_id=request.broker_id,
         incarnation_id=request.incarnation_id,
         broker_epoch=epoch,
-        end_points=[
-            RegisterBrokerRecord.BrokerEndpoint(
-                name=listener.name,
-                host=listener.host,
-                port=listener.port,
-                security_protocol=listener.security_protocol,
-            )
-            for listener in request.listeners
-        ],
-        features=[
-            RegisterBrokerRecord.BrokerFeature(
-                name=feature.name,
-                min_supported_version=feature.min_supported_version,
-                max_supported_version=feature.max_supported_version,
-            )
-            for feature in request.features
-        ],
+        end_points=endpoints_as(RegisterBrokerRecord.BrokerEndpoint, request.listeners),
+        features=features_as(RegisterBrokerRecord.BrokerFeature, request.features),
         rack=request.rack,
         fenced=existing is None or existing.fenced,
         in_controlled_shutdown=existing is not None and existing.in_controlled_shutdown,

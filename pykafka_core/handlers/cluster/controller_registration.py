@@ -1,6 +1,7 @@
 """ControllerRegistration (70): KIP-919; ``ClusterControlManager.registerController`` in Kafka."""
 
 from pykafka_core.errors import error_of
+from pykafka_core.handlers.cluster.broker_records import endpoints_as, features_as
 from pykafka_core.handlers.context import Context
 from pykafka_core.handlers.outcome import Propose
 from pykafka_core.protocol.messages import (
@@ -15,23 +16,8 @@ def handle(_context: Context, request: ControllerRegistrationRequest) -> Propose
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
-        end_points=[
-            RegisterControllerRecord.ControllerEndpoint(
-                name=listener.name,
-                host=listener.host,
-                port=listener.port,
-                security_protocol=listener.security_protocol,
-            )
-            for listener in request.listeners
-        ],
-        features=[
-            RegisterControllerRecord.ControllerFeature(
-                name=feature.name,
-                min_supported_version=feature.min_supported_version,
-                max_supported_version=feature.max_supported_version,
-            )
-            for feature in request.features
-        ],
+        end_points=endpoints_as(RegisterControllerRecord.ControllerEndpoint, request.listeners),
+        features=features_as(RegisterControllerRecord.ControllerFeature, request.features),
     )
     return Propose([record], _response)
 

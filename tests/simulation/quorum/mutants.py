@@ -4,7 +4,7 @@ A wrong rule is put in place of a right one in the modules that use it, for as l
 """
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import pytest
 
@@ -17,16 +17,10 @@ from pykafka_core.quorum.rpc import Fetch
 from pykafka_core.quorum.turn import Turn
 from pykafka_core.quorum.values import ElectionState, ReplicaKey
 from tests.simulation.quorum import world
+from tests.support.wrong_rules import WrongRules
 
-Plant: TypeAlias = Callable[[pytest.MonkeyPatch], None]
-
-MUTANTS: Final[dict[str, Plant]] = {}
-"""By name."""
-
-
-def wrong_rule(plant: Plant) -> Plant:
-    MUTANTS[plant.__name__] = plant
-    return plant
+MUTANTS: Final = WrongRules()
+wrong_rule = MUTANTS.add
 
 
 # Votes.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from pykafka_core.broker.runtime.completions import Completed
 from pykafka_core.broker.runtime.foundation import Foundation
+from pykafka_core.broker.runtime.timers import NS_PER_MS
 from pykafka_core.errors import NotControllerError
 from pykafka_core.protocol import ProtocolError, decode_response, encode_message
 from pykafka_core.protocol.messages import Message
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 RETRY_NS = 50_000_000
 """Between two attempts, as Kafka's ``NodeToControllerRequestThread`` waits."""
-NS_PER_MS = 1_000_000
 
 
 class ControllerApi(NamedTuple):

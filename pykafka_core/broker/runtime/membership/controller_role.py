@@ -15,8 +15,8 @@ from pykafka_core.broker.runtime.membership.enveloped import EnvelopedRequest
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
-from pykafka_core.broker.runtime.requests import Asked, LocalRequest, RemoteRequest
-from pykafka_core.broker.runtime.timers import Timer
+from pykafka_core.broker.runtime.requests import Asked, LocalRequest, RemoteRequest, admitted
+from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
 from pykafka_core.errors import InvalidRequestError, NotControllerError
 from pykafka_core.handlers.cluster.stale_brokers import fence_one
 from pykafka_core.handlers.context import ActiveController, Context
@@ -41,7 +41,6 @@ ROWS: Mapping[int, Row] = {row.api_key: row for row in (*QUORUM_ROWS, *CONTROLLE
 """What a listener of controllers serves."""
 CONTROLLER_APIS = {row.api_key: row.versions for row in ROWS.values()}
 ENVELOPED: Mapping[int, Row] = {row.api_key: row for row in CONTROLLER_ROWS}
-NS_PER_MS = 1_000_000
 
 
 class ControllerRole:
@@ -81,17 +80,14 @@ class ControllerRole:
 
     def take(self, event: "_core.Request") -> None:
         """A request at a listener of controllers."""
-        core, requests = self._foundation.core, self._foundation.requests
-        row = ROWS.get(event.api_key)
-        if row is None or not row.versions[0] <= event.api_version <= row.versions[1]:
-            reason = f"API {event.api_key} version {event.api_version} is not answered here"
-            core.close_connection(event.connection, reason)
+        asked = admitted(event, ROWS, self._foundation.core, self._foundation.replies)
+        if asked is None:
             return
-        asked = RemoteRequest(event, row, core, self._foundation.replies)
+        row = ROWS[event.api_key]
         if row is ENVELOPE:
             self._open_envelope(asked)
             return
-        requests.begin(asked)
+        self._foundation.requests.begin(asked)
         if row.owner is Owner.QUORUM:
             self._driver.take(asked)
         elif row.owner is Owner.IMAGE:

@@ -15,7 +15,7 @@ from pykafka_core.broker.runtime.membership.controller_channel import (
     ControllerApi,
     ControllerChannel,
 )
-from pykafka_core.broker.runtime.timers import Timer
+from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
 from pykafka_core.broker.storage.identity import Identity
 from pykafka_core.errors import (
     BrokerIdNotRegisteredError,
@@ -45,7 +45,6 @@ LEAVING_PAUSE_MS = 50
 """Between heartbeats of a broker that waits to be let go."""
 LEAVING_MS_MAX = 1000
 """A broker that leaves waits no longer for a controller that does not answer."""
-NS_PER_MS = 1_000_000
 FINAL = frozenset(
     {
         BrokerIdNotRegisteredError.code,

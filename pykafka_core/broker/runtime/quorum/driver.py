@@ -17,7 +17,7 @@ from pykafka_core.broker.runtime.quorum.committed_log import CommittedLog
 from pykafka_core.broker.runtime.quorum.exchange import Exchange
 from pykafka_core.broker.runtime.quorum.log_writes import LogWrites
 from pykafka_core.broker.runtime.requests import RemoteRequest
-from pykafka_core.broker.runtime.timers import Timer
+from pykafka_core.broker.runtime.timers import NS_PER_MS, Timer
 from pykafka_core.broker.seam.metadata_log import METADATA_PARTITION
 from pykafka_core.errors import StorageError, error_of
 from pykafka_core.quorum import events
@@ -26,8 +26,6 @@ from pykafka_core.quorum.replica import Replica
 from pykafka_core.quorum.roles import NEVER, Leader
 from pykafka_core.quorum.rpc import AnswerBody
 from pykafka_core.quorum.values import ElectionState
-
-NS_PER_MS = 1_000_000
 
 _log = GuardedLogger(__name__)
 

@@ -201,16 +201,24 @@ impl PartitionTable {
         }
     }
 
-    /// `DeleteRecords`; `Maintained` carries the new log start offset.
-    pub fn delete_before(&self, token: Token, id: &PartitionId, offset: i64) {
+    /// Tells an offset, or an error, as `Maintained`.
+    pub(super) fn maintained(
+        &self,
+        token: Token,
+    ) -> impl FnOnce(Result<i64, KafkaError>) + Send + 'static {
         let events = self.host().events.clone();
-        let tell = move |deleted| {
-            let (error_code, offset) = match deleted {
-                Ok(log_start_offset) => (0, log_start_offset),
-                Err(error) => (KafkaError::code(error), -1),
+        move |done| {
+            let (error_code, offset) = match done {
+                Ok(offset) => (0, offset),
+                Err(error) => (error.code(), -1),
             };
             events.push(Event::Maintained { token, error_code, offset });
-        };
+        }
+    }
+
+    /// `DeleteRecords`; `Maintained` carries the new log start offset.
+    pub fn delete_before(&self, token: Token, id: &PartitionId, offset: i64) {
+        let tell = self.maintained(token);
         let partition = match self.partition(id) {
             Ok(partition) => partition,
             Err(error) => return tell(Err(error)),

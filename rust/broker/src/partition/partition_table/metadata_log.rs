@@ -12,7 +12,7 @@ use crate::partition::follow::Fetched;
 use crate::partition::threads::lane::Urgency;
 use crate::partition::waiters::AckWaiter;
 use crate::partition::{AppendRefusal, Partition};
-use crate::seam::event::{Event, Token};
+use crate::seam::event::Token;
 use crate::seam::image::PartitionId;
 
 impl PartitionTable {
@@ -42,14 +42,7 @@ impl PartitionTable {
 
     /// Gives up the records at `offset` and behind it; `Maintained` carries where the log ends then.
     pub fn truncate(&self, token: Token, id: &PartitionId, offset: i64) {
-        let events = self.host().events.clone();
-        let tell = move |truncated: Result<i64, KafkaError>| {
-            let (error_code, offset) = match truncated {
-                Ok(log_end_offset) => (0, log_end_offset),
-                Err(error) => (error.code(), -1),
-            };
-            events.push(Event::Maintained { token, error_code, offset });
-        };
+        let tell = self.maintained(token);
         match self.quorum_partition(id) {
             Ok(partition) => partition.command(Urgency::Asked, move |partition, writer| {
                 tell(writer.and_then(|writer| partition.truncate(offset, writer)));
