@@ -36,6 +36,11 @@ class _Ask(NamedTuple):
     purpose: str
     deadline_ns: int
     answered: Callable[[Message | None], object]
+    is_wanted: Callable[[], bool]
+
+
+def _always() -> bool:
+    return True
 
 
 class ControllerChannel:
@@ -59,16 +64,21 @@ class ControllerChannel:
         timeout_ms: int,
         answered: Callable[[Message | None], object],
         purpose: str = "controller",
+        is_wanted: Callable[[], bool] = _always,
     ) -> None:
         """Send a request; ``answered`` is called once, with None if the time was over.
 
         Args:
             purpose: Requests of one purpose share a connection, and wait for each other there.
+            is_wanted: Asked before each attempt. Once it is false the request is dropped, and nobody is called.
         """
         deadline_ns = self._core.now_ns() + timeout_ms * NS_PER_MS
-        self._try(_Ask(api, request, purpose, deadline_ns, answered), api.versions[1])
+        ask = _Ask(api, request, purpose, deadline_ns, answered, is_wanted)
+        self._try(ask, api.versions[1])
 
     def _try(self, ask: _Ask, version: int) -> None:
+        if not ask.is_wanted():
+            return
         left_ms = (ask.deadline_ns - self._core.now_ns()) // NS_PER_MS
         if left_ms <= 0:
             ask.answered(None)

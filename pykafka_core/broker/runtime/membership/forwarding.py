@@ -5,6 +5,7 @@ the client gets it. A request of this process goes as itself.
 """
 
 import struct
+from collections.abc import Callable
 from functools import partial
 from typing import cast
 
@@ -51,15 +52,25 @@ class Forwarding:
                 request_principal=_principal(asked.principal),
                 client_host_address=_address(asked.caller.client_host),
             )
-            answered = partial(self._on_enveloped, asked)
-            self._channel.ask(ENVELOPE, envelope, self._timeout_ms, answered)
+            self._ask(asked, ENVELOPE, envelope, partial(self._on_enveloped, asked))
         elif isinstance(asked, LocalRequest) and asked.sent_as is not None:
             api_key, message = asked.sent_as
             version = asked.caller.api_version
             api = ControllerApi(api_key, (version, version))
-            self._channel.ask(api, message, self._timeout_ms, partial(self._on_answered, asked))
+            self._ask(asked, api, message, partial(self._on_answered, asked))
         else:
             self._requests.abandon(asked, UnknownServerError.code)
+
+    def _ask(
+        self,
+        asked: Asked,
+        api: ControllerApi,
+        request: Message,
+        answered: Callable[[Message | None], object],
+    ) -> None:
+        """A client that went away needs no further attempt: its request's memory is given back."""
+        is_wanted = partial(self._requests.is_open, asked)
+        self._channel.ask(api, request, self._timeout_ms, answered, is_wanted=is_wanted)
 
     def _on_enveloped(self, asked: RemoteRequest, answer: Message | None) -> None:
         response = cast("EnvelopeResponse | None", answer)

@@ -1,0 +1,50 @@
+"""What a broker sends on to the active controller, and for how long."""
+
+from pykafka_core.broker.runtime.foundation import Foundation, found
+from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
+from pykafka_core.broker.runtime.membership.forwarding import Forwarding
+from pykafka_core.broker.runtime.requests import RemoteRequest, admitted
+from pykafka_core.broker.runtime.timers import NS_PER_MS
+from pykafka_core.errors import RequestTimedOutError
+from pykafka_core.handlers.registry import BY_KEY
+from pykafka_core.testing.fake_core import FakeCore, request
+
+TIMEOUT_MS = 30_000
+CREATE_TOPICS = 19
+
+
+def _forwarded() -> tuple[FakeCore, Foundation, RemoteRequest]:
+    """A client's request on a node that knows no controller."""
+    core = FakeCore()
+    foundation = found(core)
+    event = request(id=7, api_key=CREATE_TOPICS, api_version=7, body=b"as the client sent it")
+    asked = admitted(event, BY_KEY, core, foundation.replies)
+    assert asked is not None
+    foundation.requests.begin(asked)
+    channel = ControllerChannel(foundation, lambda: None)
+    Forwarding(channel, foundation.requests, TIMEOUT_MS).take(asked)
+    return core, foundation, asked
+
+
+def _pass_ms(core: FakeCore, foundation: Foundation, ms: int) -> None:
+    core.clock_ns += ms * NS_PER_MS
+    foundation.timers.run(core.clock_ns)
+
+
+def test_a_request_whose_client_is_gone_is_not_tried_any_more() -> None:
+    core, foundation, _ = _forwarded()
+    _pass_ms(core, foundation, 100)
+    assert len(foundation.timers) == 1
+    foundation.requests.cancel(7)
+    _pass_ms(core, foundation, 100)
+    assert len(foundation.timers) == 0
+
+
+def test_a_request_without_a_controller_ends_with_its_connection_when_its_time_is_over() -> None:
+    core, foundation, asked = _forwarded()
+    for _ in range(TIMEOUT_MS // 100 - 1):
+        _pass_ms(core, foundation, 100)
+    assert foundation.requests.is_open(asked)
+    _pass_ms(core, foundation, 100)
+    assert not foundation.requests.is_open(asked)
+    assert core.closed_connections == {1: RequestTimedOutError.text}
