@@ -1,5 +1,7 @@
 """What a broker sends on to the active controller, and for how long."""
 
+from typing import TYPE_CHECKING, cast
+
 from pykafka_core.broker.runtime.foundation import Foundation, found
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
@@ -9,6 +11,9 @@ from pykafka_core.errors import RequestTimedOutError
 from pykafka_core.handlers.registry import BY_KEY
 from pykafka_core.testing.fake_core import FakeCore, request
 
+if TYPE_CHECKING:
+    from pykafka_core._core import Core
+
 TIMEOUT_MS = 30_000
 CREATE_TOPICS = 19
 
@@ -16,9 +21,9 @@ CREATE_TOPICS = 19
 def _forwarded() -> tuple[FakeCore, Foundation, RemoteRequest]:
     """A client's request on a node that knows no controller."""
     core = FakeCore()
-    foundation = found(core)
+    foundation = found(cast("Core", core))
     event = request(id=7, api_key=CREATE_TOPICS, api_version=7, body=b"as the client sent it")
-    asked = admitted(event, BY_KEY, core, foundation.replies)
+    asked = admitted(event, BY_KEY, foundation.core, foundation.replies)
     assert asked is not None
     foundation.requests.begin(asked)
     channel = ControllerChannel(foundation, lambda: None)

@@ -15,9 +15,14 @@ from tests.cluster.clients import eventually
 
 
 class Formatted:
-    """Data directories of nodes that are brokers and controllers, and where each listens."""
+    """Data directories of nodes that are brokers and controllers, and where each listens.
+
+    Attributes:
+        settings: What nodes that start have beside those of every test.
+    """
 
     def __init__(self, folder: Path, ports: Mapping[int, tuple[int, int]]) -> None:
+        self.settings: dict[str, object] = {}
         self._folder = folder
         self._ports = ports
         format_cluster(
@@ -53,6 +58,7 @@ class Formatted:
             "inter.broker.listener.name": "PLAINTEXT",
             "broker.session.timeout.ms": 2000,
             "broker.heartbeat.interval.ms": 200,
+            **self.settings,
         }
 
 

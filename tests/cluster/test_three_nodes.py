@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from pykafka_core import Broker
-from tests.cluster.clients import consume, create, eventually, leaders_of, produce
+from tests.cluster.clients import (
+    consume,
+    create,
+    create_replicated,
+    eventually,
+    leaders_of,
+    produce,
+)
 from tests.cluster.nodes import Nodes, nodes
 
 
@@ -54,3 +61,16 @@ def test_all_nodes_come_back_with_what_was_decided(cluster: Nodes) -> None:
     cluster.stop(1, 2, 3)
     cluster.start(1, 2, 3)
     assert consume(cluster.bootstrap, "orders", 9) == values
+
+
+def test_the_preferred_leader_leads_again_without_being_asked(tmp_path: Path) -> None:
+    with nodes(tmp_path) as cluster:
+        cluster.settings["leader.imbalance.check.interval.seconds"] = 1
+        cluster.start(1, 2, 3)
+        create_replicated(cluster.bootstrap, "orders")
+        preferred = leaders_of(cluster.bootstrap, "orders")
+        assert sorted(preferred) == [1, 2, 3]
+        cluster.stop(2)
+        eventually(lambda: 2 not in leaders_of(cluster.bootstrap, "orders"))
+        cluster.start(2)
+        eventually(lambda: leaders_of(cluster.bootstrap, "orders") == preferred)

@@ -13,6 +13,7 @@ from pykafka_core.broker.runtime.foundation import found
 from pykafka_core.broker.runtime.membership.controller_channel import ControllerChannel
 from pykafka_core.broker.runtime.membership.controller_role import CONTROLLER_APIS, ControllerRole
 from pykafka_core.broker.runtime.membership.forwarding import Forwarding
+from pykafka_core.broker.runtime.membership.leader_passes import leader_passes
 from pykafka_core.broker.runtime.membership.lifecycle import Joining, Lifecycle
 from pykafka_core.broker.runtime.membership.membership import Membership
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
@@ -143,6 +144,10 @@ class _MemberStart:
             publisher=publisher,
             session_ms=settings.int("broker.session.timeout.ms"),
             listeners=settings.start.controller_names,
+            passes=leader_passes(
+                settings.int("leader.imbalance.check.interval.seconds"),
+                settings.int("unclean.leader.election.interval.ms"),
+            ),
         )
 
     def _driver(self, exchange: Exchange) -> ReplicaDriver:

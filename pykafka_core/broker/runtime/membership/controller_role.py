@@ -12,6 +12,7 @@ from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.jobs import Jobs
 from pykafka_core.broker.runtime.membership.enveloped import EnvelopedRequest
+from pykafka_core.broker.runtime.membership.leader_passes import LeaderPass, LeaderPasses
 from pykafka_core.broker.runtime.metadata.controller import Controller
 from pykafka_core.broker.runtime.metadata.publisher import Publisher
 from pykafka_core.broker.runtime.quorum.driver import ReplicaDriver
@@ -52,6 +53,7 @@ class ControllerRole:
         publisher: Has the committed image.
         session_ms: ``broker.session.timeout.ms``.
         listeners: Names of listeners of controllers.
+        passes: Elections that it makes from time to time.
     """
 
     def __init__(
@@ -62,12 +64,14 @@ class ControllerRole:
         publisher: Publisher,
         session_ms: int,
         listeners: Sequence[str],
+        passes: Sequence[LeaderPass],
     ) -> None:
         self._foundation = foundation
         self._driver = driver
         self._publisher = publisher
         self._session_ns = session_ms * NS_PER_MS
         self.listeners = frozenset(listeners)
+        self._passes = LeaderPasses(foundation, passes, self._ask)
         self._timer: Timer | None = None
         self._epoch = -1
         """In which this node is the active controller; -1 while it is not."""
@@ -131,6 +135,7 @@ class ControllerRole:
             if leads:
                 self._begin()
             else:
+                self._passes.end()
                 self._controller.renounce()
         if leads:
             self._arm()
@@ -140,6 +145,7 @@ class ControllerRole:
         now_ns = self._foundation.core.now_ns()
         self._contexts.active = ActiveController(BrokerSessions(self._session_ns, now_ns))
         self._ask(LocalRequest(self._first_records))
+        self._passes.begin()
 
     def _first_records(self, _: Context) -> Outcome:
         """End what another controller left open; a new cluster gets its features."""

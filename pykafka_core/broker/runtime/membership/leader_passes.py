@@ -1,0 +1,88 @@
+"""When the active controller makes elections of its own: every so often, and at once again while a pass leaves some over."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from pykafka_core.broker.runtime.foundation import Foundation
+from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.broker.runtime.timers import Timer
+from pykafka_core.errors import NONE
+from pykafka_core.handlers.context import Context
+from pykafka_core.handlers.outcome import Propose, Slices
+from pykafka_core.handlers.topics.leader_passes import balance_leaders, elect_leaderless
+from pykafka_core.metadata.elections import ELECTIONS_MAX
+from pykafka_core.protocol.messages import ElectLeadersResponse, Message
+
+
+class LeaderPass(NamedTuple):
+    """A pass over all partitions, and how often it is made."""
+
+    name: str
+    interval_ms: int
+    decide: Callable[[Context], Slices[Propose]]
+
+
+def leader_passes(balance_s: int, leaderless_ms: int) -> tuple[LeaderPass, ...]:
+    """The passes of an active controller.
+
+    Args:
+        balance_s: ``leader.imbalance.check.interval.seconds``.
+        leaderless_ms: ``unclean.leader.election.interval.ms``.
+    """
+    return (
+        LeaderPass("preferred leaders", balance_s * 1000, balance_leaders),
+        LeaderPass("partitions without a leader", leaderless_ms, elect_leaderless),
+    )
+
+
+class LeaderPasses:
+    """Has the passes made while a node is the active controller. Belongs to the control thread.
+
+    Args:
+        foundation: Has the clock and the timers.
+        passes: See `leader_passes`.
+        ask: Has a request decided by this node.
+    """
+
+    def __init__(
+        self,
+        foundation: Foundation,
+        passes: Sequence[LeaderPass],
+        ask: Callable[[LocalRequest], None],
+    ) -> None:
+        self._foundation = foundation
+        self._passes = passes
+        self._ask = ask
+        self._timers: list[Timer] = []
+
+    def begin(self) -> None:
+        """This node is the active controller: the first pass of each kind comes after its interval."""
+        self.end()
+        timers, now_ns = self._foundation.timers, self._foundation.core.now_ns()
+        self._timers = [
+            timers.every(made.name, made.interval_ms, now_ns, partial(self._make, made))
+            for made in self._passes
+        ]
+
+    def end(self) -> None:
+        """It is not any more."""
+        for timer in self._timers:
+            timer.cancel()
+        self._timers = []
+
+    def _make(self, made: LeaderPass) -> None:
+        is_full = False
+
+        def decide(context: Context) -> Slices[Propose]:
+            nonlocal is_full
+            proposed = yield from made.decide(context)
+            is_full = len(proposed.records) >= ELECTIONS_MAX
+            return proposed
+
+        def answered(answer: Message) -> None:
+            is_done = isinstance(answer, ElectLeadersResponse) and answer.error_code == NONE
+            if is_done and is_full and self._timers:
+                self._make(made)
+
+        self._ask(LocalRequest(decide, answered=answered))
