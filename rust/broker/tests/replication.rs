@@ -5,7 +5,7 @@ mod common;
 
 use std::thread;
 
-use cluster::{Cluster, REFUSED_FOR_TIME};
+use cluster::{Cluster, NOT_LEADER_OR_FOLLOWER, REFUSED_FOR_TIME};
 use pykafka_log::EpochEntry;
 use pykafka_record::{Limits, batches};
 
@@ -86,6 +86,54 @@ fn an_empty_follower_gets_all_there_is() {
     cluster.change(|entry| entry.replicas = vec![1, 2]);
     cluster.wait_equal(&[1, 2]);
     assert_eq!(values(&cluster.bytes(2)).len(), 600);
+}
+
+/// A partition that is given up and comes back, before or after its directory is gone, begins anew.
+#[test]
+fn a_replica_that_is_taken_away_goes_with_its_files_and_may_come_back() {
+    let mut cluster = Cluster::on_disk(3, &[]);
+    cluster.create_topic(&[1, 2, 3], 1);
+    for round in 0..4 {
+        assert_eq!(cluster.produce(1, -1, &["a", "b"]), (0, 6 * round));
+        cluster.wait_equal(&[1, 2, 3]);
+        cluster.change(|entry| {
+            (entry.replicas, entry.isr) = (vec![2, 3], vec![2, 3]);
+            entry.lead(2);
+        });
+        assert!(cluster.log(1).is_none());
+        assert_eq!(cluster.produce(1, -1, &["nobody's"]).0, NOT_LEADER_OR_FOLLOWER);
+        assert_eq!(cluster.produce(2, -1, &["c", "d"]), (0, 6 * round + 2));
+        if round % 2 == 0 {
+            cluster.wait("a directory that is gone", || !cluster.has_directory(1));
+        }
+        cluster.change(|entry| (entry.replicas, entry.isr) = (vec![1, 2, 3], vec![2, 3]));
+        cluster.wait_equal(&[1, 2, 3]);
+        cluster.change(|entry| {
+            (entry.replicas, entry.isr) = (vec![1, 3], vec![1, 3]);
+            entry.lead(1);
+        });
+        // Taken away and given back twice while it leaves.
+        cluster.change(|entry| (entry.replicas, entry.isr) = (vec![1, 2, 3], vec![1, 3]));
+        cluster.change(|entry| (entry.replicas, entry.isr) = (vec![1, 3], vec![1, 3]));
+        cluster.change(|entry| (entry.replicas, entry.isr) = (vec![1, 2, 3], vec![1, 3]));
+        cluster.wait_equal(&[1, 2, 3]);
+        cluster.change(|entry| entry.isr = vec![1, 2, 3]);
+        assert_eq!(cluster.produce(1, -1, &["e", "f"]), (0, 6 * round + 4));
+    }
+    assert_eq!(values(&cluster.bytes(2)).len(), 24);
+}
+
+#[test]
+fn who_waits_at_a_leader_that_is_taken_away_is_told() {
+    let mut cluster = Cluster::on_disk(3, &[]);
+    cluster.create_topic_on(&[1, 2], &[1, 2, 3], 1);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| cluster.produce(1, -1, &["a"]));
+        cluster.wait_high_watermark(&[1], 0);
+        cluster.wait("an append", || !cluster.bytes(1).is_empty());
+        cluster.tell_taken_away(1);
+        assert_eq!(waiting.join().expect("an answer").0, NOT_LEADER_OR_FOLLOWER);
+    });
 }
 
 /// Each change is heard by the new leader first, the old one and the third node last, in turn, and those that are late go on
@@ -244,7 +292,7 @@ fn a_partition_that_is_taken_away_or_deleted_is_not_fetched_any_more() {
     assert_eq!(cluster.produce(1, 1, &["b"]).0, 0);
     cluster.create_other_topic(&[1, 2], 1);
     assert_eq!(cluster.produce_to_other(1, &["sent after"]).0, 0);
-    assert_eq!(values(&cluster.bytes(2)), ["a"]);
+    assert!(cluster.log(2).is_none());
     cluster.delete_topic();
     assert_eq!(cluster.produce_to_other(1, &["and after that"]).0, 0);
 }

@@ -1,4 +1,4 @@
-"""When the active controller makes elections of its own: every so often, and at once again while a pass leaves some over."""
+"""Elections that the active controller makes by itself: every so often, and at once again while some are left over."""
 
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -16,7 +16,7 @@ use crate::seam::shared::Pages;
 #[derive(Default)]
 pub(crate) struct Leaving(Mutex<HashMap<Arc<str>, Successors>>);
 
-/// Partitions of a topic that is deleted, of which some have not left.
+/// Partitions of a topic that is deleted, or of which this broker is no replica any more; some of them have not left.
 pub(super) type Gone = (TopicId, Pages<Arc<Partition>>);
 
 /// Topics of one name.
@@ -89,7 +89,9 @@ impl Leaving {
 impl Successors {
     fn end(&mut self, partition: &Partition) -> Option<Arc<Partition>> {
         let index = partition.index;
-        let place = self.leaving.iter().position(|(id, _)| *id == partition.topic_id)?;
+        let place = self.leaving.iter().position(|(id, partitions)| {
+            *id == partition.topic_id && partitions.get(index).is_some()
+        })?;
         let (_, partitions) = self.leaving.get_mut(place)?;
         partitions.remove(index);
         if partitions.is_empty() {

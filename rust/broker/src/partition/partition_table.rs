@@ -23,7 +23,7 @@ pub use markers::Marker;
 
 use self::proposals::Proposals;
 use crate::kafka_error::KafkaError;
-use crate::partition::leaving::Leaving;
+use crate::partition::leaving::{Gone, Leaving};
 use crate::partition::log_starts::LogStarts;
 use crate::partition::replication::Assignment;
 use crate::partition::threads::lane::{Lane, Urgency};
@@ -147,7 +147,9 @@ impl PartitionTable {
         self.host.directory.set_producer_id_expiration_ms(expiration_ms);
         let mut topics = Topics::clone(&self.topics.load());
         let gone = deleted.iter().filter_map(|topic| Some((topic.id, topics.remove(&topic.id)?)));
-        self.host.delete(gone.collect());
+        let mut gone: Vec<Gone> = gone.collect();
+        gone.extend(changed.iter().filter_map(|change| self.give_up(&mut topics, change)));
+        self.host.delete(gone);
         if !deleted.is_empty() {
             let is_deleted = |id: &TopicId| deleted.iter().any(|topic| topic.id == *id);
             self.proposals.lock().forget(is_deleted);
@@ -169,6 +171,29 @@ impl PartitionTable {
             }
         }
         self.topics.store(Arc::new(topics));
+    }
+
+    /// Takes partitions out of the table of which this broker is no replica any more, as after a reassignment: who waits is
+    /// told, and their files go.
+    fn give_up(&self, topics: &mut Topics, change: &Changed) -> Option<Gone> {
+        let topic = &change.topic;
+        let mut kept = topics.get(&topic.id)?.clone();
+        let mut given_up = Pages::default();
+        for entry in change.entries() {
+            if entry.replicas.contains(&self.host.node_id) {
+                continue;
+            }
+            if let Some(partition) = kept.get(entry.index).cloned() {
+                partition.assign(assignment_of(entry), &topic.config);
+                kept.remove(entry.index);
+                given_up.insert(partition);
+            }
+        }
+        if given_up.is_empty() {
+            return None;
+        }
+        topics.insert(topic.id, kept);
+        Some((topic.id, given_up))
     }
 
     /// Frees topics that no image has any more: one may have had 100,000 partitions.

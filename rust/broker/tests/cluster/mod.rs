@@ -23,6 +23,7 @@ const TOPIC: TopicId = [7; 16];
 const OTHER: TopicId = [8; 16];
 /// `REQUEST_TIMED_OUT`.
 pub const REFUSED_FOR_TIME: i16 = 7;
+pub const NOT_LEADER_OR_FOLLOWER: i16 = 6;
 const PRODUCE_VERSION: i16 = 9;
 
 /// What the controller decides of a partition.
@@ -261,6 +262,18 @@ impl Cluster {
         }
     }
 
+    /// Lets a node hear that `t`-0 has moved to the others.
+    pub fn tell_taken_away(&self, node: i32) {
+        let mut decided = self.decided();
+        let entry = &mut decided.topics[0].partitions[0];
+        entry.replicas.retain(|replica| *replica != node);
+        entry.isr = entry.replicas.clone();
+        entry.leader = entry.replicas[0];
+        entry.leader_epoch = LeaderEpoch::new(entry.leader_epoch.get() + 1);
+        entry.partition_epoch += 1;
+        self.node(node).apply(decided);
+    }
+
     /// Changes `t`-0, and all hear of it.
     pub fn change(&mut self, change: impl FnOnce(&mut Decision)) {
         self.decide(change);
@@ -334,6 +347,12 @@ impl Cluster {
     /// The log of `t`-0, once it is open.
     pub fn log(&self, node: i32) -> Option<Arc<Log>> {
         self.node(node).core.context().partitions.get(&TOPIC, 0)?.opened_log()
+    }
+
+    /// Whether a node has a directory for `t`-0.
+    pub fn has_directory(&self, node: i32) -> bool {
+        let dir = self.dirs[node as usize - 1].as_ref().expect("a node on disk");
+        dir.path().join("t-0").exists()
     }
 
     /// All batches of the log of `t`-0; none before it is open.
