@@ -6,9 +6,10 @@ import pytest
 
 from pykafka_core._core import Appended, TopicsMissing
 from pykafka_core.broker.runtime.metadata import controller as controller_module
+from pykafka_core.errors import NotControllerError
 from pykafka_core.handlers import registry
 from pykafka_core.handlers.context import Context
-from pykafka_core.handlers.outcome import Outcome
+from pykafka_core.handlers.outcome import Outcome, Slices
 from pykafka_core.protocol.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -295,3 +296,43 @@ def test_a_request_that_does_not_fit_beside_others_gets_a_batch_of_its_own(
     broker.core.hold_appends = False
     broker.run()
     assert [codes(broker.answer(request)) for request in requests] == [[0], [0], [0]]
+
+
+@pytest.mark.parametrize("when", ["decided", "checked"])
+def test_a_controller_that_is_deposed_while_it_decides_proposes_nothing(
+    broker: SimulatedBroker, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    leads = True
+    quorum = type(broker.dispatcher._controller._quorum)
+    monkeypatch.setattr(quorum, "can_propose", property(lambda _: leads))
+
+    def depose(*_: object) -> list[str]:
+        nonlocal leads
+        leads = False
+        return []
+
+    if when == "checked":
+        broker.core.on_check = depose
+    else:
+        handle = registry.handler_of(19)
+
+        def handle_and_depose(context: Context, request: Message) -> Outcome | Slices[Outcome]:
+            depose()
+            return handle(context, request)
+
+        monkeypatch.setattr(
+            "pykafka_core.broker.runtime.requests.handler_of", lambda _: handle_and_depose
+        )
+    request = creation("orders")
+    setting = CreateTopicsRequest.CreatableTopicConfig(name="retention.ms", value="1000")
+    request.topics[0].configs = [setting]
+    refused = broker.send(request)
+    broker.run()
+    assert codes(broker.answer(refused)) == [NotControllerError.code]
+    monkeypatch.undo()
+    broker.core.on_check = lambda _: []
+    kept = broker.send(creation("orders"))
+    broker.run()
+    broker.core.complete_append()
+    broker.run()
+    assert codes(broker.answer(kept)) == [0]

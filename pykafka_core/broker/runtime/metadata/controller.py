@@ -220,15 +220,16 @@ class Controller:
         batch.parked.append((asked, parked))
 
     def _propose(self, batch: _Batch) -> Slices[None]:
+        problems = (yield from self._publisher.problems(batch.proposed)) if batch.values else []
         if not self._quorum.can_propose:
             # Deposed while it decided.
             self._release(batch, NotControllerError.code)
-        elif not batch.values:
-            self._release(batch, 0)
-        elif problems := (yield from self._publisher.problems(batch.proposed)):
+        elif problems:
             self._refuse(batch, InvalidConfigError.code, "; ".join(problems))
-        else:
+        elif batch.values:
             self._send(batch)
+        else:
+            self._release(batch, 0)
 
     def _send(self, batch: _Batch) -> None:
         self._in_flight = batch
