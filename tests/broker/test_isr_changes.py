@@ -1,0 +1,164 @@
+"""A leader's changes of its ISRs at the controller: what a lost answer, a refusal or another one makes of them."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from pykafka_core._core import Replica
+from pykafka_core.broker.runtime.foundation import found
+from pykafka_core.broker.runtime.membership.isr import RETRY_NS, IsrChanges
+from pykafka_core.errors import (
+    FencedLeaderEpochError,
+    IneligibleReplicaError,
+    NotControllerError,
+    StaleBrokerEpochError,
+    UnknownServerError,
+)
+from pykafka_core.protocol.messages import AlterPartitionRequest, AlterPartitionResponse, Message
+from pykafka_core.testing.fake_core import FakeCore
+from tests.handlers.cluster_world import TOPIC_ID, ClusterWorld
+
+if TYPE_CHECKING:
+    from pykafka_core._core import Core
+    from pykafka_core.broker.runtime.membership.controller_channel import (
+        ControllerApi,
+        ControllerChannel,
+    )
+
+LEADER, FOLLOWER = 1, 2
+Settled = tuple[int, str, Sequence[int], int]
+
+
+class _Core(FakeCore):
+    """Numbers proposals, and keeps what they were settled with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.proposed: list[tuple[tuple[int, int], ...]] = []
+        self.settled: list[Settled] = []
+
+    def propose_isr(
+        self, _: object, epoch: int, partition_epoch: int, isr: tuple[tuple[int, int], ...]
+    ) -> int:
+        self.proposed.append(isr)
+        return len(self.proposed)
+
+    def settle_isr(
+        self, proposal: int, outcome: str, isr: Sequence[int] = (), partition_epoch: int = -1
+    ) -> None:
+        self.settled.append((proposal, outcome, tuple(isr), partition_epoch))
+
+
+class Leader:
+    """The changes of one leader, whose requests wait for the test.
+
+    Attributes:
+        asked: Requests that are under way, with who takes the answer.
+    """
+
+    def __init__(self, world: ClusterWorld) -> None:
+        self.world = world
+        self.core = _Core()
+        self._foundation = found(cast("Core", self.core))
+        self.asked: list[tuple[AlterPartitionRequest, Callable[[Message | None], object]]] = []
+        self._changes = IsrChanges(
+            self._foundation,
+            channel=cast("ControllerChannel", self),
+            broker=lambda: (LEADER, world.processes[LEADER].epoch),
+            image=lambda: world.image,
+        )
+
+    def ask(
+        self,
+        _api: "ControllerApi",
+        request: Message,
+        _timeout_ms: int,
+        answered: Callable[[Message | None], object],
+        _purpose: str,
+    ) -> None:
+        """`ControllerChannel.ask`."""
+        self.asked.append((cast("AlterPartitionRequest", request), answered))
+
+    def hear_lagging(self, index: int = 0) -> None:
+        epoch = self.world.partition(index).leader_epoch
+        self._changes.note(Replica(TOPIC_ID, index, epoch, FOLLOWER, "lagging", 0))
+
+    def answer(self, answer: Message | None) -> None:
+        _, answered = self.asked.pop(0)
+        answered(answer)
+
+    def decide(self) -> AlterPartitionResponse:
+        """What the controller answers to the first request, once it has committed it."""
+        answer = self.world.ask(self.asked[0][0], 3)
+        assert isinstance(answer, AlterPartitionResponse)
+        return answer
+
+    def pass_ns(self, ns: int) -> None:
+        self.core.clock_ns += ns
+        self._foundation.timers.run(self.core.clock_ns)
+
+
+@pytest.fixture
+def leader() -> Leader:
+    world = ClusterWorld([1, 2, 3])
+    world.make_topic([1, 2, 3], [1, 2, 3])
+    return Leader(world)
+
+
+def _refused(error_code: int) -> AlterPartitionResponse:
+    of = AlterPartitionResponse
+    partition = of.PartitionData(partition_index=0, error_code=error_code)
+    return of(topics=[of.TopicData(topic_id=TOPIC_ID, partitions=[partition])])
+
+
+def test_a_change_is_settled_with_what_the_controller_committed(leader: Leader) -> None:
+    leader.hear_lagging()
+    leader.answer(leader.decide())
+    assert leader.core.settled == [(1, "committed", (1, 3), 1)]
+    assert leader.world.partition().isr == (1, 3)
+
+
+@pytest.mark.parametrize("code", [None, NotControllerError.code, StaleBrokerEpochError.code])
+def test_a_change_without_an_answer_is_asked_for_again(leader: Leader, code: int | None) -> None:
+    leader.hear_lagging()
+    leader.answer(None if code is None else AlterPartitionResponse(error_code=code))
+    assert (leader.core.settled, leader.asked) == ([], [])
+    leader.pass_ns(RETRY_NS)
+    leader.answer(leader.decide())
+    assert leader.core.settled == [(1, "committed", (1, 3), 1)]
+
+
+def test_a_change_that_was_committed_and_whose_answer_was_lost_is_not_made_twice(
+    leader: Leader,
+) -> None:
+    leader.hear_lagging()
+    leader.decide()
+    leader.answer(None)
+    leader.pass_ns(RETRY_NS)
+    leader.answer(leader.decide())
+    assert leader.world.partition().partition_epoch == 1
+    assert [settled[:2] for settled in leader.core.settled] == [(1, "unknown")]
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [(IneligibleReplicaError.code, "rejected"), (FencedLeaderEpochError.code, "unknown")],
+)
+def test_what_is_refused_is_not_asked_for_again(leader: Leader, code: int, outcome: str) -> None:
+    leader.hear_lagging()
+    leader.answer(_refused(code))
+    leader.pass_ns(RETRY_NS)
+    assert leader.asked == []
+    assert [settled[1] for settled in leader.core.settled] == [outcome]
+
+
+def test_changes_that_come_meanwhile_go_together_with_what_failed(leader: Leader) -> None:
+    leader.hear_lagging(0)
+    leader.hear_lagging(1)
+    assert len(leader.asked) == 1
+    leader.answer(_refused(UnknownServerError.code))
+    leader.pass_ns(RETRY_NS)
+    (request, _), *others = leader.asked
+    assert others == []
+    assert [p.partition_index for topic in request.topics for p in topic.partitions] == [0, 1]
