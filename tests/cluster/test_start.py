@@ -1,8 +1,11 @@
 """What a node says that cannot be one of several, and that it changes nothing."""
 
+import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ import pytest
 from pykafka_core import Broker
 from pykafka_core.errors import ClusterError
 from tests.cluster.clients import PATIENCE_S, eventually
-from tests.cluster.nodes import nodes, processes
+from tests.cluster.nodes import Processes, nodes, processes
 
 CONTROLLERS = "127.0.0.1:19093,127.0.0.1:19094"
 SEVERAL: dict[str, object] = {
@@ -58,18 +61,46 @@ def test_a_signal_ends_a_node_that_waits_for_the_others(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     with processes(tmp_path) as cluster:
-        command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--log-level", "error"]
-        process = subprocess.Popen(
-            [*command, "--config", str(cluster.properties(1)), "--data", str(cluster.data(1))],
-            stdout=subprocess.PIPE,
-        )
-        try:
+        with _joining(cluster, 1) as process:
             eventually(lambda: cluster.is_listening(1))
             process.send_signal(number)
             process.communicate(timeout=PATIENCE_S)
-        finally:
-            process.kill()
-            process.communicate()
-        assert not (cluster.data(1) / ".kafka_cleanshutdown").exists() or (
-            b'"brokerEpoch":-1' in (cluster.data(1) / ".kafka_cleanshutdown").read_bytes()
-        )
+        assert _stopped_in(cluster, 1) == -1
+
+
+def test_the_marker_of_a_clean_stop_does_not_speak_for_an_earlier_process(tmp_path: Path) -> None:
+    """That one was killed, and what it had not written may be lost: the controller must not take it for in sync."""
+    with processes(tmp_path) as cluster:
+        cluster.settings["broker.session.timeout.ms"] = 60_000
+        cluster.start(1, 2, 3)
+        cluster.kill(3)
+        with _joining(cluster, 3) as process:
+            assert process.stderr is not None
+            waiting = (b"DUPLICATE_BROKER_REGISTRATION" in line for line in process.stderr)
+            assert any(waiting), "it waits for the session of the process that was killed"
+            process.send_signal(signal.SIGTERM)
+            process.communicate(timeout=PATIENCE_S)
+        assert _stopped_in(cluster, 3) == -1
+
+
+@contextmanager
+def _joining(cluster: Processes, node_id: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A node that has not joined."""
+    command = [sys.executable, "-m", "pykafka_core.cli", "serve", "--log-level", "warning"]
+    properties, data = cluster.properties(node_id), cluster.data(node_id)
+    process = subprocess.Popen(
+        [*command, "--config", str(properties), "--data", str(data)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _stopped_in(cluster: Processes, node_id: int) -> int:
+    """The broker epoch in which a node says that it stopped cleanly; -1 for none."""
+    marker = cluster.data(node_id) / ".kafka_cleanshutdown"
+    return int(json.loads(marker.read_text())["brokerEpoch"]) if marker.exists() else -1
