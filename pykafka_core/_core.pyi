@@ -193,6 +193,12 @@ class Core:
             timeout_ms: Until the answer, with the time for a connection; at most a day. While the request is under
                 way its end ends the connection, and the requests behind it.
         """
+    def watch(self, token: Token, peer: Peer, timeout_ms: int) -> None:
+        """Open a connection to another node, if there is none, and wait for its end.
+
+        ``Replied(token)`` comes with an error: how the connection ended (``NETWORK_EXCEPTION``), that nobody listens
+        there (``LISTENER_NOT_FOUND``), or that it lasts (``REQUEST_TIMED_OUT``).
+        """
     def disconnect(self, peer: Peer) -> None:
         """End the connection, and all requests to it (``BROKER_NOT_AVAILABLE``)."""
     # replication: never called on a single node
@@ -559,10 +565,11 @@ class Replied:
     """What a request to another node came to.
 
     ``error_code``: 0, and ``body`` is the answer without its header. Else there is none, and ``reason`` says why:
-    ``NETWORK_EXCEPTION`` without a connection, or when it ended; ``REQUEST_TIMED_OUT``; ``UNSUPPORTED_VERSION``, where
-    ``versions`` are the lowest and highest that the peer has (the highest is -1 if it does not have the API);
-    ``BROKER_NOT_AVAILABLE`` when this core stops, was told to disconnect, or has 10,000 open requests. After the
-    first two the request may have been carried out.
+    ``LISTENER_NOT_FOUND`` if nobody listens at that port; ``NETWORK_EXCEPTION`` without a connection for another
+    reason, or when it ended; ``REQUEST_TIMED_OUT``; ``UNSUPPORTED_VERSION``, where ``versions`` are the lowest and
+    highest that the peer has (the highest is -1 if it does not have the API); ``BROKER_NOT_AVAILABLE`` when this core
+    stops, was told to disconnect, or has 10,000 open requests. After ``NETWORK_EXCEPTION`` and ``REQUEST_TIMED_OUT``
+    the request may have been carried out.
     """
 
     def __new__(

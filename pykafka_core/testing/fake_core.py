@@ -33,7 +33,7 @@ FENCED_LEADER_EPOCH = 74
 UNKNOWN_LEADER_EPOCH = 75
 OFFSET_OUT_OF_RANGE = 1
 BROKER_NOT_AVAILABLE = 8
-NETWORK_EXCEPTION = 13
+LISTENER_NOT_FOUND = 72
 INVALID_REQUEST = 42
 INVALID_PRODUCER_EPOCH = 47
 TRANSACTION_COORDINATOR_FENCED = 52
@@ -497,7 +497,11 @@ class FakeCore:
         elif peer in self.peers:
             self.sent[token] = Sent(token, peer, api_key, api_version, body, timeout_ms)
         else:
-            self.push(_unanswered(token, NETWORK_EXCEPTION, "no connection"))
+            self.push(_unanswered(token, LISTENER_NOT_FOUND, "refused"))
+
+    def watch(self, token: int, peer: Peer, timeout_ms: int) -> None:
+        """As `send`, of what is never answered."""
+        self.send(token, peer, -1, -1, b"", timeout_ms)
 
     def registered(self, broker_epoch: int) -> None:
         """Nothing: there is no marker of a clean stop."""

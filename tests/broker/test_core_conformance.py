@@ -23,7 +23,7 @@ PARTITION = (TOPIC, 0)
 METADATA_LOG = (METADATA_TOPIC_ID, 0)
 EPOCH = 3
 SOON_NS = 60 * 10**9
-METADATA, BROKER_NOT_AVAILABLE, NETWORK_EXCEPTION = 3, 8, 13
+METADATA, BROKER_NOT_AVAILABLE, LISTENER_NOT_FOUND = 3, 8, 72
 
 E = TypeVar(
     "E",
@@ -574,7 +574,20 @@ def test_a_node_that_cannot_be_reached_does_not_answer(subject: Subject) -> None
     with socket.socket() as bound:  # to no purpose: nobody else gets the port
         bound.bind(("127.0.0.1", 0))
         subject.core.send(7, ("test", *bound.getsockname()), METADATA, 12, b"", 60_000)
-        assert replied(subject) == (7, NETWORK_EXCEPTION, b"")
+        assert replied(subject) == (7, LISTENER_NOT_FOUND, b"")
+
+
+def test_a_watch_on_a_node_that_cannot_be_reached_says_so(subject: Subject) -> None:
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        subject.core.watch(7, ("test", *bound.getsockname()), 60_000)
+        assert replied(subject) == (7, LISTENER_NOT_FOUND, b"")
+
+
+def test_disconnecting_ends_a_watch(subject: Subject, silent_peer: "Peer") -> None:
+    subject.core.watch(7, silent_peer, 60_000)
+    subject.core.disconnect(silent_peer)
+    assert replied(subject) == (7, BROKER_NOT_AVAILABLE, b"")
 
 
 def test_disconnecting_ends_the_requests_to_a_node(subject: Subject, silent_peer: "Peer") -> None:

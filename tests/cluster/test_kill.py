@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,25 @@ def test_a_killed_leader_loses_nothing_that_was_acknowledged(cluster: Processes)
     assert consume(cluster.bootstrap, "orders", len(acknowledged)) == acknowledged
     logs = [cluster.logs(node, "orders") for node in ALL]
     assert logs[0] == logs[1] == logs[2]
+
+
+def test_a_process_that_is_gone_is_fenced_before_its_session_ends(tmp_path: Path) -> None:
+    """The active controller is among those that are killed; each is back before its session would have ended."""
+    with processes(tmp_path) as cluster:
+        cluster.settings["broker.session.timeout.ms"] = 600_000
+        cluster.start(*ALL)
+        create_replicated(cluster.bootstrap, "orders")
+        for node in ALL:
+            cluster.kill(node)
+            others = [other for other in ALL if other != node]
+            eventually(partial(_is_isr, cluster, others))
+            assert set(leaders_of(cluster.bootstrap, "orders")) <= set(others)
+            cluster.start(node)
+            eventually(partial(_is_isr, cluster, ALL))
+
+
+def _is_isr(cluster: Processes, expected: list[int]) -> bool:
+    return isr_of(cluster.bootstrap, "orders") == [expected] * 3
 
 
 def test_nodes_that_are_killed_together_come_back_with_all_that_was_acknowledged(

@@ -34,7 +34,7 @@ def facts(setting: Setting) -> dict[str, object]:
     }
 
 
-OWN = {"internal.frame.max.ms", "internal.parked.max.bytes"}
+OWN = {"internal.frame.max.ms", "internal.gone.broker.fencing.enable", "internal.parked.max.bytes"}
 """Kafka has no such settings; like its own internal ones they are listed only when they are set."""
 
 

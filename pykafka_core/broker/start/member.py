@@ -138,6 +138,8 @@ class _MemberStart:
         settings = self._plan.settings
         if not settings.start.is_controller:
             return None
+        is_watching = settings.boolean("internal.gone.broker.fencing.enable")
+        listener = settings.string("inter.broker.listener.name") or "PLAINTEXT"
         return ControllerRole(
             self._foundation,
             driver=driver,
@@ -148,6 +150,7 @@ class _MemberStart:
                 settings.int("leader.imbalance.check.interval.seconds"),
                 settings.int("unclean.leader.election.interval.ms"),
             ),
+            watched_listener=listener if is_watching else None,
         )
 
     def _driver(self, exchange: Exchange) -> ReplicaDriver:

@@ -466,6 +466,13 @@ impl PyCore {
         Ok(())
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    fn watch(&self, py: Python<'_>, token: u64, peer: PyPeer, timeout_ms: u64) -> PyResult<()> {
+        let timeout = Duration::from_millis(timeout_ms.min(TIMEOUT_MS_MAX));
+        self.core(py)?.watch(token, &peer.destination(), timeout);
+        Ok(())
+    }
+
     fn registered(&self, py: Python<'_>, broker_epoch: i64) -> PyResult<()> {
         self.core(py)?.registered(broker_epoch);
         Ok(())

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use crate::backoff::Backoff;
 use crate::connector::Connector;
 use crate::link::Link;
-use crate::request::{Completion, Destination, Pending, Request, SendError};
+use crate::request::{Completion, Destination, Pending, Request, SendError, Wanted};
 
 /// How a client behaves.
 #[derive(Debug, Clone)]
@@ -98,6 +98,30 @@ impl<C: Connector> Client<C> {
         request: Request,
         done: impl FnOnce(Result<Bytes, SendError>) + Send + 'static,
     ) {
+        let Request { api_key, api_version, body, timeout, answer_bytes_expected } = request;
+        let bytes_expected = answer_bytes_expected;
+        let wanted = Wanted::Answer { api_key, api_version, body, bytes_expected };
+        self.begin(to, wanted, timeout, done);
+    }
+
+    /// Opens a connection if there is none, and waits for its end, which comes as an error: [`SendError::Refused`] if
+    /// nobody listens there, [`SendError::TimedOut`] if it lasts. `done` is called as by [`Client::send`].
+    pub fn watch(
+        &self,
+        to: &Destination,
+        timeout: Duration,
+        done: impl FnOnce(Result<Bytes, SendError>) + Send + 'static,
+    ) {
+        self.begin(to, Wanted::End, timeout, done);
+    }
+
+    fn begin(
+        &self,
+        to: &Destination,
+        wanted: Wanted,
+        timeout: Duration,
+        done: impl FnOnce(Result<Bytes, SendError>) + Send + 'static,
+    ) {
         let open_before = self.open.count.fetch_add(1, Ordering::AcqRel);
         let open = self.open.clone();
         let completion = Completion::new(move |ended| {
@@ -108,10 +132,7 @@ impl<C: Connector> Client<C> {
         if open_before >= self.options.open_max {
             return completion.complete(Err(SendError::Full(open_before)));
         }
-        let Request { api_key, api_version, body, timeout, answer_bytes_expected } = request;
-        let deadline = Instant::now() + timeout;
-        let pending =
-            Pending { api_key, api_version, body, deadline, answer_bytes_expected, completion };
+        let pending = Pending { wanted, deadline: Instant::now() + timeout, completion };
         let refused = self.hand_over(to, pending);
         // Completed outside of the lock.
         drop(refused);

@@ -14,7 +14,7 @@ use pykafka_wire::api_versions;
 use pykafka_wire::frame::{RequestHeader, decode_response_header};
 use tokio::time::Instant;
 
-use crate::request::{Completion, Pending, SendError, expire};
+use crate::request::{Completion, Pending, SendError, Wanted, expire};
 
 const PREFIX_SIZE: usize = 4;
 const READ_BYTES_MIN: usize = 16 << 10;
@@ -50,6 +50,8 @@ pub(crate) struct Exchange {
     /// Until the versions are known.
     waiting: VecDeque<Pending>,
     under_way: VecDeque<UnderWay>,
+    /// Who waits for the end of the connection.
+    watching: VecDeque<Pending>,
     input: BytesMut,
     output: BytesMut,
 }
@@ -68,6 +70,7 @@ impl Exchange {
             versions: None,
             waiting: VecDeque::new(),
             under_way: VecDeque::new(),
+            watching: VecDeque::new(),
             input: BytesMut::new(),
             output: BytesMut::new(),
         };
@@ -82,7 +85,7 @@ impl Exchange {
 
     /// Whether nothing is open.
     pub(crate) fn is_idle(&self) -> bool {
-        self.waiting.is_empty() && self.under_way.is_empty()
+        self.waiting.is_empty() && self.under_way.is_empty() && self.watching.is_empty()
     }
 
     /// Room for bytes from the peer, and bytes for it.
@@ -100,13 +103,17 @@ impl Exchange {
     /// Takes a request on; it is over at once if the peer cannot answer it.
     pub(crate) fn submit(&mut self, pending: Pending) {
         let Some(versions) = &self.versions else { return self.waiting.push_back(pending) };
-        let (min, max) = versions.get(&pending.api_key.0).copied().unwrap_or((0, -1));
-        if !(min..=max).contains(&pending.api_version) {
+        let Wanted::Answer { api_key, api_version, ref body, bytes_expected } = pending.wanted
+        else {
+            return self.watching.push_back(pending);
+        };
+        let (min, max) = versions.get(&api_key.0).copied().unwrap_or((0, -1));
+        if !(min..=max).contains(&api_version) {
             return pending.fail(SendError::UnsupportedVersion { min, max });
         }
-        let expected = pending.answer_bytes_expected;
-        let Pending { api_key, api_version, body, deadline, completion, .. } = pending;
-        self.ask(api_key, api_version, &body, deadline, expected, Some(completion));
+        let body = body.clone();
+        let Pending { deadline, completion, .. } = pending;
+        self.ask(api_key, api_version, &body, deadline, bytes_expected, Some(completion));
     }
 
     /// Handles the whole frames of the input.
@@ -124,13 +131,14 @@ impl Exchange {
 
     /// When [`Exchange::expire`] has something to do.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        let waiting = self.waiting.iter().map(|pending| pending.deadline);
+        let waiting = self.waiting.iter().chain(&self.watching).map(|pending| pending.deadline);
         self.under_way.iter().map(|asked| asked.deadline).chain(waiting).min()
     }
 
     /// Ends requests whose deadline has passed. One that is under way breaks the connection.
     pub(crate) fn expire(&mut self, now: Instant) -> Result<(), Broken> {
         expire(&mut self.waiting, now);
+        expire(&mut self.watching, now);
         let mut is_broken = false;
         for asked in &mut self.under_way {
             if asked.deadline > now {
@@ -144,10 +152,11 @@ impl Exchange {
         if is_broken { Err("the peer did not answer in time".into()) } else { Ok(()) }
     }
 
-    /// Ends all requests.
+    /// The connection has ended: so have all requests.
     pub(crate) fn fail(self, error: &SendError) {
         let under_way = self.under_way.into_iter().filter_map(|asked| asked.completion);
-        let waiting = self.waiting.into_iter().map(|pending| pending.completion);
+        let waiting = self.waiting.into_iter().chain(self.watching);
+        let waiting = waiting.map(|pending| pending.completion);
         under_way.chain(waiting).for_each(|completion| completion.complete(Err(error.clone())));
     }
 

@@ -56,7 +56,11 @@ impl<C: Connector> Link<C> {
             Ok(stream) => self.exchange(stream, waiting).await,
             Err(error) => {
                 self.backoff.failed(Instant::now());
-                let error = SendError::Disconnected(format!("{}: {error}", self.to).into());
+                let reason = format!("{}: {error}", self.to).into();
+                let error = match error.kind() {
+                    io::ErrorKind::ConnectionRefused => SendError::Refused(reason),
+                    _ => SendError::Disconnected(reason),
+                };
                 for pending in waiting {
                     pending.fail(error.clone());
                 }

@@ -45,6 +45,9 @@ pub struct Request {
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
+    /// Nobody listens there: the peer's host refuses connections to this port. Nothing was sent.
+    #[error("refused: {0}")]
+    Refused(Arc<str>),
     /// There is no connection, or it ended; the request may have been carried out.
     #[error("no connection: {0}")]
     Disconnected(Arc<str>),
@@ -99,14 +102,20 @@ impl fmt::Debug for Completion {
     }
 }
 
-/// A request that is not under way yet.
+/// What one waits for.
+#[derive(Debug)]
+pub(crate) enum Wanted {
+    /// The answer to a request.
+    Answer { api_key: ApiKey, api_version: i16, body: Bytes, bytes_expected: usize },
+    /// The end of the connection.
+    End,
+}
+
+/// What is not under way yet.
 #[derive(Debug)]
 pub(crate) struct Pending {
-    pub(crate) api_key: ApiKey,
-    pub(crate) api_version: i16,
-    pub(crate) body: Bytes,
+    pub(crate) wanted: Wanted,
     pub(crate) deadline: Instant,
-    pub(crate) answer_bytes_expected: usize,
     pub(crate) completion: Completion,
 }
 

@@ -135,6 +135,12 @@ impl Setting {
         ended
     }
 
+    fn watch(&self, timeout: Duration) -> Ended {
+        let (done, ended) = oneshot::channel();
+        self.client.watch(&destination("orders"), timeout, |end| drop(done.send(end)));
+        ended
+    }
+
     async fn peer(&mut self) -> Peer {
         self.peers.recv().await.expect("the client is there")
     }
@@ -163,6 +169,10 @@ async fn error_of(ended: Ended) -> SendError {
 
 fn is_disconnected(error: &SendError, reason: &str) -> bool {
     matches!(error, SendError::Disconnected(text) if text.contains(reason))
+}
+
+fn is_refused(error: &SendError) -> bool {
+    matches!(error, SendError::Refused(text) if text.contains("connection refused"))
 }
 
 #[tokio::test(start_paused = true)]
@@ -220,6 +230,27 @@ async fn a_version_that_the_peer_does_not_have_is_not_sent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_end_of_a_connection_is_waited_for_beside_requests() {
+    let mut setting = Setting::new();
+    let watched = setting.watch(3600 * SECOND);
+    let mut peer = setting.peer().await;
+    peer.tell_versions().await;
+    let ended = setting.send("hello");
+    let asked = peer.next().await;
+    peer.answer(&asked, b"hello, too").await;
+    assert_eq!(ended.await, Ok(Ok(Bytes::from_static(b"hello, too"))));
+    let short = setting.watch(SECOND);
+    assert_eq!(error_of(short).await, SendError::TimedOut);
+    // Longer than a connection without requests lasts.
+    advance(1800 * SECOND).await;
+    drop(peer);
+    assert!(is_disconnected(&error_of(watched).await, "the peer closed it"));
+    setting.peers.close();
+    advance(2 * SECOND).await;
+    assert!(is_refused(&error_of(setting.watch(SECOND)).await));
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_older_peer_is_asked_for_its_versions_once_more() {
     let mut setting = Setting::new();
     let ended = setting.send("hello");
@@ -239,11 +270,11 @@ async fn an_older_peer_is_asked_for_its_versions_once_more() {
 async fn a_node_that_cannot_be_reached_is_left_alone_for_a_while() {
     let mut setting = Setting::new();
     setting.peers.close();
-    assert!(is_disconnected(&error_of(setting.send("one")).await, "connection refused"));
+    assert!(is_refused(&error_of(setting.send("one")).await));
     assert!(is_disconnected(&error_of(setting.send("two")).await, "is tried in"));
     assert_eq!(setting.tried.load(Ordering::Relaxed), 1);
     advance(Duration::from_millis(60)).await;
-    assert!(is_disconnected(&error_of(setting.send("three")).await, "connection refused"));
+    assert!(is_refused(&error_of(setting.send("three")).await));
     assert_eq!(setting.tried.load(Ordering::Relaxed), 2);
     advance(Duration::from_millis(60)).await;
     assert!(is_disconnected(&error_of(setting.send("four")).await, "is tried in"));

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pykafka_core.broker.runtime.contexts import Contexts
 from pykafka_core.broker.runtime.foundation import Foundation
 from pykafka_core.broker.runtime.jobs import Jobs
+from pykafka_core.broker.runtime.membership.broker_watch import BrokerWatch
 from pykafka_core.broker.runtime.membership.enveloped import EnvelopedRequest
 from pykafka_core.broker.runtime.membership.leader_passes import LeaderPass, LeaderPasses
 from pykafka_core.broker.runtime.metadata.controller import Controller
@@ -54,6 +55,7 @@ class ControllerRole:
         session_ms: ``broker.session.timeout.ms``.
         listeners: Names of listeners of controllers.
         passes: Elections that it makes from time to time.
+        watched_listener: By which it watches the processes of brokers; None where it does not.
     """
 
     def __init__(
@@ -65,6 +67,7 @@ class ControllerRole:
         session_ms: int,
         listeners: Sequence[str],
         passes: Sequence[LeaderPass],
+        watched_listener: str | None,
     ) -> None:
         self._foundation = foundation
         self._driver = driver
@@ -72,6 +75,9 @@ class ControllerRole:
         self._session_ns = session_ms * NS_PER_MS
         self.listeners = frozenset(listeners)
         self._passes = LeaderPasses(foundation, passes, self._ask)
+        self._watch = watched_listener and BrokerWatch(
+            foundation, node_id=driver.quorum.key.node_id, listener=watched_listener, ask=self._ask
+        )
         self._timer: Timer | None = None
         self._epoch = -1
         """In which this node is the active controller; -1 while it is not."""
@@ -136,9 +142,14 @@ class ControllerRole:
                 self._begin()
             else:
                 self._passes.end()
+                if self._watch:
+                    self._watch.end()
                 self._controller.renounce()
-        if leads:
-            self._arm()
+        active = self._contexts.active
+        if active is not None:
+            self._arm(active)
+            if self._watch:
+                self._watch.look(self._publisher.image, active)
 
     def _begin(self) -> None:
         """All clocks start again: what the controller before knew of sessions is not in the log."""
@@ -156,10 +167,9 @@ class ControllerRole:
             records += bootstrap_records()
         return Propose(records, lambda code: BrokerHeartbeatResponse(error_code=code))
 
-    def _arm(self) -> None:
+    def _arm(self, active: ActiveController) -> None:
         """Look when the next session ends."""
-        active = self._contexts.active
-        if active is None or (self._timer is not None and not self._timer.is_over):
+        if self._timer is not None and not self._timer.is_over:
             return
         deadline_ns = active.sessions.deadline_ns(self._publisher.image.brokers.values())
         if deadline_ns is not None:

@@ -336,6 +336,15 @@ impl Core {
         self.peers.send(token, to, request);
     }
 
+    /// Opens a connection to another node, if there is none, and waits for its end: `Replied` comes with an error,
+    /// `LISTENER_NOT_FOUND` if nobody listens there, `REQUEST_TIMED_OUT` if it lasts. Never waits.
+    pub fn watch(&self, token: Token, to: &Destination, timeout: Duration) {
+        if self.ctx.is_stopping() {
+            return self.ctx.events.push(Event::Replied { token, replied: Err(SendError::Closed) });
+        }
+        self.peers.watch(token, to, timeout);
+    }
+
     /// Ends the connection to a node, with the requests that are open to it.
     pub fn disconnect(&self, to: &Destination) {
         self.peers.disconnect(to);

@@ -57,6 +57,13 @@ impl Peers {
             .send(to, request, move |replied| events.push(Event::Replied { token, replied }));
     }
 
+    /// `Replied` comes once, with an error: how the connection ended, or that it lasts.
+    pub(crate) fn watch(&self, token: Token, to: &Destination, timeout: Duration) {
+        let events = self.events.clone();
+        self.client
+            .watch(to, timeout, move |replied| events.push(Event::Replied { token, replied }));
+    }
+
     /// Ends the requests to a destination, and its connection.
     pub(crate) fn disconnect(&self, to: &Destination) {
         self.client.disconnect(to);
@@ -72,6 +79,7 @@ impl Peers {
 /// Kafka's code for a request that was not answered.
 pub fn code_of(error: &SendError) -> KafkaError {
     match error {
+        SendError::Refused(_) => KafkaError::ListenerNotFound,
         SendError::Disconnected(_) => KafkaError::NetworkException,
         SendError::TimedOut => KafkaError::RequestTimedOut,
         SendError::UnsupportedVersion { .. } => KafkaError::UnsupportedVersion,

@@ -1,0 +1,139 @@
+"""Brokers whose process is gone: the active controller fences them at once, and does not wait for their sessions.
+
+Theory of operation. The active controller keeps a connection to every broker that has a session. When it ends the
+controller asks for another one. A host that refuses it says that nobody listens where the broker is registered: its
+process is gone, and so is its session. Whatever else happens proves nothing (a connection that hangs, a name
+without an address), and the session decides, as in Apache Kafka. Neither does a refusal by a broker that has not been
+seen listening, for those of Apache Kafka are unfenced before they listen; but brokers that another controller had
+unfenced count as seen.
+
+A broker that is fenced although it lives is unfenced by its next heartbeat. One that stopped cleanly may be started
+again at once, as the session of its last process has ended.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+from pykafka_core.broker.runtime.completions import Completed
+from pykafka_core.broker.runtime.foundation import Foundation
+from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.errors import NONE, ListenerNotFoundError, RequestTimedOutError
+from pykafka_core.handlers.cluster.stale_brokers import fence_gone
+from pykafka_core.handlers.context import ActiveController
+from pykafka_core.metadata.image.image import Broker, Endpoint, MetadataImage
+from pykafka_core.protocol.messages import BrokerHeartbeatResponse, Message
+
+PURPOSE = "watch"
+API_VERSIONS = 18, 0
+ANSWER_MS = 10_000
+LASTS_MS = 60_000
+"""How long a connection is watched before it is looked whether its broker is still registered."""
+PAUSE_NS = 20_000_000
+"""Before the next connection: a process that ends does not close all of its sockets at once."""
+PAUSE_NS_MAX = 1_000_000_000
+"""It doubles up to this while connections fail for other reasons."""
+
+
+class _Watched:
+    """One process of a broker. It counts for as long as it is the one in the table."""
+
+    __slots__ = "epoch", "pause_ns", "peer", "was_seen"
+
+    def __init__(self, epoch: int, at: Endpoint, *, was_seen: bool) -> None:
+        self.epoch = epoch
+        self.peer = PURPOSE, at.host, at.port
+        self.was_seen = was_seen
+        self.pause_ns = PAUSE_NS
+
+
+class BrokerWatch:
+    """Watches the processes of brokers while a node is the active controller. Belongs to the control thread.
+
+    Args:
+        foundation: Has the connections.
+        node_id: This node: nobody watches himself.
+        listener: The listener by which brokers are reached.
+        ask: Has a request decided by this node.
+    """
+
+    def __init__(
+        self,
+        foundation: Foundation,
+        *,
+        node_id: int,
+        listener: str,
+        ask: Callable[[LocalRequest], None],
+    ) -> None:
+        self._foundation = foundation
+        self._node_id = node_id
+        self._listener = listener.upper()
+        self._ask = ask
+        self._watched: dict[int, _Watched] = {}
+        self._known: MetadataImage | None = None
+
+    def look(self, image: MetadataImage, active: ActiveController) -> None:
+        """Watch every broker that has a session, and no other; cheap where nothing was committed since."""
+        if image is self._known:
+            return
+        is_first = self._known is None
+        self._known = image
+        now_ns = self._foundation.core.now_ns()
+        for node_id in [node for node in self._watched if node not in image.brokers]:
+            self._drop(node_id)
+        for broker in image.brokers.values():
+            watched = self._watched.get(broker.node_id)
+            if watched is not None and watched.epoch != broker.epoch:
+                self._drop(broker.node_id)
+                watched = None
+            if watched is None and active.sessions.is_valid(broker, now_ns):
+                self._begin(broker, was_seen=is_first and not broker.fenced)
+
+    def end(self) -> None:
+        """This node is not the active controller any more."""
+        for node_id in list(self._watched):
+            self._drop(node_id)
+        self._known = None
+
+    def _begin(self, broker: Broker, *, was_seen: bool) -> None:
+        at = next((at for at in broker.endpoints if at.name.upper() == self._listener), None)
+        if at is not None and broker.node_id != self._node_id:
+            watched = self._watched[broker.node_id] = _Watched(broker.epoch, at, was_seen=was_seen)
+            self._wait(broker.node_id, watched)
+
+    def _drop(self, node_id: int) -> None:
+        self._foundation.core.disconnect(self._watched.pop(node_id).peer)
+
+    def _wait(self, node_id: int, watched: _Watched) -> None:
+        if self._watched.get(node_id) is watched:
+            token = self._foundation.completions.open(partial(self._on_ended, node_id, watched))
+            if watched.was_seen:
+                self._foundation.core.watch(token, watched.peer, LASTS_MS)
+            else:
+                self._foundation.core.send(token, watched.peer, *API_VERSIONS, b"", ANSWER_MS)
+
+    def _on_ended(self, node_id: int, watched: _Watched, ended: Completed) -> None:
+        if self._watched.get(node_id) is not watched:
+            return
+        if ended.error_code == NONE:
+            watched.was_seen = True
+            self._wait(node_id, watched)
+            return
+        if ended.error_code == ListenerNotFoundError.code and watched.was_seen:
+            del self._watched[node_id]
+            self._fence(node_id, watched.epoch)
+            return
+        has_lasted = ended.error_code == RequestTimedOutError.code
+        pause_ns = PAUSE_NS if has_lasted else watched.pause_ns
+        watched.pause_ns = min(2 * pause_ns, PAUSE_NS_MAX)
+        due_ns = self._foundation.core.now_ns() + pause_ns
+        self._foundation.timers.once(
+            "the watch on a broker", due_ns, partial(self._wait, node_id, watched)
+        )
+
+    def _fence(self, node_id: int, epoch: int) -> None:
+        def answered(answer: Message) -> None:
+            assert isinstance(answer, BrokerHeartbeatResponse)
+            if answer.error_code == NONE and not answer.is_fenced:
+                self._fence(node_id, epoch)  # one batch did not hold all of its partitions
+
+        self._ask(LocalRequest(partial(fence_gone, node_id, epoch), answered=answered))
