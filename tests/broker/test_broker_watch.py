@@ -1,0 +1,150 @@
+"""The active controller and the processes of brokers: whose end is proven, and what proves nothing."""
+
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from pykafka_core._core import Replied
+from pykafka_core.broker.runtime.completions import Completed
+from pykafka_core.broker.runtime.foundation import found
+from pykafka_core.broker.runtime.membership.broker_watch import PAUSE_NS, PURPOSE, BrokerWatch
+from pykafka_core.broker.runtime.requests import LocalRequest
+from pykafka_core.testing.fake_core import FakeCore
+from tests.handlers.cluster_world import ClusterWorld
+
+if TYPE_CHECKING:
+    from pykafka_core._core import Core
+
+BROKER = 2
+
+
+class Watch:
+    """The watch of controller 1 over broker 2, whose host the test plays."""
+
+    def __init__(self) -> None:
+        self.world = ClusterWorld([BROKER])
+        self.core = FakeCore()
+        self.core.clock_ns = self.world.now_ns
+        self._foundation = found(cast("Core", self.core))
+        self._asked: list[LocalRequest] = []
+        self._watch = BrokerWatch(
+            self._foundation, node_id=1, listener="internal", ask=self._asked.append
+        )
+        (at,) = self.world.image.brokers[BROKER].endpoints
+        self._peer = PURPOSE, at.host, at.port
+
+    def take_over(self) -> None:
+        """A controller whose brokers were unfenced by another one."""
+        self.look()
+
+    def look(self) -> None:
+        self._watch.look(self.world.image, self.world.active)
+        self._handle()
+
+    def listen(self) -> None:
+        self.core.peers.add(self._peer)
+
+    def answer(self) -> None:
+        (token,) = self.core.sent
+        self.core.reply(token, b"")
+        self._handle()
+
+    def end_connection(self, *, is_gone: bool) -> None:
+        """The broker's end of it; its process listens no more if it is gone."""
+        if is_gone:
+            self.core.peers.discard(self._peer)
+        self.core.disconnect(self._peer)
+        self._handle()
+
+    def end(self) -> None:
+        self._watch.end()
+        self._handle()
+
+    def restart(self) -> None:
+        """The broker's session ends, and its next process is unfenced."""
+        self.world.stop_hearing_of(BROKER)
+        process = self.world.processes[BROKER] = self.world.start(BROKER)
+        self.world.heartbeat(process)
+        self.core.clock_ns = self.world.now_ns
+
+    def pass_ns(self, ns: int) -> None:
+        self.core.clock_ns += ns
+        self._foundation.timers.run(self.core.clock_ns)
+        self._handle()
+
+    @property
+    def is_fenced(self) -> bool:
+        """Once what the watch asked for is decided."""
+        while self._asked:
+            self.world.decide(self._asked.pop(0).decide)
+        return self.world.image.brokers[BROKER].fenced
+
+    def _handle(self) -> None:
+        for event in self.core.wait(self.core.clock_ns):
+            assert isinstance(event, Replied)
+            completed = Completed(event.error_code, -1, event)
+            self._foundation.completions.complete(event.token, completed)
+
+
+@pytest.fixture
+def watch() -> Watch:
+    return Watch()
+
+
+def test_a_broker_that_listened_and_refuses_is_fenced(watch: Watch) -> None:
+    watch.listen()
+    watch.take_over()
+    assert len(watch.core.sent) == 1
+    watch.end_connection(is_gone=True)
+    watch.pass_ns(PAUSE_NS)
+    assert watch.is_fenced
+    broker = watch.world.image.brokers[BROKER]
+    assert not watch.world.active.sessions.is_valid(broker, watch.world.now_ns)
+
+
+def test_a_broker_that_was_gone_before_this_controller_came_is_fenced(watch: Watch) -> None:
+    watch.take_over()
+    assert watch.is_fenced
+
+
+def test_a_connection_that_ends_is_opened_again_and_proves_nothing(watch: Watch) -> None:
+    watch.listen()
+    watch.take_over()
+    for _ in range(3):
+        watch.end_connection(is_gone=False)
+        assert len(watch.core.sent) == 0
+        watch.pass_ns(8 * PAUSE_NS)
+        assert len(watch.core.sent) == 1
+    assert not watch.is_fenced
+
+
+def test_a_broker_that_is_unfenced_before_it_listens_is_left_alone(watch: Watch) -> None:
+    watch.listen()
+    watch.take_over()
+    watch.core.peers.clear()
+    watch.restart()
+    watch.look()
+    watch.pass_ns(PAUSE_NS)
+    assert not watch.is_fenced
+    watch.listen()
+    watch.pass_ns(8 * PAUSE_NS)
+    watch.answer()
+    watch.end_connection(is_gone=True)
+    watch.pass_ns(8 * PAUSE_NS)
+    assert watch.is_fenced
+
+
+def test_a_refusal_does_not_fence_the_next_process_of_a_broker(watch: Watch) -> None:
+    watch.take_over()
+    watch.restart()
+    assert not watch.is_fenced
+
+
+def test_who_is_no_controller_any_more_watches_nobody(watch: Watch) -> None:
+    watch.listen()
+    watch.take_over()
+    watch.end()
+    watch.core.peers.clear()
+    watch.pass_ns(8 * PAUSE_NS)
+    assert not watch.is_fenced
+    assert not watch.core.sent
