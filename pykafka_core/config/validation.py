@@ -10,6 +10,10 @@ from .setting import ConfigType, Setting, Support
 from .table import broker_settings
 from .validators import InvalidValueError, Value
 
+_REPLICA_SELECTORS = tuple(
+    f"org.apache.kafka.common.replica.{name}"
+    for name in ("LeaderSelector", "RackAwareReplicaSelector")
+)
 _PROTOCOL_MAP = "listener.security.protocol.map"
 _QUORUM = {
     "controller.quorum.voters": (r"-?\d+@\S+:\d+", "ID@HOST:PORT"),
@@ -72,6 +76,7 @@ def _start_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
             text = f"{name} names {len(directories)} directories; this broker keeps its log in one"
             yield SettingProblem(name, text, "name exactly one directory")
     yield from _quorum_problems(given)
+    yield from _selector_problems(given)
     yield from _protocol_problems(given)
     for name in ("listeners", "advertised.listeners"):
         try:
@@ -80,6 +85,14 @@ def _start_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
             yield SettingProblem(name, str(error), error.advice)
             continue
         yield from _listener_problems(given, name, listeners)
+
+
+def _selector_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:
+    """There is no Java here: Kafka's own classes stand for what they do."""
+    name = "replica.selector.class"
+    if given.get(name, "") not in ("", *_REPLICA_SELECTORS):
+        text = f"{name}: {given[name]} is no class that this broker stands in for"
+        yield SettingProblem(name, text, f"use {' or '.join(_REPLICA_SELECTORS)}")
 
 
 def _quorum_problems(given: Mapping[str, str]) -> Iterator[SettingProblem]:

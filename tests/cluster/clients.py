@@ -78,9 +78,11 @@ def produce(bootstrap: str, topic: str, values: Sequence[str]) -> None:
     assert failed == []
 
 
-def consume(bootstrap: str, topic: str, count: int) -> list[str]:
+def consume(bootstrap: str, topic: str, count: int, rack: str = "") -> list[str]:
     """Values of all partitions, sorted."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers"})
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "readers", "client.rack": rack}
+    )
     partitions = range(len(leaders_of(bootstrap, topic)))
     consumer.assign([TopicPartition(topic, index, OFFSET_BEGINNING) for index in partitions])
     values: list[str] = []

@@ -50,6 +50,7 @@ class Formatted:
         return {
             "process.roles": "broker,controller",
             "node.id": node_id,
+            "broker.rack": f"rack{node_id}",
             "listeners": f"PLAINTEXT://127.0.0.1:{broker},{CONTROLLER_LISTENER}://127.0.0.1:{controller}",
             "controller.listener.names": CONTROLLER_LISTENER,
             "controller.quorum.bootstrap.servers": ",".join(

@@ -54,6 +54,26 @@ def test_another_node_decides_when_the_active_controller_is_gone(cluster: Nodes)
     assert len(consume(cluster.bootstrap, "after", 3)) == 3
 
 
+def test_a_consumer_reads_from_the_replica_in_its_rack(tmp_path: Path) -> None:
+    selector = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    with nodes(tmp_path) as cluster:
+        cluster.settings["replica.selector.class"] = selector
+        cluster.start(1, 2, 3)
+        create_replicated(cluster.bootstrap, "orders", partitions=1)
+        (leader,) = leaders_of(cluster.bootstrap, "orders")
+        near = leader % 3 + 1
+        values = [f"{number:4}" + "x" * 996 for number in range(1000)]
+        produce(cluster.bootstrap, "orders", values)
+        before = _bytes_sent(cluster)
+        assert consume(cluster.bootstrap, "orders", 1000, rack=f"rack{near}") == values
+        sent = {node: total - before[node] for node, total in _bytes_sent(cluster).items()}
+        assert sent[near] > 1_000_000
+
+
+def _bytes_sent(cluster: Nodes) -> dict[int, int]:
+    return {node: int(broker.statistics()["bytes_sent"]) for node, broker in cluster.up.items()}
+
+
 def test_all_nodes_come_back_with_what_was_decided(cluster: Nodes) -> None:
     create(cluster.bootstrap, "orders", 1, 2, 3)
     values = [str(number) for number in range(9)]

@@ -72,6 +72,10 @@ DECLARED = (
         lambda case: case.setting.name == "controller.quorum.voters" and not case.value,
     ),
     Difference(
+        "there is no Java here: Kafka's own classes for replica selectors stand for what they do",
+        lambda case: case.setting.name == "replica.selector.class" and bool(case.value),
+    ),
+    Difference(
         "assignors are Java classes there; ours come with the group coordinators",
         lambda case: case.setting.name.endswith(".assignors") and bool(case.value),
     ),

@@ -466,7 +466,6 @@ impl PyCore {
         Ok(())
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
     fn watch(&self, py: Python<'_>, token: u64, peer: PyPeer, timeout_ms: u64) -> PyResult<()> {
         let timeout = Duration::from_millis(timeout_ms.min(TIMEOUT_MS_MAX));
         self.core(py)?.watch(token, &peer.destination(), timeout);

@@ -280,11 +280,20 @@ impl Partition {
         &self,
         current_leader_epoch: Option<LeaderEpoch>,
     ) -> Result<(Turn<'_>, Arc<Log>), KafkaError> {
-        let mut turn = self.turn();
+        let turn = self.turn();
         turn.check_leader(current_leader_epoch)?;
-        let Some(log) = turn.opened() else { return Err(turn.unopened()) };
-        turn.touch();
-        Ok((turn, log))
+        turn.with_log()
+    }
+
+    /// The same for a reader, whom a follower may serve as well.
+    fn turn_to_read(&self, request: &ReadRequest<'_>) -> Result<(Turn<'_>, Arc<Log>), KafkaError> {
+        let turn = self.turn();
+        if request.any_replica {
+            turn.check_replica(request.current_leader_epoch)?;
+        } else {
+            turn.check_leader(request.current_leader_epoch)?;
+        }
+        turn.with_log()
     }
 
     /// Reports what recovery cut off and what it had to rebuild: nobody acknowledged it, but somebody may have seen it.

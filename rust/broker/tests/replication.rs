@@ -5,7 +5,7 @@ mod common;
 
 use std::thread;
 
-use cluster::{Cluster, NOT_LEADER_OR_FOLLOWER, REFUSED_FOR_TIME};
+use cluster::{Cluster, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, REFUSED_FOR_TIME};
 use pykafka_log::EpochEntry;
 use pykafka_record::{Limits, batches};
 
@@ -134,6 +134,60 @@ fn who_waits_at_a_leader_that_is_taken_away_is_told() {
         cluster.tell_taken_away(1);
         assert_eq!(waiting.join().expect("an answer").0, NOT_LEADER_OR_FOLLOWER);
     });
+}
+
+/// KIP-392, contract/replication.md#48.
+#[test]
+fn a_follower_serves_consumers_that_know_of_it_up_to_its_high_watermark() {
+    let mut cluster = Cluster::on_disk(3, &[]);
+    cluster.create_topic(&[1, 2], 1);
+    assert_eq!(cluster.produce(1, -1, &["a"]), (0, 0));
+    cluster.wait_equal(&[1, 2]);
+    cluster.wait_high_watermark(&[2], 1);
+    let anywhere = (11, "");
+    assert_eq!(values(&cluster.consume(2, anywhere, 0, 0).records), ["a"]);
+    assert_eq!(cluster.consume(2, (10, ""), 0, 0).error_code, NOT_LEADER_OR_FOLLOWER);
+    assert_eq!(cluster.consume(3, anywhere, 0, 0).error_code, NOT_LEADER_OR_FOLLOWER);
+    assert_eq!(cluster.consume(2, anywhere, 2, 0).error_code, OFFSET_OUT_OF_RANGE);
+    // One that waits is woken by what the leader says is committed.
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| cluster.consume(2, anywhere, 1, 30_000));
+        assert_eq!(cluster.produce(1, -1, &["b"]), (0, 1));
+        assert_eq!(values(&waiting.join().expect("an answer").records), ["b"]);
+    });
+    // What is not committed is there, and is not shown.
+    cluster.decide(|entry| (entry.replicas, entry.isr) = (vec![1, 2, 3], vec![1, 2, 3]));
+    cluster.tell(&[1, 2]);
+    assert_eq!(cluster.produce(1, 1, &["c"]), (0, 2));
+    cluster.wait("the follower's log", || values(&cluster.bytes(2)).len() == 3);
+    assert_eq!(cluster.consume(2, anywhere, 2, 0).records, Vec::<u8>::new());
+    assert_eq!(cluster.consume(2, anywhere, 2, 0).error_code, 0);
+}
+
+#[test]
+fn a_consumer_is_sent_to_a_replica_in_its_rack_that_is_in_sync() {
+    let selector = "org.apache.kafka.common.replica.RackAwareReplicaSelector";
+    let mut cluster = Cluster::on_disk(3, &[("replica.selector.class", selector)]);
+    cluster.create_topic(&[1, 2, 3], 1);
+    assert_eq!(cluster.produce(1, -1, &["a"]), (0, 0));
+    cluster.wait_equal(&[1, 2, 3]);
+    let sent_to = |cluster: &Cluster, rack: &str, offset: i64| {
+        let consumed = cluster.consume(1, (11, rack), offset, 30_000);
+        assert_eq!(consumed.error_code, 0);
+        assert_eq!(consumed.records.is_empty(), consumed.preferred_read_replica != -1);
+        consumed.preferred_read_replica
+    };
+    cluster.wait("the follower's fetch", || sent_to(&cluster, "rack2", 0) == 2);
+    assert_eq!(sent_to(&cluster, "rack3", 1), 3);
+    for rack in ["rack1", "elsewhere", ""] {
+        assert_eq!(sent_to(&cluster, rack, 0), -1);
+    }
+    assert_eq!(values(&cluster.consume(2, (11, "rack2"), 0, 30_000).records), ["a"]);
+    assert_eq!(cluster.consume(2, (11, "rack3"), 0, 0).preferred_read_replica, -1);
+    cluster.change(|entry| entry.isr = vec![1, 3]);
+    assert_eq!(sent_to(&cluster, "rack2", 0), -1);
+    cluster.set("replica.selector.class", "");
+    assert_eq!(sent_to(&cluster, "rack3", 0), -1);
 }
 
 /// Each change is heard by the new leader first, the old one and the third node last, in turn, and those that are late go on

@@ -20,6 +20,7 @@ use self::respond::{Answer, refuse};
 use self::target::{Opened, Targets};
 use crate::api::PARTITIONS_AT_ONCE_MAX;
 use crate::api::context::{ConnectionInfo, Context, Header, Outcome};
+use crate::api::endpoints::Endpoints;
 use crate::api::fetch_session::Owner;
 use crate::api::quota::Client;
 use crate::api::replica;
@@ -31,12 +32,16 @@ use crate::seam::image::Image;
 
 /// No client waits longer than librdkafka may be told to (`fetch.wait.max.ms` ≤ 300000); it asks again.
 const WAIT_MS_MAX: i32 = 300_000;
+/// First version whose clients know that followers may serve them (KIP-392).
+const ANY_REPLICA_VERSION_MIN: i16 = 11;
 
 /// What a request asks, apart from its partitions.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     version: i16,
     isolation: Isolation,
+    /// Whether followers may serve it.
+    any_replica: bool,
     /// Negative is refused where bytes would be read (contract/kafka.md#62).
     bytes_max: i64,
     bytes_min: i64,
@@ -96,6 +101,7 @@ fn begin(
     let limits = Limits {
         version,
         isolation: replica.map_or(isolation, |replica| Isolation::Replica(replica.broker_id)),
+        any_replica: replica.is_none() && version >= ANY_REPLICA_VERSION_MIN,
         bytes_max,
         bytes_min: i64::from(request.min_bytes).min(bytes_max),
         wait_ms: request.max_wait_ms.min(WAIT_MS_MAX),
@@ -105,7 +111,10 @@ fn begin(
         Ok(opened) => opened,
         Err(error) => return refuse_session(version, error),
     };
-    let targets = Targets::resolve(ctx, &image, opened);
+    let targets = Targets::resolve(ctx, &image, opened).near(match replica {
+        None => nearby(&image, &client.conn.listener, request.rack_id),
+        Some(_) => Vec::new(),
+    });
     drop(image);
     let answer = Answer { ctx: ctx.clone(), client, replica, limits, targets };
     match opening::of(answer.targets.partitions()) {
@@ -140,6 +149,17 @@ fn replica_of(
         registered_epoch: registration.broker_epoch,
         arrived_ns,
     }))
+}
+
+/// Brokers in a client's rack that it can reach, if it is to read from a follower there.
+fn nearby(image: &Image, listener: &str, rack: &str) -> Vec<i32> {
+    if rack.is_empty() || !image.settings.reads_in_rack {
+        return Vec::new();
+    }
+    (Endpoints::new(image, listener).iter())
+        .filter(|broker| broker.rack.as_deref() == Some(rack))
+        .map(|broker| broker.node_id)
+        .collect()
 }
 
 /// Books what a follower has, before anything that may wait.

@@ -47,7 +47,7 @@ impl Isolation {
 
 /// What to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ReadRequest {
+pub struct ReadRequest<'a> {
     /// First offset wanted.
     pub fetch_offset: i64,
     /// Soft limit; negative is refused (contract/kafka.md#62).
@@ -60,6 +60,10 @@ pub struct ReadRequest {
     pub last_fetched_epoch: Option<LeaderEpoch>,
     /// Bound of the read.
     pub isolation: Isolation,
+    /// Whether a follower may serve it as well, up to what it knows to be committed (KIP-392).
+    pub any_replica: bool,
+    /// Brokers that are near to the reader: one of them that follows and has what is wanted is to be asked instead.
+    pub nearby: &'a [i32],
 }
 
 /// What was read.
@@ -75,6 +79,8 @@ pub struct Read {
     pub diverging: Option<(LeaderEpoch, i64)>,
     /// Whether there are more batches for this reader, which did not fit.
     pub has_more: bool,
+    /// Whom the reader is to ask instead. No bytes then.
+    pub preferred_replica: Option<i32>,
     /// For [`Partition::watch`].
     pub version: u64,
 }
@@ -86,14 +92,15 @@ impl Partition {
     /// The epoch errors and `NOT_LEADER_OR_FOLLOWER`; `UNKNOWN_LEADER_EPOCH` for a follower outside of the assignment;
     /// `OFFSET_OUT_OF_RANGE` outside of [log start, log end], also where the last fetched epoch is unknown;
     /// `UNKNOWN_SERVER_ERROR` for a negative size; `KAFKA_STORAGE_ERROR`.
-    pub fn read(&self, request: &ReadRequest) -> Result<Read, KafkaError> {
-        let (turn, log) = self.turn_as_leader(request.current_leader_epoch)?;
+    pub fn read(&self, request: &ReadRequest<'_>) -> Result<Read, KafkaError> {
+        let (turn, log) = self.turn_to_read(request)?;
         if let Isolation::Replica(broker_id) = request.isolation {
             turn.replication.follower(broker_id)?;
         }
+        let fetch_offset = request.fetch_offset;
+        let preferred_replica = turn.replication.preferred_replica(request.nearby, fetch_offset);
         let (offsets, version) = (turn.offsets(&log), turn.version);
         drop(turn);
-        let fetch_offset = request.fetch_offset;
         let nothing = FetchedRecords::Read(Bytes::new());
         let nothing = Read {
             records: nothing,
@@ -101,8 +108,12 @@ impl Partition {
             aborted: None,
             diverging: None,
             has_more: false,
+            preferred_replica,
             version,
         };
+        if preferred_replica.is_some() {
+            return Ok(nothing);
+        }
         let diverging = diverging_epoch(&log, &offsets, request)?;
         if diverging.is_some() {
             return Ok(Read { diverging, ..nothing });
@@ -220,7 +231,7 @@ impl Partition {
 pub(super) fn diverging_epoch(
     log: &Log,
     offsets: &PartitionOffsets,
-    request: &ReadRequest,
+    request: &ReadRequest<'_>,
 ) -> Result<Option<(LeaderEpoch, i64)>, KafkaError> {
     let fetch_offset = request.fetch_offset;
     if fetch_offset < offsets.log_start_offset {

@@ -159,6 +159,8 @@ mod tests {
             current_leader_epoch: None,
             last_fetched_epoch: None,
             isolation: Isolation::Replica(2),
+            any_replica: false,
+            nearby: &[],
         };
         let partition = broker.ctx.partitions.get(&TOPIC, 0).unwrap();
         partition.follower_fetched(&replica, &request, log_start_offset).unwrap();

@@ -211,6 +211,39 @@ impl Replication {
         }
     }
 
+    /// Epoch first, then whether this broker has the records, as the leader or a follower.
+    ///
+    /// # Errors
+    /// As [`Replication::check_leader`].
+    pub fn check_replica(
+        &self,
+        current_leader_epoch: Option<LeaderEpoch>,
+    ) -> Result<(), KafkaError> {
+        self.check_leader_epoch(current_leader_epoch)?;
+        match self.role {
+            Role::Leader | Role::Follower => Ok(()),
+            Role::None => Err(KafkaError::NotLeaderOrFollower),
+        }
+    }
+
+    /// The follower among `nearby` brokers from which a consumer is to read at `fetch_offset`: one in sync that has that
+    /// offset, and of these the one that has most. None if this broker is nearby itself, or follows (contract/replication.md#48).
+    pub fn preferred_replica(&self, nearby: &[i32], fetch_offset: i64) -> Option<i32> {
+        if nearby.is_empty() || self.role != Role::Leader || nearby.contains(&self.node_id) {
+            return None;
+        }
+        let is_usable = |follower: &&Follower| {
+            nearby.contains(&follower.broker_id)
+                && self.assignment.isr.contains(&follower.broker_id)
+                && (follower.log_start_offset..=follower.log_end_offset).contains(&fetch_offset)
+        };
+        (self.followers.iter().filter(is_usable))
+            .max_by_key(|follower| {
+                (follower.log_end_offset, follower.caught_up_ns, follower.broker_id)
+            })
+            .map(|follower| follower.broker_id)
+    }
+
     /// Takes the committed state of a partition, once, in the order of partition epochs (contract/replication.md#8, #9).
     pub fn assign(&mut self, next: Assignment, now_ns: u64) -> Change {
         let now = &self.assignment;

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use super::append::{Append, AppendOutcome};
 use super::replication::LogEnds;
+use super::replication::Replication;
 use super::replication::follower::Follower;
 use super::sync::Begun;
 use super::threads::contained::contained;
@@ -269,14 +270,36 @@ impl<'a> Turn<'a> {
 
     /// Whether this broker serves the partition, as the leader of `leader_epoch` (`None` for whichever it is).
     pub(super) fn check_leader(&self, leader_epoch: Option<LeaderEpoch>) -> Result<(), KafkaError> {
+        self.check_served(|replication| replication.check_leader(leader_epoch))
+    }
+
+    /// The same as its leader or a follower.
+    pub(super) fn check_replica(
+        &self,
+        leader_epoch: Option<LeaderEpoch>,
+    ) -> Result<(), KafkaError> {
+        self.check_served(|replication| replication.check_replica(leader_epoch))
+    }
+
+    fn check_served(
+        &self,
+        check: impl FnOnce(&Replication) -> Result<(), KafkaError>,
+    ) -> Result<(), KafkaError> {
         if matches!(self.inner.log, LogSlot::Deleted) {
             return Err(KafkaError::UnknownTopicId);
         }
-        self.inner.replication.check_leader(leader_epoch)?;
+        check(&self.inner.replication)?;
         match self.inner.log {
             LogSlot::Failed => Err(KafkaError::KafkaStorageError),
             _ => Ok(()),
         }
+    }
+
+    /// The turn with its log, which is used now.
+    pub(super) fn with_log(mut self) -> Result<(Self, Arc<Log>), KafkaError> {
+        let Some(log) = self.opened() else { return Err(self.unopened()) };
+        self.touch();
+        Ok((self, log))
     }
 
     /// The open log.
@@ -412,6 +435,8 @@ mod tests {
                 current_leader_epoch: None,
                 last_fetched_epoch: None,
                 isolation: Isolation::ReadUncommitted,
+                any_replica: false,
+                nearby: &[],
             };
             partition.read(&request).unwrap_err()
         });

@@ -53,6 +53,8 @@ pub struct Settings {
     pub quota_window_ms: u64,
     /// `inter.broker.listener.name`: the listener on which brokers fetch as replicas; `None` for no such listener.
     pub inter_broker_listener: Option<Arc<str>>,
+    /// `replica.selector.class`: whether consumers read from a replica in their rack, if there is one.
+    pub reads_in_rack: bool,
     /// `replica.lag.time.max.ms`.
     pub replica_lag_ms_max: u64,
     /// How followers fetch.
@@ -126,6 +128,7 @@ impl Default for Settings {
             quota_windows: 11,
             quota_window_ms: 1_000,
             inter_broker_listener: None,
+            reads_in_rack: false,
             replica_lag_ms_max: 30_000,
             replica_fetch: ReplicaFetch::default(),
             auto_create_topics_enable: true,
@@ -190,6 +193,13 @@ impl Settings {
                 self.inter_broker_listener =
                     (!name.is_empty()).then(|| Arc::from(name.to_uppercase()));
             }
+            "replica.selector.class" => {
+                self.reads_in_rack = match value {
+                    "" | LEADER_SELECTOR => false,
+                    RACK_AWARE_SELECTOR => true,
+                    _ => return Err(()),
+                };
+            }
             "replica.lag.time.max.ms" => self.replica_lag_ms_max = parse(value)?,
             "num.replica.fetchers" => self.replica_fetch.fetchers_count = parse(value)?,
             "replica.fetch.backoff.ms" => self.replica_fetch.backoff_ms = parse(value)?,
@@ -217,6 +227,9 @@ impl Settings {
         (self.cleaner_key_bytes_max as f64 * self.cleaner_load_factor) as usize
     }
 }
+
+const LEADER_SELECTOR: &str = "org.apache.kafka.common.replica.LeaderSelector";
+const RACK_AWARE_SELECTOR: &str = "org.apache.kafka.common.replica.RackAwareReplicaSelector";
 
 /// `ADDRESS:COUNT,...`; an address of IPv6 may stand in brackets.
 fn overrides(value: &str) -> Result<HashMap<IpAddr, usize>, ()> {

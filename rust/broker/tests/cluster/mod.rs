@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 
+use bytes::Bytes;
 use pykafka_broker::{
     BrokerEndpoint, Core, CoreOptions, ImageDelta, PartitionEntry, TopicId, TopicImage,
 };
 use pykafka_log::{Clock, Durability, Log, SystemClock};
 use pykafka_record::{BatchBuilder, BatchOptions, LeaderEpoch};
-use pykafka_wire::{ApiKey, produce};
+use pykafka_wire::{ApiKey, Records, fetch, produce};
 use tempfile::TempDir;
 
 use crate::common::{Client, PATIENCE, encoded};
@@ -23,6 +24,7 @@ const TOPIC: TopicId = [7; 16];
 const OTHER: TopicId = [8; 16];
 /// `REQUEST_TIMED_OUT`.
 pub const REFUSED_FOR_TIME: i16 = 7;
+pub const OFFSET_OUT_OF_RANGE: i16 = 1;
 pub const NOT_LEADER_OR_FOLLOWER: i16 = 6;
 const PRODUCE_VERSION: i16 = 9;
 
@@ -52,6 +54,15 @@ impl Decision {
         self.entry.leader = node;
         self.entry.leader_epoch = LeaderEpoch::new(self.entry.leader_epoch.get() + 1);
     }
+}
+
+/// What a consumer was answered.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Consumed {
+    pub error_code: i16,
+    pub preferred_read_replica: i32,
+    /// Whole batches.
+    pub records: Vec<u8>,
 }
 
 /// A broker.
@@ -163,7 +174,7 @@ impl Cluster {
             listener: Arc::from(LISTENER),
             host: Arc::from("127.0.0.1"),
             port: *port,
-            rack: None,
+            rack: Some(format!("rack{}", index + 1).into()),
             broker_epoch: 5,
             fenced: self.fenced.contains(&(index as i32 + 1)),
             in_controlled_shutdown: false,
@@ -331,6 +342,47 @@ impl Cluster {
         let answer = produce::Response::decode(PRODUCE_VERSION, &answer).expect("an answer");
         let partition = &answer.responses[0].partitions[0];
         (partition.error_code, partition.base_offset)
+    }
+
+    /// What a consumer in a rack is answered that fetches from `t`-0; it waits for at most `wait_ms`.
+    pub fn consume(
+        &self,
+        node: i32,
+        (version, rack_id): (i16, &str),
+        fetch_offset: i64,
+        max_wait_ms: i32,
+    ) -> Consumed {
+        let partition = fetch::Partition {
+            fetch_offset,
+            current_leader_epoch: -1,
+            partition_max_bytes: 1 << 20,
+            ..fetch::Partition::default()
+        };
+        let topics =
+            vec![fetch::Topic { topic: "t", topic_id: TOPIC, partitions: vec![partition] }];
+        let request = fetch::Request {
+            replica_id: -1,
+            replica_state: fetch::ReplicaState::CONSUMER,
+            max_wait_ms,
+            min_bytes: 1,
+            max_bytes: 1 << 20,
+            rack_id,
+            topics,
+            ..fetch::Request::default()
+        };
+        let body = encoded(|out| request.encode(version, out));
+        let answer = Bytes::from(self.connect(node).ask(ApiKey::FETCH, version, &body));
+        let answer = fetch::Response::decode_shared(version, &answer).expect("an answer");
+        let partition = &answer.responses[0].partitions[0];
+        let records = match &partition.records {
+            Some(Records::Bytes(records)) => records.to_vec(),
+            _ => Vec::new(),
+        };
+        Consumed {
+            error_code: partition.error_code,
+            preferred_read_replica: partition.preferred_read_replica,
+            records,
+        }
     }
 
     fn connect(&self, node: i32) -> Client {

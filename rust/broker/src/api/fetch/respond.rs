@@ -210,7 +210,7 @@ fn state_of(fetched: &Fetched) -> FetchedState {
             high_watermark: read.offsets.high_watermark,
             log_start_offset: read.offsets.log_start_offset,
             has_records: !read.records.is_empty(),
-            must_tell: read.diverging.is_some(),
+            must_tell: read.diverging.is_some() || read.preferred_replica.is_some(),
         },
         Err(_) => FetchedState {
             high_watermark: -1,
@@ -262,7 +262,7 @@ fn partition_response(
                 })
                 .collect()
         }),
-        preferred_read_replica: -1,
+        preferred_read_replica: read.preferred_replica.unwrap_or(-1),
         records: Some(match &read.records {
             FetchedRecords::Read(bytes) => Records::Bytes(bytes.clone()),
             FetchedRecords::Slice(slice) => Records::Room(slice.len()),

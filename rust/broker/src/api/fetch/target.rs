@@ -38,7 +38,7 @@ impl Found {
     pub(super) fn is_enough(&self, bytes_min: i64) -> bool {
         let urgent = |fetched: &Fetched| match fetched {
             Err(_) => true,
-            Ok(read) => read.diverging.is_some(),
+            Ok(read) => read.diverging.is_some() || read.preferred_replica.is_some(),
         };
         self.fetched.is_empty() || self.fetched.iter().any(urgent) || self.bytes >= bytes_min
     }
@@ -189,6 +189,8 @@ pub(super) struct Target {
 pub(super) struct Targets {
     pub(super) session: SessionUse,
     pub(super) list: Vec<Target>,
+    /// Brokers in the rack of the client, where it may read from followers.
+    nearby: Vec<i32>,
 }
 
 impl Targets {
@@ -213,7 +215,12 @@ impl Targets {
             let topic_id = entry.map_or([0; 16], |entry| entry.id);
             list.push(Target { key, spec, topic_id, partition, deleted_as });
         }
-        Targets { session, list }
+        Targets { session, list, nearby: Vec::new() }
+    }
+
+    /// The same for a client that is to be sent to replicas on `nearby` brokers.
+    pub(super) fn near(self, nearby: Vec<i32>) -> Targets {
+        Targets { nearby, ..self }
     }
 
     /// Those that are here.
@@ -235,7 +242,8 @@ impl Targets {
         let mut bytes = 0;
         let mut fetched = Vec::with_capacity(self.list.len());
         for target in &self.list {
-            let read = target.read(limits, target.in_memory(bytes_left, memory_left), is_first);
+            let bytes_max = target.in_memory(bytes_left, memory_left);
+            let read = target.read(limits, &self.nearby, bytes_max, is_first);
             bytes += target.counted(&read, bytes_left);
             if let Ok(read) = &read
                 && !read.records.is_empty()
@@ -271,13 +279,19 @@ impl Target {
         if read.has_more { size.max(wanted) } else { size }
     }
 
-    fn read(&self, limits: &Limits, bytes_left: i64, at_least_one: bool) -> Fetched {
+    fn read(
+        &self,
+        limits: &Limits,
+        nearby: &[i32],
+        bytes_left: i64,
+        at_least_one: bool,
+    ) -> Fetched {
         let partition = self.partition.as_ref().map_err(|error| *error)?;
-        let request = ReadRequest { at_least_one, ..self.request(limits, bytes_left) };
+        let request = ReadRequest { at_least_one, nearby, ..self.request(limits, bytes_left) };
         partition.read(&request).map_err(|error| self.named(error))
     }
 
-    fn request(&self, limits: &Limits, bytes_left: i64) -> ReadRequest {
+    fn request(&self, limits: &Limits, bytes_left: i64) -> ReadRequest<'static> {
         ReadRequest {
             fetch_offset: self.spec.fetch_offset,
             bytes_max: bytes_left.min(i64::from(self.spec.bytes_max)),
@@ -285,6 +299,8 @@ impl Target {
             current_leader_epoch: self.spec.current_leader_epoch,
             last_fetched_epoch: self.spec.last_fetched_epoch,
             isolation: limits.isolation,
+            any_replica: limits.any_replica,
+            nearby: &[],
         }
     }
 

@@ -242,9 +242,12 @@ fn only_what_no_log_was_asked_for_lists_aborted_transactions_of_an_error() {
 
 #[test]
 fn parked_fetch_hears_of_deletion_and_leadership() {
-    for (deleted, version, code) in [(true, 12, 3), (false, 12, 6), (true, 13, 3)] {
+    // One that knows of followers goes on to wait at this one, unless it named the epoch.
+    for (deleted, version, code) in [(true, 12, 3), (false, 10, 6), (false, 12, 74), (true, 13, 3)]
+    {
         let mut broker = broker();
         let mut long = request(vec![wanting(0, 0)]);
+        long.topics[0].partitions[0].current_leader_epoch = if code == 74 { 0 } else { -1 };
         (long.max_wait_ms, long.session_epoch) = (60_000, -1);
         let mut waiting = pending(broker.fetch(version, &long));
         assert!(poll(&mut waiting).is_none());
