@@ -148,6 +148,11 @@ class Core:
 
         ``Maintained.offset`` is where the log ends then.
         """
+    def restart_log(self, token: Token, partition: PartitionId, offset: int) -> None:
+        """Give up all records: the log is empty and begins at ``offset``, the end of a snapshot that replaces it.
+
+        ``Maintained.offset`` is where the log starts then; it comes when that is durable.
+        """
     def commit(self, partition: PartitionId, high_watermark: int) -> None:
         """Raise the high watermark, as far as the log reaches; a lower one changes nothing."""
     def write_markers(self, token: Token, markers: Sequence[Marker]) -> None:

@@ -431,6 +431,17 @@ class FakeCore:
         log.high_watermark = min(log.high_watermark, log.end)
         self.push(Maintained(token, 0, log.end))
 
+    def restart_log(self, token: int, partition: PartitionId, offset: int) -> None:
+        """Nothing is left."""
+        log = self.logs.get(partition)
+        error = _not_the_quorums(log)
+        if log is None or error:
+            self.push(Maintained(token, error, -1))
+            return
+        log.batches.clear()
+        log.start = log.end = log.high_watermark = offset
+        self.push(Maintained(token, 0, offset))
+
     def commit(self, partition: PartitionId, high_watermark: int) -> None:
         """As far as the log reaches."""
         log = self.logs.get(partition)

@@ -376,12 +376,32 @@ def test_the_metadata_log_is_given_up_from_an_offset_on(metadata: Subject) -> No
     assert [batch.leader_epoch for batch in cut(data)] == [1, 7]
 
 
+def restarted(subject: Subject, partition: "PartitionId", offset: int) -> tuple[int, int]:
+    subject.core.restart_log(9, partition, offset)
+    event = subject.event(_core.Maintained)
+    assert event.token == 9
+    return event.error_code, event.offset
+
+
+def test_the_metadata_log_begins_at_the_end_of_a_snapshot_that_replaces_it(
+    metadata: Subject,
+) -> None:
+    assert fetched(metadata, 1, 0, within=1) == (0, 0)
+    assert restarted(metadata, METADATA_LOG, 20) == (0, 20)
+    assert metadata.core.offsets(METADATA_LOG).log_start_offset == 20
+    assert committed_and_end(metadata) == (20, 20)
+    assert fetched(metadata, 7, 20, within=7) == (0, 20)
+    data = metadata.core.read(METADATA_LOG, 20, 10**6, "log_end")
+    assert [(batch.base_offset, batch.leader_epoch) for batch in cut(data)] == [(20, 7)]
+
+
 def test_the_quorum_decides_about_no_other_log(subject: Subject) -> None:
     subject.appended()
     subject.core.append_fetched(8, PARTITION, EPOCH, b"")
     assert subject.event(_core.Appended).error_code == 42
     subject.core.truncate(9, PARTITION, 0)
     assert subject.event(_core.Maintained).error_code == 42
+    assert restarted(subject, PARTITION, 0)[0] == 42
     subject.core.commit(PARTITION, 1)
     assert subject.core.offsets(PARTITION).high_watermark == 3
 
@@ -391,6 +411,7 @@ def test_a_log_that_is_not_here_takes_nothing_of_another_node(subject: Subject) 
     assert subject.event(_core.Appended).error_code == 100
     subject.core.truncate(9, METADATA_LOG, 0)
     assert subject.event(_core.Maintained).error_code == 100
+    assert restarted(subject, METADATA_LOG, 0)[0] == 100
     subject.core.commit(METADATA_LOG, 1)
 
 

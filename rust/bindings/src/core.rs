@@ -385,6 +385,21 @@ impl PyCore {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
+    fn restart_log(
+        &self,
+        py: Python<'_>,
+        token: u64,
+        partition: PyPartitionId,
+        offset: i64,
+    ) -> PyResult<()> {
+        let id = partition.id()?;
+        self.detached(py, |core| {
+            core.restart_log(token, &id, offset);
+            Ok(())
+        })
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "extracted arguments are owned")]
     fn commit(
         &self,
         py: Python<'_>,

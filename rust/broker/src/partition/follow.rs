@@ -65,6 +65,22 @@ impl Partition {
         Ok(ends.log_end_offset)
     }
 
+    /// Gives up all records: the log is empty and begins at `offset`, where a snapshot that replaces it ends. Durable on
+    /// return. Nobody may wait for any of the records (contract/replication.md#K6).
+    ///
+    /// # Errors
+    /// As of [`Partition::truncate`].
+    pub(super) fn restart_log(&self, offset: i64, writer: &Writer) -> Result<i64, KafkaError> {
+        let log = self.open_log(writer)?;
+        let restarted = self.host.directory.restart_log(&log, offset);
+        let mut turn = self.turn();
+        turn.stored(restarted)?;
+        let ends = turn.ends(&log);
+        turn.replication.truncated(ends);
+        turn.version += 1;
+        Ok(ends.log_start_offset)
+    }
+
     /// Takes a high watermark that was decided elsewhere, as far as the log reaches; an older one changes nothing.
     pub(super) fn follow_high_watermark(&self, high_watermark: i64) {
         let mut turn = self.turn();
@@ -143,7 +159,12 @@ mod tests {
     }
 
     fn epochs(broker: &Broker) -> Vec<i32> {
-        let read = broker.ctx.partitions.read(&MayWait::as_documented(), &LOG, 0, 1 << 20, true);
+        epochs_from(broker, 0)
+    }
+
+    fn epochs_from(broker: &Broker, offset: i64) -> Vec<i32> {
+        let may_wait = MayWait::as_documented();
+        let read = broker.ctx.partitions.read(&may_wait, &LOG, offset, 1 << 20, true);
         let epoch = |batch: pykafka_record::Batch<'_>| {
             batch.partition_leader_epoch().map_or(-1, LeaderEpoch::get)
         };
@@ -190,6 +211,28 @@ mod tests {
         assert_eq!(epochs(&broker), [1, 4]);
         let broker = with_log(broker.killed_and_restarted(Durability::Os));
         assert_eq!(epochs(&broker), [1, 4]);
+    }
+
+    /// contract/replication.md#K6.
+    #[test]
+    fn a_log_that_a_snapshot_replaces_begins_at_the_snapshots_end_after_a_kill_too() {
+        let broker = with_log(Broker::on_disk(Durability::Os));
+        for (offset, epoch) in [(0, 1), (1, 2), (2, 3)] {
+            follow(&broker, offset, epoch);
+            completed(&broker);
+        }
+        broker.ctx.partitions.commit(&LOG, 2);
+        broker.ctx.partitions.restart_log(3, &LOG, 20);
+        assert_eq!(completed(&broker), [(3, 0, 20)]);
+        follow(&broker, 3, 4);
+        assert!(completed(&broker)[0].1 != 0);
+        follow(&broker, 20, 2);
+        assert_eq!(completed(&broker), [(1, 0, 20)]);
+        assert_eq!(epochs_from(&broker, 20), [2]);
+        let broker = with_log(broker.killed_and_restarted(Durability::Os));
+        assert_eq!(epochs_from(&broker, 20), [2]);
+        let offsets = broker.ctx.partitions.offsets(&MayWait::as_documented(), &LOG).unwrap();
+        assert_eq!((offsets.log_start_offset, offsets.log_end_offset), (20, 21));
     }
 
     #[test]

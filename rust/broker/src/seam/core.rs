@@ -292,6 +292,15 @@ impl Core {
         self.ctx.partitions.truncate(token, partition, offset);
     }
 
+    /// Empties the metadata log, which begins at `offset` then; `Maintained` carries its start. Never waits.
+    pub fn restart_log(&self, token: Token, partition: &PartitionId, offset: i64) {
+        if self.ctx.is_stopping() {
+            let error_code = KafkaError::BrokerNotAvailable.code();
+            return self.ctx.events.push(Event::Maintained { token, error_code, offset: -1 });
+        }
+        self.ctx.partitions.restart_log(token, partition, offset);
+    }
+
     /// Raises the high watermark of the metadata log, as far as it reaches.
     pub fn commit(&self, partition: &PartitionId, high_watermark: i64) {
         self.ctx.partitions.commit(partition, high_watermark);

@@ -51,6 +51,17 @@ impl PartitionTable {
         }
     }
 
+    /// Empties the log, which begins at `offset` then; `Maintained` carries its start.
+    pub fn restart_log(&self, token: Token, id: &PartitionId, offset: i64) {
+        let tell = self.maintained(token);
+        match self.quorum_partition(id) {
+            Ok(partition) => partition.command(Urgency::Asked, move |partition, writer| {
+                tell(writer.and_then(|writer| partition.restart_log(offset, writer)));
+            }),
+            Err(error) => tell(Err(error)),
+        }
+    }
+
     /// Raises the high watermark as far as the log reaches. Without such a partition there is nothing to do.
     pub fn commit(&self, id: &PartitionId, high_watermark: i64) {
         if let Ok(partition) = self.quorum_partition(id) {
